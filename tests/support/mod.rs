@@ -1,0 +1,50 @@
+//! What the integration tests stand on: real servers, a scripted one, and ways to wait.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `server` | `Server`: one real Redis or Valkey process on a free port, dead when dropped |
+//! | `fleet` | `Fleet`: several independent servers, and who of them holds which key |
+//! | `scripted` | `Scripted`: a loopback server that plays a `Script` and records what it hears |
+//! | `script`, `greeting` | the steps of a script; the replies to a client's handshake |
+//! | `cancel` | `poll_times`: poll a future so many times, then drop it |
+//! | `wait` | `Watchdog`, `eventually`: waiting for a condition, never for a time |
+//! | `tools`, `skip` | finding servers and programs; skipping a test, visibly, without them |
+//! | `wire` | a tiny blocking RESP2 client: an opinion on the protocol that is not ours |
+//! | `process`, `port`, `scratch`, `sha1` | children that never outlive us, ports, directories, digests |
+//!
+//! Nothing here uses the library: a test must not be judged by the code it tests.
+
+#![allow(
+    dead_code,
+    unreachable_pub,
+    unnameable_types,
+    unused_imports,
+    reason = "each test crate compiles this module for itself and uses its own part of it"
+)]
+#![expect(clippy::expect_used, reason = "a set-up that fails must fail its test on the spot")]
+
+pub mod cancel;
+pub mod fleet;
+pub mod greeting;
+pub mod port;
+pub mod process;
+pub mod scratch;
+pub mod script;
+pub mod scripted;
+pub mod server;
+pub mod sha1;
+pub mod skip;
+pub mod tools;
+pub mod wait;
+pub mod wire;
+
+pub use cancel::{PollTimes, poll_times};
+pub use fleet::Fleet;
+pub use greeting::Greeting;
+pub use port::Port;
+pub use script::{Gate, Script};
+pub use scripted::{Heard, Scripted};
+pub use server::Server;
+pub(crate) use skip::{need_python, need_redis_cli, need_server, test_name};
+pub use wait::{Watchdog, eventually, eventually_async};
+pub use wire::{Client, Reply};
