@@ -10,7 +10,8 @@
 //! | `wait` | `Watchdog`, `eventually`: waiting for a condition, never for a time |
 //! | `tools`, `skip` | finding servers and programs; skipping a test, visibly, without them |
 //! | `wire` | a tiny blocking RESP2 client: an opinion on the protocol that is not ours |
-//! | `process`, `port`, `scratch`, `sha1` | children that never outlive us, ports, directories, digests |
+//! | `process`, `port` | children that die with us; ports of our own |
+//! | `scratch`, `sha1` | directories that are removed; the names of scripts |
 //!
 //! Nothing here uses the library: a test must not be judged by the code it tests.
 

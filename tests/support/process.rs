@@ -1,9 +1,9 @@
 //! Child processes that never outlive the test.
 //!
-//! A dropped [`Process`] is killed and reaped, also while a panic unwinds. If the whole test process
-//! is killed, the kernel kills the child (Linux, where `setpriv` can ask for it). That promise is
-//! bound to the *thread* that spawned the child, so one thread that lives as long as the process
-//! spawns them all.
+//! A dropped [`Process`] is killed and reaped, also while a panic unwinds. If the whole test
+//! process is killed, the kernel kills the child (Linux, where `setpriv` can ask for it). That
+//! promise is bound to the *thread* that spawned the child, so one thread that lives as long as
+//! the process spawns them all.
 
 use std::io;
 use std::path::Path;

@@ -1,11 +1,13 @@
 //! Finding the programs that tests run: servers, `redis-cli`, a Python with redis-py.
 //!
-//! Order: the environment variable that names it, the path, what `tests/servers` fetched. A variable
-//! that names nothing is an error and never a skip, for somebody meant it.
+//! Order: the environment variable that names it, the path, what `tests/servers` fetched. A
+//! variable that names nothing is an error and never a skip, for somebody meant it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
+
+use super::skip::NO_PYTHON;
 
 /// The program to run as a server, or why there is none.
 pub fn find_server() -> Result<PathBuf, String> {
@@ -26,6 +28,9 @@ pub fn find_python() -> Result<Command, String> {
         probe.is_ok_and(|status| status.success())
     };
     let found = FOUND.get_or_init(|| {
+        if std::env::var_os("QUORLOCK_PYTHON").is_some_and(|value| value == "none") {
+            return Err(NO_PYTHON.to_owned());
+        }
         let path = find("QUORLOCK_PYTHON", &["python3", "python"])?;
         let why = || format!("{} has no redis-py (run tests/servers)", path.display());
         if usable(&path) { Ok(path) } else { Err(why()) }
