@@ -2,6 +2,15 @@
 //!
 //! [`Decoder`] reads, [`encode`] writes. Neither does any I/O.
 
+#![forbid(unsafe_code)]
+#![deny(
+    clippy::arithmetic_side_effects,
+    clippy::as_conversions,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::string_slice
+)]
+
 mod decode;
 pub mod encode;
 mod error;

@@ -11,13 +11,13 @@ use crate::frame::{Attributed, Frame, Items, Pairs};
 use crate::scan::{Shape, TextKind, Token};
 
 /// The frames under construction, innermost last. Empty between calls; kept for its room.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Builder {
     open: Vec<Open>,
 }
 
 /// An aggregate under construction.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Open {
     role: Role,
     items: Vec<Frame>,

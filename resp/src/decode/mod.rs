@@ -43,7 +43,7 @@ const OK: &[u8] = b"+OK\r\n";
 /// assert_eq!(frame.as_items().map(<[Frame]>::len), Ok(2));
 /// # Ok::<(), quorlock_resp::DecodeError>(())
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Decoder {
     limits: Limits,
     keep_attributes: bool,

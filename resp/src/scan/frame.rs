@@ -20,7 +20,7 @@ pub(crate) enum Scanned {
 }
 
 /// The place in an unfinished frame.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Scan {
     /// Position of the next head: everything before it is on the tape.
     at: usize,

@@ -18,7 +18,7 @@ pub(super) enum Level {
 }
 
 /// The open levels, innermost last.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Levels {
     open: Vec<Level>,
 }

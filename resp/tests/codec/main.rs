@@ -1,0 +1,12 @@
+//! The codec against its vectors, against all short strings, against chance, and against a server.
+
+#![expect(clippy::expect_used, reason = "a test's helpers fail the test they help")]
+
+mod exhaustive;
+mod face;
+mod feed;
+mod notation;
+mod property;
+mod server;
+mod vectors;
+mod wire;
