@@ -1,1 +1,37 @@
-//! quorlock
+//! Distributed locks on Redis and Valkey, written from the wire up.
+//!
+//! # The rooms
+//!
+//! Data goes one way: a room imports only from those above it in this list.
+//!
+//! | room | holds |
+//! |---|---|
+//! | `quorlock_resp` | bytes to frames and back |
+//! | `options`, `error`, `report`, `clock`, `entropy`, `sync` | every knob; what went wrong and whose doing it was; the one clock; the one source of randomness |
+//! | `link` | one connection: address, handshake, bytes out, replies in, matched by position |
+//! | `node` | one node: its links, its health, reconnecting, settling what a dead link left |
+//! | `quorum` | many nodes, one verdict: fan-out, votes, the driver task |
+//! | `lock`, `client` | the lock itself, and the protocol-level client |
+//! | `bin/quorlock` | the program, over the public face |
+#![forbid(unsafe_code)]
+
+mod client;
+mod clock;
+mod entropy;
+mod error;
+mod link;
+mod lock;
+mod node;
+mod options;
+mod quorum;
+mod report;
+mod sync;
+
+pub use client::{Client, Pipeline};
+pub use error::{Error, Holder};
+pub use lock::{
+    Acquire, Held, Inspection, KeyState, LockGuard, LockRequest, Locker, LockerBuilder,
+    NodeInspection, OwnerToken, Release,
+};
+pub use quorlock_resp::Frame;
+pub use report::{Fault, NodeReport, Outcome};

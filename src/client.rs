@@ -1,0 +1,198 @@
+//! The protocol-level client: any command to one node, over the same links as the locks.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorlock_resp::{Frame, encode};
+
+use crate::error::{Error, Kind};
+use crate::link::{Address, Shape, Urgency};
+use crate::lock::node_set;
+use crate::options::LinkOptions;
+use crate::quorum::{Command, Election, NodeMask, NodeSet};
+use crate::report::Outcome;
+
+/// How long a command may take, unless set otherwise.
+const DEADLINE: Duration = Duration::from_millis(500);
+
+/// A connection to one node that carries any command. Cheap to clone; all clones share it.
+///
+/// Commands of many callers are pipelined: each waits for its own reply only. An error that the
+/// server answers is a reply, [`Frame::Error`]; an [`Error`] says that there is no reply.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), quorlock::Error> {
+/// let client = quorlock::Client::new("redis://127.0.0.1:6379")?;
+/// let reply = client.command(["SET", "greeting", "hello"]).await?;
+/// assert!(reply.is_ok());
+///
+/// let mut pipeline = client.pipeline();
+/// pipeline.command(["INCR", "visits"]).command(["GET", "greeting"]);
+/// let replies = pipeline.run().await?;
+/// assert_eq!(replies[1].as_str(), Ok("hello"));
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Client {
+    nodes: Arc<NodeSet>,
+    deadline: Duration,
+}
+
+impl Client {
+    /// A client for the node at this URL. Does no I/O; the first command connects.
+    ///
+    /// # Errors
+    ///
+    /// [`is_misuse`](Error::is_misuse) when the URL cannot be right.
+    pub fn new(url: impl AsRef<str>) -> Result<Self, Error> {
+        let address = Address::parse(url.as_ref())?;
+        let nodes = node_set(vec![address], false, LinkOptions::default())?;
+        Ok(Self { nodes: Arc::new(nodes), deadline: DEADLINE })
+    }
+
+    /// How long a command may take until it is given up. Default: 500 ms.
+    #[must_use]
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = deadline;
+        self
+    }
+
+    /// Sends one command and waits for its reply.
+    ///
+    /// Commands that change the connection for everybody (`SUBSCRIBE`, `MULTI`, `SELECT`,
+    /// `CLIENT REPLY`) or that block (`BLPOP`) do not belong here.
+    ///
+    /// # Errors
+    ///
+    /// [`is_unavailable`](Error::is_unavailable) when nothing was sent,
+    /// [`is_unknown`](Error::is_unknown) when no reply came: the command may have been executed.
+    /// [`is_misuse`](Error::is_misuse) for a command without a word.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves the command to its fate: it was sent at the first poll. Its reply
+    /// is consumed and reaches nobody else.
+    pub async fn command<A>(&self, args: A) -> Result<Frame, Error>
+    where
+        A: IntoIterator,
+        A::Item: AsRef<[u8]>,
+    {
+        let election = self.send(&encoded(args)?)?;
+        reply(&election).await
+    }
+
+    /// Commands to be sent together.
+    #[must_use]
+    pub fn pipeline(&self) -> Pipeline {
+        Pipeline { client: self.clone(), commands: Ok(Vec::new()) }
+    }
+
+    fn send(&self, bytes: &[u8]) -> Result<Election, Error> {
+        let command = Command {
+            bytes,
+            shape: Shape::Any,
+            undo: &[],
+            affinity: 0,
+            sent: self.nodes.clock().now(),
+            patience: self.deadline,
+            urgency: Urgency::Usual,
+            to: NodeMask::only(0),
+        };
+        self.nodes.ask(&command, NodeSet::rule_of_one())
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("node", &self.nodes).finish_non_exhaustive()
+    }
+}
+
+/// Commands that are sent together and answered in their order.
+#[must_use = "a pipeline does nothing until `run` is awaited"]
+pub struct Pipeline {
+    client: Client,
+    /// The first bad command is told when the pipeline is run.
+    commands: Result<Vec<Vec<u8>>, Error>,
+}
+
+impl Pipeline {
+    /// Adds a command.
+    pub fn command<A>(&mut self, args: A) -> &mut Self
+    where
+        A: IntoIterator,
+        A::Item: AsRef<[u8]>,
+    {
+        if let Ok(commands) = &mut self.commands {
+            match encoded(args) {
+                Ok(command) => commands.push(command),
+                Err(error) => self.commands = Err(error),
+            }
+        }
+        self
+    }
+
+    /// Sends the commands one behind the other, and waits for all replies.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::command`]; then the commands before the one that failed have been executed, and
+    /// those behind it may have been.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Client::command`].
+    pub async fn run(self) -> Result<Vec<Frame>, Error> {
+        let commands = self.commands?;
+        let mut replies = Vec::with_capacity(commands.len());
+        let sent: Result<Vec<_>, _> =
+            commands.iter().map(|command| self.client.send(command)).collect();
+        for election in sent? {
+            replies.push(reply(&election).await?);
+        }
+        Ok(replies)
+    }
+}
+
+impl fmt::Debug for Pipeline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = self.commands.as_ref().map_or(0, Vec::len);
+        f.debug_struct("Pipeline").field("commands", &count).finish_non_exhaustive()
+    }
+}
+
+fn encoded<A>(args: A) -> Result<Vec<u8>, Error>
+where
+    A: IntoIterator,
+    A::Item: AsRef<[u8]>,
+{
+    let args: Vec<_> = args.into_iter().collect();
+    let args: Vec<&[u8]> = args.iter().map(AsRef::as_ref).collect();
+    if args.first().is_none_or(|name| name.is_empty()) {
+        return Err(Error::misuse(
+            "the command has no name; give its words, as in [\"GET\", \"k\"]",
+        ));
+    }
+    let mut bytes = Vec::with_capacity(encode::command_len(&args));
+    encode::command(&mut bytes, &args);
+    Ok(bytes)
+}
+
+async fn reply(election: &Election) -> Result<Frame, Error> {
+    poll_fn(|cx| election.poll_verdict(cx)).await;
+    if let Some(frame) = election.take_frame(0) {
+        return Ok(frame);
+    }
+    let nodes = election.report();
+    let unsent = nodes.iter().any(|n| matches!(n.outcome, Outcome::Down { .. } | Outcome::Full));
+    let kind = if nodes.iter().any(|node| node.outcome.is_authentication()) {
+        Kind::Authentication { needed: 1 }
+    } else if unsent {
+        Kind::Unavailable { needed: 1 }
+    } else {
+        Kind::Unknown
+    };
+    Err(Error::new(kind).with_nodes(nodes))
+}

@@ -1,0 +1,331 @@
+//! The error of every operation: whose doing it was, what happened to state, what to do.
+//!
+//! [`Error`] is opaque; its predicates tell the causes apart and [`Error::nodes`] has each node's
+//! own outcome. `Debug` reads as `Display` does, because people return errors from `main`.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::report::{Humane, NodeReport};
+
+/// Why an operation failed. `Display` is one line that says what to do.
+pub struct Error(Box<Inner>);
+
+struct Inner {
+    kind: Kind,
+    /// The key as the caller gave it, printable; absent where no key was involved.
+    key: Option<Box<str>>,
+    nodes: Vec<NodeReport>,
+    effort: Option<Effort>,
+}
+
+/// What was spent before giving up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Effort {
+    pub(crate) tries: u32,
+    pub(crate) elapsed: Duration,
+}
+
+/// Who holds a key that we were refused, as far as the nodes told.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Holder {
+    /// The holder's name, where its value carries one (ours does).
+    pub owner: Option<Box<str>>,
+    /// How long the key still lives unless it is extended.
+    pub remaining: Duration,
+}
+
+#[derive(Debug)]
+pub(crate) enum Kind {
+    Contended { holder: Option<Holder> },
+    Unavailable { needed: usize },
+    Authentication { needed: usize },
+    TooSlow { ttl: Duration, elapsed: Duration },
+    Foreign { what: Box<str> },
+    Lost,
+    Unknown,
+    Closed { why: &'static str },
+    Misuse { what: Box<str> },
+}
+
+impl Error {
+    pub(crate) fn new(kind: Kind) -> Self {
+        Self(Box::new(Inner { kind, key: None, nodes: Vec::new(), effort: None }))
+    }
+
+    pub(crate) fn misuse(what: impl Into<Box<str>>) -> Self {
+        Self::new(Kind::Misuse { what: what.into() })
+    }
+
+    pub(crate) fn closed(why: &'static str) -> Self {
+        Self::new(Kind::Closed { why })
+    }
+
+    pub(crate) fn with_key(mut self, key: &[u8]) -> Self {
+        self.0.key = Some(quoted(key));
+        self
+    }
+
+    pub(crate) fn with_nodes(mut self, nodes: Vec<NodeReport>) -> Self {
+        self.0.nodes = nodes;
+        self
+    }
+
+    pub(crate) fn with_effort(mut self, effort: Effort) -> Self {
+        self.0.effort = Some(effort);
+        self
+    }
+
+    /// Adds who is in the way, once that is known.
+    pub(crate) fn name_holder(&mut self, found: Holder) {
+        if let Kind::Contended { holder } = &mut self.0.kind {
+            *holder = Some(found);
+        }
+    }
+
+    /// Another client holds the lock. Nothing of ours is left on any node that answered.
+    #[must_use]
+    pub fn is_contended(&self) -> bool {
+        matches!(self.0.kind, Kind::Contended { .. })
+    }
+
+    /// Too few nodes could be asked or answered in time. What had been granted is released.
+    #[must_use]
+    pub fn is_unavailable(&self) -> bool {
+        matches!(self.0.kind, Kind::Unavailable { .. })
+    }
+
+    /// So many nodes refused our user, password or rights that there can be no quorum.
+    #[must_use]
+    pub fn is_authentication(&self) -> bool {
+        matches!(self.0.kind, Kind::Authentication { .. })
+    }
+
+    /// The lock was granted, but so late that nothing of its time was left. It was released.
+    #[must_use]
+    pub fn is_too_slow(&self) -> bool {
+        matches!(self.0.kind, Kind::TooSlow { .. })
+    }
+
+    /// The lock was held and is no longer: its time ran out, or a majority of it is gone.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        matches!(self.0.kind, Kind::Lost)
+    }
+
+    /// Whether the command was applied is not known.
+    #[must_use]
+    pub fn is_unknown(&self) -> bool {
+        matches!(self.0.kind, Kind::Unknown)
+    }
+
+    /// The locker cannot work any more, or not from here: its runtime or the locker itself ended.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        matches!(self.0.kind, Kind::Closed { .. })
+    }
+
+    /// The caller's mistake: a bad option, address or key, or a key that something else uses.
+    /// Asking again cannot help.
+    #[must_use]
+    pub fn is_misuse(&self) -> bool {
+        matches!(self.0.kind, Kind::Misuse { .. } | Kind::Foreign { .. })
+    }
+
+    /// Asking again later may succeed.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        matches!(
+            self.0.kind,
+            Kind::Contended { .. } | Kind::Unavailable { .. } | Kind::TooSlow { .. }
+        )
+    }
+
+    /// Who holds the lock, where that is known.
+    #[must_use]
+    pub fn holder(&self) -> Option<&Holder> {
+        match &self.0.kind {
+            Kind::Contended { holder } => holder.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// What each node did, in the order in which the nodes were given; empty where none was asked.
+    #[must_use]
+    pub fn nodes(&self) -> &[NodeReport] {
+        &self.0.nodes
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let key = self.0.key.as_deref().unwrap_or("the lock");
+        match &self.0.kind {
+            Kind::Contended { holder } => {
+                write!(f, "lock {key} is held by ")?;
+                write_holder(f, holder.as_ref())?;
+            }
+            Kind::Unavailable { needed } | Kind::Authentication { needed } => {
+                self.write_no_quorum(f, *needed)?;
+            }
+            Kind::TooSlow { ttl, elapsed } => write!(
+                f,
+                "lock {key} was granted after {}, too late for its TTL of {}; released it again",
+                Humane(*elapsed),
+                Humane(*ttl)
+            )?,
+            Kind::Foreign { what } => write!(
+                f,
+                "{key} holds a value that no lock wrote ({what}); use another key or a prefix"
+            )?,
+            Kind::Lost => write!(f, "lock {key} was lost before the work was done")?,
+            Kind::Unknown => {
+                f.write_str("whether the command was executed is not known: ")?;
+                self.write_unanswered(f)?;
+            }
+            Kind::Closed { why } => f.write_str(why)?,
+            Kind::Misuse { what } => f.write_str(what)?,
+        }
+        self.write_effort(f)
+    }
+}
+
+impl Inner {
+    fn answered(&self) -> usize {
+        self.nodes.iter().filter(|node| node.outcome.is_answer()).count()
+    }
+}
+
+impl Error {
+    fn write_no_quorum(&self, f: &mut fmt::Formatter<'_>, needed: usize) -> fmt::Result {
+        let (count, answered) = (self.0.nodes.len(), self.0.answered());
+        match (&self.0.key, count) {
+            (Some(key), 1) => write!(f, "no answer for {key}: ")?,
+            (None, 1) => f.write_str("no answer: ")?,
+            (key, _) => {
+                f.write_str("no quorum")?;
+                if let Some(key) = key {
+                    write!(f, " for {key}")?;
+                }
+                write!(f, ": {answered} of {count} nodes answered, {needed} needed; ")?;
+            }
+        }
+        self.write_unanswered(f)
+    }
+
+    fn write_unanswered(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut silent = self.0.nodes.iter().filter(|node| !node.outcome.is_answer()).peekable();
+        while let Some(node) = silent.next() {
+            write!(f, "{node}")?;
+            if silent.peek().is_some() {
+                f.write_str(", ")?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_effort(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.effort {
+            Some(Effort { tries, elapsed }) if tries > 1 => {
+                write!(f, "; gave up after {tries} tries in {}", Humane(elapsed))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn write_holder(f: &mut fmt::Formatter<'_>, holder: Option<&Holder>) -> fmt::Result {
+    let Some(Holder { owner, remaining }) = holder else {
+        return f.write_str("another client");
+    };
+    match owner {
+        Some(owner) => f.write_str(owner)?,
+        None => f.write_str("another client")?,
+    }
+    write!(f, ", {} left", Humane(*remaining))
+}
+
+/// A key in quotes, whatever its bytes are, and of bounded length.
+fn quoted(key: &[u8]) -> Box<str> {
+    const LENGTH_MAX: usize = 80;
+    let (head, more) = match key.get(..LENGTH_MAX) {
+        Some(head) if key.len() > LENGTH_MAX => (head, "…"),
+        _ => (key, ""),
+    };
+    match std::str::from_utf8(head) {
+        Ok(text) => format!("{text:?}{more}").into(),
+        Err(_) => format!("\"{}\"{more}", head.escape_ascii()).into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::{Fault, Outcome, printable};
+
+    fn node(name: &str, outcome: Outcome) -> NodeReport {
+        NodeReport { node: name.into(), outcome, rtt: None }
+    }
+
+    #[test]
+    fn contention_names_the_holder_and_the_effort() {
+        let holder = Holder {
+            owner: Some("pay-api@web-7:812".into()),
+            remaining: Duration::from_millis(3_200),
+        };
+        let error = Error::new(Kind::Contended { holder: Some(holder) })
+            .with_key(b"order:42")
+            .with_effort(Effort { tries: 5, elapsed: Duration::from_secs(2) });
+        let words = "lock \"order:42\" is held by pay-api@web-7:812, 3.2 s left; \
+                     gave up after 5 tries in 2.0 s";
+        assert_eq!(error.to_string(), words);
+        assert_eq!(format!("{error:?}"), words);
+        assert!(error.is_contended() && error.is_retryable());
+    }
+
+    #[test]
+    fn no_quorum_names_each_node_that_did_not_answer() {
+        let error =
+            Error::new(Kind::Unavailable { needed: 3 }).with_key(b"order:42").with_nodes(vec![
+                node("a:6379", Outcome::Granted),
+                node("b:6379", Outcome::Held),
+                node("c:6379", Outcome::Down { fault: Fault::Refused }),
+                node("d:6379", Outcome::Silent { after: Duration::from_millis(100) }),
+                node("e:6379", Outcome::Refused { error: printable(b"NOAUTH Authentication") }),
+            ]);
+        assert_eq!(
+            error.to_string(),
+            "no quorum for \"order:42\": 2 of 5 nodes answered, 3 needed; \
+             c:6379 refused the connection, d:6379 was silent for 100 ms, \
+             e:6379 said NOAUTH (check the password)"
+        );
+    }
+
+    #[test]
+    fn a_foreign_value_is_a_misuse() {
+        let error = Error::new(Kind::Foreign { what: "a hash, without expiry".into() })
+            .with_key(b"order:42");
+        assert_eq!(
+            error.to_string(),
+            "\"order:42\" holds a value that no lock wrote (a hash, without expiry); \
+             use another key or a prefix"
+        );
+        assert!(error.is_misuse() && !error.is_retryable());
+    }
+
+    #[test]
+    fn keys_of_any_bytes_are_printable_and_short() {
+        assert_eq!(&*quoted(b"\0\xff"), "\"\\x00\\xff\"");
+        assert_eq!(&*quoted("🐉\r\n".as_bytes()), "\"🐉\\r\\n\"");
+        assert!(quoted(&[b'k'; 4_096]).chars().count() < 90);
+    }
+}

@@ -1,0 +1,119 @@
+//! The driver's half of a connection: reads, decodes, and hands frames to the shared half.
+
+use std::io;
+use std::task::{Context, Poll};
+
+use bytes::BytesMut;
+use quorlock_resp::{Decoder, Frame, Limits};
+
+use super::pipeline::Completion;
+use super::stream::Reader;
+use super::{Link, Stray};
+use crate::clock::Clock;
+
+/// Reads, per pass, of one socket before the others have their turn.
+const READS_MAX: usize = 8;
+
+/// Why a connection ended.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    /// The server closed it.
+    Eof,
+    /// The operating system did.
+    Io(io::ErrorKind),
+    /// What came is not RESP.
+    Undecodable(quorlock_resp::DecodeError),
+    /// A reply came that answers nothing that was asked.
+    Stray,
+}
+
+/// The reading half of a connection.
+#[derive(Debug)]
+pub(crate) struct Inbound {
+    reader: Reader,
+    /// Bytes of a frame that is not complete yet.
+    buffer: BytesMut,
+    decoder: Decoder,
+    /// Frames of one pass; kept for its capacity.
+    frames: Vec<Frame>,
+    /// The link's writer was full; wait until it is not.
+    pub(crate) blocked: bool,
+}
+
+impl Inbound {
+    /// Takes over behind a handshake, with what it had read beyond its own replies.
+    pub(crate) fn new(reader: Reader, buffer: BytesMut, decoder: Decoder) -> Self {
+        Self { reader, buffer, decoder, frames: Vec::new(), blocked: false }
+    }
+
+    /// A decoder with the bounds that a lock's replies keep to; `Client` asks for any reply, so
+    /// they are the protocol's usual ones.
+    pub(crate) fn decoder() -> Decoder {
+        Decoder::new(Limits::default())
+    }
+
+    /// Reads what has come, through `staging`, and gives each reply to its command. `Pending` says
+    /// that the socket is drained and the waker registered.
+    pub(crate) fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        link: &Link,
+        clock: Clock,
+        staging: &mut [u8],
+        completions: &mut Vec<Completion>,
+    ) -> Poll<Ended> {
+        if self.blocked && self.reader.poll_write_ready(cx).is_ready() {
+            self.blocked = false;
+            link.unblock();
+        }
+        let mut reads = 0;
+        let ended = loop {
+            match self.reader.poll_read(cx, staging) {
+                Poll::Pending => break None,
+                Poll::Ready(Ok(0)) => break Some(Ended::Eof),
+                Poll::Ready(Ok(count)) => {
+                    self.buffer.extend_from_slice(staging.get(..count).unwrap_or_default());
+                }
+                Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Poll::Ready(Err(error)) => break Some(Ended::Io(error.kind())),
+            }
+            reads += 1;
+            if reads == READS_MAX {
+                cx.waker().wake_by_ref(); // there is more; the others first
+                break None;
+            }
+        };
+        if reads > 0 {
+            // Replies that came before the end still count.
+            if let Err(ended) = self.decode(link, clock, completions) {
+                return Poll::Ready(ended);
+            }
+        }
+        match ended {
+            Some(ended) => Poll::Ready(ended),
+            None => Poll::Pending,
+        }
+    }
+
+    fn decode(
+        &mut self,
+        link: &Link,
+        clock: Clock,
+        completions: &mut Vec<Completion>,
+    ) -> Result<(), Ended> {
+        let undecodable = loop {
+            match self.decoder.decode(&mut self.buffer) {
+                // Nobody subscribes to anything yet, and a push answers no command.
+                Ok(Some(Frame::Push(_))) => {}
+                Ok(Some(frame)) => self.frames.push(frame),
+                Ok(None) => break None,
+                Err(error) => break Some(Ended::Undecodable(error)),
+            }
+        };
+        if !self.frames.is_empty() {
+            let answered = link.answer(&mut self.frames, clock.now(), completions);
+            answered.map_err(|Stray| Ended::Stray)?;
+        }
+        undecodable.map_or(Ok(()), Err)
+    }
+}

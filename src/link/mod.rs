@@ -1,0 +1,302 @@
+//! One connection to one node.
+//!
+//! [`Link`] is the half that callers share: the bytes to send and the commands that await a reply,
+//! behind one short lock. [`Inbound`] is the half that the driver owns: it reads and decodes.
+//! [`Handshake`](handshake::Handshake) turns a fresh stream into a usable one, [`Address`] says
+//! where and as whom. This room knows bytes, frames and positions; what a command means, and how
+//! many nodes there are, is not its business, and it calls nobody upward.
+//!
+//! ```text
+//!              open()                    adopt() by a new driver
+//!  Opening ────────────▶ Open ──orphan()──▶ Orphaned ─────▶ Opening
+//!     │   commands queue  │  commands flow   undos only
+//!     └──────close()──────┴──────▶ Closed ──reopen()──▶ Opening (first attempt of a driver)
+//!                                    └─────open()─────▶ Open    (a later reconnection)
+//! ```
+
+mod address;
+mod handshake;
+mod inbound;
+#[cfg(test)]
+mod memory;
+mod pipeline;
+mod stream;
+
+use std::io;
+use std::sync::Mutex;
+
+use bytes::{Buf, Bytes, BytesMut};
+use quorlock_resp::Frame;
+
+pub(crate) use address::Address;
+pub(crate) use handshake::{Greeting, Handshake, Mode, Peer, Role};
+pub(crate) use inbound::{Ended, Inbound};
+pub(crate) use pipeline::{Completion, Entry, Lapsed, Shape, Stray, Ticket};
+pub(crate) use stream::{Dial, Network, Reader, Writer};
+
+use crate::clock::Moment;
+use crate::options::LinkOptions;
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::lock;
+use pipeline::Pipeline;
+
+/// A command on its way to one link.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outgoing<'a> {
+    pub(crate) entry: Entry,
+    pub(crate) bytes: &'a [u8],
+    /// What undoes it, for the link's `undo_head`; empty when there is nothing to undo.
+    pub(crate) undo: &'a [u8],
+    pub(crate) urgency: Urgency,
+}
+
+/// Who writes the command to the socket, and whether the bounds apply to it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Urgency {
+    /// The caller while few replies are outstanding, the driver beyond; within the bounds.
+    Usual,
+    /// An undo: never refused for want of room (there is at most one for each command that was
+    /// accepted), otherwise as usual.
+    Undo,
+    /// An undo from a `Drop`: written at once with all that is queued, because the thread that
+    /// drops may hold up the driver.
+    Drop,
+}
+
+/// What became of a command that was handed to a link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Sent {
+    /// All bytes are with the kernel.
+    Written,
+    /// The driver must be woken to write it.
+    Queued,
+    /// Nothing was sent: the link's bounds are reached.
+    Full,
+    /// Nothing was sent: there is no connection.
+    Closed,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    Opening,
+    Open,
+    Orphaned,
+    Closed,
+}
+
+#[derive(Debug)]
+struct State {
+    phase: Phase,
+    writer: Option<Writer>,
+    /// Bytes that the kernel has not taken yet.
+    queued: BytesMut,
+    /// How many bytes the kernel has taken on this connection.
+    written: u64,
+    /// The kernel takes no more for now; the driver waits until it does.
+    blocked: bool,
+    /// Writing failed; the driver ends the connection.
+    broken: Option<io::ErrorKind>,
+    pipeline: Pipeline,
+}
+
+/// The shared half of a connection.
+#[derive(Debug)]
+pub(crate) struct Link {
+    state: Mutex<State>,
+    /// Something is queued that the driver should write. Spares it the lock when there is nothing.
+    dirty: AtomicBool,
+    /// An undo's command up to its arguments, in the form that every server executes.
+    undo_head: Bytes,
+    options: LinkOptions,
+}
+
+impl Link {
+    /// A link whose first connection has not been tried.
+    pub(crate) fn new(undo_head: Bytes, options: LinkOptions) -> Self {
+        let state = State {
+            phase: Phase::Opening,
+            writer: None,
+            queued: BytesMut::new(),
+            written: 0,
+            blocked: false,
+            broken: None,
+            pipeline: Pipeline::default(),
+        };
+        Self { state: Mutex::new(state), dirty: AtomicBool::new(false), undo_head, options }
+    }
+
+    /// Hands a command to the link. Its entry stands in the pipeline before its first byte reaches
+    /// the kernel.
+    pub(crate) fn send(&self, command: Outgoing<'_>) -> Sent {
+        let mut state = lock(&self.state);
+        let undoing = command.urgency != Urgency::Usual;
+        match state.phase {
+            Phase::Opening | Phase::Open => {}
+            Phase::Orphaned if undoing => {}
+            Phase::Orphaned | Phase::Closed => return Sent::Closed,
+        }
+        if !undoing && self.is_full(&state, command.bytes.len()) {
+            return Sent::Full;
+        }
+        state.append(command.entry, command.bytes, command.undo);
+        let direct = match command.urgency {
+            Urgency::Usual | Urgency::Undo => state.pipeline.len() <= self.options.direct_writes,
+            Urgency::Drop => true,
+        };
+        if direct || state.phase == Phase::Orphaned {
+            state.write();
+        }
+        if state.queued.is_empty() {
+            return Sent::Written;
+        }
+        self.dirty.store(true, Ordering::Release);
+        Sent::Queued
+    }
+
+    fn is_full(&self, state: &State, more: usize) -> bool {
+        state.pipeline.len() >= self.options.entries_max
+            || state.queued.len().saturating_add(more) > self.options.bytes_max
+    }
+
+    /// Whether the driver has something to write here.
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.dirty.load(Ordering::Acquire)
+    }
+
+    /// Whether nothing is queued and every reply has come.
+    pub(crate) fn is_settled(&self) -> bool {
+        let state = lock(&self.state);
+        state.phase != Phase::Open || (state.queued.is_empty() && state.pipeline.is_empty())
+    }
+
+    /// Writes what is queued. `Ok(true)` says that the kernel takes no more: the driver waits for
+    /// writability and calls [`Link::unblock`].
+    pub(crate) fn flush(&self) -> Result<bool, io::ErrorKind> {
+        self.dirty.store(false, Ordering::Release);
+        let mut state = lock(&self.state);
+        if state.phase == Phase::Open && !state.blocked {
+            state.write();
+        }
+        match state.broken {
+            Some(kind) => Err(kind),
+            None => Ok(state.blocked),
+        }
+    }
+
+    /// The socket is writable again.
+    pub(crate) fn unblock(&self) {
+        lock(&self.state).blocked = false;
+        self.dirty.store(true, Ordering::Release);
+    }
+
+    /// Gives decoded frames to the commands they answer. A stray poisons the connection: those
+    /// before it stand, it and those after it are dropped.
+    pub(crate) fn answer(
+        &self,
+        frames: &mut Vec<Frame>,
+        now: Moment,
+        completions: &mut Vec<Completion>,
+    ) -> Result<(), Stray> {
+        let mut forgotten = Vec::new(); // allocates only when a script was forgotten
+        let mut state = lock(&self.state);
+        let result = frames.drain(..).try_for_each(|frame| {
+            completions.extend(state.pipeline.answer(frame, now, &mut forgotten)?);
+            Ok(())
+        });
+        for (entry, undo) in forgotten {
+            let command = [&self.undo_head[..], &undo].concat();
+            state.append(entry, &command, &undo);
+            self.dirty.store(true, Ordering::Release);
+        }
+        result
+    }
+
+    /// See [`Pipeline::expire`].
+    pub(crate) fn expire(&self, now: Moment, expired: &mut Vec<Ticket>) -> Moment {
+        lock(&self.state).pipeline.expire(now, expired)
+    }
+
+    /// When the command was sent whose reply is next.
+    pub(crate) fn oldest(&self) -> Option<Moment> {
+        lock(&self.state).pipeline.oldest()
+    }
+
+    /// Puts a connection behind the link that has shaken hands. What `settle` sends goes first: the
+    /// commands that settle what an earlier connection left.
+    pub(crate) fn open(&self, writer: Writer, settle: impl FnOnce(&mut dyn FnMut(Outgoing<'_>))) {
+        let mut state = lock(&self.state);
+        (state.written, state.blocked, state.broken) = (0, false, None);
+        state.writer = Some(writer);
+        state.phase = Phase::Open;
+        settle(&mut |command| state.append(command.entry, command.bytes, command.undo));
+        self.dirty.store(true, Ordering::Release);
+    }
+
+    /// Ends the connection: everything in flight goes to `lapsed`, what may have to be undone to
+    /// `undos` (each without the `undo_head`).
+    pub(crate) fn close(&self, lapsed: &mut Vec<Lapsed>, undos: &mut Vec<Vec<u8>>) {
+        let mut state = lock(&self.state);
+        state.phase = Phase::Closed;
+        if let Some(writer) = state.writer.take() {
+            writer.abort();
+        }
+        let written = state.written;
+        state.pipeline.drain(written, lapsed, undos);
+        state.queued.clear();
+    }
+
+    /// The driver is gone, and nobody reads replies. Writes what is queued; undos are still taken
+    /// and written at once, so that a guard dropped later leaves no key.
+    pub(crate) fn orphan(&self, lapsed: &mut Vec<Lapsed>) {
+        let mut state = lock(&self.state);
+        if state.phase == Phase::Open {
+            state.write();
+            state.phase = Phase::Orphaned;
+        } else {
+            state.phase = Phase::Closed;
+            state.queued.clear();
+        }
+        let written = state.written;
+        state.pipeline.drain(written, lapsed, &mut Vec::new());
+    }
+
+    /// A driver starts: commands may queue for its first connection.
+    pub(crate) fn reopen(&self) {
+        let mut state = lock(&self.state);
+        // A normal close: what an orphan wrote shall still be delivered.
+        state.writer = None;
+        state.pipeline.drain(0, &mut Vec::new(), &mut Vec::new());
+        state.queued.clear();
+        (state.written, state.phase) = (0, Phase::Opening);
+    }
+
+    /// The undo's command up to its arguments.
+    pub(crate) fn undo_head(&self) -> &[u8] {
+        &self.undo_head
+    }
+}
+
+impl State {
+    fn append(&mut self, entry: Entry, bytes: &[u8], undo: &[u8]) {
+        let begins = self.written.saturating_add(self.queued.len() as u64);
+        self.pipeline.push(entry, begins, undo);
+        self.queued.extend_from_slice(bytes);
+    }
+
+    /// Writes until nothing is queued or the kernel takes no more.
+    fn write(&mut self) {
+        let Some(writer) = &self.writer else { return };
+        while !self.queued.is_empty() && !self.blocked && self.broken.is_none() {
+            match writer.try_write(&self.queued) {
+                Ok(0) => self.broken = Some(io::ErrorKind::WriteZero),
+                Ok(count) => {
+                    self.queued.advance(count);
+                    self.written = self.written.saturating_add(count as u64);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.blocked = true,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => self.broken = Some(error.kind()),
+            }
+        }
+    }
+}

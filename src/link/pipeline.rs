@@ -1,0 +1,286 @@
+//! The commands of one connection that await a reply: first sent, first answered.
+//!
+//! An *entry* is one command without a reply; its *ticket* says, to whoever sent it, which
+//! operation the reply belongs to. Replies carry no identity, position is identity: the oldest
+//! entry owns the next frame, whether its sender still waits or not. An entry whose deadline has
+//! passed becomes a *tombstone*: its sender has been told, its reply will be consumed. A frame that
+//! cannot be the reply to the oldest entry is a *stray*: the stream is out of step and the
+//! connection must end.
+//!
+//! Beside the entries runs what would undo them (`undo`): if the connection ends first, these
+//! commands may have been applied, and their undos are what the next connection must settle.
+//!
+//! No I/O, no clock: bytes and moments come in as arguments.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use bytes::{Buf, BytesMut};
+use quorlock_resp::Frame;
+
+use crate::clock::Moment;
+
+/// The sender's name for an operation; this room only hands it back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Ticket(pub(crate) u64);
+
+impl Ticket {
+    /// Nobody waits for this reply.
+    pub(crate) const NOBODY: Self = Self(u64::MAX);
+}
+
+/// The replies that a command may have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Shape {
+    /// `OK`, null, or an error.
+    Status,
+    /// The reply to an undo: 1 (done), 0 (nothing there), −1 (another's value), or an error.
+    Undo,
+    /// Any frame that is no push.
+    Any,
+}
+
+impl Shape {
+    fn accepts(self, frame: &Frame) -> bool {
+        match (self, frame) {
+            (_, Frame::Push(_)) => false,
+            (Self::Any, _) | (_, Frame::Error(_)) | (Self::Status, Frame::Null) => true,
+            (Self::Status, Frame::Simple(text)) => &text[..] == b"OK",
+            (Self::Undo, Frame::Integer(count)) => (-1..=1).contains(count),
+            _ => false,
+        }
+    }
+}
+
+/// One command without a reply.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    pub(crate) ticket: Ticket,
+    pub(crate) shape: Shape,
+    /// When it was handed to the link: not after its first byte reached the kernel.
+    pub(crate) sent: Moment,
+    pub(crate) deadline: Moment,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    entry: Entry,
+    /// Where its first byte stands in the connection's stream.
+    begins: u64,
+    /// How many bytes of `Pipeline::undo` are its own.
+    undo_len: usize,
+    /// Its sender has been told that no reply came in time.
+    tombstone: bool,
+}
+
+/// A reply that has found its operation.
+#[derive(Debug)]
+pub(crate) struct Completion {
+    pub(crate) ticket: Ticket,
+    pub(crate) shape: Shape,
+    pub(crate) frame: Frame,
+    pub(crate) rtt: Duration,
+}
+
+/// What the connection's end leaves of one command.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Lapsed {
+    pub(crate) ticket: Ticket,
+    /// Whether any byte of it reached the kernel: if not, it was certainly not applied.
+    pub(crate) sent: bool,
+}
+
+/// A frame came that cannot be the reply to the oldest command.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Stray;
+
+/// The FIFO of one connection.
+#[derive(Debug, Default)]
+pub(crate) struct Pipeline {
+    waiting: VecDeque<Waiting>,
+    /// The undos of all `waiting`, in their order, each `undo_len` long.
+    undo: BytesMut,
+}
+
+impl Pipeline {
+    pub(crate) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Appends a command whose first byte stands at `begins` in the stream. An empty `undo` says
+    /// that there is nothing to undo.
+    pub(crate) fn push(&mut self, entry: Entry, begins: u64, undo: &[u8]) {
+        self.undo.extend_from_slice(undo);
+        self.waiting.push_back(Waiting { entry, begins, undo_len: undo.len(), tombstone: false });
+    }
+
+    /// Gives the next reply to the oldest command. A server that no longer knows the undo's script
+    /// has not applied it: then the undo comes back in `forgotten`, to be sent whole.
+    pub(crate) fn answer(
+        &mut self,
+        frame: Frame,
+        now: Moment,
+        forgotten: &mut Vec<(Entry, Vec<u8>)>,
+    ) -> Result<Option<Completion>, Stray> {
+        let Some(oldest) = self.waiting.front() else { return Err(Stray) };
+        if !oldest.entry.shape.accepts(&frame) {
+            return Err(Stray);
+        }
+        let Some(Waiting { entry, undo_len, .. }) = self.waiting.pop_front() else {
+            return Err(Stray);
+        };
+        if entry.shape == Shape::Undo && is_noscript(&frame) {
+            forgotten.push((entry, self.undo.chunk()[..undo_len].to_vec()));
+            self.undo.advance(undo_len);
+            return Ok(None);
+        }
+        self.undo.advance(undo_len);
+        let Entry { ticket, shape, sent, .. } = entry;
+        Ok(Some(Completion { ticket, shape, frame, rtt: now.since(sent) }))
+    }
+
+    /// Tells which operations have waited beyond their deadline, each once, and returns the
+    /// earliest deadline that is still to come.
+    pub(crate) fn expire(&mut self, now: Moment, expired: &mut Vec<Ticket>) -> Moment {
+        let mut next = Moment::NEVER;
+        for waiting in &mut self.waiting {
+            if waiting.tombstone {
+                continue;
+            }
+            if waiting.entry.deadline <= now {
+                waiting.tombstone = true;
+                expired.push(waiting.entry.ticket);
+            } else {
+                next = next.min(waiting.entry.deadline);
+            }
+        }
+        next
+    }
+
+    /// When the oldest command was sent.
+    pub(crate) fn oldest(&self) -> Option<Moment> {
+        self.waiting.front().map(|waiting| waiting.entry.sent)
+    }
+
+    /// Empties the FIFO at the connection's end, of which `written` bytes had reached the kernel:
+    /// every operation goes to `lapsed`, the undos of those that may have been applied to `undos`.
+    pub(crate) fn drain(
+        &mut self,
+        written: u64,
+        lapsed: &mut Vec<Lapsed>,
+        undos: &mut Vec<Vec<u8>>,
+    ) {
+        for waiting in self.waiting.drain(..) {
+            let sent = waiting.begins < written;
+            if sent && waiting.undo_len > 0 {
+                undos.push(self.undo[..waiting.undo_len].to_vec());
+            }
+            self.undo.advance(waiting.undo_len);
+            lapsed.push(Lapsed { ticket: waiting.entry.ticket, sent });
+        }
+    }
+}
+
+fn is_noscript(frame: &Frame) -> bool {
+    matches!(frame, Frame::Error(text) if text.starts_with(b"NOSCRIPT"))
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    fn entry(ticket: u64, shape: Shape, deadline: u64) -> Entry {
+        Entry {
+            ticket: Ticket(ticket),
+            shape,
+            sent: Moment::from_nanos(0),
+            deadline: Moment::from_nanos(deadline),
+        }
+    }
+
+    fn simple(text: &'static str) -> Frame {
+        Frame::Simple(Bytes::from_static(text.as_bytes()))
+    }
+
+    fn error(text: &'static str) -> Frame {
+        Frame::Error(Bytes::from_static(text.as_bytes()))
+    }
+
+    fn answer(pipeline: &mut Pipeline, frame: Frame) -> Result<u64, Stray> {
+        let completion = pipeline.answer(frame, Moment::from_nanos(5), &mut Vec::new())?;
+        Ok(completion.map_or(u64::MAX, |completion| completion.ticket.0))
+    }
+
+    #[test]
+    fn replies_go_to_the_oldest_command_first() {
+        let mut pipeline = Pipeline::default();
+        pipeline.push(entry(1, Shape::Status, 9), 0, b"undo-1");
+        pipeline.push(entry(2, Shape::Undo, 9), 10, b"undo-2");
+        assert_eq!(answer(&mut pipeline, simple("OK")), Ok(1));
+        assert_eq!(answer(&mut pipeline, Frame::Integer(0)), Ok(2));
+        assert!(pipeline.is_empty());
+    }
+
+    #[test]
+    fn a_reply_of_another_shape_or_without_a_command_is_a_stray() {
+        let strays = [
+            (Shape::Status, Frame::Integer(1)),
+            (Shape::Status, simple("PONG")),
+            (Shape::Status, Frame::Bulk(Bytes::from_static(b"OK"))),
+            (Shape::Undo, simple("OK")),
+            (Shape::Undo, Frame::Integer(2)),
+            (Shape::Undo, Frame::Null),
+        ];
+        for (shape, frame) in strays {
+            let mut pipeline = Pipeline::default();
+            pipeline.push(entry(1, shape, 9), 0, b"");
+            assert_eq!(answer(&mut pipeline, frame), Err(Stray));
+        }
+        assert_eq!(answer(&mut Pipeline::default(), simple("OK")), Err(Stray));
+    }
+
+    #[test]
+    fn an_expired_command_is_told_once_and_still_owns_its_reply() {
+        let mut pipeline = Pipeline::default();
+        pipeline.push(entry(1, Shape::Status, 3), 0, b"");
+        pipeline.push(entry(2, Shape::Status, 8), 4, b"");
+        let mut expired = Vec::new();
+        assert_eq!(pipeline.expire(Moment::from_nanos(4), &mut expired), Moment::from_nanos(8));
+        assert_eq!(pipeline.expire(Moment::from_nanos(5), &mut expired), Moment::from_nanos(8));
+        assert_eq!(expired, [Ticket(1)]);
+        assert_eq!(answer(&mut pipeline, simple("OK")), Ok(1));
+        assert_eq!(answer(&mut pipeline, Frame::Null), Ok(2));
+    }
+
+    #[test]
+    fn a_forgotten_script_gives_its_undo_back() {
+        let mut pipeline = Pipeline::default();
+        pipeline.push(entry(1, Shape::Undo, 9), 0, b"tail");
+        let mut forgotten = Vec::new();
+        let reply = error("NOSCRIPT No matching script.");
+        assert!(pipeline.answer(reply, Moment::default(), &mut forgotten).unwrap().is_none());
+        assert_eq!(forgotten[0].1, b"tail");
+        assert_eq!(forgotten[0].0.ticket, Ticket(1));
+    }
+
+    #[test]
+    fn the_end_of_the_connection_tells_what_may_have_been_applied() {
+        let mut pipeline = Pipeline::default();
+        pipeline.push(entry(1, Shape::Status, 9), 0, b"undo-1");
+        pipeline.push(entry(2, Shape::Any, 9), 10, b"");
+        pipeline.push(entry(3, Shape::Status, 9), 20, b"undo-3");
+        pipeline.push(entry(4, Shape::Status, 9), 30, b"undo-4");
+        assert_eq!(answer(&mut pipeline, simple("OK")), Ok(1));
+        let (mut lapsed, mut undos) = (Vec::new(), Vec::new());
+        pipeline.drain(21, &mut lapsed, &mut undos);
+        let told: Vec<_> = lapsed.iter().map(|lapsed| (lapsed.ticket.0, lapsed.sent)).collect();
+        assert_eq!(told, [(2, true), (3, true), (4, false)]);
+        assert_eq!(undos, [b"undo-3".to_vec()]);
+    }
+}

@@ -1,0 +1,204 @@
+//! Acquiring: try, and while the caller still waits, pause and try again.
+//!
+//! ```text
+//!          ┌───────────────────────────────────────────────┐
+//!          ▼                                               │
+//!  start ─▶ Asking ──won, time left──▶ guard               │
+//!             │ lost, or too slow (the claim is dropped, and with it undone)
+//!             ├── not retryable ──▶ error                  │
+//!             ├── held by another ──▶ Looking ─┬─▶ Pausing ─┘
+//!             └── otherwise ───────────────────┘      └── waited long enough ──▶ error
+//! ```
+//!
+//! The try itself allocates nothing; looking and pausing do.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::time::Sleep;
+
+use super::claim::Claim;
+use super::guard::LockGuard;
+use super::inspect::{self, Inspection};
+use super::key::Key;
+use super::locker::Inner;
+use super::retry::Retry;
+use crate::clock::Moment;
+use crate::error::{Effort, Error, Kind};
+use crate::quorum::Verdict;
+use crate::report::Outcome;
+
+/// What to acquire, and how.
+pub(crate) struct Order {
+    pub(crate) locker: Arc<Inner>,
+    pub(crate) key: Key,
+    pub(crate) ttl: Duration,
+    /// How long to wait for the lock; `None` is for ever.
+    pub(crate) wait: Option<Duration>,
+}
+
+/// The future of an acquisition; see [`LockRequest`](crate::LockRequest).
+///
+/// # Cancel safety
+///
+/// Dropping it at any point leaves no key behind: what was sent is released on every node, at once
+/// and without waiting.
+#[must_use = "futures do nothing unless awaited"]
+pub struct Acquire {
+    order: Result<Order, Option<Error>>,
+    step: Step,
+    /// The clock at the first poll.
+    started: Option<Moment>,
+    tries: u32,
+    retry: Retry,
+    /// What the last try failed of, kept while the next is made.
+    failure: Option<Error>,
+}
+
+enum Step {
+    Start,
+    Asking(Claim),
+    Looking(Looking),
+    Pausing(Pin<Box<Sleep>>),
+}
+
+type Looking = Pin<Box<dyn Future<Output = Inspection> + Send>>;
+
+impl Acquire {
+    pub(crate) fn new(order: Result<Order, Error>) -> Self {
+        let options = order.as_ref().map(|order| order.locker.options.retry).unwrap_or_default();
+        Self {
+            order: order.map_err(Some),
+            step: Step::Start,
+            started: None,
+            tries: 0,
+            retry: Retry::new(options),
+            failure: None,
+        }
+    }
+}
+
+impl Future for Acquire {
+    type Output = Result<LockGuard, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        let order = match &mut this.order {
+            Ok(order) => order,
+            Err(error) => {
+                let again =
+                    || Error::misuse("this future has completed; it must not be polled again");
+                return Poll::Ready(Err(error.take().unwrap_or_else(again)));
+            }
+        };
+        let clock = order.locker.nodes.clock();
+        let started = *this.started.get_or_insert_with(|| clock.now());
+        loop {
+            match &mut this.step {
+                Step::Start => {
+                    this.tries = this.tries.saturating_add(1);
+                    let claim = Claim::ask(&order.locker, order.key.clone(), order.ttl)?;
+                    this.step = Step::Asking(claim);
+                }
+                Step::Asking(claim) => {
+                    let verdict = ready!(claim.poll_verdict(cx));
+                    let Step::Asking(claim) = std::mem::replace(&mut this.step, Step::Start) else {
+                        continue;
+                    };
+                    let failure = match judge(claim, verdict) {
+                        Ok(guard) => return Poll::Ready(Ok(guard)),
+                        Err(failure) => failure,
+                    };
+                    if !failure.is_retryable() {
+                        return Poll::Ready(Err(failure));
+                    }
+                    // Who is in the way is asked before the first pause and at the end.
+                    let looks = failure.is_contended()
+                        && (this.tries == 1 || order.left(clock.now().since(started)).is_zero());
+                    this.failure = Some(failure);
+                    this.step = if looks {
+                        let looking = inspect::look(order.locker.clone(), order.key.clone());
+                        Step::Looking(Box::pin(looking))
+                    } else {
+                        order.pause(&mut this.retry, None, clock.now().since(started))
+                    };
+                }
+                Step::Looking(looking) => {
+                    let seen = ready!(looking.as_mut().poll(cx));
+                    if let Some(what) = seen.foreign() {
+                        let kind = Kind::Foreign { what: what.into() };
+                        return Poll::Ready(Err(Error::new(kind).with_key(order.key.given())));
+                    }
+                    let holder = seen.holder().cloned();
+                    let remaining = holder.as_ref().map(|holder| holder.remaining);
+                    if let (Some(failure), Some(holder)) = (&mut this.failure, holder) {
+                        failure.name_holder(holder);
+                    }
+                    this.step = order.pause(&mut this.retry, remaining, clock.now().since(started));
+                }
+                Step::Pausing(sleep) => {
+                    let elapsed = clock.now().since(started);
+                    if order.left(elapsed).is_zero()
+                        && let Some(failure) = this.failure.take()
+                    {
+                        let effort = Effort { tries: this.tries, elapsed };
+                        return Poll::Ready(Err(failure.with_effort(effort)));
+                    }
+                    ready!(sleep.as_mut().poll(cx));
+                    this.step = Step::Start;
+                }
+            }
+        }
+    }
+}
+
+impl Order {
+    /// How much longer the caller waits.
+    fn left(&self, elapsed: Duration) -> Duration {
+        self.wait.map_or(Duration::MAX, |wait| wait.saturating_sub(elapsed))
+    }
+
+    fn pause(&self, retry: &mut Retry, holder: Option<Duration>, elapsed: Duration) -> Step {
+        let entropy = self.locker.nodes.entropy();
+        let draw = |low, high| entropy.between(low, high);
+        let pause = retry.next(holder, self.left(elapsed), draw);
+        let clock = self.locker.nodes.clock();
+        Step::Pausing(clock.sleep_until(clock.now().plus(pause)))
+    }
+}
+
+/// A guard, if the lock is held and time is left of it. The clock is read after the deciding reply.
+/// Otherwise the claim is dropped, which releases what was granted.
+pub(crate) fn judge(claim: Claim, verdict: Verdict) -> Result<LockGuard, Error> {
+    let (lease, now) = (claim.lease(), claim.now());
+    if verdict == Verdict::Won {
+        if lease.is_valid(now) {
+            return Ok(LockGuard::new(claim, lease));
+        }
+        let kind = Kind::TooSlow { ttl: claim.ttl(), elapsed: now.since(claim.sent()) };
+        return Err(Error::new(kind).with_key(claim.key().given()).with_nodes(claim.report()));
+    }
+    let nodes = claim.report();
+    let needed = claim.locker().nodes.majority();
+    let answers = nodes.iter().filter(|node| node.outcome.is_answer()).count();
+    let forbidden = nodes.iter().filter(|node| node.outcome.is_authentication()).count();
+    let contended = nodes.iter().any(|node| node.outcome == Outcome::Held) && answers >= needed;
+    let kind = if contended {
+        Kind::Contended { holder: None }
+    } else if forbidden > nodes.len() - needed {
+        Kind::Authentication { needed }
+    } else {
+        Kind::Unavailable { needed }
+    };
+    Err(Error::new(kind).with_key(claim.key().given()).with_nodes(nodes))
+}
+
+impl fmt::Debug for Acquire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Acquire").field("tries", &self.tries).finish_non_exhaustive()
+    }
+}

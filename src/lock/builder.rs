@@ -1,0 +1,215 @@
+//! Building a locker: its nodes, its options, its name.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::command;
+use super::locker::{Inner, Locker};
+use crate::clock::Clock;
+use crate::entropy::Entropy;
+use crate::error::Error;
+use crate::link::{Address, Greeting, Network};
+use crate::options::{LinkOptions, Options, RetryOptions};
+use crate::quorum::{NodeSet, Parts, Rule};
+
+/// A locker's nodes and options. Every option has a default; `README.md` lists them with the
+/// reasons.
+#[must_use = "a builder does nothing until `build` is called"]
+pub struct LockerBuilder {
+    addresses: Vec<Address>,
+    counted: bool,
+    options: Options,
+}
+
+impl LockerBuilder {
+    pub(crate) fn single(url: &str) -> Result<Self, Error> {
+        let address = Address::parse(url)?;
+        Ok(Self { addresses: vec![address], counted: false, options: Options::default() })
+    }
+
+    pub(crate) fn quorum<U>(urls: U) -> Result<Self, Error>
+    where
+        U: IntoIterator,
+        U::Item: AsRef<str>,
+    {
+        let parse = |url: U::Item| Address::parse(url.as_ref());
+        let addresses = urls.into_iter().map(parse).collect::<Result<Vec<_>, _>>()?;
+        if addresses.is_empty() {
+            return Err(Error::misuse("no node was given; a quorum takes 1 to 15, best 5"));
+        }
+        if addresses.len() > Rule::VOTERS_MAX {
+            return Err(Error::misuse(format!(
+                "{} nodes were given; a quorum takes 1 to {}, best 5",
+                addresses.len(),
+                Rule::VOTERS_MAX
+            )));
+        }
+        let mut seen = HashSet::new();
+        if let Some(twice) = addresses.iter().find(|address| !seen.insert(&*address.label)) {
+            return Err(Error::misuse(format!(
+                "the node {} was given twice; a quorum needs independent masters",
+                twice.label
+            )));
+        }
+        Ok(Self { addresses, counted: true, options: Options::default() })
+    }
+
+    /// Put before every key, verbatim. Default: nothing.
+    pub fn prefix(mut self, prefix: impl Into<Vec<u8>>) -> Self {
+        self.options.prefix = prefix.into();
+        self
+    }
+
+    /// How long a lock is held at most, in whole milliseconds on the wire. Default: 10 s.
+    ///
+    /// Too short, and the lock is lost under a slow step or a pause of the process; too long, and
+    /// the lock of a crashed holder keeps everybody waiting. Two to three times the longest usual
+    /// critical section is a good choice.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.options.ttl = ttl;
+        self
+    }
+
+    /// How long `locker.lock(key).await` waits for the lock. Default: 10 s. Zero tries once.
+    pub fn wait(mut self, wait: Duration) -> Self {
+        self.options.wait = Some(wait);
+        self
+    }
+
+    /// Waits for locks as long as it takes.
+    pub fn wait_forever(mut self) -> Self {
+        self.options.wait = None;
+        self
+    }
+
+    /// The name under which locks are held, for whoever looks at a key or waits for it; the host
+    /// and the process are added to it. Never secret. Default: `host:pid`.
+    pub fn owner(mut self, name: impl Into<Box<str>>) -> Self {
+        self.options.owner = Some(name.into());
+        self
+    }
+
+    /// How long one node may take to answer one command, before its vote is counted as unknown.
+    /// Default: 1 % of the TTL, at least 50 ms and at most 500 ms. Far below the TTL, for this is
+    /// what a hung majority costs.
+    pub fn node_deadline(mut self, deadline: Duration) -> Self {
+        self.options.node_deadline = Some(deadline);
+        self
+    }
+
+    /// The margin for clocks that run at different speeds, taken off each lease: a share of the TTL
+    /// in 1/1,000, and a fixed part. Default: 10 (1 %) and 2 ms.
+    pub fn drift(mut self, permille: u32, floor: Duration) -> Self {
+        self.options.drift.permille = permille;
+        self.options.drift.floor = floor;
+        self
+    }
+
+    /// The pause between two tries is drawn between `low` and `high` (full jitter); `high` doubles
+    /// with each try, up to `cap`. Default: 50 ms, 200 ms, 1 s.
+    pub fn retry(mut self, low: Duration, high: Duration, cap: Duration) -> Self {
+        self.options.retry = RetryOptions { low, high: high.max(low), cap: cap.max(high).max(low) };
+        self
+    }
+
+    /// Connections to each node. Default: 1, which carries more than a server's core executes. All
+    /// commands about one key use the same one.
+    pub fn connections_per_node(mut self, connections: usize) -> Self {
+        self.options.link.connections = connections;
+        self
+    }
+
+    /// How long connecting may take, with the handshake; it happens in the background. Default: 1 s.
+    pub fn connect_deadline(mut self, deadline: Duration) -> Self {
+        self.options.link.connect_deadline = deadline;
+        self
+    }
+
+    /// Commands without a reply that one connection holds at most; a node that is full is not
+    /// asked. Bounds the memory that a hung node costs. Default: 65,536.
+    pub fn link_entries_max(mut self, entries: usize) -> Self {
+        self.options.link.entries_max = entries;
+        self
+    }
+
+    /// Bytes that one connection holds at most until the kernel takes them. Default: 8 MiB.
+    pub fn link_bytes_max(mut self, bytes: usize) -> Self {
+        self.options.link.bytes_max = bytes;
+        self
+    }
+
+    /// Up to so many commands without a reply on a connection, a caller writes to the socket
+    /// itself, which saves a hop to the driver. Beyond it, the driver writes for all callers at
+    /// once, which saves system calls. Default: 2.
+    pub fn direct_writes(mut self, outstanding: usize) -> Self {
+        self.options.link.direct_writes = outstanding;
+        self
+    }
+
+    /// The pause before a node is connected to again: it starts near `first` and grows, jittered, up
+    /// to `cap`; tries go on for ever. Default: 20 ms and 500 ms.
+    pub fn reconnect(mut self, first: Duration, cap: Duration) -> Self {
+        self.options.link.reconnect_first = first;
+        self.options.link.reconnect_cap = cap.max(first);
+        self
+    }
+
+    /// Builds the locker. Does no I/O: the nodes are connected to from the first use on.
+    ///
+    /// # Errors
+    ///
+    /// [`is_misuse`](Error::is_misuse) when an option is out of its range.
+    pub fn build(self) -> Result<Locker, Error> {
+        self.options.check()?;
+        let owner = full_name(self.options.owner.as_deref());
+        let nodes = node_set(self.addresses, self.counted, self.options.link)?;
+        let inner = Inner { nodes: Arc::new(nodes), options: self.options, owner };
+        Ok(Locker::from_inner(inner))
+    }
+}
+
+/// Nodes on the network, ready to be connected to.
+pub(crate) fn node_set(
+    addresses: Vec<Address>,
+    counted: bool,
+    options: LinkOptions,
+) -> Result<NodeSet, Error> {
+    let Some(entropy) = Entropy::from_system() else {
+        return Err(Error::closed("the operating system gives no random numbers"));
+    };
+    Ok(NodeSet::new(Parts {
+        addresses,
+        counted,
+        options,
+        clock: Clock,
+        entropy: Arc::new(entropy),
+        dial: Arc::new(Network),
+        greeting: Greeting { scripts: vec![command::RELEASE] },
+        undo_head: command::undo_head(),
+    }))
+}
+
+/// `name@host:pid`, or `host:pid` without a name.
+fn full_name(name: Option<&str>) -> Arc<str> {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .ok()
+        .or_else(|| std::env::var("HOSTNAME").ok())
+        .or_else(|| std::env::var("COMPUTERNAME").ok());
+    let host = host.as_deref().map(str::trim).filter(|host| !host.is_empty());
+    let process = format!("{}:{}", host.unwrap_or("unknown-host"), std::process::id());
+    match name {
+        Some(name) if !name.is_empty() => format!("{name}@{process}").into(),
+        _ => process.into(),
+    }
+}
+
+impl fmt::Debug for LockerBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LockerBuilder")
+            .field("nodes", &self.addresses)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}

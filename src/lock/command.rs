@@ -1,0 +1,201 @@
+//! What a lock says to a node, byte by byte.
+//!
+//! | | command | replies |
+//! |---|---|---|
+//! | acquire | `SET key value NX PX ttl` | `OK`, null |
+//! | release | `EVALSHA` of `script/release.lua` | 1, 0, −1 |
+//!
+//! The key stands verbatim behind the prefix, the value is one plain string: 160 random bits in
+//! hexadecimal, `@`, the owner's name. So any client that does `SET NX PX` and compare-and-delete
+//! excludes us, and is excluded by us. The same bytes go to every node.
+
+use std::cell::RefCell;
+use std::ops::Range;
+use std::time::Duration;
+
+use bytes::Bytes;
+use quorlock_resp::encode;
+
+use crate::entropy::Nonce;
+
+/// Compare-and-delete.
+pub(crate) const RELEASE: &str = include_str!("script/release.lua");
+/// By this name a server that has loaded it knows it. (A test compares the two.)
+const RELEASE_SHA1: &[u8] = b"67c605b1b34e2099787af3db75593d86479b9232";
+
+/// How many characters the random part of a value has.
+const NONCE_HEX: usize = 2 * Nonce::BYTES;
+
+/// An encoded command.
+pub(crate) struct Encoded<'a> {
+    pub(crate) bytes: &'a [u8],
+    /// Its key and value: with [`undo_head`] before them, they undo it.
+    pub(crate) undo: &'a [u8],
+}
+
+/// The release's command up to its key and value, in the form that a server executes even if it
+/// has never seen the script.
+pub(crate) fn undo_head() -> Bytes {
+    let mut head = Vec::new();
+    encode::array_header(&mut head, 5);
+    encode::bulk(&mut head, b"EVAL");
+    encode::bulk(&mut head, RELEASE.as_bytes());
+    encode::bulk(&mut head, b"1");
+    head.into()
+}
+
+/// Encodes an acquisition into this thread's buffer and hands it to `send`.
+pub(crate) fn with_acquire<R>(
+    key: &[u8],
+    nonce: Nonce,
+    owner: &str,
+    ttl: Duration,
+    send: impl FnOnce(Encoded<'_>) -> R,
+) -> R {
+    with_scratch(|out| {
+        encode::array_header(out, 6);
+        encode::bulk(out, b"SET");
+        let undo = put_key_and_value(out, key, nonce, owner);
+        encode::bulk(out, b"NX");
+        encode::bulk(out, b"PX");
+        encode::bulk(out, decimal(ttl.as_millis(), &mut [0; DECIMAL_MAX]));
+        send(Encoded { bytes: out, undo: &out[undo] })
+    })
+}
+
+/// Encodes a release into this thread's buffer and hands it to `send`.
+pub(crate) fn with_release<R>(
+    key: &[u8],
+    nonce: Nonce,
+    owner: &str,
+    send: impl FnOnce(Encoded<'_>) -> R,
+) -> R {
+    with_scratch(|out| {
+        encode::array_header(out, 5);
+        encode::bulk(out, b"EVALSHA");
+        encode::bulk(out, RELEASE_SHA1);
+        encode::bulk(out, b"1");
+        let undo = put_key_and_value(out, key, nonce, owner);
+        send(Encoded { bytes: out, undo: &out[undo] })
+    })
+}
+
+/// Whose value it is, if one of ours or of the same form.
+pub(crate) fn owner_of(value: &[u8]) -> Option<&str> {
+    let (nonce, owner) = value.split_at_checked(NONCE_HEX)?;
+    let owner = owner.strip_prefix(b"@")?;
+    nonce.iter().all(u8::is_ascii_hexdigit).then(|| std::str::from_utf8(owner).ok()).flatten()
+}
+
+/// The value as text.
+pub(crate) fn value(nonce: Nonce, owner: &str) -> String {
+    let hex = hexadecimal(nonce);
+    format!("{}@{owner}", hex.iter().copied().map(char::from).collect::<String>())
+}
+
+fn put_key_and_value(out: &mut Vec<u8>, key: &[u8], nonce: Nonce, owner: &str) -> Range<usize> {
+    let start = out.len();
+    encode::bulk(out, key);
+    let value_len = NONCE_HEX + 1 + owner.len();
+    out.push(b'$');
+    out.extend_from_slice(decimal(value_len as u128, &mut [0; DECIMAL_MAX]));
+    out.extend_from_slice(b"\r\n");
+    out.extend_from_slice(&hexadecimal(nonce));
+    out.push(b'@');
+    out.extend_from_slice(owner.as_bytes());
+    out.extend_from_slice(b"\r\n");
+    start..out.len()
+}
+
+fn hexadecimal(nonce: Nonce) -> [u8; NONCE_HEX] {
+    const DIGITS: [u8; 16] = *b"0123456789abcdef";
+    let mut hex = [0; NONCE_HEX];
+    for (pair, byte) in hex.chunks_exact_mut(2).zip(nonce.0) {
+        pair[0] = DIGITS[usize::from(byte >> 4)];
+        pair[1] = DIGITS[usize::from(byte & 0x0f)];
+    }
+    hex
+}
+
+const DECIMAL_MAX: usize = 39;
+
+fn decimal(mut number: u128, digits: &mut [u8; DECIMAL_MAX]) -> &[u8] {
+    let mut start = DECIMAL_MAX;
+    loop {
+        start -= 1;
+        digits[start] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            return &digits[start..];
+        }
+    }
+}
+
+/// Lends this thread's buffer, empty. A thread that is ending has none; then a fresh one serves.
+fn with_scratch<R>(body: impl FnOnce(&mut Vec<u8>) -> R) -> R {
+    thread_local! {
+        static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    }
+    let taken = SCRATCH.try_with(|scratch| scratch.take());
+    let mut buffer = taken.unwrap_or_default();
+    buffer.clear();
+    let result = body(&mut buffer);
+    // On a thread that is ending there is nowhere to put it back.
+    let _ = SCRATCH.try_with(|scratch| scratch.replace(buffer));
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NONCE: Nonce = Nonce([0xab; Nonce::BYTES]);
+    const VALUE: &str = "abababababababababababababababababababab@me@h:1";
+
+    fn text(bytes: &[u8]) -> String {
+        String::from_utf8(bytes.to_vec()).unwrap()
+    }
+
+    #[test]
+    fn acquire_is_set_nx_px_and_carries_its_undo() {
+        let ttl = Duration::from_millis(10_000);
+        with_acquire(b"pay:k", NONCE, "me@h:1", ttl, |encoded| {
+            let undo = format!("$5\r\npay:k\r\n$47\r\n{VALUE}\r\n");
+            assert_eq!(
+                text(encoded.bytes),
+                format!("*6\r\n$3\r\nSET\r\n{undo}$2\r\nNX\r\n$2\r\nPX\r\n$5\r\n10000\r\n")
+            );
+            assert_eq!(text(encoded.undo), undo);
+        });
+    }
+
+    #[test]
+    fn release_is_a_script_by_digest_and_its_undo_completes_the_head() {
+        with_release(b"k", NONCE, "me@h:1", |encoded| {
+            let sha = text(RELEASE_SHA1);
+            let head = format!("*5\r\n$7\r\nEVALSHA\r\n$40\r\n{sha}\r\n$1\r\n1\r\n");
+            assert_eq!(text(encoded.bytes), format!("{head}$1\r\nk\r\n$47\r\n{VALUE}\r\n"));
+            let whole = [&undo_head()[..], encoded.undo].concat();
+            let mut expected = Vec::new();
+            let args: [&[u8]; 5] = [b"EVAL", RELEASE.as_bytes(), b"1", b"k", VALUE.as_bytes()];
+            encode::command(&mut expected, &args);
+            assert_eq!(whole, expected);
+        });
+    }
+
+    #[test]
+    fn a_value_names_its_owner_and_others_values_name_nobody() {
+        assert_eq!(value(NONCE, "me@h:1"), VALUE);
+        assert_eq!(owner_of(VALUE.as_bytes()), Some("me@h:1"));
+        for foreign in [&b""[..], b"abc", b"3f2c", &[b'x'; 41], &[0xff; 60]] {
+            assert_eq!(owner_of(foreign), None);
+        }
+    }
+
+    #[test]
+    fn numbers_are_decimal() {
+        for number in [0, 7, 10, 1_000, u128::from(u64::MAX)] {
+            assert_eq!(text(decimal(number, &mut [0; DECIMAL_MAX])), number.to_string());
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! What a holder has in hand: the guard, its release, and the view that `run` lends its closure.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::time::{Duration, Instant};
+
+use super::claim::Claim;
+use super::lease::Lease;
+use crate::clock::Clock;
+use crate::error::Error;
+use crate::report::{NodeReport, Outcome};
+
+/// A held lock. Dropping it releases it.
+///
+/// The lock is held until [`deadline`](Self::deadline) at the latest: a lease, not a mutex. After
+/// it another client may hold the lock, whatever this process is doing. Work that must not overlap
+/// checks [`is_valid`](Self::is_valid) before each step that others see, and still needs a last
+/// line of defence where it writes (a version, a constraint).
+///
+/// Dropping the guard writes the release to the connections and does not wait for the nodes; it
+/// never blocks, and works on any thread. `let _ = guard` drops it on the spot; name it
+/// `let _guard` to keep it. A process that ends right after a drop may end before the kernel has
+/// sent it: prefer [`release`](Self::release) there.
+#[must_use = "a guard that is dropped releases its lock at once"]
+pub struct LockGuard {
+    claim: Claim,
+    lease: Lease,
+}
+
+impl LockGuard {
+    pub(crate) fn new(claim: Claim, lease: Lease) -> Self {
+        Self { claim, lease }
+    }
+
+    /// The key, as it was asked for, without the locker's prefix.
+    #[must_use]
+    pub fn key(&self) -> &[u8] {
+        self.claim.key().given()
+    }
+
+    /// The value that the nodes hold under the key: whoever knows it can release the lock.
+    #[must_use]
+    pub fn owner_token(&self) -> OwnerToken {
+        OwnerToken(self.claim.value())
+    }
+
+    /// Whether the lock is still held, by the clock, now.
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
+        self.lease.is_valid(self.claim.now())
+    }
+
+    /// How long it is still held; zero when it no longer is.
+    #[must_use]
+    pub fn remaining(&self) -> Duration {
+        self.lease.remaining(self.claim.now())
+    }
+
+    /// Until when it is held. The margin for clock drift is already taken off.
+    #[must_use]
+    pub fn deadline(&self) -> Instant {
+        self.clock().instant(self.lease.end)
+    }
+
+    /// What each node did, as far as it has answered by now.
+    #[must_use]
+    pub fn votes(&self) -> Vec<NodeReport> {
+        self.claim.report()
+    }
+
+    /// Releases the lock and waits for a majority of the nodes to say so.
+    ///
+    /// A node that does not answer is waited for no longer than its deadline; its key ends with its
+    /// TTL.
+    ///
+    /// # Errors
+    ///
+    /// [`is_closed`](Error::is_closed) when there is no runtime to wait on. The release has been
+    /// written to the connections all the same.
+    ///
+    /// # Cancel safety
+    ///
+    /// The release is sent to every node at the first poll. Dropping the future before that, or
+    /// after it, releases the lock; only what the nodes answered is then not known.
+    pub async fn release(self) -> Result<Release, Error> {
+        let election = self.claim.release()?;
+        poll_fn(|cx| election.poll_verdict(cx)).await;
+        Ok(Release::from_report(election.report(), election.needed()))
+    }
+
+    /// Keeps the lock until its TTL ends, without this guard. Returns what it takes to release it.
+    pub fn forget(self) -> OwnerToken {
+        let token = self.owner_token();
+        self.claim.forget();
+        token
+    }
+
+    pub(crate) fn clock(&self) -> Clock {
+        self.claim.locker().nodes.clock()
+    }
+
+    pub(crate) fn lease(&self) -> Lease {
+        self.lease
+    }
+}
+
+impl fmt::Debug for LockGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LockGuard")
+            .field("key", &String::from_utf8_lossy(self.key()))
+            .field("remaining", &self.remaining())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a release found.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+#[must_use = "a lock that had expired or was taken says that the work may have overlapped"]
+pub enum Release {
+    /// A majority of the nodes held the key and deleted it: the lock was ours to the end.
+    Released,
+    /// The key was gone from too many nodes: the lock had expired, or somebody had deleted it.
+    Expired,
+    /// Another client holds the lock.
+    Taken,
+    /// Too few nodes answered. What they still hold ends with the TTL.
+    Unknown(Vec<NodeReport>),
+}
+
+impl Release {
+    /// Whether the lock was held until its release.
+    #[must_use]
+    pub fn is_released(&self) -> bool {
+        matches!(self, Self::Released)
+    }
+
+    fn from_report(nodes: Vec<NodeReport>, needed: usize) -> Self {
+        let count = |outcome: Outcome| nodes.iter().filter(|node| node.outcome == outcome).count();
+        let (deleted, gone, taken) =
+            (count(Outcome::Granted), count(Outcome::Gone), count(Outcome::Held));
+        // Nodes that had refused the acquisition were not asked: they hold no key of ours.
+        let clear = deleted + gone + count(Outcome::NotAsked);
+        if deleted >= needed || (clear >= needed && gone + taken == 0) {
+            Self::Released
+        } else if clear >= needed {
+            Self::Expired
+        } else if clear + taken >= needed {
+            Self::Taken
+        } else {
+            Self::Unknown(nodes)
+        }
+    }
+}
+
+/// The value of a held key. Whoever has it can release the lock, so it does not show in `Debug`.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct OwnerToken(String);
+
+impl OwnerToken {
+    /// The value, as the nodes hold it.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for OwnerToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OwnerToken(…)")
+    }
+}
+
+/// What [`LockRequest::run`](crate::LockRequest::run) lends to its closure: the lock's time, without
+/// the right to end it.
+#[derive(Clone, Copy, Debug)]
+pub struct Held {
+    lease: Lease,
+    clock: Clock,
+}
+
+impl Held {
+    pub(crate) fn new(guard: &LockGuard) -> Self {
+        Self { lease: guard.lease(), clock: guard.clock() }
+    }
+
+    /// Whether the lock is still held, by the clock, now.
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
+        self.lease.is_valid(self.clock.now())
+    }
+
+    /// How long it is still held; zero when it no longer is.
+    #[must_use]
+    pub fn remaining(&self) -> Duration {
+        self.lease.remaining(self.clock.now())
+    }
+
+    /// Until when it is held.
+    #[must_use]
+    pub fn deadline(&self) -> Instant {
+        self.clock.instant(self.lease.end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(outcomes: &[Outcome]) -> Release {
+        let node = |outcome: &Outcome| NodeReport {
+            node: "n".into(),
+            outcome: outcome.clone(),
+            rtt: None,
+        };
+        let nodes: Vec<_> = outcomes.iter().map(node).collect();
+        let needed = nodes.len() / 2 + 1;
+        Release::from_report(nodes, needed)
+    }
+
+    #[test]
+    fn a_release_says_what_it_found() {
+        use Outcome::{Gone, Granted, Held, NotAsked, Pending};
+        let silent = || Outcome::Silent { after: Duration::from_millis(50) };
+
+        // A majority deleted it; who is still to answer does not matter.
+        let all = found(&[Granted, Granted, Granted, Pending, Pending]);
+        assert!(matches!(all, Release::Released));
+        // Two deleted it, one is silent, two never had it: nobody is excluded any more.
+        let few = found(&[Granted, Granted, silent(), NotAsked, NotAsked]);
+        assert!(matches!(few, Release::Released));
+        // It was gone from a majority.
+        let gone = found(&[Gone, Gone, Gone, Granted, Granted]);
+        assert!(matches!(gone, Release::Expired));
+        // Another's value stands on a majority.
+        let taken = found(&[Held, Held, Held, Gone, Gone]);
+        assert!(matches!(taken, Release::Taken));
+        // Too few answered.
+        let unknown = found(&[silent(), silent(), silent(), Granted, Granted]);
+        assert!(matches!(unknown, Release::Unknown(nodes) if nodes.len() == 5));
+    }
+
+    #[test]
+    fn a_token_does_not_show_in_debug() {
+        assert_eq!(format!("{:?}", OwnerToken("canary".into())), "OwnerToken(…)");
+    }
+}

@@ -1,0 +1,229 @@
+//! Who holds a key, and for how long: asked of every node, for waiters, errors and people.
+//!
+//! A nil reply to an acquisition says neither. So it is asked apart, and only when somebody is about
+//! to wait or wants to know.
+
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorlock_resp::{Frame, encode};
+
+use super::command;
+use super::key::Key;
+use super::locker::Inner;
+use crate::error::{Error, Holder};
+use crate::link::{Shape, Urgency};
+use crate::quorum::{Command, Election, NodeMask, NodeSet};
+use crate::report::{Outcome, printable};
+
+/// What the nodes hold under one key.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Inspection {
+    /// Each node's answer, in the order in which the nodes were given.
+    pub nodes: Vec<NodeInspection>,
+    /// How many nodes make a majority.
+    pub majority: usize,
+    /// Who holds the lock: the one value that stands on a majority.
+    holder: Option<Holder>,
+}
+
+/// What one node holds under a key.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct NodeInspection {
+    /// The node's address as given, without user and password.
+    pub node: Arc<str>,
+    /// What it holds.
+    pub state: KeyState,
+}
+
+/// What a node holds under a key.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum KeyState {
+    /// Nothing.
+    Free,
+    /// A lock.
+    Held(Holder),
+    /// Something that no lock wrote: another type than a string, or a string that never expires.
+    Foreign {
+        /// In words: `a hash, without expiry`.
+        what: Box<str>,
+    },
+    /// The node did not tell.
+    Unknown(Outcome),
+}
+
+impl Inspection {
+    /// Who holds the lock: whose value stands on a majority of the nodes. `None` when nobody has
+    /// one, because the lock is free, or because several clients hold parts of it.
+    #[must_use]
+    pub fn holder(&self) -> Option<&Holder> {
+        self.holder.as_ref()
+    }
+
+    /// How many nodes hold nothing under the key.
+    #[must_use]
+    pub fn free(&self) -> usize {
+        self.nodes.iter().filter(|node| node.state == KeyState::Free).count()
+    }
+
+    /// What stands in the way on so many nodes that no lock can be had under this key, if it is
+    /// nothing that a lock wrote.
+    pub(crate) fn foreign(&self) -> Option<&str> {
+        let mut foreign = self.nodes.iter().filter_map(|node| match &node.state {
+            KeyState::Foreign { what } => Some(&**what),
+            _ => None,
+        });
+        let first = foreign.next()?;
+        (1 + foreign.count() > self.nodes.len() - self.majority).then_some(first)
+    }
+}
+
+/// Asks every node for the key's value and its remaining time.
+pub(crate) async fn look(locker: Arc<Inner>, key: Key) -> Inspection {
+    let ask = |node: usize, name: &[u8]| ask(&locker, &key, node, name);
+    let asked: Vec<_> =
+        (0..locker.nodes.len()).map(|n| (ask(n, b"GET"), ask(n, b"PTTL"))).collect();
+    let labels = locker.nodes.health().into_iter().map(|node| node.node);
+    let (mut nodes, mut values) = (Vec::new(), Vec::new());
+    for ((index, label), (get, pttl)) in labels.enumerate().zip(asked) {
+        let (get, pttl) = (answer(index, get).await, answer(index, pttl).await);
+        let mut kind = None;
+        if let Ok(frame) = &get
+            && frame.error_word() == Some(b"WRONGTYPE")
+        {
+            kind = answer(index, ask(index, b"TYPE")).await.ok();
+        }
+        let (state, value) = judge(get, pttl, kind);
+        nodes.push(NodeInspection { node: label, state });
+        values.push(value);
+    }
+    let majority = locker.nodes.majority();
+    let holder = holder_of(&nodes, &values, majority);
+    Inspection { nodes, majority, holder }
+}
+
+fn ask(locker: &Inner, key: &Key, node: usize, name: &[u8]) -> Result<Election, Error> {
+    let mut bytes = Vec::new();
+    encode::command(&mut bytes, &[name, key.full()]);
+    let command = Command {
+        bytes: &bytes,
+        shape: Shape::Any,
+        undo: &[],
+        affinity: key.affinity(),
+        sent: locker.nodes.clock().now(),
+        patience: locker.options.node_deadline(locker.options.ttl),
+        urgency: Urgency::Usual,
+        to: NodeMask::only(node),
+    };
+    locker.nodes.ask(&command, NodeSet::rule_of_one())
+}
+
+async fn answer(node: usize, asked: Result<Election, Error>) -> Result<Frame, Outcome> {
+    let Ok(election) = asked else { return Err(Outcome::NotAsked) };
+    poll_fn(|cx| election.poll_verdict(cx)).await;
+    election.take_frame(node).ok_or_else(|| election.outcome(node).0)
+}
+
+/// One node's state, and the value it holds if that is a lock's.
+fn judge(
+    get: Result<Frame, Outcome>,
+    pttl: Result<Frame, Outcome>,
+    kind: Option<Frame>,
+) -> (KeyState, Option<Vec<u8>>) {
+    let (get, pttl) = match (get, pttl) {
+        (Ok(get), Ok(pttl)) => (get, pttl),
+        (Err(outcome), _) | (_, Err(outcome)) => return (KeyState::Unknown(outcome), None),
+    };
+    let remaining = pttl.as_integer();
+    let expiry = if remaining == Ok(-1) { "without expiry" } else { "with an expiry" };
+    if let Some(error) = get.as_error() {
+        if get.error_word() != Some(b"WRONGTYPE") {
+            return (KeyState::Unknown(Outcome::Refused { error: printable(error) }), None);
+        }
+        let kind = kind.as_ref().and_then(|kind| kind.as_str().ok()).unwrap_or("value");
+        let what = format!("a {kind}, {expiry}").into();
+        return (KeyState::Foreign { what }, None);
+    }
+    let (Ok(value), Ok(remaining)) = (get.as_bytes(), remaining) else {
+        return (KeyState::Free, None);
+    };
+    match u64::try_from(remaining) {
+        Ok(millis) => {
+            let owner = command::owner_of(value).map(|owner| printable(owner.as_bytes()));
+            let holder = Holder { owner, remaining: Duration::from_millis(millis) };
+            (KeyState::Held(holder), Some(value.to_vec()))
+        }
+        Err(_) if remaining == -1 => {
+            (KeyState::Foreign { what: format!("a string, {expiry}").into() }, None)
+        }
+        Err(_) => (KeyState::Free, None), // it expired between the two questions
+    }
+}
+
+/// The holder whose one value stands on a majority; what remains is the longest of its keys.
+fn holder_of(
+    nodes: &[NodeInspection],
+    values: &[Option<Vec<u8>>],
+    majority: usize,
+) -> Option<Holder> {
+    let mut held: HashMap<&[u8], Vec<&Holder>> = HashMap::new();
+    for (node, value) in nodes.iter().zip(values) {
+        if let (KeyState::Held(holder), Some(value)) = (&node.state, value) {
+            held.entry(value).or_default().push(holder);
+        }
+    }
+    let holders = held.into_values().find(|holders| holders.len() >= majority)?;
+    holders.into_iter().max_by_key(|holder| holder.remaining).cloned()
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    fn bulk(text: &str) -> Frame {
+        Frame::Bulk(Bytes::copy_from_slice(text.as_bytes()))
+    }
+
+    fn seen(get: Frame, pttl: i64, kind: Option<&str>) -> KeyState {
+        judge(Ok(get), Ok(Frame::Integer(pttl)), kind.map(bulk)).0
+    }
+
+    #[test]
+    fn a_nodes_answers_say_what_it_holds() {
+        let ours = format!("{}@me@h:1", "ab".repeat(20));
+        let held = |owner: Option<&str>| {
+            let owner = owner.map(Into::into);
+            KeyState::Held(Holder { owner, remaining: Duration::from_millis(70) })
+        };
+        let foreign = |what: &str| KeyState::Foreign { what: what.into() };
+        let wrong_type = || Frame::Error(Bytes::from_static(b"WRONGTYPE Operation against a key"));
+
+        assert_eq!(seen(Frame::Null, -2, None), KeyState::Free);
+        assert_eq!(seen(bulk(&ours), 70, None), held(Some("me@h:1")));
+        assert_eq!(seen(bulk("other"), 70, None), held(None));
+        assert_eq!(seen(bulk(&ours), -2, None), KeyState::Free);
+        assert_eq!(seen(bulk("x"), -1, None), foreign("a string, without expiry"));
+        assert_eq!(seen(wrong_type(), -1, Some("hash")), foreign("a hash, without expiry"));
+        assert_eq!(seen(wrong_type(), 5, None), foreign("a value, with an expiry"));
+    }
+
+    #[test]
+    fn the_holder_has_one_value_on_a_majority() {
+        let node = |millis| NodeInspection {
+            node: "n".into(),
+            state: KeyState::Held(Holder { owner: None, remaining: Duration::from_millis(millis) }),
+        };
+        let nodes = [node(10), node(30), node(20)];
+        let values = |names: [&str; 3]| names.map(|name| Some(name.as_bytes().to_vec()));
+        let holder = holder_of(&nodes, &values(["a", "a", "b"]), 2).unwrap();
+        assert_eq!(holder.remaining, Duration::from_millis(30));
+        assert_eq!(holder_of(&nodes, &values(["a", "b", "c"]), 2), None);
+    }
+}

@@ -1,0 +1,98 @@
+//! A lock's key as it stands on the wire: the prefix and the caller's bytes, verbatim.
+
+use std::fmt;
+
+use crate::error::Error;
+
+/// Keys up to this length, prefix included, are held without an allocation.
+const INLINE: usize = 128;
+
+/// The longest key, prefix included. Servers take more; a lock's name of this size is a mistake,
+/// and it would travel to every node twice for each acquisition.
+const LENGTH_MAX: usize = 4_096;
+
+/// A checked key.
+#[derive(Clone)]
+pub(crate) struct Key {
+    bytes: KeyBytes,
+    prefix_len: usize,
+}
+
+#[derive(Clone)]
+enum KeyBytes {
+    Inline { bytes: [u8; INLINE], len: usize },
+    Heap(Box<[u8]>),
+}
+
+impl Key {
+    pub(crate) fn new(prefix: &[u8], key: &[u8]) -> Result<Self, Error> {
+        if key.is_empty() {
+            return Err(Error::misuse("the key is empty; name what is locked"));
+        }
+        let len = prefix.len().saturating_add(key.len());
+        if len > LENGTH_MAX {
+            return Err(Error::misuse(format!(
+                "the key has {len} bytes with its prefix; at most {LENGTH_MAX} are allowed (hash \
+                 what it names)"
+            )));
+        }
+        let bytes = if len <= INLINE {
+            let mut bytes = [0; INLINE];
+            bytes[..prefix.len()].copy_from_slice(prefix);
+            bytes[prefix.len()..len].copy_from_slice(key);
+            KeyBytes::Inline { bytes, len }
+        } else {
+            KeyBytes::Heap([prefix, key].concat().into_boxed_slice())
+        };
+        Ok(Self { bytes, prefix_len: prefix.len() })
+    }
+
+    /// As the servers know it.
+    pub(crate) fn full(&self) -> &[u8] {
+        match &self.bytes {
+            KeyBytes::Inline { bytes, len } => &bytes[..*len],
+            KeyBytes::Heap(bytes) => bytes,
+        }
+    }
+
+    /// As the caller gave it.
+    pub(crate) fn given(&self) -> &[u8] {
+        &self.full()[self.prefix_len..]
+    }
+
+    /// Which of a node's links carries it: FNV-1a, the same on every node and for every use.
+    pub(crate) fn affinity(&self) -> u64 {
+        self.full().iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+        })
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Key({})", self.full().escape_ascii())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_prefix_goes_before_and_is_not_the_callers() {
+        for length in [1, 64, INLINE - 4, INLINE - 3, 1_000] {
+            let given = vec![b'k'; length];
+            let key = Key::new(b"pay:", &given).unwrap();
+            assert_eq!(key.given(), given);
+            assert_eq!(key.full(), [b"pay:", &given[..]].concat());
+        }
+        assert_eq!(Key::new(b"", "\0🐉\r\n".as_bytes()).unwrap().full(), "\0🐉\r\n".as_bytes());
+    }
+
+    #[test]
+    fn no_key_and_too_long_a_key_are_refused() {
+        assert!(Key::new(b"pay:", b"").unwrap_err().is_misuse());
+        let error = Key::new(b"", &vec![b'k'; 1 << 20]).unwrap_err();
+        assert!(error.to_string().contains("1048576 bytes"), "{error}");
+    }
+}

@@ -1,0 +1,162 @@
+//! One wish for one lock, and the ways to have it fulfilled.
+
+use std::fmt;
+use std::future::{Future, IntoFuture, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use super::acquire::{Acquire, Order, judge};
+use super::claim::Claim;
+use super::guard::{Held, LockGuard};
+use crate::error::{Error, Kind};
+use crate::options::check_ttl;
+
+/// A lock that is asked for: await it, or ask in another way.
+///
+/// ```no_run
+/// # async fn example(locker: quorlock::Locker) -> Result<(), quorlock::Error> {
+/// use std::time::Duration;
+///
+/// let guard = locker.lock("order:42").ttl(Duration::from_secs(30)).await?;
+/// # Ok(()) }
+/// ```
+#[must_use = "a lock that is asked for is acquired when this is awaited"]
+pub struct LockRequest {
+    /// The error of a bad key is told when the lock is asked for.
+    order: Result<Order, Error>,
+}
+
+impl LockRequest {
+    pub(crate) fn new(order: Result<Order, Error>) -> Self {
+        Self { order }
+    }
+
+    /// How long the lock is held at most, instead of the locker's default.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        if let Ok(order) = &mut self.order {
+            order.ttl = ttl;
+            if let Err(error) = check_ttl(ttl, order.locker.options.drift) {
+                self.order = Err(error);
+            }
+        }
+        self
+    }
+
+    /// How long to wait for the lock, instead of the locker's default. Zero tries once.
+    pub fn wait(mut self, wait: Duration) -> Self {
+        if let Ok(order) = &mut self.order {
+            order.wait = Some(wait);
+        }
+        self
+    }
+
+    /// Waits for the lock as long as it takes.
+    pub fn wait_forever(mut self) -> Self {
+        if let Ok(order) = &mut self.order {
+            order.wait = None;
+        }
+        self
+    }
+
+    /// Tries once. `Ok(None)`: another holds the lock.
+    ///
+    /// # Errors
+    ///
+    /// [`is_unavailable`](Error::is_unavailable) when too few nodes could be asked,
+    /// [`is_authentication`](Error::is_authentication), [`is_too_slow`](Error::is_too_slow),
+    /// [`is_misuse`](Error::is_misuse), [`is_closed`](Error::is_closed). Nothing of ours is left on
+    /// any node then.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves no key behind.
+    pub async fn try_acquire(self) -> Result<Option<LockGuard>, Error> {
+        let order = self.order?;
+        let claim = Claim::ask(&order.locker, order.key, order.ttl)?;
+        let verdict = poll_fn(|cx| claim.poll_verdict(cx)).await;
+        match judge(claim, verdict) {
+            Ok(guard) => Ok(Some(guard)),
+            Err(error) if error.is_contended() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Acquires the lock, waits for `work`, and releases the lock, whatever comes of the work.
+    ///
+    /// When the lock's time runs out before the work is done, the work is dropped and the error is
+    /// one that [`is_lost`](Error::is_lost). Work that succeeded returns its value also when it is
+    /// not known whether the release arrived.
+    ///
+    /// # Errors
+    ///
+    /// Those of acquiring (as `.await`), those of the work, and a lock that was lost.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the work and releases the lock.
+    pub async fn run<F, Fut, T, E>(self, work: F) -> Result<T, E>
+    where
+        F: FnOnce(Held) -> Fut,
+        Fut: Future<Output = Result<T, E>>,
+        E: From<Error>,
+    {
+        let guard = self.await?;
+        let done = until_lost(&guard, work(Held::new(&guard))).await?;
+        // What the nodes say of the release changes nothing for work that is done.
+        let _ = guard.release().await;
+        done
+    }
+
+    /// As [`run`](Self::run), for an async closure, which may borrow from its surroundings. (The
+    /// future of `run` can be required to be `Send`; the future of this one is `Send` when the
+    /// closure's is, which only a direct call can see.)
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`run`](Self::run).
+    pub async fn run_async<F, T, E>(self, work: F) -> Result<T, E>
+    where
+        F: AsyncFnOnce(Held) -> Result<T, E>,
+        E: From<Error>,
+    {
+        let guard = self.await?;
+        let done = until_lost(&guard, work(Held::new(&guard))).await?;
+        // As in `run`.
+        let _ = guard.release().await;
+        done
+    }
+}
+
+/// Polls the work until it is done or the lock's time is up.
+async fn until_lost<W: Future>(guard: &LockGuard, work: W) -> Result<W::Output, Error> {
+    let mut work = pin!(work);
+    let mut timer = guard.clock().sleep_until(guard.lease().warning);
+    let done = poll_fn(|cx| {
+        if let Poll::Ready(done) = work.as_mut().poll(cx) {
+            return Poll::Ready(Some(done));
+        }
+        timer.as_mut().poll(cx).map(|()| None)
+    });
+    done.await.ok_or_else(|| Error::new(Kind::Lost).with_key(guard.key()))
+}
+
+impl IntoFuture for LockRequest {
+    type Output = Result<LockGuard, Error>;
+    type IntoFuture = Acquire;
+
+    fn into_future(self) -> Acquire {
+        Acquire::new(self.order)
+    }
+}
+
+impl fmt::Debug for LockRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let key = self.order.as_ref().map(|order| &order.key).ok();
+        f.debug_struct("LockRequest").field("key", &key).finish_non_exhaustive()
+    }
+}

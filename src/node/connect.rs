@@ -1,0 +1,118 @@
+//! One attempt to connect: a stream, a handshake over it, one deadline for both.
+//!
+//! Whatever goes wrong discards the stream: a reply that is still under way would otherwise answer
+//! the next connection's first question.
+
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use quorlock_resp::Decoder;
+
+use crate::clock::Clock;
+use crate::link::{Address, Dial, Greeting, Handshake, Inbound, Peer, Reader, Writer};
+use crate::report::{Fault, printable};
+
+/// A stream that has shaken hands.
+pub(crate) struct Connected {
+    pub(crate) inbound: Inbound,
+    pub(crate) writer: Writer,
+    pub(crate) peer: Peer,
+}
+
+/// An attempt under way.
+pub(crate) type Connecting = Pin<Box<dyn Future<Output = Result<Connected, Fault>> + Send>>;
+
+/// Starts an attempt that ends, one way or the other, within `deadline`.
+pub(crate) fn connect(
+    dial: Arc<dyn Dial>,
+    address: Address,
+    greeting: Greeting,
+    clock: Clock,
+    deadline: Duration,
+) -> Connecting {
+    Box::pin(async move {
+        let mut attempt = pin!(attempt(dial, address, greeting));
+        let mut timer = clock.sleep_until(clock.now().plus(deadline));
+        poll_fn(|cx| {
+            if let Poll::Ready(connected) = attempt.as_mut().poll(cx) {
+                return Poll::Ready(connected);
+            }
+            timer.as_mut().poll(cx).map(|()| Err(Fault::Silent { after: deadline }))
+        })
+        .await
+    })
+}
+
+async fn attempt(
+    dial: Arc<dyn Dial>,
+    address: Address,
+    greeting: Greeting,
+) -> Result<Connected, Fault> {
+    let (mut reader, writer) = dial.dial(address.endpoint.clone()).await.map_err(unreachable)?;
+    let mut handshake = Handshake::new(address, greeting);
+    let (mut decoder, mut buffer) = (Inbound::decoder(), BytesMut::new());
+    loop {
+        write_all(&reader, &writer, &handshake.poll_transmit()).await.map_err(broken)?;
+        let replies = read_frames(&mut reader, &mut decoder, &mut buffer).await?;
+        for frame in replies {
+            if let Some(peer) = handshake.handle_frame(&frame)? {
+                let inbound = Inbound::new(reader, buffer, decoder);
+                return Ok(Connected { inbound, writer, peer });
+            }
+        }
+    }
+}
+
+async fn write_all(reader: &Reader, writer: &Writer, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match writer.try_write(bytes) {
+            Ok(count) => bytes = bytes.get(count..).unwrap_or_default(),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                poll_fn(|cx| reader.poll_write_ready(cx)).await?;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Reads once; all frames that are complete by then.
+async fn read_frames(
+    reader: &mut Reader,
+    decoder: &mut Decoder,
+    buffer: &mut BytesMut,
+) -> Result<Vec<quorlock_resp::Frame>, Fault> {
+    let mut staging = [0; 4_096];
+    let count = poll_fn(|cx| reader.poll_read(cx, &mut staging)).await.map_err(broken)?;
+    if count == 0 {
+        return Err(Fault::Closed);
+    }
+    buffer.extend_from_slice(staging.get(..count).unwrap_or_default());
+    let mut frames = Vec::new();
+    loop {
+        match decoder.decode(buffer) {
+            Ok(Some(frame)) => frames.push(frame),
+            Ok(None) => return Ok(frames),
+            Err(error) => return Err(Fault::Protocol { error: error.to_string().into() }),
+        }
+    }
+}
+
+fn unreachable(error: io::Error) -> Fault {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => Fault::Refused,
+        _ => Fault::Unreachable { error: printable(error.to_string().as_bytes()) },
+    }
+}
+
+fn broken(error: io::Error) -> Fault {
+    match error.kind() {
+        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => Fault::Closed,
+        _ => unreachable(error),
+    }
+}

@@ -1,0 +1,193 @@
+//! The driver's work on one link: connect, read, end, wait, connect again, for ever.
+//!
+//! One attempt is in flight per link, and a lost connection is retried by nobody else: callers only
+//! ever see a link that takes commands or one that does not.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use super::Node;
+use super::backoff::Backoff;
+use super::connect::{Connected, Connecting, connect};
+use super::reaper::Reaper;
+use crate::clock::{Clock, Moment};
+use crate::entropy::Entropy;
+use crate::link::{
+    Completion, Dial, Ended, Greeting, Inbound, Lapsed, Link, Outgoing, Peer, Ticket,
+};
+use crate::options::LinkOptions;
+use crate::report::{Fault, printable};
+
+/// What a session needs to work, and where it puts what it finds: one for all sessions of a driver.
+pub(crate) struct Pass {
+    pub(crate) clock: Clock,
+    pub(crate) entropy: Arc<Entropy>,
+    pub(crate) dial: Arc<dyn Dial>,
+    pub(crate) greeting: Greeting,
+    pub(crate) options: LinkOptions,
+    /// Where sockets are read into.
+    pub(crate) staging: Box<[u8]>,
+    /// Replies that have found their operations.
+    pub(crate) completions: Vec<Completion>,
+    /// Operations that a connection took with it.
+    pub(crate) lapsed: Vec<Lapsed>,
+    /// Operations whose deadline has passed.
+    pub(crate) expired: Vec<Ticket>,
+    /// A connection was made or has ended: health has changed, and a timer may have to be set.
+    pub(crate) changed: bool,
+}
+
+/// The driver's half of one link.
+pub(crate) struct Session {
+    state: State,
+    backoff: Backoff,
+    reaper: Reaper,
+}
+
+enum State {
+    Connecting(Connecting),
+    Open { inbound: Box<Inbound>, client_id: Option<i64>, since: Moment },
+    Waiting { until: Moment },
+}
+
+impl Session {
+    /// Starts the first attempt of a driver.
+    pub(crate) fn start(node: &Node, pass: &Pass) -> Self {
+        Self {
+            state: State::Connecting(attempt(node, pass)),
+            backoff: Backoff::new(pass.options.reconnect_first, pass.options.reconnect_cap),
+            reaper: Reaper::default(),
+        }
+    }
+
+    /// Does what can be done now. `admit` decides whether a server that has shaken hands may vote.
+    pub(crate) fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        node: &Node,
+        link: &Link,
+        pass: &mut Pass,
+        admit: impl FnOnce(&Peer) -> Result<(), Fault>,
+    ) {
+        match &mut self.state {
+            State::Connecting(connecting) => match connecting.as_mut().poll(cx) {
+                Poll::Pending => {}
+                Poll::Ready(connected) => {
+                    let admitted = connected.and_then(|connected| {
+                        admit(&connected.peer)?;
+                        Ok(connected)
+                    });
+                    match admitted {
+                        Ok(connected) => self.open(connected, node, link, pass),
+                        Err(fault) => self.fail(fault, node, link, pass),
+                    }
+                    // The new state has registered no waker yet.
+                    cx.waker().wake_by_ref();
+                }
+            },
+            State::Open { inbound, .. } => {
+                let Pass { clock, staging, completions, .. } = pass;
+                if let Poll::Ready(ended) = inbound.poll(cx, link, *clock, staging, completions) {
+                    self.fail(fault(ended), node, link, pass);
+                }
+            }
+            State::Waiting { .. } => {}
+        }
+    }
+
+    /// Writes what callers have queued.
+    pub(crate) fn flush(&mut self, cx: &Context<'_>, node: &Node, link: &Link, pass: &mut Pass) {
+        let State::Open { inbound, .. } = &mut self.state else { return };
+        match link.flush() {
+            Ok(blocked) => {
+                if blocked && !inbound.blocked {
+                    inbound.blocked = true;
+                    cx.waker().wake_by_ref(); // so that the next pass registers for writability
+                }
+            }
+            Err(kind) => self.fail(fault(Ended::Io(kind)), node, link, pass),
+        }
+    }
+
+    /// Does what is due at `now`, and returns when something will be due next.
+    pub(crate) fn tick(
+        &mut self,
+        now: Moment,
+        node: &Node,
+        link: &Link,
+        pass: &mut Pass,
+    ) -> Moment {
+        if let State::Waiting { until } = self.state {
+            if until > now {
+                return until;
+            }
+            self.state = State::Connecting(attempt(node, pass));
+            return now; // the attempt must be polled
+        }
+        let next = link.expire(now, &mut pass.expired);
+        let State::Open { .. } = self.state else { return next };
+        let Some(oldest) = link.oldest() else { return next };
+        let hopeless = oldest.plus(pass.options.reply_age_max);
+        if hopeless <= now {
+            self.fail(Fault::Silent { after: now.since(oldest) }, node, link, pass);
+            return now;
+        }
+        next.min(hopeless)
+    }
+
+    fn open(&mut self, connected: Connected, node: &Node, link: &Link, pass: &mut Pass) {
+        let Connected { inbound, writer, peer } = connected;
+        let now = pass.clock.now();
+        link.open(writer, |send: &mut dyn FnMut(Outgoing<'_>)| {
+            self.reaper.settle(link.undo_head(), now, send);
+        });
+        self.state =
+            State::Open { inbound: Box::new(inbound), client_id: peer.client_id, since: now };
+        node.set_peer(peer);
+        pass.changed = true;
+    }
+
+    /// Ends the connection or the attempt; callers are told at once, and what may have been applied
+    /// is kept for the next connection.
+    fn fail(&mut self, fault: Fault, node: &Node, link: &Link, pass: &mut Pass) {
+        pass.changed = true;
+        let now = pass.clock.now();
+        let mut client = None;
+        if let State::Open { client_id, since, .. } = self.state {
+            client = client_id;
+            if now.since(since) >= pass.options.reconnect_cap {
+                self.backoff.reset();
+            }
+        }
+        // First the fault, then the votes: whoever reads a vote finds the reason.
+        node.set_fault(fault);
+        let mut undos = Vec::new();
+        link.close(&mut pass.lapsed, &mut undos);
+        self.reaper.take_over(client, &mut undos);
+        let pause = self.backoff.next(|low, high| pass.entropy.between(low, high));
+        // This drops the reader, and with it closes the socket.
+        self.state = State::Waiting { until: now.plus(pause) };
+    }
+}
+
+fn attempt(node: &Node, pass: &Pass) -> Connecting {
+    connect(
+        pass.dial.clone(),
+        node.address().clone(),
+        pass.greeting.clone(),
+        pass.clock,
+        pass.options.connect_deadline,
+    )
+}
+
+fn fault(ended: Ended) -> Fault {
+    match ended {
+        Ended::Eof
+        | Ended::Io(std::io::ErrorKind::ConnectionReset | std::io::ErrorKind::BrokenPipe) => {
+            Fault::Closed
+        }
+        Ended::Io(kind) => Fault::Unreachable { error: printable(kind.to_string().as_bytes()) },
+        Ended::Undecodable(error) => Fault::Protocol { error: error.to_string().into() },
+        Ended::Stray => Fault::Protocol { error: "a reply that answers no command".into() },
+    }
+}

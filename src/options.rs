@@ -1,0 +1,215 @@
+//! Every knob, its default, and why the default is what it is.
+//!
+//! Plain data: the builders of the face write it, the rooms below are handed the parts they need.
+
+use std::time::Duration;
+
+use crate::error::Error;
+
+/// How a locker behaves. The setters and their documentation are on
+/// [`LockerBuilder`](crate::LockerBuilder).
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    /// Put before every key, verbatim.
+    pub(crate) prefix: Vec<u8>,
+    /// 10 s is in the 10–30 s of common use, and two to three times the longest usual critical
+    /// section.
+    pub(crate) ttl: Duration,
+    /// How long `.await` waits for the lock; `None` is for ever. 10 s: nobody should wait for ever
+    /// without having asked for it.
+    pub(crate) wait: Option<Duration>,
+    /// What a node's clock may gain on ours within a TTL: 1 % and 2 ms, the figure of the Redlock
+    /// specification's implementations.
+    pub(crate) drift: Drift,
+    /// How long one node may take for one command; `None` derives it from the TTL.
+    pub(crate) node_deadline: Option<Duration>,
+    pub(crate) retry: RetryOptions,
+    pub(crate) link: LinkOptions,
+    /// The holder's name; the host and the process are added to it.
+    pub(crate) owner: Option<Box<str>>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            prefix: Vec::new(),
+            ttl: Duration::from_secs(10),
+            wait: Some(Duration::from_secs(10)),
+            drift: Drift::default(),
+            node_deadline: None,
+            retry: RetryOptions::default(),
+            link: LinkOptions::default(),
+            owner: None,
+        }
+    }
+}
+
+impl Options {
+    /// Refuses what no lock can be held with.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        check_ttl(self.ttl, self.drift)?;
+        let link = &self.link;
+        if link.connections == 0 {
+            return Err(Error::misuse("connections_per_node is 0; a node needs at least 1"));
+        }
+        if link.entries_max == 0 || link.bytes_max == 0 {
+            return Err(Error::misuse("a link's bound is 0; nothing could ever be sent"));
+        }
+        if link.connect_deadline.is_zero() || self.node_deadline.is_some_and(|d| d.is_zero()) {
+            return Err(Error::misuse("a deadline is 0; no node could ever answer in time"));
+        }
+        let owner = self.owner.as_deref().unwrap_or_default();
+        if owner.len() > OWNER_LENGTH_MAX || owner.chars().any(char::is_control) {
+            return Err(Error::misuse(format!(
+                "the owner's name must have at most {OWNER_LENGTH_MAX} bytes and no control \
+                 characters"
+            )));
+        }
+        Ok(())
+    }
+
+    /// 1 % of the TTL, at least 50 ms (a busy server's pauses), at most 500 ms: far below the TTL,
+    /// so that a hung node costs a small part of what it may cost.
+    pub(crate) fn node_deadline(&self, ttl: Duration) -> Duration {
+        self.node_deadline.unwrap_or_else(|| {
+            (ttl / 100).clamp(Duration::from_millis(50), Duration::from_millis(500))
+        })
+    }
+}
+
+/// An owner's name travels in every acquisition.
+const OWNER_LENGTH_MAX: usize = 128;
+
+/// The share of a lease that is given up for clocks that run at different speeds.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Drift {
+    /// Of the TTL, in 1/1,000.
+    pub(crate) permille: u32,
+    pub(crate) floor: Duration,
+}
+
+impl Default for Drift {
+    fn default() -> Self {
+        Self { permille: 10, floor: Duration::from_millis(2) }
+    }
+}
+
+impl Drift {
+    pub(crate) fn of(self, ttl: Duration) -> Duration {
+        (ttl / 1_000).saturating_mul(self.permille).saturating_add(self.floor)
+    }
+}
+
+/// The pause between two tries: drawn between `low` and `high` (full jitter, so that clients that
+/// failed together do not return together), `high` doubling up to `cap`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RetryOptions {
+    pub(crate) low: Duration,
+    pub(crate) high: Duration,
+    pub(crate) cap: Duration,
+}
+
+impl Default for RetryOptions {
+    fn default() -> Self {
+        Self {
+            low: Duration::from_millis(50),
+            high: Duration::from_millis(200),
+            cap: Duration::from_secs(1),
+        }
+    }
+}
+
+/// What a connection may hold and how long it may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LinkOptions {
+    /// One connection carries more commands than a server's core executes.
+    pub(crate) connections: usize,
+    /// Connecting and the whole handshake: one second, far above a round trip between continents.
+    pub(crate) connect_deadline: Duration,
+    /// Commands without a reply, per connection. A hung node must not grow our memory for ever.
+    pub(crate) entries_max: usize,
+    /// Bytes not yet taken by the kernel, per connection.
+    pub(crate) bytes_max: usize,
+    /// Up to so many replies outstanding, a caller writes to the socket itself, which saves a hop
+    /// to the driver; beyond, the driver writes for all callers at once.
+    pub(crate) direct_writes: usize,
+    /// A reply that is older has not been lost, for the stream keeps order: the node hangs. The
+    /// connection ends, and the node's vote costs no more waiting until it answers a new one.
+    pub(crate) reply_age_max: Duration,
+    /// The first pause before a reconnection, and the longest.
+    pub(crate) reconnect_first: Duration,
+    pub(crate) reconnect_cap: Duration,
+}
+
+impl Default for LinkOptions {
+    fn default() -> Self {
+        Self {
+            connections: 1,
+            connect_deadline: Duration::from_secs(1),
+            entries_max: 65_536,
+            bytes_max: 8 << 20,
+            direct_writes: 2,
+            reply_age_max: Duration::from_secs(5),
+            reconnect_first: Duration::from_millis(20),
+            reconnect_cap: Duration::from_millis(500),
+        }
+    }
+}
+
+/// Refuses a TTL that the servers would refuse, and one that the drift margin eats.
+pub(crate) fn check_ttl(ttl: Duration, drift: Drift) -> Result<(), Error> {
+    /// Servers add the TTL in milliseconds to the time of day in 64 bits.
+    const TTL_MS_MAX: u128 = i64::MAX as u128 / 4;
+    if ttl < Duration::from_millis(1) {
+        return Err(Error::misuse(format!("the TTL is {ttl:?}; it must be at least 1 ms")));
+    }
+    if ttl.as_millis() > TTL_MS_MAX {
+        return Err(Error::misuse(format!(
+            "the TTL is {} s; servers take at most {} s",
+            ttl.as_secs(),
+            TTL_MS_MAX / 1_000
+        )));
+    }
+    if drift.of(ttl) >= ttl {
+        return Err(Error::misuse(format!(
+            "the TTL is {ttl:?}, and the margin for clock drift takes {:?} of it; choose a longer \
+             TTL",
+            drift.of(ttl)
+        )));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ttl_out_of_range_is_refused_with_a_reason() {
+        let cases = [
+            (Duration::ZERO, "at least 1 ms"),
+            (Duration::from_micros(999), "at least 1 ms"),
+            (Duration::from_millis(1), "clock drift"),
+            (Duration::MAX, "servers take at most"),
+        ];
+        for (ttl, words) in cases {
+            let error = check_ttl(ttl, Drift::default()).unwrap_err();
+            assert!(error.is_misuse());
+            assert!(error.to_string().contains(words), "{error}");
+        }
+        assert!(check_ttl(Duration::from_millis(3), Drift::default()).is_ok());
+    }
+
+    #[test]
+    fn the_node_deadline_is_a_hundredth_within_bounds() {
+        let options = Options::default();
+        assert_eq!(options.node_deadline(Duration::from_secs(10)), Duration::from_millis(100));
+        assert_eq!(options.node_deadline(Duration::from_millis(100)), Duration::from_millis(50));
+        assert_eq!(options.node_deadline(Duration::from_secs(3_600)), Duration::from_millis(500));
+    }
+
+    #[test]
+    fn drift_is_one_percent_and_two_milliseconds() {
+        assert_eq!(Drift::default().of(Duration::from_secs(10)), Duration::from_millis(102));
+    }
+}

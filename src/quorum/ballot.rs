@@ -1,0 +1,184 @@
+//! The votes on one operation, in one atomic word.
+//!
+//! ```text
+//!  63            32   31      30    29 28 … 3 2  1 0
+//! ┌────────────────┬─────┬─────────┬─────────────────┐
+//! │   generation   │  –  │ decided │ node 14 … node 0│   a vote: 00 none, 01 granted,
+//! └────────────────┴─────┴─────────┴─────────────────┘           10 refused, 11 unknown
+//! ```
+//!
+//! The races, and what settles each:
+//! - *Vote against vote.* Two nodes' votes may arrive on two threads (the driver, and a caller whose
+//!   link was closed). Each is one compare-and-swap; the one that turns `Pending` into a verdict
+//!   also sets `decided`, so exactly one of them wakes the waiting caller.
+//! - *Late vote for a reused slot.* A reply may come long after its caller has gone and the slot
+//!   serves another operation. The vote names the generation it was cast for, and a word of another
+//!   generation does not take it.
+//! - *Twice the same node.* The first vote of a node stands: one that was silent until its deadline
+//!   stays unknown even if it answers after all.
+
+use super::tally::{Rule, Verdict, Vote};
+use crate::sync::atomic::{AtomicU64, Ordering};
+
+const DECIDED: u64 = 1 << 30;
+const VOTES: u64 = DECIDED - 1;
+/// The lower bit of each vote.
+const LOWER: u64 = 0x1555_5555;
+
+/// A snapshot of the word.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Votes(u64);
+
+impl Votes {
+    pub(crate) const fn fresh(generation: u32) -> Self {
+        Self((generation as u64) << 32)
+    }
+
+    pub(crate) const fn generation(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    pub(crate) const fn is_decided(self) -> bool {
+        self.0 & DECIDED != 0
+    }
+
+    /// The vote of a node, if it has voted.
+    pub(crate) fn of(self, node: usize) -> Option<Vote> {
+        match (self.0 >> (2 * node)) & 0b11 {
+            0b01 => Some(Vote::Granted),
+            0b10 => Some(Vote::Refused),
+            0b11 => Some(Vote::Unknown),
+            _ => None,
+        }
+    }
+
+    /// How many granted.
+    pub(crate) const fn granted(self) -> u32 {
+        let votes = self.0 & VOTES;
+        (votes & LOWER & !(votes >> 1)).count_ones()
+    }
+
+    /// How many have voted.
+    pub(crate) const fn cast(self) -> u32 {
+        let votes = self.0 & VOTES;
+        ((votes | (votes >> 1)) & LOWER).count_ones()
+    }
+
+    fn with(self, node: usize, vote: Vote) -> Self {
+        let bits = match vote {
+            Vote::Granted => 0b01,
+            Vote::Refused => 0b10,
+            Vote::Unknown => 0b11,
+        };
+        Self(self.0 | bits << (2 * node))
+    }
+
+    const fn decided(self) -> Self {
+        Self(self.0 | DECIDED)
+    }
+}
+
+/// What became of a vote.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Cast {
+    /// Another operation has the slot, or the node had voted.
+    Ignored,
+    /// It counts, and did not decide.
+    Counted,
+    /// It decided: whoever cast it wakes the caller.
+    Decided,
+}
+
+/// The word.
+#[derive(Debug)]
+pub(crate) struct Ballot(AtomicU64);
+
+impl Ballot {
+    pub(crate) fn new(generation: u32) -> Self {
+        Self(AtomicU64::new(Votes::fresh(generation).0))
+    }
+
+    pub(crate) fn votes(&self) -> Votes {
+        // Ordering: pairs with the release in `cast`; what the voters wrote beside is visible.
+        Votes(self.0.load(Ordering::Acquire))
+    }
+
+    /// Casts a node's vote for the operation of `generation`.
+    pub(crate) fn cast(&self, generation: u32, node: usize, vote: Vote, rule: Rule) -> Cast {
+        let mut votes = self.votes();
+        loop {
+            if votes.generation() != generation || votes.of(node).is_some() {
+                return Cast::Ignored;
+            }
+            let mut next = votes.with(node, vote);
+            let verdict = rule.verdict(next.granted(), next.cast());
+            let decides = verdict != Verdict::Pending && !next.is_decided();
+            if decides {
+                next = next.decided();
+            }
+            // Ordering: release publishes what the voter wrote about its node before the vote;
+            // acquire, so that whoever decides has seen what all voters before it wrote.
+            let swapped =
+                self.0.compare_exchange_weak(votes.0, next.0, Ordering::AcqRel, Ordering::Acquire);
+            match swapped {
+                Ok(_) if decides => return Cast::Decided,
+                Ok(_) => return Cast::Counted,
+                Err(found) => votes = Votes(found),
+            }
+        }
+    }
+
+    /// Ends the operation: from now on its late votes are ignored. Returns the next generation.
+    pub(crate) fn retire(&self) -> u32 {
+        let next = self.votes().generation().wrapping_add(1);
+        // Ordering: release, so that a voter that sees the new generation sees the slot's reset.
+        self.0.store(Votes::fresh(next).0, Ordering::Release);
+        next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tally::Patience;
+    use super::*;
+
+    const RULE: Rule = Rule { voters: 5, needed: 3, patience: Patience::Early };
+
+    #[test]
+    fn the_third_grant_decides_and_later_votes_only_count() {
+        let ballot = Ballot::new(7);
+        assert_eq!(ballot.cast(7, 0, Vote::Granted, RULE), Cast::Counted);
+        assert_eq!(ballot.cast(7, 4, Vote::Granted, RULE), Cast::Counted);
+        assert_eq!(ballot.cast(7, 1, Vote::Refused, RULE), Cast::Counted);
+        assert!(!ballot.votes().is_decided());
+        assert_eq!(ballot.cast(7, 2, Vote::Granted, RULE), Cast::Decided);
+        assert_eq!(ballot.cast(7, 3, Vote::Unknown, RULE), Cast::Counted);
+        let votes = ballot.votes();
+        assert_eq!((votes.granted(), votes.cast()), (3, 5));
+        assert_eq!(votes.of(1), Some(Vote::Refused));
+        assert_eq!(votes.of(3), Some(Vote::Unknown));
+    }
+
+    #[test]
+    fn a_node_votes_once_and_only_in_its_generation() {
+        let ballot = Ballot::new(1);
+        assert_eq!(ballot.cast(1, 0, Vote::Unknown, RULE), Cast::Counted);
+        assert_eq!(ballot.cast(1, 0, Vote::Granted, RULE), Cast::Ignored);
+        assert_eq!(ballot.retire(), 2);
+        assert_eq!(ballot.cast(1, 1, Vote::Granted, RULE), Cast::Ignored);
+        assert_eq!(ballot.votes(), Votes::fresh(2));
+    }
+
+    #[test]
+    fn fifteen_nodes_fit() {
+        let rule = Rule { voters: 15, needed: 8, patience: Patience::All };
+        let ballot = Ballot::new(u32::MAX);
+        for node in 0..15 {
+            ballot.cast(u32::MAX, node, Vote::Unknown, rule);
+        }
+        let votes = ballot.votes();
+        assert_eq!((votes.granted(), votes.cast(), votes.is_decided()), (0, 15, true));
+        assert_eq!(votes.generation(), u32::MAX);
+        assert_eq!(ballot.retire(), 0);
+    }
+}

@@ -1,0 +1,303 @@
+//! The driver: one task that reads all nodes' sockets, casts the votes and wakes the callers.
+//!
+//! One wake-up of the reactor serves every socket that is ready. A pass reads all, votes, wakes,
+//! and then writes what callers have queued. Before it writes it yields once if anything is queued:
+//! the callers that it has just woken, and those that are runnable anyway, add their commands, and
+//! one system call carries them all. (Without the yield, the multi-threaded scheduler runs the
+//! driver right after the first of them.)
+//!
+//! The driver runs on the runtime of whoever used the locker first. When that runtime ends, the
+//! driver's `Drop` writes what is queued, tells every waiting caller, and leaves the links able to
+//! take undos; the next use from a living runtime starts another driver.
+//!
+//! No lock is held while a caller is woken: replies are collected, the lock released, then votes are
+//! cast.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use quorlock_resp::Frame;
+use tokio::runtime::Handle;
+use tokio::time::Sleep;
+
+use super::slots::Deed;
+use super::{NodeSet, Shared};
+use crate::clock::Moment;
+use crate::error::Error;
+use crate::link::{Lapsed, Shape, Ticket};
+use crate::node::{Pass, Session};
+use crate::sync::atomic::Ordering;
+use crate::sync::lock;
+
+/// How long the driver goes on for replies when nobody uses the nodes any more.
+const LINGER: Duration = Duration::from_millis(500);
+
+/// What a driver reads into.
+const STAGING: usize = 16 << 10;
+
+impl NodeSet {
+    /// Starts the driver if there is none.
+    pub(super) fn ensure_driver(&self) -> Result<(), Error> {
+        let driver = &self.shared.driver;
+        if driver.running.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let _starting = lock(&driver.starting);
+        if driver.running.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let Ok(runtime) = Handle::try_current() else {
+            return Err(Error::closed(
+                "no tokio runtime here to work on; call this from async code that runs on one",
+            ));
+        };
+        for node in &self.shared.nodes {
+            node.reopen();
+        }
+        let task = Task::new(self.shared.clone());
+        driver.timer.store(Moment::NEVER.as_nanos(), Ordering::SeqCst);
+        driver.running.store(true, Ordering::Release);
+        drop(runtime.spawn(task)); // it ends by itself
+        Ok(())
+    }
+}
+
+/// The driver's future.
+struct Task {
+    shared: Arc<Shared>,
+    sessions: Vec<Place>,
+    pass: Pass,
+    /// Which session is served first; it moves on with each pass.
+    first: usize,
+    /// This pass writes; the one before yielded for the callers.
+    yielded: bool,
+    timer: Option<Pin<Box<Sleep>>>,
+    armed: bool,
+    /// When to end, once nobody uses the nodes.
+    last_call: Option<Moment>,
+}
+
+/// A session and whose it is.
+struct Place {
+    node: usize,
+    link: usize,
+    session: Session,
+}
+
+impl Task {
+    fn new(shared: Arc<Shared>) -> Self {
+        let pass = Pass {
+            clock: shared.clock,
+            entropy: shared.entropy.clone(),
+            dial: shared.dial.clone(),
+            greeting: shared.greeting.clone(),
+            options: shared.options,
+            staging: vec![0; STAGING].into_boxed_slice(),
+            completions: Vec::new(),
+            lapsed: Vec::new(),
+            expired: Vec::new(),
+            changed: false,
+        };
+        let mut sessions = Vec::new();
+        for (index, node) in shared.nodes.iter().enumerate() {
+            for link in 0..node.links().len() {
+                sessions.push(Place { node: index, link, session: Session::start(node, &pass) });
+            }
+        }
+        Self {
+            shared,
+            sessions,
+            pass,
+            first: 0,
+            yielded: false,
+            timer: None,
+            armed: false,
+            last_call: None,
+        }
+    }
+
+    /// Lets every session do what it can, and casts the votes that this brings.
+    fn serve(&mut self, cx: &mut Context<'_>) {
+        let Self { shared, sessions, pass, first, .. } = self;
+        let count = sessions.len();
+        for offset in 0..count {
+            let place = &mut sessions[(*first + offset) % count];
+            let node = &shared.nodes[place.node];
+            let link = &node.links()[place.link];
+            let admit = |peer: &_| shared.admit(place.node, peer);
+            place.session.poll(cx, node, link, pass, admit);
+            vote(shared, place.node, pass);
+        }
+        *first = (*first + 1) % count.max(1);
+    }
+
+    /// Writes what is queued.
+    fn flush(&mut self, cx: &Context<'_>) {
+        for place in &mut self.sessions {
+            let node = &self.shared.nodes[place.node];
+            let link = &node.links()[place.link];
+            if link.is_dirty() {
+                place.session.flush(cx, node, link, &mut self.pass);
+                vote(&self.shared, place.node, &mut self.pass);
+            }
+        }
+    }
+
+    fn has_queued(&self) -> bool {
+        let links = |place: &Place| self.shared.nodes[place.node].links()[place.link].is_dirty();
+        self.sessions.iter().any(links)
+    }
+
+    /// Does what time demands, and sets the timer for the next such moment.
+    fn keep_time(&mut self, cx: &mut Context<'_>) {
+        let fired = match &mut self.timer {
+            Some(timer) if self.armed => timer.as_mut().poll(cx).is_ready(),
+            _ => false,
+        };
+        let driver = &self.shared.driver;
+        let changed = std::mem::take(&mut self.pass.changed);
+        if changed {
+            self.shared.changed.notify_waiters();
+        }
+        if !driver.rearm.swap(false, Ordering::SeqCst) && !fired && !changed {
+            return;
+        }
+        // Cleared first: see `Shared::needs_timer`.
+        driver.timer.store(Moment::NEVER.as_nanos(), Ordering::SeqCst);
+        let now = self.pass.clock.now();
+        let mut next = self.last_call.unwrap_or(Moment::NEVER);
+        for place in &mut self.sessions {
+            let node = &self.shared.nodes[place.node];
+            let link = &node.links()[place.link];
+            next = next.min(place.session.tick(now, node, link, &mut self.pass));
+            vote(&self.shared, place.node, &mut self.pass);
+        }
+        self.armed = next != Moment::NEVER;
+        if self.armed {
+            let clock = self.pass.clock;
+            match &mut self.timer {
+                Some(timer) => clock.reset(timer.as_mut(), next),
+                None => self.timer = Some(clock.sleep_until(next)),
+            }
+            self.shared.driver.timer.store(next.as_nanos(), Ordering::SeqCst);
+            cx.waker().wake_by_ref(); // the timer registers when it is polled
+        }
+    }
+
+    /// Whether the driver may end: nobody uses the nodes, and all they were sent has been answered.
+    fn is_done(&mut self) -> bool {
+        if !self.shared.driver.closing.load(Ordering::Acquire) {
+            return false;
+        }
+        let now = self.pass.clock.now();
+        let last_call = *self.last_call.get_or_insert_with(|| {
+            self.shared.driver.rearm.store(true, Ordering::SeqCst);
+            now.plus(LINGER)
+        });
+        let settled =
+            |place: &Place| self.shared.nodes[place.node].links()[place.link].is_settled();
+        now >= last_call || self.sessions.iter().all(settled)
+    }
+}
+
+impl Future for Task {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = &mut *self;
+        this.shared.driver.waker.register(cx.waker());
+        this.serve(cx);
+        if this.has_queued() {
+            if !this.yielded {
+                this.yielded = true;
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            this.flush(cx);
+        }
+        this.yielded = false;
+        if this.is_done() {
+            return Poll::Ready(());
+        }
+        this.keep_time(cx);
+        Poll::Pending
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        // From here on, sending fails and the next use starts another driver.
+        for place in &self.sessions {
+            self.shared.nodes[place.node].links()[place.link].orphan(&mut self.pass.lapsed);
+            vote(&self.shared, place.node, &mut self.pass);
+        }
+        self.shared.driver.running.store(false, Ordering::Release);
+        self.shared.changed.notify_waiters();
+    }
+}
+
+/// Casts what one node's session has brought, and wakes those whose operation is decided.
+fn vote(shared: &Shared, node: usize, pass: &mut Pass) {
+    let slots = &shared.slots;
+    for completion in pass.completions.drain(..) {
+        if completion.ticket == Ticket::NOBODY {
+            continue;
+        }
+        let (deed, extra) = judge(completion.shape, completion.frame);
+        if let Some(frame) = extra {
+            slots.keep(completion.ticket, node, frame);
+        }
+        if slots.cast(completion.ticket, node, deed, completion.rtt) {
+            slots.wake(completion.ticket);
+        }
+    }
+    let expired = pass.expired.drain(..).map(|ticket| (ticket, Deed::Silent));
+    let lapsed = pass.lapsed.drain(..).map(|Lapsed { ticket, sent }| {
+        (ticket, if sent { Deed::Disconnected } else { Deed::Down })
+    });
+    for (ticket, deed) in expired.chain(lapsed) {
+        if ticket != Ticket::NOBODY && slots.cast(ticket, node, deed, Duration::ZERO) {
+            slots.wake(ticket);
+        }
+    }
+}
+
+/// What a reply means, by its shape; and the frame itself where somebody will want to read it.
+fn judge(shape: Shape, frame: Frame) -> (Deed, Option<Frame>) {
+    if shape == Shape::Any {
+        return (Deed::Granted, Some(frame));
+    }
+    match frame.value() {
+        Frame::Null => (Deed::Held, None),
+        Frame::Integer(0) => (Deed::Gone, None),
+        Frame::Integer(-1) => (Deed::Held, None),
+        Frame::Simple(_) | Frame::Integer(_) => (Deed::Granted, None),
+        _ if was_refused(&frame) => (Deed::Refused, Some(frame)),
+        _ => (Deed::Failed, Some(frame)),
+    }
+}
+
+/// Whether an error says that nothing was applied. Every word that is not listed leaves it open.
+fn was_refused(error: &Frame) -> bool {
+    const REFUSALS: [&[u8]; 15] = [
+        b"OOM",
+        b"READONLY",
+        b"NOREPLICAS",
+        b"LOADING",
+        b"BUSY",
+        b"MISCONF",
+        b"MASTERDOWN",
+        b"NOAUTH",
+        b"NOPERM",
+        b"MOVED",
+        b"ASK",
+        b"CLUSTERDOWN",
+        b"CROSSSLOT",
+        b"TRYAGAIN",
+        b"NOSCRIPT",
+    ];
+    error.error_word().is_some_and(|word| REFUSALS.contains(&word))
+}

@@ -1,0 +1,211 @@
+//! One command to many nodes, and the operation that gathers their votes.
+//!
+//! [`NodeSet::ask`] hands the same bytes to every node's link and returns an [`Election`], which
+//! knows the verdict as soon as it is certain. [`NodeSet::tell`] hands bytes over and awaits
+//! nothing: that is how a `Drop` releases.
+
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use quorlock_resp::Frame;
+
+use super::NodeSet;
+use super::slots::Deed;
+use super::tally::{Rule, Verdict, Vote};
+use crate::clock::Moment;
+use crate::error::Error;
+use crate::link::{Entry, Outgoing, Sent, Shape, Ticket, Urgency};
+use crate::report::{Fault, NodeReport, Outcome, printable};
+
+/// A set of nodes of one node set, by their positions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct NodeMask(u16);
+
+impl NodeMask {
+    pub(crate) const ALL: Self = Self(u16::MAX);
+    pub(crate) const NONE: Self = Self(0);
+
+    pub(crate) const fn only(node: usize) -> Self {
+        Self(1 << node)
+    }
+
+    pub(crate) const fn has(self, node: usize) -> bool {
+        self.0 & 1 << node != 0
+    }
+
+    const fn and(self, node: usize) -> Self {
+        Self(self.0 | 1 << node)
+    }
+}
+
+/// A command for some nodes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Command<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) shape: Shape,
+    /// What would undo it; empty if nothing does.
+    pub(crate) undo: &'a [u8],
+    /// A hash of the key: see [`Node::link`](crate::node::Node::link).
+    pub(crate) affinity: u64,
+    /// The clock, read before this command was made.
+    pub(crate) sent: Moment,
+    /// How long a node may take.
+    pub(crate) patience: Duration,
+    pub(crate) urgency: Urgency,
+    pub(crate) to: NodeMask,
+}
+
+impl NodeSet {
+    /// Asks the nodes and gathers their votes by `rule`.
+    ///
+    /// The only error is that there is no runtime to work on.
+    pub(crate) fn ask(
+        self: &Arc<Self>,
+        command: &Command<'_>,
+        rule: Rule,
+    ) -> Result<Election, Error> {
+        self.ensure_driver()?;
+        let ticket = self.shared.slots.claim(rule);
+        let deadline = command.sent.plus(command.patience);
+        let mut wake = false;
+        for (index, node) in self.shared.nodes.iter().enumerate() {
+            let deed = if command.to.has(index) {
+                match node.link(command.affinity).send(outgoing(command, ticket, deadline)) {
+                    Sent::Written => continue,
+                    Sent::Queued => {
+                        wake = true;
+                        continue;
+                    }
+                    Sent::Full => Deed::Full,
+                    Sent::Closed => Deed::Down,
+                }
+            } else if usize::from(rule.voters) == self.shared.nodes.len() {
+                Deed::NotAsked
+            } else {
+                continue; // it has no vote in this election
+            };
+            // Nobody waits yet: the asker looks at the votes before it sleeps.
+            self.shared.slots.cast(ticket, index, deed, Duration::ZERO);
+        }
+        if self.shared.needs_timer(deadline) || wake {
+            self.shared.wake_driver();
+        }
+        Ok(Election { set: self.clone(), ticket, rule, patience: command.patience })
+    }
+
+    /// Hands a command to the nodes and awaits nothing. Never blocks, never fails; works outside a
+    /// runtime, on any thread, and after the driver has gone.
+    pub(crate) fn tell(&self, command: &Command<'_>) {
+        let deadline = command.sent.plus(command.patience);
+        let mut wake = false;
+        for (index, node) in self.shared.nodes.iter().enumerate() {
+            if command.to.has(index) {
+                let undo = outgoing(command, Ticket::NOBODY, deadline);
+                wake |= node.link(command.affinity).send(undo) == Sent::Queued;
+            }
+        }
+        if wake {
+            self.shared.wake_driver();
+        }
+    }
+}
+
+fn outgoing<'a>(command: &Command<'a>, ticket: Ticket, deadline: Moment) -> Outgoing<'a> {
+    Outgoing {
+        entry: Entry { ticket, shape: command.shape, sent: command.sent, deadline },
+        bytes: command.bytes,
+        undo: command.undo,
+        urgency: command.urgency,
+    }
+}
+
+/// An operation on its way: the right to its slot. Dropping it gives the slot back; replies that
+/// are still to come are consumed and ignored.
+pub(crate) struct Election {
+    set: Arc<NodeSet>,
+    ticket: Ticket,
+    rule: Rule,
+    patience: Duration,
+}
+
+impl Election {
+    /// Waits for the verdict. An operation that is decided already still spends of the task's
+    /// budget: a loop that never has to wait must give its worker back now and then.
+    pub(crate) fn poll_verdict(&self, cx: &mut Context<'_>) -> Poll<Verdict> {
+        let budget = ready!(tokio::task::coop::poll_proceed(cx));
+        let verdict = ready!(self.set.shared.slots.poll_verdict(self.ticket, cx));
+        budget.made_progress();
+        Poll::Ready(verdict)
+    }
+
+    /// The nodes on which the command was applied, or may have been, or may yet be.
+    pub(crate) fn touched(&self) -> NodeMask {
+        let votes = self.set.shared.slots.votes(self.ticket);
+        let untouched = |node: &usize| votes.of(*node) == Some(Vote::Refused);
+        (0..self.set.len()).filter(|node| !untouched(node)).fold(NodeMask::NONE, NodeMask::and)
+    }
+
+    /// The frame that a node answered to a command of [`Shape::Any`].
+    pub(crate) fn take_frame(&self, node: usize) -> Option<Frame> {
+        self.set.shared.slots.take(self.ticket, node)
+    }
+
+    /// What one node did.
+    pub(crate) fn outcome(&self, node: usize) -> (Outcome, Option<Duration>) {
+        let slots = &self.set.shared.slots;
+        let (deed, rtt) = slots.detail(self.ticket, node);
+        let error = || match slots.peek(self.ticket, node) {
+            Some(frame) => printable(frame.as_error().unwrap_or_default()),
+            None => "".into(),
+        };
+        let outcome = match deed {
+            Deed::None => Outcome::Pending,
+            Deed::Granted => Outcome::Granted,
+            Deed::Held => Outcome::Held,
+            Deed::Gone => Outcome::Gone,
+            Deed::Silent => Outcome::Silent { after: self.patience },
+            Deed::Disconnected => Outcome::Disconnected,
+            Deed::Refused => Outcome::Refused { error: error() },
+            Deed::Failed => Outcome::Failed { error: error() },
+            Deed::Down => {
+                let fault = self.set.shared.nodes.get(node).and_then(|node| node.fault());
+                Outcome::Down { fault: fault.unwrap_or(Fault::Connecting) }
+            }
+            Deed::Full => Outcome::Full,
+            Deed::NotAsked => Outcome::NotAsked,
+        };
+        let answered = !matches!(
+            deed,
+            Deed::None
+                | Deed::Silent
+                | Deed::Disconnected
+                | Deed::Down
+                | Deed::Full
+                | Deed::NotAsked
+        );
+        (outcome, answered.then_some(rtt))
+    }
+
+    /// What each node did, in their order.
+    pub(crate) fn report(&self) -> Vec<NodeReport> {
+        let nodes = self.set.shared.nodes.iter().enumerate();
+        nodes
+            .map(|(index, node)| {
+                let (outcome, rtt) = self.outcome(index);
+                NodeReport { node: node.label(), outcome, rtt }
+            })
+            .collect()
+    }
+
+    /// How many grants it takes.
+    pub(crate) fn needed(&self) -> usize {
+        self.rule.needed.into()
+    }
+}
+
+impl Drop for Election {
+    fn drop(&mut self) {
+        self.set.shared.slots.release(self.ticket);
+    }
+}

@@ -1,0 +1,247 @@
+//! Many nodes, one verdict.
+//!
+//! [`NodeSet`] is a locker's nodes with everything that its callers and its driver share: the
+//! operation [`slots`], and the driver's waker. Callers send through [`fanout`] and wait for an
+//! [`Election`]; the [`driver`], one task for all nodes, reads the replies, casts the votes and
+//! wakes. [`tally`] says when votes make a verdict, [`ballot`] counts them without a lock.
+//!
+//! This room votes by the shapes of replies. What was asked, and what a grant is good for, is not
+//! its business.
+
+mod ballot;
+mod driver;
+mod fanout;
+mod slots;
+mod tally;
+
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::task::Poll;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::Notify;
+
+pub(crate) use fanout::{Command, Election, NodeMask};
+pub(crate) use tally::{Patience, Rule, Verdict};
+
+use crate::clock::{Clock, Moment};
+use crate::entropy::Entropy;
+use crate::error::{Error, Kind};
+use crate::link::{Address, Dial, Greeting, Mode, Peer, Role};
+use crate::node::Node;
+use crate::options::LinkOptions;
+use crate::report::{Fault, NodeReport, Outcome};
+use crate::sync::AtomicWaker;
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use slots::Slots;
+
+/// What a node set is made of.
+pub(crate) struct Parts {
+    pub(crate) addresses: Vec<Address>,
+    /// Whether the nodes must be independent masters, because their votes are counted.
+    pub(crate) counted: bool,
+    pub(crate) options: LinkOptions,
+    pub(crate) clock: Clock,
+    pub(crate) entropy: Arc<Entropy>,
+    pub(crate) dial: Arc<dyn Dial>,
+    pub(crate) greeting: Greeting,
+    /// An undo's command up to its arguments, in the form that every server executes.
+    pub(crate) undo_head: Bytes,
+}
+
+/// The nodes, as their users hold them. When the last user lets go, the driver delivers what is
+/// written and ends.
+pub(crate) struct NodeSet {
+    shared: Arc<Shared>,
+}
+
+/// What callers and the driver share.
+struct Shared {
+    nodes: Box<[Node]>,
+    slots: Slots,
+    counted: bool,
+    options: LinkOptions,
+    clock: Clock,
+    entropy: Arc<Entropy>,
+    dial: Arc<dyn Dial>,
+    greeting: Greeting,
+    driver: Driver,
+    /// A node's state changed; for whoever waits for the nodes to be ready.
+    changed: Notify,
+}
+
+/// What is known of the driver from outside.
+struct Driver {
+    waker: AtomicWaker,
+    /// Guards starting.
+    starting: Mutex<()>,
+    running: AtomicBool,
+    /// Nobody uses the nodes any more.
+    closing: AtomicBool,
+    /// When the driver's timer fires, in nanoseconds; `Moment::NEVER` while it is not set.
+    timer: AtomicU64,
+    /// The timer must be set anew.
+    rearm: AtomicBool,
+}
+
+impl NodeSet {
+    pub(crate) fn new(parts: Parts) -> Self {
+        let Parts { addresses, counted, options, clock, entropy, dial, greeting, undo_head } =
+            parts;
+        let nodes: Box<[Node]> =
+            addresses.into_iter().map(|address| Node::new(address, &undo_head, options)).collect();
+        let driver = Driver {
+            waker: AtomicWaker::new(),
+            starting: Mutex::new(()),
+            running: AtomicBool::new(false),
+            closing: AtomicBool::new(false),
+            timer: AtomicU64::new(Moment::NEVER.as_nanos()),
+            rearm: AtomicBool::new(false),
+        };
+        let slots = Slots::new(nodes.len());
+        let changed = Notify::new();
+        let shared = Shared {
+            nodes,
+            slots,
+            counted,
+            options,
+            clock,
+            entropy,
+            dial,
+            greeting,
+            driver,
+            changed,
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// How many nodes there are.
+    pub(crate) fn len(&self) -> usize {
+        self.shared.nodes.len()
+    }
+
+    /// How many grants are a majority.
+    pub(crate) fn majority(&self) -> usize {
+        Rule::majority(self.len())
+    }
+
+    /// The rule by which all nodes vote and a majority of grants wins.
+    pub(crate) fn rule(&self, patience: Patience) -> Rule {
+        let narrow = |count: usize| u8::try_from(count).unwrap_or(u8::MAX);
+        Rule { voters: narrow(self.len()), needed: narrow(self.majority()), patience }
+    }
+
+    /// The rule by which one node's answer decides.
+    pub(crate) fn rule_of_one() -> Rule {
+        Rule { voters: 1, needed: 1, patience: Patience::Early }
+    }
+
+    pub(crate) fn clock(&self) -> Clock {
+        self.shared.clock
+    }
+
+    pub(crate) fn entropy(&self) -> &Entropy {
+        &self.shared.entropy
+    }
+
+    /// Which nodes are connected, and why the others are not.
+    pub(crate) fn health(&self) -> Vec<NodeReport> {
+        let report = |node: &Node| {
+            let fault = node.fault();
+            let outcome = fault.map_or(Outcome::Granted, |fault| Outcome::Down { fault });
+            NodeReport { node: node.label(), outcome, rtt: None }
+        };
+        self.shared.nodes.iter().map(report).collect()
+    }
+
+    /// Waits until every node is connected, or, at the `deadline`, for as many as there are: a
+    /// majority must be.
+    pub(crate) async fn ready(&self, deadline: Duration) -> Result<Vec<NodeReport>, Error> {
+        self.ensure_driver()?;
+        let mut timer = self.clock().sleep_until(self.clock().now().plus(deadline));
+        loop {
+            let changed = self.shared.changed.notified();
+            let health = self.health();
+            let up = health.iter().filter(|node| node.outcome == Outcome::Granted).count();
+            if up == self.len() {
+                return Ok(health);
+            }
+            let hopeless = health.iter().filter(|node| node.outcome.is_authentication()).count();
+            if hopeless > self.len() - self.majority() {
+                let kind = Kind::Authentication { needed: self.majority() };
+                return Err(Error::new(kind).with_nodes(health));
+            }
+            let mut changed = pin!(changed);
+            let late = poll_fn(|cx| {
+                if changed.as_mut().poll(cx).is_ready() {
+                    return Poll::Ready(false);
+                }
+                timer.as_mut().poll(cx).map(|()| true)
+            });
+            if late.await {
+                if up >= self.majority() {
+                    return Ok(health);
+                }
+                let kind = Kind::Unavailable { needed: self.majority() };
+                return Err(Error::new(kind).with_nodes(health));
+            }
+        }
+    }
+}
+
+impl Drop for NodeSet {
+    fn drop(&mut self) {
+        self.shared.driver.closing.store(true, Ordering::Release);
+        self.shared.wake_driver();
+    }
+}
+
+impl fmt::Debug for NodeSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.shared.nodes.iter().map(Node::label)).finish()
+    }
+}
+
+impl Shared {
+    fn wake_driver(&self) {
+        self.driver.waker.wake();
+    }
+
+    /// Whether the driver's timer is set too late for `deadline`; then it will be set anew.
+    fn needs_timer(&self, deadline: Moment) -> bool {
+        // Ordering: the driver clears the timer before it looks through the links; whoever queued
+        // behind that look sees the cleared timer, through the link's lock.
+        if self.driver.timer.load(Ordering::SeqCst) <= deadline.as_nanos() {
+            return false;
+        }
+        self.driver.rearm.store(true, Ordering::SeqCst);
+        true
+    }
+
+    /// Whether a server may vote: an independent master, and no other node of this set.
+    fn admit(&self, index: usize, peer: &Peer) -> Result<(), Fault> {
+        if !self.counted {
+            return match peer.role {
+                Role::Replica => Err(Fault::Replica),
+                Role::Master => Ok(()),
+            };
+        }
+        match peer.mode {
+            Mode::Standalone => {}
+            Mode::Cluster => return Err(Fault::Mode { mode: "cluster".into() }),
+            Mode::Sentinel => return Err(Fault::Mode { mode: "sentinel".into() }),
+        }
+        if peer.role == Role::Replica {
+            return Err(Fault::Replica);
+        }
+        let Some(run_id) = &peer.run_id else { return Ok(()) };
+        let mut others = self.nodes.iter().enumerate().filter(|(other, _)| *other != index);
+        let twin = others.find(|(_, node)| {
+            node.fault().is_none() && node.run_id().as_deref() == Some(&**run_id)
+        });
+        twin.map_or(Ok(()), |(_, node)| Err(Fault::Duplicate { of: node.label() }))
+    }
+}

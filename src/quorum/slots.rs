@@ -1,0 +1,409 @@
+//! Where operations wait for their verdict: a slab of slots that are used again and again.
+//!
+//! A *slot* holds one operation at a time: its ballot, the waker of the one task that waits for it,
+//! and what each node did. A *ticket* is the slot's index and the generation of its use; a late
+//! reply for an earlier use finds another generation and changes nothing. Slots are claimed and
+//! given back through a lock-free list, and never freed: in steady state an operation allocates
+//! nothing. What does not fit a word (an error's text, a reply that is not a lock's) goes to the
+//! slot's `extras`, behind a lock that only such replies take.
+//!
+//! The races of the ballot are told in `ballot`. Two more:
+//! - *Waker registered while deciding.* The waiting task registers its waker, then looks again;
+//!   `AtomicWaker` guarantees that a wake between the two is not lost.
+//! - *A slot popped from the free list while it is popped and pushed elsewhere.* The list's head
+//!   carries a count that changes with every operation, so that a stale head never matches.
+
+use std::sync::{Mutex, OnceLock};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use quorlock_resp::Frame;
+
+use super::ballot::{Ballot, Cast, Votes};
+use super::tally::{Patience, Rule, Verdict, Vote};
+use crate::link::Ticket;
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::{AtomicWaker, lock};
+
+/// The first chunk's size; each further chunk is twice as large as the one before.
+const FIRST_CHUNK: usize = 64;
+const CHUNKS: usize = 24;
+/// No slot: the end of the free list.
+const NONE: u32 = u32::MAX;
+
+/// What a node did with a command, as far as it fits a word.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Deed {
+    /// No vote yet.
+    None = 0,
+    Granted,
+    Held,
+    Gone,
+    Silent,
+    Disconnected,
+    Refused,
+    Failed,
+    Down,
+    Full,
+    NotAsked,
+}
+
+impl Deed {
+    const ALL: [Self; 11] = [
+        Self::None,
+        Self::Granted,
+        Self::Held,
+        Self::Gone,
+        Self::Silent,
+        Self::Disconnected,
+        Self::Refused,
+        Self::Failed,
+        Self::Down,
+        Self::Full,
+        Self::NotAsked,
+    ];
+
+    fn vote(self) -> Vote {
+        match self {
+            Self::Granted => Vote::Granted,
+            Self::Held | Self::Gone | Self::Refused | Self::Down | Self::Full | Self::NotAsked => {
+                Vote::Refused
+            }
+            Self::None | Self::Silent | Self::Disconnected | Self::Failed => Vote::Unknown,
+        }
+    }
+}
+
+/// A deed and its round trip in one word: generation, round trip in units of 100 ns, deed.
+#[derive(Clone, Copy)]
+struct Detail(u64);
+
+impl Detail {
+    const RTT_MAX: u128 = (1 << 26) - 1;
+
+    fn new(generation: u32, deed: Deed, rtt: Duration) -> Self {
+        let rtt = (rtt.as_nanos() / 100).min(Self::RTT_MAX) as u64;
+        Self(u64::from(generation) << 32 | rtt << 6 | deed as u64)
+    }
+
+    fn empty(generation: u32) -> Self {
+        Self::new(generation, Deed::None, Duration::ZERO)
+    }
+
+    fn deed(self) -> Deed {
+        Deed::ALL.get((self.0 & 0b11_1111) as usize).copied().unwrap_or(Deed::None)
+    }
+
+    fn rtt(self) -> Duration {
+        Duration::from_nanos(((self.0 >> 6) & Self::RTT_MAX as u64) * 100)
+    }
+}
+
+struct Slot {
+    ballot: Ballot,
+    /// The rule of the present use, packed.
+    rule: AtomicU32,
+    waker: AtomicWaker,
+    /// The next free slot, while this one is free.
+    next: AtomicU32,
+    /// One word per node.
+    details: Box<[AtomicU64]>,
+    /// Frames that callers want whole: generation, node, frame.
+    extras: Mutex<Vec<(u32, u8, Frame)>>,
+}
+
+impl Slot {
+    fn new(nodes: usize) -> Self {
+        Self {
+            ballot: Ballot::new(0),
+            rule: AtomicU32::new(0),
+            waker: AtomicWaker::new(),
+            next: AtomicU32::new(NONE),
+            details: (0..nodes).map(|_| AtomicU64::new(Detail::empty(0).0)).collect(),
+            extras: Mutex::new(Vec::new()),
+        }
+    }
+}
+
+/// The slab.
+pub(crate) struct Slots {
+    chunks: [OnceLock<Box<[Slot]>>; CHUNKS],
+    nodes: usize,
+    /// Head of the free list: a count of its changes, and an index.
+    free: AtomicU64,
+    /// How many slots have ever been claimed.
+    used: AtomicU32,
+}
+
+impl Slots {
+    pub(crate) fn new(nodes: usize) -> Self {
+        Self {
+            chunks: [const { OnceLock::new() }; CHUNKS],
+            nodes,
+            free: AtomicU64::new(u64::from(NONE)),
+            used: AtomicU32::new(0),
+        }
+    }
+
+    /// Claims a slot for an operation.
+    pub(crate) fn claim(&self, rule: Rule) -> Ticket {
+        let index = self.pop().unwrap_or_else(|| self.used.fetch_add(1, Ordering::Relaxed));
+        let slot = self.slot(index);
+        // Ordering: the ticket reaches voters through a link's lock, which publishes this.
+        slot.rule.store(pack(rule), Ordering::Relaxed);
+        Ticket(u64::from(slot.ballot.votes().generation()) << 32 | u64::from(index))
+    }
+
+    /// Gives the slot back; late votes for it are ignored from now on.
+    pub(crate) fn release(&self, ticket: Ticket) {
+        let (_, index) = parts(ticket);
+        let slot = self.slot(index);
+        let generation = slot.ballot.retire();
+        for detail in &slot.details {
+            // Ordering: as for the rule.
+            detail.store(Detail::empty(generation).0, Ordering::Relaxed);
+        }
+        lock(&slot.extras).clear();
+        drop(slot.waker.take());
+        self.push(index);
+    }
+
+    /// Casts a node's vote. `true`: it decided, and the caller of this wakes the ticket.
+    pub(crate) fn cast(&self, ticket: Ticket, node: usize, deed: Deed, rtt: Duration) -> bool {
+        let (generation, index) = parts(ticket);
+        let slot = self.slot(index);
+        let Some(detail) = slot.details.get(node) else { return false };
+        // First the detail, and only for its own generation; the vote then publishes it.
+        let _ = detail.compare_exchange(
+            Detail::empty(generation).0,
+            Detail::new(generation, deed, rtt).0,
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        ); // a node that has voted keeps its first deed
+        let rule = unpack(slot.rule.load(Ordering::Relaxed));
+        slot.ballot.cast(generation, node, deed.vote(), rule) == Cast::Decided
+    }
+
+    /// Keeps a frame for the operation; before the vote that tells of it.
+    pub(crate) fn keep(&self, ticket: Ticket, node: usize, frame: Frame) {
+        let (generation, index) = parts(ticket);
+        let slot = self.slot(index);
+        let mut extras = lock(&slot.extras);
+        if slot.ballot.votes().generation() == generation {
+            extras.push((generation, u8::try_from(node).unwrap_or(u8::MAX), frame));
+        }
+    }
+
+    /// Takes what [`Slots::keep`] kept of a node.
+    pub(crate) fn take(&self, ticket: Ticket, node: usize) -> Option<Frame> {
+        let (generation, index) = parts(ticket);
+        let mut extras = lock(&self.slot(index).extras);
+        let position = extras
+            .iter()
+            .position(|(of, from, _)| (*of, usize::from(*from)) == (generation, node))?;
+        Some(extras.swap_remove(position).2)
+    }
+
+    /// Like [`Slots::take`], and leaves it there.
+    pub(crate) fn peek(&self, ticket: Ticket, node: usize) -> Option<Frame> {
+        let frame = self.take(ticket, node)?;
+        self.keep(ticket, node, frame.clone());
+        Some(frame)
+    }
+
+    /// Wakes whoever waits for the ticket.
+    pub(crate) fn wake(&self, ticket: Ticket) {
+        self.slot(parts(ticket).1).waker.wake();
+    }
+
+    /// The votes so far.
+    pub(crate) fn votes(&self, ticket: Ticket) -> Votes {
+        self.slot(parts(ticket).1).ballot.votes()
+    }
+
+    /// What a node did, and how long it took; only for the holder of the ticket.
+    pub(crate) fn detail(&self, ticket: Ticket, node: usize) -> (Deed, Duration) {
+        let slot = self.slot(parts(ticket).1);
+        match slot.details.get(node) {
+            Some(detail) => {
+                let detail = Detail(detail.load(Ordering::Relaxed));
+                (detail.deed(), detail.rtt())
+            }
+            None => (Deed::None, Duration::ZERO),
+        }
+    }
+
+    /// Waits for the verdict. One task per ticket.
+    pub(crate) fn poll_verdict(&self, ticket: Ticket, cx: &mut Context<'_>) -> Poll<Verdict> {
+        let slot = self.slot(parts(ticket).1);
+        if let Some(verdict) = slot.verdict() {
+            return Poll::Ready(verdict);
+        }
+        slot.waker.register(cx.waker());
+        slot.verdict().map_or(Poll::Pending, Poll::Ready)
+    }
+
+    fn slot(&self, index: u32) -> &Slot {
+        let position = index as usize + FIRST_CHUNK;
+        let chunk = (position / FIRST_CHUNK).ilog2() as usize;
+        let size = FIRST_CHUNK << chunk;
+        let slots =
+            self.chunks[chunk].get_or_init(|| (0..size).map(|_| Slot::new(self.nodes)).collect());
+        &slots[position - size]
+    }
+
+    fn pop(&self) -> Option<u32> {
+        // Ordering: acquire pairs with the release in `push`: the slot's reset is visible.
+        let mut head = self.free.load(Ordering::Acquire);
+        loop {
+            let (changes, index) = split(head);
+            if index == NONE {
+                return None;
+            }
+            let next = self.slot(index).next.load(Ordering::Relaxed);
+            match self.swap_head(head, changes, next) {
+                Ok(()) => return Some(index),
+                Err(found) => head = found,
+            }
+        }
+    }
+
+    fn push(&self, index: u32) {
+        let mut head = self.free.load(Ordering::Acquire);
+        loop {
+            let (changes, next) = split(head);
+            self.slot(index).next.store(next, Ordering::Relaxed);
+            match self.swap_head(head, changes, index) {
+                Ok(()) => return,
+                Err(found) => head = found,
+            }
+        }
+    }
+
+    fn swap_head(&self, head: u64, changes: u32, index: u32) -> Result<(), u64> {
+        let new = u64::from(changes.wrapping_add(1)) << 32 | u64::from(index);
+        self.free.compare_exchange_weak(head, new, Ordering::AcqRel, Ordering::Acquire).map(|_| ())
+    }
+}
+
+impl Slot {
+    fn verdict(&self) -> Option<Verdict> {
+        let votes = self.ballot.votes();
+        if !votes.is_decided() {
+            return None;
+        }
+        let rule = unpack(self.rule.load(Ordering::Relaxed));
+        Some(rule.verdict(votes.granted(), votes.cast()))
+    }
+}
+
+fn parts(ticket: Ticket) -> (u32, u32) {
+    split(ticket.0)
+}
+
+const fn split(word: u64) -> (u32, u32) {
+    ((word >> 32) as u32, word as u32)
+}
+
+fn pack(rule: Rule) -> u32 {
+    let patient = u32::from(rule.patience == Patience::All);
+    u32::from(rule.voters) | u32::from(rule.needed) << 8 | patient << 16
+}
+
+fn unpack(packed: u32) -> Rule {
+    let [voters, needed, patient, _] = packed.to_le_bytes();
+    let patience = if patient == 0 { Patience::Early } else { Patience::All };
+    Rule { voters, needed, patience }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::collections::HashSet;
+    use std::thread;
+
+    use bytes::Bytes;
+
+    use super::*;
+
+    const RULE: Rule = Rule { voters: 3, needed: 2, patience: Patience::Early };
+    const RTT: Duration = Duration::from_micros(42);
+
+    #[test]
+    fn a_verdict_and_what_each_node_did() {
+        let slots = Slots::new(3);
+        let ticket = slots.claim(RULE);
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        assert!(slots.poll_verdict(ticket, &mut cx).is_pending());
+        assert!(!slots.cast(ticket, 0, Deed::Held, RTT));
+        assert!(!slots.cast(ticket, 0, Deed::Granted, RTT)); // a second vote of one node
+        assert!(!slots.cast(ticket, 2, Deed::Granted, RTT));
+        assert!(slots.cast(ticket, 1, Deed::Granted, RTT));
+        assert_eq!(slots.poll_verdict(ticket, &mut cx), Poll::Ready(Verdict::Won));
+        assert_eq!(slots.detail(ticket, 0), (Deed::Held, RTT));
+        assert_eq!(slots.detail(ticket, 1), (Deed::Granted, RTT));
+    }
+
+    #[test]
+    fn a_late_vote_does_not_touch_the_next_use() {
+        let slots = Slots::new(3);
+        let old = slots.claim(RULE);
+        slots.keep(old, 0, Frame::Null);
+        slots.release(old);
+        let new = slots.claim(RULE);
+        assert_ne!(old, new);
+        assert_eq!(parts(old).1, parts(new).1, "the slot is used again");
+        assert!(!slots.cast(old, 1, Deed::Granted, RTT));
+        slots.keep(old, 1, Frame::Null);
+        assert_eq!(slots.detail(new, 1), (Deed::None, Duration::ZERO));
+        assert_eq!((slots.take(new, 0), slots.take(new, 1)), (None, None));
+        assert_eq!(slots.votes(new).cast(), 0);
+    }
+
+    #[test]
+    fn frames_are_kept_by_node() {
+        let slots = Slots::new(3);
+        let ticket = slots.claim(RULE);
+        slots.keep(ticket, 2, Frame::Integer(2));
+        slots.keep(ticket, 1, Frame::Bulk(Bytes::from_static(b"one")));
+        assert_eq!(slots.peek(ticket, 2), Some(Frame::Integer(2)));
+        assert_eq!(slots.take(ticket, 2), Some(Frame::Integer(2)));
+        assert_eq!(slots.take(ticket, 2), None);
+        assert!(slots.take(ticket, 1).is_some());
+    }
+
+    #[test]
+    fn rules_and_details_survive_packing() {
+        for patience in [Patience::Early, Patience::All] {
+            let rule = Rule { voters: 15, needed: 8, patience };
+            assert_eq!(unpack(pack(rule)), rule);
+        }
+        for deed in Deed::ALL {
+            let detail = Detail::new(u32::MAX, deed, Duration::MAX);
+            assert_eq!(detail.deed(), deed);
+            assert!(detail.rtt() > Duration::from_secs(6));
+        }
+    }
+
+    #[test]
+    fn no_slot_has_two_holders() {
+        let slots = Slots::new(1);
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..2_000 {
+                        let held: Vec<_> = (0..80).map(|_| slots.claim(RULE)).collect();
+                        let indices: HashSet<_> = held.iter().map(|held| parts(*held).1).collect();
+                        assert_eq!(indices.len(), held.len());
+                        for ticket in held {
+                            assert!(!slots.cast(ticket, 0, Deed::Held, RTT));
+                            assert_eq!(slots.votes(ticket).cast(), 1, "the slot is ours alone");
+                            slots.release(ticket);
+                        }
+                    }
+                });
+            }
+        });
+        assert!(slots.used.load(Ordering::Relaxed) <= 4 * 80);
+    }
+}

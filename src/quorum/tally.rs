@@ -1,0 +1,115 @@
+//! When is an operation decided? Pure arithmetic over counts.
+//!
+//! A *vote* is what one node did: granted, refused (certainly nothing was applied), or unknown (it
+//! may have been applied). A *verdict* follows from the votes as soon as no further vote can change
+//! it: with early quorum, nobody waits for a slow or hung node. This also settles even numbers of
+//! nodes: with four nodes, two refusals decide.
+
+/// What one node's reply means for the operation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Vote {
+    Granted,
+    Refused,
+    Unknown,
+}
+
+/// What all votes together mean.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Verdict {
+    Pending,
+    Won,
+    Lost,
+}
+
+/// How an operation is decided.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Rule {
+    /// How many vote; at most [`Rule::VOTERS_MAX`].
+    pub(crate) voters: u8,
+    /// How many grants win.
+    pub(crate) needed: u8,
+    /// What must have happened for it to be lost.
+    pub(crate) patience: Patience,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Patience {
+    /// Lost as soon as the grants that are still possible are too few.
+    Early,
+    /// Lost when all have voted: for operations whose failure is reported node by node.
+    All,
+}
+
+impl Rule {
+    pub(crate) const VOTERS_MAX: usize = 15;
+
+    /// More than half, also for even numbers.
+    pub(crate) const fn majority(voters: usize) -> usize {
+        voters / 2 + 1
+    }
+
+    /// The verdict of `granted` grants among `cast` votes.
+    pub(crate) fn verdict(self, granted: u32, cast: u32) -> Verdict {
+        let (voters, needed) = (u32::from(self.voters), u32::from(self.needed));
+        let pending = voters.saturating_sub(cast);
+        let open = match self.patience {
+            Patience::Early => granted + pending >= needed,
+            Patience::All => pending > 0,
+        };
+        if granted >= needed {
+            Verdict::Won
+        } else if open {
+            Verdict::Pending
+        } else {
+            Verdict::Lost
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(voters: u8, patience: Patience) -> Rule {
+        let needed = u8::try_from(Rule::majority(voters.into())).unwrap();
+        Rule { voters, needed, patience }
+    }
+
+    #[test]
+    fn a_majority_is_more_than_half() {
+        let majorities: Vec<_> = (1..=7).map(Rule::majority).collect();
+        assert_eq!(majorities, [1, 2, 2, 3, 3, 4, 4]);
+    }
+
+    /// The oracle tries every way in which the missing votes could still fall.
+    fn oracle(voters: u32, granted: u32, cast: u32) -> Verdict {
+        let needed = voters / 2 + 1;
+        let outcomes: Vec<bool> =
+            (0..=voters - cast).map(|more| granted + more >= needed).collect();
+        match (outcomes.iter().all(|won| *won), outcomes.iter().any(|won| *won)) {
+            (true, _) => Verdict::Won,
+            (_, false) => Verdict::Lost,
+            _ => Verdict::Pending,
+        }
+    }
+
+    #[test]
+    fn early_verdicts_are_those_that_no_vote_can_change() {
+        for voters in 1..=15_u8 {
+            for cast in 0..=u32::from(voters) {
+                for granted in 0..=cast {
+                    let verdict = rule(voters, Patience::Early).verdict(granted, cast);
+                    assert_eq!(verdict, oracle(voters.into(), granted, cast));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_patient_loss_waits_for_every_vote_and_a_win_for_none() {
+        let rule = rule(5, Patience::All);
+        assert_eq!(rule.verdict(0, 4), Verdict::Pending);
+        assert_eq!(rule.verdict(2, 5), Verdict::Lost);
+        assert_eq!(rule.verdict(3, 3), Verdict::Won);
+    }
+}

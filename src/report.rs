@@ -1,0 +1,268 @@
+//! What each node did with a command: the votes behind a verdict, in words.
+//!
+//! [`NodeReport`] is one node's line, [`Outcome`] what became of the command there, [`Fault`] why
+//! a node could not be asked at all.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One node's part in an operation.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct NodeReport {
+    /// The node's address as given, without user and password.
+    pub node: Arc<str>,
+    /// What became of the command on this node.
+    pub outcome: Outcome,
+    /// From sending the command to its reply; `None` where there was none.
+    pub rtt: Option<Duration>,
+}
+
+impl fmt::Display for NodeReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.node, self.outcome)
+    }
+}
+
+/// What became of a command on one node.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// The node did it: it set the key, or deleted it.
+    Granted,
+    /// Nothing was applied: the key is held by another value.
+    Held,
+    /// Nothing was applied: the key is not there (any more).
+    Gone,
+    /// The verdict fell before this node answered. It may still apply the command.
+    Pending,
+    /// The node did not answer in time. It may have applied the command.
+    Silent {
+        /// How long was waited.
+        after: Duration,
+    },
+    /// The connection ended before the reply. The command may have been applied.
+    Disconnected,
+    /// The server refused with an error that says that nothing was applied.
+    Refused {
+        /// The server's words, shortened, with control characters escaped.
+        error: Box<str>,
+    },
+    /// The server answered an error that leaves open whether the command was applied.
+    Failed {
+        /// The server's words, shortened, with control characters escaped.
+        error: Box<str>,
+    },
+    /// Nothing was sent: there is no connection to this node.
+    Down {
+        /// Why there is none.
+        fault: Fault,
+    },
+    /// Nothing was sent: too much is waiting for this node already.
+    Full,
+    /// Nothing was sent: there was nothing to do on this node.
+    NotAsked,
+}
+
+impl Outcome {
+    /// The node answered, one way or the other, and its answer counts.
+    pub(crate) fn is_answer(&self) -> bool {
+        matches!(self, Self::Granted | Self::Held | Self::Gone)
+    }
+
+    /// The node refused us for want of a right or the right password.
+    pub(crate) fn is_authentication(&self) -> bool {
+        match self {
+            Self::Refused { error } => is_authentication(error),
+            Self::Down { fault } => matches!(fault, Fault::Authentication { .. }),
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Granted => f.write_str("granted it"),
+            Self::Held => f.write_str("says that another holds it"),
+            Self::Gone => f.write_str("no longer has it"),
+            Self::Pending => f.write_str("had not answered yet"),
+            Self::Silent { after } => write!(f, "was silent for {}", Humane(*after)),
+            Self::Disconnected => f.write_str("closed the connection before it answered"),
+            Self::Refused { error } | Self::Failed { error } => f.write_str(&said(error)),
+            Self::Down { fault } => fault.fmt(f),
+            Self::Full => f.write_str("has too many commands waiting (see `link_entries_max`)"),
+            Self::NotAsked => f.write_str("was not asked"),
+        }
+    }
+}
+
+/// Why there is no usable connection to a node.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Fault {
+    /// No attempt has ended yet.
+    Connecting,
+    /// Nobody listens at the address.
+    Refused,
+    /// The name does not resolve, or the connection failed otherwise.
+    Unreachable {
+        /// The operating system's words.
+        error: Box<str>,
+    },
+    /// Connecting or the handshake did not end in time.
+    Silent {
+        /// How long was waited.
+        after: Duration,
+    },
+    /// The server closed the connection.
+    Closed,
+    /// The password is missing or wrong, or the user may not connect.
+    Authentication {
+        /// The server's words.
+        error: Box<str>,
+    },
+    /// The server refused a step of the handshake (the database's number, for one).
+    Handshake {
+        /// The server's words.
+        error: Box<str>,
+    },
+    /// What came back is not RESP, or not an answer to what was asked.
+    Protocol {
+        /// What was wrong.
+        error: Box<str>,
+    },
+    /// The server is a replica: its vote would count its master's twice.
+    Replica,
+    /// The server is a Cluster node or a Sentinel and cannot be a member of a quorum.
+    Mode {
+        /// `cluster` or `sentinel`.
+        mode: Box<str>,
+    },
+    /// The server is another member of this quorum under a second address.
+    Duplicate {
+        /// The address that counts.
+        of: Arc<str>,
+    },
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Connecting => f.write_str("is not connected yet"),
+            Self::Refused => f.write_str("refused the connection"),
+            Self::Unreachable { error } => write!(f, "cannot be reached ({error})"),
+            Self::Silent { after } => {
+                write!(f, "was silent for {} while connecting", Humane(*after))
+            }
+            Self::Closed => f.write_str("closed the connection"),
+            Self::Authentication { error } | Self::Handshake { error } => f.write_str(&said(error)),
+            Self::Protocol { error } => write!(f, "does not speak RESP as expected ({error})"),
+            Self::Replica => f.write_str("is a replica (give its master's address)"),
+            Self::Mode { mode } => {
+                write!(f, "runs as a {mode} node (a quorum needs independent masters)")
+            }
+            Self::Duplicate { of } => {
+                write!(f, "is the same server as {of} (a quorum needs independent masters)")
+            }
+        }
+    }
+}
+
+/// A server's error as a clause: the word that names it and what to do, else its own text.
+fn said(error: &str) -> String {
+    let code = error.split(' ').next().unwrap_or_default();
+    match hint(code) {
+        Some(hint) => format!("said {code} ({hint})"),
+        None => format!("said {error:?}"),
+    }
+}
+
+fn hint(code: &str) -> Option<&'static str> {
+    Some(match code {
+        "NOAUTH" => "check the password",
+        "WRONGPASS" => "check the user and the password",
+        "NOPERM" => "the user's ACL forbids a command or the key; see the manual for the list",
+        "READONLY" => "it is a replica; give its master's address",
+        "LOADING" => "it is still loading its data",
+        "BUSY" => "it is busy with a slow script",
+        "OOM" => "it is out of memory",
+        "MISCONF" => "it cannot persist; look at its log",
+        "NOREPLICAS" => "it has too few replicas to accept writes",
+        "CLUSTERDOWN" => "its cluster is down",
+        "MASTERDOWN" => "its master is down",
+        _ => return None,
+    })
+}
+
+/// Whether a server's error says that the user, the password or a permission is wrong.
+pub(crate) fn is_authentication(error: &str) -> bool {
+    let code = error.split(' ').next().unwrap_or_default();
+    matches!(code, "NOAUTH" | "WRONGPASS" | "NOPERM")
+        || error.starts_with("ERR invalid password")
+        || error.starts_with("ERR Client sent AUTH, but no password is set")
+        || error.starts_with("ERR AUTH <password> called without any password")
+}
+
+/// A server's text made safe to print: capped, control and non-ASCII bytes escaped.
+pub(crate) fn printable(text: &[u8]) -> Box<str> {
+    const LENGTH_MAX: usize = 160;
+    let cut = text.get(..LENGTH_MAX).unwrap_or(text);
+    let mut printable = cut.escape_ascii().to_string().replace("\\'", "'").replace("\\\"", "\"");
+    if text.len() > LENGTH_MAX {
+        printable.push('…');
+    }
+    printable.into()
+}
+
+/// A duration as people write it: `3.2 s`, `100 ms`, `85 µs`.
+pub(crate) struct Humane(pub(crate) Duration);
+
+impl fmt::Display for Humane {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let micros = self.0.as_micros();
+        match micros {
+            0..1_000 => write!(f, "{micros} µs"),
+            1_000..10_000 if micros % 1_000 != 0 => {
+                write!(f, "{:.1} ms", self.0.as_secs_f64() * 1e3)
+            }
+            1_000..1_000_000 => write!(f, "{} ms", micros / 1_000),
+            _ => write!(f, "{:.1} s", self.0.as_secs_f64()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_read_as_people_write_them() {
+        let cases = [
+            (Duration::from_micros(85), "85 µs"),
+            (Duration::from_micros(2_010), "2.0 ms"),
+            (Duration::from_millis(2), "2 ms"),
+            (Duration::from_millis(100), "100 ms"),
+            (Duration::from_millis(3_210), "3.2 s"),
+        ];
+        for (duration, words) in cases {
+            assert_eq!(Humane(duration).to_string(), words);
+        }
+    }
+
+    #[test]
+    fn known_errors_say_what_to_do_and_unknown_ones_keep_their_words() {
+        let noauth = Outcome::Refused { error: printable(b"NOAUTH Authentication required.") };
+        assert_eq!(noauth.to_string(), "said NOAUTH (check the password)");
+        assert!(noauth.is_authentication());
+        let odd = Outcome::Failed { error: printable(b"ODD \x1b[2Jthing") };
+        assert_eq!(odd.to_string(), r#"said "ODD \\x1b[2Jthing""#);
+        assert!(!odd.is_authentication());
+    }
+
+    #[test]
+    fn a_servers_text_is_capped() {
+        assert_eq!(printable(&[b'x'; 1_000]).chars().count(), 161);
+    }
+}
