@@ -6,8 +6,11 @@
 //! because each holds the UDP port of the same number, for as long as it uses the TCP one.
 
 use std::hash::{BuildHasher, RandomState};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU16, Ordering};
+
+use socket2::{Domain, Socket, Type};
 
 /// The first port tried.
 const FIRST: u16 = 10_000;
@@ -31,7 +34,12 @@ impl Port {
 
     fn try_claim(number: u16) -> Option<Self> {
         let claim = UdpSocket::bind((Ipv4Addr::LOCALHOST, number)).ok()?;
-        TcpListener::bind((Ipv4Addr::LOCALHOST, number)).ok()?;
+        // Bound and not listened on: a child being spawned at this moment holds the socket a little
+        // longer than we do, and meanwhile nobody must be able to connect to it.
+        let probe = Socket::new(Domain::IPV4, Type::STREAM, None).ok()?;
+        // Elsewhere than on Unix this option would let us take a port that is in use.
+        probe.set_reuse_address(cfg!(unix)).ok()?;
+        probe.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, number)).into()).ok()?;
         Some(Self { number, _claim: claim })
     }
 
@@ -50,7 +58,7 @@ impl Port {
 fn next_candidate() -> u16 {
     // Ordering: a counter and nothing else; no memory is published through it.
     static STEP: AtomicU16 = AtomicU16::new(0);
-    static START: std::sync::OnceLock<u16> = std::sync::OnceLock::new();
+    static START: OnceLock<u16> = OnceLock::new();
     let random = || (RandomState::new().hash_one(std::process::id()) % u64::from(COUNT)) as u16;
     let start = *START.get_or_init(random);
     let step = STEP.fetch_add(1, Ordering::Relaxed) % COUNT;
