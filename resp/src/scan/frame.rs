@@ -28,8 +28,11 @@ pub(crate) struct Scan {
     searched: usize,
     /// As in [`Stop::More`].
     need: usize,
-    /// Elements declared so far, never more than the limit.
+    /// Elements declared by the heads on the tape, never more than the limit.
     elements: usize,
+    /// Elements that the head at `at` adds by standing in a stream: none or one. Set each time the
+    /// head is read, and counted once, when it is done.
+    streamed: usize,
     levels: Levels,
     tape: Vec<Token>,
     has_text: bool,
@@ -67,6 +70,7 @@ impl Scan {
         self.searched = 0;
         self.need = 0;
         self.elements = 0;
+        self.streamed = 0;
         self.levels.clear();
         self.tape.clear();
         self.tape.shrink_to(TAPE_KEPT);
@@ -141,11 +145,11 @@ impl Scan {
         }
     }
 
-    /// Refuses a head that may not stand where it does, and counts it where nothing else did.
+    /// Refuses a head that may not stand where it does, or that is one too many in a stream.
     #[inline]
     fn check_place(&mut self, head: Head, at: usize, limits: &Limits) -> Result<(), Stop> {
         match (head, self.levels.innermost()) {
-            (Head::Chunk(_), Some(Level::Text)) => self.declare(1, at, limits),
+            (Head::Chunk(_), Some(Level::Text)) => self.count_streamed(at, limits),
             (Head::Chunk(_), _) | (_, Some(Level::Text)) => Err(Stop::fault(ErrorKind::Stream, at)),
             (Head::End, Some(Level::Stream { shape, odd })) => {
                 let half = odd && shape.in_pairs();
@@ -155,7 +159,7 @@ impl Scan {
             (Head::Open(Shape::Push, _), _) if !self.levels.is_top() => {
                 Err(Stop::fault(ErrorKind::NestedPush, at))
             }
-            (_, Some(Level::Stream { .. })) => self.declare(1, at, limits),
+            (_, Some(Level::Stream { .. })) => self.count_streamed(at, limits),
             _ => Ok(()),
         }
     }
@@ -188,12 +192,20 @@ impl Scan {
         Ok(None)
     }
 
-    /// Adds to the elements of the frame. `at` is the place to blame if they are too many.
+    fn count_streamed(&mut self, at: usize, limits: &Limits) -> Result<(), Stop> {
+        self.streamed = 1;
+        if self.elements < limits.elements {
+            return Ok(());
+        }
+        Err(Stop::fault(ErrorKind::Elements, at))
+    }
+
+    /// Adds the elements that an aggregate announces with the number at position `at`.
     fn declare(&mut self, count: u64, at: usize, limits: &Limits) -> Result<(), Stop> {
         self.elements = usize::try_from(count)
             .ok()
             .and_then(|count| self.elements.checked_add(count))
-            .filter(|&elements| elements <= limits.elements)
+            .filter(|elements| elements.saturating_add(self.streamed) <= limits.elements)
             .ok_or_else(|| Stop::fault(ErrorKind::Elements, at))?;
         Ok(())
     }
@@ -227,6 +239,8 @@ impl Scan {
         self.tape.push(token);
         self.at = behind;
         self.searched = 0;
+        self.elements = self.elements.saturating_add(self.streamed);
+        self.streamed = 0;
     }
 
     #[inline]
