@@ -1,0 +1,5 @@
+//! The target `decode` for `cargo fuzz`.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| quorlock_fuzz::decode(data));
