@@ -5,11 +5,11 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use quorlock_resp::{Frame, encode};
 
 use crate::error::{Error, Kind};
-use crate::link::{Address, Shape, Urgency};
-use crate::lock::node_set;
+use crate::link::{Address, Greeting, Shape, Urgency};
 use crate::options::LinkOptions;
 use crate::quorum::{Command, Election, NodeMask, NodeSet};
 use crate::report::Outcome;
@@ -48,7 +48,10 @@ impl Client {
     /// [`is_misuse`](Error::is_misuse) when the URL cannot be right.
     pub fn new(url: impl AsRef<str>) -> Result<Self, Error> {
         let address = Address::parse(url.as_ref())?;
-        let nodes = node_set(vec![address], false, LinkOptions::default())?;
+        // Its commands are not undone, so it brings no script.
+        let (greeting, undo_head) = (Greeting { scripts: Vec::new() }, Bytes::new());
+        let options = LinkOptions::default();
+        let nodes = NodeSet::on_network(vec![address], false, options, greeting, undo_head)?;
         Ok(Self { nodes: Arc::new(nodes), deadline: DEADLINE })
     }
 
@@ -84,7 +87,6 @@ impl Client {
     }
 
     /// Commands to be sent together.
-    #[must_use]
     pub fn pipeline(&self) -> Pipeline {
         Pipeline { client: self.clone(), commands: Ok(Vec::new()) }
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep};
 
-/// A point of monotonic time, in nanoseconds since the first time this process asked.
+/// A point of monotonic time, in nanoseconds since an origin that this process chose.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub(crate) struct Moment(u64);
 
@@ -84,8 +84,13 @@ fn tokio_instant(moment: Moment) -> Instant {
     origin.checked_add(offset).unwrap_or(origin + far)
 }
 
+/// Some time before anything asked. A test's paused clock may stand a little behind the system's,
+/// which is why it is not this very moment.
 fn origin() -> &'static Instant {
     static ORIGIN: OnceLock<Instant> = OnceLock::new();
     #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
-    ORIGIN.get_or_init(Instant::now)
+    ORIGIN.get_or_init(|| {
+        let now = std::time::Instant::now();
+        now.checked_sub(Duration::from_secs(60 * 60)).unwrap_or(now).into()
+    })
 }

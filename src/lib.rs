@@ -7,7 +7,9 @@
 //! | room | holds |
 //! |---|---|
 //! | `quorlock_resp` | bytes to frames and back |
-//! | `options`, `error`, `report`, `clock`, `entropy`, `sync` | every knob; what went wrong and whose doing it was; the one clock; the one source of randomness |
+//! | `options` | every knob, its default, and why |
+//! | `error`, `report` | what went wrong, whose doing it was; what each node did |
+//! | `clock`, `entropy`, `sync` | the one clock, the one source of randomness, std or loom |
 //! | `link` | one connection: address, handshake, bytes out, replies in, matched by position |
 //! | `node` | one node: its links, its health, reconnecting, settling what a dead link left |
 //! | `quorum` | many nodes, one verdict: fan-out, votes, the driver task |

@@ -162,7 +162,7 @@ fn parse_host_and_port(authority: &str) -> Result<(String, u16), Error> {
             let Some((host, port)) = rest.split_once(']') else {
                 return Err(bad("has a \"[\" without its \"]\""));
             };
-            (host, port.strip_prefix(':').or(port.is_empty().then_some("")))
+            (host, port.strip_prefix(':').or_else(|| port.is_empty().then_some("")))
         }
         None => match authority.split_once(':') {
             Some((host, port)) => (host, Some(port)),

@@ -15,29 +15,35 @@
 //! ```
 
 mod address;
+mod debts;
 mod handshake;
 mod inbound;
 #[cfg(test)]
-mod memory;
+pub(crate) mod memory;
 mod pipeline;
 mod stream;
 
-use std::io;
 use std::sync::Mutex;
+use std::{io, mem};
 
 use bytes::{Buf, Bytes, BytesMut};
 use quorlock_resp::Frame;
 
 pub(crate) use address::Address;
+#[cfg(test)]
+pub(crate) use address::Endpoint;
 pub(crate) use handshake::{Greeting, Handshake, Mode, Peer, Role};
 pub(crate) use inbound::{Ended, Inbound};
 pub(crate) use pipeline::{Completion, Entry, Lapsed, Shape, Stray, Ticket};
+#[cfg(test)]
+pub(crate) use stream::Dialing;
 pub(crate) use stream::{Dial, Network, Reader, Writer};
 
 use crate::clock::Moment;
 use crate::options::LinkOptions;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::lock;
+use debts::Debts;
 use pipeline::Pipeline;
 
 /// A command on its way to one link.
@@ -97,6 +103,7 @@ struct State {
     /// Writing failed; the driver ends the connection.
     broken: Option<io::ErrorKind>,
     pipeline: Pipeline,
+    debts: Debts,
 }
 
 /// The shared half of a connection.
@@ -121,6 +128,7 @@ impl Link {
             blocked: false,
             broken: None,
             pipeline: Pipeline::default(),
+            debts: Debts::default(),
         };
         Self { state: Mutex::new(state), dirty: AtomicBool::new(false), undo_head, options }
     }
@@ -133,6 +141,10 @@ impl Link {
         match state.phase {
             Phase::Opening | Phase::Open => {}
             Phase::Orphaned if undoing => {}
+            Phase::Closed if undoing => {
+                state.debts.add(command.undo, self.options.entries_max);
+                return Sent::Closed;
+            }
             Phase::Orphaned | Phase::Closed => return Sent::Closed,
         }
         if !undoing && self.is_full(&state, command.bytes.len()) {
@@ -221,27 +233,29 @@ impl Link {
         lock(&self.state).pipeline.oldest()
     }
 
-    /// Puts a connection behind the link that has shaken hands. What `settle` sends goes first: the
-    /// commands that settle what an earlier connection left.
-    pub(crate) fn open(&self, writer: Writer, settle: impl FnOnce(&mut dyn FnMut(Outgoing<'_>))) {
+    /// Puts a connection behind the link that has shaken hands. What settles the debts of earlier
+    /// connections goes first.
+    pub(crate) fn open(&self, writer: Writer, now: Moment) {
         let mut state = lock(&self.state);
         (state.written, state.blocked, state.broken) = (0, false, None);
         state.writer = Some(writer);
         state.phase = Phase::Open;
-        settle(&mut |command| state.append(command.entry, command.bytes, command.undo));
+        let mut debts = mem::take(&mut state.debts);
+        debts.settle(&self.undo_head, now, |entry, bytes, undo| state.append(entry, bytes, undo));
         self.dirty.store(true, Ordering::Release);
     }
 
-    /// Ends the connection: everything in flight goes to `lapsed`, what may have to be undone to
-    /// `undos` (each without the `undo_head`).
-    pub(crate) fn close(&self, lapsed: &mut Vec<Lapsed>, undos: &mut Vec<Vec<u8>>) {
+    /// Ends the connection, which had the number `client_id` at the server: everything in flight
+    /// goes to `lapsed`, and what may have been applied is to be undone on the next connection.
+    pub(crate) fn close(&self, client_id: Option<i64>, lapsed: &mut Vec<Lapsed>) {
         let mut state = lock(&self.state);
         state.phase = Phase::Closed;
         if let Some(writer) = state.writer.take() {
             writer.abort();
         }
-        let written = state.written;
-        state.pipeline.drain(written, lapsed, undos);
+        let (written, mut undos) = (state.written, Vec::new());
+        state.pipeline.drain(written, lapsed, &mut undos);
+        state.debts.inherit(client_id, undos, self.options.entries_max);
         state.queued.clear();
     }
 
@@ -268,11 +282,6 @@ impl Link {
         state.pipeline.drain(0, &mut Vec::new(), &mut Vec::new());
         state.queued.clear();
         (state.written, state.phase) = (0, Phase::Opening);
-    }
-
-    /// The undo's command up to its arguments.
-    pub(crate) fn undo_head(&self) -> &[u8] {
-        &self.undo_head
     }
 }
 

@@ -149,7 +149,7 @@ impl Writer {
                 let _ = writer.as_ref().set_zero_linger();
                 writer.forget();
             }
-            // Bytes of a Unix socket are in the peer's buffer already; there is nothing to take back.
+            // A Unix socket's bytes are in the peer's buffer already; nothing can be taken back.
             #[cfg(unix)]
             Self::Unix(writer) => writer.forget(),
             #[cfg(test)]

@@ -1,13 +1,14 @@
 //! Acquiring: try, and while the caller still waits, pause and try again.
 //!
 //! ```text
-//!          ┌───────────────────────────────────────────────┐
-//!          ▼                                               │
-//!  start ─▶ Asking ──won, time left──▶ guard               │
+//!          ┌────────────────────────────────────────────────────┐
+//!          ▼                                                    │
+//!  start ─▶ Asking ──won, time left──▶ guard                    │
 //!             │ lost, or too slow (the claim is dropped, and with it undone)
-//!             ├── not retryable ──▶ error                  │
-//!             ├── held by another ──▶ Looking ─┬─▶ Pausing ─┘
-//!             └── otherwise ───────────────────┘      └── waited long enough ──▶ error
+//!             ├── not retryable ──▶ error                       │
+//!             ├── held by another ──▶ Looking ─┐                │
+//!             └── otherwise ───────────────────┴─▶ Refused ─▶ Pausing
+//!                                                     └── waited long enough ──▶ error
 //! ```
 //!
 //! The try itself allocates nothing; looking and pausing do.
@@ -59,10 +60,15 @@ pub struct Acquire {
     failure: Option<Error>,
 }
 
+#[expect(clippy::large_enum_variant, reason = "a box for the claim would cost an allocation")]
 enum Step {
     Start,
     Asking(Claim),
     Looking(Looking),
+    /// `holder`: how long the key that is in the way still lives, if known.
+    Refused {
+        holder: Option<Duration>,
+    },
     Pausing(Pin<Box<Sleep>>),
 }
 
@@ -116,16 +122,8 @@ impl Future for Acquire {
                     if !failure.is_retryable() {
                         return Poll::Ready(Err(failure));
                     }
-                    // Who is in the way is asked before the first pause and at the end.
-                    let looks = failure.is_contended()
-                        && (this.tries == 1 || order.left(clock.now().since(started)).is_zero());
+                    this.step = order.after(&failure, this.tries, clock.now().since(started));
                     this.failure = Some(failure);
-                    this.step = if looks {
-                        let looking = inspect::look(order.locker.clone(), order.key.clone());
-                        Step::Looking(Box::pin(looking))
-                    } else {
-                        order.pause(&mut this.retry, None, clock.now().since(started))
-                    };
                 }
                 Step::Looking(looking) => {
                     let seen = ready!(looking.as_mut().poll(cx));
@@ -138,9 +136,9 @@ impl Future for Acquire {
                     if let (Some(failure), Some(holder)) = (&mut this.failure, holder) {
                         failure.name_holder(holder);
                     }
-                    this.step = order.pause(&mut this.retry, remaining, clock.now().since(started));
+                    this.step = Step::Refused { holder: remaining };
                 }
-                Step::Pausing(sleep) => {
+                Step::Refused { holder } => {
                     let elapsed = clock.now().since(started);
                     if order.left(elapsed).is_zero()
                         && let Some(failure) = this.failure.take()
@@ -148,6 +146,9 @@ impl Future for Acquire {
                         let effort = Effort { tries: this.tries, elapsed };
                         return Poll::Ready(Err(failure.with_effort(effort)));
                     }
+                    this.step = order.pause(&mut this.retry, *holder, elapsed);
+                }
+                Step::Pausing(sleep) => {
                     ready!(sleep.as_mut().poll(cx));
                     this.step = Step::Start;
                 }
@@ -160,6 +161,17 @@ impl Order {
     /// How much longer the caller waits.
     fn left(&self, elapsed: Duration) -> Duration {
         self.wait.map_or(Duration::MAX, |wait| wait.saturating_sub(elapsed))
+    }
+
+    /// What follows a refusal. Who is in the way is asked before the first pause and at the end.
+    fn after(&self, failure: &Error, tries: u32, elapsed: Duration) -> Step {
+        let looks = failure.is_contended() && (tries == 1 || self.left(elapsed).is_zero());
+        if looks {
+            let looking = inspect::look(self.locker.clone(), self.key.clone());
+            Step::Looking(Box::pin(looking))
+        } else {
+            Step::Refused { holder: None }
+        }
     }
 
     fn pause(&self, retry: &mut Retry, holder: Option<Duration>, elapsed: Duration) -> Step {

@@ -7,12 +7,10 @@ use std::time::Duration;
 
 use super::command;
 use super::locker::{Inner, Locker};
-use crate::clock::Clock;
-use crate::entropy::Entropy;
 use crate::error::Error;
-use crate::link::{Address, Greeting, Network};
-use crate::options::{LinkOptions, Options, RetryOptions};
-use crate::quorum::{NodeSet, Parts, Rule};
+use crate::link::{Address, Greeting};
+use crate::options::{Options, RetryOptions};
+use crate::quorum::{NodeSet, Rule};
 
 /// A locker's nodes and options. Every option has a default; `README.md` lists them with the
 /// reasons.
@@ -121,7 +119,8 @@ impl LockerBuilder {
         self
     }
 
-    /// How long connecting may take, with the handshake; it happens in the background. Default: 1 s.
+    /// How long connecting may take, with the handshake; it happens in the background.
+    /// Default: 1 s.
     pub fn connect_deadline(mut self, deadline: Duration) -> Self {
         self.options.link.connect_deadline = deadline;
         self
@@ -148,8 +147,8 @@ impl LockerBuilder {
         self
     }
 
-    /// The pause before a node is connected to again: it starts near `first` and grows, jittered, up
-    /// to `cap`; tries go on for ever. Default: 20 ms and 500 ms.
+    /// The pause before a node is connected to again: it starts near `first` and grows, jittered,
+    /// up to `cap`; tries go on for ever. Default: 20 ms and 500 ms.
     pub fn reconnect(mut self, first: Duration, cap: Duration) -> Self {
         self.options.link.reconnect_first = first;
         self.options.link.reconnect_cap = cap.max(first);
@@ -164,31 +163,16 @@ impl LockerBuilder {
     pub fn build(self) -> Result<Locker, Error> {
         self.options.check()?;
         let owner = full_name(self.options.owner.as_deref());
-        let nodes = node_set(self.addresses, self.counted, self.options.link)?;
+        let nodes = NodeSet::on_network(
+            self.addresses,
+            self.counted,
+            self.options.link,
+            Greeting { scripts: vec![command::RELEASE] },
+            command::undo_head(),
+        )?;
         let inner = Inner { nodes: Arc::new(nodes), options: self.options, owner };
         Ok(Locker::from_inner(inner))
     }
-}
-
-/// Nodes on the network, ready to be connected to.
-pub(crate) fn node_set(
-    addresses: Vec<Address>,
-    counted: bool,
-    options: LinkOptions,
-) -> Result<NodeSet, Error> {
-    let Some(entropy) = Entropy::from_system() else {
-        return Err(Error::closed("the operating system gives no random numbers"));
-    };
-    Ok(NodeSet::new(Parts {
-        addresses,
-        counted,
-        options,
-        clock: Clock,
-        entropy: Arc::new(entropy),
-        dial: Arc::new(Network),
-        greeting: Greeting { scripts: vec![command::RELEASE] },
-        undo_head: command::undo_head(),
-    }))
 }
 
 /// `name@host:pid`, or `host:pid` without a name.

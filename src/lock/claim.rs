@@ -1,9 +1,9 @@
 //! The one owner of a key and its random value, from the moment the acquisition is sent.
 //!
-//! A [`Claim`] undoes itself: when it is dropped, wherever that happens, the compare-and-delete goes
-//! out to every node that may hold the key, behind the acquisition on the same connection, so that
-//! it can never overtake it. Nothing is awaited for that. The acquiring future holds a claim, then
-//! the guard does; whoever drops either leaves no key behind.
+//! A [`Claim`] undoes itself: when it is dropped, wherever that happens, the compare-and-delete
+//! goes out to every node that may hold the key, behind the acquisition on the same connection, so
+//! that it can never overtake it. Nothing is awaited for that. The acquiring future holds a claim,
+//! then the guard does; whoever drops either leaves no key behind.
 
 use std::fmt;
 use std::sync::Arc;

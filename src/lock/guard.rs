@@ -171,8 +171,8 @@ impl fmt::Debug for OwnerToken {
     }
 }
 
-/// What [`LockRequest::run`](crate::LockRequest::run) lends to its closure: the lock's time, without
-/// the right to end it.
+/// What [`LockRequest::run`](crate::LockRequest::run) lends to its closure: the lock's time,
+/// without the right to end it.
 #[derive(Clone, Copy, Debug)]
 pub struct Held {
     lease: Lease,

@@ -1,7 +1,7 @@
 //! Who holds a key, and for how long: asked of every node, for waiters, errors and people.
 //!
-//! A nil reply to an acquisition says neither. So it is asked apart, and only when somebody is about
-//! to wait or wants to know.
+//! A nil reply to an acquisition says neither. So it is asked apart, and only when somebody is
+//! about to wait or wants to know.
 
 use std::collections::HashMap;
 use std::future::poll_fn;

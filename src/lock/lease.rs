@@ -1,9 +1,9 @@
 //! How long a lock is held: arithmetic over moments, nothing else.
 //!
 //! Each node counts the TTL from when the command *arrives*; we count it from when the command was
-//! *sent*, and give up the drift margin, for a server's clock may run faster than ours. So our lease
-//! ends before any node's does, under the stated assumptions: clock rates within the margin, no
-//! clock stepped, no node that forgot.
+//! *sent*, and give up the drift margin, for a server's clock may run faster than ours. So our
+//! lease ends before any node's does, under the stated assumptions: clock rates within the margin,
+//! no clock stepped, no node that forgot.
 
 use std::time::Duration;
 

@@ -62,8 +62,8 @@ impl Locker {
     ///
     /// # Errors
     ///
-    /// [`is_misuse`](Error::is_misuse) when there is no URL, more than 15, one that cannot be right,
-    /// or one twice.
+    /// [`is_misuse`](Error::is_misuse) when there is no URL, more than 15, one that cannot be
+    /// right, or one twice.
     pub fn quorum<U>(urls: U) -> Result<LockerBuilder, Error>
     where
         U: IntoIterator,
@@ -97,8 +97,8 @@ impl Locker {
     ///
     /// [`is_unavailable`](Error::is_unavailable) when fewer than a majority are usable at the
     /// `deadline`, [`is_authentication`](Error::is_authentication) as soon as there can be none for
-    /// want of a right; both name each node and its reason. [`is_closed`](Error::is_closed) without
-    /// a runtime.
+    /// want of a right; both name each node and its reason. [`is_closed`](Error::is_closed)
+    /// without a runtime.
     ///
     /// # Cancel safety
     ///
@@ -111,8 +111,8 @@ impl Locker {
     ///
     /// # Errors
     ///
-    /// [`is_misuse`](Error::is_misuse) when there can be no such key. A node that does not answer is
-    /// no error; its state says so.
+    /// [`is_misuse`](Error::is_misuse) when there can be no such key. A node that does not answer
+    /// is no error; its state says so.
     ///
     /// # Cancel safety
     ///

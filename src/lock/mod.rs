@@ -1,9 +1,9 @@
 //! The lock: what is asked of the nodes, and what a grant is good for.
 //!
 //! [`Locker`] hands out [`LockRequest`]s; awaiting one is an [`Acquire`], which ends in a
-//! [`LockGuard`] or an error. Below the face, a [`claim::Claim`] owns a key and its random value from
-//! the moment it is sent, and undoes itself when dropped; [`lease`] says until when a lock is held.
-//! The wire is written in `command`.
+//! [`LockGuard`] or an error. Below the face, a [`claim::Claim`] owns a key and its random value
+//! from the moment it is sent, and undoes itself when dropped; [`lease`] says until when a lock is
+//! held. The wire is written in `command`.
 //!
 //! ```text
 //!  LockRequest ──await──▶ Acquire: Claim ──won, time left──▶ LockGuard ──release()──▶ Release
@@ -23,10 +23,11 @@ mod lease;
 mod locker;
 mod request;
 mod retry;
+#[cfg(test)]
+mod tests;
 
 pub use acquire::Acquire;
 pub use builder::LockerBuilder;
-pub(crate) use builder::node_set;
 pub use guard::{Held, LockGuard, OwnerToken, Release};
 pub use inspect::{Inspection, KeyState, NodeInspection};
 pub use locker::Locker;

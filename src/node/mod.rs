@@ -12,7 +12,6 @@
 
 mod backoff;
 mod connect;
-mod reaper;
 mod session;
 
 use std::sync::{Arc, Mutex};

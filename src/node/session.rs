@@ -9,12 +9,9 @@ use std::task::{Context, Poll};
 use super::Node;
 use super::backoff::Backoff;
 use super::connect::{Connected, Connecting, connect};
-use super::reaper::Reaper;
 use crate::clock::{Clock, Moment};
 use crate::entropy::Entropy;
-use crate::link::{
-    Completion, Dial, Ended, Greeting, Inbound, Lapsed, Link, Outgoing, Peer, Ticket,
-};
+use crate::link::{Completion, Dial, Ended, Greeting, Inbound, Lapsed, Link, Peer, Ticket};
 use crate::options::LinkOptions;
 use crate::report::{Fault, printable};
 
@@ -41,7 +38,6 @@ pub(crate) struct Pass {
 pub(crate) struct Session {
     state: State,
     backoff: Backoff,
-    reaper: Reaper,
 }
 
 enum State {
@@ -56,7 +52,6 @@ impl Session {
         Self {
             state: State::Connecting(attempt(node, pass)),
             backoff: Backoff::new(pass.options.reconnect_first, pass.options.reconnect_cap),
-            reaper: Reaper::default(),
         }
     }
 
@@ -138,9 +133,7 @@ impl Session {
     fn open(&mut self, connected: Connected, node: &Node, link: &Link, pass: &mut Pass) {
         let Connected { inbound, writer, peer } = connected;
         let now = pass.clock.now();
-        link.open(writer, |send: &mut dyn FnMut(Outgoing<'_>)| {
-            self.reaper.settle(link.undo_head(), now, send);
-        });
+        link.open(writer, now);
         self.state =
             State::Open { inbound: Box::new(inbound), client_id: peer.client_id, since: now };
         node.set_peer(peer);
@@ -161,9 +154,7 @@ impl Session {
         }
         // First the fault, then the votes: whoever reads a vote finds the reason.
         node.set_fault(fault);
-        let mut undos = Vec::new();
-        link.close(&mut pass.lapsed, &mut undos);
-        self.reaper.take_over(client, &mut undos);
+        link.close(client, &mut pass.lapsed);
         let pause = self.backoff.next(|low, high| pass.entropy.between(low, high));
         // This drops the reader, and with it closes the socket.
         self.state = State::Waiting { until: now.plus(pause) };

@@ -8,9 +8,9 @@
 //! ```
 //!
 //! The races, and what settles each:
-//! - *Vote against vote.* Two nodes' votes may arrive on two threads (the driver, and a caller whose
-//!   link was closed). Each is one compare-and-swap; the one that turns `Pending` into a verdict
-//!   also sets `decided`, so exactly one of them wakes the waiting caller.
+//! - *Vote against vote.* Two nodes' votes may arrive on two threads (the driver's, and that of a
+//!   caller whose link was closed). Each is one compare-and-swap; the one that turns `Pending` into
+//!   a verdict also sets `decided`, so exactly one of them wakes the waiting caller.
 //! - *Late vote for a reused slot.* A reply may come long after its caller has gone and the slot
 //!   serves another operation. The vote names the generation it was cast for, and a word of another
 //!   generation does not take it.

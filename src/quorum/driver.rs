@@ -10,8 +10,8 @@
 //! driver's `Drop` writes what is queued, tells every waiting caller, and leaves the links able to
 //! take undos; the next use from a living runtime starts another driver.
 //!
-//! No lock is held while a caller is woken: replies are collected, the lock released, then votes are
-//! cast.
+//! No lock is held while a caller is woken: replies are collected, the lock released, then votes
+//! are cast.
 
 use std::future::Future;
 use std::pin::Pin;

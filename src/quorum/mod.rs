@@ -30,7 +30,7 @@ pub(crate) use tally::{Patience, Rule, Verdict};
 use crate::clock::{Clock, Moment};
 use crate::entropy::Entropy;
 use crate::error::{Error, Kind};
-use crate::link::{Address, Dial, Greeting, Mode, Peer, Role};
+use crate::link::{Address, Dial, Greeting, Mode, Network, Peer, Role};
 use crate::node::Node;
 use crate::options::LinkOptions;
 use crate::report::{Fault, NodeReport, Outcome};
@@ -116,6 +116,23 @@ impl NodeSet {
             changed,
         };
         Self { shared: Arc::new(shared) }
+    }
+
+    /// Nodes on the network, ready to be connected to.
+    pub(crate) fn on_network(
+        addresses: Vec<Address>,
+        counted: bool,
+        options: LinkOptions,
+        greeting: Greeting,
+        undo_head: Bytes,
+    ) -> Result<Self, Error> {
+        let Some(entropy) = Entropy::from_system() else {
+            return Err(Error::closed("the operating system gives no random numbers"));
+        };
+        let (clock, entropy, dial) = (Clock, Arc::new(entropy), Arc::new(Network));
+        let parts =
+            Parts { addresses, counted, options, clock, entropy, dial, greeting, undo_head };
+        Ok(Self::new(parts))
     }
 
     /// How many nodes there are.

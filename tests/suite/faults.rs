@@ -1,0 +1,198 @@
+//! Nodes that are stopped, hung, restarted, late, or split between two clients.
+
+use std::time::{Duration, Instant};
+
+use quorlock::{Fault, Locker, Outcome};
+
+use crate::support::{Fleet, Port, Reply, Server, eventually, eventually_async, need_server};
+use crate::{builder, connected};
+
+#[tokio::test]
+async fn two_of_five_stopped_and_the_lock_is_acquired() {
+    need_server!();
+    let fleet = Fleet::start(5);
+    let locker = connected(builder(&fleet)).await;
+    fleet[1].stop();
+    fleet[3].stop();
+    for _ in 0..20 {
+        let guard = locker.lock("k").try_acquire().await.unwrap().unwrap();
+        assert!(guard.release().await.unwrap().is_released());
+    }
+    // And for a locker that has never seen them up.
+    let late = builder(&fleet).build().unwrap();
+    assert!(late.lock("k").try_acquire().await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn three_of_five_stopped_is_unavailable_and_names_each_nodes_reason() {
+    need_server!();
+    let fleet = Fleet::start(5);
+    let locker = connected(builder(&fleet)).await;
+    for index in [0, 2, 4] {
+        fleet[index].stop();
+    }
+    let down = async || {
+        let error = locker.lock("k").try_acquire().await.unwrap_err();
+        let faults = error.nodes().iter().map(|node| match &node.outcome {
+            Outcome::Down { fault: Fault::Refused } => 'r',
+            Outcome::Granted | Outcome::Held | Outcome::Pending => '.',
+            _ => '?',
+        });
+        faults.collect::<String>() == "r.r.r"
+    };
+    eventually_async("the driver has tried to reconnect", down).await;
+    let began = now();
+    let error = locker.lock("k").try_acquire().await.unwrap_err();
+    assert!(began.elapsed() < Duration::from_millis(100), "beyond the deadline of a node");
+    assert!(error.is_unavailable() && error.is_retryable(), "{error}");
+    let words = error.to_string();
+    assert!(words.starts_with("no quorum for \"k\": "), "{words}");
+    assert!(words.contains("of 5 nodes answered, 3 needed; "), "{words}");
+    for index in [0, 2, 4] {
+        let reason = format!("127.0.0.1:{} refused the connection", fleet[index].port());
+        assert!(words.contains(&reason), "{words}");
+    }
+    let none_left = || fleet[1].command(&["EXISTS", "k"]) == Reply::Int(0);
+    eventually("what was granted is released", none_left);
+}
+
+#[tokio::test]
+async fn four_nodes_split_two_two_refuse_at_once_and_nothing_is_left_behind() {
+    need_server!();
+    let fleet = Fleet::start(4);
+    let locker = connected(builder(&fleet)).await;
+    for index in [0, 2] {
+        fleet[index].command(&["SET", "k", "theirs", "NX", "PX", "60000"]);
+    }
+    let began = now();
+    assert!(locker.lock("k").try_acquire().await.unwrap().is_none());
+    assert!(began.elapsed() < Duration::from_millis(50), "an even split must not wait");
+    eventually("ours are released", || fleet.holders("k") == [0, 2]);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_hung_node_does_not_slow_an_acquisition() {
+    need_server!();
+    let fleet = Fleet::start(5);
+    let locker = connected(builder(&fleet)).await;
+    fleet[0].pause();
+    fleet[4].pause();
+    for _ in 0..100 {
+        let began = now();
+        let guard = locker.lock("k").try_acquire().await.unwrap().unwrap();
+        assert!(guard.release().await.unwrap().is_released());
+        // A node's deadline is 100 ms: had anybody waited for the hung ones, it would show.
+        assert!(began.elapsed() < Duration::from_millis(100));
+    }
+    fleet[0].resume();
+    fleet[4].resume();
+    eventually("the hung nodes settle", || fleet.keys_left("").is_empty());
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_hung_majority_is_unavailable_within_the_deadline_and_leaves_nothing() {
+    need_server!();
+    let fleet = Fleet::start(5);
+    let locker = connected(builder(&fleet)).await;
+    for index in 0..3 {
+        fleet[index].pause();
+    }
+    let error = locker.lock("k").try_acquire().await.unwrap_err();
+    assert!(error.is_unavailable(), "{error}");
+    assert!(error.to_string().contains("was silent for 100 ms"), "{error}");
+    for index in 0..3 {
+        fleet[index].resume();
+    }
+    eventually("late grants are undone", || fleet.keys_left("").is_empty());
+}
+
+#[tokio::test]
+async fn a_locker_built_with_every_node_down_works_when_they_come_up() {
+    need_server!();
+    let fleet = Fleet::start(5);
+    for server in fleet.iter() {
+        server.stop();
+    }
+    let locker = builder(&fleet).build().unwrap();
+    let error = locker.lock("k").try_acquire().await.unwrap_err();
+    assert!(error.is_unavailable(), "{error}");
+    for server in fleet.iter() {
+        server.restart();
+    }
+    let guard = locker.lock("k").wait(Duration::from_secs(5)).await.unwrap();
+    assert!(guard.release().await.unwrap().is_released());
+}
+
+#[tokio::test]
+async fn a_server_that_goes_and_comes_back_is_used_again() {
+    need_server!();
+    let server = Server::start();
+    let locker = connected(Locker::single(server.url()).unwrap()).await;
+    for _ in 0..3 {
+        server.stop();
+        let error = locker.lock("k").try_acquire().await.unwrap_err();
+        assert!(error.is_unavailable(), "{error}");
+        server.restart();
+        let guard = locker.lock("k").wait(Duration::from_secs(5)).await.unwrap();
+        assert!(guard.release().await.unwrap().is_released());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flushed_script_cache_is_no_obstacle_to_a_release() {
+    need_server!();
+    let fleet = Fleet::start(5);
+    let locker = connected(builder(&fleet)).await;
+    let guard = locker.lock("k").await.unwrap();
+    fleet.command(&["SCRIPT", "FLUSH"]);
+    assert!(guard.release().await.unwrap().is_released());
+    let guard = locker.lock("k").await.unwrap();
+    fleet.command(&["SCRIPT", "FLUSH"]);
+    drop(guard);
+    eventually("released by a drop too", || fleet.keys_left("").is_empty());
+}
+
+#[tokio::test]
+async fn ready_names_the_node_that_is_not() {
+    need_server!();
+    let fleet = Fleet::start(3);
+    fleet[1].stop();
+    let locker = builder(&fleet).build().unwrap();
+    let health = locker.ready(Duration::from_millis(200)).await.unwrap();
+    let up: Vec<_> = health.iter().map(|node| node.outcome == Outcome::Granted).collect();
+    assert_eq!(up, [true, false, true]);
+    fleet[2].stop();
+    let locker = builder(&fleet).build().unwrap();
+    let error = locker.ready(Duration::from_millis(200)).await.unwrap_err();
+    assert!(error.is_unavailable(), "{error}");
+    assert!(error.to_string().starts_with("no quorum: "), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_killed_by_the_server_leaves_no_key() {
+    need_server!();
+    let fleet = Fleet::start(5);
+    let locker = connected(builder(&fleet)).await;
+    for _ in 0..10 {
+        let guard = locker.lock("k").wait(Duration::from_secs(5)).await.unwrap();
+        fleet.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+        drop(guard);
+    }
+    // What a dead link could not deliver is settled by the next one; see the reaper.
+    eventually("no key is left", || fleet.keys_left("").is_empty());
+}
+
+#[tokio::test]
+async fn a_port_where_nobody_listens_is_refused_at_once() {
+    let port = Port::claim();
+    let locker = Locker::single(format!("redis://127.0.0.1:{}", port.number())).unwrap();
+    let error = locker.build().unwrap().lock("k").try_acquire().await.unwrap_err();
+    assert!(error.is_unavailable(), "{error}");
+    assert!(error.to_string().contains("refused the connection"), "{error}");
+}
+
+fn now() -> Instant {
+    Instant::now()
+}

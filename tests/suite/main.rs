@@ -1,0 +1,49 @@
+//! The acceptance suite: the library's promises, seen from outside, on real servers.
+//!
+//! | file | asks |
+//! |---|---|
+//! | `locking` | is there ever more than one holder, and does the lock come free? |
+//! | `faults` | stopped, hung, restarted and late nodes |
+//! | `cancel` | what is left when a future or a guard is dropped anywhere |
+//! | `bad_input` | is every mistake told, and told before anything is sent? |
+//! | `interop` | other libraries on the same key |
+//! | `wire` | scripted servers: what goes over the wire, in what order, and what may come back |
+//! | `client` | the protocol-level client |
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "tests read real time, run callers as tasks, and fail on the spot"
+)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod bad_input;
+mod cancel;
+mod client;
+mod faults;
+mod interop;
+mod locking;
+mod wire;
+
+use std::time::Duration;
+
+use quorlock::{Locker, LockerBuilder};
+use support::Fleet;
+
+/// A locker on all of a fleet, in the way that its size asks for.
+fn builder(fleet: &Fleet) -> LockerBuilder {
+    match fleet.urls().as_slice() {
+        [only] => Locker::single(only).unwrap(),
+        many => Locker::quorum(many).unwrap(),
+    }
+}
+
+/// A locker that is connected to all of its nodes.
+async fn connected(builder: LockerBuilder) -> Locker {
+    let locker = builder.build().unwrap();
+    locker.ready(Duration::from_secs(5)).await.unwrap();
+    locker
+}

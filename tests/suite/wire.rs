@@ -1,0 +1,141 @@
+//! Scripted servers: what goes over the wire, in what order, and what may come back.
+
+use std::time::Duration;
+
+use quorlock::{Client, Locker, LockerBuilder};
+
+use crate::connected;
+use crate::support::greeting::Greeting;
+use crate::support::{Script, Scripted, Server, eventually, need_server};
+
+fn single(server: &Scripted) -> LockerBuilder {
+    Locker::single(server.url()).unwrap().wait(Duration::ZERO)
+}
+
+#[tokio::test]
+async fn the_login_goes_first_alone_and_is_awaited() {
+    let server = Scripted::start(Script::bare().expect("HELLO").stall());
+    let url = server.url().replace("redis://", "redis://me:pw@");
+    let client = Client::new(url).unwrap();
+    let asking = tokio::time::timeout(Duration::from_millis(100), client.command(["PING"]));
+    assert!(asking.await.is_err() || server.names() == ["HELLO"]);
+    let heard = server.commands();
+    assert_eq!(heard.len(), 1, "nothing is sent before the login is answered: {heard:?}");
+    assert_eq!(heard[0], ["HELLO", "3", "AUTH", "me", "pw"].map(|word| word.as_bytes().to_vec()));
+}
+
+#[tokio::test]
+async fn a_server_without_hello_is_locked_on_in_resp2() {
+    let greeting = Greeting::default().without_hello();
+    let server = Scripted::start(
+        Script::greeting_as(greeting)
+            .expect("SET")
+            .reply("+OK\r\n")
+            .expect("EVALSHA")
+            .reply(":1\r\n"),
+    );
+    let locker = single(&server).build().unwrap();
+    let guard = locker.lock("k").await.unwrap();
+    assert!(guard.release().await.unwrap().is_released());
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_know_the_script_gets_it_whole() {
+    let server = Scripted::start(
+        Script::greeting()
+            .expect("SET")
+            .reply("+OK\r\n")
+            .expect("EVALSHA")
+            .reply("-NOSCRIPT No matching script. Please use EVAL.\r\n")
+            .expect("EVAL")
+            .reply(":1\r\n"),
+    );
+    let locker = single(&server).build().unwrap();
+    let guard = locker.lock("k").await.unwrap();
+    let token = guard.owner_token();
+    assert!(guard.release().await.unwrap().is_released());
+    let eval = &server.commands_named("EVAL")[0];
+    assert_eq!(eval[3..], [b"k".to_vec(), token.as_str().as_bytes().to_vec()]);
+}
+
+#[tokio::test]
+async fn a_reply_that_cannot_be_ends_the_connection_and_grants_nothing() {
+    let strays = [":1\r\n", "$2\r\nOK\r\n", "+PONG\r\n", "*0\r\n", "#t\r\n", "@what\r\n", "+O"];
+    for stray in strays {
+        let server = Scripted::start_sequence([
+            Script::greeting().expect("SET").reply(stray).stall(),
+            Script::greeting().answer_all(|_| b":0\r\n".to_vec()),
+        ]);
+        let locker = connected(single(&server)).await;
+        let error = locker.lock("k").try_acquire().await.unwrap_err();
+        assert!(error.is_unavailable(), "{stray:?}: {error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reply_too_many_ends_the_connection() {
+    let server = Scripted::start_sequence([
+        Script::greeting().expect("SET").reply("+OK\r\n+OK\r\n").stall(),
+        Script::greeting().answer_all(|_| b":0\r\n".to_vec()),
+    ]);
+    let locker = connected(single(&server)).await;
+    let guard = locker.lock("k").try_acquire().await;
+    server.wait_for_accepted(2);
+    // The first reply was the command's own; the second belonged to nobody.
+    drop(guard);
+    let error = locker.lock("k").try_acquire().await.unwrap_err();
+    assert!(error.is_unavailable(), "`:0` is no reply to SET: {error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_dead_connection_left_is_settled_by_the_next_in_order() {
+    let server = Scripted::start_sequence([
+        Script::greeting().expect("SET").reset(),
+        Script::greeting().answer_all(|_| b":1\r\n".to_vec()),
+    ]);
+    let locker = connected(single(&server)).await;
+    let error = locker.lock("k").try_acquire().await.unwrap_err();
+    assert!(error.is_unavailable(), "{error}");
+    server.wait_for_command("EVAL", 1);
+    let names = server.names();
+    let second = names.iter().rposition(|name| name == "HELLO").unwrap();
+    let settling: Vec<_> =
+        names[second..].iter().filter(|name| matches!(&***name, "CLIENT" | "EVAL")).collect();
+    assert_eq!(settling[..2], ["CLIENT", "EVAL"], "{names:?}");
+    assert_eq!(server.commands_named("CLIENT")[0][1], b"KILL");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_undo_that_finds_no_connection_is_sent_by_the_next() {
+    need_server!();
+    let server = Server::start();
+    let locker = connected(Locker::single(server.url()).unwrap()).await;
+    let guard = locker.lock("k").await.unwrap();
+    server.pause();
+    // The connection is cut while the guard is held, and the guard is dropped meanwhile.
+    server.resume();
+    server.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+    let cut = async || locker.lock("other").try_acquire().await.is_err();
+    crate::support::eventually_async("the locker has noticed", cut).await;
+    drop(guard);
+    eventually("the key is released", || server.command(&["EXISTS", "k"]).int() == 0);
+}
+
+#[tokio::test]
+async fn an_error_that_says_no_is_a_no_and_any_other_is_undone() {
+    for (reply, undone) in [("-OOM command not allowed\r\n", 0), ("-WEIRD thing\r\n", 1)] {
+        let server = Scripted::start(
+            Script::greeting().expect("SET").reply(reply).answer_all(|_| b":0\r\n".to_vec()),
+        );
+        let locker = connected(single(&server)).await;
+        let error = locker.lock("k").try_acquire().await.unwrap_err();
+        assert!(error.is_unavailable(), "{error}");
+        let client = Client::new(server.url()).unwrap();
+        // A second connection's script begins anew: it cannot tell. Only the first one's log can.
+        drop(client);
+        if undone > 0 {
+            server.wait_for_command("EVALSHA", undone);
+        }
+        assert_eq!(server.commands_named("EVALSHA").len(), undone, "{reply:?}");
+    }
+}
