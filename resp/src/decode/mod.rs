@@ -150,7 +150,7 @@ impl Decoder {
         if let Some(error) = self.failed {
             return Err(error);
         }
-        if buf.len() < self.scan.need() {
+        if buf.len() < self.scan.need().max(1) {
             return Ok(None);
         }
         // What stands beyond the longest frame must have no part in the verdict about this one.

@@ -59,7 +59,16 @@ pub fn bulk_len(bytes: usize) -> usize {
 /// Writes a type byte, a count and CR LF.
 #[inline]
 fn header<O: Output + ?Sized>(out: &mut O, kind: u8, count: usize) {
-    out.put(Decimal::header(kind, count).as_bytes());
+    // Nearly every argument is shorter than a hundred bytes, and a copy of a size known here is
+    // two stores where any other is a call.
+    match u8::try_from(count) {
+        Ok(ones @ 0..=9) => out.put(&[kind, ones | b'0', b'\r', b'\n']),
+        Ok(count @ 10..=99) => {
+            let (tens, ones) = (count.wrapping_div(10), count.wrapping_rem(10));
+            out.put(&[kind, tens | b'0', ones | b'0', b'\r', b'\n']);
+        }
+        _ => out.put(Decimal::header(kind, count).as_bytes()),
+    }
 }
 
 /// The length of what [`header`] writes.

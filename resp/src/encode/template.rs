@@ -1,13 +1,15 @@
 //! Templates: a command encoded once, with holes for the arguments that change.
 //!
 //! ```text
-//! SET ▢ ▢ NX PX ▢     *6␍␊$3␍␊SET␍␊ ▢ ▢ $2␍␊NX␍␊$2␍␊PX␍␊ ▢
-//! └─ arguments ─┘     └──── lead ───┘   └──── tail of hole 2 ────┘
+//! SET ▢ ▢ NX PX ▢     *6␍␊$3␍␊SET␍␊ ▢ ␍␊ ▢ ␍␊$2␍␊NX␍␊$2␍␊PX␍␊ ▢ ␍␊
+//! └─ arguments ─┘     └──── lead ───┘        └───── tail of hole 2 ────┘
+//!
+//! A hole is filled with a header and the bytes: `$12␍␊pay:order:42`.
 //! ```
 
 use core::fmt;
 
-use super::{Output, array_header, bulk, bulk_len};
+use super::{Output, array_header, bulk, header, header_len};
 
 /// An argument of a [`Template`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +36,7 @@ pub enum Argument<'a> {
 pub struct Template<const HOLES: usize> {
     /// The array's header and the arguments before the first hole.
     lead: Box<[u8]>,
-    /// The arguments behind each hole and before the next.
+    /// Behind each hole: its line end, and the arguments before the next.
     tails: [Box<[u8]>; HOLES],
     /// Bytes of all of the above.
     fixed_len: usize,
@@ -55,7 +57,7 @@ impl<const HOLES: usize> Template<HOLES> {
         array_header(&mut lead, arguments.len());
         encode_fixed(&mut lead, runs.next().unwrap_or_default());
         let tails: [Box<[u8]>; HOLES] = core::array::from_fn(|_| {
-            let mut tail = Vec::new();
+            let mut tail = b"\r\n".to_vec();
             encode_fixed(&mut tail, runs.next().unwrap_or_default());
             tail.into_boxed_slice()
         });
@@ -67,7 +69,8 @@ impl<const HOLES: usize> Template<HOLES> {
     #[inline]
     #[must_use]
     pub fn encoded_len(&self, holes: [&[u8]; HOLES]) -> usize {
-        holes.iter().fold(self.fixed_len, |len, hole| len.saturating_add(bulk_len(hole.len())))
+        let filled = holes.iter().map(|hole| header_len(hole.len()).saturating_add(hole.len()));
+        filled.fold(self.fixed_len, usize::saturating_add)
     }
 
     /// Writes the command with its holes filled, in order.
@@ -76,7 +79,8 @@ impl<const HOLES: usize> Template<HOLES> {
         out.reserve(self.encoded_len(holes));
         out.put(&self.lead);
         for (hole, tail) in holes.iter().zip(&self.tails) {
-            bulk(out, hole);
+            header(out, b'$', hole.len());
+            out.put(hole);
             out.put(tail);
         }
     }

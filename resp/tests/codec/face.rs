@@ -160,7 +160,7 @@ fn templates_write_what_command_writes() {
     assert!(Template::<2>::new(&[Hole, Hole]).is_ok());
     let error = Template::<2>::new(&[Hole]).expect_err("one hole");
     assert_eq!(error.to_string(), "expected 2 holes in the template, found 1");
-    assert!(format!("{template:?}").contains("SET\\r\\n▢▢$2"));
+    assert!(format!("{template:?}").contains("SET\\r\\n▢\\r\\n▢\\r\\n$2"));
 }
 
 #[test]
