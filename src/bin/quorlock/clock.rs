@@ -1,0 +1,29 @@
+//! The program's one place where time is read and slept.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Monotonic time.
+#[expect(clippy::disallowed_methods, reason = "the library's clock is not on its public face")]
+pub(crate) fn now() -> Instant {
+    Instant::now()
+}
+
+/// Sleeps until `moment`; up to 2 ms longer, never less.
+#[cfg(unix)]
+pub(crate) async fn sleep_until(moment: Instant) {
+    tokio::time::sleep_until(moment.into()).await;
+}
+
+/// Sleeps for `duration`.
+#[cfg(unix)]
+pub(crate) async fn sleep(duration: Duration) {
+    sleep_until(now() + duration).await;
+}
+
+/// The moment `duration` from now by the wall clock, in milliseconds since the epoch: the only time
+/// that a child in another language can compare with.
+#[expect(clippy::disallowed_methods, reason = "told to the child, never decided by")]
+pub(crate) fn epoch_ms_in(duration: Duration) -> u128 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    since.saturating_add(duration).as_millis()
+}

@@ -1,0 +1,122 @@
+//! Exit codes, and the one line that goes with them.
+//!
+//! Where `sysexits.h` has a number for a cause, it is that one; a child's own code passes unchanged.
+//! So that a script can tell "busy" from a command that failed, no code of ours is a small number.
+
+use std::fmt;
+use std::io::Write;
+
+/// Why the program ends without success. Each has an exit code of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Cause {
+    /// The command line cannot be right.
+    Usage,
+    /// Too few nodes could be reached, or answered in time.
+    Unavailable,
+    /// Another client holds the lock.
+    Busy,
+    /// The nodes refused our user, password or rights.
+    Denied,
+    /// No nodes, an address that cannot be right, or a key that something else uses.
+    Configuration,
+    /// The lock ended before the command did.
+    Lost,
+    /// Our bug, or the system refused what never fails.
+    Internal,
+    /// There is such a command, but it cannot be run.
+    CannotRun,
+    /// There is no such command.
+    NotFound,
+    /// A signal ended the wait.
+    Signal(u8),
+}
+
+impl Cause {
+    /// The exit code.
+    pub(crate) const fn code(self) -> u8 {
+        match self {
+            Self::Usage => 64,
+            Self::Unavailable => 69,
+            Self::Busy => 75,
+            Self::Denied => 77,
+            Self::Configuration => 78,
+            Self::Lost => 79,
+            Self::Internal => 125,
+            Self::CannotRun => 126,
+            Self::NotFound => 127,
+            // 128 and the number, as a shell tells it; real-time signals end at 64.
+            Self::Signal(number) => 128_u8.saturating_add(number),
+        }
+    }
+
+    /// The word for it in `--json`.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Usage => "usage",
+            Self::Unavailable => "unavailable",
+            Self::Busy => "busy",
+            Self::Denied => "denied",
+            Self::Configuration => "configuration",
+            Self::Lost => "lost",
+            Self::Internal => "internal",
+            Self::CannotRun => "cannot run",
+            Self::NotFound => "not found",
+            Self::Signal(_) => "interrupted",
+        }
+    }
+}
+
+/// Why a command of the program failed, in one line.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) cause: Cause,
+    pub(crate) what: String,
+}
+
+impl Failure {
+    pub(crate) fn new(cause: Cause, what: impl Into<String>) -> Self {
+        Self { cause, what: what.into() }
+    }
+
+    /// The system refused something.
+    pub(crate) fn internal(what: &str, error: &std::io::Error) -> Self {
+        Self::new(Cause::Internal, format!("{what}: {error}"))
+    }
+}
+
+impl From<quorlock::Error> for Failure {
+    fn from(error: quorlock::Error) -> Self {
+        let cause = if error.is_contended() {
+            Cause::Busy
+        } else if error.is_authentication() {
+            Cause::Denied
+        } else if error.is_misuse() {
+            Cause::Configuration
+        } else if error.is_lost() {
+            Cause::Lost
+        } else if error.is_closed() {
+            Cause::Internal
+        } else {
+            // Too few nodes, or all of them too slow to be of use.
+            Cause::Unavailable
+        };
+        Self::new(cause, error.to_string())
+    }
+}
+
+/// Prints the failure's line and gives its exit code.
+pub(crate) fn tell(failure: &Failure) -> u8 {
+    say(&failure.what);
+    failure.cause.code()
+}
+
+/// Prints one line to stderr that says who speaks.
+pub(crate) fn say(what: impl fmt::Display) {
+    line(format_args!("quorlock: {what}"));
+}
+
+/// Prints one line to stderr.
+pub(crate) fn line(what: impl fmt::Display) {
+    // Nobody is left to be told when stderr is closed; the exit code still tells.
+    let _ = writeln!(std::io::stderr(), "{what}");
+}

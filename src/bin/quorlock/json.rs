@@ -1,0 +1,99 @@
+//! One JSON object per line, written by hand: what we say is flat and small.
+
+use std::fmt::{Display, Write};
+
+/// An object that is being written.
+#[derive(Debug)]
+pub(crate) struct Object(String);
+
+impl Object {
+    pub(crate) fn new() -> Self {
+        Self("{".into())
+    }
+
+    /// A text, or `null`.
+    pub(crate) fn text<'a>(self, name: &str, value: impl Into<Option<&'a str>>) -> Self {
+        match value.into() {
+            Some(text) => self.raw(name, quoted(text)),
+            None => self.raw(name, "null"),
+        }
+    }
+
+    /// A number, or `null`.
+    pub(crate) fn number<N: Display>(self, name: &str, value: Option<N>) -> Self {
+        match value {
+            Some(number) => self.raw(name, number),
+            None => self.raw(name, "null"),
+        }
+    }
+
+    /// An array of objects.
+    pub(crate) fn array(self, name: &str, objects: impl IntoIterator<Item = Self>) -> Self {
+        let objects: Vec<String> = objects.into_iter().map(Self::end).collect();
+        self.raw(name, format_args!("[{}]", objects.join(",")))
+    }
+
+    /// An object in the object.
+    pub(crate) fn object(self, name: &str, object: Self) -> Self {
+        self.raw(name, object.end())
+    }
+
+    /// The object as text.
+    pub(crate) fn end(mut self) -> String {
+        self.0.push('}');
+        self.0
+    }
+
+    fn raw(mut self, name: &str, value: impl Display) -> Self {
+        let comma = if self.0.len() > 1 { "," } else { "" };
+        // Writing to a string cannot fail.
+        let _ = write!(self.0, "{comma}{}:{value}", quoted(name));
+        self
+    }
+}
+
+fn quoted(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for character in text.chars() {
+        match character {
+            '"' | '\\' => quoted.extend(['\\', character]),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            // Beyond what JSON asks: a terminal obeys these, and a line must stay one.
+            '\0'..' ' | '\x7f'..'\u{a0}' | '\u{2028}' | '\u{2029}' => {
+                // Writing to a string cannot fail.
+                let _ = write!(quoted, "\\u{:04x}", u32::from(character));
+            }
+            other => quoted.push(other),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_hold_each_kind_of_value() {
+        let inner = |n: u64| Object::new().number("n", Some(n));
+        let object = Object::new()
+            .text("a", "x")
+            .text("b", None)
+            .number("c", Some(1))
+            .number("d", None::<u8>)
+            .array("e", [inner(1), inner(2)])
+            .object("f", Object::new());
+        let text = r#"{"a":"x","b":null,"c":1,"d":null,"e":[{"n":1},{"n":2}],"f":{}}"#;
+        assert_eq!(object.end(), text);
+    }
+
+    #[test]
+    fn every_character_is_safe_in_a_text() {
+        assert_eq!(quoted("a\"b\\c\n\r\t/ü🐉"), r#""a\"b\\c\n\r\t/ü🐉""#);
+        assert_eq!(quoted("\0\x1b\x7f\u{9b}\u{2028}"), r#""\u0000\u001b\u007f\u009b\u2028""#);
+    }
+}

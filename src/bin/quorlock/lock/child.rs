@@ -1,0 +1,131 @@
+//! The command's process.
+//!
+//! It leads a process group of its own, so that what it starts is reached too. Not when our stdin is
+//! a terminal: a group in the background that reads from its terminal is stopped, and giving it the
+//! foreground takes job control (also to take it back), which is the shell's work. It then stays in
+//! our group, as under `env` or `nice`; the terminal itself sends INT and QUIT to all of it, and
+//! other signals go to the command's process only, for the group may hold more than ours.
+
+use std::io::{self, IsTerminal};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::ExitStatus;
+
+use quorlock::LockGuard;
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+
+use crate::args::LockArgs;
+use crate::exit::Failure;
+use crate::{clock, tied};
+
+/// A command that was started.
+#[derive(Debug)]
+pub(crate) struct Child {
+    process: tokio::process::Child,
+    id: Pid,
+    /// Whether it leads a group of its own.
+    leads: bool,
+    /// Whether an INT has come before.
+    interrupted: bool,
+}
+
+impl Child {
+    /// Starts the command, without a shell, and tells it about the lock.
+    pub(crate) fn start(args: &LockArgs, guard: &LockGuard) -> Result<Self, Failure> {
+        let Some((program, rest)) = args.command.split_first() else {
+            return Err(Failure::new(crate::exit::Cause::Usage, "no command was given"));
+        };
+        let leads = !io::stdin().is_terminal();
+        let mut command = tied::command(program);
+        command
+            .args(rest)
+            .env("QUORLOCK_KEY", &args.key)
+            .env("QUORLOCK_TOKEN", guard.owner_token().as_str())
+            .env("QUORLOCK_DEADLINE_MS", clock::epoch_ms_in(guard.remaining()).to_string())
+            // Of a lock around ours, if of any: ours has no fence, and that one's must not pass.
+            .env_remove("QUORLOCK_FENCE");
+        if leads {
+            command.process_group(0);
+        }
+        let mut command = tokio::process::Command::from(command);
+        // Should we fail between here and its end.
+        command.kill_on_drop(true);
+        let process = command.spawn().map_err(|error| tied::refusal(program, &error))?;
+        let id = process.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        let Some(id) = id else {
+            return Err(Failure::new(
+                crate::exit::Cause::Internal,
+                "the command has no process id",
+            ));
+        };
+        Ok(Self { process, id, leads, interrupted: false })
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future changes nothing.
+    pub(crate) async fn wait(&mut self) -> Result<Ended, Failure> {
+        let ended = self.process.wait().await;
+        ended.map(Ended).map_err(|error| Failure::internal("cannot wait for the command", &error))
+    }
+
+    /// Passes on a signal that came to us.
+    pub(crate) fn forward(&mut self, signal: Signal) {
+        let from_terminal = !self.leads && matches!(signal, Signal::INT | Signal::QUIT);
+        if signal == Signal::INT && std::mem::replace(&mut self.interrupted, true) {
+            self.send(Signal::KILL);
+        } else if !from_terminal {
+            self.send(signal);
+        }
+    }
+
+    /// Sends a signal to its group, or to itself where it shares ours.
+    pub(crate) fn send(&self, signal: Signal) {
+        // It fails only where all of it has ended already, which is what the next wait tells.
+        let _ = if self.leads {
+            kill_process_group(self.id, signal)
+        } else {
+            kill_process(self.id, signal)
+        };
+    }
+
+    /// Kills what its group still holds after its own end.
+    pub(crate) fn kill_rest(&self) {
+        if self.leads {
+            self.send(Signal::KILL);
+        }
+    }
+}
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ended(ExitStatus);
+
+impl Ended {
+    /// Its exit code, or 128 and the number of the signal that ended it.
+    pub(crate) fn code(self) -> u8 {
+        let signalled = || self.signal().map(|signal| signal.saturating_add(128));
+        let code = self.0.code().or_else(signalled);
+        code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
+    }
+
+    /// The signal that ended it.
+    pub(crate) fn signal(self) -> Option<i32> {
+        self.0.signal()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_those_of_a_shell() {
+        let code = |raw: i32| Ended(ExitStatus::from_raw(raw)).code();
+        assert_eq!(code(0), 0);
+        assert_eq!(code(42 << 8), 42);
+        assert_eq!(code(15), 128 + 15);
+        assert_eq!(code(9 | 0x80), 128 + 9, "with a core dump");
+    }
+}

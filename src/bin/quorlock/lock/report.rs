@@ -1,0 +1,35 @@
+//! What happened, for `--json`.
+
+use std::time::Duration;
+
+use super::child::Ended;
+use crate::args::LockArgs;
+use crate::exit::Failure;
+use crate::json::Object;
+
+/// What is known so far; what never happened stays empty.
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    /// From the start to the lock, or to giving up.
+    pub(crate) wait: Option<Duration>,
+    /// From the lock to the command's end.
+    pub(crate) hold: Option<Duration>,
+    pub(crate) child: Option<Ended>,
+}
+
+impl Report {
+    /// One object in one line.
+    pub(crate) fn json(&self, args: &LockArgs, failure: Option<&Failure>, code: u8) -> String {
+        let micros = |duration: Duration| duration.as_micros();
+        Object::new()
+            .text("key", &*args.key.to_string_lossy())
+            .text("outcome", failure.map_or("done", |failure| failure.cause.word()))
+            .number("wait_us", self.wait.map(micros))
+            .number("hold_us", self.hold.map(micros))
+            .number("child_code", self.child.map(Ended::code))
+            .number("child_signal", self.child.and_then(Ended::signal))
+            .number("exit_code", Some(code))
+            .text("error", failure.map(|failure| &*failure.what))
+            .end()
+    }
+}

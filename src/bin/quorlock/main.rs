@@ -1,0 +1,89 @@
+//! The `quorlock` program: the library's face for a shell.
+//!
+//! | file | job |
+//! |---|---|
+//! | `args`, `duration` | the command line, taken apart |
+//! | `exit` | what goes wrong, and the exit code that says so |
+//! | `nodes`, `password` | the nodes, from options and the environment; the password they ask for |
+//! | `reach` | waiting for the nodes when the program starts |
+//! | `lock/` | `quorlock lock`: a command under a lock |
+//! | `status` | `quorlock status`: who holds a key |
+//! | `demo/` | `quorlock demo`: five servers, two of which fail |
+//! | `tied` | children that do not outlive us |
+//! | `signals` | the signals that we pass on, or end for |
+//! | `clock`, `json`, `words` | time; one object per line; durations and keys as people read them |
+//!
+//! Everything runs on the main thread: one thread is enough for one lock, and the kernel ties a
+//! child's life to the thread that started it.
+#![forbid(unsafe_code)]
+#![cfg_attr(not(unix), allow(dead_code, reason = "only `status` is for every system"))]
+
+mod args;
+mod clock;
+#[cfg(unix)]
+mod demo;
+mod duration;
+mod exit;
+mod json;
+#[cfg(unix)]
+mod lock;
+mod nodes;
+mod password;
+mod reach;
+#[cfg(unix)]
+mod signals;
+mod status;
+#[cfg(unix)]
+mod tied;
+mod words;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, Command};
+use exit::{Cause, Failure};
+
+fn main() -> ExitCode {
+    #[cfg(target_os = "linux")]
+    if let Some(code) = tied::run_if_asked() {
+        return ExitCode::from(code);
+    }
+    let parsed = Cli::try_parse().and_then(|cli| args::check(&cli).map(|()| cli));
+    let cli = match parsed {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
+    // A panic has been printed by then. Its own exit code, 101, might be taken for the child's.
+    let ran = catch_unwind(AssertUnwindSafe(|| run(&cli.command)));
+    ExitCode::from(ran.unwrap_or_else(|_| Cause::Internal.code()))
+}
+
+/// Help and version are answers; everything else that clap says is a usage error.
+fn usage(error: &clap::Error) -> ExitCode {
+    // Nobody is left to be told when stderr is closed.
+    let _ = error.print();
+    ExitCode::from(if error.use_stderr() { Cause::Usage.code() } else { 0 })
+}
+
+fn run(command: &Command) -> u8 {
+    match command {
+        #[cfg(unix)]
+        Command::Lock(args) => lock::run(args),
+        #[cfg(unix)]
+        Command::Demo => demo::run(),
+        #[cfg(not(unix))]
+        Command::Lock(_) | Command::Demo => exit::tell(&Failure::new(
+            Cause::Internal,
+            "this command needs a Unix system; here only `status` works",
+        )),
+        Command::Status(args) => status::run(args),
+    }
+}
+
+/// The runtime, on this thread.
+fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| Failure::internal("cannot start the runtime", &error))
+}

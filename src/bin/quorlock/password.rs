@@ -1,0 +1,81 @@
+//! The password from the environment, put into a URL that has none.
+//!
+//! A URL on the command line is seen by everybody who lists processes; a variable is not. The
+//! library takes logins by URL only, so the password goes in there, percent-encoded: whatever its
+//! characters are, none can end the login, the host or the path.
+
+/// The variable that holds the password.
+pub(crate) const VARIABLE: &str = "REDIS_PASSWORD";
+
+/// `url` with `password`, or as it is when it has a password of its own. What is no URL stays as it
+/// is too: the library says what is wrong with it, without repeating it.
+pub(crate) fn into_url(url: &str, password: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.into() };
+    let (place, query) = match rest.split_once('?') {
+        Some((place, query)) => (place, Some(query)),
+        None => (rest, None),
+    };
+    // As the library reads it: the last "@" ends the login, its first ":" the user.
+    let (login, place) = place.rsplit_once('@').unwrap_or(("", place));
+    let (user, own) = login.split_once(':').unwrap_or((login, ""));
+    if !own.is_empty() {
+        return url.into();
+    }
+    let query = query.map(|query| format!("?{query}")).unwrap_or_default();
+    format!("{scheme}://{user}:{}@{place}{query}", encode(password))
+}
+
+/// Percent-encodes every byte that is not a letter, a digit or one of `-._~`.
+fn encode(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                encoded.push(char::from(byte));
+            }
+            _ => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_without_a_password_gets_one() {
+        let cases = [
+            ("redis://h", "redis://:pw@h"),
+            ("redis://h:7000/3?protocol=2", "redis://:pw@h:7000/3?protocol=2"),
+            ("redis://me@h", "redis://me:pw@h"),
+            ("redis://me:@h", "redis://me:pw@h"),
+            ("redis://:@[::1]:7000", "redis://:pw@[::1]:7000"),
+            ("unix:///run/redis.sock?db=1", "unix://:pw@/run/redis.sock?db=1"),
+            ("redis://h?name=a@b", "redis://:pw@h?name=a@b"),
+        ];
+        for (url, with) in cases {
+            assert_eq!(into_url(url, "pw"), with);
+        }
+    }
+
+    #[test]
+    fn a_password_of_its_own_wins_and_what_is_no_url_is_left_alone() {
+        for url in ["redis://:own@h", "redis://me:p@ss:w@h/1?db=2", "h:6379", "", "://", "redis:/h"]
+        {
+            let with = into_url(url, "pw");
+            assert!(with == url || url == "://", "{url}: {with}");
+        }
+    }
+
+    #[test]
+    fn every_byte_of_a_password_survives() {
+        assert_eq!(encode("aZ0-._~"), "aZ0-._~");
+        assert_eq!(encode("p@ss:w/?#[]%,& ü\n"), "p%40ss%3Aw%2F%3F%23%5B%5D%25%2C%26%20%C3%BC%0A");
+        // The library understands what we wrote.
+        for byte in 0..128_u8 {
+            let url = into_url("redis://me@host:7000/3", &char::from(byte).to_string());
+            assert!(quorlock::Locker::single(&url).is_ok(), "{byte:#x}");
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! `quorlock status`: who holds a key, node by node, and what the majority says.
+
+use std::ffi::OsStr;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use quorlock::{Fault, Holder, Inspection, KeyState, Locker, NodeInspection, Outcome};
+
+use crate::args::StatusArgs;
+use crate::exit::{self, Cause, Failure};
+use crate::json::Object;
+use crate::{nodes, reach, words};
+
+/// How long a node may take to answer. Nobody is delayed by our looking, so it is generous.
+const NODE_DEADLINE: Duration = Duration::from_millis(500);
+
+/// Shows every key; the exit code is that of the first that could not be told.
+pub(crate) fn run(args: &StatusArgs) -> u8 {
+    let shown = crate::runtime().and_then(|runtime| runtime.block_on(show_all(args)));
+    match shown {
+        Ok(None) => 0,
+        // The table has said why, node by node.
+        Ok(Some(cause)) => cause.code(),
+        Err(failure) => exit::tell(&failure),
+    }
+}
+
+async fn show_all(args: &StatusArgs) -> Result<Option<Cause>, Failure> {
+    let builder = nodes::locker(&args.nodes)?.node_deadline(NODE_DEADLINE);
+    let locker: Locker = nodes::build(builder)?;
+    match reach::every_answer(&locker).await {
+        // The table shows which nodes refused us, and why.
+        Err(error) if !error.is_authentication() => return Err(error.into()),
+        _ => {}
+    }
+    let mut untold = None;
+    for key in &args.keys {
+        let seen = locker.inspect(key.as_encoded_bytes()).await?;
+        let verdict = Verdict::of(&seen);
+        let text = if args.json {
+            json(key, &seen, &verdict).end() + "\n"
+        } else {
+            table(key, &seen, &verdict)
+        };
+        io::stdout()
+            .write_all(text.as_bytes())
+            .map_err(|error| Failure::internal("cannot write to stdout", &error))?;
+        untold = untold.or_else(|| verdict.cause());
+    }
+    Ok(untold)
+}
+
+/// What the nodes say together.
+enum Verdict<'a> {
+    Held(&'a Holder),
+    Free,
+    /// So many nodes hold something else that no lock can be had.
+    Foreign(&'a str),
+    /// A majority answered, and no holder has one: several clients hold parts, or one is leaving.
+    Split,
+    /// Fewer than a majority answered, because of our rights or for other reasons.
+    Untold {
+        denied: bool,
+    },
+}
+
+impl<'a> Verdict<'a> {
+    fn of(seen: &'a Inspection) -> Self {
+        let unknown = seen.nodes.iter().filter_map(|node| match &node.state {
+            KeyState::Unknown(outcome) => Some(outcome),
+            _ => None,
+        });
+        let denied = unknown.clone().filter(|outcome| is_denied(outcome)).count();
+        if answered(seen) < seen.majority {
+            return Self::Untold { denied: denied > seen.nodes.len() - seen.majority };
+        }
+        let mut foreign = seen.nodes.iter().filter_map(|node| match &node.state {
+            KeyState::Foreign { what } => Some(&**what),
+            _ => None,
+        });
+        match (seen.holder(), foreign.next()) {
+            (Some(holder), _) => Self::Held(holder),
+            _ if seen.free() >= seen.majority => Self::Free,
+            (None, Some(what)) if 1 + foreign.count() > seen.nodes.len() - seen.majority => {
+                Self::Foreign(what)
+            }
+            _ => Self::Split,
+        }
+    }
+
+    fn cause(&self) -> Option<Cause> {
+        match self {
+            Self::Untold { denied: true } => Some(Cause::Denied),
+            Self::Untold { denied: false } => Some(Cause::Unavailable),
+            _ => None,
+        }
+    }
+
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Held(_) => "held",
+            Self::Free => "free",
+            Self::Foreign(_) => "foreign",
+            Self::Split => "split",
+            Self::Untold { .. } => "unknown",
+        }
+    }
+
+    fn sentence(&self, seen: &Inspection) -> String {
+        let told = format!(
+            "{} of {} nodes answered, {} needed",
+            answered(seen),
+            seen.nodes.len(),
+            seen.majority
+        );
+        match self {
+            Self::Held(holder) => format!("{} ({told})", words::held(holder)),
+            Self::Free => format!("free ({told})"),
+            Self::Foreign(what) => format!("no lock: holds {what}; use another key or a prefix"),
+            Self::Split => format!("nobody holds a majority ({told})"),
+            Self::Untold { .. } => format!("no quorum: {told}"),
+        }
+    }
+}
+
+fn answered(seen: &Inspection) -> usize {
+    seen.nodes.iter().filter(|node| !matches!(node.state, KeyState::Unknown(_))).count()
+}
+
+/// Whether a node refused our user, password or rights.
+fn is_denied(outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Down { fault: Fault::Authentication { .. } } => true,
+        Outcome::Refused { error } => {
+            ["NOAUTH", "NOPERM", "WRONGPASS"].iter().any(|code| error.starts_with(code))
+        }
+        _ => false,
+    }
+}
+
+/// A line for each node, and the majority's below.
+fn table(key: &OsStr, seen: &Inspection, verdict: &Verdict<'_>) -> String {
+    const MAJORITY: &str = "majority";
+    let names = seen.nodes.iter().map(|node| node.node.chars().count());
+    let width = names.max().unwrap_or(0).max(MAJORITY.len());
+    let mut table = format!("{}\n", words::quoted(key));
+    for NodeInspection { node, state, .. } in &seen.nodes {
+        let state = match state {
+            KeyState::Free => "free".into(),
+            KeyState::Held(holder) => words::held(holder),
+            KeyState::Foreign { what } => format!("no lock: holds {what}"),
+            KeyState::Unknown(outcome) => outcome.to_string(),
+            _ => "in a state that is not known here".into(),
+        };
+        table.push_str(&format!("  {node:width$}  {state}\n"));
+    }
+    table.push_str(&format!("  {MAJORITY:width$}  {}\n", verdict.sentence(seen)));
+    table
+}
+
+fn json(key: &OsStr, seen: &Inspection, verdict: &Verdict<'_>) -> Object {
+    let nodes = seen.nodes.iter().map(|NodeInspection { node, state, .. }| {
+        let object = Object::new().text("node", &**node);
+        match state {
+            KeyState::Free => object.text("state", "free"),
+            KeyState::Held(holder) => held(object.text("state", "held"), holder),
+            KeyState::Foreign { what } => object.text("state", "foreign").text("holds", &**what),
+            KeyState::Unknown(outcome) => {
+                object.text("state", "unknown").text("fault", &*outcome.to_string())
+            }
+            _ => object.text("state", "unknown"),
+        }
+    });
+    let state = Object::new()
+        .text("state", verdict.word())
+        .number("answered", Some(answered(seen)))
+        .number("needed", Some(seen.majority));
+    let state = match verdict {
+        Verdict::Held(holder) => held(state, holder),
+        _ => state,
+    };
+    Object::new()
+        .text("key", &*key.to_string_lossy())
+        .array("nodes", nodes)
+        .object("majority", state)
+}
+
+fn held(object: Object, holder: &Holder) -> Object {
+    object
+        .text("owner", holder.owner.as_deref())
+        .number("remaining_ms", Some(holder.remaining.as_millis()))
+}

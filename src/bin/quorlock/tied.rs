@@ -1,0 +1,95 @@
+//! Children that do not outlive us.
+//!
+//! Linux kills a process when its parent dies, if the process itself asks for it, between `fork` and
+//! `exec`. To run code there takes `unsafe`; to be started once more does not. So on Linux we start
+//! ourselves as `quorlock __exec PARENT COMMAND…`, which asks for it and then becomes the command:
+//! the same process, the same id. Elsewhere the command is started as it is.
+//!
+//! The kernel ties the child to the *thread* that started it. Ours is the main thread.
+
+use std::ffi::OsStr;
+use std::io;
+use std::process::Command;
+
+use crate::exit::{Cause, Failure};
+use crate::words;
+
+#[cfg(target_os = "linux")]
+pub(crate) use shim::run_if_asked;
+
+/// `program` as a command that the kernel kills when we die, where that can be had.
+pub(crate) fn command(program: &OsStr) -> Command {
+    #[cfg(target_os = "linux")]
+    if let Some(command) = shim::command(program) {
+        return command;
+    }
+    Command::new(program)
+}
+
+/// Why a command did not start, by the exit codes that shells use.
+pub(crate) fn refusal(program: &OsStr, error: &io::Error) -> Failure {
+    let cause = match error.kind() {
+        io::ErrorKind::NotFound => Cause::NotFound,
+        _ => Cause::CannotRun,
+    };
+    Failure::new(cause, format!("cannot run {}: {error}", words::quoted(program)))
+}
+
+#[cfg(target_os = "linux")]
+mod shim {
+    use std::convert::Infallible;
+    use std::ffi::{OsStr, OsString};
+    use std::os::unix::process::CommandExt;
+    use std::path::Path;
+    use std::process::Command;
+
+    use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+
+    use crate::exit::{self, Cause, Failure};
+
+    /// The hidden first argument.
+    const ASKED: &str = "__exec";
+
+    /// Ourselves, also when our file has been replaced or removed since we started.
+    const OURSELVES: &str = "/proc/self/exe";
+
+    /// Ourselves, asked to become `program`; nothing where there is no `/proc`.
+    pub(super) fn command(program: &OsStr) -> Option<Command> {
+        Path::new(OURSELVES).exists().then(|| {
+            let parent = std::process::id().to_string();
+            let mut command = Command::new(OURSELVES);
+            command.arg0("quorlock").arg(ASKED).arg(parent).arg(program);
+            command
+        })
+    }
+
+    /// Becomes the command, if that is what we were started for; its failure's exit code if not.
+    pub(crate) fn run_if_asked() -> Option<u8> {
+        let mut args = std::env::args_os().skip(1);
+        if args.next()? != ASKED {
+            return None;
+        }
+        let parent = args.next().and_then(|id| id.into_string().ok()?.parse::<i32>().ok());
+        let (Some(parent), Some(program)) = (parent, args.next()) else {
+            let what = "__exec is for quorlock itself; use `quorlock lock`";
+            return Some(exit::tell(&Failure::new(Cause::Usage, what)));
+        };
+        let Err(failure) = become_command(parent, &program, args);
+        Some(exit::tell(&failure))
+    }
+
+    fn become_command(
+        parent: i32,
+        program: &OsStr,
+        args: impl Iterator<Item = OsString>,
+    ) -> Result<Infallible, Failure> {
+        set_parent_process_death_signal(Some(Signal::KILL))
+            .map_err(|error| Failure::internal("cannot tie the command to us", &error.into()))?;
+        // A parent that died before we asked sends nothing any more.
+        if getppid().is_none_or(|now| now.as_raw_nonzero().get() != parent) {
+            let what = "quorlock died while it started the command";
+            return Err(Failure::new(Cause::Internal, what));
+        }
+        Err(super::refusal(program, &Command::new(program).args(args).exec()))
+    }
+}

@@ -1,0 +1,77 @@
+//! Keys, durations and holders as people read them.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::time::Duration;
+
+use quorlock::Holder;
+
+/// A duration with its unit: `3.2 s`, `100 ms`, `2.5 ms`, `85 µs`.
+pub(crate) struct Humane(pub(crate) Duration);
+
+impl fmt::Display for Humane {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(duration) = self;
+        match duration.as_micros() {
+            micros @ 0..1_000 => write!(f, "{micros} µs"),
+            micros @ 1_000..10_000 if micros % 1_000 != 0 => {
+                write!(f, "{:.1} ms", duration.as_secs_f64() * 1e3)
+            }
+            micros @ 1_000..1_000_000 => write!(f, "{} ms", micros / 1_000),
+            _ => write!(f, "{:.1} s", duration.as_secs_f64()),
+        }
+    }
+}
+
+/// `12,345 µs`: one unit for all, so that a column of them can be compared at a glance.
+pub(crate) fn micros(duration: Duration) -> String {
+    let digits = duration.as_micros().to_string();
+    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    format!("{grouped} µs")
+}
+
+/// `held by NAME, 3.2 s left`.
+pub(crate) fn held(holder: &Holder) -> String {
+    let owner = holder.owner.as_deref().unwrap_or("another client");
+    format!("held by {owner}, {} left", Humane(holder.remaining))
+}
+
+/// A key in quotes, whatever its bytes are.
+pub(crate) fn quoted(key: &OsStr) -> String {
+    match key.to_str() {
+        Some(text) => format!("{text:?}"),
+        None => format!("\"{}\"", key.as_encoded_bytes().escape_ascii()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_read_as_people_write_them() {
+        let cases = [
+            (85, "85 µs", "85 µs"),
+            (2_510, "2.5 ms", "2,510 µs"),
+            (2_000, "2 ms", "2,000 µs"),
+            (100_000, "100 ms", "100,000 µs"),
+            (3_210_000, "3.2 s", "3,210,000 µs"),
+        ];
+        for (count, humane, column) in cases {
+            let duration = Duration::from_micros(count);
+            assert_eq!(Humane(duration).to_string(), humane);
+            assert_eq!(micros(duration), column);
+        }
+    }
+
+    #[test]
+    fn keys_stand_in_quotes() {
+        assert_eq!(quoted(OsStr::new("a\n\"b\"")), r#""a\n\"b\"""#);
+    }
+}
