@@ -37,3 +37,8 @@ pub use lock::{
 };
 pub use quorlock_resp::Frame;
 pub use report::{Fault, NodeReport, Outcome};
+
+/// The README's program compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
