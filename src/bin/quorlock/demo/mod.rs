@@ -1,7 +1,37 @@
-//! `quorlock demo`: still to be written.
+//! `quorlock demo`: the main job, shown on five real servers that it starts and removes.
+//!
+//! | file | job |
+//! |---|---|
+//! | `server` | finding a server's program |
+//! | `fleet`, `node`, `scratch` | five processes and their directory, gone when dropped |
+//! | `story` | what happens, step by step |
+//! | `sample` | many acquisitions, and how long they took |
+//! | `screen` | a line for each step |
 
-use crate::exit::{self, Cause, Failure};
+mod fleet;
+mod node;
+mod sample;
+mod scratch;
+mod screen;
+mod server;
+mod story;
 
+use crate::exit::{self, Failure};
+use crate::signals::{self, Signals};
+
+/// Plays the demo. Whatever ends it, a signal too, the servers are stopped and removed by then.
 pub(crate) fn run() -> u8 {
-    exit::tell(&Failure::new(Cause::Unavailable, "the demo is still to be written"))
+    let played = server::find().and_then(|server| crate::runtime()?.block_on(play(&server)));
+    played.map_or_else(|failure| exit::tell(&failure), |()| 0)
+}
+
+async fn play(server: &server::Server) -> Result<(), Failure> {
+    let mut signals = Signals::listen()?;
+    tokio::select! {
+        told = story::tell(server) => told,
+        // The story has been dropped by then, and its servers with it.
+        signal = signals.next() => {
+            Err(Failure::new(signals::cause(signal), "stopped early; the servers are removed"))
+        }
+    }
 }

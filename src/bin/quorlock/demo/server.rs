@@ -1,0 +1,88 @@
+//! Finding a server's program: named by the environment, on the path, or fetched for the tests.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::exit::{Cause, Failure};
+
+/// Names the program to run.
+const VARIABLE: &str = "QUORLOCK_SERVER";
+
+const NAMES: [&str; 2] = ["redis-server", "valkey-server"];
+
+/// Where `tests/run` puts what it fetches, below the directory we are called in.
+const FETCHED: &str = "target/servers";
+
+/// A program that runs here.
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub(crate) program: PathBuf,
+    /// Its kind and version: `Valkey 9.1.2`.
+    pub(crate) name: String,
+}
+
+/// The first program that runs.
+pub(crate) fn find() -> Result<Server, Failure> {
+    if let Some(path) = std::env::var_os(VARIABLE) {
+        let what = format!("{VARIABLE} names no server that runs here: {}", path.to_string_lossy());
+        return probe(path.into()).ok_or_else(|| Failure::new(Cause::Configuration, what));
+    }
+    let mut candidates = on_path().into_iter().chain(fetched(Path::new(FETCHED)));
+    candidates.find_map(probe).ok_or_else(|| {
+        let what = "the demo needs a server: install redis-server or valkey-server (apt install \
+                    redis-server, brew install valkey), or name one in QUORLOCK_SERVER";
+        Failure::new(Cause::Unavailable, what)
+    })
+}
+
+fn on_path() -> Vec<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    let files = NAMES.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
+    files.filter(|file| file.is_file()).collect()
+}
+
+/// `target/servers/NAME/bin/…`, in an order that does not depend on the file system.
+fn fetched(root: &Path) -> Vec<PathBuf> {
+    // Absolute, for the servers run in a directory of their own.
+    let Ok(root) = root.canonicalize() else { return Vec::new() };
+    let Ok(entries) = std::fs::read_dir(root) else { return Vec::new() };
+    let mut homes: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    homes.sort_unstable_by(|a, b| b.cmp(a));
+    let files = homes.iter().flat_map(|home| NAMES.map(|name| home.join("bin").join(name)));
+    files.filter(|file| file.is_file()).collect()
+}
+
+/// Asks the program for its version: one made for another machine, or without its libraries, does
+/// not answer.
+fn probe(program: PathBuf) -> Option<Server> {
+    let program = program.canonicalize().unwrap_or(program);
+    let mut asked = Command::new(&program);
+    let output = asked.arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    output.status.success().then(|| Server { name: name(&text), program })
+}
+
+/// `Redis server v=7.0.15 sha=…` is `Redis 7.0.15`.
+fn name(version: &str) -> String {
+    let kind = if version.starts_with("Valkey") { "Valkey" } else { "Redis" };
+    let number = version.split_whitespace().find_map(|word| word.strip_prefix("v="));
+    let known = |number: &&str| number.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'.');
+    match number.filter(known) {
+        Some(number) => format!("{kind} {number}"),
+        None => kind.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_is_read() {
+        assert_eq!(name("Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc"), "Redis 7.0.15");
+        assert_eq!(name("Valkey server v=9.1.2 sha=0"), "Valkey 9.1.2");
+        assert_eq!(name("Redis v=\x1b[2J"), "Redis");
+        assert_eq!(name(""), "Redis");
+    }
+}

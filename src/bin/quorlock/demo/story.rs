@@ -1,0 +1,148 @@
+//! What happens in the demo, step by step.
+
+use std::time::Duration;
+
+use quorlock::{LockGuard, Locker, Outcome};
+
+use super::fleet::Fleet;
+use super::sample::Sample;
+use super::screen::{Screen, Step};
+use super::server::Server;
+use crate::clock;
+use crate::exit::{Cause, Failure};
+use crate::words::{self, micros};
+
+/// What the two clients contend for.
+const KEY: &str = "order:42";
+
+/// How long a client works under its lock while the other waits.
+const WORK: Duration = Duration::from_millis(50);
+
+/// How many acquisitions are measured: enough for a median, over within a blink.
+const SAMPLE: usize = 200;
+
+/// A machine that is building something else must not look like a node that fails.
+const NODE_DEADLINE: Duration = Duration::from_millis(500);
+
+/// Tells it. However it ends, the servers are stopped and removed.
+pub(crate) async fn tell(server: &Server) -> Result<(), Failure> {
+    let mut screen = Screen::new();
+    let quorum = "five nodes, of which a quorum of 3 of 5 must agree";
+    screen.heading(format_args!("quorlock demo: {} on {quorum}", server.name))?;
+
+    let step = Step::begin("five nodes started");
+    let mut fleet = Fleet::start(server).await?;
+    let mut lines = fleet.nodes().iter().map(|node| format!("{} {}", node.name, node.addr()));
+    screen.done(&step, lines.next().unwrap_or_default())?;
+    lines.try_for_each(|line| screen.more(line))?;
+
+    let (alice, bob) = meet(&mut screen, &fleet).await?;
+    contend(&mut screen, &fleet, &alice, &bob).await?;
+    measure(&mut screen, &alice).await?;
+    fail(&mut screen, &mut fleet)?;
+
+    let step = Step::begin(format!("alice locks {KEY:?}"));
+    let guard = alice.lock(KEY).await?;
+    screen.done(&step, granted_by(&fleet, &guard))?;
+    for line in others(&fleet, &guard) {
+        screen.more(line)?;
+    }
+    release(guard).await?;
+    measure(&mut screen, &alice).await?;
+
+    let step = Step::begin("all stopped and removed");
+    fleet.remove()?;
+    screen.done(&step, "five servers and their directory")?;
+    screen.heading("One node dead, one hung, and the lock still works: 3 of 5 are a quorum.")
+}
+
+/// Two clients, each with its own connections.
+async fn meet(screen: &mut Screen, fleet: &Fleet) -> Result<(Locker, Locker), Failure> {
+    let step = Step::begin("alice and bob connect");
+    let client = |name: &str| {
+        let builder = Locker::quorum(fleet.urls())?.owner(name);
+        builder.node_deadline(NODE_DEADLINE).build()
+    };
+    let (alice, bob) = (client("alice")?, client("bob")?);
+    let patience = Duration::from_secs(5);
+    let (ready, bobs) = tokio::try_join!(alice.ready(patience), bob.ready(patience))?;
+    screen.done(&step, format_args!("to {} nodes each", ready.len().min(bobs.len())))?;
+    Ok((alice, bob))
+}
+
+/// One has the lock, the other is refused, then waits for it.
+async fn contend(
+    screen: &mut Screen,
+    fleet: &Fleet,
+    alice: &Locker,
+    bob: &Locker,
+) -> Result<(), Failure> {
+    let step = Step::begin(format!("alice locks {KEY:?}"));
+    let guard = alice.lock(KEY).await?;
+    screen.done(&step, granted_by(fleet, &guard))?;
+
+    let step = Step::begin("bob tries once");
+    match bob.lock(KEY).wait(Duration::ZERO).await {
+        Ok(_) => return Err(Failure::new(Cause::Internal, "two clients held one lock")),
+        Err(error) if !error.is_contended() => return Err(error.into()),
+        Err(error) => match error.holder() {
+            Some(holder) => screen.done(&step, format_args!("refused: {}", words::held(holder)))?,
+            None => screen.done(&step, "refused: another client holds it")?,
+        },
+    }
+
+    let step = Step::begin("bob waits, alice releases");
+    let works = async {
+        clock::sleep(WORK).await;
+        let released = clock::now();
+        release(guard).await.map(|()| released)
+    };
+    let waits = async {
+        let guard = bob.lock(KEY).await?;
+        Ok((guard, clock::now()))
+    };
+    let (released, (guard, got)) = tokio::try_join!(works, waits)?;
+    let gap = micros(got.saturating_duration_since(released));
+    screen.done(&step, format_args!("bob has it {gap} after the release"))?;
+    release(guard).await
+}
+
+async fn measure(screen: &mut Screen, locker: &Locker) -> Result<(), Failure> {
+    let step = Step::begin(format!("{SAMPLE} times lock and release"));
+    let sample = Sample::take(locker, KEY, SAMPLE).await?;
+    screen.done(&step, format_args!("to lock: {sample}"))
+}
+
+/// One node dies, one hangs.
+fn fail(screen: &mut Screen, fleet: &mut Fleet) -> Result<(), Failure> {
+    let (dies, hangs) = fleet.doomed()?;
+    let step = Step::begin(format!("node {} is killed", dies.name));
+    dies.kill()?;
+    screen.done(&step, "SIGKILL: its connections break")?;
+    let step = Step::begin(format!("node {} hangs", hangs.name));
+    hangs.hang()?;
+    screen.done(&step, "SIGSTOP: its connections stay, it answers nothing")
+}
+
+async fn release(guard: LockGuard) -> Result<(), Failure> {
+    let release = guard.release().await?;
+    if release.is_released() {
+        return Ok(());
+    }
+    Err(Failure::new(Cause::Lost, "the lock was gone before it was released"))
+}
+
+/// `granted by a, b, c: 3 of 5`.
+fn granted_by(fleet: &Fleet, guard: &LockGuard) -> String {
+    let votes = guard.votes();
+    let granted = votes.iter().zip(fleet.nodes()).filter(|(v, _)| v.outcome == Outcome::Granted);
+    let names: Vec<String> = granted.map(|(_, node)| node.name.to_string()).collect();
+    format!("granted by {}: {} of {}", names.join(", "), names.len(), votes.len())
+}
+
+/// What the nodes did that have not granted it.
+fn others(fleet: &Fleet, guard: &LockGuard) -> Vec<String> {
+    let votes = guard.votes();
+    let others = votes.iter().zip(fleet.nodes()).filter(|(v, _)| v.outcome != Outcome::Granted);
+    others.map(|(vote, node)| format!("{} {}", node.name, vote.outcome)).collect()
+}
