@@ -4,12 +4,12 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use tokio::io::ReadBuf;
 
-use crate::sync::lock;
+use crate::sync::{Mutex, lock};
 
 /// One direction of a pair.
 #[derive(Debug, Default)]

@@ -23,7 +23,6 @@ pub(crate) mod memory;
 mod pipeline;
 mod stream;
 
-use std::sync::Mutex;
 use std::{io, mem};
 
 use bytes::{Buf, Bytes, BytesMut};
@@ -42,7 +41,7 @@ pub(crate) use stream::{Dial, Network, Reader, Writer};
 use crate::clock::Moment;
 use crate::options::LinkOptions;
 use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::sync::lock;
+use crate::sync::{Mutex, lock};
 use debts::Debts;
 use pipeline::Pipeline;
 
@@ -105,6 +104,10 @@ struct State {
     pipeline: Pipeline,
     debts: Debts,
 }
+
+/// Bytes for which a connection has room from its beginning: enough for a few callers, so that
+/// their operations allocate nothing.
+const QUEUED_CAPACITY: usize = 2_048;
 
 /// The shared half of a connection.
 #[derive(Debug)]
@@ -240,6 +243,8 @@ impl Link {
         (state.written, state.blocked, state.broken) = (0, false, None);
         state.writer = Some(writer);
         state.phase = Phase::Open;
+        state.queued.reserve(QUEUED_CAPACITY);
+        state.pipeline.reserve();
         let mut debts = mem::take(&mut state.debts);
         debts.settle(&self.undo_head, now, |entry, bytes, undo| state.append(entry, bytes, undo));
         self.dirty.store(true, Ordering::Release);

@@ -103,6 +103,12 @@ pub(crate) struct Pipeline {
 }
 
 impl Pipeline {
+    /// Makes room for a few callers' commands, so that theirs allocate nothing.
+    pub(crate) fn reserve(&mut self) {
+        self.waiting.reserve(16);
+        self.undo.reserve(16 * 128);
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.waiting.len()
     }

@@ -8,7 +8,8 @@ use super::claim::Claim;
 use super::lease::Lease;
 use crate::clock::Clock;
 use crate::error::Error;
-use crate::report::{NodeReport, Outcome};
+use crate::quorum::Found;
+use crate::report::NodeReport;
 
 /// A held lock. Dropping it releases it.
 ///
@@ -85,7 +86,8 @@ impl LockGuard {
     pub async fn release(self) -> Result<Release, Error> {
         let election = self.claim.release()?;
         poll_fn(|cx| election.poll_verdict(cx)).await;
-        Ok(Release::from_report(election.report(), election.needed()))
+        let release = Release::from_found(election.found(), election.needed());
+        Ok(release.unwrap_or_else(|| Release::Unknown(election.report())))
     }
 
     /// Keeps the lock until its TTL ends, without this guard. Returns what it takes to release it.
@@ -135,20 +137,19 @@ impl Release {
         matches!(self, Self::Released)
     }
 
-    fn from_report(nodes: Vec<NodeReport>, needed: usize) -> Self {
-        let count = |outcome: Outcome| nodes.iter().filter(|node| node.outcome == outcome).count();
-        let (deleted, gone, taken) =
-            (count(Outcome::Granted), count(Outcome::Gone), count(Outcome::Held));
+    /// What the nodes' answers mean; `None` when they are too few to mean anything.
+    fn from_found(found: Found, needed: usize) -> Option<Self> {
+        let Found { granted: deleted, gone, held: taken, not_asked } = found;
         // Nodes that had refused the acquisition were not asked: they hold no key of ours.
-        let clear = deleted + gone + count(Outcome::NotAsked);
+        let clear = deleted + gone + not_asked;
         if deleted >= needed || (clear >= needed && gone + taken == 0) {
-            Self::Released
+            Some(Self::Released)
         } else if clear >= needed {
-            Self::Expired
+            Some(Self::Expired)
         } else if clear + taken >= needed {
-            Self::Taken
+            Some(Self::Taken)
         } else {
-            Self::Unknown(nodes)
+            None
         }
     }
 }
@@ -207,37 +208,21 @@ impl Held {
 mod tests {
     use super::*;
 
-    fn found(outcomes: &[Outcome]) -> Release {
-        let node = |outcome: &Outcome| NodeReport {
-            node: "n".into(),
-            outcome: outcome.clone(),
-            rtt: None,
-        };
-        let nodes: Vec<_> = outcomes.iter().map(node).collect();
-        let needed = nodes.len() / 2 + 1;
-        Release::from_report(nodes, needed)
-    }
-
     #[test]
     fn a_release_says_what_it_found() {
-        use Outcome::{Gone, Granted, Held, NotAsked, Pending};
-        let silent = || Outcome::Silent { after: Duration::from_millis(50) };
-
+        let of_five = |granted, gone, held, not_asked| {
+            Release::from_found(Found { granted, held, gone, not_asked }, 3)
+        };
         // A majority deleted it; who is still to answer does not matter.
-        let all = found(&[Granted, Granted, Granted, Pending, Pending]);
-        assert!(matches!(all, Release::Released));
+        assert!(matches!(of_five(3, 0, 0, 0), Some(Release::Released)));
         // Two deleted it, one is silent, two never had it: nobody is excluded any more.
-        let few = found(&[Granted, Granted, silent(), NotAsked, NotAsked]);
-        assert!(matches!(few, Release::Released));
+        assert!(matches!(of_five(2, 0, 0, 2), Some(Release::Released)));
         // It was gone from a majority.
-        let gone = found(&[Gone, Gone, Gone, Granted, Granted]);
-        assert!(matches!(gone, Release::Expired));
+        assert!(matches!(of_five(2, 3, 0, 0), Some(Release::Expired)));
         // Another's value stands on a majority.
-        let taken = found(&[Held, Held, Held, Gone, Gone]);
-        assert!(matches!(taken, Release::Taken));
+        assert!(matches!(of_five(0, 2, 3, 0), Some(Release::Taken)));
         // Too few answered.
-        let unknown = found(&[silent(), silent(), silent(), Granted, Granted]);
-        assert!(matches!(unknown, Release::Unknown(nodes) if nodes.len() == 5));
+        assert!(of_five(2, 0, 0, 0).is_none());
     }
 
     #[test]

@@ -130,9 +130,11 @@ impl Ballot {
 
     /// Ends the operation: from now on its late votes are ignored. Returns the next generation.
     pub(crate) fn retire(&self) -> u32 {
+        // Only the holder of the slot changes its generation, so it cannot change in between.
         let next = self.votes().generation().wrapping_add(1);
-        // Ordering: release, so that a voter that sees the new generation sees the slot's reset.
-        self.0.store(Votes::fresh(next).0, Ordering::Release);
+        // Ordering: a swap, not a store, so that a vote is either before it, and gone, or behind
+        // it, and of a generation that does not match.
+        self.0.swap(Votes::fresh(next).0, Ordering::AcqRel);
         next
     }
 }

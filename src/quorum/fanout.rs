@@ -120,6 +120,15 @@ fn outgoing<'a>(command: &Command<'a>, ticket: Ticket, deadline: Moment) -> Outg
     }
 }
 
+/// How many nodes did what.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) granted: usize,
+    pub(crate) held: usize,
+    pub(crate) gone: usize,
+    pub(crate) not_asked: usize,
+}
+
 /// An operation on its way: the right to its slot. Dropping it gives the slot back; replies that
 /// are still to come are consumed and ignored.
 pub(crate) struct Election {
@@ -185,6 +194,21 @@ impl Election {
                 | Deed::NotAsked
         );
         (outcome, answered.then_some(rtt))
+    }
+
+    /// How many nodes did what, without the words of [`Election::report`].
+    pub(crate) fn found(&self) -> Found {
+        let mut found = Found::default();
+        for node in 0..self.set.len() {
+            match self.set.shared.slots.detail(self.ticket, node).0 {
+                Deed::Granted => found.granted += 1,
+                Deed::Held => found.held += 1,
+                Deed::Gone => found.gone += 1,
+                Deed::NotAsked => found.not_asked += 1,
+                _ => {}
+            }
+        }
+        found
     }
 
     /// What each node did, in their order.

@@ -13,18 +13,20 @@ mod driver;
 mod fanout;
 mod slots;
 mod tally;
+#[cfg(all(test, quorlock_models))]
+mod tests;
 
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::Notify;
 
-pub(crate) use fanout::{Command, Election, NodeMask};
+pub(crate) use fanout::{Command, Election, Found, NodeMask};
 pub(crate) use tally::{Patience, Rule, Verdict};
 
 use crate::clock::{Clock, Moment};
@@ -34,8 +36,8 @@ use crate::link::{Address, Dial, Greeting, Mode, Network, Peer, Role};
 use crate::node::Node;
 use crate::options::LinkOptions;
 use crate::report::{Fault, NodeReport, Outcome};
-use crate::sync::AtomicWaker;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::{AtomicWaker, Mutex};
 use slots::Slots;
 
 /// What a node set is made of.

@@ -13,7 +13,7 @@
 //! - *A slot popped from the free list while it is popped and pushed elsewhere.* The list's head
 //!   carries a count that changes with every operation, so that a stale head never matches.
 
-use std::sync::{Mutex, OnceLock};
+use std::sync::OnceLock;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -23,10 +23,10 @@ use super::ballot::{Ballot, Cast, Votes};
 use super::tally::{Patience, Rule, Verdict, Vote};
 use crate::link::Ticket;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use crate::sync::{AtomicWaker, lock};
+use crate::sync::{AtomicWaker, Mutex, lock};
 
 /// The first chunk's size; each further chunk is twice as large as the one before.
-const FIRST_CHUNK: usize = 64;
+const FIRST_CHUNK: usize = if cfg!(quorlock_models) { 1 } else { 64 };
 const CHUNKS: usize = 24;
 /// No slot: the end of the free list.
 const NONE: u32 = u32::MAX;
@@ -89,6 +89,10 @@ impl Detail {
 
     fn empty(generation: u32) -> Self {
         Self::new(generation, Deed::None, Duration::ZERO)
+    }
+
+    fn generation(self) -> u32 {
+        (self.0 >> 32) as u32
     }
 
     fn deed(self) -> Deed {
@@ -165,7 +169,7 @@ impl Slots {
             detail.store(Detail::empty(generation).0, Ordering::Relaxed);
         }
         lock(&slot.extras).clear();
-        drop(slot.waker.take());
+        slot.waker.clear();
         self.push(index);
     }
 
@@ -224,13 +228,11 @@ impl Slots {
 
     /// What a node did, and how long it took; only for the holder of the ticket.
     pub(crate) fn detail(&self, ticket: Ticket, node: usize) -> (Deed, Duration) {
-        let slot = self.slot(parts(ticket).1);
-        match slot.details.get(node) {
-            Some(detail) => {
-                let detail = Detail(detail.load(Ordering::Relaxed));
-                (detail.deed(), detail.rtt())
-            }
-            None => (Deed::None, Duration::ZERO),
+        let (generation, index) = parts(ticket);
+        let detail = self.slot(index).details.get(node);
+        match detail.map(|detail| Detail(detail.load(Ordering::Relaxed))) {
+            Some(detail) if detail.generation() == generation => (detail.deed(), detail.rtt()),
+            _ => (Deed::None, Duration::ZERO),
         }
     }
 
@@ -240,8 +242,12 @@ impl Slots {
         if let Some(verdict) = slot.verdict() {
             return Poll::Ready(verdict);
         }
-        slot.waker.register(cx.waker());
+        self.register(ticket, cx);
         slot.verdict().map_or(Poll::Pending, Poll::Ready)
+    }
+
+    pub(super) fn register(&self, ticket: Ticket, cx: &Context<'_>) {
+        self.slot(parts(ticket).1).waker.register(cx.waker());
     }
 
     fn slot(&self, index: u32) -> &Slot {
@@ -317,7 +323,7 @@ fn unpack(packed: u32) -> Rule {
     Rule { voters, needed, patience }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(quorlock_models)))]
 mod tests {
     use std::collections::HashSet;
     use std::thread;

@@ -20,6 +20,7 @@
     unreachable_pub,
     unnameable_types,
     unused_imports,
+    unused_macros,
     reason = "each test crate compiles this module for itself and uses its own part of it"
 )]
 #![expect(clippy::expect_used, reason = "a set-up that fails must fail its test on the spot")]
