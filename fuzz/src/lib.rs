@@ -5,17 +5,26 @@
 //! over input made from it ([`Generator`]).
 
 mod decoding;
+#[cfg(feature = "differential")]
+mod differential;
 mod generator;
 
 pub use decoding::{decode, decode_split, round_trip};
+#[cfg(feature = "differential")]
+pub use differential::differential;
 pub use generator::Generator;
 
 /// A target: its name, and its body.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target of this build.
-pub const TARGETS: &[Target] =
-    &[("decode", decode), ("decode_split", decode_split), ("round_trip", round_trip)];
+pub const TARGETS: &[Target] = &[
+    ("decode", decode),
+    ("decode_split", decode_split),
+    ("round_trip", round_trip),
+    #[cfg(feature = "differential")]
+    ("differential", differential),
+];
 
 /// The committed inputs of all targets. Each target takes any bytes, so they share them.
 ///

@@ -99,8 +99,9 @@ impl Scan {
     #[inline]
     fn step(&mut self, bytes: &[u8], limits: &Limits) -> Result<Option<Scanned>, Stop> {
         let at = self.at;
-        let (head, end) = head::read(bytes, at, self.searched, limits)?;
-        self.check_place(head, at, limits)?;
+        let Some(&kind) = bytes.get(at) else { return Err(Stop::more()) };
+        self.check_place(kind, at, limits)?;
+        let (head, end) = head::read(kind, bytes, at, self.searched, limits)?;
         match head {
             Head::Null => Ok(self.scalar(Token::Null, end)),
             Head::Boolean(value) => Ok(self.scalar(Token::Boolean(value), end)),
@@ -145,20 +146,18 @@ impl Scan {
         }
     }
 
-    /// Refuses a head that may not stand where it does, or that is one too many in a stream.
+    /// Refuses an element that may not stand at `at` by its type, or is one too many in a stream.
     #[inline]
-    fn check_place(&mut self, head: Head, at: usize, limits: &Limits) -> Result<(), Stop> {
-        match (head, self.levels.innermost()) {
-            (Head::Chunk(_), Some(Level::Text)) => self.count_streamed(at, limits),
-            (Head::Chunk(_), _) | (_, Some(Level::Text)) => Err(Stop::fault(ErrorKind::Stream, at)),
-            (Head::End, Some(Level::Stream { shape, odd })) => {
+    fn check_place(&mut self, kind: u8, at: usize, limits: &Limits) -> Result<(), Stop> {
+        match (kind, self.levels.innermost()) {
+            (b';', Some(Level::Text)) => self.count_streamed(at, limits),
+            (b';', _) | (_, Some(Level::Text)) => Err(Stop::fault(ErrorKind::Stream, at)),
+            (b'.', Some(Level::Stream { shape, odd })) => {
                 let half = odd && shape.in_pairs();
                 if half { Err(Stop::fault(ErrorKind::OddMap, at)) } else { Ok(()) }
             }
-            (Head::End, _) => Err(Stop::fault(ErrorKind::Stream, at)),
-            (Head::Open(Shape::Push, _), _) if !self.levels.is_top() => {
-                Err(Stop::fault(ErrorKind::NestedPush, at))
-            }
+            (b'.', _) => Err(Stop::fault(ErrorKind::Stream, at)),
+            (b'>', _) if !self.levels.is_top() => Err(Stop::fault(ErrorKind::NestedPush, at)),
             (_, Some(Level::Stream { .. })) => self.count_streamed(at, limits),
             _ => Ok(()),
         }

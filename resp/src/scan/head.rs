@@ -24,17 +24,18 @@ pub(super) enum Head {
     Chunk(u64),
 }
 
-/// Reads the head at position `at`; gives it and the position behind its line.
+/// Reads the head at position `at`, whose type byte is `kind`; gives it and the position behind
+/// its line.
 ///
 /// `searched` is what an earlier [`Stop::More`] for the same head said.
 #[inline]
 pub(super) fn read(
+    kind: u8,
     bytes: &[u8],
     at: usize,
     searched: usize,
     limits: &Limits,
 ) -> Result<(Head, usize), Stop> {
-    let Some(&kind) = bytes.get(at) else { return Err(Stop::more()) };
     let next = at.saturating_add(1);
     match kind {
         b'$' => bulk(bytes, next),
