@@ -182,13 +182,17 @@ where
     Ok(bytes)
 }
 
+fn is_unsent(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Down { .. } | Outcome::Suspect | Outcome::Full)
+}
+
 async fn reply(election: &Election) -> Result<Frame, Error> {
     poll_fn(|cx| election.poll_verdict(cx)).await;
     if let Some(frame) = election.take_frame(0) {
         return Ok(frame);
     }
     let nodes = election.report();
-    let unsent = nodes.iter().any(|n| matches!(n.outcome, Outcome::Down { .. } | Outcome::Full));
+    let unsent = nodes.iter().any(|n| is_unsent(&n.outcome));
     let kind = if nodes.iter().any(|node| node.outcome.is_authentication()) {
         Kind::Authentication { needed: 1 }
     } else if unsent {

@@ -66,6 +66,11 @@ impl Clock {
         origin.checked_add(offset).unwrap_or(origin + far).into_std()
     }
 
+    /// Whether there is a runtime here that wakes sleepers.
+    pub(crate) fn can_sleep(self) -> bool {
+        tokio::runtime::Handle::try_current().is_ok()
+    }
+
     /// Completes at `moment`; tokio's timers come up to 2 ms late, never early.
     pub(crate) fn sleep_until(self, moment: Moment) -> Pin<Box<Sleep>> {
         Box::pin(tokio::time::sleep_until(tokio_instant(moment)))

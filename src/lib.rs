@@ -35,6 +35,7 @@ pub use lock::{
     Acquire, Held, Inspection, KeyState, LockGuard, LockRequest, Locker, LockerBuilder,
     NodeInspection, OwnerToken, Release,
 };
+pub use options::Driver;
 pub use quorlock_resp::Frame;
 pub use report::{Fault, NodeReport, Outcome};
 

@@ -6,6 +6,20 @@ use std::time::Duration;
 
 use crate::error::Error;
 
+/// Where a locker's driver runs: the one task that reads its connections.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum Driver {
+    /// On the tokio runtime of whoever uses the locker first: the fastest, for a reply and its
+    /// caller share a thread. When that runtime ends, the next use from another one connects anew.
+    #[default]
+    Runtime,
+    /// On a thread of its own: for one static locker that is used from many runtimes, and for an
+    /// application whose runtime may be blocked for longer than a lock may wait. Costs a hop
+    /// between threads for each reply.
+    Thread,
+}
+
 /// How a locker behaves. The setters and their documentation are on
 /// [`LockerBuilder`](crate::LockerBuilder).
 #[derive(Clone, Debug)]
@@ -122,6 +136,7 @@ impl Default for RetryOptions {
 /// What a connection may hold and how long it may take.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LinkOptions {
+    pub(crate) driver: Driver,
     /// One connection carries more commands than a server's core executes.
     pub(crate) connections: usize,
     /// Connecting and the whole handshake: one second, far above a round trip between continents.
@@ -144,6 +159,7 @@ pub(crate) struct LinkOptions {
 impl Default for LinkOptions {
     fn default() -> Self {
         Self {
+            driver: Driver::Runtime,
             connections: 1,
             connect_deadline: Duration::from_secs(1),
             entries_max: 65_536,

@@ -59,6 +59,9 @@ pub enum Outcome {
         /// Why there is none.
         fault: Fault,
     },
+    /// Nothing was sent: the node has not answered an earlier command in time, and nobody waits for
+    /// it again before it does.
+    Suspect,
     /// Nothing was sent: too much is waiting for this node already.
     Full,
     /// Nothing was sent: there was nothing to do on this node.
@@ -92,6 +95,7 @@ impl fmt::Display for Outcome {
             Self::Disconnected => f.write_str("closed the connection before it answered"),
             Self::Refused { error } | Self::Failed { error } => f.write_str(&said(error)),
             Self::Down { fault } => fault.fmt(f),
+            Self::Suspect => f.write_str("has not answered an earlier command yet"),
             Self::Full => f.write_str("has too many commands waiting (see `link_entries_max`)"),
             Self::NotAsked => f.write_str("was not asked"),
         }

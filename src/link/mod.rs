@@ -75,6 +75,9 @@ pub(crate) enum Sent {
     Written,
     /// The driver must be woken to write it.
     Queued,
+    /// Nothing was sent: the node is late with a reply already, so nobody waits for another. The
+    /// first reply that comes ends this, or the end of the connection.
+    Suspect,
     /// Nothing was sent: the link's bounds are reached.
     Full,
     /// Nothing was sent: there is no connection.
@@ -149,6 +152,9 @@ impl Link {
                 return Sent::Closed;
             }
             Phase::Orphaned | Phase::Closed => return Sent::Closed,
+        }
+        if !undoing && state.pipeline.is_suspect() {
+            return Sent::Suspect;
         }
         if !undoing && self.is_full(&state, command.bytes.len()) {
             return Sent::Full;

@@ -3,8 +3,8 @@
 //! An *entry* is one command without a reply; its *ticket* says, to whoever sent it, which
 //! operation the reply belongs to. Replies carry no identity, position is identity: the oldest
 //! entry owns the next frame, whether its sender still waits or not. An entry whose deadline has
-//! passed becomes a *tombstone*: its sender has been told, its reply will be consumed. A frame that
-//! cannot be the reply to the oldest entry is a *stray*: the stream is out of step and the
+//! passed becomes a *tombstone*: its sender has been told, its reply will be consumed. While a
+//! tombstone stands at the front the connection is *suspect*. A frame that cannot be the reply to the oldest entry is a *stray*: the stream is out of step and the
 //! connection must end.
 //!
 //! Beside the entries runs what would undo them (`undo`): if the connection ends first, these
@@ -165,6 +165,12 @@ impl Pipeline {
             }
         }
         next
+    }
+
+    /// Whether the oldest command has been given up: the node is late with a reply, and whatever
+    /// is sent now stands behind it.
+    pub(crate) fn is_suspect(&self) -> bool {
+        self.waiting.front().is_some_and(|waiting| waiting.tombstone)
     }
 
     /// When the oldest command was sent.

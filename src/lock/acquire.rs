@@ -140,9 +140,8 @@ impl Future for Acquire {
                 }
                 Step::Refused { holder } => {
                     let elapsed = clock.now().since(started);
-                    if order.left(elapsed).is_zero()
-                        && let Some(failure) = this.failure.take()
-                    {
+                    let ends = order.left(elapsed).is_zero() || !clock.can_sleep();
+                    if ends && let Some(failure) = this.failure.take() {
                         let effort = Effort { tries: this.tries, elapsed };
                         return Poll::Ready(Err(failure.with_effort(effort)));
                     }

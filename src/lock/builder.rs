@@ -9,7 +9,7 @@ use super::command;
 use super::locker::{Inner, Locker};
 use crate::error::Error;
 use crate::link::{Address, Greeting};
-use crate::options::{Options, RetryOptions};
+use crate::options::{Driver, Options, RetryOptions};
 use crate::quorum::{NodeSet, Rule};
 
 /// A locker's nodes and options. Every option has a default; `README.md` lists them with the
@@ -109,6 +109,12 @@ impl LockerBuilder {
     /// with each try, up to `cap`. Default: 50 ms, 200 ms, 1 s.
     pub fn retry(mut self, low: Duration, high: Duration, cap: Duration) -> Self {
         self.options.retry = RetryOptions { low, high: high.max(low), cap: cap.max(high).max(low) };
+        self
+    }
+
+    /// Where the task runs that reads the connections. Default: [`Driver::Runtime`].
+    pub fn driver(mut self, driver: Driver) -> Self {
+        self.options.link.driver = driver;
         self
     }
 

@@ -17,10 +17,11 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::thread;
 use std::time::Duration;
 
 use quorlock_resp::Frame;
-use tokio::runtime::Handle;
+use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::time::Sleep;
 
 use super::slots::Deed;
@@ -29,6 +30,7 @@ use crate::clock::Moment;
 use crate::error::Error;
 use crate::link::{Lapsed, Shape, Ticket};
 use crate::node::{Pass, Session};
+use crate::options::Driver;
 use crate::sync::atomic::Ordering;
 use crate::sync::lock;
 
@@ -49,19 +51,50 @@ impl NodeSet {
         if driver.running.load(Ordering::Acquire) {
             return Ok(());
         }
-        let Ok(runtime) = Handle::try_current() else {
-            return Err(Error::closed(
-                "no tokio runtime here to work on; call this from async code that runs on one",
-            ));
-        };
+        let home = Home::find(self.shared.options.driver)?;
         for node in &self.shared.nodes {
             node.reopen();
         }
-        let task = Task::new(self.shared.clone());
         driver.timer.store(Moment::NEVER.as_nanos(), Ordering::SeqCst);
         driver.running.store(true, Ordering::Release);
-        drop(runtime.spawn(task)); // it ends by itself
+        home.run(Task::new(self.shared.clone()));
         Ok(())
+    }
+}
+
+/// Where a driver runs.
+enum Home {
+    Runtime(Handle),
+    Thread(Runtime),
+}
+
+impl Home {
+    fn find(driver: Driver) -> Result<Self, Error> {
+        match driver {
+            Driver::Runtime => Handle::try_current().map(Self::Runtime).map_err(|_| {
+                Error::closed(
+                    "no tokio runtime here to work on; call this from async code that runs on one",
+                )
+            }),
+            Driver::Thread => {
+                let runtime = Builder::new_current_thread().enable_all().build();
+                runtime.map(Self::Thread).map_err(|_| {
+                    Error::closed("the operating system gives no more file descriptors or threads")
+                })
+            }
+        }
+    }
+
+    fn run(self, task: Task) {
+        match self {
+            // The task ends by itself, when nobody uses the nodes any more.
+            Self::Runtime(runtime) => drop(runtime.spawn(task)),
+            Self::Thread(runtime) => {
+                let thread = thread::Builder::new().name("quorlock-driver".into());
+                // Without a thread the task is dropped here, which tells whoever waits.
+                drop(thread.spawn(move || runtime.block_on(task)));
+            }
+        }
     }
 }
 

@@ -77,6 +77,7 @@ impl NodeSet {
                         wake = true;
                         continue;
                     }
+                    Sent::Suspect => Deed::Suspect,
                     Sent::Full => Deed::Full,
                     Sent::Closed => Deed::Down,
                 }
@@ -181,18 +182,12 @@ impl Election {
                 let fault = self.set.shared.nodes.get(node).and_then(|node| node.fault());
                 Outcome::Down { fault: fault.unwrap_or(Fault::Connecting) }
             }
+            Deed::Suspect => Outcome::Suspect,
             Deed::Full => Outcome::Full,
             Deed::NotAsked => Outcome::NotAsked,
         };
-        let answered = !matches!(
-            deed,
-            Deed::None
-                | Deed::Silent
-                | Deed::Disconnected
-                | Deed::Down
-                | Deed::Full
-                | Deed::NotAsked
-        );
+        let answered =
+            matches!(deed, Deed::Granted | Deed::Held | Deed::Gone | Deed::Refused | Deed::Failed);
         (outcome, answered.then_some(rtt))
     }
 

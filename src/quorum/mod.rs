@@ -70,13 +70,13 @@ struct Shared {
     entropy: Arc<Entropy>,
     dial: Arc<dyn Dial>,
     greeting: Greeting,
-    driver: Driver,
+    driver: DriverState,
     /// A node's state changed; for whoever waits for the nodes to be ready.
     changed: Notify,
 }
 
 /// What is known of the driver from outside.
-struct Driver {
+struct DriverState {
     waker: AtomicWaker,
     /// Guards starting.
     starting: Mutex<()>,
@@ -95,7 +95,7 @@ impl NodeSet {
             parts;
         let nodes: Box<[Node]> =
             addresses.into_iter().map(|address| Node::new(address, &undo_head, options)).collect();
-        let driver = Driver {
+        let driver = DriverState {
             waker: AtomicWaker::new(),
             starting: Mutex::new(()),
             running: AtomicBool::new(false),

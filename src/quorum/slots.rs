@@ -45,12 +45,13 @@ pub(crate) enum Deed {
     Refused,
     Failed,
     Down,
+    Suspect,
     Full,
     NotAsked,
 }
 
 impl Deed {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::None,
         Self::Granted,
         Self::Held,
@@ -60,6 +61,7 @@ impl Deed {
         Self::Refused,
         Self::Failed,
         Self::Down,
+        Self::Suspect,
         Self::Full,
         Self::NotAsked,
     ];
@@ -67,9 +69,13 @@ impl Deed {
     fn vote(self) -> Vote {
         match self {
             Self::Granted => Vote::Granted,
-            Self::Held | Self::Gone | Self::Refused | Self::Down | Self::Full | Self::NotAsked => {
-                Vote::Refused
-            }
+            Self::Held
+            | Self::Gone
+            | Self::Refused
+            | Self::Down
+            | Self::Suspect
+            | Self::Full
+            | Self::NotAsked => Vote::Refused,
             Self::None | Self::Silent | Self::Disconnected | Self::Failed => Vote::Unknown,
         }
     }

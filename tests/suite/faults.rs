@@ -102,10 +102,23 @@ async fn a_hung_majority_is_unavailable_within_the_deadline_and_leaves_nothing()
     let error = locker.lock("k").try_acquire().await.unwrap_err();
     assert!(error.is_unavailable(), "{error}");
     assert!(error.to_string().contains("was silent for 100 ms"), "{error}");
+
+    // Suspects are not waited for again: the next refusal costs nothing.
+    let began = now();
+    let error = locker.lock("k").try_acquire().await.unwrap_err();
+    assert!(began.elapsed() < Duration::from_millis(100));
+    assert!(error.to_string().contains("has not answered an earlier command yet"), "{error}");
+
     for index in 0..3 {
         fleet[index].resume();
     }
     eventually("late grants are undone", || fleet.keys_left("").is_empty());
+    // And a suspect is asked again from its first reply on.
+    eventually_async("all five are asked again", async || {
+        let Ok(Some(guard)) = locker.lock("k").try_acquire().await else { return false };
+        guard.votes().iter().all(|v| matches!(v.outcome, Outcome::Granted | Outcome::Pending))
+    })
+    .await;
 }
 
 #[tokio::test]

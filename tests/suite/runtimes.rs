@@ -1,0 +1,124 @@
+//! On which runtimes a locker works, and what happens when one ends or is blocked.
+
+use std::thread;
+use std::time::Duration;
+
+use quorlock::{Driver, Locker};
+use tokio::runtime::{Builder, Runtime};
+
+use crate::support::{Fleet, Script, Scripted, Server, eventually, need_server};
+use crate::{builder, connected};
+
+fn current_thread() -> Runtime {
+    Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+async fn cycle(locker: &Locker) {
+    let guard = locker.lock("k").await.unwrap();
+    assert!(guard.release().await.unwrap().is_released());
+}
+
+#[test]
+fn current_thread_spawned_and_blocked_on() {
+    need_server!();
+    let fleet = Fleet::start(5);
+    let locker = builder(&fleet).build().unwrap();
+    let run = |runtime: Runtime| {
+        runtime.block_on(async {
+            cycle(&locker).await;
+            let spawned = locker.clone();
+            tokio::spawn(async move { cycle(&spawned).await }).await.unwrap();
+        });
+    };
+    run(current_thread());
+    run(Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap());
+    run(current_thread());
+}
+
+#[test]
+fn several_lockers_in_one_process_do_not_disturb_one_another() {
+    need_server!();
+    let fleet = Fleet::start(3);
+    current_thread().block_on(async {
+        let mut lockers = Vec::new();
+        for _ in 0..8 {
+            lockers.push(connected(builder(&fleet)).await);
+        }
+        for locker in &lockers {
+            cycle(locker).await;
+        }
+        lockers.truncate(1);
+        cycle(&lockers[0]).await;
+    });
+}
+
+#[test]
+fn a_driver_of_its_own_serves_many_runtimes_over_the_same_connection() {
+    need_server!();
+    let server = Server::start();
+    let locker = Locker::single(server.url()).unwrap().driver(Driver::Thread).build().unwrap();
+    let accepted = || server.info("total_connections_received").unwrap().parse::<u64>().unwrap();
+    current_thread().block_on(cycle(&locker));
+    let before = accepted();
+    for _ in 0..3 {
+        current_thread().block_on(cycle(&locker));
+    }
+    let threads: Vec<_> = (0..4)
+        .map(|_| {
+            let locker = locker.clone();
+            thread::spawn(move || current_thread().block_on(cycle(&locker)))
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    assert_eq!(accepted(), before + 1, "one connection for all; the other one asked");
+}
+
+#[test]
+fn a_driver_of_its_own_works_while_the_applications_runtime_is_blocked() {
+    need_server!();
+    let server = Server::start();
+    let locker = Locker::single(server.url()).unwrap().driver(Driver::Thread).build().unwrap();
+    current_thread().block_on(async {
+        let guard = locker.lock("k").await.unwrap();
+        // The script is gone: the release needs a second command, which the driver must send.
+        server.command(&["SCRIPT", "FLUSH"]);
+        drop(guard);
+        // This blocks the only thread of this runtime.
+        eventually("released", || server.command(&["EXISTS", "k"]).int() == 0);
+    });
+}
+
+#[tokio::test]
+async fn a_task_that_drops_a_guard_and_computes_does_not_hold_the_release_back() {
+    need_server!();
+    let fleet = Fleet::start(5);
+    let locker = connected(builder(&fleet)).await;
+    let guard = locker.lock("k").await.unwrap();
+    drop(guard);
+    // This blocks the only thread of this runtime: nobody but the drop itself can have written.
+    eventually("released", || fleet.keys_left("").is_empty());
+}
+
+#[test]
+fn an_operation_whose_runtime_ends_is_told_and_the_next_connects_anew() {
+    let server = Scripted::start_sequence([
+        Script::greeting().expect("SET").stall(),
+        Script::greeting().expect("SET").reply("+OK\r\n").expect("EVALSHA").reply(":1\r\n"),
+    ]);
+    let locker = Locker::single(server.url()).unwrap().build().unwrap();
+    let first = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    first.block_on(locker.ready(Duration::from_secs(5))).unwrap();
+    let waiting = {
+        let locker = locker.clone();
+        let asks = async move { locker.lock("k").try_acquire().await.unwrap_err() };
+        thread::spawn(move || current_thread().block_on(asks))
+    };
+    // The operation is under way on the first runtime's connection when that runtime ends.
+    server.wait_for_command("SET", 1);
+    drop(first);
+    let error = waiting.join().unwrap();
+    assert!(error.is_unavailable(), "{error}");
+    current_thread().block_on(cycle(&locker));
+}
