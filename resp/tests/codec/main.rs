@@ -5,6 +5,8 @@
 mod exhaustive;
 mod face;
 mod feed;
+#[cfg(feature = "tokio-util")]
+mod framed;
 mod notation;
 mod property;
 mod server;
