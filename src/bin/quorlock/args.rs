@@ -55,7 +55,7 @@ pub(crate) enum Command {
     Status(StatusArgs),
     /// Start five servers here, contend for a lock, let two of them fail, and clean up
     ///
-    /// Needs redis-server or valkey-server on the path, in QUORLOCK_SERVER, or below target/servers.
+    /// Needs redis-server or valkey-server: on the path, in QUORLOCK_SERVER, or in target/servers.
     Demo,
 }
 

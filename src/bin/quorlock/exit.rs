@@ -1,7 +1,7 @@
 //! Exit codes, and the one line that goes with them.
 //!
-//! Where `sysexits.h` has a number for a cause, it is that one; a child's own code passes unchanged.
-//! So that a script can tell "busy" from a command that failed, no code of ours is a small number.
+//! Where `sysexits.h` has a number for a cause, it is that one; a command's own code passes
+//! unchanged. No code of ours is a small number, so that "busy" is not taken for a failed command.
 
 use std::fmt;
 use std::io::Write;

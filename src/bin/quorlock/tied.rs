@@ -1,9 +1,9 @@
 //! Children that do not outlive us.
 //!
-//! Linux kills a process when its parent dies, if the process itself asks for it, between `fork` and
-//! `exec`. To run code there takes `unsafe`; to be started once more does not. So on Linux we start
-//! ourselves as `quorlock __exec PARENT COMMAND…`, which asks for it and then becomes the command:
-//! the same process, the same id. Elsewhere the command is started as it is.
+//! Linux kills a process when its parent dies, if the process itself asks for it, between `fork`
+//! and `exec`. To run code there takes `unsafe`; to be started once more does not. So on Linux we
+//! start ourselves as `quorlock __exec PARENT COMMAND…`, which asks for it and then becomes the
+//! command: the same process, the same id. Elsewhere the command is started as it is.
 //!
 //! The kernel ties the child to the *thread* that started it. Ours is the main thread.
 

@@ -17,8 +17,8 @@ use super::server::Server;
 use crate::exit::{Cause, Failure};
 use crate::{clock, tied};
 
-/// The ports tried. Below those that the kernel gives to outgoing connections, where a client that
-/// keeps dialling a dead node's port would sooner or later be given that very port, and meet itself.
+/// The ports tried. Below those that the kernel gives to outgoing connections: there a client that
+/// keeps dialling a dead node's port is sooner or later given that very port, and meets itself.
 const PORTS: std::ops::Range<u16> = 10_000..20_000;
 
 /// How long a server may take to answer: long, for the machine may be busy.

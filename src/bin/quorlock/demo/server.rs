@@ -30,7 +30,8 @@ pub(crate) fn find() -> Result<Server, Failure> {
     let mut candidates = on_path().into_iter().chain(fetched(Path::new(FETCHED)));
     candidates.find_map(probe).ok_or_else(|| {
         let what = "the demo needs a server: install redis-server or valkey-server (apt install \
-                    redis-server, brew install valkey), or name one in QUORLOCK_SERVER";
+                    redis-server, brew install valkey), run tests/servers in a clone, or name one \
+                    in QUORLOCK_SERVER";
         Failure::new(Cause::Unavailable, what)
     })
 }

@@ -1,10 +1,10 @@
 //! The command's process.
 //!
-//! It leads a process group of its own, so that what it starts is reached too. Not when our stdin is
-//! a terminal: a group in the background that reads from its terminal is stopped, and giving it the
-//! foreground takes job control (also to take it back), which is the shell's work. It then stays in
-//! our group, as under `env` or `nice`; the terminal itself sends INT and QUIT to all of it, and
-//! other signals go to the command's process only, for the group may hold more than ours.
+//! It leads a process group of its own, so that what it starts is reached too. Not when our stdin
+//! is a terminal: a group in the background that reads from its terminal is stopped, and to give it
+//! the foreground, and take it back, is job control, the shell's work. It then stays in our group,
+//! as under `env` or `nice`; the terminal itself sends INT and QUIT to all of it, and other signals
+//! go to the command's process only, for the group may hold more than ours.
 
 use std::io::{self, IsTerminal};
 use std::os::unix::process::{CommandExt, ExitStatusExt};

@@ -1,0 +1,62 @@
+//! Five servers, and nothing left of them.
+
+use std::path::Path;
+use std::process::Command;
+
+use rustix::process::Signal;
+
+use crate::run::{Running, program, run};
+use crate::support::need_server;
+use crate::support::scratch::Scratch;
+
+/// The demo with this server, and a temporary directory of its own.
+fn demo(server: &Path, temporary: &Scratch) -> Command {
+    let mut command = program(&["demo"]);
+    command.env("QUORLOCK_SERVER", server).env("TMPDIR", temporary.path());
+    command
+}
+
+/// What is left in a directory.
+fn left(directory: &Scratch) -> Option<usize> {
+    std::fs::read_dir(directory.path()).ok().map(Iterator::count)
+}
+
+#[test]
+fn it_names_five_nodes_and_the_quorum_and_leaves_nothing() {
+    let server = need_server!();
+    let temporary = Scratch::new();
+    let ended = run(demo(&server, &temporary));
+    assert_eq!((ended.code, &*ended.stderr), (0, ""), "{ended:?}");
+    for name in ["a", "b", "c", "d", "e"] {
+        assert!(ended.stdout.contains(&format!(" {name} 127.0.0.1:")), "{name}: {ended:?}");
+    }
+    for words in ["3 of 5", "µs", "node d is killed", "node e hangs", "granted by a, b, c: 3 of 5"]
+    {
+        assert!(ended.stdout.contains(words), "{words}: {ended:?}");
+    }
+    assert!(!ended.stdout.contains('\x1b'), "no styles where nobody sees them: {ended:?}");
+    assert_eq!(left(&temporary), Some(0));
+}
+
+#[test]
+fn a_signal_ends_it_in_good_order() {
+    let server = need_server!();
+    let temporary = Scratch::new();
+    let running = Running::start(demo(&server, &temporary));
+    // The servers run.
+    while !running.line().contains(" e 127.0.0.1:") {}
+    running.signal(Signal::TERM);
+    running.end().says(128 + 15, "the servers are removed");
+    assert_eq!(left(&temporary), Some(0));
+}
+
+#[test]
+fn without_a_server_it_says_how_to_get_one() {
+    let empty = Scratch::new();
+    // Not tied to us, for what ties it is on the path.
+    let mut command = Command::new(env!("CARGO_BIN_EXE_quorlock"));
+    command.arg("demo").env("PATH", empty.path()).env_remove("QUORLOCK_SERVER");
+    command.current_dir(empty.path());
+    run(command).says(69, "install redis-server or valkey-server");
+    run(demo(Path::new("/nowhere"), &empty)).says(78, "QUORLOCK_SERVER names no server");
+}

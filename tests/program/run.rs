@@ -1,0 +1,181 @@
+//! Running the program under a watchdog.
+
+#![expect(clippy::expect_used, reason = "a set-up that fails must fail its test on the spot")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::support::process::tied;
+use crate::support::wait::PATIENCE;
+use crate::support::{Server, Watchdog, eventually};
+
+/// Longer than any run here takes, also while the machine is building.
+const RUN_PATIENCE: Duration = Duration::from_secs(30);
+
+/// What the program looks at, and a test must not inherit.
+const VARIABLES: [&str; 6] = [
+    "QUORLOCK_NODES",
+    "REDIS_URL",
+    "REDIS_PASSWORD",
+    "QUORLOCK_FENCE",
+    "QUORLOCK_TOKEN",
+    "QUORLOCK_KEY",
+];
+
+/// The program with these arguments, in an environment without nodes.
+pub(crate) fn program(args: &[&str]) -> Command {
+    let mut command = tied(Path::new(env!("CARGO_BIN_EXE_quorlock")));
+    for name in VARIABLES {
+        command.env_remove(name);
+    }
+    command.args(args).stdin(Stdio::null());
+    command
+}
+
+/// The program with these arguments, on this server.
+pub(crate) fn program_on(server: &Server, args: &[&str]) -> Command {
+    let mut command = program(args);
+    command.env("QUORLOCK_NODES", format!("redis://{}", server.addr()));
+    command
+}
+
+/// Runs a program to its end.
+#[track_caller]
+pub(crate) fn run(command: Command) -> Ended {
+    Running::start(command).end()
+}
+
+/// How a program ended, and what it said.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// As a shell tells it: 128 and the number for a signal.
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Ended {
+    /// Checks the code, and that stderr is one line of ours with these words.
+    #[track_caller]
+    pub(crate) fn says(&self, code: i32, words: &str) {
+        assert_eq!(self.code, code, "{self:?}");
+        assert!(self.stderr.starts_with("quorlock: ") && self.stderr.contains(words), "{self:?}");
+        assert_eq!(self.stderr.lines().count(), 1, "{self:?}");
+    }
+}
+
+/// A program that runs; killed when dropped.
+pub(crate) struct Running {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    lines: Receiver<String>,
+    stderr: Option<JoinHandle<String>>,
+}
+
+impl Running {
+    #[track_caller]
+    pub(crate) fn start(mut command: Command) -> Self {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the program starts");
+        let stdin = child.stdin.take();
+        let mut stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
+        let mut stderr = child.stderr.take().expect("stderr is piped");
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            let mut line = String::new();
+            while stdout.read_line(&mut line).is_ok_and(|length| length > 0) {
+                // Whoever does not listen any more has seen enough.
+                let _ = sender.send(std::mem::take(&mut line));
+            }
+        });
+        let stderr = std::thread::spawn(move || {
+            let mut text = String::new();
+            stderr.read_to_string(&mut text).expect("stderr is UTF-8");
+            text
+        });
+        Self { child, stdin, lines, stderr: Some(stderr) }
+    }
+
+    /// The next line on stdout, without its end.
+    #[track_caller]
+    pub(crate) fn line(&self) -> String {
+        let line = self.lines.recv_timeout(PATIENCE).expect("another line on stdout");
+        line.trim_end().into()
+    }
+
+    /// Writes to its stdin, which must be piped.
+    pub(crate) fn write(&mut self, text: &str) {
+        let stdin = self.stdin.as_mut().expect("stdin is piped");
+        stdin.write_all(text.as_bytes()).expect("the program reads");
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).expect("it has not been waited for");
+    }
+
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("our own child").is_some()
+    }
+
+    /// Closes its stdin, and waits for its end.
+    #[track_caller]
+    pub(crate) fn end(mut self) -> Ended {
+        drop(self.stdin.take());
+        let watchdog = Watchdog::with_patience("the program to end", RUN_PATIENCE);
+        while !self.has_ended() {
+            watchdog.pause();
+        }
+        let status = self.child.wait().expect("it has ended");
+        let signalled = || std::os::unix::process::ExitStatusExt::signal(&status).map(|n| 128 + n);
+        let code = status.code().or_else(signalled).expect("a code or a signal");
+        // Both end with the program, for what it started has ended before.
+        let stdout = self.lines.iter().collect();
+        let stderr = self.stderr.take().expect("not taken yet").join().expect("it was read");
+        Ended { code, stdout, stderr }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Both fail only where it has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Starts `quorlock lock` with `options` around `cat`, and returns when `key` is held; it ends when
+/// [`Running::end`] closes its stdin.
+#[track_caller]
+pub(crate) fn hold(server: &Server, options: &[&str], key: &str) -> Running {
+    let args = [&["lock"], options, &[key, "--", "cat"]].concat();
+    let mut command = program_on(server, &args);
+    command.stdin(Stdio::piped());
+    let mut running = Running::start(command);
+    // The echo says that the command runs; the lock is held by then.
+    running.write("runs\n");
+    assert_eq!(running.line(), "runs");
+    running
+}
+
+/// Waits until no key is left on the server: a release is confirmed by a majority only.
+#[track_caller]
+pub(crate) fn empties(server: &Server) {
+    eventually("all keys to be gone", || server.command(&["DBSIZE"]).int() == 0);
+}
+
+/// Waits until the process has ended; one that nobody has reaped counts as ended.
+#[track_caller]
+pub(crate) fn ends(pid: &str) {
+    eventually("a process to end", || {
+        let Ok(status) = std::fs::read_to_string(format!("/proc/{pid}/status")) else {
+            return true;
+        };
+        status.lines().any(|line| line.starts_with("State:") && line.contains('Z'))
+    });
+}

@@ -1,0 +1,77 @@
+//! Passwords: taken from the environment, and shown nowhere.
+
+use crate::run::{program, run};
+use crate::support::{Fleet, Server, need_server};
+
+/// With every character that means something in a URL.
+const PASSWORD: &str = "canary@:/?#[]%41,& \"'=+ü";
+
+/// No output shows this.
+const CANARY: &str = "canary";
+
+#[test]
+fn the_password_comes_from_the_environment() {
+    need_server!();
+    let server = Server::builder().password(PASSWORD).start();
+    let url = format!("redis://{}", server.addr());
+    for args in [&["lock", "job", "--", "true"][..], &["status", "job"]] {
+        let mut command = program(args);
+        command.env("REDIS_URL", &url).env("REDIS_PASSWORD", PASSWORD);
+        let ended = run(command);
+        assert_eq!((ended.code, &*ended.stderr), (0, ""), "{args:?}");
+        assert!(!ended.stdout.contains(CANARY), "{ended:?}");
+    }
+}
+
+#[test]
+fn a_wrong_password_is_told_and_not_shown() {
+    need_server!();
+    let server = Server::builder().password("right").start();
+    let fleet = Fleet::start_with(3, |_, builder| builder.password("right"));
+    let addresses = |servers: &[&Server]| -> Vec<String> {
+        servers.iter().map(|server| server.addr().to_string()).collect()
+    };
+    let quorum = [&fleet[0], &fleet[1], &fleet[2]];
+    for nodes in [addresses(&[&server]), addresses(&quorum)] {
+        let bare: Vec<String> = nodes.iter().map(|addr| format!("redis://{addr}")).collect();
+        let with: Vec<String> =
+            nodes.iter().map(|addr| format!("redis://:canary@{addr}")).collect();
+        for command in
+            [&["lock", "job", "--", "true"][..], &["lock", "--json", "job", "--", "true"]]
+        {
+            for (urls, password) in [(&bare, Some(PASSWORD)), (&with, None), (&bare, None)] {
+                let mut program = program(command);
+                program.env("QUORLOCK_NODES", urls.join(","));
+                if let Some(password) = password {
+                    program.env("REDIS_PASSWORD", password);
+                }
+                let ended = run(program);
+                assert_eq!(ended.code, 77, "{ended:?}");
+                assert!(ended.stderr.contains("check the"), "{ended:?}");
+                assert!(!format!("{ended:?}").contains(CANARY), "{ended:?}");
+            }
+        }
+        let mut status = program(&["status", "job"]);
+        status.env("QUORLOCK_NODES", with.join(","));
+        let ended = run(status);
+        assert_eq!(ended.code, 77, "{ended:?}");
+        assert!(ended.stdout.contains("WRONGPASS"), "{ended:?}");
+        assert!(!format!("{ended:?}").contains(CANARY), "{ended:?}");
+    }
+}
+
+#[test]
+fn a_url_that_cannot_be_right_is_not_repeated() {
+    for url in ["redis://:canary@h:x", "ftp://:canary@h", "redis://:p?canary@h", "redis://canary@h"]
+    {
+        let ended = run(program(&["lock", "--node", url, "job", "--", "true"]));
+        assert_eq!(ended.code, 78, "{ended:?}");
+        assert!(!format!("{ended:?}").contains(CANARY), "{ended:?}");
+    }
+    // What stands before the password is no reason to show it either.
+    let mut command = program(&["lock", "--node", "redis://h:x", "job", "--", "true"]);
+    command.env("REDIS_PASSWORD", PASSWORD);
+    let ended = run(command);
+    ended.says(78, "bad port");
+    assert!(!ended.stderr.contains(CANARY), "{ended:?}");
+}
