@@ -12,8 +12,8 @@ use crate::support::{Server, Watchdog, eventually, need_server};
 fn the_environment_tells_about_the_lock() {
     need_server!();
     let server = Server::start();
-    let script = "echo \"$QUORLOCK_KEY|$QUORLOCK_TOKEN|$QUORLOCK_DEADLINE_MS|${QUORLOCK_FENCE-none}\"; \
-                  cat";
+    let script = "echo \"$QUORLOCK_KEY|$QUORLOCK_TOKEN|$QUORLOCK_DEADLINE_MS|\
+                  ${QUORLOCK_FENCE-none}\"; cat";
     let args = ["lock", "--prefix", "p:", "--owner", "me", "a job", "--", "sh", "-c", script];
     let mut command = program_on(&server, &args);
     command.env("QUORLOCK_KEY", "of another").env("QUORLOCK_FENCE", "1").stdin(Stdio::piped());
