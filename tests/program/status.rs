@@ -73,9 +73,11 @@ fn in_json_each_key_is_an_object() {
     assert!(
         lines[0].contains(r#""majority":{"state":"held","answered":1,"needed":1,"owner":"me@"#)
     );
-    let free = format!(
-        r#"{{"key":"fr\"ee","nodes":[{{"node":"{node}","state":"free"}}],"majority":{{"state":"free","answered":1,"needed":1}}}}"#
-    );
-    assert_eq!(lines[1..], [free]);
+    let free = [
+        r#"{"key":"fr\"ee","nodes":[{"node":""#,
+        &node.to_string(),
+        r#"","state":"free"}],"majority":{"state":"free","answered":1,"needed":1}}"#,
+    ];
+    assert_eq!(lines[1..], [free.concat()]);
     drop(first);
 }
