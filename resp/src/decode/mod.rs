@@ -86,7 +86,9 @@ impl Decoder {
     /// # Errors
     /// When the bytes are not RESP or pass a limit. The stream is then out of step for good:
     /// every further call gives the same error, and `buf` is left as it is.
-    #[inline]
+    // Always, because the lane for short replies then makes the frame where the caller wants it:
+    // measured, a third less time for a reply that comes alone.
+    #[inline(always)]
     pub fn decode(&mut self, buf: &mut BytesMut) -> Result<Option<Frame>, DecodeError> {
         if !self.midway {
             if let Some((short, len)) = short::constant(buf) {
