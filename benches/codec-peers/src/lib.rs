@@ -4,7 +4,9 @@
 //! buffer, fed the way it is fed in production. Before anything is measured, the values that each
 //! peer makes of each workload are compared ([`check`]).
 
+pub mod callgrind;
 pub mod encode;
+pub mod interleave;
 pub mod peers;
 pub mod plain;
 pub mod workload;

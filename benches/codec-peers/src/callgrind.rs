@@ -1,17 +1,16 @@
 //! Instructions per operation, counted by callgrind: the same on a quiet machine and a busy one.
 //!
-//! `cargo run --release -p quorlock-codec-peers --bin instructions` runs itself under `valgrind`
-//! for each operation, once with few repetitions and once with many; what they differ by is the
-//! operation's own.
+//! The program runs itself under `valgrind` for each operation, once with few repetitions and
+//! once with many; what they differ by is the operation's own.
 
 use std::env;
 use std::hint::black_box;
-use std::process::{Command, ExitCode};
+use std::process::Command;
 
+use crate::encode;
+use crate::peers::all;
+use crate::workload::{self, Workload};
 use bytes::BytesMut;
-use quorlock_codec_peers::peers::all;
-use quorlock_codec_peers::workload::{self, Workload};
-use quorlock_codec_peers::{check, encode};
 
 /// Operations: a name, and how often it runs at least.
 const DECODING: [(&str, u64); 3] =
@@ -24,60 +23,51 @@ const ENCODING: [&str; 5] = [
     "rustis 0.27.2",
 ];
 
-fn main() -> ExitCode {
-    let args: Vec<String> = env::args().skip(1).collect();
-    match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [] => table(),
-        [operation, peer, times] => {
-            let (Ok(peer), Ok(times)) = (peer.parse(), times.parse()) else {
-                return ExitCode::from(64);
-            };
-            work(operation, peer, times);
-            ExitCode::SUCCESS
-        }
-        _ => ExitCode::from(64),
-    }
-}
-
-fn table() -> ExitCode {
-    check();
-    println!("| operation | decoder or encoder | instructions |\n|---|---|---|");
+/// The whole table, or what failed.
+///
+/// # Errors
+/// When `valgrind` can not be run, or does not count.
+pub fn table() -> Result<String, String> {
+    let mut table = "| operation | by | instructions |\n|---|---|---:|\n".to_owned();
     for (operation, times) in DECODING {
         for (number, peer) in all().iter().enumerate() {
-            let Some(count) = difference(operation, number, times) else {
-                return ExitCode::FAILURE;
-            };
-            println!("| {operation} | {} | {count} |", peer.name());
+            let count = difference(operation, number, times)?;
+            table.push_str(&format!("| {operation} | {} | {count} |\n", peer.name()));
         }
     }
     for (number, name) in ENCODING.iter().enumerate() {
-        let Some(count) = difference("encode", number, 1000) else { return ExitCode::FAILURE };
-        println!("| one lock command | {name} | {count} |");
+        let count = difference("encode", number, 1000)?;
+        table.push_str(&format!("| one lock command | {name} | {count} |\n"));
     }
-    ExitCode::SUCCESS
+    Ok(table)
 }
 
 /// Instructions of one operation.
-fn difference(operation: &str, peer: usize, times: u64) -> Option<u64> {
+fn difference(operation: &str, peer: usize, times: u64) -> Result<u64, String> {
     let few = count(operation, peer, times)?;
     let many = count(operation, peer, times * 3)?;
-    Some((many.saturating_sub(few) + times) / (times * 2))
+    Ok((many.saturating_sub(few) + times) / (times * 2))
 }
 
 /// Instructions of a whole run, from callgrind's last line.
-fn count(operation: &str, peer: usize, times: u64) -> Option<u64> {
-    let output = Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg(env::current_exe().ok()?)
-        .args([operation, &peer.to_string(), &times.to_string()])
-        .output();
-    let output = output.map_err(|error| eprintln!("valgrind: {error}")).ok()?;
+fn count(operation: &str, peer: usize, times: u64) -> Result<u64, String> {
+    let program = env::current_exe().map_err(|error| error.to_string())?;
+    let mut command = Command::new("valgrind");
+    command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(program);
+    command.args([operation, &peer.to_string(), &times.to_string()]);
+    let output = command.output().map_err(|error| format!("valgrind: {error}"))?;
     let text = String::from_utf8_lossy(&output.stderr);
     let collected = text.lines().find_map(|line| line.split_once("Collected : "));
-    if collected.is_none() {
-        eprintln!("no count in: {text}");
-    }
-    collected?.1.trim().parse().ok()
+    let count = collected.and_then(|(_, count)| count.trim().parse().ok());
+    count.ok_or_else(|| format!("no count in: {text}"))
+}
+
+/// Runs one operation so many times, if `args` ask for it: what [`table`] starts this program for.
+pub fn worker(args: &[String]) -> bool {
+    let [operation, peer, times] = args else { return false };
+    let (Ok(peer), Ok(times)) = (peer.parse(), times.parse()) else { return false };
+    work(operation, peer, times);
+    true
 }
 
 fn work(operation: &str, peer: usize, times: u64) {
