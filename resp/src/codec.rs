@@ -1,7 +1,10 @@
 //! The decoder and encoder as a [`tokio_util::codec`]: [`Codec`] for `Framed` and its kin.
+//!
+//! The one file of this crate that names the standard library's input and output, and only their
+//! error type: the traits demand that a codec's error can be made of it.
 
 use core::fmt;
-use std::io;
+use std::{error, io};
 
 use bytes::BytesMut;
 use tokio_util::codec;
@@ -111,8 +114,8 @@ impl fmt::Display for CodecError {
     }
 }
 
-impl core::error::Error for CodecError {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+impl error::Error for CodecError {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
         match self {
             Self::Io(error) => Some(error),
             Self::Decode(error) => Some(error),

@@ -23,7 +23,9 @@
 //! # Grammar
 //!
 //! `␍␊` is CR LF. A *length* is `0` or digits that do not start with `0`; an *integer* is a length
-//! with an optional sign, within 64 bits; a *line* is any bytes but CR and LF.
+//! with an optional sign, within 64 bits; a *line* is any bytes but CR and LF; a *double* is
+//! `inf`, `-inf`, `nan`, `-nan`, or digits with an optional sign before them, an optional fraction
+//! (`.` and digits) and an optional exponent (`e`, a sign or none, digits) behind.
 //!
 //! | first byte | element | frame |
 //! |---|---|---|
@@ -31,10 +33,10 @@
 //! | `-` | line `␍␊` | [`Error`](Frame::Error) |
 //! | `:` | integer `␍␊` | [`Integer`](Frame::Integer) |
 //! | `$` | length `␍␊` bytes `␍␊` | [`Bulk`](Frame::Bulk) |
-//! | `$` | `?␍␊` chunks: `;` length `␍␊` bytes `␍␊` …, then `;0␍␊` | [`Bulk`](Frame::Bulk), joined |
+//! | `$` | `?␍␊`, each chunk `;` length `␍␊` bytes `␍␊`, `;0␍␊` | [`Bulk`](Frame::Bulk) |
 //! | `_`, `$-1`, `*-1` | `␍␊` | [`Null`](Frame::Null) |
 //! | `#` | `t` or `f`, `␍␊` | [`Boolean`](Frame::Boolean) |
-//! | `,` | sign? digits (`.` digits)? (`e` sign? digits)?, or `inf` `-inf` `nan` `-nan`, `␍␊` | [`Double`](Frame::Double) |
+//! | `,` | double `␍␊` | [`Double`](Frame::Double) |
 //! | `(` | sign? digits `␍␊` | [`BigNumber`](Frame::BigNumber) |
 //! | `!` | length `␍␊` bytes `␍␊` | [`BulkError`](Frame::BulkError) |
 //! | `=` | length `␍␊` three bytes `:` bytes `␍␊` | [`Verbatim`](Frame::Verbatim) |
@@ -42,7 +44,7 @@
 //! | `~` | length `␍␊` elements, or `?␍␊` elements `.␍␊` | [`Set`](Frame::Set) |
 //! | `%` | length `␍␊` pairs of elements, or `?␍␊` pairs `.␍␊` | [`Map`](Frame::Map) |
 //! | `>` | length `␍␊` elements | [`Push`](Frame::Push) |
-//! | `\|` | length `␍␊` pairs of elements, then the element they belong to | that element, or [`Attributed`](Frame::Attributed) |
+//! | `\|` | length `␍␊` pairs, then their element | [`Attributed`](Frame::Attributed) if kept |
 //!
 //! # Replies and pushes
 //!

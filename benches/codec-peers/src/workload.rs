@@ -47,9 +47,9 @@ pub fn lock_replies() -> Workload {
 /// arrays in arrays, sets, doubles, booleans.
 pub fn mixed() -> Workload {
     let cycle: [&[u8]; 12] = [
-        b"%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$5\r\nproto\r\n:3\r\n\
-          $2\r\nid\r\n:1024\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n\
-          $7\r\nmodules\r\n*0\r\n",
+        b"%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n\
+          $5\r\nproto\r\n:3\r\n$2\r\nid\r\n:1024\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n\
+          $4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n",
         b">2\r\n$10\r\ninvalidate\r\n*1\r\n$13\r\nlock:order:42\r\n",
         b"$50\r\n0123456789abcdef0123456789abcdef01234567@pay-api:7\r\n",
         b"*3\r\n*2\r\n:1\r\n$5\r\nhello\r\n*2\r\n:2\r\n$5\r\nworld\r\n_\r\n",
@@ -58,7 +58,8 @@ pub fn mixed() -> Workload {
         b"#t\r\n",
         b"~3\r\n$3\r\none\r\n$3\r\ntwo\r\n$5\r\nthree\r\n",
         b"+QUEUED\r\n",
-        b"*10\r\n:0\r\n:1\r\n:22\r\n:333\r\n:4444\r\n:55555\r\n:666666\r\n:7777777\r\n:88888888\r\n:-9\r\n",
+        b"*10\r\n:0\r\n:1\r\n:22\r\n:333\r\n:4444\r\n:55555\r\n:666666\r\n\
+          :7777777\r\n:88888888\r\n:-9\r\n",
         b"$200\r\nxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\
           xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\
           xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\r\n",

@@ -142,17 +142,18 @@ const EXPLAINED: &[Difference] = &[
     Difference {
         peer: Some(Peer::Redis),
         when: |case| {
-            any(
-                case,
-                |frame| matches!(frame, Frame::Verbatim { format, .. } if format.contains(&b':') || str::from_utf8(format).is_err()),
-            )
+            any(case, |frame| {
+                let Frame::Verbatim { format, .. } = frame else { return false };
+                format.contains(&b':') || str::from_utf8(format).is_err()
+            })
         },
         why: "redis splits a verbatim string at its first colon, wherever",
     },
     Difference {
         peer: Some(Peer::Redis),
         when: |case| any(case, |frame| matches!(frame, Frame::Push(_))),
-        why: "redis reads a push's first item as text, and refuses others; an empty push has no first",
+        why: "redis reads a push's first item as text, and refuses others; it gives one to an \
+              empty push",
     },
     Difference {
         peer: Some(Peer::RedisProtocol),

@@ -98,7 +98,7 @@ impl Double {
         // Both forms are the shortest that read back as the same number. Writing them fails only
         // for want of room, and the longest (sign, 17 digits, point, exponent) leaves some.
         let plain = value == 0.0 || (1e-5..1e16).contains(&value.abs());
-        let _ = if value.is_nan() {
+        let written = if value.is_nan() {
             double.write_str("nan")
         } else if value.is_infinite() {
             double.write_str(if value < 0.0 { "-inf" } else { "inf" })
@@ -107,6 +107,7 @@ impl Double {
         } else {
             write!(double, "{value:e}")
         };
+        debug_assert!(written.is_ok(), "no room for {value:e}");
         double
     }
 

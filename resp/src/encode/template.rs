@@ -25,7 +25,8 @@ pub enum Argument<'a> {
 /// ```
 /// use quorlock_resp::encode::{Argument::{Fixed, Hole}, Template};
 ///
-/// let acquire = Template::<3>::new(&[Fixed(b"SET"), Hole, Hole, Fixed(b"NX"), Fixed(b"PX"), Hole])?;
+/// let set = [Fixed(b"SET"), Hole, Hole, Fixed(b"NX"), Fixed(b"PX"), Hole];
+/// let acquire = Template::<3>::new(&set)?;
 /// let holes: [&[u8]; 3] = [b"lock:order", b"7f3a@pay", b"10000"];
 /// let mut out = Vec::with_capacity(acquire.encoded_len(holes));
 /// acquire.encode(&mut out, holes);

@@ -7,6 +7,7 @@ mod face;
 mod feed;
 #[cfg(feature = "tokio-util")]
 mod framed;
+mod linear;
 mod notation;
 mod property;
 mod server;

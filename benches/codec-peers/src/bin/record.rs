@@ -64,9 +64,9 @@ fn head(date: &str) {
         String::from_utf8_lossy(&rustc.unwrap_or_default()).trim(),
     );
     println!(
-        "All in one process, interleaved in 31 rounds, processor time; every peer's values were compared with \
-         ours before. `ratio` is time relative to ours in the same round: the median, and its \
-         95 % bootstrap interval. The row *again* is ours against ours: a ratio whose interval \
+        "All in one process, interleaved in 31 rounds, processor time; every peer's values were \
+         compared with ours before. `ratio` is time relative to ours in the same round: \
+         the median, and its 95 % bootstrap interval. The row *again* is ours against ours: a ratio whose interval \
          overlaps that row's is no difference.\n"
     );
 }
