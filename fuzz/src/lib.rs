@@ -1,8 +1,8 @@
 //! Bodies of the fuzz targets, and what feeds them without a fuzzer.
 //!
 //! A *target* takes any bytes and panics if the codec breaks a promise. `cargo fuzz` runs them
-//! with coverage on a nightly toolchain; the program `run` runs them on any, over the corpus and
-//! over input made from it ([`Generator`]).
+//! with coverage on a nightly toolchain; the program `replay` runs them on any, over the corpus
+//! and over input made from it ([`Generator`]).
 
 mod decoding;
 #[cfg(feature = "differential")]

@@ -65,9 +65,9 @@ fn head(date: &str) {
     );
     println!(
         "All in one process, interleaved in 31 rounds, processor time; every peer's values were \
-         compared with ours before. `ratio` is time relative to ours in the same round: \
-         the median, and its 95 % bootstrap interval. The row *again* is ours against ours: a ratio whose interval \
-         overlaps that row's is no difference.\n"
+         compared with ours before. `ratio` is time relative to ours in the same round: the \
+         median, and its 95 % bootstrap interval. The row *again* is ours against ours: a ratio \
+         whose interval overlaps that row's is no difference.\n"
     );
 }
 

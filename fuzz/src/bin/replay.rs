@@ -1,6 +1,7 @@
 //! Runs the fuzz targets on any toolchain: first the corpus, then generated input.
 //!
-//! `run [all|TARGET] [SECONDS] [SEED]`: all targets, 10 s each, a seed of the day by default.
+//! `replay [--target NAME] [--seconds N] [--seed N]`: by default all targets, 10 s each, with a seed
+//! of the day.
 
 use std::env;
 use std::panic;
@@ -9,29 +10,48 @@ use std::time::{Duration, SystemTime};
 
 use quorlock_fuzz::{Generator, TARGETS, Target, corpus};
 
+const USAGE: &str = "usage: replay [--target NAME] [--seconds N] [--seed N]";
+
 fn main() -> ExitCode {
-    let mut args = env::args().skip(1);
-    let wanted = args.next().unwrap_or_else(|| "all".to_owned());
-    let seconds = args.next().map_or(Ok(10), |text| text.parse());
-    let seed = args.next().map_or_else(|| Ok(today()), |text| text.parse());
-    let (Ok(seconds), Ok(seed)) = (seconds, seed) else {
-        eprintln!("usage: run [all|TARGET] [SECONDS] [SEED]");
+    let Some(options) = Options::read(env::args().skip(1)) else {
+        eprintln!("{USAGE}");
         return ExitCode::from(64);
     };
-    let targets = TARGETS.iter().filter(|(name, _)| wanted == "all" || wanted == *name);
-    let mut ran = 0;
-    for &target in targets {
-        if !run(target, Duration::from_secs(seconds), seed) {
-            return ExitCode::FAILURE;
-        }
-        ran += 1;
-    }
-    if ran == 0 {
+    let wanted = |name| options.target.as_deref().is_none_or(|target| target == name);
+    let targets: Vec<Target> = TARGETS.iter().copied().filter(|(name, _)| wanted(name)).collect();
+    if targets.is_empty() {
         let names: Vec<_> = TARGETS.iter().map(|(name, _)| *name).collect();
-        eprintln!("no target {wanted}; this build has {}", names.join(", "));
+        eprintln!("no such target; this build has {}", names.join(", "));
         return ExitCode::from(64);
     }
+    for target in targets {
+        if !run(target, Duration::from_secs(options.seconds), options.seed) {
+            return ExitCode::FAILURE;
+        }
+    }
     ExitCode::SUCCESS
+}
+
+struct Options {
+    target: Option<String>,
+    seconds: u64,
+    seed: u64,
+}
+
+impl Options {
+    fn read(mut args: impl Iterator<Item = String>) -> Option<Self> {
+        let mut options = Self { target: None, seconds: 10, seed: today() };
+        while let Some(name) = args.next() {
+            let value = args.next()?;
+            match name.as_str() {
+                "--target" => options.target = Some(value),
+                "--seconds" => options.seconds = value.parse().ok()?,
+                "--seed" => options.seed = value.parse().ok()?,
+                _ => return None,
+            }
+        }
+        Some(options)
+    }
 }
 
 fn run((name, body): Target, time: Duration, seed: u64) -> bool {
