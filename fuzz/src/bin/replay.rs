@@ -1,7 +1,7 @@
 //! Runs the fuzz targets on any toolchain: first the corpus, then generated input.
 //!
-//! `replay [--target NAME] [--seconds N] [--seed N]`: by default all targets, 10 s each, with a seed
-//! of the day.
+//! `replay [--target NAME] [--seconds N] [--seed N]`: by default all targets, 10 s each, with a
+//! seed of the day.
 
 use std::env;
 use std::panic;
@@ -17,7 +17,7 @@ fn main() -> ExitCode {
         eprintln!("{USAGE}");
         return ExitCode::from(64);
     };
-    let wanted = |name| options.target.as_deref().is_none_or(|target| target == name);
+    let wanted = |name: &str| options.target.as_deref().is_none_or(|target| target == name);
     let targets: Vec<Target> = TARGETS.iter().copied().filter(|(name, _)| wanted(name)).collect();
     if targets.is_empty() {
         let names: Vec<_> = TARGETS.iter().map(|(name, _)| *name).collect();

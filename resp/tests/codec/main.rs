@@ -10,6 +10,7 @@ mod framed;
 mod linear;
 mod notation;
 mod property;
+#[cfg(unix)]
 mod server;
 mod vectors;
 mod wire;
