@@ -5,13 +5,12 @@
 //! fork.
 
 use std::fmt;
-use std::sync::Mutex;
 use std::time::Duration;
 
 use rand::rngs::{StdRng, SysRng};
 use rand::{Rng, RngExt, SeedableRng};
 
-use crate::sync::lock;
+use crate::sync::{Mutex, lock};
 
 /// 160 random bits: what tells one attempt's key from every other's, on every client.
 #[derive(Clone, Copy, PartialEq, Eq)]

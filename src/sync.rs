@@ -1,24 +1,54 @@
 //! The switch between the standard library's synchronisation and loom's.
 //!
-//! Only the lock-free rooms (`quorum/ballot`, `quorum/slots`) and what they share with a driver
-//! import from here: under `--cfg loom` every access to these types is a point at which the model
-//! checker may switch threads.
+//! Under `--cfg quorlock_models` every access to these types is a point at which the model checker
+//! may switch threads; `src/quorum/tests.rs` has the models.
 
-#[cfg(not(loom))]
-pub(crate) use atomic_waker::AtomicWaker;
-#[cfg(loom)]
-pub(crate) use loom::future::AtomicWaker;
+use std::task::Waker;
 
-#[cfg(loom)]
-pub(crate) use loom::sync::atomic;
-#[cfg(not(loom))]
-pub(crate) use std::sync::atomic;
+#[cfg(quorlock_models)]
+pub(crate) use loom::sync::{Mutex, MutexGuard, atomic};
+#[cfg(not(quorlock_models))]
+pub(crate) use std::sync::{Mutex, MutexGuard, atomic};
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+#[cfg(not(quorlock_models))]
+use atomic_waker::AtomicWaker as Inner;
+#[cfg(quorlock_models)]
+use loom::future::AtomicWaker as Inner;
 
 /// Takes a short lock. A panic under one of our locks is a bug of ours that has already been
 /// reported by the panic itself; the state behind it is still the best there is, and a `Drop` that
 /// must write a release may not panic a second time.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// The waker of the one task that waits for something.
+#[derive(Debug)]
+pub(crate) struct AtomicWaker(Inner);
+
+impl AtomicWaker {
+    pub(crate) fn new() -> Self {
+        Self(Inner::new())
+    }
+
+    /// Remembers whom to wake. Whoever registers looks again afterwards: a wake that came before
+    /// found nobody, one that comes later finds this waker.
+    pub(crate) fn register(&self, waker: &Waker) {
+        #[cfg(not(quorlock_models))]
+        self.0.register(waker);
+        #[cfg(quorlock_models)]
+        self.0.register_by_ref(waker);
+    }
+
+    pub(crate) fn wake(&self) {
+        self.0.wake();
+    }
+
+    /// Forgets whom to wake.
+    pub(crate) fn clear(&self) {
+        #[cfg(not(quorlock_models))]
+        drop(self.0.take());
+        #[cfg(quorlock_models)]
+        drop(self.0.take_waker());
+    }
 }

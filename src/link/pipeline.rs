@@ -4,8 +4,8 @@
 //! operation the reply belongs to. Replies carry no identity, position is identity: the oldest
 //! entry owns the next frame, whether its sender still waits or not. An entry whose deadline has
 //! passed becomes a *tombstone*: its sender has been told, its reply will be consumed. While a
-//! tombstone stands at the front the connection is *suspect*. A frame that cannot be the reply to the oldest entry is a *stray*: the stream is out of step and the
-//! connection must end.
+//! tombstone stands at the front the connection is *suspect*. A frame that cannot be the reply to
+//! the oldest entry is a *stray*: the stream is out of step and the connection must end.
 //!
 //! Beside the entries runs what would undo them (`undo`): if the connection ends first, these
 //! commands may have been applied, and their undos are what the next connection must settle.

@@ -95,11 +95,7 @@ impl Future for Acquire {
         let this = &mut *self;
         let order = match &mut this.order {
             Ok(order) => order,
-            Err(error) => {
-                let again =
-                    || Error::misuse("this future has completed; it must not be polled again");
-                return Poll::Ready(Err(error.take().unwrap_or_else(again)));
-            }
+            Err(error) => return Poll::Ready(Err(error.take().unwrap_or_else(spent))),
         };
         let clock = order.locker.nodes.clock();
         let started = *this.started.get_or_insert_with(|| clock.now());
@@ -140,9 +136,9 @@ impl Future for Acquire {
                 }
                 Step::Refused { holder } => {
                     let elapsed = clock.now().since(started);
-                    let ends = order.left(elapsed).is_zero() || !clock.can_sleep();
-                    if ends && let Some(failure) = this.failure.take() {
+                    if order.left(elapsed).is_zero() || !clock.can_sleep() {
                         let effort = Effort { tries: this.tries, elapsed };
+                        let failure = this.failure.take().unwrap_or_else(spent);
                         return Poll::Ready(Err(failure.with_effort(effort)));
                     }
                     this.step = order.pause(&mut this.retry, *holder, elapsed);
@@ -154,6 +150,11 @@ impl Future for Acquire {
             }
         }
     }
+}
+
+/// A future that has given its error away is polled again: a mistake of the caller's.
+fn spent() -> Error {
+    Error::misuse("this future has completed; it must not be polled again")
 }
 
 impl Order {

@@ -92,12 +92,12 @@ pub(crate) async fn look(locker: Arc<Inner>, key: Key) -> Inspection {
     let (mut nodes, mut values) = (Vec::new(), Vec::new());
     for ((index, label), (get, pttl)) in labels.enumerate().zip(asked) {
         let (get, pttl) = (answer(index, get).await, answer(index, pttl).await);
-        let mut kind = None;
-        if let Ok(frame) = &get
-            && frame.error_word() == Some(b"WRONGTYPE")
-        {
-            kind = answer(index, ask(index, b"TYPE")).await.ok();
-        }
+        let is_other_type =
+            get.as_ref().is_ok_and(|frame| frame.error_word() == Some(b"WRONGTYPE"));
+        let kind = match is_other_type {
+            true => answer(index, ask(index, b"TYPE")).await.ok(),
+            false => None,
+        };
         let (state, value) = judge(get, pttl, kind);
         nodes.push(NodeInspection { node: label, state });
         values.push(value);

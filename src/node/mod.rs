@@ -14,7 +14,7 @@ mod backoff;
 mod connect;
 mod session;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use bytes::Bytes;
 
@@ -23,7 +23,7 @@ pub(crate) use session::{Pass, Session};
 use crate::link::{Address, Link, Peer};
 use crate::options::LinkOptions;
 use crate::report::Fault;
-use crate::sync::lock;
+use crate::sync::{Mutex, lock};
 
 /// One node as its callers see it.
 #[derive(Debug)]

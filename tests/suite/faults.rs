@@ -4,7 +4,9 @@ use std::time::{Duration, Instant};
 
 use quorlock::{Fault, Locker, Outcome};
 
-use crate::support::{Fleet, Port, Reply, Server, eventually, eventually_async, need_server};
+use crate::support::{
+    Fleet, Port, Reply, Script, Scripted, Server, eventually, eventually_async, need_server,
+};
 use crate::{builder, connected};
 
 #[tokio::test]
@@ -195,6 +197,71 @@ async fn a_connection_killed_by_the_server_leaves_no_key() {
     }
     // What a dead link could not deliver is settled by the next one; see the reaper.
     eventually("no key is left", || fleet.keys_left("").is_empty());
+}
+
+/// Ten thousand callers wait while every server is gone: the nodes see one attempt at a time, with
+/// the pauses of the schedule between them, and when they are back every caller is served.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_thousand_waiters_and_five_dead_servers_make_no_storm_of_connects() {
+    need_server!();
+    const WAITERS: usize = 10_000;
+    let pause = Duration::from_millis(20);
+    let fleet = Fleet::start(5);
+    let locker = connected(builder(&fleet).reconnect(pause, 10 * pause).wait_forever()).await;
+    for server in fleet.iter() {
+        server.stop();
+    }
+    // On each node's port somebody hangs up on everyone, and counts them.
+    let impostors: Vec<_> = fleet
+        .iter()
+        .map(|server| Scripted::start_on(server.port(), Script::bare().cut()))
+        .collect();
+    let began = now();
+    let waiters: Vec<_> = (0..WAITERS)
+        .map(|index| {
+            let locker = locker.clone();
+            tokio::spawn(async move { locker.lock(format!("k{index}")).await.map(drop) })
+        })
+        .collect();
+    eventually_async("each node was tried some times", async || {
+        impostors.iter().all(|impostor| impostor.accepted() >= 5)
+    })
+    .await;
+    for impostor in impostors {
+        let allowed = began.elapsed().as_millis() / pause.as_millis() + 2;
+        assert!(impostor.accepted() as u128 <= allowed, "{} attempts", impostor.accepted());
+    }
+    for server in fleet.iter() {
+        server.restart();
+    }
+    for waiter in waiters {
+        waiter.await.unwrap().unwrap();
+    }
+    eventually("no key is left", || fleet.keys_left("").is_empty());
+}
+
+/// However long two nodes hang, what waits for them stays within the bounds.
+#[cfg(unix)]
+#[tokio::test]
+async fn hung_nodes_cost_no_more_than_the_bounds() {
+    need_server!();
+    let fleet = Fleet::start(5);
+    let locker = connected(builder(&fleet).link_entries_max(100)).await;
+    fleet[0].pause();
+    fleet[1].pause();
+    let (mut full, mut suspect) = (false, false);
+    for round in 0..2_000 {
+        let guard = locker.lock(format!("k{round}")).try_acquire().await.unwrap().unwrap();
+        for vote in guard.votes() {
+            full |= vote.outcome == Outcome::Full;
+            suspect |= vote.outcome == Outcome::Suspect;
+        }
+        assert!(guard.release().await.unwrap().is_released());
+    }
+    assert!(full || suspect, "the hung nodes were asked 2,000 times");
+    fleet[0].resume();
+    fleet[1].resume();
+    eventually_async("no key is left", async || fleet.keys_left("").is_empty()).await;
 }
 
 #[tokio::test]

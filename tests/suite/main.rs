@@ -7,6 +7,7 @@
 //! | `cancel` | what is left when a future or a guard is dropped anywhere |
 //! | `bad_input` | is every mistake told, and told before anything is sent? |
 //! | `interop` | other libraries on the same key |
+//! | `overtaking` | bytes of an ended connection that arrive late |
 //! | `runtimes` | current-thread, multi-thread, ended, blocked, several at once |
 //! | `wire` | scripted servers: what goes over the wire, in what order, and what may come back |
 //! | `client` | the protocol-level client |
@@ -27,6 +28,7 @@ mod client;
 mod faults;
 mod interop;
 mod locking;
+mod overtaking;
 mod runtimes;
 mod wire;
 

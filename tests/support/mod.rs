@@ -6,6 +6,7 @@
 //! | `fleet` | `Fleet`: several independent servers, and who of them holds which key |
 //! | `scripted` | `Scripted`: a loopback server that plays a `Script` and records what it hears |
 //! | `script`, `greeting` | the steps of a script; the replies to a client's handshake |
+//! | `proxy` | `Proxy`: a network between client and server that delivers late |
 //! | `cancel` | `poll_times`: poll a future so many times, then drop it |
 //! | `wait` | `Watchdog`, `eventually`: waiting for a condition, never for a time |
 //! | `tools`, `skip` | finding servers and programs; skipping a test, visibly, without them |
@@ -30,6 +31,7 @@ pub mod fleet;
 pub mod greeting;
 pub mod port;
 pub mod process;
+pub mod proxy;
 pub mod scratch;
 pub mod script;
 pub mod scripted;
@@ -44,6 +46,7 @@ pub use cancel::{PollTimes, poll_times};
 pub use fleet::Fleet;
 pub use greeting::Greeting;
 pub use port::Port;
+pub use proxy::Proxy;
 pub use script::{Gate, Script};
 pub use scripted::{Heard, Scripted};
 pub use server::Server;

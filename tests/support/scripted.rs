@@ -75,9 +75,17 @@ impl Scripted {
 
     /// Plays the first script on the first connection and so on; the last on all that follow.
     pub fn start_sequence(scripts: impl IntoIterator<Item = Script>) -> Self {
-        let scripts: Vec<Script> = scripts.into_iter().collect();
+        Self::listen(0, scripts.into_iter().collect())
+    }
+
+    /// Plays `script` on every connection to this port, in the place of a server that was stopped.
+    pub fn start_on(port: u16, script: Script) -> Self {
+        Self::listen(port, vec![script])
+    }
+
+    fn listen(port: u16, scripts: Vec<Script>) -> Self {
         assert!(!scripts.is_empty(), "a scripted server needs a script");
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).expect("a free port");
         let addr = listener.local_addr().expect("a bound listener has an address");
         let shared = Arc::<Shared>::default();
         let for_acceptor = Arc::clone(&shared);

@@ -24,7 +24,7 @@ const EVERYWHERE: &[&str] = &[""];
 const CLOCK: &[&str] = &["src/clock", "src/bin/"];
 const TASKS: &[&str] = &["src/quorum/driver", "src/lock/keeper", "src/testing/", "src/bin/"];
 
-const BANS: [Ban; 13] = [
+const BANS: [Ban; 14] = [
     library("Instant::now", CLOCK, "src/clock.rs is the one place that reads time"),
     library("SystemTime::now", CLOCK, "validity never depends on the wall clock"),
     library("time::sleep", CLOCK, "sleep by src/clock.rs, which a simulation can drive"),
@@ -34,6 +34,7 @@ const BANS: [Ban; 13] = [
     library("spawn_local", TASKS, "the driver and the keeper are the only tasks"),
     library(".unwrap()", &[], "return an error, or say with `let … else` why it cannot be"),
     library(".expect(", &[], "return an error, or say with `let … else` why it cannot be"),
+    library("&& let ", &[], "the oldest Rust we build with, 1.85, has no chains of `let`"),
     everywhere("todo!", "write it, or leave out what needs it"),
     everywhere("unimplemented!", "write it, or return an error"),
     everywhere("dbg!", "remove it"),

@@ -1,0 +1,64 @@
+//! What was sent on a connection that has ended can still arrive, behind what the next one sent.
+
+use std::time::Duration;
+
+use quorlock::{Client, Locker};
+
+use crate::connected;
+use crate::support::{Proxy, Reply, Server, eventually, need_server};
+
+/// The network holds a `SET` back, the connection dies, the next one settles it, and only then the
+/// network delivers. The server must have been told to end the old connection first.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_set_that_arrives_after_its_undo_leaves_no_key() {
+    need_server!();
+    for round in 0..20 {
+        let server = Server::start();
+        let proxy = Proxy::start(server.addr());
+        let locker = connected(Locker::single(proxy.url()).unwrap()).await;
+        proxy.hold();
+        let key = format!("k{round}");
+        let trying = tokio::spawn({
+            let locker = locker.clone();
+            async move { locker.lock(key).try_acquire().await }
+        });
+        eventually("the network holds the SET", || proxy.held() > 0);
+        proxy.pass();
+        proxy.cut_clients();
+        assert!(trying.await.unwrap().unwrap_err().is_unavailable());
+        eventually("a new connection", || proxy.accepted() == 2);
+        // What it settles has been executed when the link is in use again.
+        locker.ready(Duration::from_secs(5)).await.unwrap();
+        let settled = || server.command(&["INFO", "commandstats"]).text().contains("cmdstat_eval:");
+        eventually("the undo was executed", settled);
+        proxy.deliver();
+        let client = Client::new(server.url()).unwrap();
+        assert!(client.command(["PING"]).await.is_ok());
+        // Whatever was delivered has been read by the time that several answers have come.
+        for _ in 0..3 {
+            assert_eq!(server.command(&["DBSIZE"]), Reply::Int(0), "round {round}");
+        }
+    }
+}
+
+/// The same without the reaper's `CLIENT KILL`: the danger is real, and the test can see it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_ending_the_old_connection_the_key_would_appear() {
+    need_server!();
+    let server = Server::builder().args(["--rename-command", "CLIENT", ""]).start();
+    let proxy = Proxy::start(server.addr());
+    let locker = connected(Locker::single(proxy.url()).unwrap()).await;
+    proxy.hold();
+    let trying = tokio::spawn({
+        let locker = locker.clone();
+        async move { locker.lock("k").try_acquire().await }
+    });
+    eventually("the network holds the SET", || proxy.held() > 0);
+    proxy.pass();
+    proxy.cut_clients();
+    assert!(trying.await.unwrap().unwrap_err().is_unavailable());
+    let settled = || server.command(&["INFO", "commandstats"]).text().contains("cmdstat_eval:");
+    eventually("the undo was executed", settled);
+    proxy.deliver();
+    eventually("the SET arrives late", || server.command(&["DBSIZE"]) == Reply::Int(1));
+}

@@ -1,0 +1,163 @@
+//! A proxy between a client and a server that can hold back what the client sends.
+//!
+//! It stands for a network that delivers late: bytes of a connection that the client has given up
+//! long ago still arrive, as kernels do it when packets were lost and are sent again.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+/// A proxy on a free loopback port.
+#[derive(Debug)]
+pub struct Proxy {
+    addr: SocketAddr,
+    state: Arc<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    server: SocketAddr,
+    holding: AtomicBool,
+    accepted: AtomicUsize,
+    stopping: AtomicBool,
+    /// The client's bytes that were held back, and the connection to deliver them on.
+    held: Mutex<Vec<(TcpStream, Vec<u8>)>>,
+    clients: Mutex<Vec<TcpStream>>,
+}
+
+impl Proxy {
+    /// Starts one before `server`.
+    pub fn start(server: SocketAddr) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback works");
+        let addr = listener.local_addr().expect("loopback works");
+        let state = Arc::new(State {
+            server,
+            holding: AtomicBool::new(false),
+            accepted: AtomicUsize::new(0),
+            stopping: AtomicBool::new(false),
+            held: Mutex::default(),
+            clients: Mutex::default(),
+        });
+        let shared = state.clone();
+        thread::spawn(move || {
+            for client in listener.incoming() {
+                if shared.stopping.load(Ordering::SeqCst) {
+                    return;
+                }
+                let state = shared.clone();
+                thread::spawn(move || state.serve(client.expect("loopback works")));
+            }
+        });
+        Self { addr, state }
+    }
+
+    /// `redis://127.0.0.1:port`
+    pub fn url(&self) -> String {
+        format!("redis://{}", self.addr)
+    }
+
+    /// How many connections were made.
+    pub fn accepted(&self) -> usize {
+        self.state.accepted.load(Ordering::SeqCst)
+    }
+
+    /// From now on keeps what clients send on the connections that are open, and does not deliver
+    /// it. Connections made later pass.
+    pub fn hold(&self) {
+        self.state.holding.store(true, Ordering::SeqCst);
+    }
+
+    /// How many bytes are kept.
+    pub fn held(&self) -> usize {
+        self.state
+            .held
+            .lock()
+            .expect("nobody panics under it")
+            .iter()
+            .map(|(_, bytes)| bytes.len())
+            .sum()
+    }
+
+    /// Lets new connections pass again; those that were held stay so.
+    pub fn pass(&self) {
+        self.state.holding.store(false, Ordering::SeqCst);
+    }
+
+    /// Closes the clients' sides of all connections; the server does not notice.
+    pub fn cut_clients(&self) {
+        for client in self.state.clients.lock().expect("nobody panics under it").drain(..) {
+            // A connection that is closed already needs no closing.
+            let _ = client.shutdown(Shutdown::Both);
+        }
+    }
+
+    /// Delivers what was kept, on the connections on which it was sent.
+    pub fn deliver(&self) {
+        for (mut server, bytes) in self.state.held.lock().expect("nobody panics under it").drain(..)
+        {
+            // The server may have ended that connection: just that is to be found out.
+            let _ = server.write_all(&bytes);
+        }
+    }
+}
+
+impl State {
+    fn serve(&self, client: TcpStream) {
+        self.accepted.fetch_add(1, Ordering::SeqCst);
+        let server = TcpStream::connect(self.server).expect("loopback works");
+        server.set_nodelay(true).expect("loopback works");
+        client.set_nodelay(true).expect("loopback works");
+        self.clients
+            .lock()
+            .expect("nobody panics under it")
+            .push(client.try_clone().expect("loopback works"));
+        let (mut from, mut to) = (
+            server.try_clone().expect("loopback works"),
+            client.try_clone().expect("loopback works"),
+        );
+        thread::spawn(move || {
+            let mut buffer = [0; 4_096];
+            while let Ok(count @ 1..) = from.read(&mut buffer) {
+                if to.write_all(&buffer[..count]).is_err() {
+                    return;
+                }
+            }
+            // The server has ended the connection: so does its client's side.
+            let _ = to.shutdown(Shutdown::Both);
+        });
+        self.forward(client, server);
+    }
+
+    fn forward(&self, mut client: TcpStream, mut server: TcpStream) {
+        let mut buffer = [0; 4_096];
+        let mut kept = false;
+        while let Ok(count @ 1..) = client.read(&mut buffer) {
+            kept |= self.holding.load(Ordering::SeqCst);
+            if kept {
+                let copy = server.try_clone().expect("loopback works");
+                self.held
+                    .lock()
+                    .expect("nobody panics under it")
+                    .push((copy, buffer[..count].to_vec()));
+            } else if server.write_all(&buffer[..count]).is_err() {
+                return;
+            }
+        }
+        if !kept {
+            // An ordinary end is passed on.
+            let _ = server.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.state.stopping.store(true, Ordering::SeqCst);
+        self.cut_clients();
+        self.state.held.lock().expect("nobody panics under it").clear();
+        // Wakes the listener, which looks whether it shall stop.
+        let _ = TcpStream::connect(self.addr);
+    }
+}
