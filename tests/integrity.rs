@@ -3,11 +3,7 @@
 //! Many tasks send `ECHO <nonce>` over one connection. Of their futures 1 % are dropped at some
 //! poll, and the server ends the connection again and again with whatever is in flight. How many
 //! requests: `QUORLOCK_REQUESTS` (`tests/run` asks for ten million), by default a brief run.
-#![expect(
-    clippy::disallowed_methods,
-    clippy::unwrap_used,
-    reason = "callers are tasks here, and what fails shall fail its test on the spot"
-)]
+#![expect(clippy::disallowed_methods, reason = "callers are tasks here")]
 
 mod support;
 
