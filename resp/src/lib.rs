@@ -108,6 +108,11 @@
 )]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+/// The README's example is a test like any other.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 #[cfg(feature = "tokio-util")]
 mod codec;
 mod decode;
@@ -121,5 +126,5 @@ mod scan;
 pub use codec::{Codec, CodecError};
 pub use decode::{Decoder, Short};
 pub use error::{DecodeError, ErrorKind, UnexpectedFrame};
-pub use frame::{Attributed, Frame, FrameKind, Items, PairIter, Pairs};
+pub use frame::{Attributed, Frame, FrameKind, IntoPairs, Items, PairIter, Pairs};
 pub use limits::Limits;

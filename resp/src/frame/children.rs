@@ -5,6 +5,7 @@
 //! a list of its own instead. (A destructor on `Frame` would do as well, but then no pattern
 //! could move a value out of a frame.)
 
+use core::fmt;
 use core::mem;
 use core::ops::{Deref, DerefMut};
 use core::slice;
@@ -12,8 +13,14 @@ use core::slice;
 use super::Frame;
 
 /// The values of an array, set or push. Derefs to a slice of frames.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 pub struct Items(Vec<Frame>);
+
+impl fmt::Debug for Items {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(&self.0).finish()
+    }
+}
 
 impl Items {
     /// The values as a vector, without a copy.
@@ -118,11 +125,17 @@ impl<'a> IntoIterator for &'a Items {
 }
 
 /// The entries of a map, or of an attribute, in the order sent.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 pub struct Pairs(
     /// Keys and values in turn, so always an even number of frames.
     Items,
 );
+
+impl fmt::Debug for Pairs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self).finish()
+    }
+}
 
 impl Pairs {
     /// Entries from keys and values in turn. A last key without a value is dropped.
@@ -182,6 +195,34 @@ impl<'a> IntoIterator for &'a Pairs {
         self.iter()
     }
 }
+
+impl IntoIterator for Pairs {
+    type Item = (Frame, Frame);
+    type IntoIter = IntoPairs;
+
+    fn into_iter(self) -> IntoPairs {
+        IntoPairs(self.0.into_iter())
+    }
+}
+
+/// Iterator over the entries of [`Pairs`], to keep.
+#[derive(Clone, Debug)]
+pub struct IntoPairs(std::vec::IntoIter<Frame>);
+
+impl Iterator for IntoPairs {
+    type Item = (Frame, Frame);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        Some((self.0.next()?, self.0.next()?))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let entries = self.0.len().wrapping_shr(1);
+        (entries, Some(entries))
+    }
+}
+
+impl ExactSizeIterator for IntoPairs {}
 
 /// Iterator over the entries of [`Pairs`].
 #[derive(Clone, Debug)]

