@@ -8,9 +8,6 @@ use crate::clock;
 use crate::contest::Failure;
 use crate::support::{Fleet, Reply, Server, tools};
 
-/// How long keys may take to go after a round: a fraction of their time to live.
-const PATIENCE: Duration = Duration::from_secs(2);
-
 /// The running servers.
 pub(crate) struct Servers {
     fleet: Fleet,
@@ -51,22 +48,33 @@ impl Servers {
         format!("{kind} {major}.{minor}.{patch} ({program})")
     }
 
-    /// Waits until no node has a key, letting `settle` bring in what is still under way.
-    pub(crate) fn expect_empty(
+    /// Waits until no node has a key, letting `settle` bring in what is still under way. Returns how
+    /// many keys are left on all nodes together when they do not go; then they are removed.
+    pub(crate) fn left_behind(
         &self,
+        patience: Duration,
         mut settle: impl FnMut() -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
+    ) -> Result<u64, Failure> {
         let began = clock::now();
         loop {
             settle()?;
-            let left: Vec<Reply> = self.fleet.command(&["DBSIZE"]);
-            if left.iter().all(|count| *count == Reply::Int(0)) {
-                return Ok(());
+            let left: u64 = self.fleet.iter().map(keys).sum::<Result<_, _>>()?;
+            if left == 0 {
+                return Ok(0);
             }
-            if began.elapsed() > PATIENCE {
-                return Err(format!("keys are left on the nodes: {left:?}").into());
+            if began.elapsed() > patience {
+                self.fleet.command(&["FLUSHALL"]);
+                return Ok(left);
             }
         }
+    }
+}
+
+/// How many keys a server has.
+fn keys(server: &Server) -> Result<u64, Failure> {
+    match server.command(&["DBSIZE"]) {
+        Reply::Int(count) => Ok(u64::try_from(count)?),
+        other => Err(format!("a server does not count its keys: {other:?}").into()),
     }
 }
 

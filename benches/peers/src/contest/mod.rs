@@ -4,20 +4,28 @@
 //! |---|---|
 //! | `floor`, `wire` | raw sockets: one thread, epoll, commands encoded beforehand |
 //! | `ours` | this library, with its defaults |
+//! | `redis` | the `redis` crate, in the ways that may be its best |
+//! | `rslock` | the `rslock` crate, with its defaults |
 //! | `on_tokio` | what the asynchronous ones share: a runtime, callers, their samples |
+//!
+//! Another client is one more file with a [`Lock`] and a line in [`field`].
 //!
 //! All take fresh keys with the same time to live, in a closed loop: acquire, release, again.
 
 mod floor;
 mod on_tokio;
 mod ours;
+mod redis;
+mod rslock;
 mod wire;
 
 use std::time::Duration;
 
 use floor::Floor;
-use on_tokio::{OnTokio, Place};
+use on_tokio::{Lock, OnTokio, Place};
 use ours::Ours;
+use redis::{Redis, Wait};
+use rslock::Rslock;
 
 use crate::args::Args;
 use crate::servers::Servers;
@@ -73,6 +81,8 @@ impl Runtime {
 pub(crate) struct Entrant {
     pub(crate) name: &'static str,
     pub(crate) runtime: Runtime,
+    /// It may leave keys behind: see `redis`.
+    pub(crate) leaves_keys: bool,
     /// More callers than this it does not take.
     pub(crate) callers_max: usize,
     pub(crate) contestant: Box<dyn Contestant>,
@@ -80,34 +90,75 @@ pub(crate) struct Entrant {
 
 /// All that take part, connected.
 pub(crate) fn field(args: &Args, servers: &Servers) -> Result<Vec<Entrant>, Failure> {
-    let urls = servers.urls();
-    let majority = urls.len() / 2 + 1;
-    let mut field = Vec::new();
-    let mut enter =
-        |name, runtime, callers_max, make: &dyn Fn() -> Result<Box<dyn Contestant>, Failure>| {
-            if args.wants(name) {
-                let contestant = make()?;
-                field.push(Entrant { name, runtime, callers_max, contestant });
-            }
-            Ok::<(), Failure>(())
-        };
-    enter("floor", Runtime::Thread, usize::MAX, &|| {
-        Ok(Box::new(Floor::connect(servers, majority)?))
-    })?;
-    enter("floor-all", Runtime::Thread, usize::MAX, &|| {
-        Ok(Box::new(Floor::connect(servers, urls.len())?))
-    })?;
+    let urls = &*servers.urls();
+    let mut field = Field { args, entrants: Vec::new() };
+    field.floor("floor", servers, urls.len() / 2 + 1)?;
+    field.floor("floor-all", servers, urls.len())?;
     for runtime in [Runtime::Current, Runtime::Multi] {
+        // Twice: what differs between the two is chance.
         for name in ["ours", "ours-again"] {
-            enter(name, runtime, usize::MAX, &|| {
-                let connect = async || Ours::connect(&urls, args.direct_writes).await;
-                Ok(Box::new(OnTokio::start(runtime, Place::Spawned, connect)?))
-            })?;
+            let connect = async || Ours::connect(urls, args.direct_writes).await;
+            field.on_tokio(name, runtime, Place::Spawned, connect)?;
         }
+        let redis = [
+            ("redis-all", Wait::All, true),
+            ("redis-all-delay", Wait::All, false),
+            ("redis-quorum", Wait::Quorum, true),
+            ("redis-quorum-delay", Wait::Quorum, false),
+        ];
+        for (name, wait, nodelay) in redis {
+            let connect = async || Redis::connect(urls, wait, nodelay).await;
+            field.on_tokio(name, runtime, Place::Spawned, connect)?;
+        }
+        field.on_tokio("rslock", runtime, Place::Spawned, async || Rslock::connect(urls).await)?;
     }
-    enter("ours-body", Runtime::Multi, 1, &|| {
-        let connect = async || Ours::connect(&urls, args.direct_writes).await;
-        Ok(Box::new(OnTokio::start(Runtime::Multi, Place::Body, connect)?))
-    })?;
-    Ok(field)
+    for name in ["ours-body", "ours-body-again"] {
+        let connect = async || Ours::connect(urls, args.direct_writes).await;
+        field.on_tokio(name, Runtime::Multi, Place::Body, connect)?;
+    }
+    Ok(field.entrants)
+}
+
+struct Field<'a> {
+    args: &'a Args,
+    entrants: Vec<Entrant>,
+}
+
+impl Field<'_> {
+    fn floor(
+        &mut self,
+        name: &'static str,
+        servers: &Servers,
+        needed: usize,
+    ) -> Result<(), Failure> {
+        if self.args.wants(name) {
+            let contestant = Box::new(Floor::connect(servers, needed)?);
+            let (runtime, callers_max) = (Runtime::Thread, usize::MAX);
+            self.entrants.push(Entrant {
+                name,
+                runtime,
+                leaves_keys: false,
+                callers_max,
+                contestant,
+            });
+        }
+        Ok(())
+    }
+
+    fn on_tokio<L: Lock>(
+        &mut self,
+        name: &'static str,
+        runtime: Runtime,
+        place: Place,
+        connect: impl AsyncFnOnce() -> Result<L, Failure>,
+    ) -> Result<(), Failure> {
+        if self.args.wants(name) {
+            let contestant = Box::new(OnTokio::start(runtime, place, connect)?);
+            // A body is one caller.
+            let callers_max = if place == Place::Body { 1 } else { usize::MAX };
+            let leaves_keys = name.starts_with("redis-quorum");
+            self.entrants.push(Entrant { name, runtime, leaves_keys, callers_max, contestant });
+        }
+        Ok(())
+    }
 }

@@ -21,10 +21,10 @@ pub(crate) trait Lock: Clone + Send + Sync + 'static {
     type Held: Send;
 
     /// Acquires the lock of a key that nobody holds.
-    fn acquire(&self, key: &str) -> impl Future<Output = Result<Self::Held, Failure>> + Send;
+    fn acquire(&mut self, key: &str) -> impl Future<Output = Result<Self::Held, Failure>> + Send;
 
     /// Releases it, and knows that it was held until then.
-    fn release(&self, held: Self::Held) -> impl Future<Output = Result<(), Failure>> + Send;
+    fn release(&mut self, held: Self::Held) -> impl Future<Output = Result<(), Failure>> + Send;
 }
 
 /// Where a caller runs.
@@ -107,7 +107,7 @@ impl<L: Lock> Contestant for OnTokio<L> {
 
 /// One caller: acquire, release, again, until the time is up.
 async fn call<L: Lock>(
-    lock: L,
+    mut lock: L,
     mut key: String,
     end: Instant,
     mut samples: Vec<u32>,

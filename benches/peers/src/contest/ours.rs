@@ -32,11 +32,11 @@ impl Ours {
 impl Lock for Ours {
     type Held = LockGuard;
 
-    async fn acquire(&self, key: &str) -> Result<LockGuard, Failure> {
+    async fn acquire(&mut self, key: &str) -> Result<LockGuard, Failure> {
         Ok(self.0.lock(key).await?)
     }
 
-    async fn release(&self, guard: LockGuard) -> Result<(), Failure> {
+    async fn release(&mut self, guard: LockGuard) -> Result<(), Failure> {
         let found = guard.release().await?;
         if found.is_released() { Ok(()) } else { Err(format!("not released: {found:?}").into()) }
     }

@@ -1,0 +1,113 @@
+//! The `redis` crate: a multiplexed connection per node, shared by all callers.
+//!
+//! Each command is encoded once for all nodes, and no task is spawned: it is as fast as we know how
+//! to write it. One thing is not equal, in its favour: a request whose future is dropped before the
+//! connection's task has come to it is never sent. So the early quorum asks fewer nodes than all, and
+//! where it is the release that is not sent, the key stays until its time is up. The record says how
+//! many do. The timeout of a response is the crate's default, for ours has one too.
+
+use std::future::Future;
+
+use ::redis::aio::MultiplexedConnection;
+use ::redis::io::tcp::TcpSettings;
+use ::redis::{Client, Cmd, IntoConnectionInfo, RedisResult, Value};
+use futures_util::StreamExt;
+use futures_util::future::join_all;
+use futures_util::stream::FuturesUnordered;
+
+use super::on_tokio::Lock;
+use super::{COMPARE_AND_DELETE, Failure, TTL};
+
+/// Whose replies are awaited.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Wait {
+    /// All nodes'.
+    All,
+    /// A majority's; the futures of the others are dropped.
+    Quorum,
+}
+
+#[derive(Clone)]
+pub(crate) struct Redis {
+    nodes: Vec<MultiplexedConnection>,
+    wait: Wait,
+    digest: String,
+}
+
+/// A key and the value that shows whose it is.
+pub(crate) struct Held {
+    key: String,
+    value: [u8; 20],
+}
+
+impl Redis {
+    pub(crate) async fn connect(
+        urls: &[String],
+        wait: Wait,
+        nodelay: bool,
+    ) -> Result<Self, Failure> {
+        let mut nodes = Vec::new();
+        let mut digest = String::new();
+        for url in urls {
+            let settings = TcpSettings::default().set_nodelay(nodelay);
+            let info = url.as_str().into_connection_info()?.set_tcp_settings(settings);
+            let mut node = Client::open(info)?.get_multiplexed_async_connection().await?;
+            let mut load = ::redis::cmd("SCRIPT");
+            digest = load.arg("LOAD").arg(COMPARE_AND_DELETE).query_async(&mut node).await?;
+            nodes.push(node);
+        }
+        Ok(Self { nodes, wait, digest })
+    }
+
+    /// Sends to all nodes, and waits until as many say `good` as are to be waited for.
+    async fn ask(&mut self, command: &Cmd, good: &Value) -> Result<(), Failure> {
+        let majority = self.nodes.len() / 2 + 1;
+        let asked = self.nodes.iter_mut().map(|node| node.send_packed_command(command));
+        let agreed = match self.wait {
+            Wait::All => join_all(asked).await.iter().filter(|reply| says(reply, good)).count(),
+            Wait::Quorum => first(majority, asked, |reply| says(reply, good)).await,
+        };
+        match agreed >= majority {
+            true => Ok(()),
+            false => Err(format!("only {agreed} nodes agreed").into()),
+        }
+    }
+}
+
+/// How many were good when the first `enough` were, or when all had come.
+async fn first<T>(
+    enough: usize,
+    asked: impl Iterator<Item = impl Future<Output = T>>,
+    is_good: impl Fn(&T) -> bool,
+) -> usize {
+    let mut replies: FuturesUnordered<_> = asked.collect();
+    let mut good = 0;
+    while good < enough
+        && let Some(reply) = replies.next().await
+    {
+        good += usize::from(is_good(&reply));
+    }
+    good
+}
+
+fn says(reply: &RedisResult<Value>, good: &Value) -> bool {
+    reply.as_ref().is_ok_and(|reply| reply == good)
+}
+
+impl Lock for Redis {
+    type Held = Held;
+
+    async fn acquire(&mut self, key: &str) -> Result<Held, Failure> {
+        let held = Held { key: key.to_owned(), value: rand::random() };
+        let mut set = ::redis::cmd("SET");
+        set.arg(key).arg(&held.value).arg("NX").arg("PX").arg(TTL.as_millis() as u64);
+        self.ask(&set, &Value::Okay).await?;
+        Ok(held)
+    }
+
+    async fn release(&mut self, held: Held) -> Result<(), Failure> {
+        let mut delete = ::redis::cmd("EVALSHA");
+        delete.arg(&self.digest).arg(1).arg(held.key).arg(&held.value);
+        self.ask(&delete, &Value::Int(1)).await
+    }
+}
