@@ -27,7 +27,7 @@ const OK: &[u8] = b"+OK\r\n";
 /// A resumable decoder of one connection's replies.
 ///
 /// It keeps its place between calls, so one decoder belongs to one buffer: append to it, and take
-/// nothing away and change nothing yourself.
+/// nothing away and change nothing yourself. A clone keeps the same place.
 ///
 /// ```
 /// use bytes::BytesMut;
@@ -205,9 +205,6 @@ impl Decoder {
             }
             bytes.freeze()
         } else {
-            if self.scan.has_chunks() {
-                build::join_chunks(&mut [], self.scan.tape_mut());
-            }
             self.consume(buf, len);
             Bytes::new()
         };

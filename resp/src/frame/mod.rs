@@ -9,13 +9,17 @@
 //! ```
 
 mod access;
-mod children;
+mod attributed;
+mod items;
+mod pairs;
 
 use core::fmt;
 
 use bytes::Bytes;
 
-pub use self::children::{Attributed, IntoPairs, Items, PairIter, Pairs};
+pub use self::attributed::Attributed;
+pub use self::items::Items;
+pub use self::pairs::{IntoPairs, PairIter, Pairs};
 
 /// One RESP value.
 ///

@@ -54,7 +54,7 @@ impl Scan {
         &mut self.tape
     }
 
-    /// Whether the tape refers to any bytes.
+    /// Whether the tape may refer to any bytes.
     pub(crate) fn has_text(&self) -> bool {
         self.has_text
     }
@@ -127,6 +127,7 @@ impl Scan {
             }
             Head::TextStream => {
                 self.levels.open(Level::Text, limits.depth, at)?;
+                self.has_text = true;
                 self.has_chunks = true;
                 self.push(Token::TextStream, end);
                 Ok(None)
@@ -139,7 +140,6 @@ impl Scan {
             Head::Chunk(len) => {
                 let (len, behind) = body(bytes, at, end, len, limits)?;
                 let (start, len) = range(end, len)?;
-                self.has_text = true;
                 self.push(Token::Chunk { start, len }, behind);
                 Ok(None)
             }

@@ -10,6 +10,7 @@ use crate::error::ErrorKind;
 type Read<T> = Result<(T, usize), Stop>;
 
 /// `[+-]? (0 | [1-9][0-9]*) CR LF`, from position `from` of `bytes`.
+#[inline]
 pub(super) fn integer(bytes: &[u8], from: usize) -> Read<i64> {
     let overflow = || Stop::fault(ErrorKind::Overflow, from);
     match bytes.get(from) {
@@ -29,11 +30,13 @@ pub(super) fn integer(bytes: &[u8], from: usize) -> Read<i64> {
 }
 
 /// `0 | [1-9][0-9]*` and CR LF: a length, which has no sign.
+#[inline]
 pub(super) fn length(bytes: &[u8], from: usize) -> Read<u64> {
     digits(bytes, from, from)
 }
 
 /// As [`length`], or `-1`, which gives `None`.
+#[inline]
 pub(super) fn length_or_null(bytes: &[u8], from: usize) -> Read<Option<u64>> {
     if bytes.get(from) != Some(&b'-') {
         return length(bytes, from).map(|(value, end)| (Some(value), end));
@@ -47,6 +50,7 @@ pub(super) fn length_or_null(bytes: &[u8], from: usize) -> Read<Option<u64>> {
 }
 
 /// CR LF at position `at`; gives the position behind it. `kind` is for what stands there instead.
+#[inline]
 pub(super) fn line_end(bytes: &[u8], at: usize, kind: ErrorKind) -> Result<usize, Stop> {
     match bytes.get(at) {
         None => return Err(Stop::more()),
