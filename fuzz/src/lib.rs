@@ -11,7 +11,7 @@ mod generator;
 
 pub use decoding::{decode, decode_split, round_trip};
 #[cfg(feature = "differential")]
-pub use differential::differential;
+pub use differential::{differences, differential, explanations};
 pub use generator::Generator;
 
 /// A target: its name, and its body.

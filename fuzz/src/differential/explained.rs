@@ -19,6 +19,11 @@ pub(super) fn explain(case: &Case<'_>) -> Option<&'static str> {
     known.find(|known| of_peer(known.peer) && (known.when)(case)).map(|known| known.why)
 }
 
+/// Every explanation there is.
+pub fn explanations() -> impl Iterator<Item = &'static str> {
+    EXPLAINED.iter().map(|known| known.why)
+}
+
 const EXPLAINED: &[Difference] = &[
     // Where we refuse, and they do not, or not yet.
     Difference {
@@ -49,11 +54,6 @@ const EXPLAINED: &[Difference] = &[
         peer: None,
         when: |case| case.refusal == Some(ErrorKind::BigNumber),
         why: "they do not look at the digits of a big number",
-    },
-    Difference {
-        peer: None,
-        when: |case| case.refusal == Some(ErrorKind::Boolean),
-        why: "they look at a boolean only when its line has ended",
     },
     Difference {
         peer: None,

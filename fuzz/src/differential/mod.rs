@@ -12,6 +12,7 @@ use bytes::BytesMut;
 use quorlock_resp::{Decoder, ErrorKind, Frame, Limits};
 
 use self::explained::explain;
+pub use self::explained::explanations;
 use self::peers::Peer;
 use self::plain::Plain;
 
@@ -49,12 +50,21 @@ impl Case<'_> {
 }
 
 /// Compares the first frame of `data` as the three decoders see it.
+pub fn differential(data: &[u8]) {
+    let _explained = differences(data);
+}
+
+/// As [`differential`]; gives the explanation of each difference found.
 ///
 /// Deep and long input is left out: `redis-protocol` descends by recursion and aborts the process
 /// at some thousand levels, and a length is a promise of memory to some.
-pub fn differential(data: &[u8]) {
+///
+/// # Panics
+/// When a difference has no explanation.
+#[must_use]
+pub fn differences(data: &[u8]) -> Vec<&'static str> {
     if is_dangerous(data) {
-        return;
+        return Vec::new();
     }
     let mut buffer = BytesMut::from(data);
     let mut decoder = Decoder::new(Limits::default()).keep_attributes(true);
@@ -65,6 +75,7 @@ pub fn differential(data: &[u8]) {
         Ok(None) => Verdict::More,
         Err(_) => Verdict::Refused,
     };
+    let mut found = Vec::new();
     for peer in [Peer::Redis, Peer::RedisProtocol] {
         let theirs = peer.verdict(data);
         if theirs == ours {
@@ -77,9 +88,11 @@ pub fn differential(data: &[u8]) {
             refusal: result.as_ref().err().map(|error| error.kind()),
             theirs: &theirs,
         };
+        let why = explain(&case);
         let place = data.escape_ascii();
-        assert!(explain(&case).is_some(), "{place}\nours: {result:?}, {ours:?}\n{case:?}");
+        found.push(why.unwrap_or_else(|| panic!("{place}\nours: {result:?}, {ours:?}\n{case:?}")));
     }
+    found
 }
 
 /// More than 64 aggregates, or a number of more than five digits.
