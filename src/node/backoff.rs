@@ -30,12 +30,7 @@ impl Backoff {
         self.last
     }
 
-    /// The pause before the present connection. One that holds for longer is a success.
-    pub(crate) fn last(&self) -> Duration {
-        self.last
-    }
-
-    /// A connection has held: the next failure starts anew.
+    /// A connection has held for at least the first pause: the next failure starts anew.
     pub(crate) fn reset(&mut self) {
         self.last = self.first;
     }

@@ -148,7 +148,7 @@ impl Session {
         let mut client = None;
         if let State::Open { client_id, since, .. } = self.state {
             client = client_id;
-            if now.since(since) >= self.backoff.last() {
+            if now.since(since) >= pass.options.reconnect_first {
                 self.backoff.reset();
             }
         }
