@@ -61,10 +61,10 @@ impl Limits {
     /// Elements of one frame, all levels together, as declared by its headers.
     /// Default 1,048,576, at most 2³² − 1.
     ///
-    /// A map or attribute entry counts as two; a chunk of a streamed string, the
-    /// empty last one too, as one. This is the
-    /// limit that bounds memory: an element of three bytes becomes a [`Frame`](crate::Frame) of
-    /// 40. Choose the longest reply you ask for; raise it before fetching millions of keys at once.
+    /// A map or attribute entry counts as two, an attribute as one more, and a chunk of a streamed
+    /// string, the empty last one too, as one. This is the limit that bounds memory: an element of
+    /// three bytes becomes a [`Frame`](crate::Frame) of 40. Choose the longest reply you ask for;
+    /// raise it before fetching millions of keys at once.
     #[must_use]
     pub fn elements(mut self, count: usize) -> Self {
         self.elements = count.min(ELEMENTS_CEILING);

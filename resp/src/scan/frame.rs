@@ -175,7 +175,9 @@ impl Scan {
         let number = head.saturating_add(1);
         let too_many = Stop::fault(ErrorKind::Elements, number);
         let count = if shape.in_pairs() { count.checked_mul(2).ok_or(too_many)? } else { count };
-        self.declare(count, number, limits)?;
+        // Attributes count themselves too: a row of empty ones would otherwise have no end.
+        let itself = u64::from(shape == Shape::Attribute);
+        self.declare(count.saturating_add(itself), number, limits)?;
         let elements = u32::try_from(count).map_err(|_| too_many)?;
         let token = Token::Open { shape, elements };
         if shape == Shape::Attribute {

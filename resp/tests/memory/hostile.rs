@@ -47,6 +47,7 @@ fn memory_follows_what_came_when_it_trickles() {
         b"$?\r\n".iter().copied().chain(b";1\r\na\r\n".repeat(20_000)).collect(),
         b"*1000000\r\n".iter().copied().chain(b"*1\r\n*1\r\n:1\r\n".repeat(20_000)).collect(),
         b"|500000\r\n".iter().copied().chain(b"*0\r\n".repeat(20_000)).collect(),
+        b"|0\r\n".repeat(20_000),
         b"$1000000\r\n".iter().copied().chain(b"x".repeat(200_000)).collect(),
         b"*1\r\n".repeat(128),
     ];
