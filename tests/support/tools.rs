@@ -81,7 +81,10 @@ fn fetched(names: &[&str]) -> Vec<PathBuf> {
 
 /// Where `tests/servers` puts what it fetches, whatever `CARGO_TARGET_DIR` says.
 fn fetched_root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("target").join("servers")
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    // A package inside the workspace compiles this too: the workspace is where `tests/run` is.
+    let root = package.ancestors().find(|folder| folder.join("tests/run").is_file());
+    root.unwrap_or(package).join("target").join("servers")
 }
 
 /// `path` as a command that also sees the fetched redis-py.
