@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::contest::Failure;
+use crate::contest::{Failure, Runtime, label};
 
 const USAGE: &str = "\
 usage: quorlock-peers [quick|record] [options]
@@ -14,7 +14,7 @@ usage: quorlock-peers [quick|record] [options]
   --nodes N             how many servers (5)
   --rounds N            how many rounds each contestant runs
   --round-ms N          how long a round is
-  --only NAME,…         only the contestants whose names begin so
+  --only NAME,…         only the contestants whose names begin so (ours/multi)
   --direct-writes D     the option of that name, for ours
   --seed N              the order of the rounds (chance)";
 
@@ -81,8 +81,9 @@ impl Args {
     }
 
     /// Whether this contestant takes part.
-    pub(crate) fn wants(&self, name: &str) -> bool {
-        self.only.is_empty() || self.only.iter().any(|only| name.starts_with(only.as_str()))
+    pub(crate) fn wants(&self, name: &str, runtime: Runtime) -> bool {
+        let label = label(name, runtime);
+        self.only.is_empty() || self.only.iter().any(|only| label.starts_with(only.as_str()))
     }
 }
 

@@ -33,7 +33,7 @@ pub(crate) fn source() -> String {
     format!("{rustc}, commit {commit}")
 }
 
-/// The versions in the lock file. A peer in another version than the one that is meant is a failure.
+/// The versions in the lock file. A peer in another than the one that is meant is a failure.
 pub(crate) fn versions() -> Result<String, Failure> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.lock");
     let lock = std::fs::read_to_string(path)?;

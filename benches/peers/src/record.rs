@@ -29,9 +29,10 @@ pub(crate) fn head(args: &Args, servers: &Servers) -> Result<String, Failure> {
     .map(|row| row.map(str::to_owned));
     Ok(format!(
         "# Ourselves, the floor and the peers\n\n{}\n\
-         One cycle is an acquisition (`SET NX PX`, a fresh key) and its release (compare-and-delete \
-         by digest), each until a majority has agreed, or all nodes where the name says `all`. Every \
-         grant and every release was asserted, and after each round that no node had a key left; \
+         One cycle is an acquisition (`SET NX PX`, a fresh key) and its release \
+         (compare-and-delete by digest), each until a majority has agreed, or all nodes where the \
+         name says `all`. Every grant and every release was asserted, and after each round that \
+         no node had a key left; \
          only the early quorum of `redis` leaves some (`left/1,000`: keys on all nodes per 1,000 \
          cycles), for it does not send a request whose future is dropped early enough. `delay`: \
          without `TCP_NODELAY`, as that crate has it by default. `body`: in the body of `block_on` \

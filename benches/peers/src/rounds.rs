@@ -9,7 +9,7 @@ use rand::seq::SliceRandom;
 
 use crate::args::Args;
 use crate::clock;
-use crate::contest::{Entrant, Failure, Runtime, Yield};
+use crate::contest::{Entrant, Failure, Runtime, Yield, label};
 use crate::count::{self, Perf};
 use crate::servers::Servers;
 
@@ -121,10 +121,7 @@ fn count(
     let operations = |run: Yield| (2 * run.acquires_ns.len()).max(1) as f64;
     let (run, allocations) = count::allocations(|| contestant.run(callers, args.round));
     standing.allocations = Some(allocations as f64 / operations(run?));
-    // With many callers both are shares of something that depends on the moment.
-    if callers == 1
-        && let Some(perf) = Perf::start()
-    {
+    if let Some(perf) = Perf::start() {
         let run = contestant.run(callers, args.round);
         let calls = perf.stop();
         let operations = operations(run?);
@@ -184,7 +181,7 @@ impl Standing {
 
     /// Name and runtime.
     pub(crate) fn label(&self) -> String {
-        format!("{}/{}", self.name, self.runtime.label())
+        label(self.name, self.runtime)
     }
 
     /// One figure of each round.

@@ -48,8 +48,8 @@ impl Servers {
         format!("{kind} {major}.{minor}.{patch} ({program})")
     }
 
-    /// Waits until no node has a key, letting `settle` bring in what is still under way. Returns how
-    /// many keys are left on all nodes together when they do not go; then they are removed.
+    /// Waits until no node has a key, letting `settle` bring in what is still under way. Where
+    /// keys do not go, returns how many are left on all nodes together, and removes them.
     pub(crate) fn left_behind(
         &self,
         patience: Duration,

@@ -9,8 +9,8 @@ use crate::stats::{Interval, median, paired_ratio};
 pub(crate) fn heat(nodes: usize, heat: &Heat) -> String {
     let mut text = format!("\n## {nodes} nodes, {} callers\n\n", heat.callers);
     text += &figures(heat);
-    text += "\nOurs divided by theirs, in the same round: median [95 %]. A ≈ says that the interval \
-             meets that of ourselves against ourselves: not distinguishable.\n\n";
+    text += "\nOurs divided by theirs, in the same round: median [95 %]. A ≈ says that the \
+             interval meets that of ourselves against ourselves: not distinguishable.\n\n";
     text += &ratios(heat);
     for failure in &heat.repeated {
         text += &format!("\nA round was repeated: {failure}\n");

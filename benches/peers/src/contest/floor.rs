@@ -3,8 +3,8 @@
 //! One thread, non-blocking sockets, one epoll. No runtime, no task, no lock, no allocation; the
 //! commands are encoded beforehand. A pass waits for the nodes, reads each that is ready once,
 //! counts, and writes the next commands: one write per node. With one caller the pass ends at the
-//! deciding reply, for there is nobody else to read for; the late replies are read on the way to the
-//! next verdict. Five nodes cost five writes, five reads and at least one wait.
+//! deciding reply, for there is nobody else to read for; the late replies are read on the way to
+//! the next verdict. Five nodes cost five writes, five reads and at least one wait.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
@@ -184,8 +184,8 @@ fn queue(nodes: &mut [Node], command: &[u8], asker: (usize, u32)) {
 }
 
 impl Node {
-    /// Writes what is queued, as far as the kernel takes it. The rest waits for the next pass, which
-    /// comes with the replies to what the kernel has.
+    /// Writes what is queued, as far as the kernel takes it. The rest waits for the next pass,
+    /// which comes with the replies to what the kernel has.
     fn flush(&mut self) -> Result<(), Failure> {
         if self.out.is_empty() {
             return Ok(());

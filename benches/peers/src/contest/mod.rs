@@ -88,6 +88,11 @@ pub(crate) struct Entrant {
     pub(crate) contestant: Box<dyn Contestant>,
 }
 
+/// What a contestant is called in full: `ours/current`.
+pub(crate) fn label(name: &str, runtime: Runtime) -> String {
+    format!("{name}/{}", runtime.label())
+}
+
 /// All that take part, connected.
 pub(crate) fn field(args: &Args, servers: &Servers) -> Result<Vec<Entrant>, Failure> {
     let urls = &*servers.urls();
@@ -131,7 +136,7 @@ impl Field<'_> {
         servers: &Servers,
         needed: usize,
     ) -> Result<(), Failure> {
-        if self.args.wants(name) {
+        if self.args.wants(name, Runtime::Thread) {
             let contestant = Box::new(Floor::connect(servers, needed)?);
             let (runtime, callers_max) = (Runtime::Thread, usize::MAX);
             self.entrants.push(Entrant {
@@ -152,7 +157,7 @@ impl Field<'_> {
         place: Place,
         connect: impl AsyncFnOnce() -> Result<L, Failure>,
     ) -> Result<(), Failure> {
-        if self.args.wants(name) {
+        if self.args.wants(name, runtime) {
             let contestant = Box::new(OnTokio::start(runtime, place, connect)?);
             // A body is one caller.
             let callers_max = if place == Place::Body { 1 } else { usize::MAX };

@@ -1,10 +1,10 @@
 //! The `redis` crate: a multiplexed connection per node, shared by all callers.
 //!
-//! Each command is encoded once for all nodes, and no task is spawned: it is as fast as we know how
-//! to write it. One thing is not equal, in its favour: a request whose future is dropped before the
-//! connection's task has come to it is never sent. So the early quorum asks fewer nodes than all, and
-//! where it is the release that is not sent, the key stays until its time is up. The record says how
-//! many do. The timeout of a response is the crate's default, for ours has one too.
+//! Each command is encoded once for all nodes, and no task is spawned: it is as fast as we know
+//! how to write it. One thing is not equal, in its favour: a request whose future is dropped before
+//! the connection's task has come to it is never sent. So the early quorum may ask fewer nodes than
+//! all, and where it is the release that is not sent, the key stays until its time is up. The
+//! record says how many do. The timeout of a response is the crate's default, for ours has one too.
 
 use std::future::Future;
 
