@@ -4,7 +4,8 @@
 //! error type: the traits demand that a codec's error can be made of it.
 
 use core::fmt;
-use std::{error, io};
+use std::error;
+use std::io;
 
 use bytes::BytesMut;
 use tokio_util::codec;

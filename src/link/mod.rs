@@ -268,6 +268,7 @@ impl Link {
         state.pipeline.drain(written, lapsed, &mut undos);
         state.debts.inherit(client_id, undos, self.options.entries_max);
         state.queued.clear();
+        self.dirty.store(false, Ordering::Release);
     }
 
     /// The driver is gone, and nobody reads replies. Writes what is queued; undos are still taken

@@ -45,6 +45,10 @@ const CLOSED_TO_CODEC: [&str; 10] = [
     "SystemTime",
 ];
 
+/// The one file of the codec that knows a runtime's traits: behind a feature, whose trait asks for
+/// `std::io::Error`.
+const CODEC_ADAPTER: &str = "resp/src/codec.rs";
+
 /// The names in the crate's root that stand for items of a room: `(name, room)`.
 pub(crate) type Face = Vec<(String, String)>;
 
@@ -121,6 +125,9 @@ fn rank(room: &str) -> Option<u8> {
 
 /// The codec stands alone.
 fn codec_faults(source: &Source) -> Vec<Fault> {
+    if source.path == CODEC_ADAPTER {
+        return Vec::new();
+    }
     let found = CLOSED_TO_CODEC.iter().flat_map(|word| source.find(word).map(move |at| (at, word)));
     let found = found.filter(|(at, _)| !source.in_test(*at));
     found
