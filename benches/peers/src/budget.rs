@@ -93,10 +93,11 @@ const fn one(callers: usize, runtime: Runtime, others: &'static str, bound: f64)
     Budget { nodes, callers, ours, runtime, others, figure, bound }
 }
 
-/// The promises that these figures can answer, each in a row: what, the bound, the ratio, the word.
-pub(crate) fn rows(nodes: usize, heat: &Heat) -> Vec<[String; 4]> {
+/// The promises that these figures can answer, each in a row: what, the bound, the
+/// ratio, what it would be for the floor, the word.
+pub(crate) fn rows(nodes: usize, heat: &Heat) -> Vec<[String; 5]> {
     let due = BUDGETS.iter().filter(|it| it.nodes == nodes && it.callers == heat.callers);
-    let mut rows: Vec<[String; 4]> = due.filter_map(|budget| budget.row(heat)).collect();
+    let mut rows: Vec<[String; 5]> = due.filter_map(|budget| budget.row(heat)).collect();
     if nodes == 5 && heat.callers == 1 {
         rows.extend(counted(heat));
     }
@@ -104,24 +105,28 @@ pub(crate) fn rows(nodes: usize, heat: &Heat) -> Vec<[String; 4]> {
 }
 
 impl Budget {
-    fn row(&self, heat: &Heat) -> Option<[String; 4]> {
+    fn row(&self, heat: &Heat) -> Option<[String; 5]> {
         let ours = heat.find(self.ours, self.runtime)?;
         let other = self.best_other(heat)?;
         let figure = self.figure.of();
         let ratio = paired_ratio(&ours.column(figure), &other.column(figure));
         let Interval { median, low, high } = ratio;
+        // What bare sockets make of the same comparison: a bound beyond it is out of reach.
+        let floor = heat.find("floor", Thread).filter(|floor| !std::ptr::eq(*floor, other));
+        let floor = floor.map(|it| paired_ratio(&it.column(figure), &other.column(figure)).median);
         let more = self.figure.more_is_better();
         let sign = if more { "≥" } else { "≤" };
         Some([
             format!(
-                "{} callers, {}, {} against {}",
-                heat.callers,
+                "{}, {}, {} against {}",
+                callers(heat.callers),
                 ours.label(),
                 self.figure.label(),
                 other.label()
             ),
             format!("{sign} {:.2}", self.bound),
             format!("{median:.2} [{low:.2}–{high:.2}]"),
+            floor.map_or_else(|| "–".to_owned(), |floor| format!("{floor:.2}")),
             verdict(ratio, self.bound, more).to_owned(),
         ])
     }
@@ -153,17 +158,25 @@ fn verdict(ratio: Interval, bound: f64, more_is_better: bool) -> &'static str {
     }
 }
 
+/// So many callers, in words.
+pub(crate) fn callers(count: usize) -> String {
+    if count == 1 { "1 caller".to_owned() } else { format!("{count} callers") }
+}
+
 /// The promises about counts.
-fn counted(heat: &Heat) -> Vec<[String; 4]> {
+fn counted(heat: &Heat) -> Vec<[String; 5]> {
     let mut rows = Vec::new();
+    let floor = heat.find("floor", Thread).and_then(|floor| floor.calls);
+    let floor = floor.map_or_else(|| "–".to_owned(), |calls| format!("{calls:.2}"));
     for (runtime, bound) in [(Current, 11.5), (Multi, 12.0)] {
         let Some(ours) = heat.find("ours", runtime) else { continue };
         let mut row = |what: &str, count: Option<f64>, bound: f64| {
             let Some(count) = count else { return };
             rows.push([
-                format!("1 callers, {}, {what} per operation", ours.label()),
+                format!("1 caller, {}, {what} per operation", ours.label()),
                 format!("≤ {bound:.2}"),
                 format!("{count:.2}"),
+                if what == "system calls" { floor.clone() } else { "–".to_owned() },
                 if count <= bound { "met" } else { "**not met**" }.to_owned(),
             ]);
         };

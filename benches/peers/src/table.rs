@@ -7,7 +7,7 @@ use crate::stats::{Interval, median, paired_ratio};
 
 /// All tables of one number of callers.
 pub(crate) fn heat(nodes: usize, heat: &Heat) -> String {
-    let mut text = format!("\n## {nodes} nodes, {} callers\n\n", heat.callers);
+    let mut text = format!("\n## {nodes} nodes, {}\n\n", budget::callers(heat.callers));
     text += &figures(heat);
     text += "\nOurs divided by theirs, in the same round: median [95 %]. A ≈ says that the \
              interval meets that of ourselves against ourselves: not distinguishable.\n\n";
@@ -18,7 +18,7 @@ pub(crate) fn heat(nodes: usize, heat: &Heat) -> String {
     let rows = budget::rows(nodes, heat);
     if !rows.is_empty() {
         text += "\n";
-        text += &align(&["budget", "bound", "measured", ""], &rows);
+        text += &align(&["budget", "bound", "measured", "the floor", ""], &rows);
     }
     text
 }
