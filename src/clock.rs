@@ -36,7 +36,6 @@ impl Moment {
         self.0
     }
 
-    #[cfg(test)]
     pub(crate) const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }

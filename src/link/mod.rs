@@ -102,6 +102,8 @@ struct State {
     written: u64,
     /// The kernel takes no more for now; the driver waits until it does.
     blocked: bool,
+    /// How many replies came with the last read: how many callers are about to send again.
+    batch: usize,
     /// Writing failed; the driver ends the connection.
     broken: Option<io::ErrorKind>,
     pipeline: Pipeline,
@@ -132,6 +134,7 @@ impl Link {
             queued: BytesMut::new(),
             written: 0,
             blocked: false,
+            batch: 0,
             broken: None,
             pipeline: Pipeline::default(),
             debts: Debts::default(),
@@ -161,7 +164,7 @@ impl Link {
         }
         state.append(command.entry, command.bytes, command.undo);
         let direct = match command.urgency {
-            Urgency::Usual | Urgency::Undo => state.pipeline.len() <= self.options.direct_writes,
+            Urgency::Usual | Urgency::Undo => state.is_quiet(self.options.direct_writes),
             Urgency::Drop => true,
         };
         if direct || state.phase == Phase::Orphaned {
@@ -220,6 +223,7 @@ impl Link {
     ) -> Result<(), Stray> {
         let mut forgotten = Vec::new(); // allocates only when a script was forgotten
         let mut state = lock(&self.state);
+        state.batch = frames.len();
         let result = frames.drain(..).try_for_each(|frame| {
             completions.extend(state.pipeline.answer(frame, now, &mut forgotten)?);
             Ok(())
@@ -298,6 +302,13 @@ impl Link {
 }
 
 impl State {
+    /// Whether so few callers use the link that each had better write for itself. A link that has
+    /// just answered many at once is empty and not quiet: all of them are about to send, and the
+    /// first would tear their batch apart.
+    fn is_quiet(&self, few: usize) -> bool {
+        self.pipeline.len() <= few && self.batch <= few
+    }
+
     fn append(&mut self, entry: Entry, bytes: &[u8], undo: &[u8]) {
         let begins = self.written.saturating_add(self.queued.len() as u64);
         self.pipeline.push(entry, begins, undo);

@@ -103,7 +103,8 @@ impl Future for Acquire {
             match &mut this.step {
                 Step::Start => {
                     this.tries = this.tries.saturating_add(1);
-                    let claim = Claim::ask(&order.locker, order.key.clone(), order.ttl)?;
+                    let sent = if this.tries == 1 { started } else { clock.now() };
+                    let claim = Claim::ask(&order.locker, order.key.clone(), order.ttl, sent)?;
                     this.step = Step::Asking(claim);
                 }
                 Step::Asking(claim) => {

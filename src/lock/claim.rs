@@ -36,9 +36,14 @@ pub(crate) struct Claim {
 
 impl Claim {
     /// Sends an acquisition with a value that no attempt ever had.
-    pub(crate) fn ask(locker: &Arc<Inner>, key: Key, ttl: Duration) -> Result<Self, Error> {
+    /// `sent` is the clock, read before this.
+    pub(crate) fn ask(
+        locker: &Arc<Inner>,
+        key: Key,
+        ttl: Duration,
+        sent: Moment,
+    ) -> Result<Self, Error> {
         let nonce = locker.nodes.entropy().nonce();
-        let sent = locker.nodes.clock().now();
         let ask = |Encoded { bytes, undo }: Encoded<'_>| {
             let command = Command {
                 bytes,

@@ -73,7 +73,8 @@ impl LockRequest {
     /// Dropping the future leaves no key behind.
     pub async fn try_acquire(self) -> Result<Option<LockGuard>, Error> {
         let order = self.order?;
-        let claim = Claim::ask(&order.locker, order.key, order.ttl)?;
+        let sent = order.locker.nodes.clock().now();
+        let claim = Claim::ask(&order.locker, order.key, order.ttl, sent)?;
         let verdict = poll_fn(|cx| claim.poll_verdict(cx)).await;
         match judge(claim, verdict) {
             Ok(guard) => Ok(Some(guard)),

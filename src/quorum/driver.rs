@@ -37,6 +37,14 @@ use crate::sync::lock;
 /// How long the driver goes on for replies when nobody uses the nodes any more.
 const LINGER: Duration = Duration::from_millis(500);
 
+/// A timer that comes later than this was held up by this process or its machine, not by a node:
+/// tokio's own timers are at most 2 ms late.
+const STALL: Duration = Duration::from_millis(5);
+
+/// What commands that would have expired during a stall are given, so that the replies that wait in
+/// the sockets, and those to what could not be written meanwhile, still count.
+const GRACE: Duration = Duration::from_millis(10);
+
 /// What a driver reads into.
 const STAGING: usize = 16 << 10;
 
@@ -109,6 +117,8 @@ struct Task {
     yielded: bool,
     timer: Option<Pin<Box<Sleep>>>,
     armed: bool,
+    /// The timer came so late that the fault is ours; what was due was put off once.
+    excused: bool,
     /// When to end, once nobody uses the nodes.
     last_call: Option<Moment>,
 }
@@ -148,6 +158,7 @@ impl Task {
             yielded: false,
             timer: None,
             armed: false,
+            excused: false,
             last_call: None,
         }
     }
@@ -198,9 +209,14 @@ impl Task {
         if !driver.rearm.swap(false, Ordering::SeqCst) && !fired && !changed {
             return;
         }
+        let now = self.pass.clock.now();
+        let due = Moment::from_nanos(driver.timer.load(Ordering::SeqCst));
         // Cleared first: see `Shared::needs_timer`.
         driver.timer.store(Moment::NEVER.as_nanos(), Ordering::SeqCst);
-        let now = self.pass.clock.now();
+        if fired && now.since(due) > STALL && !std::mem::replace(&mut self.excused, true) {
+            return self.arm(now.plus(GRACE), cx);
+        }
+        self.excused = false;
         let mut next = self.last_call.unwrap_or(Moment::NEVER);
         for place in &mut self.sessions {
             let node = &self.shared.nodes[place.node];
@@ -208,16 +224,21 @@ impl Task {
             next = next.min(place.session.tick(now, node, link, &mut self.pass));
             vote(&self.shared, place.node, &mut self.pass);
         }
+        self.arm(next, cx);
+    }
+
+    fn arm(&mut self, next: Moment, cx: &Context<'_>) {
         self.armed = next != Moment::NEVER;
-        if self.armed {
-            let clock = self.pass.clock;
-            match &mut self.timer {
-                Some(timer) => clock.reset(timer.as_mut(), next),
-                None => self.timer = Some(clock.sleep_until(next)),
-            }
-            self.shared.driver.timer.store(next.as_nanos(), Ordering::SeqCst);
-            cx.waker().wake_by_ref(); // the timer registers when it is polled
+        if !self.armed {
+            return;
         }
+        let clock = self.pass.clock;
+        match &mut self.timer {
+            Some(timer) => clock.reset(timer.as_mut(), next),
+            None => self.timer = Some(clock.sleep_until(next)),
+        }
+        self.shared.driver.timer.store(next.as_nanos(), Ordering::SeqCst);
+        cx.waker().wake_by_ref(); // the timer registers when it is polled
     }
 
     /// Whether the driver may end: nobody uses the nodes, and all they were sent has been answered.
