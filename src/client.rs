@@ -98,7 +98,7 @@ impl Client {
             undo: &[],
             affinity: 0,
             sent: self.nodes.clock().now(),
-            patience: self.deadline,
+            allowed: self.deadline,
             urgency: Urgency::Usual,
             to: NodeMask::only(0),
         };

@@ -62,6 +62,11 @@ impl Error {
         Self::new(Kind::Closed { why })
     }
 
+    /// There is nothing here that could wake a waiting task.
+    pub(crate) fn no_runtime() -> Self {
+        Self::closed("no tokio runtime here to work on; call this from async code that runs on one")
+    }
+
     pub(crate) fn with_key(mut self, key: &[u8]) -> Self {
         self.0.key = Some(quoted(key));
         self
@@ -90,7 +95,7 @@ impl Error {
         matches!(self.0.kind, Kind::Contended { .. })
     }
 
-    /// Too few nodes could be asked or answered in time. What had been granted is released.
+    /// Too few nodes could be asked or answered in time. What had been granted is being released.
     #[must_use]
     pub fn is_unavailable(&self) -> bool {
         matches!(self.0.kind, Kind::Unavailable { .. })

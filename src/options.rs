@@ -172,6 +172,11 @@ impl Default for LinkOptions {
     }
 }
 
+/// The TTL as the servers will count it: a lease must not outlive its keys by a fraction.
+pub(crate) fn whole_millis(ttl: Duration) -> Duration {
+    ttl - Duration::from_nanos(u64::from(ttl.subsec_nanos() % 1_000_000))
+}
+
 /// Refuses a TTL that the servers would refuse, and one that the drift margin eats.
 pub(crate) fn check_ttl(ttl: Duration, drift: Drift) -> Result<(), Error> {
     /// Servers add the TTL in milliseconds to the time of day in 64 bits.
@@ -214,6 +219,12 @@ mod tests {
             assert!(error.to_string().contains(words), "{error}");
         }
         assert!(check_ttl(Duration::from_millis(3), Drift::default()).is_ok());
+    }
+
+    #[test]
+    fn a_ttl_has_whole_milliseconds() {
+        assert_eq!(whole_millis(Duration::from_micros(1_999)), Duration::from_millis(1));
+        assert_eq!(whole_millis(Duration::from_nanos(10_000_000_001)), Duration::from_secs(10));
     }
 
     #[test]

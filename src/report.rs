@@ -29,6 +29,8 @@ impl fmt::Display for NodeReport {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Outcome {
+    /// Nothing was asked; the node is connected and can be.
+    Connected,
     /// The node did it: it set the key, or deleted it.
     Granted,
     /// Nothing was applied: the key is held by another value.
@@ -71,7 +73,7 @@ pub enum Outcome {
 impl Outcome {
     /// The node answered, one way or the other, and its answer counts.
     pub(crate) fn is_answer(&self) -> bool {
-        matches!(self, Self::Granted | Self::Held | Self::Gone)
+        matches!(self, Self::Connected | Self::Granted | Self::Held | Self::Gone)
     }
 
     /// The node refused us for want of a right or the right password.
@@ -87,6 +89,7 @@ impl Outcome {
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Connected => f.write_str("is connected"),
             Self::Granted => f.write_str("granted it"),
             Self::Held => f.write_str("says that another holds it"),
             Self::Gone => f.write_str("no longer has it"),

@@ -25,6 +25,8 @@ pub(crate) enum Ended {
     Undecodable(quorlock_resp::DecodeError),
     /// A reply came that answers nothing that was asked.
     Stray,
+    /// The server was a master and is a replica now: its name may lead elsewhere by now.
+    Demoted,
 }
 
 /// The reading half of a connection.
@@ -38,12 +40,14 @@ pub(crate) struct Inbound {
     frames: Vec<Frame>,
     /// The link's writer was full; wait until it is not.
     pub(crate) blocked: bool,
+    /// An undo was refused for now; whoever sees this has it tried again.
+    pub(crate) put_off: bool,
 }
 
 impl Inbound {
     /// Takes over behind a handshake, with what it had read beyond its own replies.
     pub(crate) fn new(reader: Reader, buffer: BytesMut, decoder: Decoder) -> Self {
-        Self { reader, buffer, decoder, frames: Vec::new(), blocked: false }
+        Self { reader, buffer, decoder, frames: Vec::new(), blocked: false, put_off: false }
     }
 
     /// A decoder with the bounds that a lock's replies keep to; `Client` asks for any reply, so
@@ -112,7 +116,10 @@ impl Inbound {
         };
         if !self.frames.is_empty() {
             let answered = link.answer(&mut self.frames, clock.now(), completions);
-            answered.map_err(|Stray| Ended::Stray)?;
+            self.put_off |= answered.map_err(|Stray| Ended::Stray)?;
+            if completions.iter().any(|answer| answer.frame.error_word() == Some(b"READONLY")) {
+                return Err(Ended::Demoted);
+            }
         }
         undecodable.map_or(Ok(()), Err)
     }

@@ -31,6 +31,7 @@ use quorlock_resp::Frame;
 pub(crate) use address::Address;
 #[cfg(test)]
 pub(crate) use address::Endpoint;
+pub(crate) use debts::Client;
 pub(crate) use handshake::{Greeting, Handshake, Mode, Peer, Role};
 pub(crate) use inbound::{Ended, Inbound};
 pub(crate) use pipeline::{Completion, Entry, Lapsed, Shape, Stray, Ticket};
@@ -43,7 +44,7 @@ use crate::options::LinkOptions;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Mutex, lock};
 use debts::Debts;
-use pipeline::Pipeline;
+use pipeline::{Again, Pipeline, Unsettled};
 
 /// A command on its way to one link.
 #[derive(Clone, Copy, Debug)]
@@ -107,6 +108,8 @@ struct State {
     /// Writing failed; the driver ends the connection.
     broken: Option<io::ErrorKind>,
     pipeline: Pipeline,
+    /// The present connection, as the server knows it.
+    client: Option<Client>,
     debts: Debts,
 }
 
@@ -137,6 +140,7 @@ impl Link {
             batch: 0,
             broken: None,
             pipeline: Pipeline::default(),
+            client: None,
             debts: Debts::default(),
         };
         Self { state: Mutex::new(state), dirty: AtomicBool::new(false), undo_head, options }
@@ -149,12 +153,12 @@ impl Link {
         let undoing = command.urgency != Urgency::Usual;
         match state.phase {
             Phase::Opening | Phase::Open => {}
-            Phase::Orphaned if undoing => {}
-            Phase::Closed if undoing => {
-                state.debts.add(command.undo, self.options.entries_max);
+            Phase::Orphaned | Phase::Closed => {
+                if undoing {
+                    state.owe(command, self.options.entries_max);
+                }
                 return Sent::Closed;
             }
-            Phase::Orphaned | Phase::Closed => return Sent::Closed,
         }
         if !undoing && state.pipeline.is_suspect() {
             return Sent::Suspect;
@@ -167,7 +171,7 @@ impl Link {
             Urgency::Usual | Urgency::Undo => state.is_quiet(self.options.direct_writes),
             Urgency::Drop => true,
         };
-        if direct || state.phase == Phase::Orphaned {
+        if direct {
             state.write();
         }
         if state.queued.is_empty() {
@@ -187,10 +191,10 @@ impl Link {
         self.dirty.load(Ordering::Acquire)
     }
 
-    /// Whether nothing is queued and every reply has come.
+    /// Whether nothing is queued, every reply has come, and nothing is owed.
     pub(crate) fn is_settled(&self) -> bool {
         let state = lock(&self.state);
-        state.phase != Phase::Open || (state.queued.is_empty() && state.pipeline.is_empty())
+        state.queued.is_empty() && state.pipeline.is_empty() && state.debts.is_empty()
     }
 
     /// Writes what is queued. `Ok(true)` says that the kernel takes no more: the driver waits for
@@ -207,6 +211,16 @@ impl Link {
         }
     }
 
+    /// Writes what is queued from a caller's thread, as far as the kernel takes it now. `true`: the
+    /// driver must see to the rest.
+    pub(crate) fn nudge(&self) -> bool {
+        let left = self.is_dirty() && self.flush() != Ok(false);
+        if left {
+            self.dirty.store(true, Ordering::Release);
+        }
+        left
+    }
+
     /// The socket is writable again.
     pub(crate) fn unblock(&self) {
         lock(&self.state).blocked = false;
@@ -214,26 +228,46 @@ impl Link {
     }
 
     /// Gives decoded frames to the commands they answer. A stray poisons the connection: those
-    /// before it stand, it and those after it are dropped.
+    /// before it stand, it and those after it are dropped. `true`: an undo was refused for now, and
+    /// [`Link::retry`] must be called.
     pub(crate) fn answer(
         &self,
         frames: &mut Vec<Frame>,
         now: Moment,
         completions: &mut Vec<Completion>,
-    ) -> Result<(), Stray> {
-        let mut forgotten = Vec::new(); // allocates only when a script was forgotten
+    ) -> Result<bool, Stray> {
+        let mut unsettled = Vec::new(); // allocates only when a server refused an undo
         let mut state = lock(&self.state);
         state.batch = frames.len();
         let result = frames.drain(..).try_for_each(|frame| {
-            completions.extend(state.pipeline.answer(frame, now, &mut forgotten)?);
+            completions.extend(state.pipeline.answer(frame, now, &mut unsettled)?);
             Ok(())
         });
-        for (entry, undo) in forgotten {
-            let command = [&self.undo_head[..], &undo].concat();
-            state.append(entry, &command, &undo);
-            self.dirty.store(true, Ordering::Release);
+        let mut put_off = false;
+        for Unsettled { entry, undo, again } in unsettled {
+            match again {
+                Again::Whole => {
+                    let command = [&self.undo_head[..], &undo].concat();
+                    state.append(entry, &command, &undo);
+                    self.dirty.store(true, Ordering::Release);
+                }
+                Again::Later => {
+                    state.debts.add_for_later(undo, self.options.entries_max, now);
+                    put_off = true;
+                }
+            }
         }
-        result
+        result.map(|()| put_off)
+    }
+
+    /// When undos are to be tried again that the server would not execute; `None` if there are
+    /// none. Tries those that are due.
+    pub(crate) fn retry(&self, now: Moment) -> Option<Moment> {
+        let mut state = lock(&self.state);
+        if state.phase == Phase::Open && state.debts.due()? <= now {
+            self.settle(&mut state, now);
+        }
+        state.debts.due()
     }
 
     /// See [`Pipeline::expire`].
@@ -246,58 +280,66 @@ impl Link {
         lock(&self.state).pipeline.oldest()
     }
 
-    /// Puts a connection behind the link that has shaken hands. What settles the debts of earlier
-    /// connections goes first.
-    pub(crate) fn open(&self, writer: Writer, now: Moment) {
+    /// Puts a connection behind the link that has shaken hands, and settles the debts of earlier
+    /// ones.
+    pub(crate) fn open(&self, writer: Writer, client: Option<Client>, now: Moment) {
         let mut state = lock(&self.state);
         (state.written, state.blocked, state.broken) = (0, false, None);
         state.writer = Some(writer);
+        state.client = client;
         state.phase = Phase::Open;
         state.queued.reserve(QUEUED_CAPACITY);
         state.pipeline.reserve();
+        self.settle(&mut state, now);
+    }
+
+    fn settle(&self, state: &mut State, now: Moment) {
         let mut debts = mem::take(&mut state.debts);
-        debts.settle(&self.undo_head, now, |entry, bytes, undo| state.append(entry, bytes, undo));
+        let run_id = state.client.as_ref().map(|client| client.run_id.clone());
+        debts.settle(run_id.as_deref(), &self.undo_head, now, |entry, bytes, undo| {
+            state.append(entry, bytes, undo);
+        });
+        state.debts = debts;
         self.dirty.store(true, Ordering::Release);
     }
 
-    /// Ends the connection, which had the number `client_id` at the server: everything in flight
-    /// goes to `lapsed`, and what may have been applied is to be undone on the next connection.
-    pub(crate) fn close(&self, client_id: Option<i64>, lapsed: &mut Vec<Lapsed>) {
+    /// Ends the connection: everything in flight goes to `lapsed`, and what may have been applied
+    /// is to be undone on the next connection.
+    pub(crate) fn close(&self, lapsed: &mut Vec<Lapsed>) {
         let mut state = lock(&self.state);
         state.phase = Phase::Closed;
         if let Some(writer) = state.writer.take() {
             writer.abort();
         }
-        let (written, mut undos) = (state.written, Vec::new());
-        state.pipeline.drain(written, lapsed, &mut undos);
-        state.debts.inherit(client_id, undos, self.options.entries_max);
-        state.queued.clear();
+        state.end(lapsed, self.options.entries_max);
         self.dirty.store(false, Ordering::Release);
     }
 
-    /// The driver is gone, and nobody reads replies. Writes what is queued; undos are still taken
-    /// and written at once, so that a guard dropped later leaves no key.
+    /// The driver is gone, and nobody reads replies. Writes what is queued; undos are still written
+    /// at once, so that a guard dropped later leaves no key.
     pub(crate) fn orphan(&self, lapsed: &mut Vec<Lapsed>) {
         let mut state = lock(&self.state);
         if state.phase == Phase::Open {
             state.write();
+        }
+        let is_clear = state.queued.is_empty() && state.broken.is_none();
+        if state.phase == Phase::Open && is_clear {
             state.phase = Phase::Orphaned;
         } else {
+            // Half a command stands in the stream, or no stream is there: nothing can follow.
             state.phase = Phase::Closed;
-            state.queued.clear();
+            state.writer = None;
         }
-        let written = state.written;
-        state.pipeline.drain(written, lapsed, &mut Vec::new());
+        state.end(lapsed, self.options.entries_max);
     }
 
-    /// A driver starts: commands may queue for its first connection.
+    /// A driver starts: commands may queue for its first connection. An orphaned connection is
+    /// closed normally, so that what it wrote is still delivered.
     pub(crate) fn reopen(&self) {
         let mut state = lock(&self.state);
-        // A normal close: what an orphan wrote shall still be delivered.
+        debug_assert!(state.pipeline.is_empty(), "whoever ends a connection empties its pipeline");
         state.writer = None;
-        state.pipeline.drain(0, &mut Vec::new(), &mut Vec::new());
-        state.queued.clear();
-        (state.written, state.phase) = (0, Phase::Opening);
+        state.phase = Phase::Opening;
     }
 }
 
@@ -307,6 +349,26 @@ impl State {
     /// first would tear their batch apart.
     fn is_quiet(&self, few: usize) -> bool {
         self.pipeline.len() <= few && self.batch <= few
+    }
+
+    /// Empties the link at the end of a connection, however that came: nobody waits any more, and
+    /// nothing that may have been applied, or was still to be undone, is forgotten.
+    fn end(&mut self, lapsed: &mut Vec<Lapsed>, debts_max: usize) {
+        let mut undos = Vec::new();
+        self.pipeline.drain(self.written, lapsed, &mut undos);
+        self.debts.inherit(self.client.take(), undos, debts_max);
+        self.queued.clear();
+        (self.written, self.batch) = (0, 0);
+    }
+
+    /// Notes an undo for the next connection. The orphaned connection carries it as well: it may be
+    /// the last one, and to undo twice does no harm.
+    fn owe(&mut self, command: Outgoing<'_>, debts_max: usize) {
+        self.debts.add(command.undo.to_vec(), debts_max);
+        if self.phase == Phase::Orphaned {
+            self.queued.extend_from_slice(command.bytes);
+            self.write();
+        }
     }
 
     fn append(&mut self, entry: Entry, bytes: &[u8], undo: &[u8]) {

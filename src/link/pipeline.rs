@@ -90,6 +90,33 @@ pub(crate) struct Lapsed {
     pub(crate) sent: bool,
 }
 
+/// An undo that the server answered and did not execute.
+#[derive(Debug)]
+pub(crate) struct Unsettled {
+    pub(crate) entry: Entry,
+    pub(crate) undo: Vec<u8>,
+    pub(crate) again: Again,
+}
+
+/// How to send an undo again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Again {
+    /// At once, with its script: the server does not know it.
+    Whole,
+    /// Later: the server takes no writes for the moment.
+    Later,
+}
+
+impl Again {
+    fn after(reply: &Frame) -> Option<Self> {
+        match reply.error_word()? {
+            b"NOSCRIPT" => Some(Self::Whole),
+            b"BUSY" | b"LOADING" | b"MISCONF" | b"NOREPLICAS" | b"MASTERDOWN" => Some(Self::Later),
+            _ => None,
+        }
+    }
+}
+
 /// A frame came that cannot be the reply to the oldest command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Stray;
@@ -124,13 +151,13 @@ impl Pipeline {
         self.waiting.push_back(Waiting { entry, begins, undo_len: undo.len(), tombstone: false });
     }
 
-    /// Gives the next reply to the oldest command. A server that no longer knows the undo's script
-    /// has not applied it: then the undo comes back in `forgotten`, to be sent whole.
+    /// Gives the next reply to the oldest command. An undo that the server did not execute comes
+    /// back in `unsettled`.
     pub(crate) fn answer(
         &mut self,
         frame: Frame,
         now: Moment,
-        forgotten: &mut Vec<(Entry, Vec<u8>)>,
+        unsettled: &mut Vec<Unsettled>,
     ) -> Result<Option<Completion>, Stray> {
         let Some(oldest) = self.waiting.front() else { return Err(Stray) };
         if !oldest.entry.shape.accepts(&frame) {
@@ -139,12 +166,15 @@ impl Pipeline {
         let Some(Waiting { entry, undo_len, .. }) = self.waiting.pop_front() else {
             return Err(Stray);
         };
-        if entry.shape == Shape::Undo && is_noscript(&frame) {
-            forgotten.push((entry, self.undo.chunk()[..undo_len].to_vec()));
-            self.undo.advance(undo_len);
-            return Ok(None);
+        let again = if entry.shape == Shape::Undo { Again::after(&frame) } else { None };
+        if let Some(again) = again {
+            let undo = self.undo.chunk()[..undo_len].to_vec();
+            unsettled.push(Unsettled { entry, undo, again });
         }
         self.undo.advance(undo_len);
+        if again == Some(Again::Whole) {
+            return Ok(None); // its sender waits for the reply to that one
+        }
         let Entry { ticket, shape, sent, .. } = entry;
         Ok(Some(Completion { ticket, shape, frame, rtt: now.since(sent) }))
     }
@@ -188,17 +218,15 @@ impl Pipeline {
     ) {
         for waiting in self.waiting.drain(..) {
             let sent = waiting.begins < written;
-            if sent && waiting.undo_len > 0 {
+            // An unsent command needs no undo; an undo that was not sent is still owed.
+            let owed = sent || waiting.entry.shape == Shape::Undo;
+            if owed && waiting.undo_len > 0 {
                 undos.push(self.undo[..waiting.undo_len].to_vec());
             }
             self.undo.advance(waiting.undo_len);
             lapsed.push(Lapsed { ticket: waiting.entry.ticket, sent });
         }
     }
-}
-
-fn is_noscript(frame: &Frame) -> bool {
-    matches!(frame, Frame::Error(text) if text.starts_with(b"NOSCRIPT"))
 }
 
 #[cfg(test)]
@@ -277,8 +305,20 @@ mod tests {
         let mut forgotten = Vec::new();
         let reply = error("NOSCRIPT No matching script.");
         assert!(pipeline.answer(reply, Moment::default(), &mut forgotten).unwrap().is_none());
-        assert_eq!(forgotten[0].1, b"tail");
-        assert_eq!(forgotten[0].0.ticket, Ticket(1));
+        assert_eq!(forgotten[0].undo, b"tail");
+        assert_eq!(forgotten[0].again, Again::Whole);
+        assert_eq!(forgotten[0].entry.ticket, Ticket(1));
+    }
+
+    #[test]
+    fn an_undo_that_is_refused_for_now_is_told_and_comes_back() {
+        let mut pipeline = Pipeline::default();
+        pipeline.push(entry(1, Shape::Undo, 9), 0, b"tail");
+        let mut unsettled = Vec::new();
+        let reply = error("BUSY Redis is busy running a script.");
+        let told = pipeline.answer(reply, Moment::default(), &mut unsettled).unwrap();
+        assert_eq!(told.unwrap().ticket, Ticket(1));
+        assert_eq!(unsettled[0].again, Again::Later);
     }
 
     #[test]
@@ -288,11 +328,13 @@ mod tests {
         pipeline.push(entry(2, Shape::Any, 9), 10, b"");
         pipeline.push(entry(3, Shape::Status, 9), 20, b"undo-3");
         pipeline.push(entry(4, Shape::Status, 9), 30, b"undo-4");
+        pipeline.push(entry(5, Shape::Undo, 9), 40, b"undo-5");
         assert_eq!(answer(&mut pipeline, simple("OK")), Ok(1));
         let (mut lapsed, mut undos) = (Vec::new(), Vec::new());
         pipeline.drain(21, &mut lapsed, &mut undos);
         let told: Vec<_> = lapsed.iter().map(|lapsed| (lapsed.ticket.0, lapsed.sent)).collect();
-        assert_eq!(told, [(2, true), (3, true), (4, false)]);
-        assert_eq!(undos, [b"undo-3".to_vec()]);
+        assert_eq!(told, [(2, true), (3, true), (4, false), (5, false)]);
+        // The fourth was never sent. The fifth was not sent either, and is an undo itself.
+        assert_eq!(undos, [b"undo-3".to_vec(), b"undo-5".to_vec()]);
     }
 }

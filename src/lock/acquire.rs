@@ -112,7 +112,7 @@ impl Future for Acquire {
                     let Step::Asking(claim) = std::mem::replace(&mut this.step, Step::Start) else {
                         continue;
                     };
-                    let failure = match judge(claim, verdict) {
+                    let failure = match guard_or_error(claim, verdict) {
                         Ok(guard) => return Poll::Ready(Ok(guard)),
                         Err(failure) => failure,
                     };
@@ -137,7 +137,10 @@ impl Future for Acquire {
                 }
                 Step::Refused { holder } => {
                     let elapsed = clock.now().since(started);
-                    if order.left(elapsed).is_zero() || !clock.can_sleep() {
+                    if !clock.can_sleep() {
+                        return Poll::Ready(Err(Error::no_runtime()));
+                    }
+                    if order.left(elapsed).is_zero() {
                         let effort = Effort { tries: this.tries, elapsed };
                         let failure = this.failure.take().unwrap_or_else(spent);
                         return Poll::Ready(Err(failure.with_effort(effort)));
@@ -186,7 +189,7 @@ impl Order {
 
 /// A guard, if the lock is held and time is left of it. The clock is read after the deciding reply.
 /// Otherwise the claim is dropped, which releases what was granted.
-pub(crate) fn judge(claim: Claim, verdict: Verdict) -> Result<LockGuard, Error> {
+pub(crate) fn guard_or_error(claim: Claim, verdict: Verdict) -> Result<LockGuard, Error> {
     let (lease, now) = (claim.lease(), claim.now());
     if verdict == Verdict::Won {
         if lease.is_valid(now) {
@@ -197,12 +200,14 @@ pub(crate) fn judge(claim: Claim, verdict: Verdict) -> Result<LockGuard, Error> 
     }
     let nodes = claim.report();
     let needed = claim.locker().nodes.majority();
-    let answers = nodes.iter().filter(|node| node.outcome.is_answer()).count();
-    let forbidden = nodes.iter().filter(|node| node.outcome.is_authentication()).count();
-    let contended = nodes.iter().any(|node| node.outcome == Outcome::Held) && answers >= needed;
+    let count = |is: fn(&Outcome) -> bool| nodes.iter().filter(|node| is(&node.outcome)).count();
+    let held = count(|outcome| *outcome == Outcome::Held);
+    // So many refusals of either kind leave no majority, whatever the others say.
+    let enough = nodes.len() - needed + 1;
+    let contended = held >= enough || (held > 0 && count(Outcome::is_answer) >= needed);
     let kind = if contended {
         Kind::Contended { holder: None }
-    } else if forbidden > nodes.len() - needed {
+    } else if count(Outcome::is_authentication) >= enough {
         Kind::Authentication { needed }
     } else {
         Kind::Unavailable { needed }

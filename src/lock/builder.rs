@@ -9,7 +9,7 @@ use super::command;
 use super::locker::{Inner, Locker};
 use crate::error::Error;
 use crate::link::{Address, Greeting};
-use crate::options::{Driver, Options, RetryOptions};
+use crate::options::{Driver, Options, RetryOptions, whole_millis};
 use crate::quorum::{NodeSet, Rule};
 
 /// A locker's nodes and options. Every option has a default; `README.md` lists them with the
@@ -66,7 +66,7 @@ impl LockerBuilder {
     /// the lock of a crashed holder keeps everybody waiting. Two to three times the longest usual
     /// critical section is a good choice.
     pub fn ttl(mut self, ttl: Duration) -> Self {
-        self.options.ttl = ttl;
+        self.options.ttl = whole_millis(ttl);
         self
     }
 

@@ -51,7 +51,7 @@ impl Claim {
                 undo,
                 affinity: key.affinity(),
                 sent,
-                patience: locker.options.node_deadline(ttl),
+                allowed: locker.options.node_deadline(ttl),
                 urgency: Urgency::Usual,
                 to: NodeMask::ALL,
             };
@@ -121,7 +121,7 @@ impl Claim {
                 undo: encoded.undo,
                 affinity: self.key.affinity(),
                 sent: self.now(),
-                patience: self.locker.options.node_deadline(self.ttl),
+                allowed: self.locker.options.node_deadline(self.ttl),
                 urgency,
                 to: self.election.touched(),
             })

@@ -14,7 +14,9 @@ use crate::report::NodeReport;
 /// A held lock. Dropping it releases it.
 ///
 /// The lock is held until [`deadline`](Self::deadline) at the latest: a lease, not a mutex. After
-/// it another client may hold the lock, whatever this process is doing. Work that must not overlap
+/// it another client may hold the lock, whatever this process is doing. The clock is the monotonic
+/// one, which stands still while a machine is suspended: a guard that has slept through its end
+/// with its machine still believes in itself. Work that must not overlap
 /// checks [`is_valid`](Self::is_valid) before each step that others see, and still needs a last
 /// line of defence where it writes (a version, a constraint).
 ///
@@ -142,11 +144,11 @@ impl Release {
         let Found { granted: deleted, gone, held: taken, not_asked } = found;
         // Nodes that had refused the acquisition were not asked: they hold no key of ours.
         let clear = deleted + gone + not_asked;
-        if deleted >= needed || (clear >= needed && gone + taken == 0) {
+        if deleted >= needed {
             Some(Self::Released)
-        } else if clear >= needed {
+        } else if gone > 0 && clear >= needed {
             Some(Self::Expired)
-        } else if clear + taken >= needed {
+        } else if taken > 0 && clear + taken >= needed {
             Some(Self::Taken)
         } else {
             None
@@ -215,8 +217,8 @@ mod tests {
         };
         // A majority deleted it; who is still to answer does not matter.
         assert!(matches!(of_five(3, 0, 0, 0), Some(Release::Released)));
-        // Two deleted it, one is silent, two never had it: nobody is excluded any more.
-        assert!(matches!(of_five(2, 0, 0, 2), Some(Release::Released)));
+        // Two deleted it, one is silent, two never had it: whether the third kept it is not known.
+        assert!(of_five(2, 0, 0, 2).is_none());
         // It was gone from a majority.
         assert!(matches!(of_five(2, 3, 0, 0), Some(Release::Expired)));
         // Another's value stands on a majority.

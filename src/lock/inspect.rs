@@ -98,7 +98,7 @@ pub(crate) async fn look(locker: Arc<Inner>, key: Key) -> Inspection {
             true => answer(index, ask(index, b"TYPE")).await.ok(),
             false => None,
         };
-        let (state, value) = judge(get, pttl, kind);
+        let (state, value) = state_of(get, pttl, kind);
         nodes.push(NodeInspection { node: label, state });
         values.push(value);
     }
@@ -116,7 +116,7 @@ fn ask(locker: &Inner, key: &Key, node: usize, name: &[u8]) -> Result<Election, 
         undo: &[],
         affinity: key.affinity(),
         sent: locker.nodes.clock().now(),
-        patience: locker.options.node_deadline(locker.options.ttl),
+        allowed: locker.options.node_deadline(locker.options.ttl),
         urgency: Urgency::Usual,
         to: NodeMask::only(node),
     };
@@ -130,7 +130,7 @@ async fn answer(node: usize, asked: Result<Election, Error>) -> Result<Frame, Ou
 }
 
 /// One node's state, and the value it holds if that is a lock's.
-fn judge(
+fn state_of(
     get: Result<Frame, Outcome>,
     pttl: Result<Frame, Outcome>,
     kind: Option<Frame>,
@@ -139,6 +139,9 @@ fn judge(
         (Ok(get), Ok(pttl)) => (get, pttl),
         (Err(outcome), _) | (_, Err(outcome)) => return (KeyState::Unknown(outcome), None),
     };
+    if let Some(error) = pttl.as_error() {
+        return (KeyState::Unknown(Outcome::Refused { error: printable(error) }), None);
+    }
     let remaining = pttl.as_integer();
     let expiry = if remaining == Ok(-1) { "without expiry" } else { "with an expiry" };
     if let Some(error) = get.as_error() {
@@ -192,7 +195,7 @@ mod tests {
     }
 
     fn seen(get: Frame, pttl: i64, kind: Option<&str>) -> KeyState {
-        judge(Ok(get), Ok(Frame::Integer(pttl)), kind.map(bulk)).0
+        state_of(Ok(get), Ok(Frame::Integer(pttl)), kind.map(bulk)).0
     }
 
     #[test]
@@ -212,6 +215,16 @@ mod tests {
         assert_eq!(seen(bulk("x"), -1, None), foreign("a string, without expiry"));
         assert_eq!(seen(wrong_type(), -1, Some("hash")), foreign("a hash, without expiry"));
         assert_eq!(seen(wrong_type(), 5, None), foreign("a value, with an expiry"));
+    }
+
+    #[test]
+    fn a_node_that_may_not_be_asked_does_not_say_free() {
+        let forbidden = || Ok(Frame::Error(Bytes::from_static(b"NOPERM no pttl")));
+        assert!(matches!(state_of(Ok(bulk("x")), forbidden(), None).0, KeyState::Unknown(_)));
+        assert!(matches!(
+            state_of(forbidden(), Ok(Frame::Integer(5)), None).0,
+            KeyState::Unknown(_)
+        ));
     }
 
     #[test]

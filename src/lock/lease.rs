@@ -3,7 +3,8 @@
 //! Each node counts the TTL from when the command *arrives*; we count it from when the command was
 //! *sent*, and give up the drift margin, for a server's clock may run faster than ours. So our
 //! lease ends before any node's does, under the stated assumptions: clock rates within the margin,
-//! no clock stepped, no node that forgot.
+//! no clock stepped, no node that forgot. Our own clock is the monotonic one: it stands still while
+//! the machine is suspended, which counts as running too slowly.
 
 use std::time::Duration;
 

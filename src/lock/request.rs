@@ -6,11 +6,11 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use super::acquire::{Acquire, Order, judge};
+use super::acquire::{Acquire, Order, guard_or_error};
 use super::claim::Claim;
 use super::guard::{Held, LockGuard};
 use crate::error::{Error, Kind};
-use crate::options::check_ttl;
+use crate::options::{check_ttl, whole_millis};
 
 /// A lock that is asked for: await it, or ask in another way.
 ///
@@ -35,7 +35,7 @@ impl LockRequest {
     /// How long the lock is held at most, instead of the locker's default.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         if let Ok(order) = &mut self.order {
-            order.ttl = ttl;
+            order.ttl = whole_millis(ttl);
             if let Err(error) = check_ttl(ttl, order.locker.options.drift) {
                 self.order = Err(error);
             }
@@ -65,8 +65,8 @@ impl LockRequest {
     ///
     /// [`is_unavailable`](Error::is_unavailable) when too few nodes could be asked,
     /// [`is_authentication`](Error::is_authentication), [`is_too_slow`](Error::is_too_slow),
-    /// [`is_misuse`](Error::is_misuse), [`is_closed`](Error::is_closed). Nothing of ours is left on
-    /// any node then.
+    /// [`is_misuse`](Error::is_misuse), [`is_closed`](Error::is_closed). What was granted is being
+    /// released then: the release is sent, and not awaited.
     ///
     /// # Cancel safety
     ///
@@ -76,7 +76,7 @@ impl LockRequest {
         let sent = order.locker.nodes.clock().now();
         let claim = Claim::ask(&order.locker, order.key, order.ttl, sent)?;
         let verdict = poll_fn(|cx| claim.poll_verdict(cx)).await;
-        match judge(claim, verdict) {
+        match guard_or_error(claim, verdict) {
             Ok(guard) => Ok(Some(guard)),
             Err(error) if error.is_contended() => Ok(None),
             Err(error) => Err(error),
@@ -86,8 +86,10 @@ impl LockRequest {
     /// Acquires the lock, waits for `work`, and releases the lock, whatever comes of the work.
     ///
     /// When the lock's time runs out before the work is done, the work is dropped and the error is
-    /// one that [`is_lost`](Error::is_lost). Work that succeeded returns its value also when it is
-    /// not known whether the release arrived.
+    /// one that [`is_lost`](Error::is_lost). The clock is read before each step of the work, and no
+    /// step is interrupted: one that runs past the end and finishes the work returns its value, as
+    /// does work whose release is not known to have arrived. Steps that must not come too late
+    /// check [`Held::is_valid`] themselves.
     ///
     /// # Errors
     ///
@@ -133,15 +135,20 @@ impl LockRequest {
     }
 }
 
-/// Polls the work until it is done or the lock's time is up.
+/// Polls the work until it is done or the lock's time is up. The time is looked at first: after a
+/// stall the work shall not take one more step with a lock that is gone.
 async fn until_lost<W: Future>(guard: &LockGuard, work: W) -> Result<W::Output, Error> {
     let mut work = pin!(work);
+    if !guard.clock().can_sleep() {
+        return Err(Error::no_runtime());
+    }
     let mut timer = guard.clock().sleep_until(guard.lease().warning);
     let done = poll_fn(|cx| {
-        if let Poll::Ready(done) = work.as_mut().poll(cx) {
-            return Poll::Ready(Some(done));
+        let is_late = timer.as_mut().poll(cx).is_ready();
+        if is_late || !guard.is_valid() {
+            return Poll::Ready(None);
         }
-        timer.as_mut().poll(cx).map(|()| None)
+        work.as_mut().poll(cx).map(Some)
     });
     done.await.ok_or_else(|| Error::new(Kind::Lost).with_key(guard.key()))
 }

@@ -25,6 +25,8 @@ enum Behaviour {
     Hangs,
     /// Grants so late.
     After(Duration),
+    /// Nobody listens.
+    Down,
 }
 
 /// Nodes by their host names, `n0` and so on.
@@ -35,6 +37,9 @@ impl Dial for InMemory {
         let Endpoint::Tcp { host, .. } = endpoint else { unreachable!("tests use host names") };
         let behaviour = self.0[host[1..].parse::<usize>().unwrap()];
         Box::pin(async move {
+            if behaviour == Behaviour::Down {
+                return Err(io::ErrorKind::ConnectionRefused.into());
+            }
             let ((reader, writer), (far_reader, far_writer)) = memory::pair(1 << 16);
             let far = (Reader::Memory(far_reader), Writer::Memory(far_writer));
             #[expect(clippy::disallowed_methods, reason = "the far end of a test's connection")]
@@ -66,7 +71,7 @@ async fn serve(behaviour: Behaviour, (mut reader, writer): (Reader, Writer)) -> 
             match behaviour {
                 Behaviour::Grants => writer.try_write(granted.as_bytes())?,
                 Behaviour::Refuses => writer.try_write(b"_\r\n")?,
-                Behaviour::Hangs => continue,
+                Behaviour::Hangs | Behaviour::Down => continue,
                 Behaviour::After(pause) => {
                     Clock.sleep_until(Clock.now().plus(pause)).await;
                     writer.try_write(granted.as_bytes())?
@@ -114,6 +119,33 @@ async fn a_hung_majority_costs_one_node_deadline() {
     let cost = Clock.now().since(began);
     // Timers have a grain of a millisecond.
     assert!(cost >= Duration::from_millis(100) && cost <= Duration::from_millis(102), "{cost:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn suspects_are_not_waited_for_again() {
+    use Behaviour::{Grants, Hangs};
+    let locker = locker(&[Hangs, Grants, Grants, Hangs, Hangs]);
+    locker.ready(Duration::from_secs(1)).await.unwrap();
+    locker.lock("k").try_acquire().await.unwrap_err();
+    let began = Clock.now();
+    for _ in 0..10 {
+        let error = locker.lock("k").try_acquire().await.unwrap_err();
+        assert!(error.is_unavailable(), "{error}");
+    }
+    assert_eq!(Clock.now().since(began), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_that_are_down_vote_at_once() {
+    use Behaviour::{Down, Grants};
+    let locker = locker(&[Down, Grants, Down, Grants, Down]);
+    // The first try waits for the connections' first attempts, which fail at once here.
+    let began = Clock.now();
+    for _ in 0..10 {
+        let error = locker.lock("k").try_acquire().await.unwrap_err();
+        assert!(error.to_string().contains("n0:6379 refused the connection"), "{error}");
+    }
+    assert_eq!(Clock.now().since(began), Duration::ZERO);
 }
 
 #[tokio::test(start_paused = true)]

@@ -59,11 +59,14 @@ async fn attempt(
     loop {
         write_all(&reader, &writer, &handshake.poll_transmit()).await.map_err(broken)?;
         let replies = read_frames(&mut reader, &mut decoder, &mut buffer).await?;
-        for frame in replies {
-            if let Some(peer) = handshake.handle_frame(&frame)? {
-                let inbound = Inbound::new(reader, buffer, decoder);
-                return Ok(Connected { inbound, writer, peer });
+        let mut replies = replies.into_iter();
+        while let Some(frame) = replies.next() {
+            let Some(peer) = handshake.handle_frame(&frame)? else { continue };
+            if replies.any(|frame| !frame.is_push()) {
+                return Err(Fault::Protocol { error: "a reply to nothing that was asked".into() });
             }
+            let inbound = Inbound::new(reader, buffer, decoder);
+            return Ok(Connected { inbound, writer, peer });
         }
     }
 }

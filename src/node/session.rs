@@ -11,7 +11,7 @@ use super::backoff::Backoff;
 use super::connect::{Connected, Connecting, connect};
 use crate::clock::{Clock, Moment};
 use crate::entropy::Entropy;
-use crate::link::{Completion, Dial, Ended, Greeting, Inbound, Lapsed, Link, Peer, Ticket};
+use crate::link::{Client, Completion, Dial, Ended, Greeting, Inbound, Lapsed, Link, Peer, Ticket};
 use crate::options::LinkOptions;
 use crate::report::{Fault, printable};
 
@@ -42,7 +42,7 @@ pub(crate) struct Session {
 
 enum State {
     Connecting(Connecting),
-    Open { inbound: Box<Inbound>, client_id: Option<i64>, since: Moment },
+    Open { inbound: Box<Inbound>, since: Moment },
     Waiting { until: Moment },
 }
 
@@ -84,6 +84,8 @@ impl Session {
                 let Pass { clock, staging, completions, .. } = pass;
                 if let Poll::Ready(ended) = inbound.poll(cx, link, *clock, staging, completions) {
                     self.fail(fault(ended), node, link, pass);
+                } else if std::mem::take(&mut inbound.put_off) {
+                    pass.changed = true; // a timer must be set for it
                 }
             }
             State::Waiting { .. } => {}
@@ -121,6 +123,7 @@ impl Session {
         }
         let next = link.expire(now, &mut pass.expired);
         let State::Open { .. } = self.state else { return next };
+        let next = link.retry(now).map_or(next, |retry| next.min(retry));
         let Some(oldest) = link.oldest() else { return next };
         let hopeless = oldest.plus(pass.options.reply_age_max);
         if hopeless <= now {
@@ -133,9 +136,10 @@ impl Session {
     fn open(&mut self, connected: Connected, node: &Node, link: &Link, pass: &mut Pass) {
         let Connected { inbound, writer, peer } = connected;
         let now = pass.clock.now();
-        link.open(writer, now);
-        self.state =
-            State::Open { inbound: Box::new(inbound), client_id: peer.client_id, since: now };
+        // Without its process's name a connection's number could be a stranger's.
+        let client = peer.client_id.zip(peer.run_id.clone());
+        link.open(writer, client.map(|(number, run_id)| Client { run_id, number }), now);
+        self.state = State::Open { inbound: Box::new(inbound), since: now };
         node.set_peer(peer);
         pass.changed = true;
     }
@@ -145,16 +149,14 @@ impl Session {
     fn fail(&mut self, fault: Fault, node: &Node, link: &Link, pass: &mut Pass) {
         pass.changed = true;
         let now = pass.clock.now();
-        let mut client = None;
-        if let State::Open { client_id, since, .. } = self.state {
-            client = client_id;
+        if let State::Open { since, .. } = self.state {
             if now.since(since) >= pass.options.reconnect_first {
                 self.backoff.reset();
             }
         }
         // First the fault, then the votes: whoever reads a vote finds the reason.
         node.set_fault(fault);
-        link.close(client, &mut pass.lapsed);
+        link.close(&mut pass.lapsed);
         let pause = self.backoff.next(|low, high| pass.entropy.between(low, high));
         // This drops the reader, and with it closes the socket.
         self.state = State::Waiting { until: now.plus(pause) };
@@ -179,6 +181,7 @@ fn fault(ended: Ended) -> Fault {
         }
         Ended::Io(kind) => Fault::Unreachable { error: printable(kind.to_string().as_bytes()) },
         Ended::Undecodable(error) => Fault::Protocol { error: error.to_string().into() },
+        Ended::Demoted => Fault::Replica,
         Ended::Stray => Fault::Protocol { error: "a reply that answers no command".into() },
     }
 }

@@ -21,7 +21,7 @@ use std::thread;
 use std::time::Duration;
 
 use quorlock_resp::Frame;
-use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::runtime::{Builder, Handle};
 use tokio::time::Sleep;
 
 use super::slots::Deed;
@@ -73,23 +73,16 @@ impl NodeSet {
 /// Where a driver runs.
 enum Home {
     Runtime(Handle),
-    Thread(Runtime),
+    Thread,
 }
 
 impl Home {
     fn find(driver: Driver) -> Result<Self, Error> {
         match driver {
-            Driver::Runtime => Handle::try_current().map(Self::Runtime).map_err(|_| {
-                Error::closed(
-                    "no tokio runtime here to work on; call this from async code that runs on one",
-                )
-            }),
-            Driver::Thread => {
-                let runtime = Builder::new_current_thread().enable_all().build();
-                runtime.map(Self::Thread).map_err(|_| {
-                    Error::closed("the operating system gives no more file descriptors or threads")
-                })
+            Driver::Runtime => {
+                Handle::try_current().map(Self::Runtime).map_err(|_| Error::no_runtime())
             }
+            Driver::Thread => Ok(Self::Thread),
         }
     }
 
@@ -97,10 +90,15 @@ impl Home {
         match self {
             // The task ends by itself, when nobody uses the nodes any more.
             Self::Runtime(runtime) => drop(runtime.spawn(task)),
-            Self::Thread(runtime) => {
-                let thread = thread::Builder::new().name("quorlock-driver".into());
-                // Without a thread the task is dropped here, which tells whoever waits.
-                drop(thread.spawn(move || runtime.block_on(task)));
+            Self::Thread => {
+                // Without a thread, or without a runtime on it, the task is dropped, which tells
+                // whoever waits that nothing was sent; the next use tries again.
+                let drive = move || {
+                    if let Ok(runtime) = Builder::new_current_thread().enable_all().build() {
+                        runtime.block_on(task);
+                    }
+                };
+                drop(thread::Builder::new().name("quorlock-driver".into()).spawn(drive));
             }
         }
     }
@@ -300,7 +298,7 @@ fn vote(shared: &Shared, node: usize, pass: &mut Pass) {
         if completion.ticket == Ticket::NOBODY {
             continue;
         }
-        let (deed, extra) = judge(completion.shape, completion.frame);
+        let (deed, extra) = deed_of(completion.shape, completion.frame);
         if let Some(frame) = extra {
             slots.keep(completion.ticket, node, frame);
         }
@@ -320,7 +318,7 @@ fn vote(shared: &Shared, node: usize, pass: &mut Pass) {
 }
 
 /// What a reply means, by its shape; and the frame itself where somebody will want to read it.
-fn judge(shape: Shape, frame: Frame) -> (Deed, Option<Frame>) {
+fn deed_of(shape: Shape, frame: Frame) -> (Deed, Option<Frame>) {
     if shape == Shape::Any {
         return (Deed::Granted, Some(frame));
     }

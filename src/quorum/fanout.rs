@@ -51,7 +51,7 @@ pub(crate) struct Command<'a> {
     /// The clock, read before this command was made.
     pub(crate) sent: Moment,
     /// How long a node may take.
-    pub(crate) patience: Duration,
+    pub(crate) allowed: Duration,
     pub(crate) urgency: Urgency,
     pub(crate) to: NodeMask,
 }
@@ -67,7 +67,7 @@ impl NodeSet {
     ) -> Result<Election, Error> {
         self.ensure_driver()?;
         let ticket = self.shared.slots.claim(rule);
-        let deadline = command.sent.plus(command.patience);
+        let deadline = command.sent.plus(command.allowed);
         let mut wake = false;
         for (index, node) in self.shared.nodes.iter().enumerate() {
             let deed = if command.to.has(index) {
@@ -92,13 +92,13 @@ impl NodeSet {
         if self.shared.needs_timer(deadline) || wake {
             self.shared.wake_driver();
         }
-        Ok(Election { set: self.clone(), ticket, rule, patience: command.patience })
+        Ok(Election { set: self.clone(), ticket, rule, allowed: command.allowed })
     }
 
     /// Hands a command to the nodes and awaits nothing. Never blocks, never fails; works outside a
     /// runtime, on any thread, and after the driver has gone.
     pub(crate) fn tell(&self, command: &Command<'_>) {
-        let deadline = command.sent.plus(command.patience);
+        let deadline = command.sent.plus(command.allowed);
         let mut wake = false;
         for (index, node) in self.shared.nodes.iter().enumerate() {
             if command.to.has(index) {
@@ -136,7 +136,7 @@ pub(crate) struct Election {
     set: Arc<NodeSet>,
     ticket: Ticket,
     rule: Rule,
-    patience: Duration,
+    allowed: Duration,
 }
 
 impl Election {
@@ -174,7 +174,7 @@ impl Election {
             Deed::Granted => Outcome::Granted,
             Deed::Held => Outcome::Held,
             Deed::Gone => Outcome::Gone,
-            Deed::Silent => Outcome::Silent { after: self.patience },
+            Deed::Silent => Outcome::Silent { after: self.allowed },
             Deed::Disconnected => Outcome::Disconnected,
             Deed::Refused => Outcome::Refused { error: error() },
             Deed::Failed => Outcome::Failed { error: error() },
@@ -225,6 +225,15 @@ impl Election {
 
 impl Drop for Election {
     fn drop(&mut self) {
-        self.set.shared.slots.release(self.ticket);
+        let shared = &self.set.shared;
+        if !shared.slots.votes(self.ticket).is_decided() {
+            // It is given up, perhaps by a thread that will not let the driver run for long: what
+            // it queued, a release for one, must not wait for that.
+            let links = shared.nodes.iter().flat_map(|node| node.links());
+            if links.fold(false, |left, link| left | link.nudge()) {
+                shared.wake_driver();
+            }
+        }
+        shared.slots.release(self.ticket);
     }
 }

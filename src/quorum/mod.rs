@@ -170,7 +170,7 @@ impl NodeSet {
     pub(crate) fn health(&self) -> Vec<NodeReport> {
         let report = |node: &Node| {
             let fault = node.fault();
-            let outcome = fault.map_or(Outcome::Granted, |fault| Outcome::Down { fault });
+            let outcome = fault.map_or(Outcome::Connected, |fault| Outcome::Down { fault });
             NodeReport { node: node.label(), outcome, rtt: None }
         };
         self.shared.nodes.iter().map(report).collect()
@@ -180,11 +180,14 @@ impl NodeSet {
     /// majority must be.
     pub(crate) async fn ready(&self, deadline: Duration) -> Result<Vec<NodeReport>, Error> {
         self.ensure_driver()?;
+        if !self.clock().can_sleep() {
+            return Err(Error::no_runtime());
+        }
         let mut timer = self.clock().sleep_until(self.clock().now().plus(deadline));
         loop {
             let changed = self.shared.changed.notified();
             let health = self.health();
-            let up = health.iter().filter(|node| node.outcome == Outcome::Granted).count();
+            let up = health.iter().filter(|node| node.outcome == Outcome::Connected).count();
             if up == self.len() {
                 return Ok(health);
             }

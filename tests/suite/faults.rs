@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use quorlock::{Fault, Locker, Outcome};
 
 use crate::support::{
-    Fleet, Port, Reply, Script, Scripted, Server, eventually, eventually_async, need_server,
+    Fleet, Port, Reply, Script, Scripted, Server, Watchdog, eventually, eventually_async,
+    need_server,
 };
 use crate::{builder, connected};
 
@@ -43,9 +44,7 @@ async fn three_of_five_stopped_is_unavailable_and_names_each_nodes_reason() {
         faults.collect::<String>() == "r.r.r"
     };
     eventually_async("the driver has tried to reconnect", down).await;
-    let began = now();
     let error = locker.lock("k").try_acquire().await.unwrap_err();
-    assert!(began.elapsed() < Duration::from_millis(100), "beyond the deadline of a node");
     assert!(error.is_unavailable() && error.is_retryable(), "{error}");
     let words = error.to_string();
     assert!(words.starts_with("no quorum for \"k\": "), "{words}");
@@ -66,9 +65,8 @@ async fn four_nodes_split_two_two_refuse_at_once_and_nothing_is_left_behind() {
     for index in [0, 2] {
         fleet[index].command(&["SET", "k", "theirs", "NX", "PX", "60000"]);
     }
-    let began = now();
+    // That this costs no waiting is shown under a driven clock, in `src/lock/tests.rs`.
     assert!(locker.lock("k").try_acquire().await.unwrap().is_none());
-    assert!(began.elapsed() < Duration::from_millis(50), "an even split must not wait");
     eventually("ours are released", || fleet.holders("k") == [0, 2]);
 }
 
@@ -80,12 +78,12 @@ async fn a_hung_node_does_not_slow_an_acquisition() {
     let locker = connected(builder(&fleet)).await;
     fleet[0].pause();
     fleet[4].pause();
+    // A node's deadline is 100 ms: had anybody waited for the hung ones, this would take 20 s.
+    let watchdog = Watchdog::new("100 cycles with two hung nodes");
     for _ in 0..100 {
-        let began = now();
         let guard = locker.lock("k").try_acquire().await.unwrap().unwrap();
         assert!(guard.release().await.unwrap().is_released());
-        // A node's deadline is 100 ms: had anybody waited for the hung ones, it would show.
-        assert!(began.elapsed() < Duration::from_millis(100));
+        watchdog.check();
     }
     fleet[0].resume();
     fleet[4].resume();
@@ -106,9 +104,7 @@ async fn a_hung_majority_is_unavailable_within_the_deadline_and_leaves_nothing()
     assert!(error.to_string().contains("was silent for 100 ms"), "{error}");
 
     // Suspects are not waited for again: the next refusal costs nothing.
-    let began = now();
     let error = locker.lock("k").try_acquire().await.unwrap_err();
-    assert!(began.elapsed() < Duration::from_millis(100));
     assert!(error.to_string().contains("has not answered an earlier command yet"), "{error}");
 
     for index in 0..3 {
@@ -176,7 +172,7 @@ async fn ready_names_the_node_that_is_not() {
     fleet[1].stop();
     let locker = builder(&fleet).build().unwrap();
     let health = locker.ready(Duration::from_millis(200)).await.unwrap();
-    let up: Vec<_> = health.iter().map(|node| node.outcome == Outcome::Granted).collect();
+    let up: Vec<_> = health.iter().map(|node| node.outcome == Outcome::Connected).collect();
     assert_eq!(up, [true, false, true]);
     fleet[2].stop();
     let locker = builder(&fleet).build().unwrap();

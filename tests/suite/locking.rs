@@ -210,21 +210,16 @@ async fn run_drops_work_that_outlasts_its_lock() {
     eventually("nothing is left", || fleet.keys_left("").is_empty());
 }
 
+/// How soon is in `benches/record/`, by `benches/promises.rs`.
 #[tokio::test]
-async fn a_dropped_guards_key_is_gone_within_50_ms() {
+async fn a_dropped_guards_key_is_gone() {
     need_server!();
     for size in SIZES {
         let fleet = Fleet::start(size);
         let locker = connected(builder(&fleet)).await;
-        let guard = locker.lock("k").await.unwrap();
-        drop(guard);
-        // The servers execute in order of arrival: a question asked now comes behind the release.
-        let gone = tokio::time::timeout(Duration::from_millis(50), async {
-            while !fleet.keys_left("").is_empty() {
-                tokio::task::yield_now().await;
-            }
-        });
-        gone.await.unwrap();
+        drop(locker.lock("k").await.unwrap());
+        // This blocks the runtime: the drop itself has written, and the servers do the rest.
+        eventually("released", || fleet.keys_left("").is_empty());
     }
 }
 

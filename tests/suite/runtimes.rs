@@ -105,7 +105,11 @@ async fn a_task_that_drops_a_guard_and_computes_does_not_hold_the_release_back()
 fn an_operation_whose_runtime_ends_is_told_and_the_next_connects_anew() {
     let server = Scripted::start_sequence([
         Script::greeting().expect("SET").stall(),
-        Script::greeting().expect("SET").reply("+OK\r\n").expect("EVALSHA").reply(":1\r\n"),
+        // The next connection settles what that one left, and serves.
+        Script::greeting().answer_all(|command| match &command[0][..] {
+            b"SET" => b"+OK\r\n".to_vec(),
+            _ => b":1\r\n".to_vec(),
+        }),
     ]);
     let locker = Locker::single(server.url()).unwrap().build().unwrap();
     let first = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
@@ -121,4 +125,8 @@ fn an_operation_whose_runtime_ends_is_told_and_the_next_connects_anew() {
     let error = waiting.join().unwrap();
     assert!(error.is_unavailable(), "{error}");
     current_thread().block_on(cycle(&locker));
+    let names = server.names();
+    let next = names.iter().rposition(|name| name == "HELLO").unwrap();
+    let first = |name: &str| names[next..].iter().position(|found| found == name).unwrap();
+    assert!(first("CLIENT") < first("EVAL") && first("EVAL") < first("EVALSHA"), "{names:?}");
 }

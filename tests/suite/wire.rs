@@ -139,3 +139,66 @@ async fn an_error_that_says_no_is_a_no_and_any_other_is_undone() {
         assert_eq!(server.commands_named("EVALSHA").len(), undone, "{reply:?}");
     }
 }
+
+/// The release is queued behind others' commands when the connection ends: the next one sends it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_release_that_was_queued_when_the_connection_ended_is_sent_by_the_next() {
+    let server = Scripted::start_sequence([
+        Script::greeting().expect("SET").reply("+OK\r\n").deaf(),
+        Script::greeting().answer_all(|_| b":1\r\n".to_vec()),
+    ]);
+    let builder = single(&server).link_bytes_max(64 << 20);
+    let locker = connected(builder).await;
+    let guard = locker.lock("k").try_acquire().await.unwrap().unwrap();
+    let token = guard.owner_token();
+    // The server no longer reads, so the kernel's buffers fill up and the rest stays with us.
+    let fillers: Vec<_> = (0..4_000)
+        .map(|index| {
+            let key = format!("{index}-{}", "x".repeat(4_000));
+            let locker = locker.clone();
+            tokio::spawn(async move { locker.lock(key).try_acquire().await.map(drop) })
+        })
+        .collect();
+    for filler in fillers {
+        filler.await.unwrap().unwrap_err();
+    }
+    drop(guard);
+    server.cut_all();
+    let released = || {
+        let evals = server.commands_named("EVAL");
+        evals.iter().any(|eval| eval[3] == b"k" && eval[4] == token.as_str().as_bytes())
+    };
+    eventually("the next connection releases it", released);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_release_that_the_server_refuses_for_now_is_tried_again() {
+    let server = Scripted::start(
+        Script::greeting()
+            .expect("SET")
+            .reply("+OK\r\n")
+            .expect("EVALSHA")
+            .reply("-BUSY Redis is busy running a script.\r\n")
+            .expect("EVAL")
+            .reply("-BUSY Redis is busy running a script.\r\n")
+            .expect("EVAL")
+            .reply(":1\r\n"),
+    );
+    let locker = connected(single(&server)).await;
+    drop(locker.lock("k").await.unwrap());
+    server.wait_for_command("EVAL", 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_master_that_became_a_replica_is_left_and_looked_up_again() {
+    let server = Scripted::start_sequence([
+        Script::greeting().expect("SET").reply("-READONLY You can't write.\r\n").stall(),
+        Script::greeting().answer_all(|_| b"+OK\r\n".to_vec()),
+    ]);
+    let locker = connected(single(&server)).await;
+    let error = locker.lock("k").try_acquire().await.unwrap_err();
+    assert!(error.to_string().contains("READONLY"), "{error}");
+    server.wait_for_accepted(2);
+    let guard = locker.lock("k").wait(Duration::from_secs(5)).await.unwrap();
+    let _ = guard.forget(); // this server answers nothing but OK
+}
