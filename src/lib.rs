@@ -15,6 +15,7 @@
 //! | `quorum` | many nodes, one verdict: fan-out, votes, the driver task |
 //! | `lock`, `client` | the lock itself, and the protocol-level client |
 //! | `bin/quorlock` | the program, over the public face |
+//! | `manual` | what the code alone does not say |
 #![forbid(unsafe_code)]
 
 mod client;
@@ -23,6 +24,8 @@ mod entropy;
 mod error;
 mod link;
 mod lock;
+#[cfg(doc)]
+pub mod manual;
 mod node;
 mod options;
 mod quorum;

@@ -1,9 +1,11 @@
 //! Futures and guards dropped anywhere: no key is left, and nobody gets another's reply.
 
-use std::future::IntoFuture;
+use std::future::{Future, IntoFuture};
 use std::time::Duration;
 
-use crate::support::{Fleet, PollTimes, eventually, need_server, poll_times};
+use crate::support::{
+    Fleet, PollTimes, Server, eventually, eventually_async, need_server, poll_times,
+};
 use crate::{builder, connected};
 
 const SIZES: [usize; 3] = [1, 3, 5];
@@ -57,26 +59,72 @@ async fn a_release_dropped_at_every_poll_leaves_no_key() {
     }
 }
 
+/// What befalls the nodes while an operation is under way.
+#[derive(Clone, Copy, Debug)]
+enum Trouble {
+    /// Every node answers late.
+    Slow,
+    /// Every node stops, and goes on later.
+    Hung,
+    /// Half of the nodes stop, and go on later.
+    HalfHung,
+    /// The servers end all connections.
+    Killed,
+}
+
+impl Trouble {
+    const ALL: [Self; 4] = [Self::Slow, Self::Hung, Self::HalfHung, Self::Killed];
+
+    fn begin(self, fleet: &Fleet) {
+        match self {
+            Self::Slow => {
+                fleet.command(&["CLIENT", "PAUSE", "20", "ALL"]);
+            }
+            Self::Hung => fleet.iter().for_each(Server::pause),
+            Self::HalfHung => fleet.iter().step_by(2).for_each(Server::pause),
+            Self::Killed => {}
+        }
+    }
+
+    fn end(self, fleet: &Fleet) {
+        match self {
+            Self::Slow => {}
+            Self::Hung | Self::HalfHung => fleet.iter().for_each(Server::resume),
+            Self::Killed => {
+                fleet.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+            }
+        }
+    }
+}
+
+/// Polls an operation so many times while the nodes are in trouble, drops it, and lets the nodes
+/// recover: no key may be left.
+async fn drop_in_trouble<F: Future>(fleet: &Fleet, trouble: Trouble, polls: usize, operation: F) {
+    trouble.begin(fleet);
+    // An operation that waits for a hung node is not woken for its next poll; dropping it then is
+    // just as good a point as any.
+    let patience = Duration::from_millis(30);
+    drop(tokio::time::timeout(patience, poll_times(operation, polls)).await);
+    trouble.end(fleet);
+    let what = format!("{} nodes, {trouble:?}, {polls} polls: no key is left", fleet.len());
+    eventually_async(&what, async || fleet.keys_left("").is_empty()).await;
+}
+
 #[cfg(unix)]
-#[tokio::test]
-async fn an_acquire_dropped_while_nodes_hang_leaves_no_key_when_they_answer_again() {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn operations_dropped_at_every_poll_in_every_trouble_leave_no_key() {
     need_server!();
     for size in SIZES {
         let fleet = Fleet::start(size);
         let locker = connected(builder(&fleet)).await;
-        for server in fleet.iter() {
-            server.pause();
+        for trouble in Trouble::ALL {
+            for polls in 0..5 {
+                let acquire = locker.lock("k").into_future();
+                drop_in_trouble(&fleet, trouble, polls, acquire).await;
+                let guard = locker.lock("k").wait(Duration::from_secs(5)).await.unwrap();
+                drop_in_trouble(&fleet, trouble, polls, guard.release()).await;
+            }
         }
-        for polls in 1..4 {
-            let acquire = locker.lock(format!("k{polls}")).into_future();
-            let ended = tokio::time::timeout(Duration::from_millis(20), poll_times(acquire, polls));
-            // Either way the future is gone, with its commands sent and unanswered.
-            drop(ended.await);
-        }
-        for server in fleet.iter() {
-            server.resume();
-        }
-        eventually("no key is left", || fleet.keys_left("").is_empty());
     }
 }
 
@@ -126,5 +174,5 @@ async fn a_locker_dropped_right_after_its_guard_still_delivers_the_release() {
 }
 
 async fn eventually_yielding(what: &str, condition: impl Fn() -> bool) {
-    crate::support::eventually_async(what, async || condition()).await;
+    eventually_async(what, async || condition()).await;
 }

@@ -1,0 +1,46 @@
+//! How an operation gets to the sockets and back, and why so.
+//!
+//! # The way of one acquisition
+//!
+//! 1. The caller reads the clock, draws 160 random bits, and encodes `SET key value NX PX ttl` into
+//!    its thread's buffer: once, for all nodes.
+//! 2. It claims a slot (one atomic word of votes, one waker), and hands the bytes to each node's
+//!    link, under that link's short lock: first the entry in the pipeline, then the bytes. While
+//!    few replies are outstanding it writes to the socket itself; else it leaves the bytes to the
+//!    driver.
+//! 3. The driver, one task for all nodes, reads whatever sockets are ready, gives each reply to the
+//!    oldest entry of its link, and casts a vote. The vote that decides wakes the caller: with five
+//!    nodes, the third grant.
+//! 4. The caller reads the clock again. If time is left of the lease, it has a guard. Late replies
+//!    are consumed and change nothing.
+//!
+//! In steady state nothing of this allocates (`tests/allocations.rs`), and with one caller each
+//! node costs one write and at most one read (`tests/system_calls.rs`).
+//!
+//! # What was measured
+//!
+//! The records are in `benches/record/`. On two cores that the five servers share with the client:
+//!
+//! - *The caller writes*, up to two outstanding replies, because a hop to the driver costs one
+//!   caller latency (`2026-11-21-direct-writes.md`). But a link that has just answered many callers
+//!   is empty, and not quiet: with 64 callers, the first one's direct write would tear each batch
+//!   apart. So a caller writes only if the last read brought few replies, too.
+//! - *The driver yields once before it writes*, so that the callers it has just woken join the
+//!   batch.
+//! - *A suspect node is not asked again* until it answers: with three of five hung, the first try
+//!   costs a node's deadline and the next ones nothing, and what waits for a hung node stays small.
+//! - *A late timer is ours.* Under load this machine stalls for up to 100 ms. A timer that comes
+//!   more than 5 ms late says so, and what would have expired is given 10 ms more: otherwise the
+//!   replies that wait in the sockets would come too late for no fault of their nodes.
+//!
+//! # Measure again
+//!
+//! ```sh
+//! cargo run --release -p quorlock-peers -- quick           # beside the floor and the peers
+//! cargo run --release -p quorlock-peers -- record          # the same, long, into benches/record/
+//! cargo bench --bench promises                             # the times that are promised
+//! cargo bench --bench memory                               # what lockers, operations, locks hold
+//! ```
+//!
+//! Nothing else may run meanwhile, and only ratios within one run count. To see where the time
+//! goes: `perf record -g -- target/release/quorlock-peers quick --only ours/current --callers 64`.
