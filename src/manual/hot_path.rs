@@ -29,9 +29,10 @@
 //!   batch.
 //! - *A suspect node is not asked again* until it answers: with three of five hung, the first try
 //!   costs a node's deadline and the next ones nothing, and what waits for a hung node stays small.
-//! - *A late timer is ours.* Under load this machine stalls for up to 100 ms. A timer that comes
-//!   more than 5 ms late says so, and what would have expired is given 10 ms more: otherwise the
-//!   replies that wait in the sockets would come too late for no fault of their nodes.
+//! - *A late timer is ours.* A loaded machine can stall a process for longer than a node's
+//!   deadline. A timer that comes more than 5 ms late says so, and what would have expired is given
+//!   10 ms more: otherwise the replies that wait in the sockets would come too late for no fault of
+//!   their nodes.
 //!
 //! # Measure again
 //!
