@@ -10,8 +10,8 @@
 //! | `options` | every knob, its default, and why |
 //! | `error`, `report` | what went wrong, whose doing it was; what each node did |
 //! | `clock`, `entropy`, `sync` | the one clock, the one source of randomness, std or loom |
-//! | `link` | one connection: address, handshake, bytes out, replies in, matched by position |
-//! | `node` | one node: its links, its health, reconnecting, settling what a dead link left |
+//! | `link` | one connection: address, handshake, bytes out, replies in, what a dead one left |
+//! | `node` | one node: its links, its health, reconnecting |
 //! | `quorum` | many nodes, one verdict: fan-out, votes, the driver task |
 //! | `lock`, `client` | the lock itself, and the protocol-level client |
 //! | `bin/quorlock` | the program, over the public face |

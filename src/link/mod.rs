@@ -7,12 +7,14 @@
 //! many nodes there are, is not its business, and it calls nobody upward.
 //!
 //! ```text
-//!              open()                    adopt() by a new driver
-//!  Opening ────────────▶ Open ──orphan()──▶ Orphaned ─────▶ Opening
-//!     │   commands queue  │  commands flow   undos only
-//!     └──────close()──────┴──────▶ Closed ──reopen()──▶ Opening (first attempt of a driver)
-//!                                    └─────open()─────▶ Open    (a later reconnection)
+//!  Opening ──open()──▶ Open ──orphan()──▶ Orphaned ──reopen()──▶ Opening
+//!     │ commands queue   │ commands flow    undos only, the driver is gone
+//!     └─────close()──────┴─▶ Closed ──open()────▶ Open     (a later connection)
+//!                              └──────reopen()──▶ Opening  (a new driver's first connection)
 //! ```
+//!
+//! However a connection ends, `State::end` tells whoever waits and turns into *debts* whatever may
+//! still have to be undone; the next connection settles them first.
 
 mod address;
 mod debts;

@@ -46,8 +46,9 @@ pub(crate) struct Order {
 ///
 /// # Cancel safety
 ///
-/// Dropping it at any point leaves no key behind: what was sent is released on every node, at once
-/// and without waiting.
+/// Dropping it at any point leaves no lock behind: what was sent is released on every node, at once
+/// and without waiting. A node that cannot be reached then is told when it is connected again, or
+/// its key ends with the TTL.
 #[must_use = "futures do nothing unless awaited"]
 pub struct Acquire {
     order: Result<Order, Option<Error>>,

@@ -191,7 +191,7 @@ async fn a_connection_killed_by_the_server_leaves_no_key() {
         fleet.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
         drop(guard);
     }
-    // What a dead link could not deliver is settled by the next one; see the reaper.
+    // What a dead link could not deliver is settled by the next one: `src/link/debts.rs`.
     eventually("no key is left", || fleet.keys_left("").is_empty());
 }
 

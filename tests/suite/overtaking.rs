@@ -41,7 +41,7 @@ async fn a_set_that_arrives_after_its_undo_leaves_no_key() {
     }
 }
 
-/// The same without the reaper's `CLIENT KILL`: the danger is real, and the test can see it.
+/// The same without `CLIENT KILL`: the danger is real, and the test can see it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_ending_the_old_connection_the_key_would_appear() {
     need_server!();
