@@ -10,6 +10,7 @@
 //! | `options` | every knob, its default, and why |
 //! | `error`, `report` | what went wrong, whose doing it was; what each node did |
 //! | `clock`, `entropy`, `sync` | the one clock, the one source of randomness, std or loom |
+//! | `slab` | places that are used again and again, without a lock |
 //! | `link` | one connection: address, handshake, bytes out, replies in, what a dead one left |
 //! | `node` | one node: its links, its health, reconnecting |
 //! | `quorum` | many nodes, one verdict: fan-out, votes, the driver task |
@@ -30,6 +31,7 @@ mod node;
 mod options;
 mod quorum;
 mod report;
+mod slab;
 mod sync;
 
 pub use client::{Client, Pipeline};

@@ -2,18 +2,14 @@
 //!
 //! A *slot* holds one operation at a time: its ballot, the waker of the one task that waits for it,
 //! and what each node did. A *ticket* is the slot's index and the generation of its use; a late
-//! reply for an earlier use finds another generation and changes nothing. Slots are claimed and
-//! given back through a lock-free list, and never freed: in steady state an operation allocates
-//! nothing. What does not fit a word (an error's text, a reply that is not a lock's) goes to the
-//! slot's `extras`, behind a lock that only such replies take.
+//! reply for an earlier use finds another generation and changes nothing. Slots are never freed: in
+//! steady state an operation allocates nothing. What does not fit a word (an error's text, a reply
+//! that is not a lock's) goes to the slot's `extras`, behind a lock that only such replies take.
 //!
-//! The races of the ballot are told in `ballot`. Two more:
+//! The races of the ballot are told in `ballot`, that of the free list in `slab`. One more:
 //! - *Waker registered while deciding.* The waiting task registers its waker, then looks again;
 //!   `AtomicWaker` guarantees that a wake between the two is not lost.
-//! - *A slot popped from the free list while it is popped and pushed elsewhere.* The list's head
-//!   carries a count that changes with every operation, so that a stale head never matches.
 
-use std::sync::OnceLock;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -22,14 +18,9 @@ use quorlock_resp::Frame;
 use super::ballot::{Ballot, Cast, Votes};
 use super::tally::{Patience, Rule, Verdict, Vote};
 use crate::link::Ticket;
+use crate::slab::Slab;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::sync::{AtomicWaker, Mutex, lock};
-
-/// The first chunk's size; each further chunk is twice as large as the one before.
-const FIRST_CHUNK: usize = if cfg!(quorlock_models) { 1 } else { 64 };
-const CHUNKS: usize = 24;
-/// No slot: the end of the free list.
-const NONE: u32 = u32::MAX;
 
 /// What a node did with a command, as far as it fits a word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -115,8 +106,6 @@ struct Slot {
     /// The rule of the present use, packed.
     rule: AtomicU32,
     waker: AtomicWaker,
-    /// The next free slot, while this one is free.
-    next: AtomicU32,
     /// One word per node.
     details: Box<[AtomicU64]>,
     /// Frames that callers want whole: generation, node, frame.
@@ -129,7 +118,6 @@ impl Slot {
             ballot: Ballot::new(0),
             rule: AtomicU32::new(0),
             waker: AtomicWaker::new(),
-            next: AtomicU32::new(NONE),
             details: (0..nodes).map(|_| AtomicU64::new(Detail::empty(0).0)).collect(),
             extras: Mutex::new(Vec::new()),
         }
@@ -137,29 +125,17 @@ impl Slot {
 }
 
 /// The slab.
-pub(crate) struct Slots {
-    chunks: [OnceLock<Box<[Slot]>>; CHUNKS],
-    nodes: usize,
-    /// Head of the free list: a count of its changes, and an index.
-    free: AtomicU64,
-    /// How many slots have ever been claimed.
-    used: AtomicU32,
-}
+pub(crate) struct Slots(Slab<Slot>);
 
 impl Slots {
     pub(crate) fn new(nodes: usize) -> Self {
-        Self {
-            chunks: [const { OnceLock::new() }; CHUNKS],
-            nodes,
-            free: AtomicU64::new(u64::from(NONE)),
-            used: AtomicU32::new(0),
-        }
+        Self(Slab::new(move || Slot::new(nodes)))
     }
 
     /// Claims a slot for an operation.
     pub(crate) fn claim(&self, rule: Rule) -> Ticket {
-        let index = self.pop().unwrap_or_else(|| self.used.fetch_add(1, Ordering::Relaxed));
-        let slot = self.slot(index);
+        let index = self.0.claim();
+        let slot = self.0.get(index);
         // Ordering: the ticket reaches voters through a link's lock, which publishes this.
         slot.rule.store(pack(rule), Ordering::Relaxed);
         Ticket(u64::from(slot.ballot.votes().generation()) << 32 | u64::from(index))
@@ -176,7 +152,7 @@ impl Slots {
         }
         lock(&slot.extras).clear();
         slot.waker.clear();
-        self.push(index);
+        self.0.release(index);
     }
 
     /// Casts a node's vote. `true`: it decided, and the caller of this wakes the ticket.
@@ -257,45 +233,7 @@ impl Slots {
     }
 
     fn slot(&self, index: u32) -> &Slot {
-        let position = index as usize + FIRST_CHUNK;
-        let chunk = (position / FIRST_CHUNK).ilog2() as usize;
-        let size = FIRST_CHUNK << chunk;
-        let slots =
-            self.chunks[chunk].get_or_init(|| (0..size).map(|_| Slot::new(self.nodes)).collect());
-        &slots[position - size]
-    }
-
-    fn pop(&self) -> Option<u32> {
-        // Ordering: acquire pairs with the release in `push`: the slot's reset is visible.
-        let mut head = self.free.load(Ordering::Acquire);
-        loop {
-            let (changes, index) = split(head);
-            if index == NONE {
-                return None;
-            }
-            let next = self.slot(index).next.load(Ordering::Relaxed);
-            match self.swap_head(head, changes, next) {
-                Ok(()) => return Some(index),
-                Err(found) => head = found,
-            }
-        }
-    }
-
-    fn push(&self, index: u32) {
-        let mut head = self.free.load(Ordering::Acquire);
-        loop {
-            let (changes, next) = split(head);
-            self.slot(index).next.store(next, Ordering::Relaxed);
-            match self.swap_head(head, changes, index) {
-                Ok(()) => return,
-                Err(found) => head = found,
-            }
-        }
-    }
-
-    fn swap_head(&self, head: u64, changes: u32, index: u32) -> Result<(), u64> {
-        let new = u64::from(changes.wrapping_add(1)) << 32 | u64::from(index);
-        self.free.compare_exchange_weak(head, new, Ordering::AcqRel, Ordering::Acquire).map(|_| ())
+        self.0.get(index)
     }
 }
 
@@ -310,12 +248,9 @@ impl Slot {
     }
 }
 
+/// The generation and the index.
 fn parts(ticket: Ticket) -> (u32, u32) {
-    split(ticket.0)
-}
-
-const fn split(word: u64) -> (u32, u32) {
-    ((word >> 32) as u32, word as u32)
+    ((ticket.0 >> 32) as u32, ticket.0 as u32)
 }
 
 fn pack(rule: Rule) -> u32 {
@@ -331,9 +266,6 @@ fn unpack(packed: u32) -> Rule {
 
 #[cfg(all(test, not(quorlock_models)))]
 mod tests {
-    use std::collections::HashSet;
-    use std::thread;
-
     use bytes::Bytes;
 
     use super::*;
@@ -395,27 +327,5 @@ mod tests {
             assert_eq!(detail.deed(), deed);
             assert!(detail.rtt() > Duration::from_secs(6));
         }
-    }
-
-    #[test]
-    fn no_slot_has_two_holders() {
-        let slots = Slots::new(1);
-        thread::scope(|scope| {
-            for _ in 0..4 {
-                scope.spawn(|| {
-                    for _ in 0..2_000 {
-                        let held: Vec<_> = (0..80).map(|_| slots.claim(RULE)).collect();
-                        let indices: HashSet<_> = held.iter().map(|held| parts(*held).1).collect();
-                        assert_eq!(indices.len(), held.len());
-                        for ticket in held {
-                            assert!(!slots.cast(ticket, 0, Deed::Held, RTT));
-                            assert_eq!(slots.votes(ticket).cast(), 1, "the slot is ours alone");
-                            slots.release(ticket);
-                        }
-                    }
-                });
-            }
-        });
-        assert!(slots.used.load(Ordering::Relaxed) <= 4 * 80);
     }
 }

@@ -7,13 +7,14 @@
 use crate::source::{Fault, Source, is_word, item_end};
 
 /// The ranks. A room of `src` that is not here has no place yet, and that is a fault.
-const RANKS: [(&str, u8); 15] = [
+const RANKS: [(&str, u8); 16] = [
     ("options", BASE),
     ("error", BASE),
     ("report", BASE),
     ("clock", BASE),
     ("entropy", BASE),
     ("sync", BASE),
+    ("slab", BASE),
     ("observe", BASE),
     ("link", 2),
     ("node", 3),
