@@ -1,7 +1,15 @@
 //! The one place where time is read and slept.
 //!
-//! A [`Moment`] is monotonic time. It is taken from tokio's clock, which is the system's monotonic
-//! clock, or the paused clock of a test: a lease and the timers beside it can never disagree.
+//! Two kinds of time, and they do not mix:
+//!
+//! - A [`Moment`] is for timers, deadlines and round trips. It is tokio's clock, which is the
+//!   system's monotonic one, or the paused clock of a test.
+//! - A [`Stamp`] is for leases: two clocks read together. The *steady* one goes on while the
+//!   machine is suspended (`CLOCK_BOOTTIME` on Linux; elsewhere the monotonic clock, which may not).
+//!   The *wall* clock notices what the steady one may miss (a virtual machine that was frozen). A
+//!   lease counts as over as soon as either says so: a wall clock that jumps ahead loses a lock
+//!   early, which is safe, and one that is set back changes nothing, for the steady clock still
+//!   counts.
 
 use std::pin::Pin;
 use std::sync::OnceLock;
@@ -17,14 +25,12 @@ impl Moment {
     /// Later than every moment that will come.
     pub(crate) const NEVER: Self = Self(u64::MAX);
 
+    /// The last moment that may come.
+    pub(crate) const LAST: Self = Self(u64::MAX - 1);
+
     /// This moment and `duration` more; sums beyond the range are [`Moment::NEVER`].
     pub(crate) fn plus(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(nanoseconds(duration)))
-    }
-
-    /// `duration` before this moment, or the origin.
-    pub(crate) fn less(self, duration: Duration) -> Self {
-        Self(self.0.saturating_sub(nanoseconds(duration)))
     }
 
     /// The time from `earlier` to this moment; zero when `earlier` is the later one.
@@ -45,39 +51,189 @@ fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Reads and sleeps. Handed to whoever needs time; a simulation hands over another one.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Clock;
+/// What a lease is measured by: two clocks, in nanoseconds, read together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Stamp {
+    steady: u64,
+    wall: u64,
+}
+
+impl Stamp {
+    /// Before every stamp that was ever read.
+    pub(crate) const PAST: Self = Self { steady: 0, wall: 0 };
+
+    pub(crate) fn plus(self, duration: Duration) -> Self {
+        let more = nanoseconds(duration);
+        Self { steady: self.steady.saturating_add(more), wall: self.wall.saturating_add(more) }
+    }
+
+    pub(crate) fn less(self, duration: Duration) -> Self {
+        let less = nanoseconds(duration);
+        Self { steady: self.steady.saturating_sub(less), wall: self.wall.saturating_sub(less) }
+    }
+
+    /// Whether neither clock has reached `end`.
+    pub(crate) fn is_before(self, end: Self) -> bool {
+        self.steady < end.steady && self.wall < end.wall
+    }
+
+    /// Whether both clocks have reached `other`.
+    pub(crate) fn reaches(self, other: Self) -> bool {
+        self.steady >= other.steady && self.wall >= other.wall
+    }
+
+    /// The time from `earlier` until now, by the clock that counted more.
+    pub(crate) fn since(self, earlier: Self) -> Duration {
+        let steady = self.steady.saturating_sub(earlier.steady);
+        Duration::from_nanos(steady.max(self.wall.saturating_sub(earlier.wall)))
+    }
+
+    /// The time until one of the clocks reaches `end`; zero when one has.
+    pub(crate) fn until(self, end: Self) -> Duration {
+        let left = end.steady.saturating_sub(self.steady).min(end.wall.saturating_sub(self.wall));
+        Duration::from_nanos(left)
+    }
+
+    #[cfg(test)]
+    pub(crate) const fn from_millis(millis: u64) -> Self {
+        Self { steady: millis * 1_000_000, wall: millis * 1_000_000 }
+    }
+
+    /// The later of two by the steady clock, which is never set.
+    pub(crate) fn later(self, other: Self) -> Self {
+        if other.steady > self.steady { other } else { self }
+    }
+
+    /// Until when so many of these last: of the `count` latest by the steady clock, what each clock
+    /// reaches first.
+    pub(crate) fn lasting(stamps: &[Self], count: usize) -> Self {
+        let mut sorted = [Self::PAST; LASTING_OF];
+        let known = stamps.len().min(LASTING_OF);
+        sorted.iter_mut().zip(stamps).for_each(|(slot, stamp)| *slot = *stamp);
+        sorted[..known].sort_unstable_by_key(|stamp| std::cmp::Reverse(stamp.steady));
+        let Some(latest) = sorted[..known].get(..count) else { return Self::PAST };
+        let first = |reading: fn(&Self) -> u64| latest.iter().map(reading).min().unwrap_or(0);
+        Self { steady: first(|stamp| stamp.steady), wall: first(|stamp| stamp.wall) }
+    }
+
+    /// How much further one of the clocks went since `earlier` than the other clock of the process
+    /// did, which went on for `elapsed`: the machine was suspended, or the wall clock was set.
+    pub(crate) fn leapt(self, earlier: Self, elapsed: Duration) -> Duration {
+        let elapsed = nanoseconds(elapsed);
+        let leap = |now: u64, then: u64| now.saturating_sub(then).saturating_sub(elapsed);
+        Duration::from_nanos(leap(self.steady, earlier.steady).max(leap(self.wall, earlier.wall)))
+    }
+}
+
+/// Stamps that are compared at most: a quorum's nodes.
+const LASTING_OF: usize = 15;
+
+/// Reads and sleeps. Handed to whoever needs time; a simulation hands over a driven one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Clock {
+    #[cfg(test)]
+    driven: Option<std::sync::Arc<Driven>>,
+}
 
 impl Clock {
     #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
-    pub(crate) fn now(self) -> Moment {
+    pub(crate) fn now(&self) -> Moment {
         let origin = *origin();
         Moment(nanoseconds(Instant::now().saturating_duration_since(origin)))
     }
 
-    /// The moment as the standard library's type, for the public face.
-    pub(crate) fn instant(self, moment: Moment) -> std::time::Instant {
-        let origin = *origin();
-        // A moment out of the platform's range (a TTL of a century) is as good as a far one.
+    /// Reads the clocks of leases.
+    pub(crate) fn stamp(&self) -> Stamp {
+        #[cfg(test)]
+        if let Some(driven) = &self.driven {
+            return driven.stamp(self.now());
+        }
+        Stamp { steady: steady(), wall: wall() }
+    }
+
+    /// When `end` is, as the standard library's type, for the public face.
+    pub(crate) fn instant(&self, end: Stamp) -> std::time::Instant {
+        let left = self.stamp().until(end);
+        // An end out of the platform's range (a TTL of a century) is as good as a far one.
         let far = Duration::from_secs(60 * 60 * 24 * 365 * 30);
-        let offset = Duration::from_nanos(moment.0);
-        origin.checked_add(offset).unwrap_or(origin + far).into_std()
+        let now = tokio_instant(self.now()).into_std();
+        now.checked_add(left).unwrap_or(now + far)
+    }
+
+    /// The moment at which one of the clocks reaches `end`, if both go on as they should.
+    pub(crate) fn moment(&self, end: Stamp) -> Moment {
+        self.now().plus(self.stamp().until(end))
     }
 
     /// Whether there is a runtime here that wakes sleepers.
-    pub(crate) fn can_sleep(self) -> bool {
+    pub(crate) fn can_sleep(&self) -> bool {
         tokio::runtime::Handle::try_current().is_ok()
     }
 
     /// Completes at `moment`; tokio's timers come up to 2 ms late, never early.
-    pub(crate) fn sleep_until(self, moment: Moment) -> Pin<Box<Sleep>> {
+    pub(crate) fn sleep_until(&self, moment: Moment) -> Pin<Box<Sleep>> {
         Box::pin(tokio::time::sleep_until(tokio_instant(moment)))
     }
 
     /// Sets a sleep of [`Clock::sleep_until`] to another moment.
-    pub(crate) fn reset(self, sleep: Pin<&mut Sleep>, moment: Moment) {
+    pub(crate) fn reset(&self, sleep: Pin<&mut Sleep>, moment: Moment) {
         sleep.reset(tokio_instant(moment));
+    }
+}
+
+/// Goes on while the machine is suspended, where the system has such a clock.
+#[cfg(target_os = "linux")]
+fn steady() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let (seconds, nanos) = (u64::try_from(now.tv_sec), u64::try_from(now.tv_nsec));
+    seconds.unwrap_or(0).saturating_mul(1_000_000_000).saturating_add(nanos.unwrap_or(0))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn steady() -> u64 {
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
+    nanoseconds(Instant::now().saturating_duration_since(*origin()))
+}
+
+fn wall() -> u64 {
+    #[expect(clippy::disallowed_methods, reason = "a guard beside the steady clock; see `Stamp`")]
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(0, nanoseconds)
+}
+
+/// The clocks of a test: tokio's paused one, and what the test lets them run ahead of it.
+#[cfg(test)]
+#[derive(Debug, Default)]
+pub(crate) struct Driven {
+    steady_ahead: std::sync::atomic::AtomicU64,
+    wall_ahead: std::sync::atomic::AtomicI64,
+}
+
+#[cfg(test)]
+impl Driven {
+    /// A clock, and the handle that drives it.
+    pub(crate) fn clock() -> (Clock, std::sync::Arc<Self>) {
+        let driven = std::sync::Arc::new(Self::default());
+        (Clock { driven: Some(driven.clone()) }, driven)
+    }
+
+    fn stamp(&self, now: Moment) -> Stamp {
+        use std::sync::atomic::Ordering::SeqCst;
+        // Far from zero, so that the wall clock can be set back.
+        const EPOCH: u64 = 1 << 60;
+        let wall = (EPOCH + now.0).saturating_add_signed(self.wall_ahead.load(SeqCst));
+        Stamp { steady: now.0 + self.steady_ahead.load(SeqCst), wall }
+    }
+
+    /// The machine is suspended: all clocks of the world go on, tokio's does not.
+    pub(crate) fn suspend(&self, duration: Duration) {
+        self.steady_ahead.fetch_add(nanoseconds(duration), std::sync::atomic::Ordering::SeqCst);
+        self.step_wall(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX));
+    }
+
+    /// Sets the wall clock ahead, or back.
+    pub(crate) fn step_wall(&self, nanos: i64) {
+        self.wall_ahead.fetch_add(nanos, std::sync::atomic::Ordering::SeqCst);
     }
 }
 
@@ -97,4 +253,51 @@ fn origin() -> &'static Instant {
         let now = std::time::Instant::now();
         now.checked_sub(Duration::from_secs(60 * 60)).unwrap_or(now).into()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stamp(steady: u64, wall: u64) -> Stamp {
+        Stamp { steady, wall }
+    }
+
+    #[test]
+    fn a_lease_is_over_when_either_clock_says_so() {
+        let end = stamp(100, 1_100);
+        assert!(stamp(99, 1_099).is_before(end));
+        assert!(!stamp(100, 1_050).is_before(end), "the steady clock is there");
+        assert!(!stamp(50, 1_100).is_before(end), "the wall clock was set ahead");
+        assert!(stamp(99, 3).is_before(end), "the wall clock was set back");
+        assert_eq!(stamp(90, 1_095).until(end), Duration::from_nanos(5));
+        assert_eq!(stamp(90, 1_200).until(end), Duration::ZERO);
+    }
+
+    #[test]
+    fn what_lasts_is_what_all_of_the_latest_reach() {
+        let ends = [stamp(5, 50), stamp(9, 20), stamp(7, 30)];
+        assert_eq!(Stamp::lasting(&ends, 1), stamp(9, 20));
+        assert_eq!(Stamp::lasting(&ends, 2), stamp(7, 20));
+        assert_eq!(Stamp::lasting(&ends, 3), stamp(5, 20));
+        assert_eq!(Stamp::lasting(&ends, 4), Stamp::PAST);
+    }
+
+    #[test]
+    fn a_leap_is_what_the_process_did_not_live_through() {
+        let (then, second) = (stamp(0, 0), Duration::from_secs(1));
+        assert_eq!(stamp(1_000_000_000, 1_000_000_000).leapt(then, second), Duration::ZERO);
+        assert_eq!(stamp(3_000_000_000, 1_000_000_000).leapt(then, second), 2 * second);
+        assert_eq!(stamp(1_000_000_000, 4_000_000_000).leapt(then, second), 3 * second);
+    }
+
+    #[test]
+    fn the_systems_clocks_go_on() {
+        let clock = Clock::default();
+        let (first, then) = (clock.stamp(), clock.now());
+        while clock.now() == then {}
+        let second = clock.stamp();
+        assert!(first.is_before(second));
+        assert!(first.steady > 0 && first.wall > 0);
+    }
 }

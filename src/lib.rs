@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `quorlock_resp` | bytes to frames and back |
 //! | `options` | every knob, its default, and why |
-//! | `error`, `report` | what went wrong, whose doing it was; what each node did |
+//! | `error`, `report`, `observe` | what went wrong, and whose doing; each node's part; events |
 //! | `clock`, `entropy`, `sync` | the one clock, the one source of randomness, std or loom |
 //! | `slab` | places that are used again and again, without a lock |
 //! | `link` | one connection: address, handshake, bytes out, replies in, what a dead one left |
@@ -28,6 +28,7 @@ mod lock;
 #[cfg(doc)]
 pub mod manual;
 mod node;
+mod observe;
 mod options;
 mod quorum;
 mod report;
@@ -38,9 +39,10 @@ pub use client::{Client, Pipeline};
 pub use error::{Error, Holder};
 pub use lock::{
     Acquire, Held, Inspection, KeyState, LockGuard, LockRequest, Locker, LockerBuilder,
-    NodeInspection, OwnerToken, Release,
+    NodeInspection, OnLoss, OwnerToken, Release, Shutdown,
 };
-pub use options::Driver;
+pub use observe::{Event, Loss, Observer};
+pub use options::{Driver, Extend};
 pub use quorlock_resp::Frame;
 pub use report::{Fault, NodeReport, Outcome};
 

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use crate::error::Error;
+use crate::observe::Observers;
 
 /// Where a locker's driver runs: the one task that reads its connections.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -18,6 +19,26 @@ pub enum Driver {
     /// application whose runtime may be blocked for longer than a lock may wait. Costs a hop
     /// between threads for each reply.
     Thread,
+}
+
+/// How long a held lock is extended by itself, at a third of its TTL each time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Extend {
+    /// Never: the lock is held for its TTL, unless it is extended by hand.
+    Off,
+    /// Until it has been held for this long, so that a task that is stuck does not hold it for
+    /// ever.
+    For(Duration),
+    /// For as long as its guard lives.
+    Forever,
+}
+
+impl Default for Extend {
+    /// An hour: far above the work that belongs under a lock, and an end for a task that is stuck.
+    fn default() -> Self {
+        Self::For(Duration::from_secs(60 * 60))
+    }
 }
 
 /// How a locker behaves. The setters and their documentation are on
@@ -37,8 +58,10 @@ pub(crate) struct Options {
     pub(crate) drift: Drift,
     /// How long one node may take for one command; `None` derives it from the TTL.
     pub(crate) node_deadline: Option<Duration>,
+    pub(crate) extend: Extend,
     pub(crate) retry: RetryOptions,
     pub(crate) link: LinkOptions,
+    pub(crate) observers: Observers,
     /// The holder's name; the host and the process are added to it.
     pub(crate) owner: Option<Box<str>>,
 }
@@ -51,8 +74,10 @@ impl Default for Options {
             wait: Some(Duration::from_secs(10)),
             drift: Drift::default(),
             node_deadline: None,
+            extend: Extend::default(),
             retry: RetryOptions::default(),
             link: LinkOptions::default(),
+            observers: Observers::default(),
             owner: None,
         }
     }

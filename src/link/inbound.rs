@@ -62,7 +62,7 @@ impl Inbound {
         &mut self,
         cx: &mut Context<'_>,
         link: &Link,
-        clock: Clock,
+        clock: &Clock,
         staging: &mut [u8],
         completions: &mut Vec<Completion>,
     ) -> Poll<Ended> {
@@ -102,7 +102,7 @@ impl Inbound {
     fn decode(
         &mut self,
         link: &Link,
-        clock: Clock,
+        clock: &Clock,
         completions: &mut Vec<Completion>,
     ) -> Result<(), Ended> {
         let undecodable = loop {

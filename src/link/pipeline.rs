@@ -36,6 +36,8 @@ pub(crate) enum Shape {
     Status,
     /// The reply to an undo: 1 (done), 0 (nothing there), −1 (another's value), or an error.
     Undo,
+    /// The reply to another script: as an undo's, but nothing is owed if it did not run.
+    Script,
     /// Any frame that is no push.
     Any,
 }
@@ -46,7 +48,7 @@ impl Shape {
             (_, Frame::Push(_)) => false,
             (Self::Any, _) | (_, Frame::Error(_)) | (Self::Status, Frame::Null) => true,
             (Self::Status, Frame::Simple(text)) => &text[..] == b"OK",
-            (Self::Undo, Frame::Integer(count)) => (-1..=1).contains(count),
+            (Self::Undo | Self::Script, Frame::Integer(count)) => (-1..=1).contains(count),
             _ => false,
         }
     }

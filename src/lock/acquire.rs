@@ -14,22 +14,23 @@
 //! The try itself allocates nothing; looking and pausing do.
 
 use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tokio::time::Sleep;
-
 use super::claim::Claim;
 use super::guard::LockGuard;
+use super::hold::HoldRef;
 use super::inspect::{self, Inspection};
 use super::key::Key;
 use super::locker::Inner;
 use super::retry::Retry;
 use crate::clock::Moment;
 use crate::error::{Effort, Error, Kind};
+use crate::observe::Event;
+use crate::options::Extend;
 use crate::quorum::Verdict;
 use crate::report::Outcome;
 
@@ -40,6 +41,7 @@ pub(crate) struct Order {
     pub(crate) ttl: Duration,
     /// How long to wait for the lock; `None` is for ever.
     pub(crate) wait: Option<Duration>,
+    pub(crate) extend: Extend,
 }
 
 /// The future of an acquisition; see [`LockRequest`](crate::LockRequest).
@@ -70,10 +72,12 @@ enum Step {
     Refused {
         holder: Option<Duration>,
     },
-    Pausing(Pin<Box<Sleep>>),
+    Pausing(Pausing),
 }
 
 type Looking = Pin<Box<dyn Future<Output = Inspection> + Send>>;
+/// Ends after the pause, or when the locker is shut down.
+type Pausing = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Acquire {
     pub(crate) fn new(order: Result<Order, Error>) -> Self {
@@ -103,6 +107,7 @@ impl Future for Acquire {
         loop {
             match &mut this.step {
                 Step::Start => {
+                    order.locker.check_open()?;
                     this.tries = this.tries.saturating_add(1);
                     let sent = if this.tries == 1 { started } else { clock.now() };
                     let claim = Claim::ask(&order.locker, order.key.clone(), order.ttl, sent)?;
@@ -113,28 +118,27 @@ impl Future for Acquire {
                     let Step::Asking(claim) = std::mem::replace(&mut this.step, Step::Start) else {
                         continue;
                     };
-                    let failure = match guard_or_error(claim, verdict) {
-                        Ok(guard) => return Poll::Ready(Ok(guard)),
+                    let failure = match guard_or_error(claim, verdict, order.extend) {
+                        Ok(guard) => {
+                            order.tell_acquired(&guard, this.tries, started);
+                            return Poll::Ready(Ok(guard));
+                        }
                         Err(failure) => failure,
                     };
                     if !failure.is_retryable() {
-                        return Poll::Ready(Err(failure));
+                        return Poll::Ready(Err(order.give_up(failure, this.tries, started)));
                     }
                     this.step = order.after(&failure, this.tries, clock.now().since(started));
                     this.failure = Some(failure);
                 }
                 Step::Looking(looking) => {
                     let seen = ready!(looking.as_mut().poll(cx));
-                    if let Some(what) = seen.foreign() {
-                        let kind = Kind::Foreign { what: what.into() };
-                        return Poll::Ready(Err(Error::new(kind).with_key(order.key.given())));
+                    match order.learn(&seen, &mut this.failure) {
+                        Ok(holder) => this.step = Step::Refused { holder },
+                        Err(error) => {
+                            return Poll::Ready(Err(order.give_up(error, this.tries, started)));
+                        }
                     }
-                    let holder = seen.holder().cloned();
-                    let remaining = holder.as_ref().map(|holder| holder.remaining);
-                    if let (Some(failure), Some(holder)) = (&mut this.failure, holder) {
-                        failure.name_holder(holder);
-                    }
-                    this.step = Step::Refused { holder: remaining };
                 }
                 Step::Refused { holder } => {
                     let elapsed = clock.now().since(started);
@@ -142,11 +146,14 @@ impl Future for Acquire {
                         return Poll::Ready(Err(Error::no_runtime()));
                     }
                     if order.left(elapsed).is_zero() {
-                        let effort = Effort { tries: this.tries, elapsed };
                         let failure = this.failure.take().unwrap_or_else(spent);
-                        return Poll::Ready(Err(failure.with_effort(effort)));
+                        return Poll::Ready(Err(order.give_up(failure, this.tries, started)));
                     }
-                    this.step = order.pause(&mut this.retry, *holder, elapsed);
+                    let pause = order.next_pause(&mut this.retry, *holder, elapsed);
+                    if let Some(failure) = &this.failure {
+                        order.tell_retrying(failure, this.tries, elapsed, pause);
+                    }
+                    this.step = Step::Pausing(Box::pin(pausing(order.locker.clone(), pause)));
                 }
                 Step::Pausing(sleep) => {
                     ready!(sleep.as_mut().poll(cx));
@@ -168,6 +175,23 @@ impl Order {
         self.wait.map_or(Duration::MAX, |wait| wait.saturating_sub(elapsed))
     }
 
+    /// What was found in the way: how long it lives still, if it is a lock.
+    fn learn(
+        &self,
+        seen: &Inspection,
+        failure: &mut Option<Error>,
+    ) -> Result<Option<Duration>, Error> {
+        if let Some(what) = seen.foreign() {
+            let kind = Kind::Foreign { what: what.into() };
+            return Err(Error::new(kind).with_key(self.key.given()));
+        }
+        let holder = seen.holder();
+        if let (Some(failure), Some(holder)) = (failure, holder) {
+            failure.name_holder(holder.clone());
+        }
+        Ok(holder.map(|holder| holder.remaining))
+    }
+
     /// What follows a refusal. Who is in the way is asked before the first pause and at the end.
     fn after(&self, failure: &Error, tries: u32, elapsed: Duration) -> Step {
         let looks = failure.is_contended() && (tries == 1 || self.left(elapsed).is_zero());
@@ -179,28 +203,79 @@ impl Order {
         }
     }
 
-    fn pause(&self, retry: &mut Retry, holder: Option<Duration>, elapsed: Duration) -> Step {
+    fn next_pause(
+        &self,
+        retry: &mut Retry,
+        holder: Option<Duration>,
+        elapsed: Duration,
+    ) -> Duration {
         let entropy = self.locker.nodes.entropy();
-        let draw = |low, high| entropy.between(low, high);
-        let pause = retry.next(holder, self.left(elapsed), draw);
-        let clock = self.locker.nodes.clock();
-        Step::Pausing(clock.sleep_until(clock.now().plus(pause)))
+        retry.next(holder, self.left(elapsed), |low, high| entropy.between(low, high))
     }
+
+    /// Says what was spent in vain.
+    fn give_up(&self, error: Error, tries: u32, started: Moment) -> Error {
+        let waited = self.locker.nodes.clock().now().since(started);
+        let error = error.with_effort(Effort { tries, elapsed: waited });
+        let (key, owner) = (self.key.given(), &*self.locker.owner);
+        let event = || Event::GaveUp { key, owner, tries, waited, error: &error };
+        self.locker.options.observers.tell(event);
+        error
+    }
+
+    fn tell_acquired(&self, guard: &LockGuard, tries: u32, started: Moment) {
+        self.locker.options.observers.tell(|| Event::Acquired {
+            key: self.key.given(),
+            owner: &self.locker.owner,
+            tries,
+            waited: self.locker.nodes.clock().now().since(started),
+            votes: guard.votes(),
+        });
+    }
+
+    fn tell_retrying(&self, error: &Error, tries: u32, waited: Duration, pause: Duration) {
+        let (key, owner, observers) =
+            (self.key.given(), &*self.locker.owner, &self.locker.options.observers);
+        if tries == 1 && error.is_contended() {
+            observers.tell(|| Event::Waiting { key, owner, holder: error.holder(), waited });
+        }
+        observers.tell(|| Event::Retrying { key, owner, tries, pause, error });
+    }
+}
+
+async fn pausing(locker: Arc<Inner>, pause: Duration) {
+    let clock = locker.nodes.clock();
+    let mut timer = clock.sleep_until(clock.now().plus(pause));
+    let mut closed = pin!(locker.closed());
+    poll_fn(|cx| {
+        if closed.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(());
+        }
+        timer.as_mut().poll(cx)
+    })
+    .await;
 }
 
 /// A guard, if the lock is held and time is left of it. The clock is read after the deciding reply.
 /// Otherwise the claim is dropped, which releases what was granted.
-pub(crate) fn guard_or_error(claim: Claim, verdict: Verdict) -> Result<LockGuard, Error> {
-    let (lease, now) = (claim.lease(), claim.now());
+pub(crate) fn guard_or_error(
+    claim: Claim,
+    verdict: Verdict,
+    extend: Extend,
+) -> Result<LockGuard, Error> {
+    let Some(tie) = claim.tie() else { return Err(spent()) };
+    let (locker, now) = (claim.locker(), claim.locker().nodes.clock().stamp());
+    let error = |kind| Error::new(kind).with_key(tie.key.given()).with_nodes(claim.report());
     if verdict == Verdict::Won {
-        if lease.is_valid(now) {
-            return Ok(LockGuard::new(claim, lease));
+        if now.is_before(tie.end_of(tie.sent, locker)) {
+            // A locker that was shut down meanwhile takes nothing more.
+            locker.check_open()?;
+            return Ok(LockGuard::new(HoldRef::begin(claim, extend)));
         }
-        let kind = Kind::TooSlow { ttl: claim.ttl(), elapsed: now.since(claim.sent()) };
-        return Err(Error::new(kind).with_key(claim.key().given()).with_nodes(claim.report()));
+        return Err(error(Kind::TooSlow { ttl: tie.ttl, elapsed: now.since(tie.sent) }));
     }
     let nodes = claim.report();
-    let needed = claim.locker().nodes.majority();
+    let needed = locker.nodes.majority();
     let count = |is: fn(&Outcome) -> bool| nodes.iter().filter(|node| is(&node.outcome)).count();
     let held = count(|outcome| *outcome == Outcome::Held);
     // So many refusals of either kind leave no majority, whatever the others say.
@@ -213,7 +288,7 @@ pub(crate) fn guard_or_error(claim: Claim, verdict: Verdict) -> Result<LockGuard
     } else {
         Kind::Unavailable { needed }
     };
-    Err(Error::new(kind).with_key(claim.key().given()).with_nodes(nodes))
+    Err(Error::new(kind).with_key(tie.key.given()).with_nodes(nodes))
 }
 
 impl fmt::Debug for Acquire {

@@ -9,7 +9,8 @@ use super::command;
 use super::locker::{Inner, Locker};
 use crate::error::Error;
 use crate::link::{Address, Greeting};
-use crate::options::{Driver, Options, RetryOptions, whole_millis};
+use crate::observe::Observer;
+use crate::options::{Driver, Extend, Options, RetryOptions, whole_millis};
 use crate::quorum::{NodeSet, Rule};
 
 /// A locker's nodes and options. Every option has a default; `README.md` lists them with the
@@ -97,6 +98,19 @@ impl LockerBuilder {
         self
     }
 
+    /// How long a held lock is extended by itself, at a third of its TTL each time.
+    /// Default: for an hour.
+    pub fn extend(mut self, extend: Extend) -> Self {
+        self.options.extend = extend;
+        self
+    }
+
+    /// Tells this observer of what happens. Several may be added.
+    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.options.observers.add(observer);
+        self
+    }
+
     /// The margin for clocks that run at different speeds, taken off each lease: a share of the TTL
     /// in 1/1,000, and a fixed part. Default: 10 (1 %) and 2 ms.
     pub fn drift(mut self, permille: u32, floor: Duration) -> Self {
@@ -173,11 +187,10 @@ impl LockerBuilder {
             self.addresses,
             self.counted,
             self.options.link,
-            Greeting { scripts: vec![command::RELEASE] },
+            Greeting { scripts: command::SCRIPTS.to_vec() },
             command::undo_head(),
         )?;
-        let inner = Inner { nodes: Arc::new(nodes), options: self.options, owner };
-        Ok(Locker::from_inner(inner))
+        Ok(Locker::from_inner(Inner::new(nodes, self.options, owner)))
     }
 }
 

@@ -4,12 +4,14 @@
 //! |---|---|---|
 //! | acquire | `SET key value NX PX ttl` | `OK`, null |
 //! | release | `EVALSHA` of `script/release.lua` | 1, 0, −1 |
+//! | extend | `EVALSHA` of `script/extend.lua` | 1, 0, −1 |
 //!
 //! The key stands verbatim behind the prefix, the value is one plain string: 160 random bits in
 //! hexadecimal, `@`, the owner's name. So any client that does `SET NX PX` and compare-and-delete
 //! excludes us, and is excluded by us. The same bytes go to every node.
 
 use std::cell::RefCell;
+use std::fmt::{self, Write};
 use std::ops::Range;
 use std::time::Duration;
 
@@ -23,8 +25,54 @@ pub(crate) const RELEASE: &str = include_str!("script/release.lua");
 /// By this name a server that has loaded it knows it. (A test compares the two.)
 const RELEASE_SHA1: &[u8] = b"67c605b1b34e2099787af3db75593d86479b9232";
 
+/// Compare-and-extend.
+pub(crate) const EXTEND: &str = include_str!("script/extend.lua");
+const EXTEND_SHA1: &[u8] = b"3bf8c069fa2c5715105a1bed245e494b25e90fa4";
+
+/// What every server is told on connecting.
+pub(crate) const SCRIPTS: [&str; 2] = [RELEASE, EXTEND];
+
 /// How many characters the random part of a value has.
 const NONCE_HEX: usize = 2 * Nonce::BYTES;
+
+/// What a key holds: one plain string.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Value<'a> {
+    /// One that this locker has drawn for one attempt.
+    Drawn { nonce: Nonce, owner: &'a str },
+    /// One that was handed over.
+    Given(&'a str),
+}
+
+impl Value<'_> {
+    fn put(self, out: &mut Vec<u8>) {
+        match self {
+            Value::Given(text) => encode::bulk(out, text.as_bytes()),
+            Value::Drawn { nonce, owner } => {
+                let len = NONCE_HEX + 1 + owner.len();
+                out.push(b'$');
+                out.extend_from_slice(decimal(len as u128, &mut [0; DECIMAL_MAX]));
+                out.extend_from_slice(b"\r\n");
+                out.extend_from_slice(&hexadecimal(nonce));
+                out.push(b'@');
+                out.extend_from_slice(owner.as_bytes());
+                out.extend_from_slice(b"\r\n");
+            }
+        }
+    }
+}
+
+impl fmt::Display for Value<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Given(text) => f.write_str(text),
+            Value::Drawn { nonce, owner } => {
+                hexadecimal(*nonce).iter().try_for_each(|digit| f.write_char((*digit).into()))?;
+                write!(f, "@{owner}")
+            }
+        }
+    }
+}
 
 /// An encoded command.
 pub(crate) struct Encoded<'a> {
@@ -47,15 +95,14 @@ pub(crate) fn undo_head() -> Bytes {
 /// Encodes an acquisition into this thread's buffer and hands it to `send`.
 pub(crate) fn with_acquire<R>(
     key: &[u8],
-    nonce: Nonce,
-    owner: &str,
+    value: Value<'_>,
     ttl: Duration,
     send: impl FnOnce(Encoded<'_>) -> R,
 ) -> R {
     with_scratch(|out| {
         encode::array_header(out, 6);
         encode::bulk(out, b"SET");
-        let undo = put_key_and_value(out, key, nonce, owner);
+        let undo = put_key_and_value(out, key, value);
         encode::bulk(out, b"NX");
         encode::bulk(out, b"PX");
         encode::bulk(out, decimal(ttl.as_millis(), &mut [0; DECIMAL_MAX]));
@@ -66,8 +113,7 @@ pub(crate) fn with_acquire<R>(
 /// Encodes a release into this thread's buffer and hands it to `send`.
 pub(crate) fn with_release<R>(
     key: &[u8],
-    nonce: Nonce,
-    owner: &str,
+    value: Value<'_>,
     send: impl FnOnce(Encoded<'_>) -> R,
 ) -> R {
     with_scratch(|out| {
@@ -75,8 +121,40 @@ pub(crate) fn with_release<R>(
         encode::bulk(out, b"EVALSHA");
         encode::bulk(out, RELEASE_SHA1);
         encode::bulk(out, b"1");
-        let undo = put_key_and_value(out, key, nonce, owner);
+        let undo = put_key_and_value(out, key, value);
         send(Encoded { bytes: out, undo: &out[undo] })
+    })
+}
+
+/// How an extension names its script.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ScriptForm {
+    /// By its digest, which a server knows that has loaded it.
+    Digest,
+    /// In full, for a server that has forgotten it.
+    Whole,
+}
+
+/// Encodes an extension into this thread's buffer and hands it to `send`.
+pub(crate) fn with_extend<R>(
+    form: ScriptForm,
+    key: &[u8],
+    value: Value<'_>,
+    ttl: Duration,
+    send: impl FnOnce(Encoded<'_>) -> R,
+) -> R {
+    with_scratch(|out| {
+        let (name, script): (&[u8], _) = match form {
+            ScriptForm::Digest => (b"EVALSHA", EXTEND_SHA1),
+            ScriptForm::Whole => (b"EVAL", EXTEND.as_bytes()),
+        };
+        encode::array_header(out, 6);
+        encode::bulk(out, name);
+        encode::bulk(out, script);
+        encode::bulk(out, b"1");
+        put_key_and_value(out, key, value);
+        encode::bulk(out, decimal(ttl.as_millis(), &mut [0; DECIMAL_MAX]));
+        send(Encoded { bytes: out, undo: &[] })
     })
 }
 
@@ -87,23 +165,10 @@ pub(crate) fn owner_of(value: &[u8]) -> Option<&str> {
     nonce.iter().all(u8::is_ascii_hexdigit).then(|| std::str::from_utf8(owner).ok()).flatten()
 }
 
-/// The value as text.
-pub(crate) fn value(nonce: Nonce, owner: &str) -> String {
-    let hex = hexadecimal(nonce);
-    format!("{}@{owner}", hex.iter().copied().map(char::from).collect::<String>())
-}
-
-fn put_key_and_value(out: &mut Vec<u8>, key: &[u8], nonce: Nonce, owner: &str) -> Range<usize> {
+fn put_key_and_value(out: &mut Vec<u8>, key: &[u8], value: Value<'_>) -> Range<usize> {
     let start = out.len();
     encode::bulk(out, key);
-    let value_len = NONCE_HEX + 1 + owner.len();
-    out.push(b'$');
-    out.extend_from_slice(decimal(value_len as u128, &mut [0; DECIMAL_MAX]));
-    out.extend_from_slice(b"\r\n");
-    out.extend_from_slice(&hexadecimal(nonce));
-    out.push(b'@');
-    out.extend_from_slice(owner.as_bytes());
-    out.extend_from_slice(b"\r\n");
+    value.put(out);
     start..out.len()
 }
 
@@ -150,6 +215,7 @@ mod tests {
     use super::*;
 
     const NONCE: Nonce = Nonce([0xab; Nonce::BYTES]);
+    const DRAWN: Value<'static> = Value::Drawn { nonce: NONCE, owner: "me@h:1" };
     const VALUE: &str = "abababababababababababababababababababab@me@h:1";
 
     fn text(bytes: &[u8]) -> String {
@@ -159,7 +225,7 @@ mod tests {
     #[test]
     fn acquire_is_set_nx_px_and_carries_its_undo() {
         let ttl = Duration::from_millis(10_000);
-        with_acquire(b"pay:k", NONCE, "me@h:1", ttl, |encoded| {
+        with_acquire(b"pay:k", DRAWN, ttl, |encoded| {
             let undo = format!("$5\r\npay:k\r\n$47\r\n{VALUE}\r\n");
             assert_eq!(
                 text(encoded.bytes),
@@ -171,7 +237,7 @@ mod tests {
 
     #[test]
     fn release_is_a_script_by_digest_and_its_undo_completes_the_head() {
-        with_release(b"k", NONCE, "me@h:1", |encoded| {
+        with_release(b"k", DRAWN, |encoded| {
             let sha = text(RELEASE_SHA1);
             let head = format!("*5\r\n$7\r\nEVALSHA\r\n$40\r\n{sha}\r\n$1\r\n1\r\n");
             assert_eq!(text(encoded.bytes), format!("{head}$1\r\nk\r\n$47\r\n{VALUE}\r\n"));
@@ -184,8 +250,28 @@ mod tests {
     }
 
     #[test]
+    fn extend_is_a_script_by_digest_or_in_full() {
+        let ttl = Duration::from_secs(30);
+        for (form, name, script) in [
+            (ScriptForm::Digest, "EVALSHA", EXTEND_SHA1),
+            (ScriptForm::Whole, "EVAL", EXTEND.as_bytes()),
+        ] {
+            let mut expected = Vec::new();
+            let args: [&[u8]; 6] =
+                [name.as_bytes(), script, b"1", b"k", VALUE.as_bytes(), b"30000"];
+            encode::command(&mut expected, &args);
+            for value in [DRAWN, Value::Given(VALUE)] {
+                with_extend(form, b"k", value, ttl, |encoded| {
+                    assert_eq!(encoded.bytes, expected);
+                    assert!(encoded.undo.is_empty(), "an extension is not undone");
+                });
+            }
+        }
+    }
+
+    #[test]
     fn a_value_names_its_owner_and_others_values_name_nobody() {
-        assert_eq!(value(NONCE, "me@h:1"), VALUE);
+        assert_eq!(DRAWN.to_string(), VALUE);
         assert_eq!(owner_of(VALUE.as_bytes()), Some("me@h:1"));
         for foreign in [&b""[..], b"abc", b"3f2c", &[b'x'; 41], &[0xff; 60]] {
             assert_eq!(owner_of(foreign), None);

@@ -1,79 +1,141 @@
 //! What a holder has in hand: the guard, its release, and the view that `run` lends its closure.
 
 use std::fmt;
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::time::{Duration, Instant};
 
-use super::claim::Claim;
-use super::lease::Lease;
-use crate::clock::Clock;
-use crate::error::Error;
+use super::hold::HoldRef;
+use crate::error::{Error, Kind};
+use crate::observe::Event;
+use crate::options::{check_ttl, whole_millis};
 use crate::quorum::Found;
 use crate::report::NodeReport;
 
 /// A held lock. Dropping it releases it.
 ///
-/// The lock is held until [`deadline`](Self::deadline) at the latest: a lease, not a mutex. After
-/// it another client may hold the lock, whatever this process is doing. The clock is the monotonic
-/// one, which stands still while a machine is suspended: a guard that has slept through its end
-/// with its machine still believes in itself. Work that must not overlap
-/// checks [`is_valid`](Self::is_valid) before each step that others see, and still needs a last
-/// line of defence where it writes (a version, a constraint).
+/// The lock is held until [`deadline`](Self::deadline): a lease, not a mutex. While the guard lives
+/// the lease is extended at a third of the TTL (see [`Extend`](crate::Extend)), and the deadline
+/// moves on. When that fails, because too few nodes can be reached or a majority has lost the key,
+/// the lock is *lost*, for good: [`lost`](Self::lost) resolves before another client may hold it.
+/// Work that must not overlap runs under [`protect`](Self::protect), or checks
+/// [`is_valid`](Self::is_valid) before each step that others see, and still needs a last line of
+/// defence where it writes (a version, a constraint).
+///
+/// The lease is measured by a clock that goes on while the machine is suspended, where the system
+/// has one, and by the wall clock beside it: whichever says that the time is over is believed.
 ///
 /// Dropping the guard writes the release to the connections and does not wait for the nodes; it
 /// never blocks, and works on any thread. `let _ = guard` drops it on the spot; name it
 /// `let _guard` to keep it. A process that ends right after a drop may end before the kernel has
-/// sent it: prefer [`release`](Self::release) there.
+/// sent it: prefer [`release`](Self::release) there, or end with
+/// [`Locker::shutdown`](crate::Locker::shutdown).
 #[must_use = "a guard that is dropped releases its lock at once"]
 pub struct LockGuard {
-    claim: Claim,
-    lease: Lease,
+    hold: HoldRef,
 }
 
 impl LockGuard {
-    pub(crate) fn new(claim: Claim, lease: Lease) -> Self {
-        Self { claim, lease }
+    pub(crate) fn new(hold: HoldRef) -> Self {
+        Self { hold }
     }
 
     /// The key, as it was asked for, without the locker's prefix.
     #[must_use]
-    pub fn key(&self) -> &[u8] {
-        self.claim.key().given()
+    pub fn key(&self) -> Vec<u8> {
+        self.hold.key()
     }
 
     /// The value that the nodes hold under the key: whoever knows it can release the lock.
     #[must_use]
     pub fn owner_token(&self) -> OwnerToken {
-        OwnerToken(self.claim.value())
+        let text = self.hold.tie(|tie| tie.value(self.hold.locker()).to_string());
+        OwnerToken(text.unwrap_or_default())
     }
 
-    /// Whether the lock is still held, by the clock, now.
+    /// Whether the lock is held, by the clocks, now. Once `false`, it stays so.
     #[must_use]
     pub fn is_valid(&self) -> bool {
-        self.lease.is_valid(self.claim.now())
+        self.hold.is_valid()
     }
 
-    /// How long it is still held; zero when it no longer is.
+    /// How long it is still held if it is not extended; zero when it no longer is.
     #[must_use]
     pub fn remaining(&self) -> Duration {
-        self.lease.remaining(self.claim.now())
+        self.hold.remaining()
     }
 
-    /// Until when it is held. The margin for clock drift is already taken off.
+    /// Until when it is held if it is not extended. The margin for clock drift is already taken
+    /// off.
     #[must_use]
     pub fn deadline(&self) -> Instant {
-        self.clock().instant(self.lease.end)
+        self.hold.deadline()
     }
 
-    /// What each node did, as far as it has answered by now.
+    /// What each node did with the acquisition, as far as it has answered by now.
     #[must_use]
     pub fn votes(&self) -> Vec<NodeReport> {
-        self.claim.report()
+        self.hold.tie(|tie| tie.election.report()).unwrap_or_default()
+    }
+
+    /// Completes when the lock is lost: before another client may hold it, whatever the network
+    /// does, and at once when a majority of the nodes says that it does not hold it any more. Any
+    /// number of tasks may wait.
+    ///
+    /// It completes a little before [`deadline`](Self::deadline) (3 ms or 1 % of the TTL, whichever
+    /// is more), because timers come late. Should the machine be suspended, or its clock be set,
+    /// it completes within 100 ms after that.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future changes nothing.
+    pub async fn lost(&self) {
+        self.hold.lost().await;
+    }
+
+    /// Does the work while the lock is held; when the lock is lost, drops the work.
+    ///
+    /// # Errors
+    ///
+    /// [`is_lost`](Error::is_lost) when the lock was lost before the work was done.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the work; the lock stays held.
+    pub async fn protect<W: Future>(&self, work: W) -> Result<W::Output, Error> {
+        self.hold.protect(work).await.ok_or_else(|| self.hold.error(Kind::Lost))
+    }
+
+    /// A token that is cancelled when the lock is lost, and when this guard ends: for work that is
+    /// told by such tokens when to stop.
+    #[cfg(feature = "tokio-util")]
+    #[must_use]
+    pub fn cancellation(&self) -> tokio_util::sync::CancellationToken {
+        self.hold.cancellation()
+    }
+
+    /// Lets the lock live for `ttl` from now on, and extends it by that from then on. Never
+    /// shortens its life, and never makes a key that is gone.
+    ///
+    /// # Errors
+    ///
+    /// [`is_lost`](Error::is_lost) when the lock is held no more. Otherwise it is held as long as
+    /// before: [`is_unavailable`](Error::is_unavailable) when no majority extended it in time,
+    /// [`is_misuse`](Error::is_misuse) for a TTL that cannot be, [`is_closed`](Error::is_closed)
+    /// without a runtime.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves the deadline where it was; nodes may keep the key for longer.
+    pub async fn extend(&self, ttl: Duration) -> Result<(), Error> {
+        let ttl = whole_millis(ttl);
+        check_ttl(ttl, self.hold.locker().options.drift)?;
+        self.hold.extend(ttl).await
     }
 
     /// Releases the lock and waits for a majority of the nodes to say so.
     ///
-    /// A node that does not answer is waited for no longer than its deadline; its key ends with its
+    /// An extension that is on its way is overtaken by nothing: the release stands behind it. A
+    /// node that does not answer is waited for no longer than its deadline; its key ends with its
     /// TTL.
     ///
     /// # Errors
@@ -86,32 +148,47 @@ impl LockGuard {
     /// The release is sent to every node at the first poll. Dropping the future before that, or
     /// after it, releases the lock; only what the nodes answered is then not known.
     pub async fn release(self) -> Result<Release, Error> {
-        let election = self.claim.release()?;
+        let Some(claim) = self.end() else { return Err(self.hold.error(Kind::Lost)) };
+        let election = claim.release()?;
         poll_fn(|cx| election.poll_verdict(cx)).await;
         let release = Release::from_found(election.found(), election.needed());
         Ok(release.unwrap_or_else(|| Release::Unknown(election.report())))
     }
 
-    /// Keeps the lock until its TTL ends, without this guard. Returns what it takes to release it.
+    /// Keeps the lock until its TTL ends, without this guard and without further extension. Returns
+    /// what it takes to release it, or to [`adopt`](crate::Locker::adopt) it.
     pub fn forget(self) -> OwnerToken {
         let token = self.owner_token();
-        self.claim.forget();
+        if let Some((claim, _)) = self.hold.end() {
+            claim.forget();
+        }
         token
     }
 
-    pub(crate) fn clock(&self) -> Clock {
-        self.claim.locker().nodes.clock()
+    /// Ends the hold and tells of it.
+    fn end(&self) -> Option<super::claim::Claim> {
+        let (claim, began) = self.hold.end()?;
+        let locker = self.hold.locker();
+        locker.options.observers.tell(|| Event::Released {
+            key: claim.tie().map(|tie| tie.key.given()).unwrap_or_default(),
+            owner: &locker.owner,
+            held: locker.nodes.clock().now().since(began),
+        });
+        Some(claim)
     }
+}
 
-    pub(crate) fn lease(&self) -> Lease {
-        self.lease
+impl Drop for LockGuard {
+    fn drop(&mut self) {
+        // The claim's own drop tells the nodes.
+        drop(self.end());
     }
 }
 
 impl fmt::Debug for LockGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LockGuard")
-            .field("key", &String::from_utf8_lossy(self.key()))
+            .field("key", &String::from_utf8_lossy(&self.key()))
             .field("remaining", &self.remaining())
             .finish_non_exhaustive()
     }
@@ -140,7 +217,7 @@ impl Release {
     }
 
     /// What the nodes' answers mean; `None` when they are too few to mean anything.
-    fn from_found(found: Found, needed: usize) -> Option<Self> {
+    pub(crate) fn from_found(found: Found, needed: usize) -> Option<Self> {
         let Found { granted: deleted, gone, held: taken, not_asked } = found;
         // Nodes that had refused the acquisition were not asked: they hold no key of ours.
         let clear = deleted + gone + not_asked;
@@ -160,6 +237,13 @@ impl Release {
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct OwnerToken(String);
 
+impl From<String> for OwnerToken {
+    /// A value that was handed over, from [`OwnerToken::as_str`].
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
 impl OwnerToken {
     /// The value, as the nodes hold it.
     #[must_use]
@@ -175,34 +259,48 @@ impl fmt::Debug for OwnerToken {
 }
 
 /// What [`LockRequest::run`](crate::LockRequest::run) lends to its closure: the lock's time,
-/// without the right to end it.
-#[derive(Clone, Copy, Debug)]
+/// without the right to end it. It outlives the lock without harm: then it says that it is lost.
+#[derive(Clone)]
 pub struct Held {
-    lease: Lease,
-    clock: Clock,
+    hold: HoldRef,
 }
 
 impl Held {
     pub(crate) fn new(guard: &LockGuard) -> Self {
-        Self { lease: guard.lease(), clock: guard.clock() }
+        Self { hold: guard.hold.clone() }
     }
 
-    /// Whether the lock is still held, by the clock, now.
+    /// As [`LockGuard::is_valid`].
     #[must_use]
     pub fn is_valid(&self) -> bool {
-        self.lease.is_valid(self.clock.now())
+        self.hold.is_valid()
     }
 
-    /// How long it is still held; zero when it no longer is.
+    /// As [`LockGuard::remaining`].
     #[must_use]
     pub fn remaining(&self) -> Duration {
-        self.lease.remaining(self.clock.now())
+        self.hold.remaining()
     }
 
-    /// Until when it is held.
+    /// As [`LockGuard::deadline`].
     #[must_use]
     pub fn deadline(&self) -> Instant {
-        self.clock.instant(self.lease.end)
+        self.hold.deadline()
+    }
+
+    /// As [`LockGuard::lost`]; also when the lock has been released.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future changes nothing.
+    pub async fn lost(&self) {
+        self.hold.lost().await;
+    }
+}
+
+impl fmt::Debug for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Held").field("remaining", &self.remaining()).finish_non_exhaustive()
     }
 }
 

@@ -1,41 +1,103 @@
-//! How long a lock is held: arithmetic over moments, nothing else.
+//! How long a lock is held: arithmetic over stamps, nothing else.
 //!
 //! Each node counts the TTL from when the command *arrives*; we count it from when the command was
-//! *sent*, and give up the drift margin, for a server's clock may run faster than ours. So our
-//! lease ends before any node's does, under the stated assumptions: clock rates within the margin,
-//! no clock stepped, no node that forgot. Our own clock is the monotonic one: it stands still while
-//! the machine is suspended, which counts as running too slowly.
+//! *sent*, and give up the drift margin, for a server's clock may run faster than ours. So our end
+//! of a node's lease lies before the node's own, under the stated assumptions: clock rates within
+//! the margin, no clock stepped, no node that forgot. The lock is held while a majority of the
+//! nodes is certain to hold it: until the q-th latest of these ends.
+//!
+//! An extension only ever moves a node's end when the node has said so. While one is in flight the
+//! old end stands; silence and errors leave it; "I hold no such key" sets it to the past. The
+//! script never shortens a key's life, so a node that has granted holds until the later of the ends
+//! it ever gave.
 
 use std::time::Duration;
 
-use crate::clock::Moment;
+use crate::clock::Stamp;
 use crate::options::Drift;
 
+/// Until when a node holds a key that it was told at `sent` to hold for `ttl`.
+pub(crate) fn end(sent: Stamp, ttl: Duration, drift: Drift) -> Stamp {
+    sent.plus(ttl).less(drift.of(ttl))
+}
+
 /// The time for which a lock is held.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Lease {
-    /// From here on another client may hold the lock.
-    pub(crate) end: Moment,
-    /// When a holder should be told that the end is near. Timers come up to 2 ms late: to be told
+    /// Each node's end; [`Stamp::PAST`] where the key is not known to be.
+    ends: Box<[Stamp]>,
+    needed: usize,
+    /// The `needed`-th latest of `ends`: from here on another client may hold the lock.
+    end: Stamp,
+    /// When the latest command was sent that found the key missing on a node. Answers to earlier
+    /// ones may come in later; they know less.
+    missed: Stamp,
+    /// How long before the end a holder is told of it. Timers come up to 2 ms late: to be told
     /// before the end, one must be set to before it.
-    pub(crate) warning: Moment,
+    margin: Duration,
 }
 
 impl Lease {
-    /// The lease of an acquisition whose first command was sent at `sent`.
-    pub(crate) fn new(sent: Moment, ttl: Duration, drift: Drift) -> Self {
-        let end = sent.plus(ttl).less(drift.of(ttl));
-        let margin = (ttl / 100).max(Duration::from_millis(3));
-        Self { end, warning: end.less(margin).max(sent) }
+    /// No lease yet, on so many nodes, of which so many are needed.
+    pub(crate) fn new(nodes: usize, needed: usize) -> Self {
+        let ends = vec![Stamp::PAST; nodes].into_boxed_slice();
+        Self { ends, needed, end: Stamp::PAST, missed: Stamp::PAST, margin: Duration::ZERO }
+    }
+
+    /// Back to no lease.
+    pub(crate) fn clear(&mut self) {
+        self.ends.fill(Stamp::PAST);
+        (self.end, self.missed) = (Stamp::PAST, Stamp::PAST);
+    }
+
+    /// The TTL of what is granted from now on, for the margin.
+    pub(crate) fn set_ttl(&mut self, ttl: Duration) {
+        self.margin = (ttl / 100).max(Duration::from_millis(3));
+    }
+
+    /// A node that was told so at `sent` holds the key until `end` at least.
+    pub(crate) fn grant(&mut self, node: usize, sent: Stamp, end: Stamp) {
+        if sent != sent.later(self.missed) {
+            return;
+        }
+        if let Some(known) = self.ends.get_mut(node) {
+            *known = known.later(end);
+        }
+        self.end = Stamp::lasting(&self.ends, self.needed);
+    }
+
+    /// A node that was asked at `sent` does not hold the key.
+    pub(crate) fn lose(&mut self, node: usize, sent: Stamp) {
+        self.missed = self.missed.later(sent);
+        if let Some(known) = self.ends.get_mut(node) {
+            *known = Stamp::PAST;
+        }
+        self.end = Stamp::lasting(&self.ends, self.needed);
     }
 
     /// Whether the lock is held at `now`, which must have been read after the deciding reply.
-    pub(crate) fn is_valid(self, now: Moment) -> bool {
-        now < self.end
+    pub(crate) fn is_valid(&self, now: Stamp) -> bool {
+        now.is_before(self.end)
     }
 
-    pub(crate) fn remaining(self, now: Moment) -> Duration {
-        self.end.since(now)
+    /// From here on another client may hold the lock.
+    pub(crate) fn end(&self) -> Stamp {
+        self.end
+    }
+
+    /// When a holder is told that the end is near.
+    pub(crate) fn warning(&self) -> Stamp {
+        self.end.less(self.margin)
+    }
+
+    pub(crate) fn remaining(&self, now: Stamp) -> Duration {
+        now.until(self.end)
+    }
+
+    /// Whether so many nodes are known not to hold the key that no time has to pass for the lock to
+    /// be lost.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.end == Stamp::PAST
     }
 }
 
@@ -44,16 +106,24 @@ mod tests {
     use super::*;
 
     const DRIFT: Drift = Drift { permille: 10, floor: Duration::from_millis(2) };
+    const TTL: Duration = Duration::from_secs(10);
 
-    fn at(millis: u64) -> Moment {
-        Moment::default().plus(Duration::from_millis(millis))
+    fn at(millis: u64) -> Stamp {
+        Stamp::from_millis(millis)
+    }
+
+    fn granted(by: &[usize], sent: u64) -> Lease {
+        let mut lease = Lease::new(5, 3);
+        lease.set_ttl(TTL);
+        by.iter().for_each(|node| lease.grant(*node, at(sent), end(at(sent), TTL, DRIFT)));
+        lease
     }
 
     #[test]
     fn a_lease_counts_from_sending_and_ends_a_margin_early() {
-        let lease = Lease::new(at(1_000), Duration::from_secs(10), DRIFT);
-        assert_eq!(lease.end, at(11_000 - 102));
-        assert_eq!(lease.warning, at(11_000 - 102 - 100));
+        let lease = granted(&[0, 1, 4], 1_000);
+        assert_eq!(lease.end(), at(11_000 - 102));
+        assert_eq!(lease.warning(), at(11_000 - 102 - 100));
         assert!(lease.is_valid(at(10_897)));
         assert!(!lease.is_valid(at(10_898)));
         assert_eq!(lease.remaining(at(10_000)), Duration::from_millis(898));
@@ -61,9 +131,42 @@ mod tests {
     }
 
     #[test]
-    fn a_short_lease_warns_not_before_it_began() {
-        let lease = Lease::new(at(1_000), Duration::from_millis(5), DRIFT);
-        assert_eq!(lease.warning, at(1_000));
-        assert!(lease.end > at(1_002) && lease.end < at(1_003));
+    fn fewer_than_a_majority_hold_nothing() {
+        let lease = granted(&[0, 1], 1_000);
+        assert!(lease.is_gone() && !lease.is_valid(at(1_000)));
+    }
+
+    #[test]
+    fn an_extension_by_a_minority_changes_nothing_and_by_a_majority_all() {
+        let mut lease = granted(&[0, 1, 2], 1_000);
+        let new = end(at(5_000), TTL, DRIFT);
+        lease.grant(0, at(5_000), new);
+        lease.grant(3, at(5_000), new);
+        assert_eq!(lease.end(), at(10_898), "the third latest end is an old one");
+        lease.grant(1, at(5_000), new);
+        assert_eq!(lease.end(), new);
+    }
+
+    #[test]
+    fn a_later_grant_never_shortens() {
+        let mut lease = granted(&[0, 1, 2], 1_000);
+        let shorter = end(at(1_100), Duration::from_secs(1), DRIFT);
+        for node in 0..3 {
+            lease.grant(node, at(1_100), shorter);
+        }
+        assert_eq!(lease.end(), at(10_898));
+    }
+
+    #[test]
+    fn nodes_that_lost_the_key_count_at_once() {
+        let mut lease = granted(&[0, 1, 2, 3], 1_000);
+        lease.lose(3, at(1_500));
+        assert!(lease.is_valid(at(2_000)), "three are left");
+        lease.lose(0, at(1_500));
+        assert!(lease.is_gone(), "two are not a majority");
+        lease.grant(0, at(1_400), end(at(1_400), TTL, DRIFT));
+        assert!(lease.is_gone(), "an answer to an earlier question knows less");
+        lease.grant(0, at(2_000), end(at(2_000), TTL, DRIFT));
+        assert!(lease.is_valid(at(2_000)), "a node that got it back counts again");
     }
 }

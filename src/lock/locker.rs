@@ -1,18 +1,26 @@
 //! The locker: where locks are asked for.
 
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::Notify;
+
 use super::acquire::Order;
 use super::builder::LockerBuilder;
+use super::guard::{LockGuard, OwnerToken};
+use super::hold::Holds;
 use super::inspect::{self, Inspection};
 use super::key::Key;
 use super::request::LockRequest;
+use super::shutdown::{Fate, Shutdown, shut_down};
+use super::takeover;
 use crate::error::Error;
 use crate::options::Options;
 use crate::quorum::NodeSet;
 use crate::report::NodeReport;
+use crate::sync::atomic::{AtomicBool, Ordering};
 
 /// Locks on one node or on a quorum of nodes. Cheap to clone; all clones share their connections.
 ///
@@ -43,6 +51,49 @@ pub(crate) struct Inner {
     pub(crate) options: Options,
     /// The holder's full name, as it stands in each value.
     pub(crate) owner: Arc<str>,
+    /// What its guards hold.
+    pub(crate) holds: Arc<Holds>,
+    /// It was shut down.
+    closing: AtomicBool,
+    /// Tells those who wait that it was.
+    on_close: Notify,
+}
+
+impl Inner {
+    pub(crate) fn new(nodes: NodeSet, options: Options, owner: Arc<str>) -> Self {
+        let holds = Arc::new(Holds::new(nodes.len(), nodes.majority()));
+        let (closing, on_close) = (AtomicBool::new(false), Notify::new());
+        Self { nodes: Arc::new(nodes), options, owner, holds, closing, on_close }
+    }
+
+    /// Refuses to acquire for a locker that was shut down.
+    pub(crate) fn check_open(&self) -> Result<(), Error> {
+        match self.closing.load(Ordering::Acquire) {
+            true => Err(Error::closed("the locker was shut down; build another one")),
+            false => Ok(()),
+        }
+    }
+
+    /// Completes when the locker is shut down.
+    pub(crate) async fn closed(&self) {
+        let mut closed = pin!(self.on_close.notified());
+        closed.as_mut().enable();
+        if self.check_open().is_ok() {
+            closed.await;
+        }
+    }
+
+    fn close(&self) {
+        self.closing.store(true, Ordering::Release);
+        self.on_close.notify_waiters();
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // The keeper finds that nobody is left, and ends.
+        self.holds.keeping.wake();
+    }
 }
 
 impl Locker {
@@ -86,6 +137,7 @@ impl Locker {
             key,
             ttl: options.ttl,
             wait: options.wait,
+            extend: options.extend,
         });
         LockRequest::new(order)
     }
@@ -120,6 +172,81 @@ impl Locker {
     pub async fn inspect(&self, key: impl AsRef<[u8]>) -> Result<Inspection, Error> {
         let key = Key::new(&self.inner.options.prefix, key.as_ref())?;
         Ok(inspect::look(self.inner.clone(), key).await)
+    }
+
+    /// Takes over a lock that is held under this token: one that another guard
+    /// [forgot](LockGuard::forget), here or in another process. It is extended by the locker's TTL,
+    /// and released when the new guard is dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`is_lost`](Error::is_lost) when the key is not held under this token by a majority;
+    /// otherwise as acquiring. Nothing has changed then but the life of the keys that were found.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves the lock to whoever has the token; it may have been extended.
+    pub async fn adopt(
+        &self,
+        key: impl AsRef<[u8]>,
+        token: &OwnerToken,
+    ) -> Result<LockGuard, Error> {
+        self.inner.check_open()?;
+        let Options { prefix, ttl, extend, .. } = &self.inner.options;
+        let key = Key::new(prefix, key.as_ref())?;
+        takeover::adopt(&self.inner, key, token, *ttl, *extend).await
+    }
+
+    /// Deletes the key on every node, whoever holds the lock: for an operator who knows that its
+    /// holder is gone for good. A holder that is not gone learns of it at its next extension, by
+    /// [`lost`](LockGuard::lost), and works on unprotected until then.
+    ///
+    /// Returns each node's part: [`Granted`](crate::Outcome::Granted) where there was a key.
+    ///
+    /// # Errors
+    ///
+    /// [`is_unavailable`](Error::is_unavailable) when no majority answered;
+    /// [`is_misuse`](Error::is_misuse), [`is_closed`](Error::is_closed).
+    ///
+    /// # Cancel safety
+    ///
+    /// The command is sent to every node at the first poll. Dropping the future later changes
+    /// nothing.
+    pub async fn force_release(&self, key: impl AsRef<[u8]>) -> Result<Vec<NodeReport>, Error> {
+        let key = Key::new(&self.inner.options.prefix, key.as_ref())?;
+        takeover::force_release(&self.inner, &key).await
+    }
+
+    /// Ends the locker's work, in all its clones: nobody acquires any more, whoever waits for a
+    /// lock is told, the locks that are held are released, and everything that was ever sent is
+    /// waited for, until `deadline`. Guards that still live find their lock lost.
+    ///
+    /// # Errors
+    ///
+    /// [`is_closed`](Error::is_closed) without a runtime. Nodes that cannot be reached are no
+    /// error; what is found says so.
+    ///
+    /// # Cancel safety
+    ///
+    /// Everything is sent at the first poll. Dropping the future later only ends the waiting.
+    pub async fn shutdown(&self, deadline: Duration) -> Result<Shutdown, Error> {
+        self.inner.close();
+        shut_down(&self.inner, Fate::Release, deadline).await
+    }
+
+    /// As [`shutdown`](Self::shutdown), and leaves the locks that are held to their expiry: for
+    /// work that goes on elsewhere, or must not be taken up before a TTL has passed.
+    ///
+    /// # Errors
+    ///
+    /// As [`shutdown`](Self::shutdown).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`shutdown`](Self::shutdown).
+    pub async fn shutdown_leaving(&self, deadline: Duration) -> Result<Shutdown, Error> {
+        self.inner.close();
+        shut_down(&self.inner, Fate::Leave, deadline).await
     }
 
     /// The name under which this locker's locks are held: what

@@ -16,13 +16,18 @@ mod acquire;
 mod builder;
 mod claim;
 mod command;
+mod extension;
 mod guard;
+mod hold;
 mod inspect;
+mod keeper;
 mod key;
 mod lease;
 mod locker;
 mod request;
 mod retry;
+mod shutdown;
+mod takeover;
 #[cfg(test)]
 mod tests;
 
@@ -31,4 +36,5 @@ pub use builder::LockerBuilder;
 pub use guard::{Held, LockGuard, OwnerToken, Release};
 pub use inspect::{Inspection, KeyState, NodeInspection};
 pub use locker::Locker;
-pub use request::LockRequest;
+pub use request::{LockRequest, OnLoss};
+pub use shutdown::Shutdown;

@@ -2,15 +2,13 @@
 
 use std::fmt;
 use std::future::{Future, IntoFuture, poll_fn};
-use std::pin::pin;
-use std::task::Poll;
 use std::time::Duration;
 
 use super::acquire::{Acquire, Order, guard_or_error};
 use super::claim::Claim;
 use super::guard::{Held, LockGuard};
-use crate::error::{Error, Kind};
-use crate::options::{check_ttl, whole_millis};
+use crate::error::Error;
+use crate::options::{Extend, check_ttl, whole_millis};
 
 /// A lock that is asked for: await it, or ask in another way.
 ///
@@ -25,11 +23,23 @@ use crate::options::{check_ttl, whole_millis};
 pub struct LockRequest {
     /// The error of a bad key is told when the lock is asked for.
     order: Result<Order, Error>,
+    on_loss: OnLoss,
+}
+
+/// What [`LockRequest::run`] does with its work when the lock is lost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum OnLoss {
+    /// Drops it, and returns an error that [`is_lost`](Error::is_lost).
+    #[default]
+    Cancel,
+    /// Lets it go on; [`Held::lost`] and [`Held::is_valid`] tell the work.
+    Signal,
 }
 
 impl LockRequest {
     pub(crate) fn new(order: Result<Order, Error>) -> Self {
-        Self { order }
+        Self { order, on_loss: OnLoss::default() }
     }
 
     /// How long the lock is held at most, instead of the locker's default.
@@ -59,6 +69,20 @@ impl LockRequest {
         self
     }
 
+    /// How long the lock is extended by itself, instead of the locker's default.
+    pub fn extend(mut self, extend: Extend) -> Self {
+        if let Ok(order) = &mut self.order {
+            order.extend = extend;
+        }
+        self
+    }
+
+    /// What [`run`](Self::run) does with its work when the lock is lost. Default: drops it.
+    pub fn on_loss(mut self, on_loss: OnLoss) -> Self {
+        self.on_loss = on_loss;
+        self
+    }
+
     /// Tries once. `Ok(None)`: another holds the lock.
     ///
     /// # Errors
@@ -73,10 +97,11 @@ impl LockRequest {
     /// Dropping the future leaves no key behind.
     pub async fn try_acquire(self) -> Result<Option<LockGuard>, Error> {
         let order = self.order?;
+        order.locker.check_open()?;
         let sent = order.locker.nodes.clock().now();
         let claim = Claim::ask(&order.locker, order.key, order.ttl, sent)?;
         let verdict = poll_fn(|cx| claim.poll_verdict(cx)).await;
-        match guard_or_error(claim, verdict) {
+        match guard_or_error(claim, verdict, order.extend) {
             Ok(guard) => Ok(Some(guard)),
             Err(error) if error.is_contended() => Ok(None),
             Err(error) => Err(error),
@@ -85,11 +110,11 @@ impl LockRequest {
 
     /// Acquires the lock, waits for `work`, and releases the lock, whatever comes of the work.
     ///
-    /// When the lock's time runs out before the work is done, the work is dropped and the error is
-    /// one that [`is_lost`](Error::is_lost). The clock is read before each step of the work, and no
-    /// step is interrupted: one that runs past the end and finishes the work returns its value, as
-    /// does work whose release is not known to have arrived. Steps that must not come too late
-    /// check [`Held::is_valid`] themselves.
+    /// When the lock is lost before the work is done, the work is dropped and the error is one that
+    /// [`is_lost`](Error::is_lost), unless [`on_loss`](Self::on_loss) says otherwise. The clocks
+    /// are read before each step of the work, and no step is interrupted: one that runs past the
+    /// end and finishes the work returns its value, as does work whose release is not known to have
+    /// arrived. Steps that must not come too late check [`Held::is_valid`] themselves.
     ///
     /// # Errors
     ///
@@ -104,8 +129,9 @@ impl LockRequest {
         Fut: Future<Output = Result<T, E>>,
         E: From<Error>,
     {
+        let on_loss = self.on_loss;
         let guard = self.await?;
-        let done = until_lost(&guard, work(Held::new(&guard))).await?;
+        let done = work_under(&guard, on_loss, work(Held::new(&guard))).await?;
         // What the nodes say of the release changes nothing for work that is done.
         let _ = guard.release().await;
         done
@@ -127,30 +153,25 @@ impl LockRequest {
         F: AsyncFnOnce(Held) -> Result<T, E>,
         E: From<Error>,
     {
+        let on_loss = self.on_loss;
         let guard = self.await?;
-        let done = until_lost(&guard, work(Held::new(&guard))).await?;
+        let done = work_under(&guard, on_loss, work(Held::new(&guard))).await?;
         // As in `run`.
         let _ = guard.release().await;
         done
     }
 }
 
-/// Polls the work until it is done or the lock's time is up. The time is looked at first: after a
-/// stall the work shall not take one more step with a lock that is gone.
-async fn until_lost<W: Future>(guard: &LockGuard, work: W) -> Result<W::Output, Error> {
-    let mut work = pin!(work);
-    if !guard.clock().can_sleep() {
-        return Err(Error::no_runtime());
+/// Does the work under the guard; what a loss does to it is as asked.
+async fn work_under<W: Future>(
+    guard: &LockGuard,
+    on_loss: OnLoss,
+    work: W,
+) -> Result<W::Output, Error> {
+    match on_loss {
+        OnLoss::Cancel => guard.protect(work).await,
+        OnLoss::Signal => Ok(work.await),
     }
-    let mut timer = guard.clock().sleep_until(guard.lease().warning);
-    let done = poll_fn(|cx| {
-        let is_late = timer.as_mut().poll(cx).is_ready();
-        if is_late || !guard.is_valid() {
-            return Poll::Ready(None);
-        }
-        work.as_mut().poll(cx).map(Some)
-    });
-    done.await.ok_or_else(|| Error::new(Kind::Lost).with_key(guard.key()))
 }
 
 impl IntoFuture for LockRequest {

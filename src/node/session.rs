@@ -82,7 +82,7 @@ impl Session {
             },
             State::Open { inbound, .. } => {
                 let Pass { clock, staging, completions, .. } = pass;
-                if let Poll::Ready(ended) = inbound.poll(cx, link, *clock, staging, completions) {
+                if let Poll::Ready(ended) = inbound.poll(cx, link, clock, staging, completions) {
                     self.fail(fault(ended), node, link, pass);
                 } else if std::mem::take(&mut inbound.put_off) {
                     pass.changed = true; // a timer must be set for it
@@ -168,7 +168,7 @@ fn attempt(node: &Node, pass: &Pass) -> Connecting {
         pass.dial.clone(),
         node.address().clone(),
         pass.greeting.clone(),
-        pass.clock,
+        pass.clock.clone(),
         pass.options.connect_deadline,
     )
 }

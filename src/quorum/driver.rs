@@ -21,7 +21,7 @@ use std::thread;
 use std::time::Duration;
 
 use quorlock_resp::Frame;
-use tokio::runtime::{Builder, Handle};
+use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::time::Sleep;
 
 use super::slots::Deed;
@@ -45,6 +45,9 @@ const STALL: Duration = Duration::from_millis(5);
 /// the sockets, and those to what could not be written meanwhile, still count.
 const GRACE: Duration = Duration::from_millis(10);
 
+/// The system gives no more threads or descriptors.
+const NO_THREAD: &str = "the driver's thread could not be started; see the limits of this process";
+
 /// What a driver reads into.
 const STAGING: usize = 16 << 10;
 
@@ -60,6 +63,7 @@ impl NodeSet {
             return Ok(());
         }
         let home = Home::find(self.shared.options.driver)?;
+        *lock(&driver.home) = home.handle();
         for node in &self.shared.nodes {
             node.reopen();
         }
@@ -70,10 +74,32 @@ impl NodeSet {
     }
 }
 
+impl NodeSet {
+    /// Runs a future where the driver runs, for as long as that runtime lives. Without a driver it
+    /// is dropped.
+    pub(crate) fn spawn(&self, beside: impl Future<Output = ()> + Send + 'static) {
+        let home = lock(&self.shared.driver.home).clone();
+        if let Some(home) = home {
+            drop(home.spawn(beside));
+        }
+    }
+}
+
 /// Where a driver runs.
 enum Home {
     Runtime(Handle),
-    Thread,
+    Thread(OwnRuntime),
+}
+
+/// A runtime that may be dropped anywhere, also on another runtime, where waiting is not allowed.
+struct OwnRuntime(Option<Runtime>);
+
+impl Drop for OwnRuntime {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
 }
 
 impl Home {
@@ -82,7 +108,18 @@ impl Home {
             Driver::Runtime => {
                 Handle::try_current().map(Self::Runtime).map_err(|_| Error::no_runtime())
             }
-            Driver::Thread => Ok(Self::Thread),
+            Driver::Thread => {
+                let runtime = Builder::new_current_thread().enable_all().build();
+                let own = runtime.map(|runtime| Self::Thread(OwnRuntime(Some(runtime))));
+                own.map_err(|_| Error::closed(NO_THREAD))
+            }
+        }
+    }
+
+    fn handle(&self) -> Option<Handle> {
+        match self {
+            Self::Runtime(handle) => Some(handle.clone()),
+            Self::Thread(own) => own.0.as_ref().map(|runtime| runtime.handle().clone()),
         }
     }
 
@@ -90,14 +127,10 @@ impl Home {
         match self {
             // The task ends by itself, when nobody uses the nodes any more.
             Self::Runtime(runtime) => drop(runtime.spawn(task)),
-            Self::Thread => {
-                // Without a thread, or without a runtime on it, the task is dropped, which tells
-                // whoever waits that nothing was sent; the next use tries again.
-                let drive = move || {
-                    if let Ok(runtime) = Builder::new_current_thread().enable_all().build() {
-                        runtime.block_on(task);
-                    }
-                };
+            Self::Thread(own) => {
+                // Without a thread the task is dropped, which tells whoever waits that nothing was
+                // sent; the next use tries again.
+                let drive = move || own.0.as_ref().map(|runtime| runtime.block_on(task));
                 drop(thread::Builder::new().name("quorlock-driver".into()).spawn(drive));
             }
         }
@@ -131,7 +164,7 @@ struct Place {
 impl Task {
     fn new(shared: Arc<Shared>) -> Self {
         let pass = Pass {
-            clock: shared.clock,
+            clock: shared.clock.clone(),
             entropy: shared.entropy.clone(),
             dial: shared.dial.clone(),
             greeting: shared.greeting.clone(),
@@ -230,7 +263,7 @@ impl Task {
         if !self.armed {
             return;
         }
-        let clock = self.pass.clock;
+        let clock = &self.pass.clock;
         match &mut self.timer {
             Some(timer) => clock.reset(timer.as_mut(), next),
             None => self.timer = Some(clock.sleep_until(next)),

@@ -12,7 +12,7 @@ use quorlock_resp::Frame;
 
 use super::NodeSet;
 use super::slots::Deed;
-use super::tally::{Rule, Verdict, Vote};
+use super::tally::{Patience, Rule, Verdict, Vote};
 use crate::clock::Moment;
 use crate::error::Error;
 use crate::link::{Entry, Outgoing, Sent, Shape, Ticket, Urgency};
@@ -30,12 +30,25 @@ impl NodeMask {
         Self(1 << node)
     }
 
+    /// How many of the first `nodes` are in it.
+    fn count(self, nodes: usize) -> usize {
+        (0..nodes).filter(|node| self.has(*node)).count()
+    }
+
     pub(crate) const fn has(self, node: usize) -> bool {
         self.0 & 1 << node != 0
     }
 
-    const fn and(self, node: usize) -> Self {
+    pub(crate) const fn and(self, node: usize) -> Self {
         Self(self.0 | 1 << node)
+    }
+
+    pub(crate) const fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    pub(crate) fn is_empty(self) -> bool {
+        self == Self::NONE
     }
 }
 
@@ -57,6 +70,17 @@ pub(crate) struct Command<'a> {
 }
 
 impl NodeSet {
+    /// The rule for asking these nodes: a majority of grants wins if all are asked; of some, all
+    /// answers are waited for.
+    pub(crate) fn rule_for(&self, asked: NodeMask) -> Rule {
+        let count = asked.count(self.len());
+        if count == self.len() {
+            return self.rule(Patience::Early);
+        }
+        let count = u8::try_from(count).unwrap_or(u8::MAX);
+        Rule { voters: count, needed: count, patience: Patience::All }
+    }
+
     /// Asks the nodes and gathers their votes by `rule`.
     ///
     /// The only error is that there is no runtime to work on.
@@ -156,6 +180,17 @@ impl Election {
         (0..self.set.len()).filter(|node| !untouched(node)).fold(NodeMask::NONE, NodeMask::and)
     }
 
+    /// What each node has done by now, in their order.
+    pub(crate) fn deeds(&self) -> impl Iterator<Item = (usize, Deed)> + '_ {
+        let deed = |node| (node, self.set.shared.slots.detail(self.ticket, node).0);
+        (0..self.set.len()).map(deed)
+    }
+
+    /// Whether every node has voted.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.set.shared.slots.votes(self.ticket).cast() >= u32::from(self.rule.voters)
+    }
+
     /// The frame that a node answered to a command of [`Shape::Any`].
     pub(crate) fn take_frame(&self, node: usize) -> Option<Frame> {
         self.set.shared.slots.take(self.ticket, node)
@@ -215,6 +250,11 @@ impl Election {
                 NodeReport { node: node.label(), outcome, rtt }
             })
             .collect()
+    }
+
+    /// How long the nodes may take to answer.
+    pub(crate) fn allowed(&self) -> Duration {
+        self.allowed
     }
 
     /// How many grants it takes.

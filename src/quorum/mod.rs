@@ -24,9 +24,11 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 pub(crate) use fanout::{Command, Election, Found, NodeMask};
+pub(crate) use slots::Deed;
 pub(crate) use tally::{Patience, Rule, Verdict};
 
 use crate::clock::{Clock, Moment};
@@ -80,6 +82,8 @@ struct DriverState {
     waker: AtomicWaker,
     /// Guards starting.
     starting: Mutex<()>,
+    /// The runtime on which the last driver was started.
+    home: Mutex<Option<Handle>>,
     running: AtomicBool,
     /// Nobody uses the nodes any more.
     closing: AtomicBool,
@@ -98,6 +102,7 @@ impl NodeSet {
         let driver = DriverState {
             waker: AtomicWaker::new(),
             starting: Mutex::new(()),
+            home: Mutex::new(None),
             running: AtomicBool::new(false),
             closing: AtomicBool::new(false),
             timer: AtomicU64::new(Moment::NEVER.as_nanos()),
@@ -131,7 +136,7 @@ impl NodeSet {
         let Some(entropy) = Entropy::from_system() else {
             return Err(Error::closed("the operating system gives no random numbers"));
         };
-        let (clock, entropy, dial) = (Clock, Arc::new(entropy), Arc::new(Network));
+        let (clock, entropy, dial) = (Clock::default(), Arc::new(entropy), Arc::new(Network));
         let parts =
             Parts { addresses, counted, options, clock, entropy, dial, greeting, undo_head };
         Ok(Self::new(parts))
@@ -153,13 +158,19 @@ impl NodeSet {
         Rule { voters: narrow(self.len()), needed: narrow(self.majority()), patience }
     }
 
+    /// The rule by which nothing is decided before all have answered.
+    pub(crate) fn rule_of_all(&self) -> Rule {
+        let rule = self.rule(Patience::All);
+        Rule { needed: rule.voters, ..rule }
+    }
+
     /// The rule by which one node's answer decides.
     pub(crate) fn rule_of_one() -> Rule {
         Rule { voters: 1, needed: 1, patience: Patience::Early }
     }
 
-    pub(crate) fn clock(&self) -> Clock {
-        self.shared.clock
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.shared.clock
     }
 
     pub(crate) fn entropy(&self) -> &Entropy {

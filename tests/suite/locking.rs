@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use quorlock::{Locker, Release};
+use quorlock::{Extend, Locker, Release};
 
 use crate::support::{Fleet, Reply, eventually, eventually_async, need_server};
 use crate::{builder, connected};
@@ -75,7 +75,8 @@ async fn without_renewal_the_lock_is_free_after_its_ttl_and_its_release_says_so(
     for size in SIZES {
         let fleet = Fleet::start(size);
         let locker = connected(builder(&fleet)).await;
-        let guard = locker.lock("k").ttl(Duration::from_millis(300)).await.unwrap();
+        let request = locker.lock("k").ttl(Duration::from_millis(300)).extend(Extend::Off);
+        let guard = request.await.unwrap();
         let deadline = guard.deadline();
         let next = locker.lock("k").wait(Duration::from_secs(5)).await.unwrap();
         assert!(!guard.is_valid(), "the next holder came while the first still believed to hold");
@@ -94,7 +95,8 @@ async fn a_release_says_that_the_lock_had_expired() {
     for size in SIZES {
         let fleet = Fleet::start(size);
         let locker = connected(builder(&fleet)).await;
-        let guard = locker.lock("k").ttl(Duration::from_millis(100)).await.unwrap();
+        let request = locker.lock("k").ttl(Duration::from_millis(100)).extend(Extend::Off);
+        let guard = request.await.unwrap();
         eventually_async("the key expires", async || fleet.holders("k").is_empty()).await;
         let found = guard.release().await.unwrap();
         assert!(matches!(found, Release::Expired), "{found:?}");
@@ -203,8 +205,8 @@ async fn run_drops_work_that_outlasts_its_lock() {
     need_server!();
     let fleet = Fleet::start(5);
     let locker = connected(builder(&fleet)).await;
-    let error: Result<(), quorlock::Error> =
-        locker.lock("k").ttl(Duration::from_millis(200)).run(|_| std::future::pending()).await;
+    let request = locker.lock("k").ttl(Duration::from_millis(200)).extend(Extend::Off);
+    let error: Result<(), quorlock::Error> = request.run(|_| std::future::pending()).await;
     let error = error.unwrap_err();
     assert!(error.is_lost(), "{error}");
     eventually("nothing is left", || fleet.keys_left("").is_empty());
@@ -314,4 +316,22 @@ async fn inspect_tells_each_nodes_holder_and_the_majority() {
     assert_eq!(seen.nodes.len(), 5);
     assert_eq!(seen.majority, 3);
     assert_eq!(seen.holder().unwrap().owner.as_deref(), Some(locker.owner()));
+}
+
+/// The lock outlives its TTL many times while its guard lives, and not its guard.
+#[tokio::test]
+async fn a_held_lock_outlives_its_ttl() {
+    const TTL: Duration = Duration::from_millis(600);
+    need_server!();
+    for size in SIZES {
+        let fleet = Fleet::start(size);
+        let locker = connected(builder(&fleet)).await;
+        let guard = locker.lock("k").ttl(TTL).await.unwrap();
+        let first = guard.deadline();
+        eventually_async("it is extended", async || guard.deadline() > first + 3 * TTL).await;
+        assert!(guard.is_valid());
+        assert_eq!(fleet.holders("k").len(), size);
+        assert!(guard.release().await.unwrap().is_released());
+        assert!(fleet.holders("k").is_empty());
+    }
 }

@@ -1,0 +1,152 @@
+//! One extension of a held lock, sent to every node, and what the answers do to its lease.
+//!
+//! A node that holds the key lets it live on. One that does not says so, and is given the key again
+//! if a majority has just confirmed that it holds it: the lock is ours without that node, so it can
+//! only grow stronger. Nothing else ever makes a key, so a lock that is gone stays gone.
+
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use super::claim::Tie;
+use super::command::{self, Encoded, ScriptForm};
+use super::lease::{self, Lease};
+use super::locker::Inner;
+use crate::clock::Stamp;
+use crate::error::Error;
+use crate::link::{Shape, Urgency};
+use crate::quorum::{Command, Deed, Election, NodeMask, Verdict};
+use crate::report::{NodeReport, Outcome};
+
+/// An extension on its way.
+pub(crate) struct Extension {
+    election: Election,
+    kind: Kind,
+    /// The clocks, read before it was sent.
+    sent: Stamp,
+    ttl: Duration,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    Extend(ScriptForm),
+    /// The key is set again where it was missing.
+    Heal,
+}
+
+impl Extension {
+    /// Asks every node to let the key live for `ttl` from now. Nodes that never had it are asked,
+    /// too: they may be given it.
+    pub(crate) fn send(locker: &Inner, tie: &Tie, ttl: Duration) -> Result<Self, Error> {
+        Self::extend(locker, tie, ttl, ScriptForm::Digest, NodeMask::ALL)
+    }
+
+    fn extend(
+        locker: &Inner,
+        tie: &Tie,
+        ttl: Duration,
+        form: ScriptForm,
+        to: NodeMask,
+    ) -> Result<Self, Error> {
+        let (sent, value) = (locker.nodes.clock().stamp(), tie.value(locker));
+        let election = command::with_extend(form, tie.key.full(), value, ttl, |encoded| {
+            ask(locker, tie, ttl, Shape::Script, encoded, to)
+        })?;
+        Ok(Self { election, kind: Kind::Extend(form), sent, ttl })
+    }
+
+    pub(crate) fn poll_verdict(&self, cx: &mut Context<'_>) -> Poll<Verdict> {
+        self.election.poll_verdict(cx)
+    }
+
+    /// Whether every node has said what it had to say.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.election.is_complete()
+    }
+
+    /// Enters what the nodes have answered by now; to be called again when more have.
+    pub(crate) fn apply(&self, lease: &mut Lease, locker: &Inner) {
+        lease.set_ttl(self.ttl);
+        let end = self.end(locker);
+        for (node, deed) in self.election.deeds() {
+            match (deed, self.kind) {
+                (Deed::Granted, _) => lease.grant(node, self.sent, end),
+                (Deed::Gone | Deed::Held, Kind::Extend(_)) => lease.lose(node, self.sent),
+                _ => {}
+            }
+        }
+    }
+
+    /// Sends the whole script to nodes that have forgotten it.
+    pub(crate) fn rescript(&self, locker: &Inner, tie: &Tie) -> Option<Self> {
+        if self.kind != Kind::Extend(ScriptForm::Digest) {
+            return None;
+        }
+        let forgot = self.nodes(|node, deed| deed == Deed::Refused && self.lacks_script(node));
+        if forgot.is_empty() {
+            return None;
+        }
+        Self::extend(locker, tie, self.ttl, ScriptForm::Whole, forgot).ok()
+    }
+
+    /// Sets the key again on nodes that have lost it, if a majority has just confirmed it.
+    pub(crate) fn heal(&self, locker: &Inner, tie: &mut Tie) -> Option<Self> {
+        let Kind::Extend(_) = self.kind else { return None };
+        let holders = self.election.deeds().filter(|(_, deed)| *deed == Deed::Granted).count();
+        let empty = self.nodes(|_, deed| deed == Deed::Gone);
+        if empty.is_empty() || holders < locker.nodes.majority() {
+            return None;
+        }
+        tie.touch(empty);
+        let (sent, value) = (locker.nodes.clock().stamp(), tie.value(locker));
+        let asked = command::with_acquire(tie.key.full(), value, self.ttl, |encoded| {
+            ask(locker, tie, self.ttl, Shape::Status, encoded, empty)
+        });
+        let (kind, ttl) = (Kind::Heal, self.ttl);
+        Some(Self { election: asked.ok()?, kind, sent, ttl })
+    }
+
+    fn nodes(&self, are: impl Fn(usize, Deed) -> bool) -> NodeMask {
+        let chosen = self.election.deeds().filter(|(node, deed)| are(*node, *deed));
+        chosen.fold(NodeMask::NONE, |mask, (node, _)| mask.and(node))
+    }
+
+    /// How long the nodes may take to answer.
+    pub(crate) fn allowed(&self) -> Duration {
+        self.election.allowed()
+    }
+
+    fn lacks_script(&self, node: usize) -> bool {
+        let (outcome, _) = self.election.outcome(node);
+        matches!(outcome, Outcome::Refused { error } if error.starts_with("NOSCRIPT"))
+    }
+
+    /// Until when the lock is held if a majority grants this.
+    pub(crate) fn end(&self, locker: &Inner) -> Stamp {
+        lease::end(self.sent, self.ttl, locker.options.drift)
+    }
+
+    pub(crate) fn report(&self) -> Vec<NodeReport> {
+        self.election.report()
+    }
+}
+
+fn ask(
+    locker: &Inner,
+    tie: &Tie,
+    ttl: Duration,
+    shape: Shape,
+    Encoded { bytes, undo }: Encoded<'_>,
+    to: NodeMask,
+) -> Result<Election, Error> {
+    let command = Command {
+        bytes,
+        shape,
+        undo,
+        affinity: tie.key.affinity(),
+        sent: locker.nodes.clock().now(),
+        allowed: locker.options.node_deadline(ttl),
+        urgency: Urgency::Usual,
+        to,
+    };
+    locker.nodes.ask(&command, locker.nodes.rule_for(to))
+}

@@ -1,0 +1,209 @@
+//! The state of one hold, and how answers change it.
+
+use std::time::Duration;
+
+use super::super::claim::Tie;
+use super::super::extension::Extension;
+use super::super::lease::Lease;
+use super::super::locker::Inner;
+use crate::clock::{Moment, Stamp};
+use crate::error::{Error, Kind};
+use crate::observe::Loss;
+use crate::options::Extend;
+use crate::quorum::Deed;
+
+/// The state of one hold.
+pub(in crate::lock) struct Body {
+    pub(super) generation: u32,
+    pub(in crate::lock) tie: Option<Tie>,
+    pub(in crate::lock) lease: Lease,
+    pub(in crate::lock) extend: Extend,
+    /// When it was acquired.
+    pub(in crate::lock) began: Moment,
+    pub(in crate::lock) lost: Option<Loss>,
+    /// The loss has been told.
+    pub(in crate::lock) told: bool,
+    /// The acquisition's late votes have been entered.
+    entered: bool,
+    /// An extension of the keeper's is on its way.
+    pub(in crate::lock) extending: bool,
+    /// That it was held for too long has been told.
+    pub(in crate::lock) overlong: bool,
+    #[cfg(feature = "tokio-util")]
+    token: Option<tokio_util::sync::CancellationToken>,
+}
+
+/// What follows the answers to an extension.
+pub(in crate::lock) enum Step {
+    /// The lock is held for as long as was asked for.
+    Extended,
+    /// Not yet: this was sent behind it.
+    More(Extension),
+    /// The lock is held as long as before.
+    Failed,
+    /// The lock is lost.
+    Lost,
+}
+
+impl Body {
+    pub(super) fn new(lease: Lease) -> Self {
+        Self {
+            generation: 0,
+            tie: None,
+            lease,
+            extend: Extend::Off,
+            began: Moment::NEVER,
+            lost: None,
+            told: false,
+            entered: false,
+            extending: false,
+            overlong: false,
+            #[cfg(feature = "tokio-util")]
+            token: None,
+        }
+    }
+
+    /// The place holds what an acquisition has won.
+    pub(super) fn begin(&mut self, tie: Option<Tie>, extend: Extend, now: Moment, locker: &Inner) {
+        self.tie = tie;
+        (self.extend, self.began, self.lost) = (extend, now, None);
+        (self.told, self.extending, self.overlong) = (false, false, false);
+        self.lease.clear();
+        self.lease.set_ttl(self.ttl());
+        self.enter_grants(locker);
+        self.entered = false; // more may come
+    }
+
+    /// The place is free: what is left of the hold goes to its ender.
+    pub(super) fn end(&mut self) -> Option<Tie> {
+        self.cancel();
+        self.generation = self.generation.wrapping_add(1);
+        #[cfg(feature = "tokio-util")]
+        drop(self.token.take());
+        self.tie.take()
+    }
+
+    /// Whether the lock is held at `now`; once it is not, it never is again.
+    pub(in crate::lock) fn is_valid(&mut self, now: Stamp) -> bool {
+        if self.lost.is_none() && !self.lease.is_valid(now) {
+            self.lost = Some(if self.lease.is_gone() { Loss::Gone } else { Loss::Expired });
+        }
+        self.lost.is_none()
+    }
+
+    /// Sends an extension.
+    pub(in crate::lock) fn extend(
+        &mut self,
+        locker: &Inner,
+        ttl: Duration,
+    ) -> Result<Extension, Error> {
+        self.enter_grants(locker);
+        let Some(tie) = &self.tie else { return Err(Error::new(Kind::Lost)) };
+        Extension::send(locker, tie, ttl)
+    }
+
+    /// Enters, once, which nodes have granted the acquisition: by the first extension all have said
+    /// so that ever will in time, and its answers are the newer ones.
+    fn enter_grants(&mut self, locker: &Inner) {
+        let Some(tie) = self.tie.as_ref().filter(|_| !self.entered) else { return };
+        let end = tie.end_of(tie.sent, locker);
+        for (node, deed) in tie.election.deeds() {
+            if deed == Deed::Granted {
+                self.lease.grant(node, tie.sent, end);
+            }
+        }
+        self.entered = true;
+    }
+
+    /// Enters what an extension has brought, unless the lock was lost before, and says what follows
+    /// if it was to reach `target`.
+    pub(in crate::lock) fn take_answers(
+        &mut self,
+        extension: &Extension,
+        target: Stamp,
+        locker: &Inner,
+    ) -> Step {
+        let now = locker.nodes.clock().stamp();
+        if self.is_valid(now) {
+            extension.apply(&mut self.lease, locker);
+        }
+        if !self.is_valid(now) {
+            return Step::Lost;
+        }
+        if self.lease.end().reaches(target) {
+            return Step::Extended;
+        }
+        let tie = self.tie.as_ref();
+        tie.and_then(|tie| extension.rescript(locker, tie)).map_or(Step::Failed, Step::More)
+    }
+
+    /// Enters what came in behind an extension's verdict, and gives nodes the key again that have
+    /// lost it.
+    pub(in crate::lock) fn gather(
+        &mut self,
+        extension: &Extension,
+        locker: &Inner,
+    ) -> Option<Extension> {
+        let now = locker.nodes.clock().stamp();
+        if self.is_valid(now) {
+            extension.apply(&mut self.lease, locker);
+        }
+        if !self.is_valid(now) {
+            return None;
+        }
+        self.tie.as_mut().and_then(|tie| extension.heal(locker, tie))
+    }
+
+    pub(in crate::lock) fn ttl(&self) -> Duration {
+        self.tie.as_ref().map_or(Duration::ZERO, |tie| tie.ttl)
+    }
+
+    /// Whether it has been held for as long as it may be.
+    pub(in crate::lock) fn is_overlong(&self, now: Moment) -> bool {
+        matches!(self.extend, Extend::For(_)) && !self.may_extend(now)
+    }
+
+    pub(in crate::lock) fn set_ttl(&mut self, ttl: Duration) {
+        if let Some(tie) = &mut self.tie {
+            tie.ttl = ttl;
+        }
+    }
+
+    /// When the keeper shall look next, if all goes well: a third of the TTL after the nodes were
+    /// last told, a little earlier by chance, so that locks that were taken together are not
+    /// extended together; or when the end is near.
+    pub(in crate::lock) fn next_look(&self, locker: &Inner, now: Moment) -> Moment {
+        let clock = locker.nodes.clock();
+        let Some(tie) = &self.tie else { return Moment::NEVER };
+        let warning = clock.moment(self.lease.warning());
+        if !self.may_extend(now) {
+            return warning;
+        }
+        let jitter = (tie.ttl / 15 / 256).saturating_mul(u32::from(tie.chance()));
+        let early = (tie.ttl / 3).saturating_mul(2).saturating_add(jitter);
+        clock.moment(self.lease.end().less(early)).min(warning)
+    }
+
+    /// Whether the lock may still be extended by itself.
+    pub(in crate::lock) fn may_extend(&self, now: Moment) -> bool {
+        match self.extend {
+            Extend::Off => false,
+            Extend::For(longest) => now.since(self.began) < longest,
+            Extend::Forever => true,
+        }
+    }
+
+    /// The token that is cancelled when the lock is lost.
+    #[cfg(feature = "tokio-util")]
+    pub(super) fn cancellation(&mut self) -> tokio_util::sync::CancellationToken {
+        self.token.get_or_insert_default().clone()
+    }
+
+    /// Cancels the token, if one was asked for.
+    pub(in crate::lock) fn cancel(&self) {
+        #[cfg(feature = "tokio-util")]
+        if let Some(token) = &self.token {
+            token.cancel();
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Locks while they are held: one place each, which the guard and the keeper share.
+//!
+//! A *hold* has one owner of its state, the short lock of its place: the tie to the key, the lease,
+//! and whether the lock is lost. Guards and views name it by place and generation; a name whose
+//! generation has passed finds nothing. Places are used again and again, so holding a lock
+//! allocates nothing.
+//!
+//! ```text
+//!   free ──begin()──▶ held ──lease over, or gone──▶ lost ──┐
+//!    ▲                 └──────── end(): the tie is taken out ┤
+//!    └───────────────────────────────────────────────────────┘
+//! ```
+//!
+//! *Lost* is final: what was once found to be over is never valid again, whatever a node or a clock
+//! says later, because another client may have held the lock in between.
+
+mod body;
+mod reference;
+
+use tokio::sync::Notify;
+
+pub(in crate::lock) use body::{Body, Step};
+pub(crate) use reference::HoldRef;
+
+use super::claim::Tie;
+use super::keeper::Keeping;
+use super::lease::Lease;
+use crate::clock::Moment;
+use crate::observe::Loss;
+use crate::slab::Slab;
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{Mutex, lock};
+
+/// All locks that a locker's guards hold.
+pub(crate) struct Holds {
+    slab: Slab<Hold>,
+    count: AtomicUsize,
+    pub(in crate::lock) keeping: Keeping,
+}
+
+/// The place of one hold.
+struct Hold {
+    body: Mutex<Body>,
+    /// When the keeper looks at it next, in nanoseconds; `Moment::NEVER` while it is free.
+    due: AtomicU64,
+    /// The lease became shorter, or the hold has ended.
+    changed: Notify,
+}
+
+/// A hold's name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::lock) struct Name {
+    pub(in crate::lock) index: u32,
+    generation: u32,
+}
+
+impl Holds {
+    pub(crate) fn new(nodes: usize, needed: usize) -> Self {
+        let hold = move || Hold {
+            body: Mutex::new(Body::new(Lease::new(nodes, needed))),
+            due: AtomicU64::new(Moment::NEVER.as_nanos()),
+            changed: Notify::new(),
+        };
+        Self { slab: Slab::new(hold), count: AtomicUsize::new(0), keeping: Keeping::new() }
+    }
+
+    /// How many locks are held.
+    pub(in crate::lock) fn count(&self) -> usize {
+        self.count.load(Ordering::SeqCst)
+    }
+
+    /// The names of all places that may hold something due at `now`; what is due later is handed to
+    /// `later`.
+    pub(in crate::lock) fn due(&self, now: Moment, mut later: impl FnMut(Moment)) -> Vec<u32> {
+        let mut due = Vec::new();
+        for index in 0..self.slab.used() {
+            let at = Moment::from_nanos(self.slab.get(index).due.load(Ordering::SeqCst));
+            if at <= now {
+                due.push(index);
+            } else if at != Moment::NEVER {
+                later(at);
+            }
+        }
+        due
+    }
+
+    /// Says when the keeper shall look at a hold next.
+    pub(in crate::lock) fn set_due(&self, index: u32, at: Moment) {
+        self.slab.get(index).due.store(at.as_nanos(), Ordering::SeqCst);
+        self.keeping.note(at);
+    }
+
+    /// Works on the state of whatever a place holds now.
+    pub(in crate::lock) fn at<R>(
+        &self,
+        index: u32,
+        work: impl FnOnce(Name, &mut Body) -> R,
+    ) -> Option<R> {
+        let mut body = lock(&self.slab.get(index).body);
+        let name = Name { index, generation: body.generation };
+        body.tie.is_some().then(|| work(name, &mut body))
+    }
+
+    /// Works on the state of a hold; `None` when it has ended.
+    pub(in crate::lock) fn with<R>(
+        &self,
+        name: Name,
+        work: impl FnOnce(&mut Body) -> R,
+    ) -> Option<R> {
+        self.at(name.index, |found, body| (found == name).then(|| work(body))).flatten()
+    }
+
+    /// Wakes whoever waits for the loss of a hold, to look again.
+    pub(in crate::lock) fn notify(&self, index: u32) {
+        self.slab.get(index).changed.notify_waiters();
+    }
+
+    /// As [`Holds::notify`], for all.
+    pub(in crate::lock) fn notify_all(&self) {
+        (0..self.slab.used()).for_each(|index| self.notify(index));
+    }
+
+    /// Ends a hold: its tie is the caller's, who lets go of the key.
+    pub(in crate::lock) fn end(&self, name: Name) -> Option<Ended> {
+        let hold = self.slab.get(name.index);
+        let ended = {
+            let mut body = lock(&hold.body);
+            if body.generation != name.generation {
+                return None;
+            }
+            let began = body.began;
+            Ended { tie: body.end()?, began }
+        };
+        hold.due.store(Moment::NEVER.as_nanos(), Ordering::SeqCst);
+        hold.changed.notify_waiters();
+        self.count.fetch_sub(1, Ordering::SeqCst);
+        self.slab.release(name.index);
+        Some(ended)
+    }
+
+    /// Takes the locks from their holders, for a locker that is shut down: `each` lets go of a key,
+    /// and its guard finds that it has lost it.
+    pub(in crate::lock) fn close_all(&self, mut each: impl FnMut(&mut Body)) {
+        for index in 0..self.slab.used() {
+            let close = |_, body: &mut Body| {
+                body.lost.get_or_insert(Loss::Closed);
+                body.cancel();
+                each(body);
+            };
+            if self.at(index, close).is_some() {
+                self.notify(index);
+            }
+        }
+    }
+}
+
+/// What a hold leaves.
+pub(super) struct Ended {
+    pub(super) tie: Tie,
+    pub(super) began: Moment,
+}

@@ -1,0 +1,179 @@
+//! A guard's hold, as the guard and its views name it.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use super::super::claim::{Claim, Tie};
+use super::super::keeper;
+use super::super::locker::Inner;
+use super::{Body, Ended, Name, Step};
+use crate::clock::{Moment, Stamp};
+use crate::error::{Error, Kind};
+use crate::options::Extend;
+use crate::sync::atomic::Ordering;
+use crate::sync::lock;
+
+/// A guard's hold, or a view of one. It does not end the hold when it is dropped; its guard does.
+#[derive(Clone)]
+pub(crate) struct HoldRef {
+    locker: Arc<Inner>,
+    name: Name,
+}
+
+impl HoldRef {
+    /// Begins a hold with what an acquisition has won.
+    pub(crate) fn begin(claim: Claim, extend: Extend) -> Self {
+        let locker = claim.locker().clone();
+        let (holds, now) = (&locker.holds, locker.nodes.clock().now());
+        let index = holds.slab.claim();
+        holds.count.fetch_add(1, Ordering::SeqCst);
+        let (name, due) = {
+            let mut body = lock(&holds.slab.get(index).body);
+            body.begin(claim.into_tie(), extend, now, &locker);
+            (Name { index, generation: body.generation }, body.next_look(&locker, now))
+        };
+        holds.set_due(index, due);
+        keeper::ensure(&locker);
+        Self { locker, name }
+    }
+
+    pub(crate) fn locker(&self) -> &Arc<Inner> {
+        &self.locker
+    }
+
+    /// Works on the state; `None` when the hold has ended.
+    fn with<R>(&self, work: impl FnOnce(&mut Body) -> R) -> Option<R> {
+        self.locker.holds.with(self.name, work)
+    }
+
+    /// Works on the tie; `None` when the hold has ended.
+    pub(crate) fn tie<R>(&self, work: impl FnOnce(&Tie) -> R) -> Option<R> {
+        self.with(|body| body.tie.as_ref().map(work)).flatten()
+    }
+
+    pub(crate) fn is_valid(&self) -> bool {
+        let now = self.locker.nodes.clock().stamp();
+        self.with(|body| body.is_valid(now)).unwrap_or(false)
+    }
+
+    pub(crate) fn remaining(&self) -> Duration {
+        let now = self.locker.nodes.clock().stamp();
+        let left = |body: &mut Body| match body.is_valid(now) {
+            true => body.lease.remaining(now),
+            false => Duration::ZERO,
+        };
+        self.with(left).unwrap_or_default()
+    }
+
+    pub(crate) fn deadline(&self) -> Instant {
+        let clock = self.locker.nodes.clock();
+        let now = clock.stamp();
+        let end = |body: &mut Body| if body.is_valid(now) { body.lease.end() } else { now };
+        clock.instant(self.with(end).unwrap_or(now))
+    }
+
+    /// When the holder must be told that the end is near; `None` when that time has come.
+    fn warning(&self) -> Option<Stamp> {
+        let now = self.locker.nodes.clock().stamp();
+        let warning = |body: &mut Body| {
+            let warning = body.lease.warning();
+            (body.is_valid(now) && now.is_before(warning)).then_some(warning)
+        };
+        self.with(warning).flatten()
+    }
+
+    /// Completes when the lock is lost or about to be, or the hold has ended.
+    pub(crate) async fn lost(&self) {
+        let clock = self.locker.nodes.clock();
+        loop {
+            let changed = self.locker.holds.slab.get(self.name.index).changed.notified();
+            let mut changed = pin!(changed);
+            changed.as_mut().enable();
+            let Some(warning) = self.warning() else { return };
+            let mut timer = clock.can_sleep().then(|| clock.sleep_until(clock.moment(warning)));
+            poll_fn(|cx| {
+                let rang = timer.as_mut().is_some_and(|timer| timer.as_mut().poll(cx).is_ready());
+                if rang || changed.as_mut().poll(cx).is_ready() {
+                    Poll::Ready(())
+                } else {
+                    Poll::Pending
+                }
+            })
+            .await;
+        }
+    }
+
+    /// Polls `work` until it is done, or the lock is lost: then `None`. The time is looked at
+    /// first: after a stall the work shall not take one more step with a lock that is gone.
+    pub(crate) async fn protect<W: Future>(&self, work: W) -> Option<W::Output> {
+        let (mut work, mut lost) = (pin!(work), pin!(self.lost()));
+        poll_fn(|cx| {
+            if lost.as_mut().poll(cx).is_ready() || !self.is_valid() {
+                return Poll::Ready(None);
+            }
+            work.as_mut().poll(cx).map(Some)
+        })
+        .await
+    }
+
+    /// Extends the lock now, and by `ttl` from now on.
+    pub(crate) async fn extend(&self, ttl: Duration) -> Result<(), Error> {
+        let (locker, lost) = (&*self.locker, || self.error(Kind::Lost));
+        let now = locker.nodes.clock().stamp();
+        let sent = self.with(|body| body.is_valid(now).then(|| body.extend(locker, ttl)));
+        let mut extension = sent.flatten().ok_or_else(lost)??;
+        let target = extension.end(locker);
+        loop {
+            poll_fn(|cx| extension.poll_verdict(cx)).await;
+            let step = self.with(|body| body.take_answers(&extension, target, locker));
+            match step.ok_or_else(lost)? {
+                Step::Extended => break,
+                Step::More(more) => extension = more,
+                Step::Failed => {
+                    let kind = Kind::Unavailable { needed: locker.nodes.majority() };
+                    return Err(self.error(kind).with_nodes(extension.report()));
+                }
+                Step::Lost => {
+                    locker.holds.set_due(self.name.index, locker.nodes.clock().now());
+                    locker.holds.notify(self.name.index);
+                    return Err(lost().with_nodes(extension.report()));
+                }
+            }
+        }
+        let now = locker.nodes.clock().now();
+        let due = self.with(|body| {
+            body.set_ttl(ttl);
+            body.next_look(locker, now)
+        });
+        locker.holds.set_due(self.name.index, due.unwrap_or(Moment::NEVER));
+        Ok(())
+    }
+
+    pub(crate) fn error(&self, kind: Kind) -> Error {
+        Error::new(kind).with_key(&self.key())
+    }
+
+    /// The key as it was asked for.
+    pub(crate) fn key(&self) -> Vec<u8> {
+        self.tie(|tie| tie.key.given().to_vec()).unwrap_or_default()
+    }
+
+    #[cfg(feature = "tokio-util")]
+    pub(crate) fn cancellation(&self) -> tokio_util::sync::CancellationToken {
+        let ended = tokio_util::sync::CancellationToken::new;
+        self.with(Body::cancellation).unwrap_or_else(|| {
+            let token = ended();
+            token.cancel();
+            token
+        })
+    }
+
+    /// Ends the hold: the key is the caller's to let go of. `None`: it has ended before.
+    pub(crate) fn end(&self) -> Option<(Claim, Moment)> {
+        let Ended { tie, began, .. } = self.locker.holds.end(self.name)?;
+        Some((Claim::of(self.locker.clone(), tie), began))
+    }
+}

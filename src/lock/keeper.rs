@@ -1,0 +1,375 @@
+//! The keeper: one task per locker that extends what is held and finds what is lost.
+//!
+//! It looks at each hold when that is due, and at the clocks at least every [`TICK`] while anything
+//! is held: after a suspension of the machine or a step of its clock it wakes everybody who waits
+//! for a loss, to look again. While nothing is held it sleeps, without a timer.
+//!
+//! ```text
+//!  due ──extension sent──▶ in flight ──majority──▶ due again at a third of the TTL
+//!   │                          └─────failed──────▶ due again soon, until the lease ends
+//!   └──near the end, or gone──▶ lost: told once, whoever waits is woken
+//! ```
+//!
+//! Extensions of many locks that are due together are queued on the links together, and one system
+//! call per link carries them. A guard that is dropped meanwhile releases behind its extension on
+//! the same connection, so the release comes last.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::time::Sleep;
+
+use super::extension::Extension;
+use super::hold::{Body, Holds, Name, Step};
+use super::locker::Inner;
+use crate::clock::{Moment, Stamp};
+use crate::observe::{Event, Loss};
+use crate::report::NodeReport;
+use crate::sync::AtomicWaker;
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// The clocks are compared this often while anything is held.
+const TICK: Duration = Duration::from_millis(100);
+
+/// A clock that ran ahead of the process by more than this has leapt.
+const LEAP: Duration = Duration::from_millis(20);
+
+/// A timer that came later than this was held up: the runtime was blocked.
+const STALL: Duration = Duration::from_millis(250);
+
+/// Extensions in flight at most: so many commands wait on each link because of them.
+const FLIGHTS_MAX: usize = 1_024;
+
+/// How long a hold waits that finds that many.
+const CROWDED: Duration = Duration::from_millis(2);
+
+/// What is known of the keeper from outside.
+pub(super) struct Keeping {
+    waker: AtomicWaker,
+    running: AtomicBool,
+    /// When something is due next, in nanoseconds.
+    earliest: AtomicU64,
+    /// When the keeper's timer fires; `Moment::NEVER` while it sleeps.
+    timer: AtomicU64,
+}
+
+impl Keeping {
+    pub(super) fn new() -> Self {
+        Self {
+            waker: AtomicWaker::new(),
+            running: AtomicBool::new(false),
+            earliest: AtomicU64::new(Moment::NEVER.as_nanos()),
+            timer: AtomicU64::new(Moment::NEVER.as_nanos()),
+        }
+    }
+
+    /// Something is due at `at`.
+    pub(super) fn note(&self, at: Moment) {
+        // Ordering: the keeper clears `earliest` before it looks through the holds, and sets its
+        // timer before it looks at `earliest` again. Whoever writes here behind that look finds the
+        // timer, and wakes it if it is too late.
+        self.note_silently(at);
+        if self.timer.load(Ordering::SeqCst) > at.as_nanos() {
+            self.wake();
+        }
+    }
+
+    fn note_silently(&self, at: Moment) {
+        self.earliest.fetch_min(at.as_nanos(), Ordering::SeqCst);
+    }
+
+    fn earliest(&self) -> Moment {
+        Moment::from_nanos(self.earliest.load(Ordering::SeqCst))
+    }
+
+    fn timer_at(&self) -> Moment {
+        Moment::from_nanos(self.timer.load(Ordering::SeqCst))
+    }
+
+    pub(super) fn wake(&self) {
+        self.waker.wake();
+    }
+}
+
+/// Starts the keeper if there is none. Without a runtime there is none, and nothing is extended.
+pub(super) fn ensure(locker: &Arc<Inner>) {
+    let keeping = &locker.holds.keeping;
+    if keeping.running.load(Ordering::Acquire) || keeping.running.swap(true, Ordering::AcqRel) {
+        return;
+    }
+    let keeper = Keeper {
+        locker: Arc::downgrade(locker),
+        holds: locker.holds.clone(),
+        flights: Vec::new(),
+        timer: None,
+        compared: None,
+    };
+    // A keeper that cannot be started is dropped, and the next hold tries again.
+    locker.nodes.spawn(keeper);
+}
+
+struct Keeper {
+    locker: Weak<Inner>,
+    holds: Arc<Holds>,
+    flights: Vec<Flight>,
+    timer: Option<Pin<Box<Sleep>>>,
+    /// The clocks when they were compared last, while anything has been held since.
+    compared: Option<(Moment, Stamp)>,
+}
+
+/// An extension in flight.
+struct Flight {
+    name: Name,
+    extension: Extension,
+    /// What it is to reach.
+    target: Stamp,
+    /// Its verdict is known. What comes in later is still entered, when all has, or at `until`.
+    decided: bool,
+    until: Moment,
+}
+
+/// What is to be told of a hold, once its lock is no longer taken.
+struct News {
+    key: Vec<u8>,
+    held: Duration,
+    what: What,
+}
+
+enum What {
+    Extended { remaining: Duration, votes: Vec<NodeReport> },
+    Failed { remaining: Duration, votes: Vec<NodeReport> },
+    Lost(Loss),
+    HeldTooLong { remaining: Duration },
+}
+
+impl Future for Keeper {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = &mut *self;
+        this.holds.keeping.waker.register(cx.waker());
+        let Some(locker) = this.locker.upgrade() else { return Poll::Ready(()) };
+        loop {
+            let now = locker.nodes.clock().now();
+            this.serve_flights(&locker, now, cx);
+            let keeping = &this.holds.keeping;
+            let timer_at = keeping.timer_at();
+            let rang = timer_at != Moment::NEVER
+                && this.timer.as_mut().is_some_and(|timer| timer.as_mut().poll(cx).is_ready());
+            let sleeps = timer_at == Moment::NEVER;
+            if rang || keeping.earliest() <= now || (sleeps && this.holds.count() > 0) {
+                let late = if rang { now.since(timer_at) } else { Duration::ZERO };
+                this.look(&locker, now, late);
+            } else if keeping.earliest() >= timer_at {
+                return Poll::Pending;
+            }
+            this.arm(&locker, now);
+        }
+    }
+}
+
+impl Keeper {
+    /// Sets the timer for whatever is due next, or goes to sleep when nothing is held.
+    fn arm(&mut self, locker: &Inner, now: Moment) {
+        let keeping = &self.holds.keeping;
+        // Ordering: published before the count is read. Whoever begins a hold counts it first, and
+        // then looks at the timer: one of the two sees the other.
+        keeping.timer.store(Moment::NEVER.as_nanos(), Ordering::SeqCst);
+        if self.holds.count() == 0 {
+            // A hold that begins meanwhile wakes the keeper, which looks at all of them.
+            keeping.earliest.store(Moment::NEVER.as_nanos(), Ordering::SeqCst);
+            self.compared = None;
+            return;
+        }
+        let next = keeping.earliest().min(now.plus(TICK));
+        keeping.timer.store(next.as_nanos(), Ordering::SeqCst);
+        match &mut self.timer {
+            Some(timer) => locker.nodes.clock().reset(timer.as_mut(), next),
+            None => self.timer = Some(locker.nodes.clock().sleep_until(next)),
+        }
+    }
+
+    /// Looks at every hold that is due, and at all of them if a clock has leapt. `late` is how late
+    /// the timer was.
+    fn look(&mut self, locker: &Inner, now: Moment, late: Duration) {
+        let stamp = locker.nodes.clock().stamp();
+        let leap = match self.compared.replace((now, stamp)) {
+            Some((then, earlier)) => stamp.leapt(earlier, now.since(then)),
+            None => Duration::ZERO,
+        };
+        let leapt = leap > LEAP;
+        let stalled = Some(leap.max(late)).filter(|stall| *stall > STALL);
+        let keeping = &self.holds.keeping;
+        keeping.earliest.store(Moment::NEVER.as_nanos(), Ordering::SeqCst);
+        let until = if leapt { Moment::LAST } else { now };
+        let due = self.holds.due(until, |later| keeping.note_silently(later));
+        for index in due {
+            if self.flights.len() >= FLIGHTS_MAX {
+                self.holds.set_due(index, now.plus(CROWDED));
+                continue;
+            }
+            let seen = self.holds.at(index, |name, body| see(locker, name, body, now, stamp));
+            let Some((due, flight, news)) = seen else { continue };
+            self.flights.extend(flight);
+            self.holds.set_due(index, due);
+            if let Some(news) = news {
+                let is_loss = matches!(news.what, What::Lost(_));
+                if is_loss {
+                    self.holds.notify(index);
+                }
+                tell(locker, news, stalled);
+            }
+        }
+        if leapt {
+            self.holds.notify_all();
+        }
+    }
+
+    /// Enters what the extensions in flight have brought.
+    fn serve_flights(&mut self, locker: &Inner, now: Moment, cx: &mut Context<'_>) {
+        let mut flights = std::mem::take(&mut self.flights);
+        flights.retain_mut(|flight| {
+            let is_over = match flight.decided {
+                true => flight.extension.is_complete() || flight.until <= now,
+                false => flight.extension.poll_verdict(cx).is_ready(),
+            };
+            !is_over || self.land(locker, now, flight)
+        });
+        flights.append(&mut self.flights); // what those have led to
+        self.flights = flights;
+    }
+
+    /// Enters one flight's answers. `true`: it stays, for there is more to come.
+    fn land(&mut self, locker: &Inner, now: Moment, flight: &mut Flight) -> bool {
+        let Flight { name, extension, target, decided, .. } = flight;
+        let landed = self.holds.with(*name, |body| {
+            if body.told {
+                return None;
+            }
+            if *decided {
+                let healing = body.gather(extension, locker);
+                return Some((None, healing.map(|more| (more, false)), None));
+            }
+            let step = body.take_answers(extension, *target, locker);
+            body.extending = matches!(step, Step::More(_));
+            let remaining = body.lease.remaining(locker.nodes.clock().stamp());
+            let votes = || report_of(extension, locker);
+            Some(match step {
+                Step::More(more) => (None, Some((more, true)), None),
+                Step::Lost => (Some(now), None, None),
+                Step::Extended => {
+                    let what = What::Extended { remaining, votes: votes() };
+                    (Some(body.next_look(locker, now)), None, Some(body.news(now, what)))
+                }
+                Step::Failed => {
+                    let what = What::Failed { remaining, votes: votes() };
+                    (Some(body.retry_at(locker, now)), None, Some(body.news(now, what)))
+                }
+            })
+        });
+        let Some((due, more, news)) = landed.flatten() else { return false };
+        if let Some(due) = due {
+            self.holds.set_due(name.index, due);
+        }
+        if let Some(news) = news {
+            tell(locker, news, None);
+        }
+        if let Some((extension, counts)) = more {
+            // What heals nodes is entered when it comes; what must still extend is waited for.
+            let until = now.plus(extension.allowed());
+            self.flights.push(Flight {
+                name: *name,
+                extension,
+                target: *target,
+                decided: !counts,
+                until,
+            });
+        }
+        !std::mem::replace(decided, true)
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        // Nobody extends any more, until the next hold finds another runtime: what was in flight
+        // here is forgotten.
+        for Flight { name, .. } in self.flights.drain(..) {
+            self.holds.with(name, |body| body.extending = false);
+        }
+        let keeping = &self.holds.keeping;
+        keeping.timer.store(Moment::NEVER.as_nanos(), Ordering::SeqCst);
+        keeping.running.store(false, Ordering::Release);
+    }
+}
+
+/// Does what is due for one hold: when to look again, what was sent, what is to be told.
+fn see(
+    locker: &Inner,
+    name: Name,
+    body: &mut Body,
+    now: Moment,
+    stamp: Stamp,
+) -> (Moment, Option<Flight>, Option<News>) {
+    let ended = !body.is_valid(stamp) || !stamp.is_before(body.lease.warning());
+    if ended {
+        if std::mem::replace(&mut body.told, true) {
+            return (Moment::NEVER, None, None);
+        }
+        body.cancel();
+        let what = What::Lost(body.lost.unwrap_or(Loss::Expired));
+        return (Moment::NEVER, None, Some(body.news(now, what)));
+    }
+    let warning = locker.nodes.clock().moment(body.lease.warning());
+    if body.extending {
+        return (warning, None, None);
+    }
+    if !body.may_extend(now) {
+        let overlong = body.is_overlong(now) && !std::mem::replace(&mut body.overlong, true);
+        let remaining = body.lease.remaining(stamp);
+        let news = overlong.then(|| body.news(now, What::HeldTooLong { remaining }));
+        return (warning, None, news);
+    }
+    let ttl = body.ttl();
+    let Ok(extension) = body.extend(locker, ttl) else { return (now.plus(TICK), None, None) };
+    body.extending = true;
+    let (target, until) = (extension.end(locker), now.plus(extension.allowed()));
+    (warning, Some(Flight { name, extension, target, decided: false, until }), None)
+}
+
+impl Body {
+    fn news(&self, now: Moment, what: What) -> News {
+        let key = self.tie.as_ref().map(|tie| tie.key.given().to_vec()).unwrap_or_default();
+        News { key, held: now.since(self.began), what }
+    }
+
+    /// When to extend again after it has failed: a tenth of the TTL later, by chance up to half of
+    /// that earlier.
+    fn retry_at(&self, locker: &Inner, now: Moment) -> Moment {
+        let pause = self.ttl() / 10;
+        let pause = locker.nodes.entropy().between(pause / 2, pause);
+        let warning = locker.nodes.clock().moment(self.lease.warning());
+        now.plus(pause).min(warning)
+    }
+}
+
+fn report_of(extension: &Extension, locker: &Inner) -> Vec<NodeReport> {
+    if locker.options.observers.is_empty() { Vec::new() } else { extension.report() }
+}
+
+fn tell(locker: &Inner, news: News, stalled: Option<Duration>) {
+    let News { key, held, what } = news;
+    let (key, owner) = (&key[..], &*locker.owner);
+    locker.options.observers.tell(|| match what {
+        What::Extended { remaining, votes } => {
+            Event::Extended { key, owner, held, remaining, votes }
+        }
+        What::Failed { remaining, votes } => {
+            Event::ExtensionFailed { key, owner, held, remaining, votes }
+        }
+        What::Lost(reason) => Event::Lost { key, owner, held, reason, stalled },
+        What::HeldTooLong { remaining } => Event::HeldTooLong { key, owner, held, remaining },
+    });
+}

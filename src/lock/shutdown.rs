@@ -1,0 +1,125 @@
+//! The end of a locker: nothing new, what is held let go or left, everything sent delivered.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use quorlock_resp::encode;
+
+use super::guard::Release;
+use super::locker::Inner;
+use crate::error::Error;
+use crate::link::{Shape, Urgency};
+use crate::observe::{Event, Loss};
+use crate::quorum::{Command, Election, NodeMask};
+use crate::report::NodeReport;
+
+/// What a shutdown found.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Shutdown {
+    /// Locks that were held and have been released; a majority of the nodes said so.
+    pub released: usize,
+    /// Locks that were held and were left to their expiry, as asked.
+    pub left: usize,
+    /// Locks that were held and of which too few nodes told in time what became of them.
+    pub unknown: usize,
+    /// Each node: [`Granted`](crate::Outcome::Granted) where everything that was ever sent has been
+    /// executed.
+    pub nodes: Vec<NodeReport>,
+}
+
+impl Shutdown {
+    /// Whether nothing is left behind but what was to be left, as far as the nodes told.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.unknown == 0
+    }
+}
+
+/// What a shutdown does with the locks that are held.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Fate {
+    Release,
+    Leave,
+}
+
+/// Ends the locker's work within `deadline`. See [`Locker::shutdown`](super::Locker::shutdown).
+pub(crate) async fn shut_down(
+    locker: &Inner,
+    fate: Fate,
+    deadline: Duration,
+) -> Result<Shutdown, Error> {
+    let clock = locker.nodes.clock();
+    if !clock.can_sleep() {
+        return Err(Error::no_runtime());
+    }
+    let mut timer = clock.sleep_until(clock.now().plus(deadline));
+    let (releases, mut found) = take_all(locker, fate);
+    // Behind everything that was ever sent.
+    let last = ping(locker)?;
+    let mut settled = pin!(async {
+        for release in &releases {
+            poll_fn(|cx| release.poll_verdict(cx)).await;
+        }
+        poll_fn(|cx| last.poll_verdict(cx)).await;
+    });
+    poll_fn(|cx| match settled.as_mut().poll(cx) {
+        Poll::Ready(()) => Poll::Ready(()),
+        Poll::Pending => timer.as_mut().poll(cx),
+    })
+    .await;
+    for release in &releases {
+        match Release::from_found(release.found(), release.needed()) {
+            Some(_) => found.released += 1,
+            None => found.unknown += 1,
+        }
+    }
+    found.nodes = last.report();
+    Ok(found)
+}
+
+/// Takes the locks from their guards, which find them lost.
+fn take_all(locker: &Inner, fate: Fate) -> (Vec<Election>, Shutdown) {
+    let mut found = Shutdown { released: 0, left: 0, unknown: 0, nodes: Vec::new() };
+    let (mut releases, mut lost) = (Vec::new(), Vec::new());
+    let now = locker.nodes.clock().now();
+    locker.holds.close_all(|body| {
+        body.told = true; // here
+        let Some(tie) = &mut body.tie else { return };
+        match fate {
+            Fate::Leave => {
+                tie.leave();
+                found.left += 1;
+            }
+            Fate::Release => match tie.release(locker) {
+                Ok(release) => releases.push(release),
+                Err(_) => found.unknown += 1, // its guard's drop tells the nodes
+            },
+        }
+        lost.push((tie.key.given().to_vec(), now.since(body.began)));
+    });
+    for (key, held) in &lost {
+        let (key, owner, held) = (&key[..], &*locker.owner, *held);
+        let event = || Event::Lost { key, owner, held, reason: Loss::Closed, stalled: None };
+        locker.options.observers.tell(event);
+    }
+    (releases, found)
+}
+
+fn ping(locker: &Inner) -> Result<Election, Error> {
+    let mut bytes = Vec::new();
+    encode::command(&mut bytes, &[b"PING"]);
+    let command = Command {
+        bytes: &bytes,
+        shape: Shape::Any,
+        undo: &[],
+        affinity: 0,
+        sent: locker.nodes.clock().now(),
+        allowed: locker.options.node_deadline(locker.options.ttl),
+        urgency: Urgency::Undo,
+        to: NodeMask::ALL,
+    };
+    locker.nodes.ask(&command, locker.nodes.rule_of_all())
+}

@@ -1,0 +1,134 @@
+//! What happens, told as it happens: for logs, metrics, and tests.
+//!
+//! An [`Observer`] is handed each [`Event`] on the thread on which it happened, outside every lock
+//! of ours. Without an observer nothing of this is made.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::error::{Error, Holder};
+use crate::report::{Fault, NodeReport};
+
+/// Is told of events; see [`LockerBuilder::observer`](crate::LockerBuilder::observer).
+///
+/// It is called on the path of the operation that it is told of, and on the task that reads the
+/// connections: it must not block. A panic in it is the caller's.
+pub trait Observer: Send + Sync {
+    /// Something has happened.
+    fn on_event(&self, event: &Event<'_>);
+}
+
+/// Something that has happened to a lock or a node.
+///
+/// `key` is as the caller gave it, `owner` the locker's full name, `tries` counts from 1.
+#[derive(Debug)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "fields of one name mean one thing, said above")]
+pub enum Event<'a> {
+    /// A lock was acquired, `waited` after it was asked for.
+    Acquired {
+        key: &'a [u8],
+        owner: &'a str,
+        tries: u32,
+        waited: Duration,
+        /// What each node had done by then.
+        votes: Vec<NodeReport>,
+    },
+    /// Another client holds the lock; the caller waits for it.
+    Waiting { key: &'a [u8], owner: &'a str, holder: Option<&'a Holder>, waited: Duration },
+    /// A try has failed; the next one comes after `pause`.
+    Retrying { key: &'a [u8], owner: &'a str, tries: u32, pause: Duration, error: &'a Error },
+    /// The caller's time is up, or trying again cannot help.
+    GaveUp { key: &'a [u8], owner: &'a str, tries: u32, waited: Duration, error: &'a Error },
+    /// A majority has extended the lock's life; `remaining` is left of it now.
+    Extended {
+        key: &'a [u8],
+        owner: &'a str,
+        held: Duration,
+        remaining: Duration,
+        votes: Vec<NodeReport>,
+    },
+    /// No majority extended the lock's life in time. It is still held for `remaining`, and
+    /// extending is tried again until then.
+    ExtensionFailed {
+        key: &'a [u8],
+        owner: &'a str,
+        held: Duration,
+        remaining: Duration,
+        votes: Vec<NodeReport>,
+    },
+    /// The lock is no longer held, and its guard has not let go of it.
+    Lost {
+        key: &'a [u8],
+        owner: &'a str,
+        held: Duration,
+        reason: Loss,
+        /// How late this process's timers were when it was found out, if they were: its runtime was
+        /// blocked, the machine was suspended, or its clock was set.
+        stalled: Option<Duration>,
+    },
+    /// The holder lets the lock go: the release is on its way to the nodes.
+    Released { key: &'a [u8], owner: &'a str, held: Duration },
+    /// The lock has been held for as long as [`Extend`](crate::Extend) allows; it is extended no
+    /// more and will end with its TTL.
+    HeldTooLong { key: &'a [u8], owner: &'a str, held: Duration, remaining: Duration },
+    /// A node cannot be asked any more.
+    NodeDown { node: &'a str, fault: &'a Fault },
+    /// A node can be asked again.
+    NodeUp { node: &'a str },
+}
+
+/// Why a lock was lost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Loss {
+    /// Its time ran out: no majority extended it.
+    Expired,
+    /// A majority of the nodes said that they do not hold it: it was deleted or taken, or the nodes
+    /// were emptied.
+    Gone,
+    /// The locker was shut down.
+    Closed,
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Expired => "its time ran out",
+            Self::Gone => "a majority of the nodes no longer holds it",
+            Self::Closed => "the locker was shut down",
+        })
+    }
+}
+
+/// Everybody who wants to be told.
+#[derive(Clone, Default)]
+pub(crate) struct Observers(Vec<Arc<dyn Observer>>);
+
+impl Observers {
+    pub(crate) fn add(&mut self, observer: Arc<dyn Observer>) {
+        self.0.push(observer);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Tells of an event, which is made only if there is somebody to tell.
+    pub(crate) fn tell<'a>(&self, event: impl FnOnce() -> Event<'a>) {
+        if self.0.is_empty() {
+            return;
+        }
+        let event = event();
+        for observer in &self.0 {
+            observer.on_event(&event);
+        }
+    }
+}
+
+impl fmt::Debug for Observers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} observers", self.0.len())
+    }
+}
