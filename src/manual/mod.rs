@@ -1,8 +1,14 @@
-//! The manual: what the code alone does not say.
+//! The manual: what the code alone does not say. In reading order:
 //!
+//! - [`promises`]: what a lock promises and what not, what each assumption's breach costs.
+//! - [`when_not_to_lock`]: what does the job better, and what belongs behind every lock.
+//! - [`choosing`]: single or quorum, how many nodes, TTL, extension, waiting, durability, driver.
 //! - [`hot_path`]: how an operation gets to the sockets and back, what was measured on the way to
 //!   it, and how to measure again.
 //!
 //! Further chapters come with the capabilities that they explain.
 
+pub mod choosing;
 pub mod hot_path;
+pub mod promises;
+pub mod when_not_to_lock;
