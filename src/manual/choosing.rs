@@ -134,6 +134,17 @@
 //! runtime for as long as a third of the TTL. It costs a hop between threads for each reply. It
 //! keeps the *lock*; the blocked *work* still cannot hear `lost()`.
 //!
+//! # The end of a program, and handing over
+//!
+//! A dropped guard writes its release and does not wait. A program that ends right after may take
+//! the release with it; the key then ends with its TTL. At the end of `main`, call
+//! `locker.shutdown(deadline).await`: it takes no new work, settles what is under way, and says
+//! what could not be.
+//!
+//! `guard.forget()` leaves the key and returns its token. Whoever has key and token, in this
+//! process or another, takes the lock over with `locker.adopt(key, token)`. Between the two nobody
+//! extends it.
+//!
 //! # An example
 //!
 //! ```no_run

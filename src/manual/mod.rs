@@ -5,13 +5,13 @@
 //! - [`choosing`]: single or quorum, how many nodes, TTL, extension, waiting, durability, driver.
 //! - [`copied_recipes`]: the recipes that everyone copies, and how each breaks.
 //! - [`others_failures`]: what went wrong for others, what we do about it, and the test for it.
+//! - [`defaults`]: every default, its reason, and what goes wrong with another.
 //! - [`hot_path`]: how an operation gets to the sockets and back, what was measured on the way to
 //!   it, and how to measure again.
-//!
-//! Further chapters come with the capabilities that they explain.
 
 pub mod choosing;
 pub mod copied_recipes;
+pub mod defaults;
 pub mod hot_path;
 pub mod others_failures;
 pub mod promises;
