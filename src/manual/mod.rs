@@ -6,6 +6,7 @@
 //! - [`copied_recipes`]: the recipes that everyone copies, and how each breaks.
 //! - [`others_failures`]: what went wrong for others, what we do about it, and the test for it.
 //! - [`defaults`]: every default, its reason, and what goes wrong with another.
+//! - [`runbook`]: the first incident: what you see, what to look at, what to do.
 //! - [`hot_path`]: how an operation gets to the sockets and back, what was measured on the way to
 //!   it, and how to measure again.
 
@@ -15,4 +16,5 @@ pub mod defaults;
 pub mod hot_path;
 pub mod others_failures;
 pub mod promises;
+pub mod runbook;
 pub mod when_not_to_lock;
