@@ -1,8 +1,20 @@
-//! The manual: what the code alone does not say.
+//! The manual: what the code alone does not say. In reading order:
 //!
+//! - [`promises`]: what a lock promises and what not, what each assumption's breach costs.
+//! - [`when_not_to_lock`]: what does the job better, and what belongs behind every lock.
+//! - [`choosing`]: single or quorum, how many nodes, TTL, extension, waiting, durability, driver.
+//! - [`copied_recipes`]: the recipes that everyone copies, and how each breaks.
+//! - [`others_failures`]: what went wrong for others, what we do about it, and the test for it.
+//! - [`defaults`]: every default, its reason, and what goes wrong with another.
+//! - [`runbook`]: the first incident: what you see, what to look at, what to do.
 //! - [`hot_path`]: how an operation gets to the sockets and back, what was measured on the way to
 //!   it, and how to measure again.
-//!
-//! Further chapters come with the capabilities that they explain.
 
+pub mod choosing;
+pub mod copied_recipes;
+pub mod defaults;
 pub mod hot_path;
+pub mod others_failures;
+pub mod promises;
+pub mod runbook;
+pub mod when_not_to_lock;

@@ -1,0 +1,163 @@
+//! Choosing: one server or a quorum, how many nodes, TTL, extension, waiting, durability, driver.
+//!
+//! # In short
+//!
+//! | your case | choose |
+//! |---|---|
+//! | doubled work is a waste, no more | `single`, the defaults |
+//! | one server's failure must not stop or double it | `quorum` of 3 or 5, a condition behind |
+//! | overlap must not happen | a condition in the store; a lock in front of it |
+//! | work of milliseconds | TTL 10 s, `Extend::Off` |
+//! | work of unknown length | TTL 10 to 30 s, `Extend::For` of what you would stand for at most |
+//! | servers without `appendfsync always` | `Durability::Volatile` |
+//! | long computations on the async runtime | `Driver::Thread`, or better `spawn_blocking` |
+//!
+//! # One server or a quorum
+//!
+//! [`Locker::single`](crate::Locker::single) uses one server. It is as available as that server,
+//! and as safe as its memory. It is the right choice for efficiency locks, and when the data behind
+//! the lock is on the same server anyway.
+//!
+//! A replica does not make it safer. Replication is asynchronous: the master confirms the lock,
+//! dies before it has told the replica, the replica is promoted, and grants the lock again. The
+//! Redis documentation gives this as the reason for Redlock. A failover makes a single lock
+//! *available* again sooner; it makes *two holders* possible.
+//!
+//! [`Locker::quorum`](crate::Locker::quorum) uses N servers that know nothing of one another, and
+//! needs more than half. It survives the loss of a minority, without a failover and without delay:
+//! no call waits for a node that is down, and none for a minority that hangs. It costs N times the
+//! commands, and N servers to look after. What it does not buy: protection from pauses of the
+//! holder, or from a majority of wrong clocks.
+//!
+//! The model is said and never guessed: one URL in a quorum is a quorum of one.
+//!
+//! # How many nodes
+//!
+//! | nodes | majority | may be away | |
+//! |---:|---:|---:|---|
+//! | 1 | 1 | 0 | |
+//! | 2 | 2 | 0 | twice the servers, half the availability of one |
+//! | 3 | 2 | 1 | enough if a node is repaired before the next one fails |
+//! | 4 | 3 | 1 | nothing over 3; correct all the same |
+//! | 5 | 3 | 2 | one may be away on purpose, and one may fail meanwhile: our advice |
+//! | 7 | 4 | 3 | where nodes fail together, by site for instance |
+//! | 15 | 8 | 7 | the most that is taken |
+//!
+//! Put them where they fail apart: different machines, disks, power, zones. With three zones and
+//! five nodes, place 2, 2 and 1. The time of an acquisition is that of the majority's slowest node,
+//! so a distant minority costs nothing.
+//!
+//! Nodes must be masters that stand alone. Replicas, Cluster nodes and Sentinels are refused when
+//! they connect; two addresses of one server count once, and N stays what it was. A managed service
+//! with one endpoint is one node. A proxy that hides several servers is not supported.
+//!
+//! # Changing the nodes
+//!
+//! Two clients with different lists may each find a majority, and have no node in common. So:
+//!
+//! - *To replace a node*, keep its name. Stop the old server, let the longest TTL pass, then let
+//!   the name lead to the new, empty one. With `Durability::Volatile` the pause keeps itself.
+//! - *To change the number of nodes, or their names*, let no lock be held: stop the clients, wait
+//!   one TTL, start all of them with the new list.
+//!
+//! # TTL
+//!
+//! The TTL is how long others wait after a crash, and how long a pause you survive.
+//!
+//! - Without extension: two to three times the longest usual run. Measure p99.9, not the mean.
+//! - With extension: three times the longest pause that you expect of process and network together.
+//!   The first extension is due when a third of the TTL is gone; the other two thirds are for
+//!   pauses and further tries. 10 s is a good start.
+//! - Below 1 s little is left beside a node deadline of at least 50 ms, the drift, and any pause.
+//! - Above some minutes it is a sign that extension should be on.
+//!
+//! One TTL for all locks of a deployment is worth something: with `Durability::Volatile` the
+//! longest one is what a restarted node has to sit out.
+//!
+//! # Extension
+//!
+//! | | | |
+//! |---|---|---|
+//! | `Extend::For(limit)` | the default, 1 h | a task that hangs loses the lock after `limit` |
+//! | `Extend::Forever` | leaders, daemons | a task that hangs holds it while the process lives |
+//! | `Extend::Off` | short work | one TTL, and `extend(ttl)` by hand |
+//!
+//! Extension shows that the *process* lives, not that the *work* goes on. If the work has steps,
+//! turn it off and call `guard.extend(ttl).await` between them: then a hung step loses the lock, as
+//! it should.
+//!
+//! # Waiting
+//!
+//! | | meaning | for |
+//! |---|---|---|
+//! | `try_acquire` | one try; `None` when held | periodic jobs, "somebody is on it" |
+//! | `wait(d)` | tries until `d` is over; default 10 s | requests; less than their own limit |
+//! | `wait_forever()` | until it is had | start-up of a leader, nothing that a user waits for |
+//!
+//! A waiter polls with jittered pauses, 50 to 200 ms at first and 1 s at most. It sees a free lock
+//! that much late. Many waiters on one key are a queue in disguise: see
+//! [`when_not_to_lock`](super::when_not_to_lock).
+//!
+//! # Durability
+//!
+//! Say what your servers do when they lose power, not what they do when they are restarted in good
+//! order:
+//!
+//! | servers | choose |
+//! |---|---|
+//! | `appendonly yes` and `appendfsync always` | `Durability::Persistent` |
+//! | `appendfsync everysec`, snapshots, or nothing | `Durability::Volatile` |
+//! | persistence unknown, or somebody else's | `Durability::Volatile` |
+//!
+//! *Persistent* takes the short way: plain commands, and a restarted node votes at once.
+//!
+//! *Volatile* keeps a mark on each node. A node that has lost it (a restart, `FLUSHALL`, another
+//! server under the name) gives no vote for the longest TTL of the deployment. Acquiring goes by a
+//! script then, which costs the server more than a plain command. The longest TTL is stored with
+//! the mark: a client that has another one is refused, and so is one that says *Persistent* where a
+//! mark is found. Durability belongs to the deployment, not to a client.
+//!
+//! Nodes that are empty because they are *new* look the same. Either wait one longest TTL, or call
+//! `initialise()` once, by hand, when no client of any kind holds a lock. A wrong `initialise()` is
+//! exactly the accident that the quarantine prevents.
+//!
+//! Either way: `maxmemory-policy noeviction`. Each of the other policies may evict a lock.
+//!
+//! # Driver
+//!
+//! [`Driver::Runtime`](crate::Driver::Runtime), the default, does the I/O in a task of the runtime
+//! that first uses the locker. It is the fastest: a reply and its caller share a thread. When every
+//! worker of that runtime is blocked, nothing is extended, and the locks end.
+//!
+//! [`Driver::Thread`](crate::Driver::Thread) has a thread of its own. Take it when one static
+//! locker serves several runtimes (tests, a runtime per core), or when something may block the
+//! runtime for as long as a third of the TTL. It costs a hop between threads for each reply. It
+//! keeps the *lock*; the blocked *work* still cannot hear `lost()`.
+//!
+//! # The end of a program, and handing over
+//!
+//! A dropped guard writes its release and does not wait. A program that ends right after may take
+//! the release with it; the key then ends with its TTL. At the end of `main`, call
+//! `locker.shutdown(deadline).await`: it takes no new work, settles what is under way, and says
+//! what could not be.
+//!
+//! `guard.forget()` leaves the key and returns its token. Whoever has key and token, in this
+//! process or another, takes the lock over with `locker.adopt(key, token)`. Between the two nobody
+//! extends it.
+//!
+//! # An example
+//!
+//! ```no_run
+//! # fn example() -> Result<(), quorlock::Error> {
+//! use std::time::Duration;
+//!
+//! let nodes = ["redis://a", "redis://b", "redis://c", "redis://d", "redis://e"];
+//! let locker = quorlock::Locker::quorum(nodes)?
+//!     .prefix("pay:")                  // so that nothing else touches these keys
+//!     .owner("pay-api")                // so that people know whom to ask
+//!     .ttl(Duration::from_secs(10))
+//!     .wait(Duration::from_secs(2))    // the request itself has 5 s
+//!     .build()?;
+//! # drop(locker);
+//! # Ok(()) }
+//! ```

@@ -1,0 +1,143 @@
+//! Every default, why it is what it is, how to choose another, and what goes wrong.
+//!
+//! The setters are on [`LockerBuilder`](crate::LockerBuilder); those of
+//! [`ttl`](crate::LockRequest::ttl) and waiting are on the single request as well. What cannot work
+//! is refused by [`build`](crate::LockerBuilder::build) with a reason, and nothing is sent.
+//!
+//! # The lease
+//!
+//! | option | default | in other words |
+//! |---|---|---|
+//! | `ttl` | 10 s | how long others wait after a crash |
+//! | `extend` | `Extend::For(1 h)` | how long one task may hold at most |
+//! | `drift` | 1 % of the TTL, and 2 ms | how much faster a server's clock may run |
+//! | `on_loss` of `run` | the work is dropped | what a loss does to the work |
+//! | durability | (below) | what a restarted node still knows |
+//!
+//! **`ttl`.** Between the 8 and the 30 s that libraries of this kind have as defaults, and two to
+//! three times the longest usual critical section. *Shorter:* a crash costs others less, and a
+//! pause of the process, a slow step or a lost extension costs you the lock. *Longer:* the reverse.
+//! It goes over the wire in whole milliseconds; a TTL that the drift margin would eat is refused.
+//!
+//! **`extend`.** Extension is on because a TTL that fits the usual case fails in the unusual one.
+//! It begins when a third of the TTL is gone, as Redisson's does, so that a failed try can be
+//! repeated. It ends after an hour because a task that hangs cannot be told from one that works;
+//! the event *held too long* says so, and the lock then ends with its TTL. *Too low a limit:* long
+//! work loses its lock in the middle. *`Forever`:* a hung task holds until the process ends.
+//!
+//! **`drift`.** The figure that the specification's implementations agree on. A quartz is wrong by
+//! some 0.01 %, and `ntpd` corrects a clock by 0.05 % at most (and steps it beyond 128 ms): 1 % is
+//! plenty for these, and costs 102 ms of a lease of 10 s. It is *not* enough for `chronyd` as it
+//! comes: its `maxslewrate` lets a clock run 8.3 % fast or slow until the error is gone. Set
+//! `maxslewrate 1000` on servers and clients, or a drift of 90 permille. *Lower:* a few
+//! milliseconds are gained. No margin covers a clock that is *stepped*.
+//!
+//! **`on_loss`.** Work without its lock should not take another step. `OnLoss::Signal` is for work
+//! that must tidy up first; it then has to look at the signal.
+//!
+//! # Waiting for the lock
+//!
+//! | option | default | in other words |
+//! |---|---|---|
+//! | `wait` | 10 s | how long `.await` tries |
+//! | `retry` | 50–200 ms, doubling to 1 s | the pause between two tries |
+//!
+//! **`wait`.** Nobody waits for ever who has not asked for it
+//! ([`wait_forever`](crate::LockerBuilder::wait_forever)). In a server, stay below the time limit
+//! of the request that waits; what is left must do for the work. Zero tries once.
+//!
+//! **`retry`.** Each pause is drawn between 50 ms and a ceiling that doubles from 200 ms to 1 s:
+//! those who were refused together do not come back together. It is never longer than the time that
+//! is left to the caller, nor, where the holder's key could be read, than that key lives.
+//! *Shorter:* a free lock is noticed sooner, and each waiter costs every node a command that much
+//! oftener: 1,000 waiters at 20 ms are 50,000 commands a second and node. *Longer:* the lock stands
+//! free. Other policies (a number of tries, exponential, your own) are for those who know more than
+//! the clock: `err.retry_after()` has the holder's or the quarantine's time, where it is known.
+//!
+//! # The nodes
+//!
+//! | option | default | in other words |
+//! |---|---|---|
+//! | `node_deadline` | 1 % of the TTL, 50 to 500 ms | what a hung majority costs |
+//! | `connect_deadline` | 1 s | connecting and the handshake, in the background |
+//! | `reconnect` | 20 ms, growing to 500 ms | the pause before a dead node is tried again |
+//! | (fixed) | 5 s | a reply that is older ends its connection |
+//!
+//! **`node_deadline`.** After it a node's vote counts as *unknown*, and is undone. A healthy
+//! majority decides in one round trip and never meets it. It has to be far below the TTL, for it is
+//! taken out of the lease. *Too short:* a busy server's pause (a fork for a snapshot, a slow
+//! script) is taken for a failure, and the client undoes what was granted. *Too long:* with a
+//! majority hung, each try takes that long. A node that let it pass is *suspect* and is not waited
+//! for again until it answers.
+//!
+//! **`connect_deadline`.** Far above a round trip between continents. No caller waits for it: a
+//! node without a connection votes at once.
+//!
+//! **`reconnect`.** Back in use soon after the server is, without a storm: jittered, one attempt at
+//! a time for each connection, for ever. *Shorter:* a server that is starting is knocked at more
+//! often. *Longer:* a restarted node stays out of the quorum longer than it must.
+//!
+//! # The connections
+//!
+//! | option | default | in other words |
+//! |---|---|---|
+//! | `connections_per_node` | 1 | sockets to each node |
+//! | `direct_writes` | 2 | replies outstanding up to which a caller writes itself |
+//! | `link_entries_max` | 65,536 | commands without a reply, on one connection |
+//! | `link_bytes_max` | 8 MiB | bytes that the kernel has not taken |
+//! | `driver` | `Driver::Runtime` | where the connections are read |
+//!
+//! **`connections_per_node`.** One carries more commands than one core of a server executes. All
+//! commands about one key use the same connection; that order is what undoing relies on. *More:*
+//! for servers with I/O threads, if you have measured a gain; each one costs a socket on both
+//! sides.
+//!
+//! **`direct_writes`.** A caller that writes saves the hop to the driver; a driver that writes for
+//! many saves system calls. Two is the least that spares a lone caller the hop
+//! (`benches/record/2026-11-21-direct-writes.md`). It is for people who measure.
+//!
+//! **`link_entries_max`, `link_bytes_max`.** What a node that hangs may cost in memory. A
+//! connection without room votes *not sent*, and there is nothing to undo; the other nodes decide.
+//! *Too low:* bursts find a healthy node full. *Too high:* a hung node under load fills the memory.
+//!
+//! **`driver`.** See [`choosing`](super::choosing).
+//!
+//! # Names
+//!
+//! | option | default | in other words |
+//! |---|---|---|
+//! | `prefix` | nothing | stands before every key, verbatim |
+//! | `owner` | `host:pid` | who holds the lock, for people |
+//!
+//! **`prefix`.** Give one: `lock:` or `pay:lock:`. It keeps your keys from being anybody else's,
+//! lets an ACL say `~pay:lock:*`, and lets you find them. All clients of a lock need the same one;
+//! a different prefix is a different lock, silently. Keys are bytes, compared one by one, prefix
+//! included at most 4,096 of them.
+//!
+//! **`owner`.** Give a service's name; host and process are added to it. It stands in the value
+//! behind the random part, so it shows in `quorlock status`, in errors of those who wait, and in
+//! `GET`. At most 128 bytes, no control characters, **never a secret**.
+//!
+//! # Durability
+//!
+//! `Durability::Persistent` says that a node which answers has forgotten nothing: `appendfsync
+//! always`. `Durability::Volatile` says that it may have, and keeps it out for the longest TTL
+//! after it was empty. Wrongly *Persistent*, and a restart can give a held lock away. Wrongly
+//! *Volatile*, and a restarted node is missing for one TTL, and each acquisition costs a script.
+//! When in doubt: *Volatile*. It must be the same for all clients of a deployment.
+//!
+//! # The program
+//!
+//! `quorlock lock` has the library's defaults, and three of its own.
+//!
+//! | | | why |
+//! |---|---|---|
+//! | reaching a quorum at the start | 1 s | a wrong address is told at once, not after `--wait` |
+//! | `TERM` before the end | a tenth, 50 ms to 2 s | time for an orderly end |
+//! | a node's deadline in `status` | 500 ms | nobody is delayed by looking |
+//!
+//! # What is fixed
+//!
+//! A quorum has 1 to 15 nodes and a majority of N/2 + 1. The random value has 160 bits and is new
+//! for every try. A server's text is cut after 160 bytes in errors, and its control characters are
+//! escaped. Who should need another figure has found a use that we have not thought of: tell us.
