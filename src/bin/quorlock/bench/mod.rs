@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `population` | refusing nodes that hold keys |
 //! | `place` | a node's URL, taken apart for the floor |
-//! | `timetable` | when cycles start: closed and open loop |
+//! | `timetable`, `timer` | when cycles start: closed and open loop |
 //! | `ours` | our lock, through the public face |
 //! | `floor/` | what bare sockets can do |
 //! | `rounds` | taking turns |
@@ -31,6 +31,7 @@ mod report;
 mod rounds;
 mod sweep;
 mod table;
+mod timer;
 mod timetable;
 
 use std::fs::File;

@@ -13,16 +13,14 @@ use tokio::task::JoinSet;
 
 use super::Leftovers;
 use super::figures::Sample;
-use super::timetable::{Next, Round, Timetable, block_until};
+use super::timer::Timer;
+use super::timetable::{Next, Round, Timetable};
 use crate::clock;
 use crate::exit::{Cause, Failure};
 use crate::signals::{self, Signals};
 
 /// A caller's pause after an error: what is down is not hammered, and the runtime can connect.
 const PAUSE: Duration = Duration::from_millis(10);
-
-/// How long a pacer sleeps at most, so that a signal ends it.
-const NAP: Duration = Duration::from_millis(50);
 
 pub(crate) struct Ours<'a> {
     runtime: &'a Runtime,
@@ -86,12 +84,8 @@ impl<'a> Ours<'a> {
             stop: AtomicBool::new(false),
         });
         let (runtime, signals, rounds) = (self.runtime, &mut self.signals, self.rounds);
-        let (all, signal) = std::thread::scope(|scope| {
-            if table.is_open() {
-                scope.spawn(|| pace(&shared, round.callers));
-            }
-            runtime.block_on(call_all(&shared, round.callers, rounds, signals))
-        });
+        let calling = call_all(&shared, round.callers, rounds, signals);
+        let (all, signal) = runtime.block_on(calling);
         let mut sample = Sample {
             elapsed: clock::now().saturating_duration_since(table.began),
             missed: table.starts.saturating_sub(shared.started.load(Ordering::Relaxed)),
@@ -136,6 +130,11 @@ async fn call_all(
     round: u64,
     signals: &mut Signals,
 ) -> (Vec<Calls>, Option<Signal>) {
+    // Ends with this function.
+    let mut pacer = JoinSet::new();
+    if shared.table.is_open() {
+        pacer.spawn(pace(shared.clone(), callers));
+    }
     let mut tasks = JoinSet::new();
     for caller in 0..callers {
         tasks.spawn(call(shared.clone(), format!("ours:{round}:{caller}:")));
@@ -233,15 +232,15 @@ impl Shared {
 }
 
 /// Lets the starts through when they are due, and at the end every caller, to see that it is over.
-fn pace(shared: &Shared, callers: usize) {
-    let mut number = 0;
-    while !shared.stop.load(Ordering::Relaxed) {
+async fn pace(shared: Arc<Shared>, callers: usize) {
+    let (timer, mut number) = (Timer::new(), 0);
+    loop {
         match shared.table.next(number, clock::now()) {
             Next::Start(_) => {
                 shared.due.add_permits(1);
                 number += 1;
             }
-            Next::At(moment) => block_until(moment.min(clock::now() + NAP)),
+            Next::At(moment) => timer.wait_until(moment).await,
             Next::Over => break,
         }
     }

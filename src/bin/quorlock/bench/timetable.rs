@@ -7,9 +7,7 @@
 use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
-use rustix::event::{Timespec, poll};
-
-use crate::clock;
+use rustix::event::Timespec;
 
 /// One round's work.
 #[derive(Clone, Copy, Debug)]
@@ -69,14 +67,6 @@ impl Timetable {
     }
 }
 
-/// Blocks the thread until `moment`, by the kernel's finest timer: tokio's has milliseconds, and
-/// would show as latency.
-pub(crate) fn block_until(moment: Instant) {
-    let left = moment.saturating_duration_since(clock::now());
-    // An early wake-up does no harm: whoever waits looks at the clock again.
-    let _ = poll(&mut [], Some(&timespec(left)));
-}
-
 /// For the kernel.
 pub(crate) fn timespec(duration: Duration) -> Timespec {
     Timespec {
@@ -88,6 +78,7 @@ pub(crate) fn timespec(duration: Duration) -> Timespec {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock;
 
     const MS: Duration = Duration::from_millis(1);
 

@@ -22,6 +22,7 @@ use rustix::io::Errno;
 
 use super::figures::Sample;
 use super::place::Place;
+use super::timer::be_exact;
 use super::timetable::{Next, Round, Timetable, timespec};
 use super::{Leftovers, TTL};
 use crate::clock;
@@ -118,6 +119,13 @@ impl Floor {
 
     /// One round. Each caller ends with a release.
     pub(crate) fn run(&mut self, round: &Round) -> Result<Sample, Failure> {
+        be_exact(true);
+        let sample = self.run_exactly(round);
+        be_exact(false);
+        sample
+    }
+
+    fn run_exactly(&mut self, round: &Round) -> Result<Sample, Failure> {
         let Self { sockets, desk, .. } = self;
         let mut polled = polled(sockets);
         let mut heard = clock::now();
