@@ -211,3 +211,17 @@ fn print(text: &str) -> Result<(), Failure> {
         .and_then(|()| out.flush())
         .map_err(|error| Failure::internal("cannot write to stdout", &error))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_floor_is_left_out_where_it_cannot_speak() {
+        let urls = |second: &str| ["redis://a".to_owned(), second.to_owned()];
+        assert_eq!(no_floor(&urls("unix:///b")), None);
+        for second in ["rediss://b", "valkeys://b"] {
+            assert!(no_floor(&urls(second)).is_some_and(|why| why.contains("TLS")), "{second}");
+        }
+    }
+}
