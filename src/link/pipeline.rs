@@ -38,6 +38,8 @@ pub(crate) enum Shape {
     Undo,
     /// The reply to another script: as an undo's, but nothing is owed if it did not run.
     Script,
+    /// The reply to ending a connection: how many were ended, or an error.
+    Ended,
     /// Any frame that is no push.
     Any,
 }
@@ -49,6 +51,7 @@ impl Shape {
             (Self::Any, _) | (_, Frame::Error(_)) | (Self::Status, Frame::Null) => true,
             (Self::Status, Frame::Simple(text)) => &text[..] == b"OK",
             (Self::Undo | Self::Script, Frame::Integer(count)) => (-1..=1).contains(count),
+            (Self::Ended, Frame::Integer(_)) => true,
             _ => false,
         }
     }
@@ -100,17 +103,30 @@ pub(crate) struct Unsettled {
     pub(crate) again: Again,
 }
 
-/// How to send an undo again.
+/// What is left to do after an answer to what settles debts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Again {
     /// At once, with its script: the server does not know it.
     Whole,
     /// Later: the server takes no writes for the moment.
     Later,
+    /// Nothing: an old connection has ended.
+    Ended,
+    /// Whatever an old connection sent may still arrive: the server does not end it.
+    Doubt,
 }
 
 impl Again {
-    fn after(reply: &Frame) -> Option<Self> {
+    fn after(shape: Shape, reply: &Frame) -> Option<Self> {
+        match shape {
+            Shape::Undo => Self::after_undo(reply),
+            Shape::Ended if reply.as_error().is_some() => Some(Self::Doubt),
+            Shape::Ended => Some(Self::Ended),
+            _ => None,
+        }
+    }
+
+    fn after_undo(reply: &Frame) -> Option<Self> {
         match reply.error_word()? {
             b"NOSCRIPT" => Some(Self::Whole),
             b"BUSY" | b"LOADING" | b"MISCONF" | b"NOREPLICAS" | b"MASTERDOWN" => Some(Self::Later),
@@ -168,7 +184,7 @@ impl Pipeline {
         let Some(Waiting { entry, undo_len, .. }) = self.waiting.pop_front() else {
             return Err(Stray);
         };
-        let again = if entry.shape == Shape::Undo { Again::after(&frame) } else { None };
+        let again = Again::after(entry.shape, &frame);
         if let Some(again) = again {
             let undo = self.undo.chunk()[..undo_len].to_vec();
             unsettled.push(Unsettled { entry, undo, again });
