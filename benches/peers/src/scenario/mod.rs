@@ -1,0 +1,35 @@
+//! What is measured.
+//!
+//! | file | scenario |
+//! |---|---|
+//! | `closed` | all contestants on five nodes, and on one, in a closed loop |
+//!
+//! Each gives its part of the record, and its figures to the ledger.
+
+mod closed;
+
+use crate::args::{Args, Scenario};
+use crate::contest::Failure;
+use crate::ledger::Ledger;
+
+/// What a scenario adds to the record.
+#[derive(Debug, Default)]
+pub(crate) struct Part {
+    pub(crate) text: String,
+    /// A drawing, for a file of its own.
+    pub(crate) svg: Option<String>,
+}
+
+impl From<String> for Part {
+    fn from(text: String) -> Self {
+        Self { text, svg: None }
+    }
+}
+
+/// Measures one.
+pub(crate) fn run(scenario: Scenario, args: &Args, ledger: &mut Ledger) -> Result<Part, Failure> {
+    Ok(match scenario {
+        Scenario::Peers => closed::peers(args, ledger)?.into(),
+        Scenario::One => closed::one(args, ledger)?.into(),
+    })
+}
