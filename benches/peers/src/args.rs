@@ -15,7 +15,7 @@ usage: quorlock-peers [quick|record [DATE]] [options]
   record [DATE]         the whole, within twenty; kept in benches/record (today)
   agree OLD NEW         whether two records agree within their intervals
 
-  --scenarios NAME,…    of peers,one (all)
+  --scenarios NAME,…    of peers,one,open (all)
   --callers N,…         how many callers at once, among the peers (1,64,512)
   --nodes N             how many servers, among the peers (5)
   --rate N              cycles started per second, in the open loop (20000)
@@ -44,10 +44,12 @@ pub(crate) enum Mode {
 pub(crate) enum Scenario {
     Peers,
     One,
+    Open,
 }
 
 /// All of them, in the record's order.
-const SCENARIOS: [(&str, Scenario); 2] = [("peers", Scenario::Peers), ("one", Scenario::One)];
+const SCENARIOS: [(&str, Scenario); 3] =
+    [("peers", Scenario::Peers), ("one", Scenario::One), ("open", Scenario::Open)];
 
 /// The arguments, with their defaults.
 #[derive(Clone, Debug)]
@@ -196,7 +198,7 @@ mod tests {
         };
         assert!(whole("record 2026-01-31"));
         assert!(whole("record --seed 7"));
-        assert!(!whole("record --scenarios one"));
+        assert!(!whole("record --scenarios open"));
         assert!(!whole("record --rounds 20 --seed 7"));
     }
 

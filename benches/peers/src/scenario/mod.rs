@@ -3,10 +3,12 @@
 //! | file | scenario |
 //! |---|---|
 //! | `closed` | all contestants on five nodes, and on one, in a closed loop |
+//! | `open` | cycles begin at a rate, and latency counts from the intended start |
 //!
 //! Each gives its part of the record, and its figures to the ledger.
 
 mod closed;
+mod open;
 
 use crate::args::{Args, Scenario};
 use crate::contest::Failure;
@@ -31,5 +33,6 @@ pub(crate) fn run(scenario: Scenario, args: &Args, ledger: &mut Ledger) -> Resul
     Ok(match scenario {
         Scenario::Peers => closed::peers(args, ledger)?.into(),
         Scenario::One => closed::one(args, ledger)?.into(),
+        Scenario::Open => open::run(args, ledger)?.into(),
     })
 }
