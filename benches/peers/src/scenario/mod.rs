@@ -4,11 +4,14 @@
 //! |---|---|
 //! | `closed` | all contestants on five nodes, and on one, in a closed loop |
 //! | `open` | cycles begin at a rate, and latency counts from the intended start |
+//! | `delay`, `proxy` | nodes at different distances |
 //!
 //! Each gives its part of the record, and its figures to the ledger.
 
 mod closed;
+mod delay;
 mod open;
+mod proxy;
 
 use crate::args::{Args, Scenario};
 use crate::contest::Failure;
@@ -34,5 +37,6 @@ pub(crate) fn run(scenario: Scenario, args: &Args, ledger: &mut Ledger) -> Resul
         Scenario::Peers => closed::peers(args, ledger)?.into(),
         Scenario::One => closed::one(args, ledger)?.into(),
         Scenario::Open => open::run(args, ledger)?.into(),
+        Scenario::Delay => delay::run(args, ledger)?.into(),
     })
 }
