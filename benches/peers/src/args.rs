@@ -15,7 +15,7 @@ usage: quorlock-peers [quick|record [DATE]] [options]
   record [DATE]         the whole, within twenty; kept in benches/record (today)
   agree OLD NEW         whether two records agree within their intervals
 
-  --scenarios NAME,…    of peers,one,open,delay (all)
+  --scenarios NAME,…    of peers,one,open,delay,hung (all)
   --callers N,…         how many callers at once, among the peers (1,64,512)
   --nodes N             how many servers, among the peers (5)
   --rate N              cycles started per second, in the open loop (20000)
@@ -46,14 +46,16 @@ pub(crate) enum Scenario {
     One,
     Open,
     Delay,
+    Hung,
 }
 
 /// All of them, in the record's order.
-const SCENARIOS: [(&str, Scenario); 4] = [
+const SCENARIOS: [(&str, Scenario); 5] = [
     ("peers", Scenario::Peers),
     ("one", Scenario::One),
     ("open", Scenario::Open),
     ("delay", Scenario::Delay),
+    ("hung", Scenario::Hung),
 ];
 
 /// The arguments, with their defaults.

@@ -5,11 +5,13 @@
 //! | `closed` | all contestants on five nodes, and on one, in a closed loop |
 //! | `open` | cycles begin at a rate, and latency counts from the intended start |
 //! | `delay`, `proxy` | nodes at different distances |
+//! | `hung` | two of five nodes do not answer |
 //!
 //! Each gives its part of the record, and its figures to the ledger.
 
 mod closed;
 mod delay;
+mod hung;
 mod open;
 mod proxy;
 
@@ -38,5 +40,6 @@ pub(crate) fn run(scenario: Scenario, args: &Args, ledger: &mut Ledger) -> Resul
         Scenario::One => closed::one(args, ledger)?.into(),
         Scenario::Open => open::run(args, ledger)?.into(),
         Scenario::Delay => delay::run(args, ledger)?.into(),
+        Scenario::Hung => hung::run(args, ledger)?.into(),
     })
 }
