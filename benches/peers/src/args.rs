@@ -15,7 +15,7 @@ usage: quorlock-peers [quick|record [DATE]] [options]
   record [DATE]         the whole, within twenty; kept in benches/record (today)
   agree OLD NEW         whether two records agree within their intervals
 
-  --scenarios NAME,…    of peers,one,open,delay,hung (all)
+  --scenarios NAME,…    of peers,one,open,delay,hung,growth (all)
   --callers N,…         how many callers at once, among the peers (1,64,512)
   --nodes N             how many servers, among the peers (5)
   --rate N              cycles started per second, in the open loop (20000)
@@ -47,15 +47,17 @@ pub(crate) enum Scenario {
     Open,
     Delay,
     Hung,
+    Growth,
 }
 
 /// All of them, in the record's order.
-const SCENARIOS: [(&str, Scenario); 5] = [
+const SCENARIOS: [(&str, Scenario); 6] = [
     ("peers", Scenario::Peers),
     ("one", Scenario::One),
     ("open", Scenario::Open),
     ("delay", Scenario::Delay),
     ("hung", Scenario::Hung),
+    ("growth", Scenario::Growth),
 ];
 
 /// The arguments, with their defaults.

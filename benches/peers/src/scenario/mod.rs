@@ -6,11 +6,14 @@
 //! | `open` | cycles begin at a rate, and latency counts from the intended start |
 //! | `delay`, `proxy` | nodes at different distances |
 //! | `hung` | two of five nodes do not answer |
+//! | `growth`, `chart` | more nodes, more callers, both transports |
 //!
 //! Each gives its part of the record, and its figures to the ledger.
 
+mod chart;
 mod closed;
 mod delay;
+mod growth;
 mod hung;
 mod open;
 mod proxy;
@@ -41,5 +44,6 @@ pub(crate) fn run(scenario: Scenario, args: &Args, ledger: &mut Ledger) -> Resul
         Scenario::Open => open::run(args, ledger)?.into(),
         Scenario::Delay => delay::run(args, ledger)?.into(),
         Scenario::Hung => hung::run(args, ledger)?.into(),
+        Scenario::Growth => growth::run(args, ledger)?,
     })
 }
