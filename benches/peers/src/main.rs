@@ -12,7 +12,7 @@
 //! | `stats` | medians, paired ratios, bootstrap intervals: pure |
 //! | `promise`, `budget` | what was promised, and whether it was kept |
 //! | `ledger`, `agree` | all figures by name; whether two runs agree |
-//! | `table`, `record`, `machine` | what the terminal shows, what the files say |
+//! | `table`, `record`, `readme`, `machine` | what the terminal shows, what the files say |
 
 mod agree;
 mod args;
@@ -24,6 +24,7 @@ mod ledger;
 mod machine;
 mod progress;
 mod promise;
+mod readme;
 mod record;
 mod rounds;
 mod scenario;
@@ -76,6 +77,10 @@ fn measure(args: &Args) -> Result<ExitCode, Failure> {
         let text = head + &summary + &parts;
         let path = record::write(args, &text, &ledger, svg.as_deref())?;
         eprintln!("written: {} and beside it", path.display());
+        if args.whole {
+            readme::rewrite(&ledger, &args.date)?;
+            eprintln!("written: the README's table");
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
