@@ -102,6 +102,12 @@ mod tests {
     }
 
     #[test]
+    fn the_readme_has_the_marks() {
+        let readme = include_str!("../../../README.md");
+        assert!(between(readme, "table\n").unwrap().contains("table\n<!-- record:end -->"));
+    }
+
+    #[test]
     fn the_best_way_of_a_peer_counts_and_ours_is_ours() {
         let mut ledger = Ledger::default();
         let figures = [

@@ -6,6 +6,8 @@
 //! deciding reply, for there is nobody else to read for; the late replies are read on the way to
 //! the next verdict. Five nodes cost five writes, five reads and at least one wait.
 
+mod open;
+
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
@@ -16,7 +18,7 @@ use rustix::event::{Timespec, epoll};
 use socket2::Socket;
 
 use super::wire::{Template, lines};
-use super::{COMPARE_AND_DELETE, Contestant, Failure, TTL, Yield};
+use super::{COMPARE_AND_DELETE, Contestant, Failure, Open, TTL, Yield};
 use crate::clock;
 use crate::servers::Nodes;
 
@@ -146,6 +148,10 @@ impl Contestant for Floor {
             waiting = live;
         }
         Ok(Yield { acquires_ns })
+    }
+
+    fn run_at(&mut self, rate: u32, time: Duration) -> Result<Open, Failure> {
+        open::run(self, rate, time)
     }
 
     fn settle(&mut self) -> Result<(), Failure> {

@@ -14,7 +14,7 @@
 //! Another client is one more file with a [`Lock`], a line in [`enter`], and its ways in [`PEERS`].
 //!
 //! All take fresh keys with the same time to live: in a closed loop (acquire, release, again), the
-//! asynchronous ones in an open loop too (a cycle begins when its time has come).
+//! floor and the asynchronous ones in an open loop too (a cycle begins when its time has come).
 
 mod ceiling;
 mod floor;

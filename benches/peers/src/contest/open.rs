@@ -111,8 +111,13 @@ async fn pace<L: Lock>(
     Ok(())
 }
 
+/// Nanoseconds since then.
+pub(super) fn since(then: Instant) -> u32 {
+    u32::try_from(then.elapsed().as_nanos()).unwrap_or(u32::MAX)
+}
+
 /// A timer that expires so often.
-fn timer(every: Duration) -> Result<OwnedFd, Failure> {
+pub(super) fn timer(every: Duration) -> Result<OwnedFd, Failure> {
     let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
     let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
     let every = Timespec {
@@ -127,14 +132,13 @@ fn timer(every: Duration) -> Result<OwnedFd, Failure> {
 /// One cycle.
 async fn cycle<L: Lock>(mut lock: L, key: String, sheet: Arc<Sheet>, number: usize) {
     let due = sheet.began + sheet.every * u32::try_from(number).unwrap_or(u32::MAX);
-    let late = || u32::try_from(due.elapsed().as_nanos()).unwrap_or(u32::MAX);
     // Ordering: the decrement below hands all three over.
-    sheet.starts_ns[number].store(late(), Ordering::Relaxed);
+    sheet.starts_ns[number].store(since(due), Ordering::Relaxed);
     let work = async {
         let held = lock.acquire(&key).await?;
-        sheet.acquires_ns[number].store(late(), Ordering::Relaxed);
+        sheet.acquires_ns[number].store(since(due), Ordering::Relaxed);
         lock.release(held).await?;
-        sheet.cycles_ns[number].store(late(), Ordering::Relaxed);
+        sheet.cycles_ns[number].store(since(due), Ordering::Relaxed);
         Ok(())
     };
     if let Err(failure) = work.await {

@@ -39,7 +39,7 @@ const NODE_DEADLINE: Duration = Duration::from_secs(1);
 /// Measures it.
 pub(crate) fn run(args: &Args, ledger: &mut Ledger) -> Result<Part, Failure> {
     let args = &args.clone().node_deadline(NODE_DEADLINE);
-    let plan = args.plan((2, 50), (3, 200));
+    let plan = args.plan((2, 50), (3, 150));
     let mut points = Vec::new();
     let mut notes = String::new();
     for (transport, name) in TRANSPORTS {

@@ -42,10 +42,13 @@ struct Lane {
 
 /// Measures it.
 pub(crate) fn run(args: &Args, ledger: &mut Ledger) -> Result<String, Failure> {
-    let plan = args.plan((3, 500), (8, 600));
+    let plan = args.plan((3, 500), (8, 500));
     let servers = Servers::start(NODES)?;
     let nodes = servers.nodes(Transport::Tcp);
     let mut lanes = Vec::new();
+    if args.wants("floor", Runtime::Thread) {
+        lanes.push(Lane::new(contest::enter(args, &nodes, "floor", Runtime::Thread)?)?);
+    }
     for runtime in [Runtime::Current, Runtime::Multi] {
         for name in NAMES.into_iter().filter(|name| args.wants(name, runtime)) {
             lanes.push(Lane::new(contest::enter(args, &nodes, name, runtime)?)?);
@@ -147,6 +150,8 @@ fn report(args: &Args, plan: rounds::Plan, lanes: &[Lane], ledger: &mut Ledger) 
         plan.rounds, plan.time
     );
     text += &table::align(&head, &lanes.iter().map(Lane::row).collect::<Vec<_>>());
+    let bare = lanes.iter().find(|lane| lane.entrant.name == "floor");
+    let floor = bare.map(|lane| median(&lane.p999_us));
     let mut promises = Vec::new();
     for lane in lanes {
         for failure in &lane.failures {
@@ -157,7 +162,7 @@ fn report(args: &Args, plan: rounds::Plan, lanes: &[Lane], ledger: &mut Ledger) 
         ledger.note(Kind::Figure, format!("{what} µs"), p999);
         if lane.entrant.name == "ours" && rate == RATE && !lane.p999_us.is_empty() {
             let bound = P999_US_MAX;
-            let (unit, floor) = (" µs", None);
+            let unit = " µs";
             promises.push(Promise {
                 what,
                 unit,
