@@ -41,6 +41,7 @@ use std::process::ExitCode;
 use args::{Args, Command, Mode};
 use contest::Failure;
 use ledger::Ledger;
+use scenario::Part;
 
 fn main() -> ExitCode {
     let done = Command::parse(std::env::args().skip(1)).and_then(|command| match command {
@@ -65,8 +66,14 @@ fn measure(args: &Args) -> Result<ExitCode, Failure> {
     print!("{head}");
     let mut parts = String::new();
     let mut svg = None;
+    let mut whole = args.whole;
     for scenario in &args.scenarios {
-        let part = scenario::run(*scenario, args, &mut ledger)?;
+        progress::step(&format!("{scenario:?}"));
+        // What the others have measured is worth keeping.
+        let part = scenario::run(*scenario, args, &mut ledger).unwrap_or_else(|failure| {
+            whole = false;
+            Part::from(format!("\n## Not measured: {scenario:?}\n\n{failure}\n"))
+        });
         print!("{}", part.text);
         parts += &part.text;
         svg = svg.or(part.svg);
@@ -75,14 +82,14 @@ fn measure(args: &Args) -> Result<ExitCode, Failure> {
     print!("{summary}");
     if args.mode == Mode::Record {
         let text = head + &summary + &parts;
-        let path = record::write(args, &text, &ledger, svg.as_deref())?;
+        let path = record::write(&args.date, whole, &text, &ledger, svg.as_deref())?;
         eprintln!("written: {} and beside it", path.display());
-        if args.whole {
+        if whole {
             readme::rewrite(&ledger, &args.date)?;
             eprintln!("written: the README's table");
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(if whole == args.whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn agree(old: &Path, new: &Path) -> Result<ExitCode, Failure> {

@@ -53,15 +53,16 @@ pub(crate) fn summary(ledger: &Ledger) -> String {
 /// Writes the record, its figures, and its drawing; returns where the first is. What is not the
 /// whole has another name, lest it replace the whole.
 pub(crate) fn write(
-    args: &Args,
+    date: &str,
+    whole: bool,
     text: &str,
     ledger: &Ledger,
     svg: Option<&str>,
 ) -> Result<PathBuf, Failure> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../record");
     std::fs::create_dir_all(&folder)?;
-    let part = if args.whole { "" } else { "-part" };
-    let path = folder.join(format!("{}-peers{part}.md", args.date));
+    let part = if whole { "" } else { "-part" };
+    let path = folder.join(format!("{date}-peers{part}.md"));
     std::fs::write(&path, text)?;
     std::fs::write(path.with_extension("tsv"), ledger.to_tsv())?;
     if let Some(svg) = svg {
