@@ -37,7 +37,7 @@ const TICK: Duration = Duration::from_millis(100);
 /// A clock that ran ahead of the process by more than this has leapt.
 const LEAP: Duration = Duration::from_millis(20);
 
-/// A timer that came later than this was held up: the runtime was blocked.
+/// A hold that is looked at later than this was kept from it: the runtime was blocked.
 const STALL: Duration = Duration::from_millis(250);
 
 /// Extensions in flight at most: so many commands wait on each link because of them.
@@ -161,8 +161,7 @@ impl Future for Keeper {
                 && this.timer.as_mut().is_some_and(|timer| timer.as_mut().poll(cx).is_ready());
             let sleeps = timer_at == Moment::NEVER;
             if rang || keeping.earliest() <= now || (sleeps && this.holds.count() > 0) {
-                let late = if rang { now.since(timer_at) } else { Duration::ZERO };
-                this.look(&locker, now, late);
+                this.look(&locker, now);
             } else if keeping.earliest() >= timer_at {
                 return Poll::Pending;
             }
@@ -192,21 +191,19 @@ impl Keeper {
         }
     }
 
-    /// Looks at every hold that is due, and at all of them if a clock has leapt. `late` is how late
-    /// the timer was.
-    fn look(&mut self, locker: &Inner, now: Moment, late: Duration) {
+    /// Looks at every hold that is due, and at all of them if a clock has leapt.
+    fn look(&mut self, locker: &Inner, now: Moment) {
         let stamp = locker.nodes.clock().stamp();
         let leap = match self.compared.replace((now, stamp)) {
             Some((then, earlier)) => stamp.leapt(earlier, now.since(then)),
             None => Duration::ZERO,
         };
         let leapt = leap > LEAP;
-        let stalled = Some(leap.max(late)).filter(|stall| *stall > STALL);
         let keeping = &self.holds.keeping;
         keeping.earliest.store(Moment::NEVER.as_nanos(), Ordering::SeqCst);
         let until = if leapt { Moment::LAST } else { now };
         let due = self.holds.due(until, |later| keeping.note_silently(later));
-        for index in due {
+        for (index, since) in due {
             if self.flights.len() >= FLIGHTS_MAX {
                 self.holds.set_due(index, now.plus(CROWDED));
                 continue;
@@ -220,7 +217,8 @@ impl Keeper {
                 if is_loss {
                     self.holds.notify(index);
                 }
-                tell(locker, news, stalled);
+                let stall = leap.max(now.since(since));
+                tell(locker, news, Some(stall).filter(|stall| *stall > STALL));
             }
         }
         if leapt {

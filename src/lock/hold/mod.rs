@@ -69,14 +69,18 @@ impl Holds {
         self.count.load(Ordering::SeqCst)
     }
 
-    /// The names of all places that may hold something due at `now`; what is due later is handed to
+    /// All places that may hold something due at `now`, and since when; what is due later is handed to
     /// `later`.
-    pub(in crate::lock) fn due(&self, now: Moment, mut later: impl FnMut(Moment)) -> Vec<u32> {
+    pub(in crate::lock) fn due(
+        &self,
+        now: Moment,
+        mut later: impl FnMut(Moment),
+    ) -> Vec<(u32, Moment)> {
         let mut due = Vec::new();
         for index in 0..self.slab.used() {
             let at = Moment::from_nanos(self.slab.get(index).due.load(Ordering::SeqCst));
             if at <= now {
-                due.push(index);
+                due.push((index, at));
             } else if at != Moment::NEVER {
                 later(at);
             }
