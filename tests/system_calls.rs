@@ -43,8 +43,8 @@ enum Caller {
 impl Caller {
     /// How many system calls of any kind one operation on five nodes may cost. Five writes, five
     /// reads and a wait are eleven. Tokio looks at its sockets once more before it polls the body
-    /// of `block_on`; beside workers, that body has two hops between threads, too, which on one processor are
-    /// never spared by a thread that was still awake.
+    /// of `block_on`; beside workers, that body has two hops between threads, too, which on one
+    /// processor are never spared by a thread that was still awake.
     fn total_max(self) -> f64 {
         match self {
             Self::CurrentThread => 11.5,

@@ -69,8 +69,8 @@ impl Holds {
         self.count.load(Ordering::SeqCst)
     }
 
-    /// All places that may hold something due at `now`, and since when; what is due later is handed to
-    /// `later`.
+    /// All places that may hold something due at `now`, and since when; what is due later is handed
+    /// to `later`.
     pub(in crate::lock) fn due(
         &self,
         now: Moment,
