@@ -69,14 +69,11 @@ impl Observer for Tally {
 
 /// What this process has used: processor time, and resident memory in bytes.
 fn used() -> (Duration, usize) {
-    let usage = rustix::process::getrusage(rustix::process::RusageWho::SELF);
-    let time = |t: rustix::time::Timeval| {
-        Duration::from_secs(t.tv_sec.try_into().unwrap())
-            + Duration::from_micros(t.tv_usec.try_into().unwrap())
-    };
+    let cpu = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    let cpu = Duration::new(cpu.tv_sec.try_into().unwrap(), cpu.tv_nsec.try_into().unwrap());
     let status = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = status.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok());
-    (time(usage.ru_utime) + time(usage.ru_stime), pages.unwrap_or(0) * rustix::param::page_size())
+    (cpu, pages.unwrap_or(0) * rustix::param::page_size())
 }
 
 fn many(count: usize) {
@@ -99,7 +96,7 @@ fn many(count: usize) {
     });
     let (began, cpu) = (Instant::now(), used().0);
     let extended = tally.extended.load(Ordering::Relaxed);
-    runtime.block_on(tokio::time::sleep(HELD_FOR));
+    runtime.block_on(async { tokio::time::sleep(HELD_FOR).await });
     let (took, cpu) = (began.elapsed().as_secs_f64(), (used().0 - cpu).as_secs_f64());
     let extended = tally.extended.load(Ordering::Relaxed) - extended;
     let invalid = guards.iter().filter(|guard| !guard.is_valid()).count();

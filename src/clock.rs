@@ -33,6 +33,12 @@ impl Moment {
         Self(self.0.saturating_add(nanoseconds(duration)))
     }
 
+    /// This moment or up to `grain` earlier: one that is common to all moments near it.
+    pub(crate) fn rounded_down(self, grain: Duration) -> Self {
+        let grain = nanoseconds(grain).max(1).ilog2();
+        Self(self.0 >> grain << grain)
+    }
+
     /// The time from `earlier` to this moment; zero when `earlier` is the later one.
     pub(crate) fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
