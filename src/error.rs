@@ -156,6 +156,14 @@ impl Error {
         }
     }
 
+    /// For how long asking again is certain to be in vain or, for a lock that is held, likely to
+    /// be: how long the holder's key still lived when it was looked at. Its holder may release it
+    /// sooner, or extend it. `None` where nothing is known, and where asking again cannot help.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.holder().map(|holder| holder.remaining)
+    }
+
     /// What each node did, in the order in which the nodes were given; empty where none was asked.
     #[must_use]
     pub fn nodes(&self) -> &[NodeReport] {

@@ -8,7 +8,7 @@ use super::acquire::{Acquire, Order, guard_or_error};
 use super::claim::Claim;
 use super::guard::{Held, LockGuard};
 use crate::error::Error;
-use crate::options::{Extend, check_ttl, whole_millis};
+use crate::options::{Extend, Retry, check_ttl, whole_millis};
 
 /// A lock that is asked for: await it, or ask in another way.
 ///
@@ -65,6 +65,18 @@ impl LockRequest {
     pub fn wait_forever(mut self) -> Self {
         if let Ok(order) = &mut self.order {
             order.wait = None;
+        }
+        self
+    }
+
+    /// When to try again, instead of the locker's default; [`wait`](Self::wait) ends the tries all
+    /// the same.
+    pub fn retry(mut self, retry: Retry) -> Self {
+        if let Ok(order) = &mut self.order {
+            match retry.check() {
+                Ok(()) => order.retry = retry,
+                Err(error) => self.order = Err(error),
+            }
         }
         self
     }

@@ -8,6 +8,7 @@
 //! | `bad_input` | is every mistake told, and told before anything is sent? |
 //! | `interop` | other libraries on the same key |
 //! | `overtaking` | bytes of an ended connection that arrive late |
+//! | `retry` | how often a lock is asked for again, how soon, and when it is given up |
 //! | `runtimes` | current-thread, multi-thread, ended, blocked, several at once |
 //! | `wire` | scripted servers: what goes over the wire, in what order, and what may come back |
 //! | `client` | the protocol-level client |
@@ -29,6 +30,7 @@ mod faults;
 mod interop;
 mod locking;
 mod overtaking;
+mod retry;
 mod runtimes;
 mod wire;
 
