@@ -272,13 +272,8 @@ pub(crate) fn guard_or_error(
     // So many refusals of either kind leave no majority, whatever the others say.
     let enough = nodes.len() - needed + 1;
     let contended = held >= enough || (held > 0 && count(Outcome::is_answer) >= needed);
-    let kind = if contended {
-        Kind::Contended { holder: None }
-    } else if count(Outcome::is_authentication) >= enough {
-        Kind::Authentication { needed }
-    } else {
-        Kind::Unavailable { needed }
-    };
+    let kind =
+        if contended { Kind::Contended { holder: None } } else { Kind::no_quorum(&nodes, needed) };
     Err(Error::new(kind).with_key(tie.key.given()).with_nodes(nodes))
 }
 

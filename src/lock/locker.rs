@@ -216,7 +216,8 @@ impl Locker {
     ///
     /// # Errors
     ///
-    /// [`is_unavailable`](Error::is_unavailable) when no majority answered;
+    /// [`is_unavailable`](Error::is_unavailable), [`is_full`](Error::is_full) or
+    /// [`is_authentication`](Error::is_authentication) when no majority answered;
     /// [`is_misuse`](Error::is_misuse), [`is_closed`](Error::is_closed).
     ///
     /// # Cancel safety

@@ -100,8 +100,9 @@ impl LockRequest {
     /// # Errors
     ///
     /// [`is_unavailable`](Error::is_unavailable) when too few nodes could be asked,
-    /// [`is_authentication`](Error::is_authentication), [`is_too_slow`](Error::is_too_slow),
-    /// [`is_misuse`](Error::is_misuse), [`is_closed`](Error::is_closed). What was granted is being
+    /// [`is_full`](Error::is_full), [`is_authentication`](Error::is_authentication),
+    /// [`is_too_slow`](Error::is_too_slow), [`is_misuse`](Error::is_misuse),
+    /// [`is_closed`](Error::is_closed). What was granted is being
     /// released then: the release is sent, and not awaited.
     ///
     /// # Cancel safety

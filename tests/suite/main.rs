@@ -3,6 +3,7 @@
 //! | file | asks |
 //! |---|---|
 //! | `locking` | is there ever more than one holder, and does the lock come free? |
+//! | `errors` | what an error says of its cause, and of each node |
 //! | `faults` | stopped, hung, restarted and late nodes |
 //! | `cancel` | what is left when a future or a guard is dropped anywhere |
 //! | `bad_input` | is every mistake told, and told before anything is sent? |
@@ -26,6 +27,7 @@ mod support;
 mod bad_input;
 mod cancel;
 mod client;
+mod errors;
 mod faults;
 mod interop;
 mod locking;

@@ -12,6 +12,7 @@ use super::super::locker::Inner;
 use super::{Body, Ended, Name, Step};
 use crate::clock::{Moment, Stamp};
 use crate::error::{Error, Kind};
+use crate::observe::Loss;
 use crate::options::Extend;
 use crate::sync::atomic::Ordering;
 use crate::sync::lock;
@@ -121,7 +122,7 @@ impl HoldRef {
 
     /// Extends the lock now, and by `ttl` from now on.
     pub(crate) async fn extend(&self, ttl: Duration) -> Result<(), Error> {
-        let (locker, lost) = (&*self.locker, || self.error(Kind::Lost));
+        let (locker, lost) = (&*self.locker, || self.lost_error());
         let now = locker.nodes.clock().stamp();
         let sent = self.with(|body| body.is_valid(now).then(|| body.extend(locker, ttl)));
         let mut extension = sent.flatten().ok_or_else(lost)??;
@@ -133,8 +134,9 @@ impl HoldRef {
                 Step::Extended => break,
                 Step::More(more) => extension = more,
                 Step::Failed => {
-                    let kind = Kind::Unavailable { needed: locker.nodes.majority() };
-                    return Err(self.error(kind).with_nodes(extension.report()));
+                    let nodes = extension.report();
+                    let kind = Kind::no_quorum(&nodes, locker.nodes.majority());
+                    return Err(self.error(kind).with_nodes(nodes));
                 }
                 Step::Lost => {
                     locker.holds.set_due(self.name.index, locker.nodes.clock().now());
@@ -152,8 +154,18 @@ impl HoldRef {
         Ok(())
     }
 
-    pub(crate) fn error(&self, kind: Kind) -> Error {
+    fn error(&self, kind: Kind) -> Error {
         Error::new(kind).with_key(&self.key())
+    }
+
+    /// The lock is lost, or so near its end that it counts as lost.
+    pub(crate) fn lost_error(&self) -> Error {
+        let now = self.locker.nodes.clock().stamp();
+        let reason = self.with(|body| match body.is_valid(now) {
+            true => Loss::Expired,
+            false => body.lost.unwrap_or(Loss::Expired),
+        });
+        self.error(Kind::Lost { reason })
     }
 
     /// The key as it was asked for.
