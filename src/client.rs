@@ -10,6 +10,7 @@ use quorlock_resp::{Frame, encode};
 
 use crate::error::{Error, Kind};
 use crate::link::{Address, Greeting, Shape, Urgency};
+use crate::observe::Observers;
 use crate::options::LinkOptions;
 use crate::quorum::{Command, Election, NodeMask, NodeSet};
 use crate::report::Outcome;
@@ -51,7 +52,9 @@ impl Client {
         // Its commands are not undone, so it brings no script.
         let (greeting, undo_head) = (Greeting { scripts: Vec::new() }, Bytes::new());
         let options = LinkOptions::default();
-        let nodes = NodeSet::on_network(vec![address], false, options, greeting, undo_head)?;
+        let observers = Observers::default();
+        let nodes =
+            NodeSet::on_network(vec![address], false, options, greeting, undo_head, observers)?;
         Ok(Self { nodes: Arc::new(nodes), deadline: DEADLINE })
     }
 

@@ -192,6 +192,7 @@ impl LockerBuilder {
             self.options.link,
             Greeting { scripts: command::SCRIPTS.to_vec() },
             command::undo_head(),
+            self.options.observers.clone(),
         )?;
         Ok(Locker::from_inner(Inner::new(nodes, self.options, owner)))
     }

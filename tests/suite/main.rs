@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `locking` | is there ever more than one holder, and does the lock come free? |
 //! | `errors` | what an error says of its cause, and of each node |
+//! | `events` | what an observer is told, in what order, and how often |
 //! | `faults` | stopped, hung, restarted and late nodes |
 //! | `cancel` | what is left when a future or a guard is dropped anywhere |
 //! | `bad_input` | is every mistake told, and told before anything is sent? |
@@ -28,6 +29,7 @@ mod bad_input;
 mod cancel;
 mod client;
 mod errors;
+mod events;
 mod faults;
 mod interop;
 mod locking;

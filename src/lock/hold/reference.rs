@@ -7,12 +7,13 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use super::super::claim::{Claim, Tie};
+use super::super::extension::Extension;
 use super::super::keeper;
 use super::super::locker::Inner;
 use super::{Body, Ended, Name, Step};
 use crate::clock::{Moment, Stamp};
 use crate::error::{Error, Kind};
-use crate::observe::Loss;
+use crate::observe::{Event, Loss};
 use crate::options::Extend;
 use crate::sync::atomic::Ordering;
 use crate::sync::lock;
@@ -134,6 +135,7 @@ impl HoldRef {
                 Step::Extended => break,
                 Step::More(more) => extension = more,
                 Step::Failed => {
+                    self.tell_extension(&extension, false);
                     let nodes = extension.report();
                     let kind = Kind::no_quorum(&nodes, locker.nodes.majority());
                     return Err(self.error(kind).with_nodes(nodes));
@@ -151,7 +153,23 @@ impl HoldRef {
             body.next_look(locker, now)
         });
         locker.holds.set_due(self.name.index, due.unwrap_or(Moment::NEVER));
+        self.tell_extension(&extension, true);
         Ok(())
+    }
+
+    /// Tells of an extension by hand; the keeper tells of its own.
+    fn tell_extension(&self, extension: &Extension, succeeded: bool) {
+        let Inner { options, owner, nodes, .. } = &*self.locker;
+        if options.observers.is_empty() {
+            return;
+        }
+        let began = self.with(|body| body.began);
+        let held = began.map_or(Duration::ZERO, |began| nodes.clock().now().since(began));
+        let (key, remaining, votes) = (&self.key()[..], self.remaining(), extension.report());
+        options.observers.tell(|| match succeeded {
+            true => Event::Extended { key, owner, held, remaining, votes },
+            false => Event::ExtensionFailed { key, owner, held, remaining, votes },
+        });
     }
 
     fn error(&self, kind: Kind) -> Error {
