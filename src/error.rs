@@ -160,7 +160,8 @@ impl Error {
     }
 
     /// The locker cannot work any more, or not from here: it was shut down, or there is no runtime.
-    /// Nothing of ours is left to be released by the caller.
+    /// An acquisition has left nothing behind; a release was written to the connections all the
+    /// same; a lock that could not be extended is held as long as before.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         matches!(self.0.kind, Kind::Closed { .. })

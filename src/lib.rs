@@ -41,6 +41,8 @@ pub use lock::{
     Acquire, Held, Inspection, KeyState, LockGuard, LockRequest, Locker, LockerBuilder,
     NodeInspection, OnLoss, OwnerToken, Release, Shutdown,
 };
+#[cfg(feature = "tracing")]
+pub use observe::TracingObserver;
 pub use observe::{Event, Loss, Observer};
 pub use options::{Driver, Extend, Retry};
 pub use quorlock_resp::Frame;

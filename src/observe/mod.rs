@@ -3,9 +3,15 @@
 //! An [`Observer`] is handed each [`Event`] on the thread on which it happened, outside every lock
 //! of ours. Without an observer nothing of this is made.
 
+#[cfg(feature = "tracing")]
+mod tracing;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+
+#[cfg(feature = "tracing")]
+pub use self::tracing::TracingObserver;
 
 use crate::error::{Error, Holder};
 use crate::report::{Fault, NodeReport};
