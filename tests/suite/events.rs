@@ -185,3 +185,19 @@ async fn a_node_that_was_never_there_is_told_of_once() {
     locker.ready(50 * MS).await.unwrap_err();
     assert_eq!(recorder.lines(), [format!("down 127.0.0.1:{}", port.number())]);
 }
+
+/// Connections end with the runtime that they belong to. The nodes have done nothing.
+#[test]
+fn a_runtime_that_ends_takes_the_connections_and_no_node_down() {
+    need_server!();
+    let fleet = Fleet::start(1);
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let first = runtime();
+    let (locker, recorder) = first.block_on(observed(builder(&fleet)));
+    assert_eq!(locker.health()[0].outcome, Outcome::Connected);
+    drop(first);
+    assert_eq!(locker.health()[0].outcome, Outcome::Down { fault: Fault::Connecting });
+    let health = runtime().block_on(locker.ready(5_000 * MS)).unwrap();
+    assert_eq!(health[0].outcome, Outcome::Connected);
+    assert_eq!(recorder.lines(), [""; 0]);
+}
