@@ -209,7 +209,10 @@ impl Error {
     /// sooner, or extend it. `None` where nothing is known, and where asking again cannot help.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
-        self.holder().map(|holder| holder.remaining)
+        match &self.0.kind {
+            Kind::Contended { holder } => holder.as_ref().map(|holder| holder.remaining),
+            _ => None,
+        }
     }
 
     /// What each node did, in the order in which the nodes were given; empty where none was asked.

@@ -200,8 +200,9 @@ impl Order {
             let looking = Box::pin(inspect::look(self.locker.clone(), self.key.clone()));
             return Step::Looking { looking, drawn };
         }
-        // No node is known to refuse everybody; one in quarantine will say for how long.
-        Step::Refused { drawn, known: Known::default() }
+        // Where nobody holds the lock, what is known is for how long the nodes refuse everybody.
+        let refusing = failure.retry_after().filter(|_| !failure.is_contended());
+        Step::Refused { drawn, known: Known { refusing, ..Known::default() } }
     }
 
     /// Says what was spent in vain.

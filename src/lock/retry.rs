@@ -43,13 +43,14 @@ pub(crate) fn draw(
     }
 }
 
-/// The pause: what was drawn, never longer than the holder's key lives, never shorter than the
-/// nodes refuse everybody, and never longer than the caller still waits.
+/// The pause: what was drawn, and never longer than the holder's key lives; all of it behind the
+/// time in which the nodes refuse everybody, so that those who waited for its end do not come back
+/// together; and never longer than the caller still waits.
 pub(crate) fn within(drawn: Duration, known: Known, left: Duration) -> Duration {
     // One more millisecond: servers expire keys by the millisecond.
     let expiry = known.holder.map_or(Duration::MAX, |holder| holder.saturating_add(PAUSE_MIN));
-    let least = known.refusing.unwrap_or_default();
-    drawn.max(PAUSE_MIN).min(expiry).max(least).min(left)
+    let pause = drawn.max(PAUSE_MIN).min(expiry);
+    known.refusing.unwrap_or_default().saturating_add(pause).min(left)
 }
 
 #[cfg(test)]
@@ -116,10 +117,10 @@ mod tests {
 
     #[test]
     fn nodes_that_refuse_everybody_are_not_asked_before_they_may_answer() {
-        let refusing = |left| Known { holder: Some(ms(5)), refusing: Some(left) };
-        assert_eq!(within(ms(200), refusing(ms(300)), ms(500)), ms(300));
-        assert_eq!(within(ms(200), refusing(ms(3)), ms(500)), ms(6), "the key ends before");
+        let refusing = |left| Known { refusing: Some(left), ..Known::default() };
+        assert_eq!(within(ms(200), refusing(ms(300)), ms(900)), ms(500), "and not all together");
         assert_eq!(within(ms(200), refusing(ms(300)), ms(100)), ms(100), "our time ends before");
+        assert_eq!(within(ms(200), refusing(Duration::MAX), Duration::MAX), Duration::MAX);
     }
 
     #[test]
