@@ -2,7 +2,12 @@
 //!
 //! Plain data: the builders of the face write it, the rooms below are handed the parts they need.
 
+mod retry;
+
 use std::time::Duration;
+
+pub(crate) use retry::Policy;
+pub use retry::Retry;
 
 use crate::error::Error;
 use crate::observe::Observers;
@@ -59,7 +64,8 @@ pub(crate) struct Options {
     /// How long one node may take for one command; `None` derives it from the TTL.
     pub(crate) node_deadline: Option<Duration>,
     pub(crate) extend: Extend,
-    pub(crate) retry: RetryOptions,
+    /// When to try again. 50–200 ms, doubling to 1 s: soon enough for people, and no storm.
+    pub(crate) retry: Retry,
     pub(crate) link: LinkOptions,
     pub(crate) observers: Observers,
     /// The holder's name; the host and the process are added to it.
@@ -75,7 +81,7 @@ impl Default for Options {
             drift: Drift::default(),
             node_deadline: None,
             extend: Extend::default(),
-            retry: RetryOptions::default(),
+            retry: Retry::default(),
             link: LinkOptions::default(),
             observers: Observers::default(),
             owner: None,
@@ -87,6 +93,7 @@ impl Options {
     /// Refuses what no lock can be held with.
     pub(crate) fn check(&self) -> Result<(), Error> {
         check_ttl(self.ttl, self.drift)?;
+        self.retry.check()?;
         let link = &self.link;
         if link.connections == 0 {
             return Err(Error::misuse("connections_per_node is 0; a node needs at least 1"));
@@ -136,25 +143,6 @@ impl Default for Drift {
 impl Drift {
     pub(crate) fn of(self, ttl: Duration) -> Duration {
         (ttl / 1_000).saturating_mul(self.permille).saturating_add(self.floor)
-    }
-}
-
-/// The pause between two tries: drawn between `low` and `high` (full jitter, so that clients that
-/// failed together do not return together), `high` doubling up to `cap`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RetryOptions {
-    pub(crate) low: Duration,
-    pub(crate) high: Duration,
-    pub(crate) cap: Duration,
-}
-
-impl Default for RetryOptions {
-    fn default() -> Self {
-        Self {
-            low: Duration::from_millis(50),
-            high: Duration::from_millis(200),
-            cap: Duration::from_secs(1),
-        }
     }
 }
 
