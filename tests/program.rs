@@ -4,7 +4,9 @@
 //! |---|---|
 //! | `program/codes` | an exit code for each cause, and the line that goes with it |
 //! | `program/child` | the command: its environment, its streams, signals, our death |
+//! | `program/lease` | a lock that is extended while the command runs, and how long |
 //! | `program/lost` | a lock that ends before the command does |
+//! | `program/on_lost` | what the command is told when the nodes forget, or hang |
 //! | `program/secret` | passwords: taken from the environment, and shown nowhere |
 //! | `program/status` | who holds a key |
 //! | `program/bench`, `program/schema` | measuring on somebody's nodes; what its JSON has to be |
@@ -22,8 +24,12 @@ mod child;
 mod codes;
 #[path = "program/demo.rs"]
 mod demo;
+#[path = "program/lease.rs"]
+mod lease;
 #[path = "program/lost.rs"]
 mod lost;
+#[path = "program/on_lost.rs"]
+mod on_lost;
 #[path = "program/run.rs"]
 mod run;
 #[path = "program/schema.rs"]

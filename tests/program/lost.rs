@@ -22,11 +22,14 @@ fn a_command_that_does_not_obey_is_killed_with_all_its_children() {
     need_server!();
     let server = Server::start();
     let script = "trap '' TERM; sleep 600 & echo $!; wait; while :; do sleep 0.01; done";
-    let args = ["lock", "--json", "--no-extend", "--ttl", "300ms", "job", "--", "sh", "-c", script];
+    let options = ["lock", "--json", "--no-extend", "--ttl", "300ms"];
+    let args = [&options[..], &["job", "--", "sh", "-c", script]].concat();
     let ended = run(program_on(&server, &args));
     assert_eq!(ended.code, 79, "{ended:?}");
     assert!(
-        ended.stderr.contains(r#""child_code":137,"child_signal":9,"exit_code":79"#),
+        ended.stderr.contains(
+            r#""extensions":0,"lost":"expired","child_code":137,"child_signal":9,"exit_code":79"#
+        ),
         "{ended:?}"
     );
     ends(ended.stdout.trim_end());
