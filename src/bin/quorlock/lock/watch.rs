@@ -7,6 +7,7 @@
 use std::io::{self, IsTerminal};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use quorlock::{Event, Loss, NodeReport, Observer, Outcome};
 
@@ -62,6 +63,25 @@ impl Watch {
         self.speaks && self.loss.get().is_some()
     }
 
+    fn fail(&self, remaining: Duration, votes: &[NodeReport]) {
+        if !self.fails.swap(true, Ordering::Relaxed) {
+            let (left, nodes) = (Humane(remaining), in_the_way(votes));
+            self.say(format_args!("could not be extended, {left} left; {nodes}"));
+        }
+    }
+
+    fn lose(&self, reason: Loss, stalled: Option<Duration>) {
+        if self.loss.set(reason).is_err() {
+            return;
+        }
+        match stalled.map(Humane) {
+            None => self.say(format_args!("was lost: {reason}")),
+            Some(stall) => {
+                self.say(format_args!("was lost: {reason} (quorlock was stopped for {stall})"));
+            }
+        }
+    }
+
     fn say(&self, what: std::fmt::Arguments<'_>) {
         if self.speaks {
             exit::say(format_args!("lock {} {what}", self.key));
@@ -82,27 +102,13 @@ impl Observer for Watch {
                     self.say(format_args!("is extended again"));
                 }
             }
-            Event::ExtensionFailed { remaining, votes, .. } => {
-                if !self.fails.swap(true, Ordering::Relaxed) {
-                    let (left, nodes) = (Humane(*remaining), in_the_way(votes));
-                    self.say(format_args!("could not be extended, {left} left; {nodes}"));
-                }
-            }
+            Event::ExtensionFailed { remaining, votes, .. } => self.fail(*remaining, votes),
             Event::HeldTooLong { remaining, .. } => {
                 self.overlong.store(true, Ordering::Relaxed);
                 let left = Humane(*remaining);
                 self.say(format_args!("has been held for its --max-hold; it ends in {left}"));
             }
-            Event::Lost { reason, stalled, .. } => {
-                if self.loss.set(*reason).is_ok() {
-                    match stalled.map(Humane) {
-                        None => self.say(format_args!("was lost: {reason}")),
-                        Some(stall) => self.say(format_args!(
-                            "was lost: {reason} (quorlock itself was stopped for {stall})"
-                        )),
-                    }
-                }
-            }
+            Event::Lost { reason, stalled, .. } => self.lose(*reason, *stalled),
             _ => {}
         }
     }
