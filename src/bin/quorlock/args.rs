@@ -115,7 +115,7 @@ pub(crate) struct LockArgs {
     #[arg(conflicts_with = "no_extend")]
     pub(crate) max_hold: Option<Duration>,
     /// What happens to the command, and what it has started, when the lock is lost
-    #[arg(long, value_enum, default_value_t = OnLost::Term)]
+    #[arg(long, value_name = "HOW", value_enum, default_value_t = OnLost::Term)]
     pub(crate) on_lost: OnLost,
     /// Do not wait while another client holds the lock
     #[arg(short = 'n', long, conflicts_with = "wait")]

@@ -28,13 +28,7 @@ pub(crate) fn urls(args: &NodeArgs) -> Result<Vec<String>, Failure> {
 
 /// Builds the locker. What is wrong now is an option's value, and those come from the command line.
 pub(crate) fn build(builder: LockerBuilder) -> Result<Locker, Failure> {
-    builder.build().map_err(|error| {
-        let failure = Failure::from(error);
-        match failure.cause {
-            Cause::Configuration => Failure { cause: Cause::Usage, ..failure },
-            _ => failure,
-        }
-    })
+    builder.build().map_err(Failure::of_options)
 }
 
 /// Finds the URLs in what was given, or in a variable.

@@ -118,7 +118,8 @@ async fn acquire(locker: &Locker, args: &LockArgs) -> Result<LockGuard, Failure>
     reach::majority(locker).await?;
     let reaching = clock::now().saturating_duration_since(began);
     let wait = if args.no_wait { Duration::ZERO } else { args.wait.saturating_sub(reaching) };
-    Ok(locker.lock(args.key.as_encoded_bytes()).wait(wait).await?)
+    let acquired = locker.lock(args.key.as_encoded_bytes()).wait(wait).await;
+    acquired.map_err(Failure::of_options)
 }
 
 /// Lets an acquisition that was just dropped be undone before the process ends: the question goes
