@@ -11,7 +11,7 @@
 //! | `program/status` | who holds a key |
 //! | `program/bench`, `program/schema` | measuring on somebody's nodes; what its JSON has to be |
 //! | `program/demo` | five servers, and nothing left of them |
-//! | `program/run` | running the program under a watchdog |
+//! | `program/run`, `program/stream` | running the program under a watchdog; what it writes |
 #![cfg(all(feature = "cli", unix))]
 
 mod support;
@@ -38,3 +38,5 @@ mod schema;
 mod secret;
 #[path = "program/status.rs"]
 mod status;
+#[path = "program/stream.rs"]
+mod stream;

@@ -2,16 +2,15 @@
 
 #![expect(clippy::expect_used, reason = "a set-up that fails must fail its test on the spot")]
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::Write;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::stream::Stream;
 use crate::support::process::tied;
-use crate::support::wait::PATIENCE;
 use crate::support::{Fleet, Server, Watchdog, eventually};
 
 /// Longer than any run here takes, also while the machine is building.
@@ -87,8 +86,8 @@ impl Ended {
 pub(crate) struct Running {
     child: Child,
     stdin: Option<ChildStdin>,
-    stdout: Receiver<String>,
-    stderr: Receiver<String>,
+    stdout: Stream,
+    stderr: Stream,
 }
 
 impl Running {
@@ -97,22 +96,27 @@ impl Running {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the program starts");
         let stdin = child.stdin.take();
-        let stdout = lines(child.stdout.take().expect("stdout is piped"));
-        let stderr = lines(child.stderr.take().expect("stderr is piped"));
+        let stdout = Stream::read(child.stdout.take().expect("stdout is piped"));
+        let stderr = Stream::read(child.stderr.take().expect("stderr is piped"));
         Self { child, stdin, stdout, stderr }
     }
 
     /// The next line on stdout, without its end.
     #[track_caller]
     pub(crate) fn line(&self) -> String {
-        let line = self.stdout.recv_timeout(PATIENCE).expect("another line on stdout");
-        line.trim_end().into()
+        self.stdout.until("\n").trim_end().into()
+    }
+
+    /// Waits for a question on stdout, which ends with these words and not with its line.
+    #[track_caller]
+    pub(crate) fn asks(&self, words: &str) {
+        self.stdout.until(words);
     }
 
     /// Waits for the next line on stderr, which must be ours and have these words.
     #[track_caller]
     pub(crate) fn complains(&self, words: &str) {
-        let line = self.stderr.recv_timeout(PATIENCE).expect("another line on stderr");
+        let line = self.stderr.until("\n");
         assert!(line.starts_with("quorlock: ") && line.contains(words), "{words}: {line}");
     }
 
@@ -143,22 +147,9 @@ impl Running {
         let signalled = || std::os::unix::process::ExitStatusExt::signal(&status).map(|n| 128 + n);
         let code = status.code().or_else(signalled).expect("a code or a signal");
         // Both end with the program, for what it started has ended before.
-        let (stdout, stderr) = (self.stdout.iter().collect(), self.stderr.iter().collect());
+        let (stdout, stderr) = (self.stdout.rest(), self.stderr.rest());
         Ended { code, stdout, stderr }
     }
-}
-
-/// The lines of a stream, each with its end.
-fn lines(stream: impl Read + Send + 'static) -> Receiver<String> {
-    let (sender, lines) = channel();
-    std::thread::spawn(move || {
-        let (mut stream, mut line) = (BufReader::new(stream), String::new());
-        while stream.read_line(&mut line).expect("it is UTF-8") > 0 {
-            // Whoever does not listen any more has seen enough.
-            let _ = sender.send(std::mem::take(&mut line));
-        }
-    });
-    lines
 }
 
 impl Drop for Running {

@@ -13,7 +13,8 @@ use crate::duration;
 
 const NODES: &str = "\
 Nodes: --node, else QUORLOCK_NODES, else REDIS_URL. One URL is a single server; several are a
-quorum, of which a majority must agree. A URL without a password takes the one in REDIS_PASSWORD.
+quorum, of which a majority must agree. A URL without a password takes the one in REDIS_PASSWORD,
+or the one typed for --askpass.
 
   redis://user:password@host:port/database   (or valkey://)
   unix:///run/redis.sock?db=0";
@@ -95,6 +96,9 @@ pub(crate) struct NodeArgs {
     /// A node's URL; repeat it, or give a comma list, for a quorum
     #[arg(long = "node", value_name = "URL")]
     pub(crate) nodes: Vec<String>,
+    /// Ask for the password on the terminal, instead of taking the one in REDIS_PASSWORD
+    #[arg(long)]
+    pub(crate) askpass: bool,
     /// Put before the key on the nodes
     #[arg(long, value_name = "PREFIX", default_value = "")]
     pub(crate) prefix: OsString,
