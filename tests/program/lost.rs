@@ -10,7 +10,7 @@ fn the_command_is_told_to_end_before_the_lock_does() {
     let script = "trap 'echo told; exit 0' TERM; sleep 600 & wait";
     let ended = run(program_on(
         &server,
-        &["lock", "--no-extend", "--ttl", "500ms", "job", "--", "sh", "-c", script],
+        &["lock", "--no-extend", "--ttl", "4s", "job", "--", "sh", "-c", script],
     ));
     ended.says(79, "lock \"job\" was lost: its time ended before the command did");
     assert_eq!(ended.stdout, "told\n");

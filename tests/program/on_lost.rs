@@ -6,6 +6,9 @@ use crate::support::{Fleet, need_server};
 /// Short, for a loss is found out at the next extension: at a third of it.
 const TTL: &str = "900ms";
 
+/// Long enough for a grace in which a shell is heard on a machine that is busy.
+const TTL_TO_OBEY: &str = "4s";
+
 /// Tells of TERM and does not obey; its child, whose id it prints, obeys.
 const STUBBORN: &str =
     "trap 'echo told' TERM; sleep 600 & echo $!; while :; do sleep 0.01; done 2>/dev/null";
@@ -50,7 +53,7 @@ fn a_command_is_told_when_its_lock_is_gone() {
     need_server!();
     for harm in [deleted, taken] {
         let fleet = Fleet::start(3);
-        let (child, ended) = harmed(&fleet, &["--ttl", TTL], OBEDIENT, harm);
+        let (child, ended) = harmed(&fleet, &["--ttl", TTL_TO_OBEY], OBEDIENT, harm);
         ended.says(79, "lock \"job\" was lost: a majority of the nodes no longer holds it");
         assert_eq!(ended.stdout, "told\n");
         ends(&child);
@@ -74,7 +77,7 @@ fn one_that_does_not_obey_is_killed_long_before_the_lease_would_have_ended() {
 fn a_hung_majority_ends_the_command_before_the_lease() {
     need_server!();
     let fleet = Fleet::start(3);
-    let (child, ended) = harmed(&fleet, &["--ttl", TTL], OBEDIENT, hung);
+    let (child, ended) = harmed(&fleet, &["--ttl", TTL_TO_OBEY], OBEDIENT, hung);
     assert_eq!((ended.code, &*ended.stdout), (79, "told\n"), "{ended:?}");
     let lines: Vec<&str> = ended.stderr.lines().collect();
     assert!(lines[0].contains("could not be extended, "), "{ended:?}");
@@ -127,7 +130,7 @@ fn our_code_outranks_the_commands() {
     need_server!();
     let fleet = Fleet::start(3);
     let script = "trap 'exit 42' TERM; echo $$; while :; do sleep 0.01; done 2>/dev/null";
-    let (_, ended) = harmed(&fleet, &["--json", "--ttl", TTL], script, taken);
+    let (_, ended) = harmed(&fleet, &["--json", "--ttl", TTL_TO_OBEY], script, taken);
     let json = ended.json();
     assert_eq!((ended.code, &json["exit_code"]), (79, &79.into()), "{json}");
     assert_eq!((&json["child_code"], &json["outcome"]), (&42.into(), &"lost".into()), "{json}");
