@@ -275,3 +275,18 @@ async fn a_wall_clock_that_is_set_back_loses_nothing_and_one_set_ahead_loses_ear
     driven.step_wall(-hour);
     assert!(!guard.is_valid(), "what was lost stays lost");
 }
+
+/// Places are used again: what the last hold there had entered is not the next one's.
+#[tokio::test(start_paused = true)]
+async fn a_lock_that_follows_one_that_was_extended_is_held_too() {
+    let locker = locker(&[Behaviour::Grants; 3]);
+    locker.ready(Duration::from_secs(1)).await.unwrap();
+    for _ in 0..3 {
+        let guard = locker.lock("k").await.unwrap();
+        assert!(guard.is_valid());
+        let clock = Clock::default();
+        clock.sleep_until(clock.now().plus(Duration::from_secs(5))).await;
+        assert!(guard.is_valid());
+        assert!(guard.release().await.unwrap().is_released());
+    }
+}

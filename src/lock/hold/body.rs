@@ -70,6 +70,7 @@ impl Body {
         (self.told, self.extending, self.overlong) = (false, false, false);
         self.lease.clear();
         self.lease.set_ttl(self.ttl());
+        self.entered = false; // the last hold of this place had entered its own
         self.enter_grants(locker);
         self.entered = false; // more may come
     }
