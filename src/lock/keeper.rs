@@ -250,25 +250,25 @@ impl Keeper {
                 return None;
             }
             if *decided {
-                let healing = body.gather(extension, locker);
-                return Some((None, healing.map(|more| (more, false)), None));
+                return Some((None, body.gather(extension, locker), None));
             }
             let step = body.take_answers(extension, *target, locker);
             body.extending = matches!(step, Step::More(_));
             let remaining = body.lease.remaining(locker.nodes.clock().stamp());
             let votes = || report_of(extension, locker);
-            Some(match step {
-                Step::More(more) => (None, Some((more, true)), None),
+            let (due, more, what) = match step {
+                Step::More(more) => (None, Some(more), None),
                 Step::Lost => (Some(now), None, None),
                 Step::Extended => {
                     let what = What::Extended { remaining, votes: votes() };
-                    (Some(body.next_look(locker, now)), None, Some(body.news(now, what)))
+                    (Some(body.next_look(locker, now)), None, Some(what))
                 }
                 Step::Failed => {
                     let what = What::Failed { remaining, votes: votes() };
-                    (Some(body.retry_at(locker, now)), None, Some(body.news(now, what)))
+                    (Some(body.retry_at(locker, now)), None, Some(what))
                 }
-            })
+            };
+            Some((due, [more, None], what.map(|what| body.news(now, what))))
         });
         let Some((due, more, news)) = landed.flatten() else { return false };
         if let Some(due) = due {
@@ -277,16 +277,12 @@ impl Keeper {
         if let Some(news) = news {
             tell(locker, news, None);
         }
-        if let Some((extension, counts)) = more {
-            // What heals nodes is entered when it comes; what must still extend is waited for.
+        for extension in more.into_iter().flatten() {
+            // What must still extend is waited for. What is sent behind the verdict, to nodes that
+            // it did not take, is entered when it comes.
+            let (name, target, decided) = (*name, *target, *decided);
             let until = now.plus(extension.allowed());
-            self.flights.push(Flight {
-                name: *name,
-                extension,
-                target: *target,
-                decided: !counts,
-                until,
-            });
+            self.flights.push(Flight { name, extension, target, decided, until });
         }
         !std::mem::replace(decided, true)
     }

@@ -120,7 +120,7 @@ impl Body {
     /// if it was to reach `target`.
     pub(in crate::lock) fn take_answers(
         &mut self,
-        extension: &Extension,
+        extension: &mut Extension,
         target: Stamp,
         locker: &Inner,
     ) -> Step {
@@ -138,21 +138,22 @@ impl Body {
         tie.and_then(|tie| extension.rescript(locker, tie)).map_or(Step::Failed, Step::More)
     }
 
-    /// Enters what came in behind an extension's verdict, and gives nodes the key again that have
-    /// lost it.
+    /// Enters what came in behind an extension's verdict, and says what was sent behind that: the
+    /// whole script to nodes that had forgotten it, and the key to nodes that had lost it.
     pub(in crate::lock) fn gather(
         &mut self,
-        extension: &Extension,
+        extension: &mut Extension,
         locker: &Inner,
-    ) -> Option<Extension> {
+    ) -> [Option<Extension>; 2] {
         let now = locker.nodes.clock().stamp();
         if self.is_valid(now) {
             extension.apply(&mut self.lease, locker);
         }
-        if !self.is_valid(now) {
-            return None;
+        let valid = self.is_valid(now);
+        match &mut self.tie {
+            Some(tie) if valid => [extension.rescript(locker, tie), extension.heal(locker, tie)],
+            _ => [None, None],
         }
-        self.tie.as_mut().and_then(|tie| extension.heal(locker, tie))
     }
 
     pub(in crate::lock) fn ttl(&self) -> Duration {

@@ -131,3 +131,47 @@ async fn an_extension_by_hand_finds_its_scripts_forgotten_too() {
     guard.extend(ms(60_000)).await.unwrap();
     assert_eq!(guard.remaining(), ms(60_000 - 602));
 }
+
+#[tokio::test(start_paused = true)]
+async fn nodes_that_forgot_the_scripts_are_told_them_in_full_once() {
+    let world = World::ready(3).await;
+    let guard = world.locker.lock("k").await.unwrap();
+    world.nodes.iter().for_each(|node| node.forget_scripts());
+    pass(TTL * 6).await;
+    assert!(guard.is_valid());
+    assert_eq!((world.told.failures(), world.told.losses()), (vec![], vec![]));
+    for node in 0..3 {
+        assert_eq!(world.got(node, "EXTEND").len(), 1, "loaded once");
+        assert!(world.got(node, "extend").len() >= 18);
+    }
+    world.nodes.iter().for_each(|node| node.forget_scripts());
+    assert!(guard.release().await.unwrap().is_released());
+    assert_eq!(world.keys("k"), 0);
+}
+
+/// A majority knows the script, and the lock is extended; the others must not lose their keys.
+#[tokio::test(start_paused = true)]
+async fn a_minority_that_forgot_the_scripts_is_told_them_too() {
+    let world = World::ready(5).await;
+    let guard = world.locker.lock("k").await.unwrap();
+    world.nodes[1].forget_scripts();
+    world.nodes[4].forget_scripts();
+    pass(TTL * 3).await;
+    assert_eq!(world.holders(&guard), [0, 1, 2, 3, 4]);
+    assert_eq!((world.got(1, "SET").len(), world.got(1, "EXTEND").len()), (1, 1));
+}
+
+/// Two are down, so the first that has forgotten its script decides; all three are told.
+#[tokio::test(start_paused = true)]
+async fn a_bare_majority_that_forgot_the_scripts_is_told_them_before_it_counts() {
+    let world = World::ready(5).await;
+    let guard = world.locker.lock("k").await.unwrap();
+    world.set(0..2, Down);
+    pass(ms(1)).await;
+    world.nodes.iter().for_each(|node| node.forget_scripts());
+    guard.extend(ms(60_000)).await.unwrap();
+    assert_eq!(guard.remaining(), ms(60_000 - 602));
+    world.nodes.iter().for_each(|node| node.forget_scripts());
+    pass(TTL * 6).await;
+    assert_eq!((world.told.failures(), world.told.losses()), (vec![], vec![]));
+}
