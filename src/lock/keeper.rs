@@ -250,7 +250,9 @@ impl Keeper {
                 return None;
             }
             if *decided {
-                return Some((None, body.gather(extension, locker), None));
+                let more = body.gather(extension, locker);
+                let lost = body.lost.map(|_| now);
+                return Some((lost, more, None));
             }
             let step = body.take_answers(extension, *target, locker);
             body.extending = matches!(step, Step::More(_));

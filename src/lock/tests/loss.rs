@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Behaviour::{Down, Grants, Hangs};
+use super::Behaviour::{After, Down, Grants, Hangs};
 use super::{World, assert_due, ms, now, pass, warning};
 use crate::observe::Loss;
 use crate::options::Extend;
@@ -149,4 +149,24 @@ async fn the_release_of_a_lock_that_was_lost_says_so_at_once() {
     let found = guard.release().await.unwrap();
     assert!(matches!(found, crate::Release::Taken), "{found:?}");
     assert_eq!(world.keys("k"), 3, "another's keys are left");
+}
+
+/// One node hangs, which decides the extension as soon as the second says that its key is gone. The
+/// third says so later: then a majority is known to be gone.
+#[tokio::test(start_paused = true)]
+async fn a_majority_whose_last_word_comes_behind_the_verdict_is_lost_within_a_tick() {
+    let world = World::ready(3).await;
+    let guard = world.locker.lock("k").ttl(ms(60_000)).await.unwrap();
+    world.nodes[0].set(Hangs);
+    // The first node has become suspect: nobody waits for it again.
+    guard.extend(ms(60_000)).await.unwrap();
+    pass(ms(1_000)).await;
+    world.nodes[2].set(After(ms(50)));
+    world.nodes[1].flush();
+    world.nodes[2].flush();
+    world.nodes[2].clear_log();
+    guard.lost().await;
+    let asked = world.got(2, "extend")[0].at;
+    assert!(now().since(asked) <= ms(50 + 101), "{:?} after asking", now().since(asked));
+    assert!(matches!(world.told.losses()[..], [(_, Loss::Gone)]));
 }
