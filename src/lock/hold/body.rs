@@ -92,6 +92,12 @@ impl Body {
         self.lost.is_none()
     }
 
+    /// Whether the lock is held and its end has not been told: whoever was told may have stopped,
+    /// so that is not taken back, though some of its time is left.
+    pub(in crate::lock) fn may_go_on(&mut self, now: Stamp) -> bool {
+        !self.told && self.is_valid(now)
+    }
+
     /// Sends an extension.
     pub(in crate::lock) fn extend(
         &mut self,
@@ -125,10 +131,10 @@ impl Body {
         locker: &Inner,
     ) -> Step {
         let now = locker.nodes.clock().stamp();
-        if self.is_valid(now) {
+        if self.may_go_on(now) {
             extension.apply(&mut self.lease, locker);
         }
-        if !self.is_valid(now) {
+        if !self.may_go_on(now) {
             return Step::Lost;
         }
         if self.lease.end().reaches(target) {

@@ -123,7 +123,7 @@ impl HoldRef {
     pub(crate) async fn extend(&self, ttl: Duration) -> Result<(), Error> {
         let (locker, lost) = (&*self.locker, || self.error(Kind::Lost));
         let now = locker.nodes.clock().stamp();
-        let sent = self.with(|body| body.is_valid(now).then(|| body.extend(locker, ttl)));
+        let sent = self.with(|body| body.may_go_on(now).then(|| body.extend(locker, ttl)));
         let mut extension = sent.flatten().ok_or_else(lost)??;
         let target = extension.end(locker);
         loop {

@@ -170,3 +170,26 @@ async fn a_majority_whose_last_word_comes_behind_the_verdict_is_lost_within_a_ti
     assert!(now().since(asked) <= ms(50 + 101), "{:?} after asking", now().since(asked));
     assert!(matches!(world.told.losses()[..], [(_, Loss::Gone)]));
 }
+
+/// The loss has been told, and whoever was told may have stopped: it must not be taken back.
+#[tokio::test(start_paused = true)]
+async fn a_loss_that_was_told_is_not_taken_back_by_an_extension_by_hand() {
+    for sent_before in [false, true] {
+        let world = World::ready(3).await;
+        let guard = world.locker.lock("k").extend(Extend::Off).await.unwrap();
+        let end = now().plus(guard.remaining());
+        if sent_before {
+            pass(guard.remaining() - ms(120)).await;
+            world.set(0..3, After(ms(60)));
+        } else {
+            guard.lost().await;
+            pass(ms(2)).await;
+            assert_eq!(world.told.losses().len(), 1);
+        }
+        let error = guard.extend(TTL).await.unwrap_err();
+        assert!(error.is_lost(), "{error}");
+        assert_eq!(world.told.losses().len(), 1);
+        pass(end.since(now())).await;
+        assert!(!guard.is_valid());
+    }
+}
