@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::Behaviour::Hangs;
 use super::{World, ms, now, pass};
 use crate::observe::Loss;
+use crate::options::Extend;
 
 #[tokio::test(start_paused = true)]
 async fn a_shutdown_releases_what_is_held_and_tells_its_holders() {
@@ -98,4 +99,18 @@ async fn a_shutdown_with_an_extension_in_flight_leaves_no_key() {
     assert_eq!(world.keys("k"), 0);
     let whats: Vec<_> = world.nodes[1].log().iter().map(|said| said.what).collect();
     assert_eq!(whats, ["SET", "extend", "release", "PING"]);
+}
+
+/// A lock that was lost before the shutdown is not lost again by it.
+#[tokio::test(start_paused = true)]
+async fn a_loss_before_the_shutdown_is_told_once() {
+    let world = World::ready(3).await;
+    let guard = world.locker.lock("k").extend(Extend::Off).await.unwrap();
+    guard.lost().await;
+    pass(ms(200)).await;
+    assert_eq!(world.told.losses().len(), 1);
+    let found = world.locker.shutdown(ms(1_000)).await.unwrap();
+    assert_eq!(found.unknown, 0);
+    let losses: Vec<_> = world.told.losses().into_iter().map(|(_, loss)| loss).collect();
+    assert_eq!(losses, [Loss::Expired]);
 }
