@@ -179,13 +179,14 @@ impl Body {
 
     /// When the keeper shall look next, if all goes well: a third of the TTL after the nodes were
     /// last told, a little earlier by chance, so that locks that were taken together are not
-    /// extended together; or when the end is near.
+    /// extended together; or when the end is near. At once, when it is to tell that the lock has been
+    /// held for too long.
     pub(in crate::lock) fn next_look(&self, locker: &Inner, now: Moment) -> Moment {
         let clock = locker.nodes.clock();
         let Some(tie) = &self.tie else { return Moment::NEVER };
         let warning = clock.moment(self.lease.warning());
         if !self.may_extend(now) {
-            return warning;
+            return if self.is_overlong(now) && !self.overlong { now } else { warning };
         }
         let jitter = (tie.ttl / 15 / 256).saturating_mul(u32::from(tie.chance()));
         let early = (tie.ttl / 3).saturating_mul(2).saturating_add(jitter);

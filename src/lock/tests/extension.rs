@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::Behaviour::{Grants, Hangs};
+use super::Behaviour::{After, Grants, Hangs};
 use super::{News, World, assert_due, ms, now, pass, warning};
 use crate::observe::Loss;
 use crate::options::{Drift, Extend};
@@ -197,4 +197,24 @@ async fn a_lock_that_follows_one_that_was_extended_is_held_too() {
         assert!(guard.is_valid());
         assert!(guard.release().await.unwrap().is_released());
     }
+}
+
+/// The last extension is on its way when the time is up.
+#[tokio::test(start_paused = true)]
+async fn that_a_lock_was_held_for_too_long_is_told_when_its_last_extension_is_late_too() {
+    let world = World::behaving(&[After(ms(90)); 3]).await;
+    let guard = world.locker.lock("k").await.unwrap();
+    pass(TTL).await;
+    let sent = world.got(0, "extend")[0].at.since(world.got(0, "SET")[0].at);
+    drop(guard);
+    pass(ms(200)).await;
+
+    // The same chance of the next lock is not known before: its limit is set when it is.
+    let world = World::behaving(&[After(ms(90)); 3]).await;
+    let longest = sent - ms(90) + ms(20);
+    let guard = world.locker.lock("k").extend(Extend::For(longest)).await.unwrap();
+    guard.lost().await;
+    pass(ms(1)).await;
+    assert_eq!(world.told.extensions().len(), 1);
+    assert_eq!(overlong(&world).len(), 1);
 }
