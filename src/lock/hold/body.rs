@@ -205,7 +205,11 @@ impl Body {
     /// The token that is cancelled when the lock is lost.
     #[cfg(feature = "tokio-util")]
     pub(super) fn cancellation(&mut self) -> tokio_util::sync::CancellationToken {
-        self.token.get_or_insert_default().clone()
+        let token = self.token.get_or_insert_default().clone();
+        if self.told || self.lost.is_some() {
+            token.cancel(); // nobody will do it any more
+        }
+        token
     }
 
     /// Cancels the token, if one was asked for.

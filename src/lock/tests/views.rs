@@ -173,3 +173,13 @@ async fn protected_work_keeps_its_own_result() {
     let done = guard.protect(async { Ok::<_, Infallible>("done") }).await.unwrap();
     assert_eq!(done, Ok("done"));
 }
+
+#[cfg(feature = "tokio-util")]
+#[tokio::test(start_paused = true)]
+async fn a_token_that_is_asked_for_after_the_loss_is_cancelled() {
+    let world = World::ready(3).await;
+    let guard = world.locker.lock("k").extend(Extend::Off).await.unwrap();
+    guard.lost().await;
+    pass(ms(1)).await;
+    assert!(guard.is_valid() && guard.cancellation().is_cancelled());
+}
