@@ -118,8 +118,9 @@ impl LockGuard {
     ///
     /// # Errors
     ///
-    /// [`is_lost`](Error::is_lost) when the lock is held no more, or its loss has been told: that is
-    /// not taken back. Otherwise it is held as long as before: [`is_unavailable`](Error::is_unavailable) when no majority extended it in time,
+    /// [`is_lost`](Error::is_lost) when the lock is held no more, or its loss has been told, which
+    /// is not taken back. Otherwise it is held as long as before:
+    /// [`is_unavailable`](Error::is_unavailable) when no majority extended it in time,
     /// [`is_misuse`](Error::is_misuse) for a TTL that cannot be, [`is_closed`](Error::is_closed)
     /// without a runtime.
     ///

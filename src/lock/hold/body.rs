@@ -179,8 +179,8 @@ impl Body {
 
     /// When the keeper shall look next, if all goes well: a third of the TTL after the nodes were
     /// last told, a little earlier by chance, so that locks that were taken together are not
-    /// extended together; or when the end is near. At once, when it is to tell that the lock has been
-    /// held for too long.
+    /// extended together; or when the end is near. At once, to tell that the lock has been held for
+    /// too long.
     pub(in crate::lock) fn next_look(&self, locker: &Inner, now: Moment) -> Moment {
         let clock = locker.nodes.clock();
         let Some(tie) = &self.tie else { return Moment::NEVER };

@@ -76,12 +76,12 @@ impl State {
             }
             [b"GET", key] => {
                 let found = self.live(&text(key));
-                found.map_or("_\r\n".into(), |entry| bulk(&text(&entry.value)))
+                found.map_or_else(|| "_\r\n".into(), |entry| bulk(&text(&entry.value)))
             }
             [b"PTTL", key] => {
                 let found = self.live(&text(key));
                 let left = found.map(|entry| entry.end.since(Clock::default().now()).as_millis());
-                left.map_or(":-2\r\n".into(), |left| format!(":{left}\r\n"))
+                left.map_or_else(|| ":-2\r\n".into(), |left| format!(":{left}\r\n"))
             }
             [b"DEL", key] => {
                 let key = text(key);
