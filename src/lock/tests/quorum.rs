@@ -1,7 +1,8 @@
 //! Acquiring, with nodes that hang, refuse, are late, or are down.
 
 use super::Behaviour::{After, Down, Grants, Hangs};
-use super::{World, ms, now, pass};
+use super::{News, World, ms, now, pass};
+use crate::error::Error;
 use crate::options::Extend;
 use std::time::Duration;
 
@@ -107,4 +108,15 @@ async fn waiting_ends_at_the_callers_time() {
     assert!(error.is_contended(), "{error}");
     let waited = now().since(began);
     assert!(waited >= ms(2_000) && waited <= ms(2_010), "{waited:?}");
+}
+
+/// However it was asked for.
+#[tokio::test(start_paused = true)]
+async fn a_lock_that_is_acquired_is_told_once_and_its_release_too() {
+    let world = World::ready(3).await;
+    drop(world.locker.lock("k").await.unwrap());
+    drop(world.locker.lock("k").try_acquire().await.unwrap().unwrap());
+    world.locker.lock("k").run(|_| async { Ok::<_, Error>(()) }).await.unwrap();
+    let told: Vec<_> = world.told.all(Some).into_iter().map(|(_, news)| news).collect();
+    assert_eq!(told, [News::Acquired, News::Released].repeat(3));
 }
