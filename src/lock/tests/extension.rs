@@ -49,6 +49,8 @@ async fn a_held_lock_is_extended_for_as_long_as_it_is_held() {
         assert!(guard.remaining() > ms(6_000), "{:?}", guard.remaining());
     }
     assert_eq!((world.told.losses(), world.holders(&guard).len()), (vec![], 5));
+    let told = world.told.extensions();
+    assert!(told.len() >= 1_080 && told.iter().all(|(_, left)| *left == ms(10_000 - 102)));
     assert!(guard.release().await.unwrap().is_released());
     world.nodes[0].clear_log();
     pass(ms(60_000)).await;

@@ -193,3 +193,20 @@ async fn a_loss_that_was_told_is_not_taken_back_by_an_extension_by_hand() {
         assert!(!guard.is_valid());
     }
 }
+
+/// The connections end with the extension in them: it is tried again on the next ones.
+#[tokio::test(start_paused = true)]
+async fn an_extension_that_its_connections_took_with_them_is_tried_again() {
+    let world = World::ready(3).await;
+    let guard = world.locker.lock("k").await.unwrap();
+    world.set(0..3, Hangs);
+    while world.got(0, "extend").is_empty() {
+        pass(ms(10)).await;
+    }
+    world.nodes.iter().for_each(|node| node.cut());
+    world.set(0..3, Grants);
+    pass(ms(2_000)).await;
+    assert_eq!(world.told.failures().len(), 1);
+    assert!(guard.remaining() > ms(8_500), "{:?}", guard.remaining());
+    assert_eq!(world.holders(&guard), [0, 1, 2]);
+}

@@ -120,3 +120,20 @@ async fn a_lock_that_is_acquired_is_told_once_and_its_release_too() {
     let told: Vec<_> = world.told.all(Some).into_iter().map(|(_, news)| news).collect();
     assert_eq!(told, [News::Acquired, News::Released].repeat(3));
 }
+
+/// A connection ended with an acquisition in it that the node had executed: the next connection
+/// first undoes it.
+#[tokio::test(start_paused = true)]
+async fn what_a_lost_connection_may_have_granted_is_undone_on_the_next_one() {
+    let world = World::behaving(&[After(ms(60)), Hangs, Hangs]).await;
+    tokio::select! {
+        biased;
+        acquired = world.locker.lock("k").try_acquire() => panic!("so early? {acquired:?}"),
+        () = pass(ms(20)) => {}
+    }
+    assert_eq!(world.keys("k"), 1, "the node has executed it and not answered");
+    world.nodes[0].cut();
+    world.nodes[0].set(Grants);
+    pass(ms(500)).await;
+    assert!(world.keys("k") == 0 && !world.got(0, "RELEASE").is_empty());
+}
