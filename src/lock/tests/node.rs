@@ -130,6 +130,7 @@ impl Node {
     async fn serve(self: Arc<Self>, (reader, writer): (Reader, Writer)) {
         let (commands, queue) = mpsc::unbounded_channel();
         tokio::select! {
+            biased; // what it has not executed is lost
             () = self.cut.notified() => {}
             _ = self.read(reader, commands) => {}
             _ = self.work(queue, writer) => {}
