@@ -67,7 +67,6 @@ impl Extension {
 
     /// Enters what the nodes have answered by now; to be called again when more have.
     pub(crate) fn apply(&self, lease: &mut Lease, locker: &Inner) {
-        lease.set_ttl(self.ttl);
         let end = self.end(locker);
         for (node, deed) in self.election.deeds() {
             match (deed, self.kind) {
@@ -75,6 +74,10 @@ impl Extension {
                 (Deed::Gone | Deed::Held, Kind::Extend(_)) => lease.lose(node, self.sent),
                 _ => {}
             }
+        }
+        // The margin is a share of the TTL that the lock has, not of one that it was not given.
+        if lease.end().reaches(end) {
+            lease.set_ttl(self.ttl);
         }
     }
 

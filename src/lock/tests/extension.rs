@@ -220,3 +220,42 @@ async fn that_a_lock_was_held_for_too_long_is_told_when_its_last_extension_is_la
     assert_eq!(world.told.extensions().len(), 1);
     assert_eq!(overlong(&world).len(), 1);
 }
+
+/// The warning is a share of the TTL that the lock has, not of the one that it was not given.
+#[tokio::test(start_paused = true)]
+async fn an_extension_by_hand_that_fails_leaves_the_warning() {
+    let world = World::ready(3).await;
+    let guard = world.locker.lock("k").extend(Extend::Off).await.unwrap();
+    let due = warning(&guard, TTL);
+    world.set(0..2, Hangs);
+    guard.extend(ms(3_600_000)).await.unwrap_err();
+    guard.lost().await;
+    assert_due(now(), due);
+}
+
+/// Many more than may be in flight at once.
+#[tokio::test(start_paused = true)]
+async fn thousands_of_locks_that_are_due_together_are_all_extended() {
+    let world = World::ready(3).await;
+    let mut guards = Vec::new();
+    for lock in 0..3_000 {
+        guards.push(world.locker.lock(format!("k{lock}")).await.unwrap());
+    }
+    tokio::time::advance(ms(4_000)).await;
+    pass(ms(500)).await;
+    assert!(guards.iter().all(|guard| guard.remaining() > ms(9_300)));
+    assert_eq!((world.told.extensions().len(), world.told.failures().len()), (3_000, 0));
+}
+
+/// A guard keeps what extends it.
+#[tokio::test(start_paused = true)]
+async fn a_lock_is_extended_after_its_locker_was_dropped() {
+    let World { locker, nodes, .. } = World::ready(3).await;
+    let guard = locker.lock("k").await.unwrap();
+    drop(locker);
+    pass(ms(60_000)).await;
+    assert!(guard.is_valid());
+    drop(guard);
+    pass(ms(1_000)).await;
+    assert!(nodes.iter().all(|node| node.value("k").is_none()));
+}
