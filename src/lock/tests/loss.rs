@@ -210,3 +210,35 @@ async fn an_extension_that_its_connections_took_with_them_is_tried_again() {
     assert!(guard.remaining() > ms(8_500), "{:?}", guard.remaining());
     assert_eq!(world.holders(&guard), [0, 1, 2]);
 }
+
+/// What an extension by hand finds is told to everybody.
+#[tokio::test(start_paused = true)]
+async fn a_loss_that_an_extension_by_hand_finds_is_told_to_whoever_waits() {
+    let world = World::ready(3).await;
+    let guard = world.locker.lock("k").await.unwrap();
+    let began = now();
+    world.nodes[0..2].iter().for_each(|node| node.flush());
+    let (_, extended) = tokio::join!(guard.lost(), guard.extend(TTL));
+    assert!(extended.unwrap_err().is_lost());
+    assert_eq!(now(), began);
+    pass(ms(1)).await;
+    assert!(matches!(world.told.losses()[..], [(_, Loss::Gone)]));
+}
+
+/// The machine is suspended with an extension in flight whose answer comes afterwards: what is over
+/// stays over.
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_comes_after_the_end_brings_nothing_back() {
+    let world = World::ready(3).await;
+    let guard = world.locker.lock("k").await.unwrap();
+    world.set(0..3, Hangs);
+    while world.got(0, "extend").is_empty() {
+        pass(ms(10)).await;
+    }
+    world.driven.suspend(ms(8_000));
+    world.set(0..3, Grants);
+    pass(ms(200)).await;
+    assert_eq!(world.nodes[0].left("k"), ms(9_800), "the nodes have extended it");
+    assert!(!guard.is_valid() && world.told.losses().len() == 1);
+    assert!(guard.extend(TTL).await.unwrap_err().is_lost());
+}

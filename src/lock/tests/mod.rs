@@ -4,6 +4,7 @@
 //! it was told. Time stands still while anybody has something to do, and goes on to the next timer
 //! when nobody has.
 
+mod by_hand;
 mod clocks;
 mod ending;
 mod extension;
