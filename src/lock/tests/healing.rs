@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Behaviour::{Down, Grants, Hangs};
+use super::Behaviour::{After, Down, Grants, Hangs};
 use super::{World, ms, pass};
 
 const TTL: Duration = ms(10_000);
@@ -168,9 +168,10 @@ async fn a_bare_majority_that_forgot_the_scripts_is_told_them_before_it_counts()
     let guard = world.locker.lock("k").await.unwrap();
     world.set(0..2, Down);
     pass(ms(1)).await;
+    world.set(3..5, After(ms(20)));
     world.nodes.iter().for_each(|node| node.forget_scripts());
     guard.extend(ms(60_000)).await.unwrap();
-    assert_eq!(guard.remaining(), ms(60_000 - 602));
+    assert!(guard.remaining() >= ms(60_000 - 602 - 42), "{:?}", guard.remaining());
     world.nodes.iter().for_each(|node| node.forget_scripts());
     pass(TTL * 6).await;
     assert_eq!((world.told.failures(), world.told.losses()), (vec![], vec![]));
