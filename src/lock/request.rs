@@ -112,10 +112,13 @@ impl LockRequest {
         let order = self.order?;
         order.locker.check_open()?;
         let sent = order.locker.nodes.clock().now();
-        let claim = Claim::ask(&order.locker, order.key, order.ttl, sent)?;
+        let claim = Claim::ask(&order.locker, order.key.clone(), order.ttl, sent)?;
         let verdict = poll_fn(|cx| claim.poll_verdict(cx)).await;
         match guard_or_error(claim, verdict, order.extend) {
-            Ok(guard) => Ok(Some(guard)),
+            Ok(guard) => {
+                order.tell_acquired(&guard, 1, sent);
+                Ok(Some(guard))
+            }
             Err(error) if error.is_contended() => Ok(None),
             Err(error) => Err(error),
         }
