@@ -337,3 +337,19 @@ async fn a_held_lock_outlives_its_ttl() {
         assert!(fleet.holders("k").is_empty());
     }
 }
+
+/// What a locker keeps of a hold is used again by the next one: nothing of the first may be left.
+#[tokio::test]
+async fn a_lock_taken_after_an_extended_one_is_held() {
+    need_server!();
+    for size in SIZES {
+        let fleet = Fleet::start(size);
+        let locker = connected(builder(&fleet)).await;
+        for round in 0..3 {
+            let guard = locker.lock("k").await.unwrap();
+            assert!(guard.is_valid(), "{size} nodes, round {round}");
+            guard.extend(Duration::from_secs(20)).await.unwrap();
+            assert!(guard.release().await.unwrap().is_released());
+        }
+    }
+}

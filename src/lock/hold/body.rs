@@ -70,6 +70,7 @@ impl Body {
         (self.told, self.extending, self.overlong) = (false, false, false);
         self.lease.clear();
         self.lease.set_ttl(self.ttl());
+        self.entered = false; // it was for the hold before
         self.enter_grants(locker);
         self.entered = false; // more may come
     }
