@@ -24,6 +24,8 @@ pub(crate) struct Extension {
     /// The clocks, read before it was sent.
     sent: Stamp,
     ttl: Duration,
+    /// Nodes that have been sent the whole script since.
+    rescripted: NodeMask,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,7 +53,8 @@ impl Extension {
         let election = command::with_extend(form, tie.key.full(), value, ttl, |encoded| {
             ask(locker, tie, ttl, Shape::Script, encoded, to)
         })?;
-        Ok(Self { election, kind: Kind::Extend(form), sent, ttl })
+        let kind = Kind::Extend(form);
+        Ok(Self { election, kind, sent, ttl, rescripted: NodeMask::NONE })
     }
 
     pub(crate) fn poll_verdict(&self, cx: &mut Context<'_>) -> Poll<Verdict> {
@@ -76,15 +79,18 @@ impl Extension {
         }
     }
 
-    /// Sends the whole script to nodes that have forgotten it.
-    pub(crate) fn rescript(&self, locker: &Inner, tie: &Tie) -> Option<Self> {
+    /// Sends the whole script to nodes that have forgotten it, to each once.
+    pub(crate) fn rescript(&mut self, locker: &Inner, tie: &Tie) -> Option<Self> {
         if self.kind != Kind::Extend(ScriptForm::Digest) {
             return None;
         }
-        let forgot = self.nodes(|node, deed| deed == Deed::Refused && self.lacks_script(node));
+        let forgot = self.nodes(|node, deed| {
+            deed == Deed::Refused && !self.rescripted.has(node) && self.lacks_script(node)
+        });
         if forgot.is_empty() {
             return None;
         }
+        self.rescripted = self.rescripted.or(forgot);
         Self::extend(locker, tie, self.ttl, ScriptForm::Whole, forgot).ok()
     }
 
@@ -102,7 +108,7 @@ impl Extension {
             ask(locker, tie, self.ttl, Shape::Status, encoded, empty)
         });
         let (kind, ttl) = (Kind::Heal, self.ttl);
-        Some(Self { election: asked.ok()?, kind, sent, ttl })
+        Some(Self { election: asked.ok()?, kind, sent, ttl, rescripted: NodeMask::NONE })
     }
 
     fn nodes(&self, are: impl Fn(usize, Deed) -> bool) -> NodeMask {

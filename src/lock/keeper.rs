@@ -256,28 +256,29 @@ impl Keeper {
     /// Enters one flight's answers. `true`: it stays, for there is more to come.
     fn land(&mut self, locker: &Inner, now: Moment, flight: &mut Flight) -> bool {
         let Flight { name, extension, target, decided, .. } = flight;
+        // What must still extend is waited for; what brings up the others is entered when it comes.
+        let counts = !*decided;
         let landed = self.holds.with(*name, |body| {
             if body.told {
                 return None;
             }
             if *decided {
-                let healing = body.gather(extension, locker);
-                return Some((None, healing.map(|more| (more, false)), None));
+                return Some((None, body.gather(extension, locker), None));
             }
             let step = body.take_answers(extension, *target, locker);
             body.extending = matches!(step, Step::More(_));
             let remaining = body.lease.remaining(locker.nodes.clock().stamp());
             let votes = || report_of(extension, locker);
             Some(match step {
-                Step::More(more) => (None, Some((more, true)), None),
-                Step::Lost => (Some(now), None, None),
+                Step::More(more) => (None, [Some(more), None], None),
+                Step::Lost => (Some(now), [None, None], None),
                 Step::Extended => {
                     let what = What::Extended { remaining, votes: votes() };
-                    (Some(body.next_look(locker, now)), None, Some(body.news(now, what)))
+                    (Some(body.next_look(locker, now)), [None, None], Some(body.news(now, what)))
                 }
                 Step::Failed => {
                     let what = What::Failed { remaining, votes: votes() };
-                    (Some(body.retry_at(locker, now)), None, Some(body.news(now, what)))
+                    (Some(body.retry_at(locker, now)), [None, None], Some(body.news(now, what)))
                 }
             })
         });
@@ -288,8 +289,7 @@ impl Keeper {
         if let Some(news) = news {
             tell(locker, news, None);
         }
-        if let Some((extension, counts)) = more {
-            // What heals nodes is entered when it comes; what must still extend is waited for.
+        for extension in more.into_iter().flatten() {
             let until = now.plus(extension.allowed());
             self.flights.push(Flight {
                 name: *name,

@@ -122,7 +122,7 @@ impl Body {
     /// if it was to reach `target`.
     pub(in crate::lock) fn take_answers(
         &mut self,
-        extension: &Extension,
+        extension: &mut Extension,
         target: Stamp,
         locker: &Inner,
     ) -> Step {
@@ -140,21 +140,22 @@ impl Body {
         tie.and_then(|tie| extension.rescript(locker, tie)).map_or(Step::Failed, Step::More)
     }
 
-    /// Enters what came in behind an extension's verdict, and gives nodes the key again that have
-    /// lost it.
+    /// Enters what came in behind an extension's verdict, and sends what brings the nodes up again
+    /// that the majority did not need: the script where it was forgotten, the key where that was.
     pub(in crate::lock) fn gather(
         &mut self,
-        extension: &Extension,
+        extension: &mut Extension,
         locker: &Inner,
-    ) -> Option<Extension> {
+    ) -> [Option<Extension>; 2] {
         let now = locker.nodes.clock().stamp();
         if self.is_valid(now) {
             extension.apply(&mut self.lease, locker);
         }
-        if !self.is_valid(now) {
-            return None;
+        let is_valid = self.is_valid(now);
+        match self.tie.as_mut().filter(|_| is_valid) {
+            Some(tie) => [extension.rescript(locker, tie), extension.heal(locker, tie)],
+            None => [None, None],
         }
-        self.tie.as_mut().and_then(|tie| extension.heal(locker, tie))
     }
 
     pub(in crate::lock) fn ttl(&self) -> Duration {

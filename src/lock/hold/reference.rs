@@ -130,7 +130,7 @@ impl HoldRef {
         let target = extension.end(locker);
         loop {
             poll_fn(|cx| extension.poll_verdict(cx)).await;
-            let step = self.with(|body| body.take_answers(&extension, target, locker));
+            let step = self.with(|body| body.take_answers(&mut extension, target, locker));
             match step.ok_or_else(lost)? {
                 Step::Extended => break,
                 Step::More(more) => extension = more,

@@ -114,3 +114,36 @@ async fn case_17_the_keeper_recovers_from_flushed_scripts_of_all_nodes() {
         assert!(guard.release().await.unwrap().is_released());
     }
 }
+
+/// The majority needs none of them, and they must not fall behind for that.
+#[tokio::test]
+async fn case_17_the_keeper_recovers_from_flushed_scripts_of_a_minority() {
+    need_server!();
+    let fleet = Fleet::start(5);
+    let locker = connected(builder(&fleet)).await;
+    let guard = locker.lock("k").ttl(TTL).await.unwrap();
+    extended(&guard, TTL).await;
+    for node in [1, 4] {
+        assert_eq!(fleet[node].command(&["SCRIPT", "FLUSH"]), Reply::ok());
+    }
+    for node in [1, 4] {
+        let before = left(&fleet[node]);
+        // What is left of a key's life grows only when it is extended.
+        let mut last = before;
+        eventually_async("this node's key is extended", async || {
+            let now = left(&fleet[node]);
+            let grown = now > last;
+            last = now;
+            grown
+        })
+        .await;
+    }
+    assert!(guard.release().await.unwrap().is_released());
+}
+
+/// What is left of the key's life, in milliseconds; a key that has gone fails the test.
+fn left(server: &Server) -> i64 {
+    let left = server.command(&["PTTL", "k"]).int();
+    assert!(left > 0, "the key has gone: {left}");
+    left
+}
