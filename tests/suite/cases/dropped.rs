@@ -142,7 +142,6 @@ async fn drop_extension(world: &World, locker: &Locker, trouble: Trouble, polls:
     extended
 }
 
-#[cfg(unix)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn case_14_an_extension_dropped_at_every_poll_claims_nothing_and_leaves_no_key() {
     need_server!();

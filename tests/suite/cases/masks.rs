@@ -78,7 +78,6 @@ async fn attempt(locker: Locker, key: String) -> (Verdict, Option<LockGuard>) {
 }
 
 /// Each mask has a key of its own, so that all masks with the same hung nodes are tried at once.
-#[cfg(unix)]
 #[tokio::test]
 async fn case_05_every_mask_of_five_nodes_gives_the_oracles_verdict() {
     need_server!();

@@ -9,15 +9,20 @@
 //! | 7, 8 | a release of what has expired, or is another's | `release`, `locking` |
 //! | 9, 10 | an extension that fails | `extend` |
 //! | 11, 13 | nothing outlives the release | `release` |
+//! | 12 | `lost()` resolves before the validity ends | `lost` |
 //! | 14, 15 | futures and guards dropped anywhere | `dropped`, `cancel`, `locking` |
 //! | 16, 17 | nodes that have forgotten keys or scripts | `forgetful`, `faults` |
 //! | 18, 19 | servers that are away | `faults` |
 //! | 20, 22 | names; one holder at a time | `verdict`, `locking` |
 //! | 30 | the end of a locker | `shutdown` |
 
+#[cfg(unix)]
 mod dropped;
 mod extend;
 mod forgetful;
+#[cfg(unix)]
+mod lost;
+#[cfg(unix)]
 mod masks;
 mod release;
 mod shutdown;
