@@ -62,7 +62,7 @@
 //!   clock is read after the deciding reply (`a_grant_that_comes_too_late_for_its_ttl_is_refused`).
 //! - **The same: leftovers of a try.** The keys of a failed try stand in the way of the next.
 //!   *Here* every try has a value of its own, and is undone before the pause
-//!   (`every_attempt_has_a_value_of_its_own`).
+//!   (`case_04_a_failed_attempt_leaves_no_key_and_does_not_block_its_own_retry`).
 //! - **The same: a signal that depends on an answer.** `using` aborts its signal when an extension
 //!   has *failed*. While a majority hangs it does neither. *Here* `lost()` is bound to a clock of
 //!   this machine, not to a reply.
@@ -85,7 +85,8 @@
 //!   `case_14_an_acquire_dropped_at_every_poll_leaves_no_key`).
 //! - **Redisson 3.51 and 4.4.0, issue 7272; RedLock.net, issue 68.** Renewal went on after the end
 //!   of the lock: in the first by a race between the start and the end of the renewal, in the
-//!   second seen for days. *Here* the guard owns its extension, and `Extend::For` bounds it.
+//!   second seen for days. *Here* the guard owns its extension, and `Extend::For` bounds it
+//!   (`case_13_renewal_stops_when_the_guard_goes`).
 //! - **RedLock.net's `Extend.lua`; `redlock-rb` unless told otherwise.** A key that is gone is set
 //!   again. *Here* the script that extends compares first, and makes nothing; a node that came back
 //!   empty is given the key only when a majority without it holds the lock.

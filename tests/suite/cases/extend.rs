@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::hold_unextended;
+use super::{held_by_all, held_by_none, hold_unextended};
 use crate::support::{Fleet, Reply, Script, Scripted, Server, eventually_async, need_server};
 use crate::{builder, connected};
 
@@ -15,7 +15,7 @@ async fn case_09_an_extension_after_expiry_fails_and_creates_nothing() {
         let fleet = Fleet::start(size);
         let locker = connected(builder(&fleet)).await;
         let guard = hold_unextended(&locker, Duration::from_millis(100)).await;
-        eventually_async("the keys expire", async || fleet.holders("k").is_empty()).await;
+        held_by_none(&fleet).await;
         let error = guard.extend(LONG).await.unwrap_err();
         assert!(error.is_lost(), "{error}");
         // A round trip on the same connections: what was sent before it has been executed.
@@ -32,8 +32,7 @@ async fn case_09_an_extension_of_a_deleted_key_fails_and_creates_nothing() {
         let fleet = Fleet::start(size);
         let locker = connected(builder(&fleet)).await;
         let guard = hold_unextended(&locker, LONG).await;
-        let all = async || fleet.holders("k").len() == size;
-        eventually_async("all nodes have the key", all).await;
+        held_by_all(&fleet).await;
         fleet.command(&["DEL", "k"]);
         assert!(guard.is_valid(), "nobody has told us yet");
         let error = guard.extend(2 * LONG).await.unwrap_err();
@@ -96,7 +95,7 @@ async fn case_10_a_failed_extension_keeps_the_old_validity() {
     }
 }
 
-/// An error that does not say what became of the command changes nothing either.
+/// Nor does an error change anything, whether it says that nothing was applied or does not say.
 #[tokio::test]
 async fn case_10_an_extension_that_the_server_refuses_keeps_the_old_validity() {
     for refusal in ["-BUSY a script\r\n", "-WEIRD thing\r\n", "-NOPERM no pexpire\r\n"] {
@@ -112,7 +111,8 @@ async fn case_10_an_extension_that_the_server_refuses_keeps_the_old_validity() {
         let locker = quorlock::Locker::single(server.url()).unwrap().build().unwrap();
         let guard = hold_unextended(&locker, Duration::from_secs(10)).await;
         let error = guard.extend(LONG).await.unwrap_err();
-        assert!(error.is_unavailable(), "{error}");
+        assert_eq!(error.is_authentication(), refusal.starts_with("-NOPERM"), "{error}");
+        assert_ne!(error.is_authentication(), error.is_unavailable(), "{error}");
         assert!(guard.is_valid() && guard.remaining() < Duration::from_secs(10));
         assert!(guard.release().await.unwrap().is_released());
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quorlock::{LockGuard, Locker};
 
-use super::{extended, hold_unextended};
+use super::{extended, held_by_none, hold_unextended};
 use crate::support::{Fleet, Reply, Server, eventually_async, need_server};
 use crate::{builder, connected};
 
@@ -37,7 +37,7 @@ async fn case_16_a_restarted_minority_does_not_give_the_lock_away_and_gets_its_k
     }
     healed(&fleet, &guard, &rival).await;
     assert!(guard.release().await.unwrap().is_released());
-    eventually_async("the healed keys go, too", async || fleet.holders("k").is_empty()).await;
+    held_by_none(&fleet).await;
 }
 
 #[tokio::test]
@@ -52,7 +52,7 @@ async fn case_16_a_flushed_minority_does_not_give_the_lock_away_and_gets_its_key
     }
     healed(&fleet, &guard, &rival).await;
     assert!(guard.release().await.unwrap().is_released());
-    eventually_async("the healed keys go, too", async || fleet.holders("k").is_empty()).await;
+    held_by_none(&fleet).await;
 }
 
 /// Without a quorum nobody knows whether another has held the lock meanwhile: it stays lost.
@@ -89,7 +89,7 @@ async fn case_17_flushed_scripts_recover_and_are_loaded_once() {
             assert!(guard.remaining() > Duration::from_secs(seconds - 5));
         }
         assert!(guard.release().await.unwrap().is_released());
-        eventually_async("no key is left", async || fleet.holders("k").is_empty()).await;
+        held_by_none(&fleet).await;
         for server in &fleet {
             let stats = server.command(&["INFO", "commandstats"]).text();
             let evals = stats.lines().find_map(|line| line.strip_prefix("cmdstat_eval:calls="));

@@ -65,6 +65,17 @@ async fn begin<F: Future<Output: std::fmt::Debug>>(mut future: Pin<&mut F>) {
     .await;
 }
 
+/// Waits until every node has the key: an early verdict does not wait for the last ones.
+async fn held_by_all(fleet: &Fleet) {
+    let all = async || fleet.holders("k").len() == fleet.len();
+    eventually_async("all nodes have the key", all).await;
+}
+
+/// Waits until no node has the key.
+async fn held_by_none(fleet: &Fleet) {
+    eventually_async("no node has the key", async || fleet.holders("k").is_empty()).await;
+}
+
 /// How many keys have ever expired on a fleet's nodes, by their own count.
 fn expired(fleet: &Fleet) -> u64 {
     let count = |server: &Server| server.info("expired_keys").unwrap().parse::<u64>().unwrap();

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use quorlock::{Extend, LockGuard, Locker, Release};
 
-use super::{begin, expired, extended, hold_unextended, proxies, through};
+use super::{
+    begin, expired, extended, held_by_all, held_by_none, hold_unextended, proxies, through,
+};
 use crate::support::{
     Fleet, Proxy, Reply, Script, Scripted, eventually, eventually_async, need_server,
 };
@@ -42,8 +44,7 @@ async fn case_08_a_release_leaves_a_key_that_another_has_taken() {
         let fleet = Fleet::start(size);
         let locker = connected(builder(&fleet)).await;
         let guard = locker.lock("k").await.unwrap();
-        let all = async || fleet.holders("k").len() == size;
-        eventually_async("all nodes have the key", all).await;
+        held_by_all(&fleet).await;
         fleet.command(&["SET", "k", "theirs", "PX", "60000"]);
         let found = guard.release().await.unwrap();
         assert!(matches!(found, Release::Taken), "{found:?}");
@@ -97,15 +98,14 @@ async fn case_11_a_release_over_an_extension_in_flight_leaves_no_key() {
         let locker = connected(through(&proxies)).await;
         for (round, let_go) in LetGo::ALL.into_iter().enumerate() {
             let guard = hold_unextended(&locker, Duration::from_secs(30)).await;
-            let all = async || fleet.holders("k").len() == size;
-            eventually_async("all nodes have the key", all).await;
+            held_by_all(&fleet).await;
             proxies.iter().for_each(Proxy::freeze);
             begin(pin!(guard.extend(Duration::from_secs(60)))).await;
             let waits = async || proxies.iter().all(|proxy| proxy.waiting() > 0);
             eventually_async("the extension is in flight", waits).await;
             let_go.of(guard).await;
             proxies.iter().for_each(Proxy::thaw);
-            eventually_async("no key is left", async || fleet.holders("k").is_empty()).await;
+            held_by_none(&fleet).await;
             for server in &fleet {
                 let stats = server.command(&["INFO", "commandstats"]).text();
                 let pexpire = format!("cmdstat_pexpire:calls={},", round + 1);
@@ -125,14 +125,13 @@ async fn case_11_a_release_over_an_extension_by_itself_leaves_no_key() {
         let locker = connected(through(&proxies)).await;
         for let_go in LetGo::ALL {
             let guard = locker.lock("k").ttl(Duration::from_secs(2)).await.unwrap();
-            let all = async || fleet.holders("k").len() == size;
-            eventually_async("all nodes have the key", all).await;
+            held_by_all(&fleet).await;
             proxies.iter().for_each(Proxy::freeze);
             let waits = async || proxies.iter().all(|proxy| proxy.waiting() > 0);
             eventually_async("an extension is in flight", waits).await;
             let_go.of(guard).await;
             proxies.iter().for_each(Proxy::thaw);
-            eventually_async("no key is left", async || fleet.holders("k").is_empty()).await;
+            held_by_none(&fleet).await;
             assert_eq!(expired(&fleet), 0, "{let_go:?}: deleted, and not left to expiry");
         }
     }
@@ -152,7 +151,7 @@ async fn case_13_renewal_stops_when_the_guard_goes() {
             let token = guard.owner_token();
             extended(&guard, TTL).await;
             let_go.of(guard).await;
-            eventually_async("released", async || fleet.holders("k").is_empty()).await;
+            held_by_none(&fleet).await;
             for reply in fleet.command(&["SET", "k", token.as_str(), "NX", "PX", "450"]) {
                 assert_eq!(reply, Reply::ok());
             }
@@ -171,7 +170,7 @@ async fn case_13_renewal_stops_when_the_lock_is_forgotten() {
     let guard = locker.lock("k").ttl(ttl).await.unwrap();
     extended(&guard, ttl).await;
     let _token = guard.forget();
-    eventually_async("nobody extends it", async || fleet.holders("k").is_empty()).await;
+    held_by_none(&fleet).await;
 }
 
 /// The runtime ends with its tasks, and whatever extended the lock ends with it.

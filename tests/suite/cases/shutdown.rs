@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::{expired, held_by_all, held_by_none};
 use crate::support::{Fleet, eventually_async, need_server};
 use crate::{builder, connected};
 
@@ -61,14 +62,12 @@ async fn case_30_a_shutdown_that_leaves_the_locks_signals_holders() {
     let fleet = Fleet::start(3);
     let locker = connected(builder(&fleet)).await;
     let guard = locker.lock("k").ttl(Duration::from_secs(1)).await.unwrap();
-    let all = async || fleet.holders("k").len() == 3;
-    eventually_async("all nodes have the key", all).await;
+    held_by_all(&fleet).await;
     let found = locker.shutdown_leaving(PATIENCE).await.unwrap();
     assert!(found.released == 0 && found.left == 1, "{found:?}");
     guard.lost().await;
     assert!(!guard.is_valid());
     drop(guard);
-    locker.inspect("k").await.unwrap();
-    assert_eq!(super::expired(&fleet) + fleet.holders("k").len() as u64, 3, "nobody deleted it");
-    eventually_async("it expires", async || fleet.holders("k").is_empty()).await;
+    held_by_none(&fleet).await;
+    assert_eq!(expired(&fleet), 3, "nobody deleted it");
 }

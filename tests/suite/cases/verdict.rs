@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quorlock::Outcome;
 
-use super::{expired, hold_unextended, proxies, through};
+use super::{expired, held_by_none, hold_unextended, proxies, through};
 use crate::support::{Fleet, Proxy, Reply, Server, Watchdog, eventually_async, need_server};
 use crate::{builder, connected};
 
@@ -24,8 +24,7 @@ async fn case_03_a_grant_that_comes_after_the_timeout_is_undone() {
         fleet.iter().for_each(Server::resume);
         let granted = async || fleet.iter().all(|server| calls(server, "set") == 1);
         eventually_async("every node has executed the late command", granted).await;
-        let undone = async || fleet.holders("k").is_empty();
-        eventually_async("and its undo", undone).await;
+        held_by_none(&fleet).await;
     }
 }
 
@@ -124,7 +123,7 @@ async fn case_21_the_shortest_lease_of_the_quorum_decides() {
         fleet[stopped].resume();
     }
     assert!(guard.release().await.unwrap().is_released());
-    eventually_async("no key is left", async || fleet.holders("k").is_empty()).await;
+    held_by_none(&fleet).await;
 }
 
 /// How often a server has executed a command, by its own count.
