@@ -3,13 +3,11 @@
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
-use quorlock::{LockGuard, Locker, Outcome};
+use quorlock::{LockGuard, Locker};
 
-use super::{hold_unextended, proxies, through};
+use super::{granted_by_all, hold_unextended, proxies, through};
 use crate::connected;
-use crate::support::{
-    Fleet, PollTimes, Proxy, Server, Watchdog, eventually_async, need_server, poll_times,
-};
+use crate::support::{Fleet, PollTimes, Proxy, Server, eventually_async, need_server, poll_times};
 
 const TTL: Duration = Duration::from_secs(10);
 const LONGER: Duration = Duration::from_secs(60);
@@ -75,22 +73,6 @@ impl World {
     }
 }
 
-/// A lock that every node has granted. One that the trouble before has left suspect is not asked at
-/// first.
-async fn hold_on_all(locker: &Locker) -> LockGuard {
-    let watchdog = Watchdog::new("a lock on all nodes");
-    loop {
-        let guard = hold_unextended(locker, TTL).await;
-        let has = |outcome| guard.votes().iter().any(|vote| vote.outcome == outcome);
-        eventually_async("all nodes have answered", async || !has(Outcome::Pending)).await;
-        if guard.votes().iter().all(|vote| vote.outcome == Outcome::Granted) {
-            return guard;
-        }
-        assert!(guard.release().await.is_ok());
-        watchdog.check();
-    }
-}
-
 /// Polls an extension so many times in trouble, and drops it. Whether it had finished.
 async fn extend_in_trouble(
     world: &World,
@@ -116,7 +98,7 @@ async fn extend_in_trouble(
 
 async fn drop_extension(world: &World, locker: &Locker, trouble: Trouble, polls: usize) -> bool {
     let what = format!("{} nodes, {trouble:?}, {polls} polls", world.fleet.len());
-    let guard = hold_on_all(locker).await;
+    let guard = granted_by_all(async || hold_unextended(locker, TTL).await).await;
     let old = Instant::now() + TTL;
     match trouble {
         Trouble::Slow => world.proxies.iter().for_each(Proxy::freeze),

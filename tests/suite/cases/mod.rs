@@ -33,13 +33,29 @@ use std::pin::Pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use quorlock::{Extend, LockGuard, Locker};
+use quorlock::{Extend, LockGuard, Locker, Outcome};
 
-use crate::support::{Fleet, Proxy, Server, eventually_async};
+use crate::support::{Fleet, Proxy, Server, Watchdog, eventually_async};
 
 /// A lock that nobody extends but the test.
 async fn hold_unextended(locker: &Locker, ttl: Duration) -> LockGuard {
     locker.lock("k").ttl(ttl).extend(Extend::Off).await.unwrap()
+}
+
+/// A lock that every node has granted, and has said so: nothing of it is under way any more. A node
+/// that what went before has left suspect is not asked at first.
+async fn granted_by_all(acquire: impl AsyncFn() -> LockGuard) -> LockGuard {
+    let watchdog = Watchdog::new("a lock that all nodes have granted");
+    loop {
+        let guard = acquire().await;
+        let has = |outcome| guard.votes().iter().any(|vote| vote.outcome == outcome);
+        eventually_async("all nodes have answered", async || !has(Outcome::Pending)).await;
+        if guard.votes().iter().all(|vote| vote.outcome == Outcome::Granted) {
+            return guard;
+        }
+        assert!(guard.release().await.is_ok());
+        watchdog.check();
+    }
 }
 
 /// A proxy before each node.

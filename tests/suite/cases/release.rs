@@ -6,7 +6,8 @@ use std::time::Duration;
 use quorlock::{Extend, LockGuard, Locker, Release};
 
 use super::{
-    begin, expired, extended, held_by_all, held_by_none, hold_unextended, proxies, through,
+    begin, expired, extended, granted_by_all, held_by_all, held_by_none, hold_unextended, proxies,
+    through,
 };
 use crate::support::{
     Fleet, Proxy, Reply, Script, Scripted, eventually, eventually_async, need_server,
@@ -97,8 +98,8 @@ async fn case_11_a_release_over_an_extension_in_flight_leaves_no_key() {
         let proxies = proxies(&fleet);
         let locker = connected(through(&proxies)).await;
         for (round, let_go) in LetGo::ALL.into_iter().enumerate() {
-            let guard = hold_unextended(&locker, Duration::from_secs(30)).await;
-            held_by_all(&fleet).await;
+            let ttl = Duration::from_secs(30);
+            let guard = granted_by_all(async || hold_unextended(&locker, ttl).await).await;
             proxies.iter().for_each(Proxy::freeze);
             begin(pin!(guard.extend(Duration::from_secs(60)))).await;
             let waits = async || proxies.iter().all(|proxy| proxy.waiting() > 0);
@@ -124,8 +125,8 @@ async fn case_11_a_release_over_an_extension_by_itself_leaves_no_key() {
         let proxies = proxies(&fleet);
         let locker = connected(through(&proxies)).await;
         for let_go in LetGo::ALL {
-            let guard = locker.lock("k").ttl(Duration::from_secs(2)).await.unwrap();
-            held_by_all(&fleet).await;
+            let request = || locker.lock("k").ttl(Duration::from_secs(2));
+            let guard = granted_by_all(async || request().await.unwrap()).await;
             proxies.iter().for_each(Proxy::freeze);
             let waits = async || proxies.iter().all(|proxy| proxy.waiting() > 0);
             eventually_async("an extension is in flight", waits).await;
