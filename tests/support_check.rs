@@ -9,7 +9,7 @@ use std::time::Duration;
 use support::greeting::Greeting;
 use support::sha1::sha1_hex;
 use support::{
-    Client, Fleet, Gate, PollTimes, Port, Reply, Script, Scripted, Server, eventually,
+    Client, Fleet, Gate, PollTimes, Port, Proxy, Reply, Script, Scripted, Server, eventually,
     eventually_async, need_python, need_redis_cli, need_server, poll_times,
 };
 
@@ -303,4 +303,21 @@ async fn conditions_are_waited_for() {
 #[should_panic(expected = "in vain for: the impossible")]
 fn a_watchdog_barks_with_the_name_of_its_wait() {
     support::Watchdog::with_patience("the impossible", Duration::ZERO).pause();
+}
+
+#[test]
+fn a_frozen_network_delivers_nothing_until_it_thaws_and_loses_nothing() {
+    need_server!();
+    let server = Server::start();
+    let proxy = Proxy::start(server.addr());
+    let addr = proxy.url().trim_start_matches("redis://").parse().unwrap();
+    let mut client = Client::connect(addr).unwrap();
+    assert_eq!(client.call(&["SET", "k", "1"]).unwrap(), Reply::ok());
+    proxy.freeze();
+    let asking = std::thread::spawn(move || client.call(&["INCR", "k"]).unwrap());
+    eventually("the command waits in the network", || proxy.waiting() > 0);
+    assert_eq!(server.command(&["GET", "k"]), Reply::bulk("1"));
+    proxy.thaw();
+    assert_eq!(asking.join().unwrap(), Reply::Int(2));
+    assert_eq!(proxy.waiting(), 0);
 }

@@ -57,34 +57,36 @@
 //! - **`redlock` 5.0.0-beta.2 (npm), four nodes, two against two.** It waits for three votes for,
 //!   or three against; neither comes, and the call never returns. *Here* the verdict falls when a
 //!   majority has become impossible
-//!   (`four_nodes_split_two_two_refuse_at_once_and_nothing_is_left_behind`).
+//!   (`case_01_four_nodes_split_two_two_refuse_at_once_and_nothing_is_left_behind`).
 //! - **The same: no look at the clock.** `acquire` returns a lock whose time is over. *Here* the
 //!   clock is read after the deciding reply (`a_grant_that_comes_too_late_for_its_ttl_is_refused`).
 //! - **The same: leftovers of a try.** The keys of a failed try stand in the way of the next.
 //!   *Here* every try has a value of its own, and is undone before the pause
-//!   (`every_attempt_has_a_value_of_its_own`).
+//!   (`case_04_a_failed_attempt_leaves_no_key_and_does_not_block_its_own_retry`).
 //! - **The same: a signal that depends on an answer.** `using` aborts its signal when an extension
 //!   has *failed*. While a majority hangs it does neither. *Here* `lost()` is bound to a clock of
 //!   this machine, not to a reply.
 //! - **The same, issue 309: a release that retries.** A lock that had expired is "released" for two
 //!   to three seconds, because each refusal is tried again. *Here* gone is an answer
-//!   (`a_release_says_that_the_lock_had_expired`).
+//!   (`case_07_a_release_says_that_the_lock_had_expired`).
 //! - **`rslock` 0.10.0: too late, and not undone.** When a try took longer than the TTL,
 //!   `TtlExceeded` is returned without a release. It also waits for every node's answer or
 //!   time-out, so that one slow node costs everybody. *Here* the claim undoes itself wherever it is
-//!   dropped, and nobody waits for a minority (`a_hung_node_does_not_slow_an_acquisition`).
+//!   dropped, and nobody waits for a minority
+//!   (`case_02_a_hung_minority_does_not_slow_an_acquisition`).
 //! - **`rslock` 0.10.0: a dropped guard keeps its key** until the TTL, as its documentation says.
 //!   *Here* `Drop` writes the release, on any thread, and without a runtime
-//!   (`a_dropped_guards_key_is_gone`, `a_guard_dropped_on_a_plain_thread_releases`,
-//!   `a_guard_dropped_after_its_runtime_has_gone_releases`).
+//!   (`a_dropped_guards_key_is_gone`, `case_15_a_guard_dropped_on_a_plain_thread_releases`,
+//!   `case_15_a_guard_dropped_after_its_runtime_has_gone_releases`).
 //! - **`redis-py`, issue 3847.** A cancelled asynchronous `release()` had already forgotten the
 //!   token; the key stayed, and nobody could release it. Mended in the meantime. *Here* what was
 //!   sent is sent, and what was not is sent by the drop
-//!   (`a_release_dropped_at_every_poll_leaves_no_key`,
-//!   `an_acquire_dropped_at_every_poll_leaves_no_key`).
+//!   (`case_14_a_release_dropped_at_every_poll_leaves_no_key`,
+//!   `case_14_an_acquire_dropped_at_every_poll_leaves_no_key`).
 //! - **Redisson 3.51 and 4.4.0, issue 7272; RedLock.net, issue 68.** Renewal went on after the end
 //!   of the lock: in the first by a race between the start and the end of the renewal, in the
-//!   second seen for days. *Here* the guard owns its extension, and `Extend::For` bounds it.
+//!   second seen for days. *Here* the guard owns its extension, and `Extend::For` bounds it
+//!   (`case_13_renewal_stops_when_the_guard_goes`).
 //! - **RedLock.net's `Extend.lua`; `redlock-rb` unless told otherwise.** A key that is gone is set
 //!   again. *Here* the script that extends compares first, and makes nothing; a node that came back
 //!   empty is given the key only when a majority without it holds the lock.
@@ -112,4 +114,4 @@
 //!   first; see [`hot_path`](super::hot_path).
 //! - **Ten thousand waiters reconnect at once** if each of them may. *So* there is one attempt at a
 //!   time for each connection, whoever waits
-//!   (`ten_thousand_waiters_and_five_dead_servers_make_no_storm_of_connects`).
+//!   (`case_19_ten_thousand_waiters_and_five_dead_servers_make_no_storm_of_connects`).

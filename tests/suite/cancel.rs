@@ -14,7 +14,7 @@ const SIZES: [usize; 3] = [1, 3, 5];
 const POLLS_MAX: usize = 64;
 
 #[tokio::test]
-async fn an_acquire_dropped_at_every_poll_leaves_no_key() {
+async fn case_14_an_acquire_dropped_at_every_poll_leaves_no_key() {
     need_server!();
     for size in SIZES {
         let fleet = Fleet::start(size);
@@ -39,7 +39,7 @@ async fn an_acquire_dropped_at_every_poll_leaves_no_key() {
 }
 
 #[tokio::test]
-async fn a_release_dropped_at_every_poll_leaves_no_key() {
+async fn case_14_a_release_dropped_at_every_poll_leaves_no_key() {
     need_server!();
     for size in SIZES {
         let fleet = Fleet::start(size);
@@ -112,7 +112,7 @@ async fn drop_in_trouble<F: Future>(fleet: &Fleet, trouble: Trouble, polls: usiz
 
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn operations_dropped_at_every_poll_in_every_trouble_leave_no_key() {
+async fn case_14_operations_dropped_at_every_poll_in_every_trouble_leave_no_key() {
     need_server!();
     for size in SIZES {
         let fleet = Fleet::start(size);

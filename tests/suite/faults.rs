@@ -58,7 +58,7 @@ async fn three_of_five_stopped_is_unavailable_and_names_each_nodes_reason() {
 }
 
 #[tokio::test]
-async fn four_nodes_split_two_two_refuse_at_once_and_nothing_is_left_behind() {
+async fn case_01_four_nodes_split_two_two_refuse_at_once_and_nothing_is_left_behind() {
     need_server!();
     let fleet = Fleet::start(4);
     let locker = connected(builder(&fleet)).await;
@@ -72,7 +72,7 @@ async fn four_nodes_split_two_two_refuse_at_once_and_nothing_is_left_behind() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_hung_node_does_not_slow_an_acquisition() {
+async fn case_02_a_hung_minority_does_not_slow_an_acquisition() {
     need_server!();
     let fleet = Fleet::start(5);
     let locker = connected(builder(&fleet)).await;
@@ -92,7 +92,7 @@ async fn a_hung_node_does_not_slow_an_acquisition() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_hung_majority_is_unavailable_within_the_deadline_and_leaves_nothing() {
+async fn case_02_a_hung_majority_is_unavailable_within_the_deadline_and_leaves_nothing() {
     need_server!();
     let fleet = Fleet::start(5);
     let locker = connected(builder(&fleet)).await;
@@ -137,7 +137,7 @@ async fn a_locker_built_with_every_node_down_works_when_they_come_up() {
 }
 
 #[tokio::test]
-async fn a_server_that_goes_and_comes_back_is_used_again() {
+async fn case_18_a_server_that_goes_and_comes_back_is_used_again() {
     need_server!();
     let server = Server::start();
     let locker = connected(Locker::single(server.url()).unwrap()).await;
@@ -152,7 +152,7 @@ async fn a_server_that_goes_and_comes_back_is_used_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_flushed_script_cache_is_no_obstacle_to_a_release() {
+async fn case_17_a_flushed_script_cache_is_no_obstacle_to_a_release() {
     need_server!();
     let fleet = Fleet::start(5);
     let locker = connected(builder(&fleet)).await;
@@ -198,7 +198,7 @@ async fn a_connection_killed_by_the_server_leaves_no_key() {
 /// Ten thousand callers wait while every server is gone: the nodes see one attempt at a time, with
 /// the pauses of the schedule between them, and when they are back every caller is served.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ten_thousand_waiters_and_five_dead_servers_make_no_storm_of_connects() {
+async fn case_19_ten_thousand_waiters_and_five_dead_servers_make_no_storm_of_connects() {
     need_server!();
     const WAITERS: usize = 10_000;
     let pause = Duration::from_millis(20);

@@ -30,7 +30,7 @@ async fn a_second_try_is_refused_while_held_and_granted_after_release() {
 }
 
 #[tokio::test]
-async fn the_key_is_verbatim_and_the_value_is_one_plain_string_with_an_expiry() {
+async fn case_20_the_key_is_verbatim_and_the_value_is_one_plain_string_with_an_expiry() {
     need_server!();
     for size in SIZES {
         let fleet = Fleet::start(size);
@@ -70,7 +70,7 @@ async fn every_attempt_has_a_value_of_its_own() {
 }
 
 #[tokio::test]
-async fn without_renewal_the_lock_is_free_after_its_ttl_and_its_release_says_so() {
+async fn case_08_a_release_that_comes_too_late_leaves_the_next_holders_key() {
     need_server!();
     for size in SIZES {
         let fleet = Fleet::start(size);
@@ -90,7 +90,7 @@ async fn without_renewal_the_lock_is_free_after_its_ttl_and_its_release_says_so(
 }
 
 #[tokio::test]
-async fn a_release_says_that_the_lock_had_expired() {
+async fn case_07_a_release_says_that_the_lock_had_expired() {
     need_server!();
     for size in SIZES {
         let fleet = Fleet::start(size);
@@ -106,7 +106,7 @@ async fn a_release_says_that_the_lock_had_expired() {
 /// 64 tasks on one key, until 2,000 acquisitions are made: the counter of those inside never
 /// reaches two.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sixty_four_tasks_on_one_key_are_never_two_inside() {
+async fn case_22_sixty_four_tasks_on_one_key_are_never_two_inside() {
     need_server!();
     const ACQUISITIONS: u32 = 2_000;
     for size in SIZES {
@@ -228,7 +228,7 @@ async fn a_dropped_guards_key_is_gone() {
 }
 
 #[tokio::test]
-async fn a_guard_dropped_on_a_plain_thread_releases() {
+async fn case_15_a_guard_dropped_on_a_plain_thread_releases() {
     need_server!();
     for size in SIZES {
         let fleet = Fleet::start(size);
@@ -240,7 +240,7 @@ async fn a_guard_dropped_on_a_plain_thread_releases() {
 }
 
 #[test]
-fn a_guard_dropped_after_its_runtime_has_gone_releases() {
+fn case_15_a_guard_dropped_after_its_runtime_has_gone_releases() {
     need_server!();
     for size in SIZES {
         let fleet = Fleet::start(size);
@@ -335,5 +335,21 @@ async fn a_held_lock_outlives_its_ttl() {
         assert_eq!(fleet.holders("k").len(), size);
         assert!(guard.release().await.unwrap().is_released());
         assert!(fleet.holders("k").is_empty());
+    }
+}
+
+/// What a locker keeps of a hold is used again by the next one: nothing of the first may be left.
+#[tokio::test]
+async fn a_lock_taken_after_an_extended_one_is_held() {
+    need_server!();
+    for size in SIZES {
+        let fleet = Fleet::start(size);
+        let locker = connected(builder(&fleet)).await;
+        for round in 0..3 {
+            let guard = locker.lock("k").await.unwrap();
+            assert!(guard.is_valid(), "{size} nodes, round {round}");
+            guard.extend(Duration::from_secs(20)).await.unwrap();
+            assert!(guard.release().await.unwrap().is_released());
+        }
     }
 }

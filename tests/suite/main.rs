@@ -7,6 +7,7 @@
 //! | `events` | what an observer is told, in what order, and how often |
 //! | `faults` | stopped, hung, restarted and late nodes |
 //! | `cancel` | what is left when a future or a guard is dropped anywhere |
+//! | `cases` | the defects of other lock libraries, by number |
 //! | `bad_input` | is every mistake told, and told before anything is sent? |
 //! | `interop` | other libraries on the same key |
 //! | `overtaking` | bytes of an ended connection that arrive late |
@@ -27,6 +28,7 @@ mod support;
 
 mod bad_input;
 mod cancel;
+mod cases;
 mod client;
 mod errors;
 mod events;

@@ -1,12 +1,13 @@
 //! A proxy between a client and a server that can hold back what the client sends.
 //!
 //! It stands for a network that delivers late: bytes of a connection that the client has given up
-//! long ago still arrive, as kernels do it when packets were lost and are sent again.
+//! long ago still arrive, as kernels do it when packets were lost and are sent again (`hold`). And
+//! for one that delivers nothing for a while, in either direction, and loses nothing (`freeze`).
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
 /// A proxy on a free loopback port.
@@ -22,6 +23,10 @@ struct State {
     holding: AtomicBool,
     accepted: AtomicUsize,
     stopping: AtomicBool,
+    frozen: Mutex<bool>,
+    thawed: Condvar,
+    /// The client's bytes that wait until the network thaws.
+    waiting: AtomicUsize,
     /// The client's bytes that were held back, and the connection to deliver them on.
     held: Mutex<Vec<(TcpStream, Vec<u8>)>>,
     clients: Mutex<Vec<TcpStream>>,
@@ -37,6 +42,9 @@ impl Proxy {
             holding: AtomicBool::new(false),
             accepted: AtomicUsize::new(0),
             stopping: AtomicBool::new(false),
+            frozen: Mutex::new(false),
+            thawed: Condvar::new(),
+            waiting: AtomicUsize::new(0),
             held: Mutex::default(),
             clients: Mutex::default(),
         });
@@ -61,6 +69,23 @@ impl Proxy {
     /// How many connections were made.
     pub fn accepted(&self) -> usize {
         self.state.accepted.load(Ordering::SeqCst)
+    }
+
+    /// From now on nothing gets through, either way, until the network thaws. What is sent
+    /// meanwhile waits.
+    pub fn freeze(&self) {
+        *self.state.frozen.lock().expect("nobody panics under it") = true;
+    }
+
+    /// What waits is delivered, in order, and everything gets through again.
+    pub fn thaw(&self) {
+        *self.state.frozen.lock().expect("nobody panics under it") = false;
+        self.state.thawed.notify_all();
+    }
+
+    /// How many bytes of clients have arrived at the frozen network and wait.
+    pub fn waiting(&self) -> usize {
+        self.state.waiting.load(Ordering::SeqCst)
     }
 
     /// From now on keeps what clients send on the connections that are open, and does not deliver
@@ -104,9 +129,10 @@ impl Proxy {
 }
 
 impl State {
-    fn serve(&self, client: TcpStream) {
+    fn serve(self: &Arc<Self>, client: TcpStream) {
         self.accepted.fetch_add(1, Ordering::SeqCst);
-        let server = TcpStream::connect(self.server).expect("loopback works");
+        // A server that is down is no fault of a test's: the client's connection ends.
+        let Ok(server) = TcpStream::connect(self.server) else { return };
         server.set_nodelay(true).expect("loopback works");
         client.set_nodelay(true).expect("loopback works");
         self.clients
@@ -117,9 +143,11 @@ impl State {
             server.try_clone().expect("loopback works"),
             client.try_clone().expect("loopback works"),
         );
+        let state = self.clone();
         thread::spawn(move || {
             let mut buffer = [0; 4_096];
             while let Ok(count @ 1..) = from.read(&mut buffer) {
+                state.pass_frost();
                 if to.write_all(&buffer[..count]).is_err() {
                     return;
                 }
@@ -130,10 +158,19 @@ impl State {
         self.forward(client, server);
     }
 
+    /// Returns when the network is not frozen.
+    fn pass_frost(&self) {
+        let frozen = self.frozen.lock().expect("nobody panics under it");
+        drop(self.thawed.wait_while(frozen, |frozen| *frozen).expect("nobody panics under it"));
+    }
+
     fn forward(&self, mut client: TcpStream, mut server: TcpStream) {
         let mut buffer = [0; 4_096];
         let mut kept = false;
         while let Ok(count @ 1..) = client.read(&mut buffer) {
+            self.waiting.fetch_add(count, Ordering::SeqCst);
+            self.pass_frost();
+            self.waiting.fetch_sub(count, Ordering::SeqCst);
             kept |= self.holding.load(Ordering::SeqCst);
             if kept {
                 let copy = server.try_clone().expect("loopback works");
@@ -156,6 +193,7 @@ impl Drop for Proxy {
     fn drop(&mut self) {
         self.state.stopping.store(true, Ordering::SeqCst);
         self.cut_clients();
+        self.thaw();
         self.state.held.lock().expect("nobody panics under it").clear();
         // Wakes the listener, which looks whether it shall stop.
         let _ = TcpStream::connect(self.addr);

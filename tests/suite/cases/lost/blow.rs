@@ -1,0 +1,84 @@
+//! What befalls the locks, and how the nodes recover from it.
+
+use std::thread;
+
+use crate::support::{Fleet, Proxy, Reply, Server};
+
+/// What hits all locks at once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Blow {
+    Delete,
+    Flush,
+    /// Another client's value stands under every key.
+    Steal,
+    KillMajority,
+    HangMajority,
+    HangAll,
+    /// Nothing gets through to any node, and nothing comes back.
+    CutOff,
+}
+
+impl Blow {
+    /// Whether the nodes are there to tell that the lock is gone.
+    pub(super) fn is_told_by_nodes(self) -> bool {
+        matches!(self, Self::Delete | Self::Flush | Self::Steal)
+    }
+}
+
+/// The nodes, each behind a proxy.
+pub(super) struct World {
+    fleet: Fleet,
+    pub(super) proxies: Vec<Proxy>,
+}
+
+/// Works on every key of a node in one step.
+const EVERY_KEY: &str = "for _, key in ipairs(redis.call('KEYS', '*')) do ";
+
+impl World {
+    pub(super) fn start(size: usize) -> Self {
+        let fleet = Fleet::start(size);
+        let proxies = super::super::proxies(&fleet);
+        Self { fleet, proxies }
+    }
+
+    /// Strikes all nodes at about the same time.
+    pub(super) fn strike(&self, blow: Blow) {
+        let majority = self.fleet.len() / 2 + 1;
+        match blow {
+            Blow::Delete => self.on_each(self.fleet.len(), |server| {
+                server.command(&["EVAL", &format!("{EVERY_KEY} redis.call('DEL', key) end"), "0"]);
+            }),
+            Blow::Flush => self.on_each(self.fleet.len(), |server| {
+                let flush = ["FLUSHALL", "FLUSHDB"][usize::from(server.port() % 2)];
+                assert_eq!(server.command(&[flush]), Reply::ok());
+            }),
+            Blow::Steal => self.on_each(self.fleet.len(), |server| {
+                let steal = "redis.call('SET', key, 'thief', 'PX', 60000) end";
+                server.command(&["EVAL", &format!("{EVERY_KEY} {steal}"), "0"]);
+            }),
+            Blow::KillMajority => self.on_each(majority, Server::stop),
+            Blow::HangMajority => self.on_each(majority, Server::pause),
+            Blow::HangAll => self.on_each(self.fleet.len(), Server::pause),
+            Blow::CutOff => self.proxies.iter().for_each(Proxy::freeze),
+        }
+    }
+
+    /// Everything is as it was at first.
+    pub(super) fn recover(&self, blow: Blow) {
+        match blow {
+            Blow::KillMajority => self.on_each(self.fleet.len() / 2 + 1, Server::restart),
+            Blow::HangMajority | Blow::HangAll => self.on_each(self.fleet.len(), Server::resume),
+            Blow::CutOff => self.proxies.iter().for_each(Proxy::thaw),
+            Blow::Delete | Blow::Flush | Blow::Steal => {}
+        }
+        self.fleet.command(&["FLUSHALL"]);
+    }
+
+    fn on_each(&self, count: usize, strike: impl Fn(&Server) + Sync) {
+        thread::scope(|scope| {
+            for server in self.fleet.iter().take(count) {
+                scope.spawn(|| strike(server));
+            }
+        });
+    }
+}

@@ -1,0 +1,51 @@
+//! Whether the machine let this thread run.
+//!
+//! `lost()` resolves some milliseconds before the end. A process that is not let run for longer
+//! than that cannot be told anything in time by anybody; only `is_valid()` knows then. A *pulse*
+//! beats every millisecond on the runtime of a test; where it stood still, and the thread was not
+//! at work itself, the machine was elsewhere.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// Tokio's timers come up to 2 ms after they were asked for: more is not a timer's doing.
+const BEAT_MAX: Duration = Duration::from_micros(2_500);
+
+/// A time in which this thread was not let run.
+#[derive(Clone, Copy, Debug)]
+struct Stall {
+    from: Instant,
+    to: Instant,
+}
+
+/// What is known of the times in which this thread was not let run.
+#[derive(Clone, Default)]
+pub(super) struct Pulse(Arc<Mutex<Vec<Stall>>>);
+
+impl Pulse {
+    /// Beats for ever, on the current thread.
+    pub(super) async fn beat(self) {
+        let (mut last, mut worked) = (Instant::now(), thread_time());
+        loop {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            let (now, works) = (Instant::now(), thread_time());
+            if (now - last).saturating_sub(works - worked) > BEAT_MAX {
+                self.0.lock().unwrap().push(Stall { from: last, to: now });
+            }
+            (last, worked) = (now, works);
+        }
+    }
+
+    /// For how long the thread was not let run, in the stalls that touch these times.
+    pub(super) fn stalled(&self, from: Instant, to: Instant) -> Duration {
+        let stalls = self.0.lock().unwrap();
+        let touching = stalls.iter().filter(|stall| stall.from < to && stall.to > from);
+        touching.map(|stall| stall.to - stall.from).sum()
+    }
+}
+
+/// The time for which this thread has been at work.
+fn thread_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.try_into().unwrap(), time.tv_nsec.try_into().unwrap())
+}

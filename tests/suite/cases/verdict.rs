@@ -1,0 +1,135 @@
+//! Acquisitions that come to nothing, and what may be left of them: nothing.
+
+use std::time::Duration;
+
+use quorlock::Outcome;
+
+use super::{expired, held_by_none, hold_unextended, proxies, through};
+use crate::support::{Fleet, Proxy, Reply, Server, Watchdog, eventually_async, need_server};
+use crate::{builder, connected};
+
+const FOR_EVER: &str = "60000";
+
+/// The node executes the command long after the caller was told that it did not answer.
+#[cfg(unix)]
+#[tokio::test]
+async fn case_03_a_grant_that_comes_after_the_timeout_is_undone() {
+    need_server!();
+    for size in [1, 5] {
+        let fleet = Fleet::start(size);
+        let locker = connected(builder(&fleet)).await;
+        fleet.iter().for_each(Server::pause);
+        let error = locker.lock("k").try_acquire().await.unwrap_err();
+        assert!(error.is_unavailable(), "{error}");
+        fleet.iter().for_each(Server::resume);
+        let granted = async || fleet.iter().all(|server| calls(server, "set") == 1);
+        eventually_async("every node has executed the late command", granted).await;
+        held_by_none(&fleet).await;
+    }
+}
+
+/// Three nodes are another's: what the other two granted must not vote against the next try.
+#[tokio::test]
+async fn case_04_a_failed_attempt_leaves_no_key_and_does_not_block_its_own_retry() {
+    need_server!();
+    let fleet = Fleet::start(5);
+    let locker = connected(builder(&fleet)).await;
+    for round in 0..50 {
+        let theirs = || fleet.iter().skip(round % 3).take(3);
+        for server in theirs() {
+            assert_eq!(server.command(&["SET", "k", "theirs", "PX", FOR_EVER]), Reply::ok());
+        }
+        assert!(locker.lock("k").try_acquire().await.unwrap().is_none());
+        for server in theirs() {
+            assert_eq!(server.command(&["DEL", "k"]), Reply::Int(1));
+        }
+        let guard = locker.lock("k").try_acquire().await.unwrap();
+        let guard = guard.unwrap_or_else(|| panic!("round {round}: blocked by its own leftovers"));
+        eventually_async("all five are ours", async || {
+            guard.votes().iter().all(|vote| vote.outcome == Outcome::Granted)
+        })
+        .await;
+        assert!(guard.release().await.unwrap().is_released());
+        assert!(fleet.holders("k").is_empty());
+    }
+}
+
+/// The network delivers the command when the TTL has passed: the grant is worth nothing, and the
+/// key that it has just made would block everybody for another TTL.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn case_06_an_acquisition_that_took_too_long_is_refused_and_released() {
+    const TTL: Duration = Duration::from_secs(1);
+    need_server!();
+    for size in [1, 3] {
+        let fleet = Fleet::start(size);
+        let proxies = proxies(&fleet);
+        let patient = through(&proxies).ttl(TTL).node_deadline(Duration::from_secs(30));
+        let locker = connected(patient).await;
+        proxies.iter().for_each(Proxy::freeze);
+        let began = Watchdog::new("the TTL has passed");
+        let trying = tokio::spawn(async move { locker.lock("k").try_acquire().await });
+        let waits = async || proxies.iter().all(|proxy| proxy.waiting() > 0);
+        eventually_async("the network holds the commands", waits).await;
+        eventually_async("the TTL has passed", async || began.elapsed() > TTL).await;
+        proxies.iter().for_each(Proxy::thaw);
+        let error = trying.await.unwrap().unwrap_err();
+        assert!(error.is_too_slow(), "{error}");
+        let undone = async || fleet.iter().all(|server| calls(server, "evalsha") == 1);
+        eventually_async("every node was told to delete the key", undone).await;
+        assert!(fleet.holders("k").is_empty());
+        assert!(expired(&fleet) == 0, "the keys were deleted, and not left to their expiry");
+    }
+}
+
+#[tokio::test]
+async fn case_20_names_are_told_apart_byte_by_byte() {
+    need_server!();
+    let fleet = Fleet::start(3);
+    let locker = connected(builder(&fleet)).await;
+    let names: [&[u8]; 7] =
+        [b"k", b"K", b"k ", b"k\0", "\0🐉\r\n".as_bytes(), "\0🐉\n\r".as_bytes(), &[0xff, 0xfe]];
+    let mut guards = Vec::new();
+    for name in names {
+        guards.push(locker.lock(name).try_acquire().await.unwrap().unwrap());
+    }
+    for (name, guard) in names.iter().zip(guards) {
+        assert_eq!(guard.key(), *name);
+        assert!(locker.lock(name).try_acquire().await.unwrap().is_none());
+        assert!(guard.release().await.unwrap().is_released());
+        assert!(fleet.holders(name).is_empty());
+    }
+}
+
+/// Two nodes hold the key for a minute, three for seconds: the lock is held for seconds.
+#[cfg(unix)]
+#[tokio::test]
+async fn case_21_the_shortest_lease_of_the_quorum_decides() {
+    const TTL: Duration = Duration::from_secs(10);
+    need_server!();
+    let fleet = Fleet::start(5);
+    let locker = connected(builder(&fleet)).await;
+    let guard = hold_unextended(&locker, TTL).await;
+    for stopped in [0, 1, 2] {
+        fleet[stopped].pause();
+    }
+    let error = guard.extend(6 * TTL).await.unwrap_err();
+    assert!(error.is_unavailable(), "{error}");
+    for extended in [3, 4] {
+        let left = fleet[extended].command(&["PTTL", "k"]).int();
+        assert!(left > 50_000, "this node has granted it: {left} ms left");
+    }
+    assert!(guard.remaining() <= TTL, "{:?}", guard.remaining());
+    for stopped in [0, 1, 2] {
+        fleet[stopped].resume();
+    }
+    assert!(guard.release().await.unwrap().is_released());
+    held_by_none(&fleet).await;
+}
+
+/// How often a server has executed a command, by its own count.
+fn calls(server: &Server, command: &str) -> u64 {
+    let stats = server.command(&["INFO", "commandstats"]).text();
+    let name = format!("cmdstat_{command}:calls=");
+    let count = stats.lines().find_map(|line| line.strip_prefix(&name)?.split(',').next());
+    count.map_or(0, |count| count.parse().unwrap())
+}
