@@ -131,6 +131,20 @@ impl Stamp {
     }
 }
 
+/// All clocks, read together: what was read once need not be read again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reading {
+    pub(crate) now: Moment,
+    pub(crate) stamp: Stamp,
+}
+
+impl Reading {
+    /// The moment at which one of the clocks reaches `end`, if both go on as they should.
+    pub(crate) fn moment(self, end: Stamp) -> Moment {
+        self.now.plus(self.stamp.until(end))
+    }
+}
+
 /// Stamps that are compared at most: a quorum's nodes.
 const LASTING_OF: usize = 15;
 
@@ -166,9 +180,9 @@ impl Clock {
         now.checked_add(left).unwrap_or(now + far)
     }
 
-    /// The moment at which one of the clocks reaches `end`, if both go on as they should.
-    pub(crate) fn moment(&self, end: Stamp) -> Moment {
-        self.now().plus(self.stamp().until(end))
+    /// Reads all clocks.
+    pub(crate) fn read(&self) -> Reading {
+        Reading { now: self.now(), stamp: self.stamp() }
     }
 
     /// Whether there is a runtime here that wakes sleepers.

@@ -34,11 +34,12 @@ struct Place<T> {
 }
 
 type Chunk<T> = OnceLock<Box<[Place<T>]>>;
+type Shelf<T> = OnceLock<Box<[Chunk<T>]>>;
 
 /// The slab.
 pub(crate) struct Slab<T> {
     growing: [Chunk<T>; GROWING],
-    shelves: Box<[OnceLock<Box<[Chunk<T>]>>]>,
+    shelves: Box<[Shelf<T>]>,
     make: Box<dyn Fn() -> T + Send + Sync>,
     /// Head of the free list: a count of its changes, and an index.
     free: AtomicU64,

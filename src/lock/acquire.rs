@@ -256,15 +256,16 @@ pub(crate) fn guard_or_error(
     extend: Extend,
 ) -> Result<LockGuard, Error> {
     let Some(tie) = claim.tie() else { return Err(spent()) };
-    let (locker, now) = (claim.locker(), claim.locker().nodes.clock().stamp());
+    let locker = claim.locker();
+    let at = locker.nodes.clock().read();
     let error = |kind| Error::new(kind).with_key(tie.key.given()).with_nodes(claim.report());
     if verdict == Verdict::Won {
-        if now.is_before(tie.end_of(tie.sent, locker)) {
+        if at.stamp.is_before(tie.end_of(tie.sent, locker)) {
             // A locker that was shut down meanwhile takes nothing more.
             locker.check_open()?;
-            return Ok(LockGuard::new(HoldRef::begin(claim, extend)));
+            return Ok(LockGuard::new(HoldRef::begin(claim, extend, at)));
         }
-        return Err(error(Kind::TooSlow { ttl: tie.ttl, elapsed: now.since(tie.sent) }));
+        return Err(error(Kind::TooSlow { ttl: tie.ttl, elapsed: at.stamp.since(tie.sent) }));
     }
     let nodes = claim.report();
     let needed = locker.nodes.majority();

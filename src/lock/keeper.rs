@@ -26,7 +26,7 @@ use tokio::time::Sleep;
 use super::extension::Extension;
 use super::hold::{Body, Holds, Name, Step};
 use super::locker::Inner;
-use crate::clock::{Moment, Stamp};
+use crate::clock::{Moment, Reading, Stamp};
 use crate::observe::{Event, Loss};
 use crate::report::NodeReport;
 use crate::sync::AtomicWaker;
@@ -218,13 +218,13 @@ impl Keeper {
         }
     }
 
-    /// Looks at holds that are due, while not too many extensions are in flight; all this is `late`.
+    /// Looks at holds that are due, `late` at least, while not too many extensions are in flight.
     fn serve_backlog(&mut self, locker: &Inner, now: Moment, late: Duration) {
         while self.flights.len() < FLIGHTS_MAX {
             let Some((index, since)) = self.backlog.pop_front() else { return };
-            let stamp = locker.nodes.clock().stamp();
+            let at = locker.nodes.clock().read();
             let seen = self.holds.at(index, |name, body| {
-                let (due, flight, news) = see(locker, name, body, now, stamp);
+                let (due, flight, news) = see(locker, name, body, at);
                 (name, due, flight, news)
             });
             let Some((name, due, flight, news)) = seen else { continue };
@@ -269,21 +269,22 @@ impl Keeper {
             }
             let step = body.take_answers(extension, *target, locker);
             body.extending = matches!(step, Step::More(_));
-            let remaining = body.lease.remaining(locker.nodes.clock().stamp());
+            let at = locker.nodes.clock().read();
+            let remaining = body.lease.remaining(at.stamp);
             let votes = || report_of(extension, locker);
             let (due, more, what) = match step {
                 Step::More(more) => (None, Some(more), None),
                 Step::Lost => (Some(now), None, None),
                 Step::Extended => {
                     let what = What::Extended { remaining, votes: votes() };
-                    (Some(body.next_look(locker, now)), None, Some(what))
+                    (Some(body.next_look(at)), None, Some(what))
                 }
                 Step::Failed => {
                     let what = What::Failed { remaining, votes: votes() };
-                    (Some(body.retry_at(locker, now)), None, Some(what))
+                    (Some(body.retry_at(locker, at)), None, Some(what))
                 }
             };
-            Some((due, [more, None], what.map(|what| body.news(now, what))))
+            Some((due, [more, None], what.map(|what| body.news(locker, now, what))))
         });
         let Some((due, more, news)) = landed.flatten() else { return false };
         if let Some(due) = due {
@@ -321,9 +322,9 @@ fn see(
     locker: &Inner,
     name: Name,
     body: &mut Body,
-    now: Moment,
-    stamp: Stamp,
+    at: Reading,
 ) -> (Moment, Option<Flight>, Option<News>) {
+    let Reading { now, stamp } = at;
     let ended = !body.is_valid(stamp) || !stamp.is_before(body.lease.warning());
     if ended {
         if std::mem::replace(&mut body.told, true) {
@@ -331,16 +332,16 @@ fn see(
         }
         body.cancel();
         let what = What::Lost(body.lost.unwrap_or(Loss::Expired));
-        return (Moment::NEVER, None, Some(body.news(now, what)));
+        return (Moment::NEVER, None, Some(body.news(locker, now, what)));
     }
-    let warning = locker.nodes.clock().moment(body.lease.warning());
+    let warning = at.moment(body.lease.warning());
     if body.extending {
         return (warning, None, None);
     }
     if !body.may_extend(now) {
         let overlong = body.is_overlong(now) && !std::mem::replace(&mut body.overlong, true);
         let remaining = body.lease.remaining(stamp);
-        let news = overlong.then(|| body.news(now, What::HeldTooLong { remaining }));
+        let news = overlong.then(|| body.news(locker, now, What::HeldTooLong { remaining }));
         return (warning, None, news);
     }
     let ttl = body.ttl();
@@ -351,18 +352,19 @@ fn see(
 }
 
 impl Body {
-    fn news(&self, now: Moment, what: What) -> News {
-        let key = self.tie.as_ref().map(|tie| tie.key.given().to_vec()).unwrap_or_default();
+    fn news(&self, locker: &Inner, now: Moment, what: What) -> News {
+        // Nobody reads it where nobody is told.
+        let tie = self.tie.as_ref().filter(|_| !locker.options.observers.is_empty());
+        let key = tie.map(|tie| tie.key.given().to_vec()).unwrap_or_default();
         News { key, held: now.since(self.began), what }
     }
 
     /// When to extend again after it has failed: a tenth of the TTL later, by chance up to half of
     /// that earlier.
-    fn retry_at(&self, locker: &Inner, now: Moment) -> Moment {
+    fn retry_at(&self, locker: &Inner, at: Reading) -> Moment {
         let pause = self.ttl() / 10;
         let pause = locker.nodes.entropy().between(pause / 2, pause);
-        let warning = locker.nodes.clock().moment(self.lease.warning());
-        now.plus(pause).min(warning)
+        at.now.plus(pause).min(at.moment(self.lease.warning()))
     }
 }
 

@@ -28,14 +28,15 @@ pub(crate) async fn adopt(
 ) -> Result<LockGuard, Error> {
     let mut claim = Claim::adopt(locker, key, token.as_str(), ttl)?;
     let verdict = poll_fn(|cx| claim.poll_verdict(cx)).await;
+    let at = locker.nodes.clock().read();
     let Some(tie) = claim.tie() else { return Err(Error::new(Kind::Lost { reason: None })) };
     let nodes = tie.election.report();
     let answered = nodes.iter().filter(|node| node.outcome.is_answer()).count();
     let needed = locker.nodes.majority();
     let kind = match verdict {
-        Verdict::Won if locker.nodes.clock().stamp().is_before(tie.end_of(tie.sent, locker)) => {
+        Verdict::Won if at.stamp.is_before(tie.end_of(tie.sent, locker)) => {
             claim.own();
-            return Ok(LockGuard::new(HoldRef::begin(claim, extend)));
+            return Ok(LockGuard::new(HoldRef::begin(claim, extend, at)));
         }
         Verdict::Won => Kind::Lost { reason: Some(Loss::Expired) },
         _ if answered >= needed => Kind::Lost { reason: None },

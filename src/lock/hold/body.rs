@@ -6,7 +6,7 @@ use super::super::claim::Tie;
 use super::super::extension::Extension;
 use super::super::lease::Lease;
 use super::super::locker::Inner;
-use crate::clock::{Moment, Stamp};
+use crate::clock::{Moment, Reading, Stamp};
 use crate::error::{Error, Kind};
 use crate::observe::Loss;
 use crate::options::Extend;
@@ -184,16 +184,15 @@ impl Body {
     /// extend them together, and earlier by up to a 64th of the TTL, so that one client's locks are
     /// extended in batches; or when the end is near. At once, to tell that the lock has been held
     /// for too long.
-    pub(in crate::lock) fn next_look(&self, locker: &Inner, now: Moment) -> Moment {
-        let clock = locker.nodes.clock();
+    pub(in crate::lock) fn next_look(&self, at: Reading) -> Moment {
         let Some(tie) = &self.tie else { return Moment::NEVER };
-        let warning = clock.moment(self.lease.warning());
-        if !self.may_extend(now) {
-            return if self.is_overlong(now) && !self.overlong { now } else { warning };
+        let warning = at.moment(self.lease.warning());
+        if !self.may_extend(at.now) {
+            return if self.is_overlong(at.now) && !self.overlong { at.now } else { warning };
         }
         let jitter = (tie.ttl / 15 / 256).saturating_mul(u32::from(tie.chance()));
         let early = (tie.ttl / 3).saturating_mul(2).saturating_add(jitter);
-        let due = clock.moment(self.lease.end().less(early));
+        let due = at.moment(self.lease.end().less(early));
         due.rounded_down(tie.ttl / 64).min(warning)
     }
 

@@ -11,7 +11,7 @@ use super::super::extension::Extension;
 use super::super::keeper;
 use super::super::locker::Inner;
 use super::{Body, Ended, Name, Step};
-use crate::clock::{Moment, Stamp};
+use crate::clock::{Moment, Reading, Stamp};
 use crate::error::{Error, Kind};
 use crate::observe::{Event, Loss};
 use crate::options::Extend;
@@ -27,15 +27,15 @@ pub(crate) struct HoldRef {
 
 impl HoldRef {
     /// Begins a hold with what an acquisition has won.
-    pub(crate) fn begin(claim: Claim, extend: Extend) -> Self {
+    pub(crate) fn begin(claim: Claim, extend: Extend, at: Reading) -> Self {
         let locker = claim.locker().clone();
-        let (holds, now) = (&locker.holds, locker.nodes.clock().now());
+        let holds = &locker.holds;
         let index = holds.slab.claim();
         holds.count.fetch_add(1, Ordering::SeqCst);
         let (name, due) = {
             let mut body = lock(&holds.slab.get(index).body);
-            body.begin(claim.into_tie(), extend, now, &locker);
-            (Name { index, generation: body.generation }, body.next_look(&locker, now))
+            body.begin(claim.into_tie(), extend, at.now, &locker);
+            (Name { index, generation: body.generation }, body.next_look(at))
         };
         holds.schedule(name, due);
         keeper::ensure(&locker);
@@ -95,7 +95,8 @@ impl HoldRef {
             let mut changed = pin!(changed);
             changed.as_mut().enable();
             let Some(warning) = self.warning() else { return };
-            let mut timer = clock.can_sleep().then(|| clock.sleep_until(clock.moment(warning)));
+            let mut timer =
+                clock.can_sleep().then(|| clock.sleep_until(clock.read().moment(warning)));
             poll_fn(|cx| {
                 let rang = timer.as_mut().is_some_and(|timer| timer.as_mut().poll(cx).is_ready());
                 if rang || changed.as_mut().poll(cx).is_ready() {
@@ -147,10 +148,10 @@ impl HoldRef {
                 }
             }
         }
-        let now = locker.nodes.clock().now();
+        let at = locker.nodes.clock().read();
         let due = self.with(|body| {
             body.set_ttl(ttl);
-            body.next_look(locker, now)
+            body.next_look(at)
         });
         locker.holds.schedule(self.name, due.unwrap_or(Moment::NEVER));
         self.tell_extension(&extension, true);
