@@ -49,7 +49,7 @@ impl Client {
     pub fn new(url: impl AsRef<str>) -> Result<Self, Error> {
         let address = Address::parse(url.as_ref())?;
         // Its commands are not undone, so it brings no script.
-        let (greeting, undo_head) = (Greeting { scripts: Vec::new() }, Bytes::new());
+        let (greeting, undo_head) = (Greeting::default(), Bytes::new());
         let options = LinkOptions::default();
         let nodes = NodeSet::on_network(vec![address], false, options, greeting, undo_head)?;
         Ok(Self { nodes: Arc::new(nodes), deadline: DEADLINE })

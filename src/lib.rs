@@ -42,7 +42,7 @@ pub use lock::{
     NodeInspection, OnLoss, OwnerToken, Release, Shutdown,
 };
 pub use observe::{Event, Loss, Observer};
-pub use options::{Driver, Extend};
+pub use options::{Driver, Durability, Extend};
 pub use quorlock_resp::Frame;
 pub use report::{Fault, NodeReport, Outcome};
 

@@ -125,6 +125,9 @@ impl Future for Acquire {
                         }
                         Err(failure) => failure,
                     };
+                    if order.locker.is_worth_repeating(&failure) {
+                        continue; // at once: the next step is to start again
+                    }
                     if !failure.is_retryable() {
                         return Poll::Ready(Err(order.give_up(failure, this.tries, started)));
                     }
@@ -150,6 +153,7 @@ impl Future for Acquire {
                         return Poll::Ready(Err(order.give_up(failure, this.tries, started)));
                     }
                     let pause = order.next_pause(&mut this.retry, *holder, elapsed);
+                    let pause = order.beyond_quarantine(pause, this.failure.as_ref(), elapsed);
                     if let Some(failure) = &this.failure {
                         order.tell_retrying(failure, this.tries, elapsed, pause);
                     }
@@ -213,6 +217,21 @@ impl Order {
         retry.next(holder, self.left(elapsed), |low, high| entropy.between(low, high))
     }
 
+    /// A pause that leads out of the time in which no majority votes, if that is known: asking
+    /// before is in vain, and all who waited for it must not come back together.
+    fn beyond_quarantine(
+        &self,
+        pause: Duration,
+        failure: Option<&Error>,
+        elapsed: Duration,
+    ) -> Duration {
+        let failure = failure.filter(|failure| failure.is_unavailable());
+        match failure.and_then(Error::retry_after) {
+            Some(vain) => vain.saturating_add(pause).min(self.left(elapsed)),
+            None => pause,
+        }
+    }
+
     /// Says what was spent in vain.
     fn give_up(&self, error: Error, tries: u32, started: Moment) -> Error {
         let waited = self.locker.nodes.clock().now().since(started);
@@ -265,6 +284,9 @@ pub(crate) fn guard_or_error(
 ) -> Result<LockGuard, Error> {
     let Some(tie) = claim.tie() else { return Err(spent()) };
     let (locker, now) = (claim.locker(), claim.locker().nodes.clock().stamp());
+    if let Some(volatile) = &locker.volatile {
+        volatile.check(&tie.election)?;
+    }
     let error = |kind| Error::new(kind).with_key(tie.key.given()).with_nodes(claim.report());
     if verdict == Verdict::Won {
         if now.is_before(tie.end_of(tie.sent, locker)) {

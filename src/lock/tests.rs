@@ -98,7 +98,7 @@ fn driven(behaviours: &[Behaviour]) -> (Locker, Arc<Driven>) {
         clock,
         entropy: Arc::new(Entropy::from_seed(1)),
         dial: Arc::new(InMemory(behaviours.to_vec())),
-        greeting: Greeting { scripts: command::SCRIPTS.to_vec() },
+        greeting: Greeting { scripts: command::SCRIPTS.to_vec(), terms: None },
         undo_head: command::undo_head(),
     });
     (Locker::from_inner(Inner::new(nodes, options, "test".into())), driven)

@@ -360,6 +360,10 @@ fn deed_of(shape: Shape, frame: Frame) -> (Deed, Option<Frame>) {
         Frame::Integer(0) => (Deed::Gone, None),
         Frame::Integer(-1) => (Deed::Held, None),
         Frame::Simple(_) | Frame::Integer(_) => (Deed::Granted, None),
+        Frame::Array(reason) if reason.first() == Some(&Frame::Integer(2)) => {
+            (Deed::Quarantined, Some(frame))
+        }
+        Frame::Array(_) => (Deed::Misfit, Some(frame)),
         _ if was_refused(&frame) => (Deed::Refused, Some(frame)),
         _ => (Deed::Failed, Some(frame)),
     }
