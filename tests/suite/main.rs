@@ -3,6 +3,8 @@
 //! | file | asks |
 //! |---|---|
 //! | `locking` | is there ever more than one holder, and does the lock come free? |
+//! | `durability` | servers that forget what they granted |
+//! | `scripts` | our scripts on servers that are not as they expect |
 //! | `faults` | stopped, hung, restarted and late nodes |
 //! | `cancel` | what is left when a future or a guard is dropped anywhere |
 //! | `bad_input` | is every mistake told, and told before anything is sent? |
@@ -25,11 +27,13 @@ mod support;
 mod bad_input;
 mod cancel;
 mod client;
+mod durability;
 mod faults;
 mod interop;
 mod locking;
 mod overtaking;
 mod runtimes;
+mod scripts;
 mod wire;
 
 use std::time::Duration;
