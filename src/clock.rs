@@ -5,11 +5,11 @@
 //! - A [`Moment`] is for timers, deadlines and round trips. It is tokio's clock, which is the
 //!   system's monotonic one, or the paused clock of a test.
 //! - A [`Stamp`] is for leases: two clocks read together. The *steady* one goes on while the
-//!   machine is suspended (`CLOCK_BOOTTIME` on Linux; elsewhere the monotonic clock, which may not).
-//!   The *wall* clock notices what the steady one may miss (a virtual machine that was frozen). A
-//!   lease counts as over as soon as either says so: a wall clock that jumps ahead loses a lock
-//!   early, which is safe, and one that is set back changes nothing, for the steady clock still
-//!   counts.
+//!   machine is suspended (`CLOCK_BOOTTIME` on Linux; elsewhere the monotonic clock, which may
+//!   not). The *wall* clock notices what the steady one may miss (a virtual machine that was
+//!   frozen). A lease counts as over as soon as either says so: a wall clock that jumps ahead loses
+//!   a lock early, which is safe, and one that is set back changes nothing, for the steady clock
+//!   still counts.
 
 use std::pin::Pin;
 use std::sync::OnceLock;
@@ -31,6 +31,12 @@ impl Moment {
     /// This moment and `duration` more; sums beyond the range are [`Moment::NEVER`].
     pub(crate) fn plus(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(nanoseconds(duration)))
+    }
+
+    /// This moment or up to `grain` earlier: one that is common to all moments near it.
+    pub(crate) fn rounded_down(self, grain: Duration) -> Self {
+        let grain = nanoseconds(grain).max(1).ilog2();
+        Self(self.0 >> grain << grain)
     }
 
     /// The time from `earlier` to this moment; zero when `earlier` is the later one.

@@ -237,6 +237,9 @@ pub(crate) struct LinkOptions {
     /// A reply that is older has not been lost, for the stream keeps order: the node hangs. The
     /// connection ends, and the node's vote costs no more waiting until it answers a new one.
     pub(crate) reply_age_max: Duration,
+    /// For how long what a dead connection sent may still matter, where the server does not let us
+    /// end it: a node's deadline and two TTLs.
+    pub(crate) undo_horizon: Duration,
     /// The first pause before a reconnection, and the longest.
     pub(crate) reconnect_first: Duration,
     pub(crate) reconnect_cap: Duration,
@@ -252,6 +255,7 @@ impl Default for LinkOptions {
             bytes_max: 8 << 20,
             direct_writes: 2,
             reply_age_max: Duration::from_secs(5),
+            undo_horizon: Duration::from_secs(21),
             reconnect_first: Duration::from_millis(20),
             reconnect_cap: Duration::from_millis(500),
         }

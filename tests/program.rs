@@ -7,12 +7,15 @@
 //! | `program/lost` | a lock that ends before the command does |
 //! | `program/secret` | passwords: taken from the environment, and shown nowhere |
 //! | `program/status` | who holds a key |
+//! | `program/bench`, `program/schema` | measuring on somebody's nodes; what its JSON has to be |
 //! | `program/demo` | five servers, and nothing left of them |
 //! | `program/run` | running the program under a watchdog |
 #![cfg(all(feature = "cli", unix))]
 
 mod support;
 
+#[path = "program/bench.rs"]
+mod bench;
 #[path = "program/child.rs"]
 mod child;
 #[path = "program/codes.rs"]
@@ -23,6 +26,8 @@ mod demo;
 mod lost;
 #[path = "program/run.rs"]
 mod run;
+#[path = "program/schema.rs"]
+mod schema;
 #[path = "program/secret.rs"]
 mod secret;
 #[path = "program/status.rs"]

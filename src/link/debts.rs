@@ -6,6 +6,10 @@
 //! it can run any more, and then sends the undos. They are whole `EVAL`s, for a server that was
 //! restarted knows no script. An undo that is wanted while there is no connection at all is kept in
 //! the same way. To this file undos are bytes.
+//!
+//! Where the old connection cannot be ended, because the server hides its name or forbids `CLIENT
+//! KILL`, what it sent may arrive at any time. Then the undos are sent again and again, for as long
+//! as a late command could matter.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -20,6 +24,9 @@ const DEADLINE: Duration = Duration::from_secs(1);
 
 /// How long an undo waits that the server would not execute.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// How long until an undo is sent again whose command may still arrive.
+const REPEAT: Duration = Duration::from_millis(500);
 
 /// Connections remembered at most, the latest ones.
 const CLIENTS_MAX: usize = 16;
@@ -41,6 +48,16 @@ pub(super) struct Debts {
     undos: VecDeque<Vec<u8>>,
     /// When to settle on the present connection, if there are undos.
     due: Option<Moment>,
+    /// A connection has left undos and cannot be named to the server.
+    unnamed: bool,
+    /// How many old connections the server was told to end, and has not answered.
+    ending: usize,
+    /// What was undone behind that; sent again if one of them cannot be ended.
+    undone: Vec<Vec<u8>>,
+    /// Undos whose commands may still arrive.
+    doubtful: Vec<Vec<u8>>,
+    /// Until when they may.
+    doubtful_until: Moment,
 }
 
 impl Debts {
@@ -51,9 +68,13 @@ impl Debts {
         undos: impl IntoIterator<Item = Vec<u8>>,
         max: usize,
     ) {
+        let had = self.undos.len();
         for undo in undos {
             self.add(undo, max);
         }
+        self.unnamed |= client.is_none() && self.undos.len() > had;
+        (self.ending, self.due) = (0, None);
+        self.undone.clear();
         if self.undos.is_empty() {
             // What the connections before this one left is settled, and they are ended.
             self.old_clients.clear();
@@ -88,14 +109,36 @@ impl Debts {
         self.due
     }
 
+    /// The server has ended an old connection.
+    pub(super) fn confirm(&mut self) {
+        self.ending = self.ending.saturating_sub(1);
+        if self.ending == 0 {
+            self.undone.clear();
+        }
+    }
+
+    /// The server does not end an old connection: what was undone behind it is undone again, until
+    /// `until`.
+    pub(super) fn doubt(&mut self, now: Moment, until: Moment) {
+        if !self.undone.is_empty() {
+            self.doubtful_until = until;
+        }
+        self.doubtful.append(&mut self.undone);
+        if !self.doubtful.is_empty() {
+            let again = now.plus(REPEAT);
+            self.due = Some(self.due.map_or(again, |due| due.min(again)));
+        }
+    }
+
     /// Gives `send` the commands that settle everything, each with its entry, its bytes, and what
     /// undoes it. Should this connection, to the process `run_id`, end too, its pipeline hands back
-    /// what is unsettled, and the old connections are still known.
+    /// what is unsettled, and the old connections are still known. What cannot be settled for sure
+    /// is settled again until `horizon` has passed.
     pub(super) fn settle(
         &mut self,
         run_id: Option<&str>,
         undo_head: &[u8],
-        now: Moment,
+        (now, horizon): (Moment, Duration),
         mut send: impl FnMut(Entry, &[u8], &[u8]),
     ) {
         self.due = None;
@@ -111,11 +154,27 @@ impl Debts {
             let mut bytes = Vec::new();
             let number = client.number.to_string();
             encode::command(&mut bytes, &[b"CLIENT", b"KILL", b"ID", number.as_bytes()]);
-            send(entry(Shape::Any), &bytes, &[]);
+            send(entry(Shape::Ended), &bytes, &[]);
+            self.ending += 1;
         }
-        for undo in self.undos.drain(..) {
-            let bytes = [undo_head, &undo].concat();
-            send(entry(Shape::Undo), &bytes, &undo);
+        let mut undo = |undo: &[u8]| {
+            let bytes = [undo_head, undo].concat();
+            send(entry(Shape::Undo), &bytes, undo);
+        };
+        if self.doubtful_until <= now {
+            self.doubtful.clear();
+        }
+        self.doubtful.iter().for_each(|again| undo(again));
+        for fresh in self.undos.drain(..) {
+            undo(&fresh);
+            self.undone.push(fresh);
+        }
+        // Of a process that does not tell its name, nothing is known to be left or not.
+        let unnamed = std::mem::take(&mut self.unnamed) || run_id.is_none();
+        if unnamed || !self.doubtful.is_empty() {
+            self.doubt(now, now.plus(horizon));
+        } else if self.ending == 0 {
+            self.undone.clear();
         }
     }
 }
@@ -124,16 +183,26 @@ impl Debts {
 mod tests {
     use super::*;
 
+    const HORIZON: Duration = Duration::from_secs(1);
+
     fn client(run_id: &str) -> Option<Client> {
         Some(Client { run_id: run_id.into(), number: 7 })
     }
 
-    fn settled(debts: &mut Debts, run_id: &str) -> Vec<String> {
+    fn at(millis: u64) -> Moment {
+        Moment::default().plus(Duration::from_millis(millis))
+    }
+
+    fn settled_at(debts: &mut Debts, run_id: Option<&str>, millis: u64) -> Vec<String> {
         let mut sent = Vec::new();
-        debts.settle(Some(run_id), b"HEAD ", Moment::default(), |_, bytes, _| {
+        debts.settle(run_id, b"HEAD ", (at(millis), HORIZON), |_, bytes, _| {
             sent.push(String::from_utf8_lossy(bytes).into_owned());
         });
         sent
+    }
+
+    fn settled(debts: &mut Debts, run_id: &str) -> Vec<String> {
+        settled_at(debts, Some(run_id), 0)
     }
 
     const KILL_7: &str = "*4\r\n$6\r\nCLIENT\r\n$4\r\nKILL\r\n$2\r\nID\r\n$1\r\n7\r\n";
@@ -144,7 +213,34 @@ mod tests {
         debts.inherit(client("one"), [b"a".to_vec()], 9);
         debts.add(b"b".to_vec(), 9);
         assert_eq!(settled(&mut debts, "one"), [KILL_7, "HEAD a", "HEAD b"]);
+        debts.confirm();
         assert!(debts.is_empty());
+        assert_eq!(debts.due(), None, "the server has ended it: once is enough");
+    }
+
+    #[test]
+    fn what_may_still_arrive_is_undone_again_until_it_cannot_matter() {
+        let mut debts = Debts::default();
+        debts.inherit(client("one"), [b"a".to_vec()], 9);
+        assert_eq!(settled(&mut debts, "one"), [KILL_7, "HEAD a"]);
+        debts.doubt(at(10), at(1_010)); // the server forbids to end it
+        assert_eq!(debts.due(), Some(at(510)));
+        debts.old_clients.clear();
+        assert_eq!(settled_at(&mut debts, Some("one"), 510), ["HEAD a"]);
+        assert_eq!(debts.due(), Some(at(1_010)));
+        assert!(settled_at(&mut debts, Some("one"), 1_010).is_empty());
+        assert_eq!(debts.due(), None);
+    }
+
+    #[test]
+    fn a_connection_without_a_name_leaves_doubt() {
+        let mut debts = Debts::default();
+        debts.inherit(None, [b"a".to_vec()], 9);
+        assert_eq!(settled_at(&mut debts, None, 0), ["HEAD a"]);
+        assert_eq!(settled_at(&mut debts, None, 500), ["HEAD a"]);
+        assert_eq!(debts.due(), Some(at(1_000)));
+        assert!(settled_at(&mut debts, None, 1_000).is_empty(), "it ends");
+        assert_eq!(debts.due(), None);
     }
 
     #[test]
@@ -159,25 +255,28 @@ mod tests {
         let mut debts = Debts::default();
         debts.inherit(client("one"), [b"a".to_vec()], 9);
         assert_eq!(settled(&mut debts, "two"), ["HEAD a"]);
+        assert_eq!(debts.due(), None, "what the old process had read went with it");
     }
 
     #[test]
     fn a_kill_that_the_next_connection_took_with_it_is_sent_by_the_one_after() {
+        let other = || Some(Client { run_id: "one".into(), number: 8 });
         let mut debts = Debts::default();
         debts.inherit(client("one"), [b"a".to_vec()], 9);
         settled(&mut debts, "one");
-        debts.inherit(None, [b"a".to_vec()], 9);
-        assert_eq!(settled(&mut debts, "one"), [KILL_7, "HEAD a"]);
-        debts.inherit(None, [], 9);
-        debts.inherit(None, [b"c".to_vec()], 9);
-        assert_eq!(settled(&mut debts, "one"), ["HEAD c"]);
+        debts.inherit(other(), [b"a".to_vec()], 9);
+        let sent = settled(&mut debts, "one");
+        assert_eq!((&*sent[0], &*sent[2]), (KILL_7, "HEAD a"));
+        debts.inherit(client("one"), [], 9);
+        debts.inherit(client("one"), [b"c".to_vec()], 9);
+        assert_eq!(settled(&mut debts, "one"), [KILL_7, "HEAD c"]);
     }
 
     #[test]
     fn debts_are_bounded_and_the_newest_are_kept() {
         let mut debts = Debts::default();
-        debts.inherit(None, [b"a".to_vec(), b"b".to_vec(), b"c".to_vec()], 2);
+        debts.inherit(client("one"), [b"a".to_vec(), b"b".to_vec(), b"c".to_vec()], 2);
         debts.add(b"d".to_vec(), 2);
-        assert_eq!(settled(&mut debts, "one"), ["HEAD c", "HEAD d"]);
+        assert_eq!(settled(&mut debts, "two"), ["HEAD c", "HEAD d"]);
     }
 }

@@ -276,6 +276,11 @@ impl Link {
                     state.append(entry, &command, &undo);
                     self.dirty.store(true, Ordering::Release);
                 }
+                Again::Ended => state.debts.confirm(),
+                Again::Doubt => {
+                    state.debts.doubt(now, now.plus(self.options.undo_horizon));
+                    put_off = true;
+                }
                 Again::Later => {
                     state.debts.add_for_later(undo, self.options.entries_max, now);
                     put_off = true;
@@ -328,7 +333,8 @@ impl Link {
     fn settle(&self, state: &mut State, now: Moment) {
         let mut debts = mem::take(&mut state.debts);
         let run_id = state.client.as_ref().map(|client| client.run_id.clone());
-        debts.settle(run_id.as_deref(), &self.undo_head, now, |entry, bytes, undo| {
+        let horizon = self.options.undo_horizon;
+        debts.settle(run_id.as_deref(), &self.undo_head, (now, horizon), |entry, bytes, undo| {
             state.append(entry, bytes, undo);
         });
         state.debts = debts;

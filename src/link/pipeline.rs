@@ -44,6 +44,8 @@ pub(crate) enum Shape {
     /// and a number. The command ends in a hole of a [`Process`]'s length, which each link fills
     /// with the name of the server process that it is connected to.
     Vote,
+    /// The reply to ending a connection: how many were ended, or an error.
+    Ended,
     /// Any frame that is no push.
     Any,
 }
@@ -60,6 +62,7 @@ impl Shape {
             (Self::Vote, Frame::Array(items)) => {
                 matches!(items[..], [Frame::Integer(_), Frame::Integer(_)])
             }
+            (Self::Ended, Frame::Integer(_)) => true,
             _ => false,
         }
     }
@@ -111,17 +114,30 @@ pub(crate) struct Unsettled {
     pub(crate) again: Again,
 }
 
-/// How to send an undo again.
+/// What is left to do after an answer to what settles debts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Again {
     /// At once, with its script: the server does not know it.
     Whole,
     /// Later: the server takes no writes for the moment.
     Later,
+    /// Nothing: an old connection has ended.
+    Ended,
+    /// Whatever an old connection sent may still arrive: the server does not end it.
+    Doubt,
 }
 
 impl Again {
-    fn after(reply: &Frame) -> Option<Self> {
+    fn after(shape: Shape, reply: &Frame) -> Option<Self> {
+        match shape {
+            Shape::Undo => Self::after_undo(reply),
+            Shape::Ended if reply.as_error().is_some() => Some(Self::Doubt),
+            Shape::Ended => Some(Self::Ended),
+            _ => None,
+        }
+    }
+
+    fn after_undo(reply: &Frame) -> Option<Self> {
         match reply.error_word()? {
             b"NOSCRIPT" => Some(Self::Whole),
             b"BUSY" | b"LOADING" | b"MISCONF" | b"NOREPLICAS" | b"MASTERDOWN" => Some(Self::Later),
@@ -179,7 +195,7 @@ impl Pipeline {
         let Some(Waiting { entry, undo_len, .. }) = self.waiting.pop_front() else {
             return Err(Stray);
         };
-        let again = if entry.shape == Shape::Undo { Again::after(&frame) } else { None };
+        let again = Again::after(entry.shape, &frame);
         if let Some(again) = again {
             let undo = self.undo.chunk()[..undo_len].to_vec();
             unsettled.push(Unsettled { entry, undo, again });

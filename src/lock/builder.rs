@@ -204,8 +204,10 @@ impl LockerBuilder {
     /// # Errors
     ///
     /// [`is_misuse`](Error::is_misuse) when an option is out of its range.
-    pub fn build(self) -> Result<Locker, Error> {
+    pub fn build(mut self) -> Result<Locker, Error> {
         self.options.check()?;
+        let Options { ttl, .. } = self.options;
+        self.options.link.undo_horizon = self.options.node_deadline(ttl) + 2 * ttl;
         let owner = full_name(self.options.owner.as_deref());
         let mut scripts = command::SCRIPTS.to_vec();
         if self.options.durability != Durability::Persistent {

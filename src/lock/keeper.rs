@@ -14,6 +14,7 @@
 //! call per link carries them. A guard that is dropped meanwhile releases behind its extension on
 //! the same connection, so the release comes last.
 
+use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
@@ -37,14 +38,11 @@ const TICK: Duration = Duration::from_millis(100);
 /// A clock that ran ahead of the process by more than this has leapt.
 const LEAP: Duration = Duration::from_millis(20);
 
-/// A timer that came later than this was held up: the runtime was blocked.
+/// A hold that is looked at later than this was kept from it: the runtime was blocked.
 const STALL: Duration = Duration::from_millis(250);
 
 /// Extensions in flight at most: so many commands wait on each link because of them.
 const FLIGHTS_MAX: usize = 1_024;
-
-/// How long a hold waits that finds that many.
-const CROWDED: Duration = Duration::from_millis(2);
 
 /// What is known of the keeper from outside.
 pub(super) struct Keeping {
@@ -104,6 +102,7 @@ pub(super) fn ensure(locker: &Arc<Inner>) {
         locker: Arc::downgrade(locker),
         holds: locker.holds.clone(),
         flights: Vec::new(),
+        backlog: VecDeque::new(),
         timer: None,
         compared: None,
     };
@@ -115,6 +114,8 @@ struct Keeper {
     locker: Weak<Inner>,
     holds: Arc<Holds>,
     flights: Vec<Flight>,
+    /// Holds that are due, and since when, while too many extensions are in flight.
+    backlog: VecDeque<(u32, Moment)>,
     timer: Option<Pin<Box<Sleep>>>,
     /// The clocks when they were compared last, while anything has been held since.
     compared: Option<(Moment, Stamp)>,
@@ -155,14 +156,14 @@ impl Future for Keeper {
         loop {
             let now = locker.nodes.clock().now();
             this.serve_flights(&locker, now, cx);
+            this.serve_backlog(&locker, now, Duration::ZERO);
             let keeping = &this.holds.keeping;
             let timer_at = keeping.timer_at();
             let rang = timer_at != Moment::NEVER
                 && this.timer.as_mut().is_some_and(|timer| timer.as_mut().poll(cx).is_ready());
             let sleeps = timer_at == Moment::NEVER;
             if rang || keeping.earliest() <= now || (sleeps && this.holds.count() > 0) {
-                let late = if rang { now.since(timer_at) } else { Duration::ZERO };
-                this.look(&locker, now, late);
+                this.look(&locker, now);
             } else if keeping.earliest() >= timer_at {
                 return Poll::Pending;
             }
@@ -192,39 +193,49 @@ impl Keeper {
         }
     }
 
-    /// Looks at every hold that is due, and at all of them if a clock has leapt. `late` is how late
-    /// the timer was.
-    fn look(&mut self, locker: &Inner, now: Moment, late: Duration) {
+    /// Looks at every hold that is due, and at all of them if a clock has leapt.
+    fn look(&mut self, locker: &Inner, now: Moment) {
         let stamp = locker.nodes.clock().stamp();
         let leap = match self.compared.replace((now, stamp)) {
             Some((then, earlier)) => stamp.leapt(earlier, now.since(then)),
             None => Duration::ZERO,
         };
         let leapt = leap > LEAP;
-        let stalled = Some(leap.max(late)).filter(|stall| *stall > STALL);
         let keeping = &self.holds.keeping;
         keeping.earliest.store(Moment::NEVER.as_nanos(), Ordering::SeqCst);
         let until = if leapt { Moment::LAST } else { now };
         let due = self.holds.due(until, |later| keeping.note_silently(later));
-        for index in due {
-            if self.flights.len() >= FLIGHTS_MAX {
-                self.holds.set_due(index, now.plus(CROWDED));
-                continue;
-            }
-            let seen = self.holds.at(index, |name, body| see(locker, name, body, now, stamp));
-            let Some((due, flight, news)) = seen else { continue };
+        for (index, since) in due {
+            // It is looked at from the backlog. Should that take too long, it is due again.
+            self.holds.put_off(index, since, now.plus(TICK));
+            self.backlog.push_back((index, since));
+        }
+        self.serve_backlog(locker, now, leap);
+        if leapt {
+            self.holds.notify_all();
+        }
+    }
+
+    /// Looks at holds that are due, while not too many extensions are in flight.
+    fn serve_backlog(&mut self, locker: &Inner, now: Moment, leap: Duration) {
+        while self.flights.len() < FLIGHTS_MAX {
+            let Some((index, since)) = self.backlog.pop_front() else { return };
+            let stamp = locker.nodes.clock().stamp();
+            let seen = self.holds.at(index, |name, body| {
+                let (due, flight, news) = see(locker, name, body, now, stamp);
+                (name, due, flight, news)
+            });
+            let Some((name, due, flight, news)) = seen else { continue };
             self.flights.extend(flight);
-            self.holds.set_due(index, due);
+            self.holds.schedule(name, due);
             if let Some(news) = news {
                 let is_loss = matches!(news.what, What::Lost(_));
                 if is_loss {
                     self.holds.notify(index);
                 }
-                tell(locker, news, stalled);
+                let stall = leap.max(now.since(since));
+                tell(locker, news, Some(stall).filter(|stall| *stall > STALL));
             }
-        }
-        if leapt {
-            self.holds.notify_all();
         }
     }
 
@@ -272,7 +283,7 @@ impl Keeper {
         });
         let Some((due, more, news)) = landed.flatten() else { return false };
         if let Some(due) = due {
-            self.holds.set_due(name.index, due);
+            self.holds.schedule(*name, due);
         }
         if let Some(news) = news {
             tell(locker, news, None);

@@ -1,12 +1,13 @@
 //! On which runtimes a locker works, and what happens when one ends or is blocked.
 
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use quorlock::{Driver, Locker};
+use quorlock::{Driver, Event, Locker, Observer};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::support::{Fleet, Script, Scripted, Server, eventually, need_server};
+use crate::support::{Fleet, Script, Scripted, Server, eventually, eventually_async, need_server};
 use crate::{builder, connected};
 
 fn current_thread() -> Runtime {
@@ -15,7 +16,8 @@ fn current_thread() -> Runtime {
 
 async fn cycle(locker: &Locker) {
     let guard = locker.lock("k").await.unwrap();
-    assert!(guard.release().await.unwrap().is_released());
+    let found = guard.release().await.unwrap();
+    assert!(found.is_released(), "{found:?}");
 }
 
 #[test]
@@ -129,4 +131,52 @@ fn an_operation_whose_runtime_ends_is_told_and_the_next_connects_anew() {
     let next = names.iter().rposition(|name| name == "HELLO").unwrap();
     let first = |name: &str| names[next..].iter().position(|found| found == name).unwrap();
     assert!(first("CLIENT") < first("EVAL") && first("EVAL") < first("EVALSHA"), "{names:?}");
+}
+
+/// Counts losses, and keeps the longest stall that one names.
+#[derive(Default)]
+struct Losses(Mutex<(usize, Option<Duration>)>);
+
+impl Observer for Losses {
+    fn on_event(&self, event: &Event<'_>) {
+        if let Event::Lost { stalled, .. } = event {
+            let mut losses = self.0.lock().unwrap();
+            *losses = (losses.0 + 1, losses.1.max(*stalled));
+        }
+    }
+}
+
+/// Holds a lock on a runtime that then computes for six TTLs; what is lost, and is the guard valid.
+fn hold_through_a_block(driver: Driver) -> ((usize, Option<Duration>), bool) {
+    const TTL: Duration = Duration::from_millis(500);
+    let fleet = Fleet::start(5);
+    let losses = Arc::new(Losses::default());
+    let builder = builder(&fleet).driver(driver).ttl(TTL).observer(losses.clone());
+    let valid = current_thread().block_on(async {
+        let locker = connected(builder).await;
+        let guard = locker.lock("k").await.unwrap();
+        thread::sleep(6 * TTL); // this is the blocked runtime
+        let valid = guard.is_valid();
+        if !valid {
+            let told = async || losses.0.lock().unwrap().0 > 0;
+            eventually_async("the loss is told", told).await;
+        }
+        valid
+    });
+    let found = *losses.0.lock().unwrap();
+    (found, valid)
+}
+
+#[test]
+fn a_driver_thread_extends_through_a_blocked_runtime() {
+    need_server!();
+    assert_eq!(hold_through_a_block(Driver::Thread), ((0, None), true));
+}
+
+#[test]
+fn a_blocked_runtime_loses_its_lock_and_the_loss_names_the_stall() {
+    need_server!();
+    let ((count, stalled), valid) = hold_through_a_block(Driver::Runtime);
+    assert_eq!((count, valid), (1, false));
+    assert!(stalled > Some(Duration::from_secs(1)), "{stalled:?}");
 }

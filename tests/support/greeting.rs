@@ -99,6 +99,7 @@ impl Handshake {
             ["SELECT" | "READONLY", ..] => self.if_trusted(|_| b"+OK\r\n".to_vec()),
             ["CLIENT", "ID"] => self.if_trusted(|own| format!(":{}\r\n", own.id).into_bytes()),
             ["CLIENT", "GETNAME"] => self.if_trusted(Self::null),
+            ["CLIENT", "KILL", ..] => self.if_trusted(|_| b":0\r\n".to_vec()),
             ["CLIENT", ..] => self.if_trusted(|_| b"+OK\r\n".to_vec()),
             ["INFO", ..] => self.if_trusted(Self::info),
             ["ROLE"] => self.if_trusted(Self::role),

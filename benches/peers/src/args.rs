@@ -1,22 +1,36 @@
 //! What the command line asks for.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::clock;
 use crate::contest::{Failure, Runtime, label};
+use crate::rounds::Plan;
 
 const USAGE: &str = "\
-usage: quorlock-peers [quick|record] [options]
+usage: quorlock-peers [quick|record [DATE]] [options]
+       quorlock-peers agree OLD.tsv NEW.tsv
 
-  quick                 a look: 6 rounds of 200 ms (the default)
-  record                20 rounds of 300 ms
+  quick                 a look, within five minutes (the default)
+  record [DATE]         the whole, within twenty; kept in benches/record (today)
+  agree OLD NEW         whether two records agree within their intervals
 
-  --callers N,…         how many callers at once (1,64,512)
-  --nodes N             how many servers (5)
+  --scenarios NAME,…    of peers,one,open,delay,hung,growth (all)
+  --callers N,…         how many callers at once, among the peers (1,64,512)
+  --nodes N             how many servers, among the peers (5)
+  --rate N              cycles started per second, in the open loop (20000)
   --rounds N            how many rounds each contestant runs
   --round-ms N          how long a round is
   --only NAME,…         only the contestants whose names begin so (ours/multi)
   --direct-writes D     the option of that name, for ours
   --seed N              the order of the rounds (chance)";
+
+/// What to do.
+#[derive(Clone, Debug)]
+pub(crate) enum Command {
+    Measure(Args),
+    Agree(PathBuf, PathBuf),
+}
 
 /// Whether to look or to keep.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,59 +39,133 @@ pub(crate) enum Mode {
     Record,
 }
 
+/// What can be measured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Scenario {
+    Peers,
+    One,
+    Open,
+    Delay,
+    Hung,
+    Growth,
+}
+
+/// All of them, in the record's order.
+const SCENARIOS: [(&str, Scenario); 6] = [
+    ("peers", Scenario::Peers),
+    ("one", Scenario::One),
+    ("open", Scenario::Open),
+    ("delay", Scenario::Delay),
+    ("hung", Scenario::Hung),
+    ("growth", Scenario::Growth),
+];
+
 /// The arguments, with their defaults.
 #[derive(Clone, Debug)]
 pub(crate) struct Args {
     pub(crate) mode: Mode,
+    pub(crate) date: String,
+    pub(crate) scenarios: Vec<Scenario>,
     pub(crate) callers: Vec<usize>,
     pub(crate) nodes: usize,
-    pub(crate) rounds: usize,
-    pub(crate) round: Duration,
-    pub(crate) only: Vec<String>,
-    pub(crate) direct_writes: Option<usize>,
+    pub(crate) rate: u32,
     pub(crate) seed: u64,
+    rounds: Option<usize>,
+    round_ms: Option<u64>,
+    only: Vec<String>,
+    pub(crate) direct_writes: Option<usize>,
+    /// Ours, where the default is not what is to be measured.
+    pub(crate) node_deadline: Option<Duration>,
+    /// Whether nothing was changed or left out.
+    pub(crate) whole: bool,
 }
 
-impl Args {
+impl Command {
     /// Reads the arguments behind the program's name.
     pub(crate) fn parse(args: impl Iterator<Item = String>) -> Result<Self, Failure> {
         let mut args = args.peekable();
         let mode = match args.next_if(|arg| !arg.starts_with('-')).as_deref() {
             None | Some("quick") => Mode::Quick,
             Some("record") => Mode::Record,
+            Some("agree") => {
+                let (Some(old), Some(new), None) = (args.next(), args.next(), args.next()) else {
+                    return Err(format!("agree takes two files\n{USAGE}").into());
+                };
+                return Ok(Self::Agree(old.into(), new.into()));
+            }
             Some(other) => return Err(format!("what is `{other}`?\n{USAGE}").into()),
         };
-        let (rounds, round_ms) = if mode == Mode::Record { (20, 300) } else { (6, 200) };
-        let mut parsed = Self {
-            mode,
-            callers: vec![1, 64, 512],
-            nodes: 5,
-            rounds,
-            round: Duration::from_millis(round_ms),
-            only: Vec::new(),
-            direct_writes: None,
-            seed: rand::random(),
-        };
+        let date = args.next_if(|arg| mode == Mode::Record && !arg.starts_with('-'));
+        let date = date.unwrap_or_else(clock::date);
+        if !date.chars().all(|it| it.is_ascii_alphanumeric() || it == '-') {
+            return Err(format!("`{date}` is no date\n{USAGE}").into());
+        }
+        let mut parsed = Args::new(mode, date);
         while let Some(name) = args.next() {
             if name == "--help" || name == "-h" {
                 return Err(USAGE.into());
             }
             let value = args.next().ok_or_else(|| format!("{name} needs a value\n{USAGE}"))?;
-            let number = || -> Result<usize, Failure> {
-                value.parse().map_err(|_| format!("{name} takes a number, not `{value}`").into())
-            };
-            match name.as_str() {
-                "--callers" => parsed.callers = numbers(&value)?,
-                "--nodes" => parsed.nodes = number()?.clamp(1, 15),
-                "--rounds" => parsed.rounds = number()?.max(2),
-                "--round-ms" => parsed.round = Duration::from_millis(number()?.max(10) as u64),
-                "--only" => parsed.only = value.split(',').map(str::to_owned).collect(),
-                "--direct-writes" => parsed.direct_writes = Some(number()?),
-                "--seed" => parsed.seed = number()? as u64,
-                _ => return Err(format!("what is `{name}`?\n{USAGE}").into()),
-            }
+            parsed.set(&name, &value)?;
         }
-        Ok(parsed)
+        Ok(Self::Measure(parsed))
+    }
+}
+
+impl Args {
+    fn new(mode: Mode, date: String) -> Self {
+        Self {
+            mode,
+            date,
+            scenarios: SCENARIOS.map(|(_, scenario)| scenario).to_vec(),
+            callers: vec![1, 64, 512],
+            nodes: 5,
+            rate: 20_000,
+            seed: rand::random(),
+            rounds: None,
+            round_ms: None,
+            only: Vec::new(),
+            direct_writes: None,
+            node_deadline: None,
+            whole: true,
+        }
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), Failure> {
+        let number = || -> Result<usize, Failure> {
+            value.parse().map_err(|_| format!("{name} takes a number, not `{value}`").into())
+        };
+        self.whole &= name == "--seed";
+        match name {
+            "--scenarios" => self.scenarios = scenarios(value)?,
+            "--callers" => self.callers = numbers(value)?,
+            "--nodes" => self.nodes = number()?.clamp(1, 15),
+            "--rate" => self.rate = u32::try_from(number()?.clamp(1, 1_000_000))?,
+            "--rounds" => self.rounds = Some(number()?.max(2)),
+            "--round-ms" => self.round_ms = Some(number()?.max(10) as u64),
+            "--only" => self.only = value.split(',').map(str::to_owned).collect(),
+            "--direct-writes" => self.direct_writes = Some(number()?),
+            "--seed" => self.seed = number()? as u64,
+            _ => return Err(format!("what is `{name}`?\n{USAGE}").into()),
+        }
+        Ok(())
+    }
+
+    /// With another deadline for ours.
+    pub(crate) fn node_deadline(mut self, deadline: Duration) -> Self {
+        self.node_deadline = Some(deadline);
+        self
+    }
+
+    /// How many rounds of how many milliseconds, for a look and for the record, unless the command
+    /// line says it.
+    pub(crate) fn plan(&self, look: (usize, u64), record: (usize, u64)) -> Plan {
+        let (rounds, round_ms) = if self.mode == Mode::Record { record } else { look };
+        Plan {
+            rounds: self.rounds.unwrap_or(rounds),
+            time: Duration::from_millis(self.round_ms.unwrap_or(round_ms)),
+            seed: self.seed,
+        }
     }
 
     /// Whether this contestant takes part.
@@ -87,10 +175,48 @@ impl Args {
     }
 }
 
+fn scenarios(list: &str) -> Result<Vec<Scenario>, Failure> {
+    let scenario = |text: &str| match SCENARIOS.iter().find(|(name, _)| *name == text) {
+        Some((_, scenario)) => Ok(*scenario),
+        None => Err(format!("what is the scenario `{text}`?\n{USAGE}").into()),
+    };
+    list.split(',').map(scenario).collect()
+}
+
 fn numbers(list: &str) -> Result<Vec<usize>, Failure> {
     let number = |text: &str| match text.parse() {
         Ok(number) if (1..=4096).contains(&number) => Ok(number),
         _ => Err(format!("callers are counted from 1 to 4,096, not `{text}`").into()),
     };
     list.split(',').map(number).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Command, Failure> {
+        Command::parse(line.split_whitespace().map(str::to_owned))
+    }
+
+    #[test]
+    fn a_record_is_whole_unless_something_is_changed() {
+        let whole = |line: &str| match parse(line).unwrap() {
+            Command::Measure(args) => args.whole,
+            Command::Agree(..) => panic!("{line}"),
+        };
+        assert!(whole("record 2026-01-31"));
+        assert!(whole("record --seed 7"));
+        assert!(!whole("record --scenarios open"));
+        assert!(!whole("record --rounds 20 --seed 7"));
+    }
+
+    #[test]
+    fn what_is_not_understood_is_refused() {
+        let lines =
+            ["recrod", "quick now", "record ../x", "agree one", "--scenarios all", "--rate fast"];
+        for line in lines {
+            assert!(parse(line).is_err(), "{line}");
+        }
+    }
 }

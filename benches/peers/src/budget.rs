@@ -1,6 +1,7 @@
-//! What was promised of the figures, and whether they keep it.
+//! What was promised of the closed loop, and what came of it.
 
 use crate::contest::Runtime::{self, Current, Multi, Thread};
+use crate::promise::Promise;
 use crate::rounds::{Heat, Round, Standing};
 use crate::stats::{Interval, median, paired_ratio};
 
@@ -71,8 +72,8 @@ const BUDGETS: [Budget; 23] = [
     five(512, "ours", Multi, "redis", Figure::Cycles, 2.8),
     five(512, "ours", Current, "rslock", Figure::Cycles, 3.5),
     five(512, "ours", Multi, "rslock", Figure::Cycles, 3.5),
-    one(512, Current, "floor-all/", 0.8),
-    one(512, Multi, "floor-all/", 0.8),
+    one(512, Current, "ceiling/", 0.8),
+    one(512, Multi, "ceiling/", 0.8),
     one(512, Current, "redis", 1.5),
     one(512, Multi, "redis", 1.5),
 ];
@@ -93,42 +94,33 @@ const fn one(callers: usize, runtime: Runtime, others: &'static str, bound: f64)
     Budget { nodes, callers, ours, runtime, others, figure, bound }
 }
 
-/// The promises that these figures can answer, each in a row: what, the bound, the
-/// ratio, what it would be for the floor, the word.
-pub(crate) fn rows(nodes: usize, heat: &Heat) -> Vec<[String; 5]> {
+/// The promises that these figures can answer.
+pub(crate) fn promises(nodes: usize, heat: &Heat) -> Vec<Promise> {
     let due = BUDGETS.iter().filter(|it| it.nodes == nodes && it.callers == heat.callers);
-    let mut rows: Vec<[String; 5]> = due.filter_map(|budget| budget.row(heat)).collect();
+    let mut promises: Vec<Promise> = due.filter_map(|budget| budget.promise(heat)).collect();
     if nodes == 5 && heat.callers == 1 {
-        rows.extend(counted(heat));
+        promises.extend(counted(heat));
     }
-    rows
+    promises
 }
 
 impl Budget {
-    fn row(&self, heat: &Heat) -> Option<[String; 5]> {
+    fn promise(&self, heat: &Heat) -> Option<Promise> {
         let ours = heat.find(self.ours, self.runtime)?;
         let other = self.best_other(heat)?;
         let figure = self.figure.of();
-        let ratio = paired_ratio(&ours.column(figure), &other.column(figure));
-        let Interval { median, low, high } = ratio;
-        // What bare sockets make of the same comparison: a bound beyond it is out of reach.
+        let measured = paired_ratio(&ours.column(figure), &other.column(figure));
         let floor = heat.find("floor", Thread).filter(|floor| !std::ptr::eq(*floor, other));
         let floor = floor.map(|it| paired_ratio(&it.column(figure), &other.column(figure)).median);
-        let more = self.figure.more_is_better();
-        let sign = if more { "≥" } else { "≤" };
-        Some([
-            format!(
-                "{}, {}, {} against {}",
-                callers(heat.callers),
-                ours.label(),
-                self.figure.label(),
-                other.label()
-            ),
-            format!("{sign} {:.2}", self.bound),
-            format!("{median:.2} [{low:.2}–{high:.2}]"),
-            floor.map_or_else(|| "–".to_owned(), |floor| format!("{floor:.2}")),
-            verdict(ratio, self.bound, more).to_owned(),
-        ])
+        let what = format!(
+            "{}, {}, {} against {}",
+            setting(self.nodes, self.callers),
+            ours.label(),
+            self.figure.label(),
+            other.label()
+        );
+        let (bound, more_is_better) = (self.bound, self.figure.more_is_better());
+        Some(Promise { what, unit: " ×", bound, more_is_better, measured, floor })
     }
 
     /// The best of the others, on the same runtime or on none.
@@ -146,61 +138,35 @@ impl Budget {
     }
 }
 
-/// Whether a ratio keeps its bound, by its median; and whether its interval leaves that open.
-fn verdict(ratio: Interval, bound: f64, more_is_better: bool) -> &'static str {
-    let open = ratio.low <= bound && bound <= ratio.high;
-    let kept = if more_is_better { ratio.median >= bound } else { ratio.median <= bound };
-    match (kept, open) {
-        (true, false) => "met",
-        (true, true) => "met; the interval holds the bound",
-        (false, true) => "not met; the interval holds the bound",
-        (false, false) => "**not met**",
-    }
-}
-
-/// So many callers, in words.
-pub(crate) fn callers(count: usize) -> String {
-    if count == 1 { "1 caller".to_owned() } else { format!("{count} callers") }
+/// So many nodes and callers, in words.
+pub(crate) fn setting(nodes: usize, callers: usize) -> String {
+    let many = |count: usize, what: &str| match count {
+        1 => format!("1 {what}"),
+        _ => format!("{count} {what}s"),
+    };
+    format!("{}, {}", many(nodes, "node"), many(callers, "caller"))
 }
 
 /// The promises about counts.
-fn counted(heat: &Heat) -> Vec<[String; 5]> {
-    let mut rows = Vec::new();
+fn counted(heat: &Heat) -> Vec<Promise> {
+    let mut promises = Vec::new();
     let floor = heat.find("floor", Thread).and_then(|floor| floor.calls);
-    let floor = floor.map_or_else(|| "–".to_owned(), |calls| format!("{calls:.2}"));
     for (runtime, bound) in [(Current, 11.5), (Multi, 12.0)] {
         let Some(ours) = heat.find("ours", runtime) else { continue };
-        let mut row = |what: &str, count: Option<f64>, bound: f64| {
+        let mut promise = |what: &str, count: Option<f64>, bound: f64, floor: Option<f64>| {
             let Some(count) = count else { return };
-            rows.push([
-                format!("1 caller, {}, {what} per operation", ours.label()),
-                format!("≤ {bound:.2}"),
-                format!("{count:.2}"),
-                if what == "system calls" { floor.clone() } else { "–".to_owned() },
-                if count <= bound { "met" } else { "**not met**" }.to_owned(),
-            ]);
+            promises.push(Promise {
+                what: format!("{}, {}, {what} per operation", setting(5, 1), ours.label()),
+                unit: "",
+                bound,
+                more_is_better: false,
+                measured: Interval { median: count, low: count, high: count },
+                floor,
+            });
         };
-        row("system calls", ours.calls, bound);
+        promise("system calls", ours.calls, bound, floor);
         // Less than one in a hundred operations comes from the program around them.
-        row("allocations", ours.allocations, 0.01);
+        promise("allocations", ours.allocations, 0.01, None);
     }
-    rows
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_bound_is_kept_by_the_median() {
-        let ratio = |median, low, high| Interval { median, low, high };
-        assert_eq!(verdict(ratio(1.0, 0.9, 1.05), 1.1, false), "met");
-        assert_eq!(verdict(ratio(1.0, 0.9, 1.2), 1.1, false), "met; the interval holds the bound");
-        assert_eq!(verdict(ratio(1.3, 1.2, 1.4), 1.1, false), "**not met**");
-        assert_eq!(verdict(ratio(2.0, 1.8, 2.1), 1.6, true), "met");
-        assert_eq!(
-            verdict(ratio(1.5, 1.4, 1.7), 1.6, true),
-            "not met; the interval holds the bound"
-        );
-    }
+    promises
 }

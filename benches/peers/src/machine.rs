@@ -6,10 +6,11 @@ use std::process::Command;
 use crate::contest::Failure;
 
 /// The peers, in the versions that are to be measured.
-const PINNED: [(&str, &str); 2] = [("redis", "1.8.1"), ("rslock", "0.10.0")];
+const PINNED: [(&str, &str); 4] =
+    [("redis", "1.8.1"), ("rslock", "0.10.0"), ("fred", "10.1.0"), ("rustis", "0.27.2")];
 
 /// What else the record names.
-const NAMED: [&str; 3] = ["redis", "rslock", "tokio"];
+const NAMED: [&str; 5] = ["redis", "rslock", "fred", "rustis", "tokio"];
 
 /// The machine in a line.
 pub(crate) fn describe() -> String {

@@ -3,23 +3,31 @@
 //! | file | owns |
 //! |---|---|
 //! | `args` | what the command line asks for |
+//! | `scenario` | what is measured, each behind [`scenario::run`] |
 //! | `servers` | the nodes: found, started, stopped, and asked whether a key is left |
-//! | `clock` | the two clocks: the wall and the process's CPU |
+//! | `clock`, `progress` | the two clocks: the wall and the process's CPU; what is shown |
 //! | `contest` | who is measured, each behind [`contest::Contestant`] |
 //! | `rounds` | interleaved rounds in random order, with equal work asserted |
 //! | `count` | allocations and system calls, counted beside the timed rounds |
 //! | `stats` | medians, paired ratios, bootstrap intervals: pure |
-//! | `budget` | what was promised, and whether it was kept |
-//! | `table`, `record`, `machine` | what the terminal shows, what the file says |
+//! | `promise`, `budget` | what was promised, and whether it was kept |
+//! | `ledger`, `agree` | all figures by name; whether two runs agree |
+//! | `table`, `record`, `readme`, `machine` | what the terminal shows, what the files say |
 
+mod agree;
 mod args;
 mod budget;
 mod clock;
 mod contest;
 mod count;
+mod ledger;
 mod machine;
+mod progress;
+mod promise;
+mod readme;
 mod record;
 mod rounds;
+mod scenario;
 mod servers;
 mod stats;
 #[allow(clippy::unwrap_used, reason = "a set-up that fails must end the run on the spot")]
@@ -27,15 +35,21 @@ mod stats;
 mod support;
 mod table;
 
+use std::path::Path;
 use std::process::ExitCode;
 
-use args::{Args, Mode};
+use args::{Args, Command, Mode};
 use contest::Failure;
-use servers::Servers;
+use ledger::Ledger;
+use scenario::Part;
 
 fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
+    let done = Command::parse(std::env::args().skip(1)).and_then(|command| match command {
+        Command::Measure(args) => measure(&args),
+        Command::Agree(old, new) => agree(&old, &new),
+    });
+    match done {
+        Ok(code) => code,
         Err(failure) => {
             eprintln!("error: {failure}");
             ExitCode::FAILURE
@@ -46,20 +60,44 @@ fn main() -> ExitCode {
 #[global_allocator]
 static ALLOCATOR: count::Counting = count::Counting;
 
-fn run() -> Result<(), Failure> {
-    let args = Args::parse(std::env::args().skip(1))?;
-    let servers = Servers::start(args.nodes)?;
-    let mut record = record::head(&args, &servers)?;
-    print!("{record}");
-    let mut field = contest::field(&args, &servers)?;
-    for &callers in &args.callers {
-        let heat = rounds::run(&args, &servers, &mut field, callers)?;
-        let tables = table::heat(args.nodes, &heat);
-        print!("{tables}");
-        record += &tables;
+fn measure(args: &Args) -> Result<ExitCode, Failure> {
+    let mut ledger = Ledger::default();
+    let head = record::head(args)?;
+    print!("{head}");
+    let mut parts = String::new();
+    let mut svg = None;
+    let mut whole = args.whole;
+    for scenario in &args.scenarios {
+        progress::step(&format!("{scenario:?}"));
+        // What the others have measured is worth keeping.
+        let part = scenario::run(*scenario, args, &mut ledger).unwrap_or_else(|failure| {
+            whole = false;
+            Part::from(format!("\n## Not measured: {scenario:?}\n\n{failure}\n"))
+        });
+        print!("{}", part.text);
+        parts += &part.text;
+        svg = svg.or(part.svg);
     }
+    let summary = record::summary(&ledger);
+    print!("{summary}");
     if args.mode == Mode::Record {
-        eprintln!("written: {}", record::write(&record)?.display());
+        let text = head + &summary + &parts;
+        let path = record::write(&args.date, whole, &text, &ledger, svg.as_deref())?;
+        eprintln!("written: {} and beside it", path.display());
+        if whole {
+            readme::rewrite(&ledger, &args.date)?;
+            eprintln!("written: the README's table");
+        }
     }
-    Ok(())
+    Ok(if whole == args.whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn agree(old: &Path, new: &Path) -> Result<ExitCode, Failure> {
+    let read = |path: &Path| -> Result<Ledger, Failure> {
+        let text = std::fs::read_to_string(path);
+        Ledger::from_tsv(&text.map_err(|error| format!("{}: {error}", path.display()))?)
+    };
+    let agreement = agree::compare(&read(old)?, &read(new)?);
+    print!("{}", agreement.text);
+    Ok(if agreement.agrees { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

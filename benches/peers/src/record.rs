@@ -1,30 +1,24 @@
-//! The file that a run leaves: what was run, where, and what came out.
+//! The files that a run leaves: what was run, where, and what came out.
 
 use std::path::{Path, PathBuf};
 
 use crate::args::Args;
 use crate::contest::Failure;
-use crate::machine;
+use crate::ledger::Ledger;
 use crate::servers::Servers;
-use crate::{clock, table};
+use crate::{machine, progress, promise, table};
 
 /// What stands above the tables.
-pub(crate) fn head(args: &Args, servers: &Servers) -> Result<String, Failure> {
+pub(crate) fn head(args: &Args) -> Result<String, Failure> {
     let rows = [
-        ["date", &clock::date()],
+        ["date", &args.date],
         ["command", &command()],
         ["machine", &machine::describe()],
         ["load before", &machine::load()],
-        [
-            "servers",
-            &format!("{} × {}, on loopback, no persistence", args.nodes, servers.version()),
-        ],
+        ["servers", &format!("{}, on loopback, no persistence", Servers::start(1)?.version())],
         ["versions", &machine::versions()?],
         ["built with", &machine::source()],
-        [
-            "rounds",
-            &format!("{} of {:?}, in random order (seed {})", args.rounds, args.round, args.seed),
-        ],
+        ["order of rounds", &format!("random (seed {})", args.seed)],
     ]
     .map(|row| row.map(str::to_owned));
     Ok(format!(
@@ -35,20 +29,45 @@ pub(crate) fn head(args: &Args, servers: &Servers) -> Result<String, Failure> {
          no node had a key left; \
          only the early quorum of `redis` leaves some (`left/1,000`: keys on all nodes per 1,000 \
          cycles), for it does not send a request whose future is dropped early enough. `delay`: \
-         without `TCP_NODELAY`, as that crate has it by default. `body`: in the body of `block_on` \
-         beside the workers, as in `#[tokio::main]`. Latencies are those of acquisitions, over all \
+         without `TCP_NODELAY`, as `redis` and `fred` have it by default. `body`: in the body of \
+         `block_on`, as in `#[tokio::main]`. `fred` and `rustis` have no timeout of a response by \
+         default and were given none. Latencies are those of acquisitions, over all \
          rounds; cycles/s and CPU are medians of the rounds; an operation is half a cycle; its \
          allocations and system calls (by `perf`, all of the process) come from one more round.\n",
         table::align(&["", ""], &rows)
     ))
 }
 
-/// Writes the record; returns where.
-pub(crate) fn write(text: &str) -> Result<PathBuf, Failure> {
+/// All promises, and how many were kept.
+pub(crate) fn summary(ledger: &Ledger) -> String {
+    let promises = &ledger.promises;
+    let kept = promises.iter().filter(|promise| promise.kept()).count();
+    format!(
+        "\n## Budgets: {kept} of {} met, in {:.1} minutes\n{}",
+        promises.len(),
+        progress::minutes(),
+        promise::tabulate(promises)
+    )
+}
+
+/// Writes the record, its figures, and its drawing; returns where the first is. What is not the
+/// whole has another name, lest it replace the whole.
+pub(crate) fn write(
+    date: &str,
+    whole: bool,
+    text: &str,
+    ledger: &Ledger,
+    svg: Option<&str>,
+) -> Result<PathBuf, Failure> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../record");
     std::fs::create_dir_all(&folder)?;
-    let path = folder.join(format!("{}-peers.md", clock::date()));
+    let part = if whole { "" } else { "-part" };
+    let path = folder.join(format!("{date}-peers{part}.md"));
     std::fs::write(&path, text)?;
+    std::fs::write(path.with_extension("tsv"), ledger.to_tsv())?;
+    if let Some(svg) = svg {
+        std::fs::write(path.with_extension("svg"), svg)?;
+    }
     Ok(path)
 }
 

@@ -1,12 +1,89 @@
 //! The nodes: real servers on loopback, without persistence, dead when dropped.
 
+use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use socket2::{Domain, SockAddr, Socket, Type};
+
 use crate::clock;
 use crate::contest::Failure;
 use crate::support::{Fleet, Reply, Server, tools};
+
+/// How a node is reached.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Transport {
+    Tcp,
+    Unix,
+}
+
+/// Where a node is.
+#[derive(Clone, Debug)]
+pub(crate) enum Endpoint {
+    Tcp(SocketAddr),
+    Unix(PathBuf),
+}
+
+impl Endpoint {
+    /// A blocking connection, without Nagle's delay.
+    pub(crate) fn connect(&self) -> std::io::Result<Socket> {
+        match self {
+            Self::Tcp(addr) => {
+                let socket = Socket::new(Domain::for_address(*addr), Type::STREAM, None)?;
+                socket.connect(&(*addr).into())?;
+                socket.set_tcp_nodelay(true)?;
+                Ok(socket)
+            }
+            Self::Unix(path) => {
+                let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+                socket.connect(&SockAddr::unix(path)?)?;
+                Ok(socket)
+            }
+        }
+    }
+
+    fn url(&self) -> String {
+        match self {
+            Self::Tcp(addr) => format!("redis://{addr}"),
+            Self::Unix(path) => format!("unix://{}", path.display()),
+        }
+    }
+}
+
+/// Where all nodes are, in order.
+#[derive(Clone, Debug)]
+pub(crate) struct Nodes {
+    pub(crate) endpoints: Vec<Endpoint>,
+    pub(crate) urls: Vec<String>,
+}
+
+impl Nodes {
+    pub(crate) fn new(endpoints: Vec<Endpoint>) -> Self {
+        let urls = endpoints.iter().map(Endpoint::url).collect();
+        Self { endpoints, urls }
+    }
+
+    /// Loads a script on every node; returns its digest.
+    pub(crate) fn load(&self, script: &str) -> Result<Vec<u8>, Failure> {
+        let command =
+            format!("*3\r\n$6\r\nSCRIPT\r\n$4\r\nLOAD\r\n${}\r\n{script}\r\n", script.len());
+        let mut digest = Vec::new();
+        for endpoint in &self.endpoints {
+            let mut socket = endpoint.connect()?;
+            socket.set_read_timeout(Some(Duration::from_secs(2)))?;
+            socket.write_all(command.as_bytes())?;
+            let mut reply = [0; DIGEST_REPLY];
+            socket.read_exact(&mut reply)?;
+            let bulk = reply.strip_prefix(b"$40\r\n").and_then(|it| it.strip_suffix(b"\r\n"));
+            digest = bulk.ok_or("a node does not load the script")?.to_vec();
+        }
+        Ok(digest)
+    }
+}
+
+/// `$40`, 40 hexadecimal digits, and the two line ends.
+const DIGEST_REPLY: usize = 5 + 40 + 2;
 
 /// The running servers.
 pub(crate) struct Servers {
@@ -22,23 +99,28 @@ impl Servers {
         Ok(Self { fleet, program })
     }
 
-    /// Their URLs, in order.
-    pub(crate) fn urls(&self) -> Vec<String> {
-        self.fleet.urls()
+    /// How they are reached by this transport.
+    pub(crate) fn nodes(&self, transport: Transport) -> Nodes {
+        let endpoint = |server: &Server| match transport {
+            Transport::Tcp => Endpoint::Tcp(server.addr()),
+            Transport::Unix => Endpoint::Unix(server.socket_path()),
+        };
+        Nodes::new(self.fleet.iter().map(endpoint).collect())
     }
 
-    /// Their addresses, in order.
+    /// Their TCP addresses, in order.
     pub(crate) fn addrs(&self) -> Vec<SocketAddr> {
         self.fleet.iter().map(Server::addr).collect()
     }
 
-    /// Loads a script on every node; returns its digest.
-    pub(crate) fn load(&self, script: &str) -> Result<Vec<u8>, Failure> {
-        let replies = self.fleet.command(&["SCRIPT", "LOAD", script]);
-        match replies.first() {
-            Some(Reply::Bulk(digest)) => Ok(digest.clone()),
-            other => Err(format!("no node loads a script: {other:?}").into()),
-        }
+    /// Hangs the last so many, until they are to [`Servers::resume`].
+    pub(crate) fn pause(&self, count: usize) {
+        self.fleet.iter().rev().take(count).for_each(Server::pause);
+    }
+
+    /// Lets the hung ones go on.
+    pub(crate) fn resume(&self) {
+        self.fleet.iter().for_each(Server::resume);
     }
 
     /// Their program and its version.

@@ -44,8 +44,13 @@ pub(crate) fn paired_ratio(ours: &[f64], theirs: &[f64]) -> Interval {
     bootstrap(&ratios)
 }
 
+/// The median of `ours[i] - theirs[i]`, with its interval.
+pub(crate) fn paired_difference(ours: &[f64], theirs: &[f64]) -> Interval {
+    bootstrap(&ours.iter().zip(theirs).map(|(a, b)| a - b).collect::<Vec<_>>())
+}
+
 /// The median with its interval: the 2.5th and 97.5th percentile of the medians of resamples.
-fn bootstrap(values: &[f64]) -> Interval {
+pub(crate) fn bootstrap(values: &[f64]) -> Interval {
     let middle = median(values);
     if values.is_empty() {
         return Interval { median: middle, low: middle, high: middle };
@@ -81,6 +86,12 @@ mod tests {
         assert_eq!(ratio, Interval { median: 2.0, low: 2.0, high: 2.0 });
         // A round in which the other did nothing says nothing.
         assert_eq!(paired_ratio(&[2.0, 5.0], &[1.0, 0.0]).median, 2.0);
+    }
+
+    #[test]
+    fn differences_are_taken_within_a_round() {
+        let difference = paired_difference(&[2.0, 20.0, 3.0], &[1.0, 19.0, 2.0]);
+        assert_eq!(difference, Interval { median: 1.0, low: 1.0, high: 1.0 });
     }
 
     #[test]

@@ -1,27 +1,50 @@
 //! The figures as tables, for the terminal and for the record alike.
 
-use crate::budget;
 use crate::contest::Runtime;
-use crate::rounds::{Heat, Standing};
-use crate::stats::{Interval, median, paired_ratio};
+use crate::ledger::{Kind, Ledger};
+use crate::rounds::{Heat, Round, Standing};
+use crate::stats::{Interval, bootstrap, median, paired_ratio};
+use crate::{budget, promise};
 
-/// All tables of one number of callers.
-pub(crate) fn heat(nodes: usize, heat: &Heat) -> String {
-    let mut text = format!("\n## {nodes} nodes, {}\n\n", budget::callers(heat.callers));
-    text += &figures(heat);
+/// All tables of one number of callers; the figures go to the ledger too.
+pub(crate) fn heat(nodes: usize, heat: &Heat, ledger: &mut Ledger) -> String {
+    let setting = budget::setting(nodes, heat.callers);
+    let mut text = format!("\n## {setting}\n\n{}", figures(heat));
     text += "\nOurs divided by theirs, in the same round: median [95 %]. A ≈ says that the \
              interval meets that of ourselves against ourselves: not distinguishable.\n\n";
-    text += &ratios(heat);
-    for failure in &heat.repeated {
-        text += &format!("\nA round was repeated: {failure}\n");
-    }
-    let rows = budget::rows(nodes, heat);
-    if !rows.is_empty() {
-        text += "\n";
-        text += &align(&["budget", "bound", "measured", "the floor", ""], &rows);
-    }
+    text += &ratios(heat, &setting, ledger);
+    text += &repeats(heat);
+    note(heat, &setting, ledger);
+    let promises = budget::promises(nodes, heat);
+    text += &promise::tabulate(&promises);
+    ledger.promised(promises);
     text
 }
+
+/// The rounds that had to be repeated.
+pub(crate) fn repeats(heat: &Heat) -> String {
+    heat.repeated.iter().map(|failure| format!("\nA round was repeated: {failure}\n")).collect()
+}
+
+/// What each contestant did goes to the ledger.
+pub(crate) fn note(heat: &Heat, setting: &str, ledger: &mut Ledger) {
+    for standing in &heat.standings {
+        for (name, figure) in FIGURES {
+            let what = format!("{setting}, {}, {name}", standing.label());
+            ledger.note(Kind::Figure, what, bootstrap(&standing.column(figure)));
+        }
+    }
+}
+
+type Figure = fn(&Round) -> f64;
+
+/// The figures that have intervals, by their names.
+const FIGURES: [(&str, Figure); 4] = [
+    ("p50 µs", |round| round.p50_us),
+    ("p99 µs", |round| round.p99_us),
+    ("cycles/s", |round| round.cycles_per_s),
+    ("CPU µs/cycle", |round| round.cpu_us),
+];
 
 /// What each did.
 fn figures(heat: &Heat) -> String {
@@ -60,7 +83,7 @@ fn figures(heat: &Heat) -> String {
 }
 
 /// Ours against each other that runs where ours does, and against the threads.
-fn ratios(heat: &Heat) -> String {
+fn ratios(heat: &Heat, setting: &str, ledger: &mut Ledger) -> String {
     let mut rows = Vec::new();
     for name in ["ours", "ours-body"] {
         for ours in heat.standings.iter().filter(|standing| standing.name == name) {
@@ -68,7 +91,7 @@ fn ratios(heat: &Heat) -> String {
             for theirs in &heat.standings {
                 let comparable = [ours.runtime, Runtime::Thread].contains(&theirs.runtime);
                 if comparable && !std::ptr::eq(ours, theirs) {
-                    rows.push(against(ours, theirs, again));
+                    rows.push(against(ours, theirs, again, setting, ledger));
                 }
             }
         }
@@ -76,22 +99,23 @@ fn ratios(heat: &Heat) -> String {
     align(&["ours", "theirs", "p50", "p99", "cycles/s", "CPU per cycle"], &rows)
 }
 
-fn against(ours: &Standing, theirs: &Standing, again: Option<&Standing>) -> [String; 6] {
-    let show = |figure| {
+fn against(
+    ours: &Standing,
+    theirs: &Standing,
+    again: Option<&Standing>,
+    setting: &str,
+    ledger: &mut Ledger,
+) -> [String; 6] {
+    let [p50, p99, cycles, cpu] = FIGURES.map(|(name, figure)| {
         let ratio = paired_ratio(&ours.column(figure), &theirs.column(figure));
         let chance = again.map(|again| paired_ratio(&ours.column(figure), &again.column(figure)));
+        let what = format!("{setting}, {} to {}, {name}", ours.label(), theirs.label());
+        ledger.note(Kind::Ratio, what, ratio);
         let Interval { median, low, high } = ratio;
         let mark = if chance.is_some_and(|chance| chance.meets(ratio)) { " ≈" } else { "" };
         format!("{median:.2} [{low:.2}–{high:.2}]{mark}")
-    };
-    [
-        ours.label(),
-        theirs.label(),
-        show(|round| round.p50_us),
-        show(|round| round.p99_us),
-        show(|round| round.cycles_per_s),
-        show(|round| round.cpu_us),
-    ]
+    });
+    [ours.label(), theirs.label(), p50, p99, cycles, cpu]
 }
 
 /// A markdown table whose columns stand below one another.

@@ -1,11 +1,13 @@
 //! The command line.
 
 use std::ffi::OsString;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{NonEmptyStringValueParser, OsStringValueParser, TypedValueParser};
 use clap::error::ErrorKind;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 
 use crate::duration;
 
@@ -37,6 +39,20 @@ QUORLOCK_TOKEN (the value that the nodes hold) and QUORLOCK_DEADLINE_MS (since t
 When stdin is a terminal, the command stays in the terminal's foreground group, so that it can read
 and Ctrl-Z works. INT and QUIT are then the terminal's to send, and are not passed on.";
 
+const BENCH: &str = "\
+A cycle acquires a key of its own and releases it, each awaited to a majority. Ourselves, with the
+default options, and the floor (the same commands on bare sockets, without anything that makes a
+lock bear trouble) take turns in short rounds, so that whatever else happens meets both. The first
+round of each is dropped. The duration is the whole run's; with --rate it may be up to twice as long
+where the nodes do not keep up.
+
+Nothing is written to nodes that hold keys, unless --force is given: a run loads them as far as they
+go. Keys have a random prefix and live for at most 10s; each is released, and what an error leaves
+is deleted at the end. The two release scripts stay in the nodes' script caches.
+
+Assertions are about ourselves, and must hold with every number of callers: p50, p90, p99, p99.9 and
+max of acquiring with < or <=, cycles (a second) with > or >=. One that does not hold exits 99.";
+
 /// Distributed locks on Redis and Valkey, for shells.
 #[derive(Parser)]
 #[command(name = "quorlock", version, max_term_width = 100)]
@@ -53,6 +69,9 @@ pub(crate) enum Command {
     /// Show who holds a key, node by node
     #[command(after_help = NODES)]
     Status(StatusArgs),
+    /// Measure locking on your own nodes, beside what bare sockets can do there
+    #[command(after_help = NODES, after_long_help = format!("{BENCH}\n\n{NODES}"))]
+    Bench(BenchArgs),
     /// Start five servers here, contend for a lock, let two of them fail, and clean up
     ///
     /// Needs redis-server or valkey-server: on the path, in QUORLOCK_SERVER, or in target/servers.
@@ -109,6 +128,63 @@ pub(crate) struct StatusArgs {
     /// The keys to look at
     #[arg(required = true, value_name = "KEY", value_parser = key())]
     pub(crate) keys: Vec<OsString>,
+}
+
+#[derive(Args)]
+pub(crate) struct BenchArgs {
+    #[command(flatten)]
+    pub(crate) nodes: NodeArgs,
+    /// How many lock and release at the same time; a list is measured one by one [default: 1,64,
+    /// with --rate: 64]
+    #[arg(long, value_name = "COUNT", value_delimiter = ',', value_parser = callers())]
+    pub(crate) callers: Vec<u16>,
+    /// How long all of it takes
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration::parse_run)]
+    pub(crate) duration: Duration,
+    /// The tokio runtime that our lock runs on
+    #[arg(long, value_enum, default_value_t = RuntimeKind::Current)]
+    pub(crate) runtime: RuntimeKind,
+    /// Start so many cycles a second, whatever the nodes do, and count from the intended starts
+    #[arg(long, value_name = "CYCLES")]
+    pub(crate) rate: Option<NonZeroU32>,
+    /// Exit with 99 unless this holds: 'p99<1ms', 'cycles>50000'; repeat it, or give a comma list
+    #[arg(long = "assert", value_name = "WHAT")]
+    pub(crate) assertions: Vec<String>,
+    /// Write the percentiles as a picture
+    #[arg(long, value_name = "FILE.svg")]
+    pub(crate) chart: Option<PathBuf>,
+    /// Print one JSON object and no table
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print the JSON Schema of what --json prints, and do nothing else
+    #[arg(long)]
+    pub(crate) schema: bool,
+    /// Measure also on nodes that hold keys or cannot be counted
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// Which of tokio's runtimes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum RuntimeKind {
+    /// One thread
+    Current,
+    /// A worker thread for each core
+    Multi,
+}
+
+impl RuntimeKind {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Current => "current",
+            Self::Multi => "multi",
+        }
+    }
+}
+
+/// Each caller may have one cycle on its way; a node's connection holds 65,536 commands.
+fn callers() -> impl TypedValueParser<Value = u16> {
+    value_parser!(u16).range(1..=4_096)
 }
 
 /// A key has at least one byte, and need not be UTF-8.

@@ -30,6 +30,15 @@ pub(crate) fn parse_ttl(text: &str) -> Result<Duration, String> {
     Ok(ttl)
 }
 
+/// A measurement's time: enough for a few rounds, and not for days.
+pub(crate) fn parse_run(text: &str) -> Result<Duration, String> {
+    let time = parse(text)?;
+    if !(Duration::from_millis(100)..=Duration::from_secs(3_600)).contains(&time) {
+        return Err("a measurement takes 100ms to 1h".into());
+    }
+    Ok(time)
+}
+
 fn explain() -> String {
     "write a number and a unit, as in 500ms, 2s, 1.5m or 1h (without a unit: seconds)".into()
 }
@@ -65,5 +74,7 @@ mod tests {
         }
         assert!(parse_ttl("0.5ms").is_err() && parse_ttl("0").is_err());
         assert_eq!(parse_ttl("1ms"), Ok(Duration::from_millis(1)));
+        assert!(parse_run("99ms").is_err() && parse_run("61m").is_err());
+        assert_eq!(parse_run("100ms"), Ok(Duration::from_millis(100)));
     }
 }

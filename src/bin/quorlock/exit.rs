@@ -21,6 +21,8 @@ pub(crate) enum Cause {
     Configuration,
     /// The lock ended before the command did.
     Lost,
+    /// A measurement was not what it was asserted to be.
+    Assertion,
     /// Our bug, or the system refused what never fails.
     Internal,
     /// There is such a command, but it cannot be run.
@@ -41,6 +43,7 @@ impl Cause {
             Self::Denied => 77,
             Self::Configuration => 78,
             Self::Lost => 79,
+            Self::Assertion => 99,
             Self::Internal => 125,
             Self::CannotRun => 126,
             Self::NotFound => 127,
@@ -58,6 +61,7 @@ impl Cause {
             Self::Denied => "denied",
             Self::Configuration => "configuration",
             Self::Lost => "lost",
+            Self::Assertion => "assertion",
             Self::Internal => "internal",
             Self::CannotRun => "cannot run",
             Self::NotFound => "not found",

@@ -8,17 +8,20 @@
 //! | `reach` | waiting for the nodes when the program starts |
 //! | `lock/` | `quorlock lock`: a command under a lock |
 //! | `status` | `quorlock status`: who holds a key |
+//! | `bench/` | `quorlock bench`: our lock and the raw floor, on the user's nodes |
 //! | `demo/` | `quorlock demo`: five servers, two of which fail |
 //! | `tied` | children that do not outlive us |
 //! | `signals` | the signals that we pass on, or end for |
 //! | `clock`, `json`, `words` | time; one object per line; durations and keys as people read them |
 //!
 //! Everything runs on the main thread: one thread is enough for one lock, and the kernel ties a
-//! child's life to the thread that started it.
+//! child's life to the thread that started it. Only `bench` has others, where it is asked to.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(unix), allow(dead_code, reason = "only `status` is for every system"))]
 
 mod args;
+#[cfg(unix)]
+mod bench;
 mod clock;
 #[cfg(unix)]
 mod demo;
@@ -72,9 +75,11 @@ fn run(command: &Command) -> u8 {
         #[cfg(unix)]
         Command::Lock(args) => lock::run(args),
         #[cfg(unix)]
+        Command::Bench(args) => bench::run(args),
+        #[cfg(unix)]
         Command::Demo => demo::run(),
         #[cfg(not(unix))]
-        Command::Lock(_) | Command::Demo => exit::tell(&Failure::new(
+        Command::Lock(_) | Command::Bench(_) | Command::Demo => exit::tell(&Failure::new(
             Cause::Internal,
             "this command needs a Unix system; here only `status` works",
         )),

@@ -13,12 +13,17 @@ const VARIABLES: [&str; 2] = ["QUORLOCK_NODES", "REDIS_URL"];
 
 /// A locker still to be told its options: one URL is a single server, several are a quorum.
 pub(crate) fn locker(args: &NodeArgs) -> Result<LockerBuilder, Failure> {
-    let urls = urls(&args.nodes, |name| std::env::var_os(name))?;
+    let urls = urls(args)?;
     let builder = match urls.as_slice() {
         [url] => Locker::single(url),
         urls => Locker::quorum(urls),
     };
     Ok(builder?.prefix(args.prefix.as_encoded_bytes()))
+}
+
+/// The nodes' URLs, with the password.
+pub(crate) fn urls(args: &NodeArgs) -> Result<Vec<String>, Failure> {
+    find_urls(&args.nodes, |name| std::env::var_os(name))
 }
 
 /// Builds the locker. What is wrong now is an option's value, and those come from the command line.
@@ -32,8 +37,8 @@ pub(crate) fn build(builder: LockerBuilder) -> Result<Locker, Failure> {
     })
 }
 
-/// The URLs, with the password.
-fn urls(
+/// Finds the URLs in what was given, or in a variable.
+fn find_urls(
     given: &[String],
     variable: impl Fn(&str) -> Option<OsString>,
 ) -> Result<Vec<String>, Failure> {
@@ -81,7 +86,7 @@ mod tests {
             let set = variables.iter().find(|(set, _)| *set == name);
             set.map(|(_, value)| OsString::from(value))
         };
-        urls(&given, variable).map_err(|failure| failure.what)
+        find_urls(&given, variable).map_err(|failure| failure.what)
     }
 
     #[test]

@@ -25,7 +25,12 @@ impl fmt::Display for Humane {
 
 /// `12,345 µs`: one unit for all, so that a column of them can be compared at a glance.
 pub(crate) fn micros(duration: Duration) -> String {
-    let digits = duration.as_micros().to_string();
+    format!("{} µs", grouped(duration.as_micros()))
+}
+
+/// `12,345`.
+pub(crate) fn grouped(number: impl Into<u128>) -> String {
+    let digits = number.into().to_string();
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
     for (index, digit) in digits.chars().enumerate() {
         if index > 0 && (digits.len() - index) % 3 == 0 {
@@ -33,7 +38,7 @@ pub(crate) fn micros(duration: Duration) -> String {
         }
         grouped.push(digit);
     }
-    format!("{grouped} µs")
+    grouped
 }
 
 /// `held by NAME, 3.2 s left`.

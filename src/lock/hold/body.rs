@@ -170,8 +170,9 @@ impl Body {
     }
 
     /// When the keeper shall look next, if all goes well: a third of the TTL after the nodes were
-    /// last told, a little earlier by chance, so that locks that were taken together are not
-    /// extended together; or when the end is near.
+    /// last told, a little earlier by chance, so that clients that took locks together do not
+    /// extend them together, and earlier by up to a 64th of the TTL, so that one client's locks are
+    /// extended in batches; or when the end is near.
     pub(in crate::lock) fn next_look(&self, locker: &Inner, now: Moment) -> Moment {
         let clock = locker.nodes.clock();
         let Some(tie) = &self.tie else { return Moment::NEVER };
@@ -181,7 +182,8 @@ impl Body {
         }
         let jitter = (tie.ttl / 15 / 256).saturating_mul(u32::from(tie.chance()));
         let early = (tie.ttl / 3).saturating_mul(2).saturating_add(jitter);
-        clock.moment(self.lease.end().less(early)).min(warning)
+        let due = clock.moment(self.lease.end().less(early));
+        due.rounded_down(tie.ttl / 64).min(warning)
     }
 
     /// Whether the lock may still be extended by itself.

@@ -69,14 +69,18 @@ impl Holds {
         self.count.load(Ordering::SeqCst)
     }
 
-    /// The names of all places that may hold something due at `now`; what is due later is handed to
-    /// `later`.
-    pub(in crate::lock) fn due(&self, now: Moment, mut later: impl FnMut(Moment)) -> Vec<u32> {
+    /// All places that may hold something due at `now`, and since when; what is due later is handed
+    /// to `later`.
+    pub(in crate::lock) fn due(
+        &self,
+        now: Moment,
+        mut later: impl FnMut(Moment),
+    ) -> Vec<(u32, Moment)> {
         let mut due = Vec::new();
         for index in 0..self.slab.used() {
             let at = Moment::from_nanos(self.slab.get(index).due.load(Ordering::SeqCst));
             if at <= now {
-                due.push(index);
+                due.push((index, at));
             } else if at != Moment::NEVER {
                 later(at);
             }
@@ -84,10 +88,23 @@ impl Holds {
         due
     }
 
-    /// Says when the keeper shall look at a hold next.
-    pub(in crate::lock) fn set_due(&self, index: u32, at: Moment) {
-        self.slab.get(index).due.store(at.as_nanos(), Ordering::SeqCst);
-        self.keeping.note(at);
+    /// Says when the keeper shall look at a hold next, unless the hold has ended.
+    pub(in crate::lock) fn schedule(&self, name: Name, at: Moment) {
+        let hold = self.slab.get(name.index);
+        // Under the lock, so that this never reaches the next hold of the place.
+        let scheduled = self.with(name, |_| hold.due.store(at.as_nanos(), Ordering::SeqCst));
+        if scheduled.is_some() {
+            self.keeping.note(at);
+        }
+    }
+
+    /// Puts off the look at whatever a place holds that was due at `since`, and is still.
+    pub(in crate::lock) fn put_off(&self, index: u32, since: Moment, at: Moment) {
+        let due = &self.slab.get(index).due;
+        let (from, to) = (since.as_nanos(), at.as_nanos());
+        if due.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
+            self.keeping.note(at);
+        }
     }
 
     /// Works on the state of whatever a place holds now.

@@ -35,7 +35,7 @@ impl HoldRef {
             body.begin(claim.into_tie(), extend, now, &locker);
             (Name { index, generation: body.generation }, body.next_look(&locker, now))
         };
-        holds.set_due(index, due);
+        holds.schedule(name, due);
         keeper::ensure(&locker);
         Self { locker, name }
     }
@@ -137,7 +137,7 @@ impl HoldRef {
                     return Err(self.error(kind).with_nodes(extension.report()));
                 }
                 Step::Lost => {
-                    locker.holds.set_due(self.name.index, locker.nodes.clock().now());
+                    locker.holds.schedule(self.name, locker.nodes.clock().now());
                     locker.holds.notify(self.name.index);
                     return Err(lost().with_nodes(extension.report()));
                 }
@@ -148,7 +148,7 @@ impl HoldRef {
             body.set_ttl(ttl);
             body.next_look(locker, now)
         });
-        locker.holds.set_due(self.name.index, due.unwrap_or(Moment::NEVER));
+        locker.holds.schedule(self.name, due.unwrap_or(Moment::NEVER));
         Ok(())
     }
 

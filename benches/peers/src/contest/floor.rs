@@ -6,19 +6,21 @@
 //! deciding reply, for there is nobody else to read for; the late replies are read on the way to
 //! the next verdict. Five nodes cost five writes, five reads and at least one wait.
 
+mod open;
+
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
+use socket2::Socket;
 
 use super::wire::{Template, lines};
-use super::{COMPARE_AND_DELETE, Contestant, Failure, TTL, Yield};
+use super::{COMPARE_AND_DELETE, Contestant, Failure, Open, TTL, Yield};
 use crate::clock;
-use crate::servers::Servers;
+use crate::servers::Nodes;
 
 /// How long the nodes may be silent.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -40,7 +42,7 @@ pub(crate) struct Floor {
 
 /// A node's connection.
 struct Node {
-    stream: TcpStream,
+    stream: Socket,
     out: Vec<u8>,
     inbox: Box<[u8]>,
     filled: usize,
@@ -60,12 +62,11 @@ struct Caller {
 
 impl Floor {
     /// Connects. `needed` replies decide.
-    pub(crate) fn connect(servers: &Servers, needed: usize) -> Result<Self, Failure> {
+    pub(crate) fn connect(to: &Nodes, needed: usize) -> Result<Self, Failure> {
         let poll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let mut nodes = Vec::new();
-        for (number, addr) in servers.addrs().into_iter().enumerate() {
-            let stream = TcpStream::connect(addr)?;
-            stream.set_nodelay(true)?;
+        for (number, endpoint) in to.endpoints.iter().enumerate() {
+            let stream = endpoint.connect()?;
             stream.set_nonblocking(true)?;
             let data = epoll::EventData::new_u64(number as u64);
             epoll::add(&poll, &stream, data, epoll::EventFlags::IN)?;
@@ -73,7 +74,7 @@ impl Floor {
             let (out, expected) = (Vec::new(), VecDeque::new());
             nodes.push(Node { stream, out, inbox, filled: 0, expected });
         }
-        let digest = servers.load(COMPARE_AND_DELETE)?;
+        let digest = to.load(COMPARE_AND_DELETE)?;
         let ready = Vec::with_capacity(nodes.len());
         Ok(Self { poll, ready, nodes, callers: Vec::new(), needed, digest, keys: 0 })
     }
@@ -149,9 +150,15 @@ impl Contestant for Floor {
         Ok(Yield { acquires_ns })
     }
 
+    fn run_at(&mut self, rate: u32, time: Duration) -> Result<Open, Failure> {
+        open::run(self, rate, time)
+    }
+
     fn settle(&mut self) -> Result<(), Failure> {
         let mut late = Vec::new();
         while self.nodes.iter().any(|node| !node.expected.is_empty()) {
+            // What the kernel did not take at the verdict is still here.
+            self.nodes.iter_mut().try_for_each(Node::flush)?;
             self.wait()?;
             for position in 0..self.ready.len() {
                 let number = self.ready[position].data.u64() as usize;
@@ -214,7 +221,7 @@ impl Node {
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
             Err(error) => return Err(error.into()),
         }
-        let taken = lines(&inbox[..*filled], |line| -> Result<(), Failure> {
+        let taken = lines(&inbox[..*filled], usize::MAX, |line| -> Result<(), Failure> {
             let Some((number, operation)) = expected.pop_front() else {
                 return Err("a reply that nobody asked for".into());
             };

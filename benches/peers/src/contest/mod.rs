@@ -3,32 +3,46 @@
 //! | file | contestant |
 //! |---|---|
 //! | `floor`, `wire` | raw sockets: one thread, epoll, commands encoded beforehand |
+//! | `ceiling` | one raw socket, fed so deep that the server is never idle |
 //! | `ours` | this library, with its defaults |
 //! | `redis` | the `redis` crate, in the ways that may be its best |
+//! | `fred`, `rustis` | the crates of these names, in the ways that may be their best |
 //! | `rslock` | the `rslock` crate, with its defaults |
-//! | `on_tokio` | what the asynchronous ones share: a runtime, callers, their samples |
+//! | `wait` | all replies or enough of them, for crates that have no quorum |
+//! | `on_tokio`, `open` | what the asynchronous ones share: a runtime, callers, their samples |
 //!
-//! Another client is one more file with a [`Lock`] and a line in [`field`].
+//! Another client is one more file with a [`Lock`], a line in [`enter`], and its ways in [`PEERS`].
 //!
-//! All take fresh keys with the same time to live, in a closed loop: acquire, release, again.
+//! All take fresh keys with the same time to live: in a closed loop (acquire, release, again), the
+//! floor and the asynchronous ones in an open loop too (a cycle begins when its time has come).
 
+mod ceiling;
 mod floor;
+mod fred;
 mod on_tokio;
+mod open;
 mod ours;
 mod redis;
 mod rslock;
+mod rustis;
+mod wait;
 mod wire;
 
 use std::time::Duration;
 
+use ceiling::Ceiling;
 use floor::Floor;
+use fred::Fred;
 use on_tokio::{Lock, OnTokio, Place};
+pub(crate) use open::Open;
 use ours::Ours;
-use redis::{Redis, Wait};
+use redis::Redis;
 use rslock::Rslock;
+use rustis::Rustis;
+use wait::Wait;
 
 use crate::args::Args;
-use crate::servers::Servers;
+use crate::servers::Nodes;
 
 /// Anything that ends the run.
 pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -47,7 +61,12 @@ pub(crate) trait Contestant {
     /// not granted and a release that is not confirmed are failures.
     fn run(&mut self, callers: usize, time: Duration) -> Result<Yield, Failure>;
 
-    /// Reads what is still on its way, for a few milliseconds.
+    /// Starts so many cycles per second for so long, whatever became of those before.
+    fn run_at(&mut self, _rate: u32, _time: Duration) -> Result<Open, Failure> {
+        Err("this contestant has no open loop".into())
+    }
+
+    /// Reads what is still on its way, for a few milliseconds; waits for nodes that were away.
     fn settle(&mut self) -> Result<(), Failure>;
 }
 
@@ -93,77 +112,75 @@ pub(crate) fn label(name: &str, runtime: Runtime) -> String {
     format!("{name}/{}", runtime.label())
 }
 
-/// All that take part, connected.
-pub(crate) fn field(args: &Args, servers: &Servers) -> Result<Vec<Entrant>, Failure> {
-    let urls = &*servers.urls();
-    let mut field = Field { args, entrants: Vec::new() };
-    field.floor("floor", servers, urls.len() / 2 + 1)?;
-    field.floor("floor-all", servers, urls.len())?;
+/// The ways of each peer: `delay` is without `TCP_NODELAY`, `quorum` drops the futures of the
+/// others at the verdict.
+const PEERS: [&str; 13] = [
+    "redis-all",
+    "redis-all-delay",
+    "redis-quorum",
+    "redis-quorum-delay",
+    "fred-all",
+    "fred-all-delay",
+    "fred-quorum",
+    "fred-quorum-delay",
+    "rustis-all",
+    "rustis-all-delay",
+    "rustis-quorum",
+    "rustis-quorum-delay",
+    "rslock",
+];
+
+/// All that take part in the comparison, connected.
+pub(crate) fn field(args: &Args, nodes: &Nodes) -> Result<Vec<Entrant>, Failure> {
+    let alone = nodes.endpoints.len() == 1;
+    let mut names = vec![("floor", Runtime::Thread), ("floor-all", Runtime::Thread)];
+    if alone {
+        names = vec![("floor", Runtime::Thread), ("ceiling", Runtime::Thread)];
+    }
     for runtime in [Runtime::Current, Runtime::Multi] {
         // Twice: what differs between the two is chance.
-        for name in ["ours", "ours-again"] {
-            let connect = async || Ours::connect(urls, args.direct_writes).await;
-            field.on_tokio(name, runtime, Place::Spawned, connect)?;
-        }
-        let redis = [
-            ("redis-all", Wait::All, true),
-            ("redis-all-delay", Wait::All, false),
-            ("redis-quorum", Wait::Quorum, true),
-            ("redis-quorum-delay", Wait::Quorum, false),
-        ];
-        for (name, wait, nodelay) in redis {
-            let connect = async || Redis::connect(urls, wait, nodelay).await;
-            field.on_tokio(name, runtime, Place::Spawned, connect)?;
-        }
-        field.on_tokio("rslock", runtime, Place::Spawned, async || Rslock::connect(urls).await)?;
+        names.extend(["ours", "ours-again"].map(|name| (name, runtime)));
+        // One node is its own majority, and of one node only `redis` was promised anything.
+        let peers = PEERS.into_iter().filter(|name| !alone || name.starts_with("redis-all"));
+        names.extend(peers.map(|name| (name, runtime)));
+        names.extend(["ours-body", "ours-body-again"].map(|name| (name, runtime)));
     }
-    for name in ["ours-body", "ours-body-again"] {
-        let connect = async || Ours::connect(urls, args.direct_writes).await;
-        field.on_tokio(name, Runtime::Multi, Place::Body, connect)?;
-    }
-    Ok(field.entrants)
+    let wanted = names.into_iter().filter(|(name, runtime)| args.wants(name, *runtime));
+    wanted.map(|(name, runtime)| enter(args, nodes, name, runtime)).collect()
 }
 
-struct Field<'a> {
-    args: &'a Args,
-    entrants: Vec<Entrant>,
+/// Connects one, by its name.
+pub(crate) fn enter(
+    args: &Args,
+    nodes: &Nodes,
+    name: &'static str,
+    runtime: Runtime,
+) -> Result<Entrant, Failure> {
+    let urls = &*nodes.urls;
+    let wait = if name.contains("-quorum") { Wait::Quorum } else { Wait::All };
+    let nodelay = !name.ends_with("-delay");
+    let place = if name.contains("-body") { Place::Body } else { Place::Spawned };
+    let contestant: Box<dyn Contestant> = match name.split('-').next().unwrap_or_default() {
+        "floor" if name == "floor-all" => Box::new(Floor::connect(nodes, urls.len())?),
+        "floor" => Box::new(Floor::connect(nodes, urls.len() / 2 + 1)?),
+        "ceiling" => Box::new(Ceiling::connect(nodes)?),
+        "ours" => start(runtime, place, async || Ours::connect(urls, args).await)?,
+        "redis" => start(runtime, place, async || Redis::connect(urls, wait, nodelay).await)?,
+        "fred" => start(runtime, place, async || Fred::connect(urls, wait, nodelay).await)?,
+        "rustis" => start(runtime, place, async || Rustis::connect(urls, wait, nodelay).await)?,
+        "rslock" => start(runtime, place, async || Rslock::connect(urls).await)?,
+        _ => return Err(format!("who is `{name}`?").into()),
+    };
+    // A body is one caller.
+    let callers_max = if place == Place::Body { 1 } else { usize::MAX };
+    let leaves_keys = name.starts_with("redis-quorum");
+    Ok(Entrant { name, runtime, leaves_keys, callers_max, contestant })
 }
 
-impl Field<'_> {
-    fn floor(
-        &mut self,
-        name: &'static str,
-        servers: &Servers,
-        needed: usize,
-    ) -> Result<(), Failure> {
-        if self.args.wants(name, Runtime::Thread) {
-            let contestant = Box::new(Floor::connect(servers, needed)?);
-            let (runtime, callers_max) = (Runtime::Thread, usize::MAX);
-            self.entrants.push(Entrant {
-                name,
-                runtime,
-                leaves_keys: false,
-                callers_max,
-                contestant,
-            });
-        }
-        Ok(())
-    }
-
-    fn on_tokio<L: Lock>(
-        &mut self,
-        name: &'static str,
-        runtime: Runtime,
-        place: Place,
-        connect: impl AsyncFnOnce() -> Result<L, Failure>,
-    ) -> Result<(), Failure> {
-        if self.args.wants(name, runtime) {
-            let contestant = Box::new(OnTokio::start(runtime, place, connect)?);
-            // A body is one caller.
-            let callers_max = if place == Place::Body { 1 } else { usize::MAX };
-            let leaves_keys = name.starts_with("redis-quorum");
-            self.entrants.push(Entrant { name, runtime, leaves_keys, callers_max, contestant });
-        }
-        Ok(())
-    }
+fn start<L: Lock>(
+    runtime: Runtime,
+    place: Place,
+    connect: impl AsyncFnOnce() -> Result<L, Failure>,
+) -> Result<Box<dyn Contestant>, Failure> {
+    Ok(Box::new(OnTokio::start(runtime, place, connect)?))
 }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::future::Future;
 use std::time::{Duration, Instant};
 
-use super::{Contestant, Failure, Runtime, Yield};
+use super::{Contestant, Failure, Open, Runtime, Yield, open};
 use crate::clock;
 
 /// How long a runtime is driven for what is still on its way. Loopback takes microseconds.
@@ -25,6 +25,11 @@ pub(crate) trait Lock: Clone + Send + Sync + 'static {
 
     /// Releases it, and knows that it was held until then.
     fn release(&mut self, held: Self::Held) -> impl Future<Output = Result<(), Failure>> + Send;
+
+    /// Waits until every node is usable. Most contestants never lose one.
+    fn recover(&mut self) -> impl Future<Output = Result<(), Failure>> + Send {
+        std::future::ready(Ok(()))
+    }
 }
 
 /// Where a caller runs.
@@ -99,9 +104,18 @@ impl<L: Lock> Contestant for OnTokio<L> {
         Ok(Yield { acquires_ns })
     }
 
+    fn run_at(&mut self, rate: u32, time: Duration) -> Result<Open, Failure> {
+        self.runs += 1;
+        let keys = format!("bench:{}:open:", self.runs);
+        self.runtime.block_on(open::run(self.lock.clone(), keys, rate, time))
+    }
+
     fn settle(&mut self) -> Result<(), Failure> {
-        self.runtime.block_on(async { tokio::time::sleep(SETTLING).await });
-        Ok(())
+        let Self { runtime, lock, .. } = self;
+        runtime.block_on(async {
+            tokio::time::sleep(SETTLING).await;
+            lock.recover().await
+        })
     }
 }
 

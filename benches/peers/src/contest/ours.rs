@@ -6,26 +6,27 @@ use quorlock::{LockGuard, Locker, Outcome};
 
 use super::Failure;
 use super::on_tokio::Lock;
+use crate::args::Args;
+
+/// How long the nodes may take to be connected.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Clone)]
 pub(crate) struct Ours(Locker);
 
 impl Ours {
-    /// Connects. `direct_writes` is an option under study; none is the default.
-    pub(crate) async fn connect(
-        urls: &[String],
-        direct_writes: Option<usize>,
-    ) -> Result<Self, Failure> {
+    /// Connects, with the defaults but for the options under study.
+    pub(crate) async fn connect(urls: &[String], args: &Args) -> Result<Self, Failure> {
         let mut builder = Locker::quorum(urls)?;
-        if let Some(outstanding) = direct_writes {
+        if let Some(outstanding) = args.direct_writes {
             builder = builder.direct_writes(outstanding);
         }
-        let locker = builder.build()?;
-        let nodes = locker.ready(Duration::from_secs(5)).await?;
-        match nodes.iter().all(|node| !matches!(node.outcome, Outcome::Down { .. })) {
-            true => Ok(Self(locker)),
-            false => Err(format!("not every node is usable: {nodes:?}").into()),
+        if let Some(deadline) = args.node_deadline {
+            builder = builder.node_deadline(deadline);
         }
+        let mut ours = Self(builder.build()?);
+        ours.recover().await?;
+        Ok(ours)
     }
 }
 
@@ -39,5 +40,13 @@ impl Lock for Ours {
     async fn release(&mut self, guard: LockGuard) -> Result<(), Failure> {
         let found = guard.release().await?;
         if found.is_released() { Ok(()) } else { Err(format!("not released: {found:?}").into()) }
+    }
+
+    async fn recover(&mut self) -> Result<(), Failure> {
+        let nodes = self.0.ready(PATIENCE).await?;
+        match nodes.iter().all(|node| node.outcome == Outcome::Connected) {
+            true => Ok(()),
+            false => Err(format!("not every node is usable: {nodes:?}").into()),
+        }
     }
 }

@@ -6,26 +6,13 @@
 //! all, and where it is the release that is not sent, the key stays until its time is up. The
 //! record says how many do. The timeout of a response is the crate's default, for ours has one too.
 
-use std::future::Future;
-
 use ::redis::aio::MultiplexedConnection;
 use ::redis::io::tcp::TcpSettings;
 use ::redis::{Client, Cmd, IntoConnectionInfo, RedisResult, Value};
-use futures_util::StreamExt;
-use futures_util::future::join_all;
-use futures_util::stream::FuturesUnordered;
 
 use super::on_tokio::Lock;
+use super::wait::Wait;
 use super::{COMPARE_AND_DELETE, Failure, TTL};
-
-/// Whose replies are awaited.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Wait {
-    /// All nodes'.
-    All,
-    /// A majority's; the futures of the others are dropped.
-    Quorum,
-}
 
 #[derive(Clone)]
 pub(crate) struct Redis {
@@ -61,33 +48,10 @@ impl Redis {
 
     /// Sends to all nodes, and waits until as many say `good` as are to be waited for.
     async fn ask(&mut self, command: &Cmd, good: &Value) -> Result<(), Failure> {
-        let majority = self.nodes.len() / 2 + 1;
+        let nodes = self.nodes.len();
         let asked = self.nodes.iter_mut().map(|node| node.send_packed_command(command));
-        let agreed = match self.wait {
-            Wait::All => join_all(asked).await.iter().filter(|reply| says(reply, good)).count(),
-            Wait::Quorum => first(majority, asked, |reply| says(reply, good)).await,
-        };
-        match agreed >= majority {
-            true => Ok(()),
-            false => Err(format!("only {agreed} nodes agreed").into()),
-        }
+        self.wait.gather(nodes, asked, |reply| says(reply, good)).await
     }
-}
-
-/// How many were good when the first `enough` were, or when all had come.
-async fn first<T>(
-    enough: usize,
-    asked: impl Iterator<Item = impl Future<Output = T>>,
-    is_good: impl Fn(&T) -> bool,
-) -> usize {
-    let mut replies: FuturesUnordered<_> = asked.collect();
-    let mut good = 0;
-    while good < enough
-        && let Some(reply) = replies.next().await
-    {
-        good += usize::from(is_good(&reply));
-    }
-    good
 }
 
 fn says(reply: &RedisResult<Value>, good: &Value) -> bool {

@@ -38,13 +38,16 @@ impl Template {
     }
 }
 
-/// Takes the whole lines off the front of `bytes`, without their ends; returns how many bytes.
+/// Takes the whole lines off the front of `bytes`, at most so many and without their ends; returns
+/// how many bytes.
 pub(crate) fn lines<E>(
     bytes: &[u8],
+    most: usize,
     mut line: impl FnMut(&[u8]) -> Result<(), E>,
 ) -> Result<usize, E> {
     let mut taken = 0;
-    while let Some(end) = bytes[taken..].iter().position(|byte| *byte == b'\n') {
+    for _ in 0..most {
+        let Some(end) = bytes[taken..].iter().position(|byte| *byte == b'\n') else { break };
         line(bytes[taken..taken + end].trim_ascii_end())?;
         taken += end + 1;
     }
@@ -64,11 +67,15 @@ mod tests {
 
     #[test]
     fn lines_leave_what_is_not_whole() {
-        let mut seen = Vec::new();
-        let taken = lines(b"+OK\r\n:1\r\n:", |line| {
-            seen.push(line.to_vec());
-            Ok::<(), ()>(())
-        });
-        assert_eq!((taken, seen), (Ok(9), vec![b"+OK".to_vec(), b":1".to_vec()]));
+        let whole = |most| {
+            let mut seen = Vec::new();
+            let taken = lines(b"+OK\r\n:1\r\n:", most, |line| {
+                seen.push(line.to_vec());
+                Ok::<(), ()>(())
+            });
+            (taken, seen)
+        };
+        assert_eq!(whole(usize::MAX), (Ok(9), vec![b"+OK".to_vec(), b":1".to_vec()]));
+        assert_eq!(whole(1), (Ok(5), vec![b"+OK".to_vec()]));
     }
 }

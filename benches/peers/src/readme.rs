@@ -1,0 +1,131 @@
+//! The README's table, from the ledger. Pure but for the file.
+
+use std::path::Path;
+
+use crate::contest::Failure;
+use crate::ledger::Ledger;
+use crate::table;
+
+const BEGIN: &str = "<!-- record:begin -->";
+const END: &str = "<!-- record:end -->";
+
+/// Who is in it: by the beginning of the name, so that each peer's best way counts.
+const FAMILIES: [&str; 6] = ["floor", "ours", "redis", "fred", "rustis", "rslock"];
+
+/// The figures: of how many callers, which, and whether more of it is better.
+const COLUMNS: [(usize, &str, bool); 5] = [
+    (1, "p50 µs", false),
+    (1, "p99 µs", false),
+    (64, "cycles/s", true),
+    (512, "cycles/s", true),
+    (64, "CPU µs/cycle", false),
+];
+
+/// Writes the table between its marks.
+pub(crate) fn rewrite(ledger: &Ledger, date: &str) -> Result<(), Failure> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let text = std::fs::read_to_string(&path)?;
+    Ok(std::fs::write(&path, between(&text, &section(ledger, date))?)?)
+}
+
+/// `text` with what stands between the marks replaced.
+fn between(text: &str, section: &str) -> Result<String, Failure> {
+    let parts = text.split_once(BEGIN).and_then(|(head, rest)| Some((head, rest.split_once(END)?)));
+    let Some((head, (_, tail))) = parts else {
+        return Err(format!("the README has no {BEGIN} and {END}").into());
+    };
+    Ok(format!("{head}{BEGIN}\n{section}{END}{tail}"))
+}
+
+fn section(ledger: &Ledger, date: &str) -> String {
+    let mut rows = Vec::new();
+    for runtime in ["thread", "current", "multi"] {
+        for family in FAMILIES {
+            let cells = COLUMNS.map(|column| best(ledger, family, runtime, column));
+            if cells.iter().all(Option::is_none) {
+                continue;
+            }
+            let [a, b, c, d, e] = cells.map(|cell| cell.unwrap_or_else(|| "–".to_owned()));
+            rows.push([format!("{family}, {runtime}"), a, b, c, d, e]);
+        }
+    }
+    let head = [
+        "client, runtime",
+        "acquire p50 µs",
+        "p99 µs",
+        "64 callers, cycles/s",
+        "512 callers, cycles/s",
+        "client CPU µs/cycle",
+    ];
+    format!(
+        "{}\nFive servers on loopback, sharing the machine with the client; of each peer the best\n\
+         of its ways counts, cell by cell; CPU with 64 callers. `floor`: bare sockets.\n\
+         Versions, intervals, ratios, promises: [the record](benches/record/{date}-peers.md).\n\
+         More nodes and callers: [the chart](benches/record/{date}-peers.svg).\n",
+        table::align(&head, &rows)
+    )
+}
+
+/// The best figure of a family on a runtime.
+fn best(
+    ledger: &Ledger,
+    family: &str,
+    runtime: &str,
+    (callers, figure, more_is_better): (usize, &str, bool),
+) -> Option<String> {
+    let setting = crate::budget::setting(5, callers);
+    let mine = |what: &str| {
+        let rest = what.strip_prefix(&format!("{setting}, {family}"))?;
+        let (way, rest) = rest.split_once('/')?;
+        // Ourselves again is chance, and a body is another question; the floor decides early.
+        let counts = way.is_empty() || !["ours", "floor"].contains(&family);
+        (counts && rest == format!("{runtime}, {figure}")).then_some(())
+    };
+    let found = ledger.lines.iter().filter(|line| mine(&line.what).is_some());
+    let values = found.map(|line| line.interval.median);
+    let best = values.reduce(if more_is_better { f64::max } else { f64::min })?;
+    Some(if figure == "cycles/s" { format!("{best:.0}") } else { format!("{best:.1}") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::Kind;
+    use crate::stats::Interval;
+
+    #[test]
+    fn only_what_stands_between_the_marks_is_replaced() {
+        let text = format!("head\n{BEGIN}\nold\n{END}\ntail\n");
+        let new = between(&text, "new\n").unwrap();
+        assert_eq!(new, format!("head\n{BEGIN}\nnew\n{END}\ntail\n"));
+        assert!(between("head\ntail\n", "new\n").is_err());
+    }
+
+    #[test]
+    fn the_readme_has_the_marks() {
+        let readme = include_str!("../../../README.md");
+        assert!(between(readme, "table\n").unwrap().contains("table\n<!-- record:end -->"));
+    }
+
+    #[test]
+    fn the_best_way_of_a_peer_counts_and_ours_is_ours() {
+        let mut ledger = Ledger::default();
+        let figures = [
+            ("5 nodes, 64 callers, redis-all/current, cycles/s", 3.0),
+            ("5 nodes, 64 callers, redis-quorum/current, cycles/s", 5.0),
+            ("5 nodes, 64 callers, redis-quorum/multi, cycles/s", 7.0),
+            ("5 nodes, 512 callers, redis-all/current, cycles/s", 8.0),
+            ("5 nodes, 64 callers, ours/current, cycles/s", 10.0),
+            ("5 nodes, 64 callers, ours-again/current, cycles/s", 11.0),
+        ];
+        for (what, value) in figures {
+            let exactly = Interval { median: value, low: value, high: value };
+            ledger.note(Kind::Figure, what.to_owned(), exactly);
+        }
+        let cycles = (64, "cycles/s", true);
+        assert_eq!(best(&ledger, "redis", "current", cycles).as_deref(), Some("5"));
+        assert_eq!(best(&ledger, "ours", "current", cycles).as_deref(), Some("10"));
+        assert_eq!(best(&ledger, "rslock", "current", cycles), None);
+        assert!(section(&ledger, "today").contains("record/today-peers.md"));
+    }
+}

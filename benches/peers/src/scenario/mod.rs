@@ -1,0 +1,49 @@
+//! What is measured.
+//!
+//! | file | scenario |
+//! |---|---|
+//! | `closed` | all contestants on five nodes, and on one, in a closed loop |
+//! | `open` | cycles begin at a rate, and latency counts from the intended start |
+//! | `delay`, `proxy` | nodes at different distances |
+//! | `hung` | two of five nodes do not answer |
+//! | `growth`, `chart` | more nodes, more callers, both transports |
+//!
+//! Each gives its part of the record, and its figures to the ledger.
+
+mod chart;
+mod closed;
+mod delay;
+mod growth;
+mod hung;
+mod open;
+mod proxy;
+
+use crate::args::{Args, Scenario};
+use crate::contest::Failure;
+use crate::ledger::Ledger;
+
+/// What a scenario adds to the record.
+#[derive(Debug, Default)]
+pub(crate) struct Part {
+    pub(crate) text: String,
+    /// A drawing, for a file of its own.
+    pub(crate) svg: Option<String>,
+}
+
+impl From<String> for Part {
+    fn from(text: String) -> Self {
+        Self { text, svg: None }
+    }
+}
+
+/// Measures one.
+pub(crate) fn run(scenario: Scenario, args: &Args, ledger: &mut Ledger) -> Result<Part, Failure> {
+    Ok(match scenario {
+        Scenario::Peers => closed::peers(args, ledger)?.into(),
+        Scenario::One => closed::one(args, ledger)?.into(),
+        Scenario::Open => open::run(args, ledger)?.into(),
+        Scenario::Delay => delay::run(args, ledger)?.into(),
+        Scenario::Hung => hung::run(args, ledger)?.into(),
+        Scenario::Growth => growth::run(args, ledger)?,
+    })
+}

@@ -1,0 +1,294 @@
+//! The floor: what bare sockets can do, with the same commands and the same majority.
+//!
+//! | file | job |
+//! |---|---|
+//! | `lane` | one node's connection |
+//! | `template` | commands that are encoded once |
+//!
+//! One thread polls non-blocking sockets. There is no runtime, no task, no deadline, no undo and no
+//! allocation for a cycle: nothing of what makes it a lock that bears trouble, and so nothing that
+//! a client could leave out to be faster. A pass starts what is due, writes what is queued (one
+//! write per node), waits, and reads every node that has something, once. When nobody is left who
+//! waits for a reply, the pass ends: late replies are read on the way to the next verdict.
+
+mod lane;
+mod template;
+
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+
+use super::figures::Sample;
+use super::place::Place;
+use super::timer::be_exact;
+use super::timetable::{Next, Round, Timetable, timespec};
+use super::{Leftovers, TTL};
+use crate::clock;
+use crate::exit::{Cause, Failure};
+use lane::Lane;
+use template::Template;
+
+/// Compare-and-delete, as the specification of Redlock has it.
+const RELEASE: &str = "if redis.call('GET',KEYS[1])==ARGV[1] then \
+                       return redis.call('DEL',KEYS[1]) else return 0 end";
+
+/// As long as a lock's value is with us. Nobody else uses these keys, so it need not be random.
+const VALUE: &[u8] = b"0123456789abcdef0123456789abcdef01234567@quorlock-bench:1";
+
+/// How long a majority may be silent.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long late replies are waited for behind a round, as long as our own lock waits for a node.
+const SETTLING: Duration = Duration::from_millis(100);
+
+#[derive(Debug)]
+pub(crate) struct Floor {
+    sockets: Vec<OwnedFd>,
+    desk: Desk,
+    prefix: Vec<u8>,
+}
+
+/// Everything but the sockets, which are borrowed while they are polled.
+#[derive(Debug)]
+struct Desk {
+    lanes: Vec<Lane>,
+    callers: Vec<Caller>,
+    /// How many of the callers take part in this round.
+    active: usize,
+    /// Those that have nothing under way.
+    idle: Vec<usize>,
+    /// The callers whose operation has just got its majority.
+    decided: Vec<usize>,
+    needed: usize,
+    acquire: Template,
+    release: Template,
+    /// Keys used so far: none is used twice.
+    keys: u64,
+    /// Cycles begun in this round.
+    started: u64,
+    cycles_ns: Vec<(u64, u64)>,
+}
+
+#[derive(Clone, Debug)]
+struct Caller {
+    /// Acquisitions are even, releases are odd.
+    operation: u32,
+    votes: usize,
+    key: u64,
+    /// When the acquisition began, or was to begin.
+    began: Instant,
+    granted: Instant,
+}
+
+impl Floor {
+    /// Connects to every node that can be connected to; `needed` of all have to be.
+    pub(crate) fn connect(places: &[Place], needed: usize, prefix: &[u8]) -> Result<Self, Failure> {
+        let (mut sockets, mut lanes, mut digest) = (Vec::new(), Vec::new(), Vec::new());
+        let mut failure = None;
+        for place in places {
+            match Lane::open(place, RELEASE) {
+                Ok((socket, lane, name)) => {
+                    sockets.push(socket);
+                    lanes.push(lane);
+                    digest = name;
+                }
+                Err(failed) => failure = Some(failed),
+            }
+        }
+        if let Some(failure) = failure.filter(|_| lanes.len() < needed) {
+            return Err(failure);
+        }
+        let ttl = TTL.as_millis().to_string();
+        let desk = Desk {
+            lanes,
+            callers: Vec::new(),
+            active: 0,
+            idle: Vec::new(),
+            decided: Vec::new(),
+            needed,
+            acquire: Template::new(&[b"SET", prefix, VALUE, b"NX", b"PX", ttl.as_bytes()], 1),
+            release: Template::new(&[b"EVALSHA", &digest, b"1", prefix, VALUE], 3),
+            keys: 0,
+            started: 0,
+            cycles_ns: Vec::new(),
+        };
+        Ok(Self { sockets, desk, prefix: prefix.to_vec() })
+    }
+
+    /// One round. Each caller ends with a release.
+    pub(crate) fn run(&mut self, round: &Round) -> Result<Sample, Failure> {
+        be_exact(true);
+        let sample = self.run_exactly(round);
+        be_exact(false);
+        sample
+    }
+
+    fn run_exactly(&mut self, round: &Round) -> Result<Sample, Failure> {
+        let Self { sockets, desk, .. } = self;
+        let mut polled = polled(sockets);
+        let mut heard = clock::now();
+        let table = Timetable::new(round, heard);
+        desk.begin(round.callers, heard);
+        loop {
+            let now = clock::now();
+            if desk.waiting() == 0 {
+                heard = now;
+            }
+            let next = desk.start_due(&table, now);
+            let waiting = desk.waiting();
+            if waiting == 0 && next == Next::Over {
+                break;
+            }
+            desk.flush(sockets)?;
+            let patience = match next {
+                Next::At(moment) => PATIENCE.min(moment.saturating_duration_since(now)),
+                _ => PATIENCE,
+            };
+            if wait(&mut polled, patience)? {
+                heard = now;
+                desk.read(sockets, &polled, waiting)?;
+            } else if waiting > 0 && clock::now().saturating_duration_since(heard) >= PATIENCE {
+                let what = format!("the floor: too many nodes were silent for {PATIENCE:?}");
+                return Err(Failure::new(Cause::Unavailable, what));
+            }
+        }
+        Ok(Sample {
+            cycles_ns: std::mem::take(&mut desk.cycles_ns),
+            elapsed: clock::now().saturating_duration_since(table.began),
+            missed: table.starts.saturating_sub(desk.started),
+            ..Sample::default()
+        })
+    }
+
+    /// Reads the replies that are late, so that nothing is under way when another runs.
+    pub(crate) fn settle(&mut self) -> Result<(), Failure> {
+        let Self { sockets, desk, .. } = self;
+        let mut polled = polled(sockets);
+        let end = clock::now() + SETTLING;
+        while !desk.lanes.iter().all(Lane::is_settled) {
+            let left = end.saturating_duration_since(clock::now());
+            desk.flush(sockets)?;
+            if left.is_zero() || !wait(&mut polled, left)? {
+                break;
+            }
+            desk.read(sockets, &polled, usize::MAX)?;
+        }
+        Ok(())
+    }
+
+    /// The keys that a node may still hold: the last of each caller.
+    pub(crate) fn leftovers(&self) -> Leftovers {
+        let callers = self.desk.callers.iter();
+        callers.map(|caller| template::key(&self.prefix, caller.key)).collect()
+    }
+}
+
+fn polled(sockets: &[OwnedFd]) -> Vec<PollFd<'_>> {
+    sockets.iter().map(|socket| PollFd::new(socket, PollFlags::IN)).collect()
+}
+
+/// Whether a node has something to say within this time.
+fn wait(polled: &mut [PollFd<'_>], patience: Duration) -> Result<bool, Failure> {
+    match poll(polled, Some(&timespec(patience))) {
+        Ok(ready) => Ok(ready > 0),
+        Err(Errno::INTR) => Ok(false),
+        Err(error) => Err(Failure::internal("cannot wait for the nodes", &error.into())),
+    }
+}
+
+impl Desk {
+    fn begin(&mut self, callers: usize, now: Instant) {
+        let fresh = Caller { operation: 0, votes: 0, key: 0, began: now, granted: now };
+        // Those that stay keep their count of operations: late replies to the last ones may come.
+        self.callers.resize(callers.max(self.callers.len()), fresh);
+        self.idle = (0..callers).rev().collect();
+        self.active = callers;
+        self.started = 0;
+    }
+
+    /// How many callers wait for the nodes.
+    fn waiting(&self) -> usize {
+        self.active - self.idle.len()
+    }
+
+    /// Starts as many cycles as are due and have a caller; what stands at the next one.
+    fn start_due(&mut self, table: &Timetable, now: Instant) -> Next {
+        loop {
+            let next = table.next(self.started, now);
+            let (Next::Start(began), Some(&number)) = (next, self.idle.last()) else {
+                return next;
+            };
+            self.idle.pop();
+            self.started += 1;
+            let caller = &mut self.callers[number];
+            (caller.votes, caller.key, caller.began) = (0, self.keys, began);
+            self.keys += 1;
+            let (command, asker) = (self.acquire.about(caller.key), asker(number, caller));
+            self.lanes.iter_mut().for_each(|lane| lane.queue(command, asker));
+        }
+    }
+
+    fn flush(&mut self, sockets: &[OwnedFd]) -> Result<(), Failure> {
+        self.lanes.iter_mut().zip(sockets).try_for_each(|(lane, socket)| lane.flush(socket))
+    }
+
+    /// Reads the nodes that are ready, until none of the `waiting` callers is left to read for.
+    fn read(
+        &mut self,
+        sockets: &[OwnedFd],
+        polled: &[PollFd<'_>],
+        mut waiting: usize,
+    ) -> Result<(), Failure> {
+        for (number, ready) in polled.iter().enumerate() {
+            if ready.revents().is_empty() {
+                continue;
+            }
+            let Self { lanes, callers, decided, needed, .. } = self;
+            lanes[number].read(&sockets[number], |(caller, operation)| {
+                let caller_number = caller as usize;
+                let caller = &mut callers[caller_number];
+                if caller.operation == operation {
+                    caller.votes += 1;
+                    if caller.votes == *needed {
+                        decided.push(caller_number);
+                    }
+                }
+            })?;
+            waiting -= self.decided.len();
+            while let Some(number) = self.decided.pop() {
+                self.advance(number);
+            }
+            if waiting == 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// A caller's operation has its majority: a grant is released, a release ends the cycle.
+    fn advance(&mut self, number: usize) {
+        let now = clock::now();
+        let caller = &mut self.callers[number];
+        caller.operation = caller.operation.wrapping_add(1);
+        caller.votes = 0;
+        if caller.operation % 2 == 0 {
+            let ns = |from: Instant, to: Instant| {
+                u64::try_from(to.saturating_duration_since(from).as_nanos()).unwrap_or(u64::MAX)
+            };
+            let (acquire, release) = (ns(caller.began, caller.granted), ns(caller.granted, now));
+            self.cycles_ns.push((acquire, release));
+            self.idle.push(number);
+            return;
+        }
+        caller.granted = now;
+        let (command, asker) = (self.release.about(caller.key), asker(number, caller));
+        self.lanes.iter_mut().for_each(|lane| lane.queue(command, asker));
+    }
+}
+
+/// How a reply finds its caller; there are far fewer than 2^32.
+fn asker(number: usize, caller: &Caller) -> lane::Asker {
+    (u32::try_from(number).unwrap_or(u32::MAX), caller.operation)
+}

@@ -1,0 +1,227 @@
+//! `quorlock bench`: our lock and the raw floor, on the user's own nodes.
+//!
+//! | file | job |
+//! |---|---|
+//! | `population` | refusing nodes that hold keys |
+//! | `place` | a node's URL, taken apart for the floor |
+//! | `timetable`, `timer` | when cycles start: closed and open loop |
+//! | `ours` | our lock, through the public face |
+//! | `floor/` | what bare sockets can do |
+//! | `rounds` | taking turns |
+//! | `figures` | percentiles, rates, ratios |
+//! | `assertion` | what a run is held to |
+//! | `table`, `report`, `chart` | for people, for programs (`schema.json`), as a picture |
+//! | `progress` | how far it has come |
+//! | `sweep` | leaving nothing behind |
+//!
+//! ```text
+//! read the assertions ─▶ count the keys ─▶ connect ─▶ take turns ─▶ sweep ─▶ show ─▶ assert
+//!          │ 64                │ 78           │ 69, 77     │ signal ──▶ sweep          │ 99
+//! ```
+
+mod assertion;
+mod chart;
+mod figures;
+mod floor;
+mod ours;
+mod place;
+mod population;
+mod progress;
+mod report;
+mod rounds;
+mod sweep;
+mod table;
+mod timer;
+mod timetable;
+
+use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::Duration;
+
+use quorlock::Locker;
+use tokio::runtime::Runtime;
+
+use crate::args::{BenchArgs, RuntimeKind};
+use crate::exit::{self, Cause, Failure};
+use crate::{nodes, reach};
+use assertion::Assertion;
+use figures::Row;
+use floor::Floor;
+use ours::Ours;
+use place::Place;
+use progress::Progress;
+use rounds::Contest;
+
+/// What `--json` prints, as a JSON Schema.
+const SCHEMA: &str = include_str!("schema.json");
+
+/// How long a key lives if nobody deletes it: the library's default, so that its other defaults,
+/// which depend on it, are those that a user gets.
+const TTL: Duration = Duration::from_secs(10);
+
+/// The callers of a closed loop, and of an open one, where they must only suffice.
+const CALLERS: [u16; 2] = [1, 64];
+const CALLERS_OPEN: [u16; 1] = [64];
+
+/// Keys that some node may still hold, as the nodes know them.
+type Leftovers = Vec<Vec<u8>>;
+
+/// Where it is measured. Not `Debug`: the URLs hold passwords.
+struct Site {
+    urls: Vec<String>,
+    places: Vec<Place>,
+    /// Before every key: what was asked for, and what nobody else has.
+    prefix: Vec<u8>,
+}
+
+/// What was measured, and where.
+#[derive(Debug)]
+struct Outcome {
+    nodes: Vec<String>,
+    rows: Vec<Row>,
+    /// Why the floor was not measured.
+    no_floor: Option<String>,
+}
+
+/// Measures, shows, and asserts.
+pub(crate) fn run(args: &BenchArgs) -> u8 {
+    let done = if args.schema { print(SCHEMA) } else { measure_and_show(args) };
+    done.map_or_else(|failure| exit::tell(&failure), |()| 0)
+}
+
+fn measure_and_show(args: &BenchArgs) -> Result<(), Failure> {
+    // What is wrong on the command line is said before anything is sent.
+    let assertions = Assertion::parse_all(&args.assertions)?;
+    let prefix = prefix(args);
+    let locker = nodes::build(nodes::locker(&args.nodes)?.prefix(prefix.clone()).ttl(TTL))?;
+    let urls = nodes::urls(&args.nodes)?;
+    let places = urls.iter().map(|url| Place::of(url)).collect::<Result<Vec<_>, _>>()?;
+    let site = Site { urls, places, prefix };
+
+    let runtime = runtime(args.runtime)?;
+    if !args.force {
+        runtime.block_on(population::refuse_if_any(&site.urls, &site.places))?;
+    }
+    let mut chart = args.chart.as_deref().map(create).transpose()?;
+    runtime.block_on(connect(&locker))?;
+    let outcome = measure(args, &runtime, locker, &site)?;
+
+    print(&if args.json {
+        report::json(args, &outcome, &assertions) + "\n"
+    } else {
+        table::text(args, &outcome)
+    })?;
+    if let Some(file) = &mut chart {
+        file.write_all(chart::svg(&outcome.rows).as_bytes())
+            .map_err(|error| Failure::internal("cannot write the chart", &error))?;
+    }
+    judge(&outcome.rows, &assertions)
+}
+
+/// Takes turns for every number of callers. However that ends, no key stays behind it.
+fn measure(
+    args: &BenchArgs,
+    runtime: &Runtime,
+    locker: Locker,
+    site: &Site,
+) -> Result<Outcome, Failure> {
+    let Site { urls, places, prefix } = site;
+    let no_floor = no_floor(urls);
+    let callers = match (args.callers.as_slice(), args.rate) {
+        ([], None) => &CALLERS[..],
+        ([], Some(_)) => &CALLERS_OPEN,
+        (given, _) => given,
+    };
+    let share = args.duration / u32::try_from(callers.len()).unwrap_or(u32::MAX);
+    let needed = places.len() / 2 + 1;
+    let floor = match no_floor {
+        None => Some(Floor::connect(places, needed, &[prefix, &b"floor:"[..]].concat())?),
+        Some(_) => None,
+    };
+    let ours = Ours::new(runtime, locker, prefix)?;
+    let mut contest = Contest { ours, floor, progress: Progress::new() };
+    let rows = callers.iter().map(|&callers| contest.measure(callers.into(), share, args.rate));
+    let rows: Result<Vec<Row>, Failure> = rows.collect();
+    contest.progress.end();
+    let floor = contest.floor.as_ref().map(Floor::leftovers).unwrap_or_default();
+    let leftovers = [contest.ours.leftovers(), floor].concat();
+    runtime.block_on(sweep::delete(urls, &leftovers));
+    let nodes = places.iter().map(|place| place.label.clone()).collect();
+    Ok(Outcome { nodes, rows: rows?, no_floor })
+}
+
+/// What was asked for, a name for whoever watches the node, and 64 random bits.
+fn prefix(args: &BenchArgs) -> Vec<u8> {
+    let random = RandomState::new().hash_one(std::process::id());
+    let name = format!("quorlock-bench:{random:016x}:");
+    [args.nodes.prefix.as_encoded_bytes(), name.as_bytes()].concat()
+}
+
+/// Every assertion with every number of callers; one line says which do not hold.
+fn judge(rows: &[Row], assertions: &[Assertion]) -> Result<(), Failure> {
+    let mut refuted = Vec::new();
+    for assertion in assertions {
+        let failing = rows.iter().filter(|row| !assertion.holds(&row.ours));
+        refuted.extend(failing.map(|row| assertion.refute(&row.ours, row.callers)));
+    }
+    if refuted.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::new(Cause::Assertion, format!("assertion {}", refuted.join("; "))))
+}
+
+/// Waits until of every node it is known whether it can be used, and a majority can.
+async fn connect(locker: &Locker) -> Result<(), Failure> {
+    reach::every_answer(locker).await?;
+    Ok(reach::majority(locker).await?)
+}
+
+fn runtime(kind: RuntimeKind) -> Result<Runtime, Failure> {
+    let built = match kind {
+        RuntimeKind::Current => return crate::runtime(),
+        RuntimeKind::Multi => tokio::runtime::Builder::new_multi_thread().enable_all().build(),
+    };
+    built.map_err(|error| Failure::internal("cannot start the runtime", &error))
+}
+
+/// Why the floor cannot be measured on these nodes.
+fn no_floor(urls: &[String]) -> Option<String> {
+    let is_tls = |url: &&String| url.starts_with("rediss:") || url.starts_with("valkeys:");
+    let found = urls.iter().find(is_tls);
+    found.map(|_| "bare sockets speak no TLS; only ourselves are measured".into())
+}
+
+fn create(path: &Path) -> Result<File, Failure> {
+    File::create(path).map_err(|error| {
+        let what = format!("cannot write {}: {error}; give --chart another file", path.display());
+        Failure::new(Cause::Usage, what)
+    })
+}
+
+/// `1 caller`, `64 callers`.
+fn callers(count: usize) -> String {
+    format!("{count} caller{}", if count == 1 { "" } else { "s" })
+}
+
+fn print(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout();
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .map_err(|error| Failure::internal("cannot write to stdout", &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_floor_is_left_out_where_it_cannot_speak() {
+        let urls = |second: &str| ["redis://a".to_owned(), second.to_owned()];
+        assert_eq!(no_floor(&urls("unix:///b")), None);
+        for second in ["rediss://b", "valkeys://b"] {
+            assert!(no_floor(&urls(second)).is_some_and(|why| why.contains("TLS")), "{second}");
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Where a node is and how to log in there, for the floor's own sockets.
+//!
+//! The library reads URLs for itself and keeps what it finds. This is read after the library has
+//! taken the URL, so it is not checked again: what is odd here was refused before.
+
+use crate::exit::{Cause, Failure};
+
+/// One node, out of its URL. Not `Debug`: it holds the password.
+pub(crate) struct Place {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) user: Option<String>,
+    pub(crate) password: Option<String>,
+    pub(crate) database: String,
+    /// Whether `HELLO 3` is to be said.
+    pub(crate) resp3: bool,
+    /// What is printed: host and port or path, never a login.
+    pub(crate) label: String,
+}
+
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) enum Endpoint {
+    Tcp { host: String, port: u16 },
+    Unix(String),
+}
+
+const PORT: u16 = 6379;
+
+impl Place {
+    pub(crate) fn of(url: &str) -> Result<Self, Failure> {
+        Self::parse(url).ok_or_else(|| {
+            let what = "a node's URL cannot be read; write redis://host:port";
+            Failure::new(Cause::Configuration, what)
+        })
+    }
+
+    fn parse(url: &str) -> Option<Self> {
+        let (scheme, rest) = url.split_once("://")?;
+        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+        // The last "@" ends the login, its first ":" the user.
+        let (login, rest) = rest.rsplit_once('@').unwrap_or(("", rest));
+        let (user, password) = login.split_once(':').unwrap_or((login, ""));
+        let text = |text: &str| decode(text).map(|text| Some(text).filter(|text| !text.is_empty()));
+        let (user, password) = (text(user)?, text(password)?);
+        let is_path = scheme.ends_with("unix");
+        let (place, mut database) = match rest.split_once('/') {
+            Some((place, database)) if !is_path => (place, decode(database)?),
+            _ => (rest, String::new()),
+        };
+        let (endpoint, label) = if is_path {
+            let path = decode(place)?;
+            (Endpoint::Unix(path.clone()), path)
+        } else {
+            tcp(place)?
+        };
+        let mut resp3 = true;
+        for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
+            match name {
+                "db" => database = value.into(),
+                "protocol" => resp3 = value.ends_with('3'),
+                _ => {}
+            }
+        }
+        Some(Self { endpoint, user, password, database, resp3, label })
+    }
+}
+
+fn tcp(place: &str) -> Option<(Endpoint, String)> {
+    let (host, port) = match place.strip_prefix('[') {
+        Some(rest) => rest.split_once(']')?,
+        None => match place.find(':') {
+            Some(colon) => place.split_at(colon),
+            None => (place, ""),
+        },
+    };
+    let port = match port.strip_prefix(':').unwrap_or(port) {
+        "" => PORT,
+        port => port.parse().ok()?,
+    };
+    let host = decode(host)?.to_ascii_lowercase();
+    let label =
+        if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
+    Some((Endpoint::Tcp { host, port }, label))
+}
+
+/// Resolves `%40` and its like.
+fn decode(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, tail)) = rest.split_first() {
+        rest = tail;
+        if first != b'%' {
+            bytes.push(first);
+            continue;
+        }
+        let (digits, tail) = rest.split_at_checked(2)?;
+        bytes.push(u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?);
+        rest = tail;
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_of_a_url_is_found() {
+        let place = Place::parse("redis://me:p%40@s:s@Host:7000/3?protocol=2&name=x").unwrap();
+        assert_eq!(place.endpoint, Endpoint::Tcp { host: "host".into(), port: 7000 });
+        assert_eq!(
+            (place.user.as_deref(), place.password.as_deref()),
+            (Some("me"), Some("p@@s:s"))
+        );
+        assert_eq!((&*place.database, place.resp3, &*place.label), ("3", false, "host:7000"));
+        let place = Place::parse("valkey+unix://:pw@/run/redis.sock?db=1").unwrap();
+        assert_eq!(place.endpoint, Endpoint::Unix("/run/redis.sock".into()));
+        assert_eq!((&*place.database, place.user, place.resp3), ("1", None, true));
+    }
+
+    #[test]
+    fn the_label_is_the_librarys() {
+        for url in ["redis://H", "redis://[::1]:7", "redis://u:p@h:1/2", "unix:///a%20b?db=1"] {
+            let seen = format!("{:?}", quorlock::Client::new(url).unwrap());
+            let place = Place::parse(url).unwrap();
+            assert!(seen.contains(&place.label), "{seen}: {}", place.label);
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! How far it has come, on a terminal's stderr and nowhere else.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::figures::{Figures, Metric};
+
+/// A bar for each number of callers. It is drawn between rounds only, and costs a round nothing.
+#[derive(Debug)]
+pub(crate) struct Progress(ProgressBar);
+
+impl Progress {
+    /// Draws nothing where stderr is no terminal, and nowhere in colours.
+    pub(crate) fn new() -> Self {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        match ProgressStyle::with_template("{prefix:>12} [{bar:24}] {pos}/{len} {msg}") {
+            Ok(style) => Self(bar.with_style(style.progress_chars("=> "))),
+            // A template that cannot be read leaves the usual bar.
+            Err(_) => Self(bar),
+        }
+    }
+
+    pub(crate) fn begin(&self, callers: usize, rounds: u32) {
+        self.0.reset();
+        self.0.set_length(rounds.into());
+        self.0.set_prefix(super::callers(callers));
+        self.0.set_message("warming up");
+        self.0.tick();
+    }
+
+    /// Another pair of rounds is done.
+    pub(crate) fn step(&self, ours: &Figures) {
+        let (p50, cycles) = (Metric::P50.show(ours), Metric::Cycles.show(ours));
+        self.0.set_message(format!("acquire p50 {p50}, {cycles} cycles/s"));
+        self.0.inc(1);
+        self.0.tick();
+    }
+
+    /// Leaves the terminal as it was.
+    pub(crate) fn end(&self) {
+        self.0.disable_steady_tick();
+        self.0.finish_and_clear();
+    }
+}

@@ -1,0 +1,34 @@
+//! Leaving nothing behind: the keys that a node may still hold are deleted by their names.
+//!
+//! Every cycle releases its key. What may stay for its TTL is what an error, a failed run or a late
+//! node leaves; those keys are known, so nobody has to search a node for them.
+
+use std::time::Duration;
+
+use quorlock::Client;
+use tokio::task::JoinSet;
+
+/// How long a node may take. One that does not answer keeps its keys until their TTL ends.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Keys in one command: few enough not to hold up the node.
+const BATCH: usize = 100;
+
+/// Deletes these keys on every node that answers.
+pub(crate) async fn delete(urls: &[String], keys: &[Vec<u8>]) {
+    let mut nodes = JoinSet::new();
+    for url in urls {
+        let (url, keys) = (url.clone(), keys.to_vec());
+        nodes.spawn(async move {
+            let Ok(client) = Client::new(&url) else { return };
+            let client = client.deadline(PATIENCE);
+            for batch in keys.chunks(BATCH) {
+                let words = [&b"DEL"[..]].into_iter().chain(batch.iter().map(Vec::as_slice));
+                if client.command(words).await.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+    while nodes.join_next().await.is_some() {}
+}
