@@ -10,6 +10,7 @@ use quorlock_resp::{Frame, encode};
 
 use crate::error::{Error, Kind};
 use crate::link::{Address, Greeting, Shape, Urgency};
+use crate::observe::Observers;
 use crate::options::LinkOptions;
 use crate::quorum::{Command, Election, NodeMask, NodeSet};
 use crate::report::Outcome;
@@ -51,7 +52,9 @@ impl Client {
         // Its commands are not undone, so it brings no script.
         let (greeting, undo_head) = (Greeting::default(), Bytes::new());
         let options = LinkOptions::default();
-        let nodes = NodeSet::on_network(vec![address], false, options, greeting, undo_head)?;
+        let observers = Observers::default();
+        let nodes =
+            NodeSet::on_network(vec![address], false, options, greeting, undo_head, observers)?;
         Ok(Self { nodes: Arc::new(nodes), deadline: DEADLINE })
     }
 
@@ -69,7 +72,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`is_unavailable`](Error::is_unavailable) when nothing was sent,
+    /// [`is_unavailable`](Error::is_unavailable) and [`is_full`](Error::is_full) when nothing was
+    /// sent, [`is_authentication`](Error::is_authentication), and
     /// [`is_unknown`](Error::is_unknown) when no reply came: the command may have been executed.
     /// [`is_misuse`](Error::is_misuse) for a command without a word.
     ///
@@ -192,13 +196,10 @@ async fn reply(election: &Election) -> Result<Frame, Error> {
         return Ok(frame);
     }
     let nodes = election.report();
-    let unsent = nodes.iter().any(|n| is_unsent(&n.outcome));
-    let kind = if nodes.iter().any(|node| node.outcome.is_authentication()) {
-        Kind::Authentication { needed: 1 }
-    } else if unsent {
-        Kind::Unavailable { needed: 1 }
-    } else {
-        Kind::Unknown
+    let is = |is: fn(&Outcome) -> bool| nodes.iter().any(|node| is(&node.outcome));
+    let kind = match is(Outcome::is_authentication) || is(is_unsent) {
+        true => Kind::no_quorum(&nodes, 1),
+        false => Kind::Unknown,
     };
     Err(Error::new(kind).with_nodes(nodes))
 }

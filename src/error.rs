@@ -6,6 +6,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::observe::Loss;
 use crate::report::{Humane, NodeReport, Outcome};
 
 /// Why an operation failed. `Display` is one line that says what to do.
@@ -41,12 +42,29 @@ pub(crate) enum Kind {
     Contended { holder: Option<Holder> },
     Unavailable { needed: usize },
     Authentication { needed: usize },
+    Full { needed: usize },
     TooSlow { ttl: Duration, elapsed: Duration },
     Foreign { what: Box<str> },
-    Lost,
+    Lost { reason: Option<Loss> },
     Unknown,
     Closed { why: &'static str },
     Misuse { what: Box<str> },
+}
+
+impl Kind {
+    /// Why so few nodes did what was asked that there is no majority of `needed`.
+    pub(crate) fn no_quorum(nodes: &[NodeReport], needed: usize) -> Self {
+        // So many of one kind leave no majority, whatever the others say.
+        let enough = nodes.len().saturating_sub(needed) + 1;
+        let count = |is: fn(&Outcome) -> bool| nodes.iter().filter(|n| is(&n.outcome)).count();
+        if count(Outcome::is_authentication) >= enough {
+            Self::Authentication { needed }
+        } else if count(|outcome| *outcome == Outcome::Full) >= enough {
+            Self::Full { needed }
+        } else {
+            Self::Unavailable { needed }
+        }
+    }
 }
 
 impl Error {
@@ -89,50 +107,68 @@ impl Error {
         }
     }
 
-    /// Another client holds the lock. Nothing of ours is left on any node that answered.
+    /// Another client holds the lock, or several hold parts of it. Nothing of ours was set on the
+    /// nodes that said so; what others had granted is being released.
     #[must_use]
     pub fn is_contended(&self) -> bool {
         matches!(self.0.kind, Kind::Contended { .. })
     }
 
-    /// Too few nodes could be asked or answered in time. What had been granted is being released.
+    /// Too few nodes could be asked or answered in time. An acquisition: what had been granted is
+    /// being released, also where a node was silent and may have granted it. An extension: the lock
+    /// is held as long as before. A command of [`Client`](crate::Client): nothing was sent.
     #[must_use]
     pub fn is_unavailable(&self) -> bool {
         matches!(self.0.kind, Kind::Unavailable { .. })
     }
 
-    /// So many nodes refused our user, password or rights that there can be no quorum.
+    /// So many nodes refused our user, password or rights that there can be no quorum. They applied
+    /// nothing; what others had granted is being released.
     #[must_use]
     pub fn is_authentication(&self) -> bool {
         matches!(self.0.kind, Kind::Authentication { .. })
     }
 
-    /// The lock was granted, but so late that nothing of its time was left. It was released.
+    /// On so many nodes too many commands wait for their replies already that there can be no
+    /// quorum: we ask more than they answer, or they hang. These nodes were sent nothing; what
+    /// others had granted is being released. The bounds are
+    /// [`link_entries_max`](crate::LockerBuilder::link_entries_max) and
+    /// [`link_bytes_max`](crate::LockerBuilder::link_bytes_max).
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        matches!(self.0.kind, Kind::Full { .. })
+    }
+
+    /// The lock was granted, but so late that nothing of its time was left. It is being released.
     #[must_use]
     pub fn is_too_slow(&self) -> bool {
         matches!(self.0.kind, Kind::TooSlow { .. })
     }
 
-    /// The lock was held and is no longer: its time ran out, or a majority of it is gone.
+    /// The lock was held and is no longer: another client may hold it by now. What nodes still hold
+    /// of it is deleted when its guard is dropped. [`loss`](Self::loss) says why.
     #[must_use]
     pub fn is_lost(&self) -> bool {
-        matches!(self.0.kind, Kind::Lost)
+        matches!(self.0.kind, Kind::Lost { .. })
     }
 
-    /// Whether the command was applied is not known.
+    /// The command was sent and no reply came: whether it was applied is not known. Only a
+    /// [`Client`](crate::Client) says so; locks undo what they do not know.
     #[must_use]
     pub fn is_unknown(&self) -> bool {
         matches!(self.0.kind, Kind::Unknown)
     }
 
-    /// The locker cannot work any more, or not from here: its runtime or the locker itself ended.
+    /// The locker cannot work any more, or not from here: it was shut down, or there is no runtime.
+    /// An acquisition has left nothing behind; a release was written to the connections all the
+    /// same; a lock that could not be extended is held as long as before.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         matches!(self.0.kind, Kind::Closed { .. })
     }
 
-    /// The caller's mistake: a bad option, address or key, or a key that something else uses.
-    /// Asking again cannot help.
+    /// The caller's mistake: a bad option, address or key, which was found before anything was
+    /// sent; or a key that something else uses, which was left as it is. Asking again cannot help.
     #[must_use]
     pub fn is_misuse(&self) -> bool {
         matches!(self.0.kind, Kind::Misuse { .. } | Kind::Foreign { .. })
@@ -143,8 +179,20 @@ impl Error {
     pub fn is_retryable(&self) -> bool {
         matches!(
             self.0.kind,
-            Kind::Contended { .. } | Kind::Unavailable { .. } | Kind::TooSlow { .. }
+            Kind::Contended { .. }
+                | Kind::Unavailable { .. }
+                | Kind::Full { .. }
+                | Kind::TooSlow { .. }
         )
+    }
+
+    /// Why the lock was lost, where it was and that is known.
+    #[must_use]
+    pub fn loss(&self) -> Option<Loss> {
+        match self.0.kind {
+            Kind::Lost { reason } => reason,
+            _ => None,
+        }
     }
 
     /// Who holds the lock, where that is known.
@@ -156,12 +204,15 @@ impl Error {
         }
     }
 
-    /// How long asking again is certain to be in vain, where that is known: until so many nodes
-    /// are out of their quarantine that a majority may vote again.
+    /// For how long asking again is certain to be in vain, because the nodes will refuse whoever
+    /// asks, as in a quarantine; or, for a lock that is held, likely to be: how long the holder's
+    /// key still lived when it was looked at. Its holder may release it sooner, or extend it.
+    /// `None` where nothing is known, and where asking again cannot help.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
-        match self.0.kind {
-            Kind::Unavailable { needed } => self.0.quarantine(needed),
+        match &self.0.kind {
+            Kind::Contended { holder } => holder.as_ref().map(|holder| holder.remaining),
+            Kind::Unavailable { needed } => self.0.quarantine(*needed),
             _ => None,
         }
     }
@@ -189,7 +240,9 @@ impl fmt::Display for Error {
                 write!(f, "lock {key} is held by ")?;
                 write_holder(f, holder.as_ref())?;
             }
-            Kind::Unavailable { needed } | Kind::Authentication { needed } => {
+            Kind::Unavailable { needed }
+            | Kind::Authentication { needed }
+            | Kind::Full { needed } => {
                 self.write_no_quorum(f, *needed)?;
             }
             Kind::TooSlow { ttl, elapsed } => write!(
@@ -202,7 +255,8 @@ impl fmt::Display for Error {
                 f,
                 "{key} holds a value that no lock wrote ({what}); use another key or a prefix"
             )?,
-            Kind::Lost => write!(f, "lock {key} was lost before the work was done")?,
+            Kind::Lost { reason: Some(reason) } => write!(f, "lock {key} was lost: {reason}")?,
+            Kind::Lost { reason: None } => write!(f, "lock {key} was lost")?,
             Kind::Unknown => {
                 f.write_str("whether the command was executed is not known: ")?;
                 self.write_unanswered(f)?;
@@ -346,7 +400,7 @@ mod tests {
             |secs| node("a:1", Outcome::Quarantined { remaining: Duration::from_secs(secs) });
         let vain = |nodes: Vec<NodeReport>| {
             let needed = nodes.len() / 2 + 1;
-            let error = Error::new(Kind::Unavailable { needed }).with_nodes(nodes);
+            let error = Error::new(Kind::no_quorum(&nodes, needed)).with_nodes(nodes);
             error.retry_after().map(|time| time.as_secs())
         };
         let other = || node("b:1", Outcome::Pending);
@@ -359,6 +413,41 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "no answer: a:1 has lost its keys and gives no vote for 7.0 s"
+        );
+    }
+
+    #[test]
+    fn a_loss_says_why_where_that_is_known() {
+        let lost = |reason| Error::new(Kind::Lost { reason }).with_key(b"k");
+        let expired = lost(Some(Loss::Expired));
+        assert_eq!(expired.to_string(), "lock \"k\" was lost: its time ran out");
+        assert_eq!(expired.loss(), Some(Loss::Expired));
+        assert_eq!(lost(None).to_string(), "lock \"k\" was lost");
+        assert!(lost(None).is_lost() && !lost(None).is_retryable());
+    }
+
+    #[test]
+    fn a_missing_quorum_is_named_by_what_alone_prevents_it() {
+        let denied = || Outcome::Refused { error: printable(b"NOPERM no") };
+        let (full, held, granted) = (Outcome::Full, Outcome::Held, Outcome::Granted);
+        let cases = [
+            (vec![full.clone(), full.clone(), granted.clone()], "Full"),
+            (vec![full.clone(), held, granted.clone()], "Unavailable"),
+            (vec![denied(), denied(), full.clone()], "Authentication"),
+            (vec![denied(), full.clone(), granted], "Unavailable"),
+            (vec![full], "Full"),
+        ];
+        for (outcomes, kind) in cases {
+            let nodes: Vec<_> = outcomes.into_iter().map(|outcome| node("n", outcome)).collect();
+            let found = format!("{:?}", Kind::no_quorum(&nodes, nodes.len() / 2 + 1));
+            assert!(found.starts_with(kind), "{found}, not {kind}: {nodes:?}");
+        }
+        let nodes = vec![node("a:6379", Outcome::Full)];
+        let error = Error::new(Kind::no_quorum(&nodes, 1)).with_key(b"k").with_nodes(nodes);
+        assert!(error.is_full() && error.is_retryable() && !error.is_unavailable());
+        assert_eq!(
+            error.to_string(),
+            "no answer for \"k\": a:6379 has too many commands waiting (see `link_entries_max`)"
         );
     }
 

@@ -41,8 +41,10 @@ pub use lock::{
     Acquire, Held, Inspection, KeyState, LockGuard, LockRequest, Locker, LockerBuilder,
     NodeInspection, OnLoss, OwnerToken, Release, Shutdown,
 };
+#[cfg(feature = "tracing")]
+pub use observe::TracingObserver;
 pub use observe::{Event, Loss, Observer};
-pub use options::{Driver, Durability, Extend};
+pub use options::{Driver, Durability, Extend, Retry};
 pub use quorlock_resp::Frame;
 pub use report::{Fault, NodeReport, Outcome};
 

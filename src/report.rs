@@ -15,7 +15,8 @@ pub struct NodeReport {
     pub node: Arc<str>,
     /// What became of the command on this node.
     pub outcome: Outcome,
-    /// From sending the command to its reply; `None` where there was none.
+    /// From queueing the command to reading its reply, by this process's clock; `None` where there
+    /// was no reply, or nothing was asked.
     pub rtt: Option<Duration>,
 }
 

@@ -26,11 +26,11 @@ use super::hold::HoldRef;
 use super::inspect::{self, Inspection};
 use super::key::Key;
 use super::locker::Inner;
-use super::retry::Retry;
+use super::retry::{Known, draw, within};
 use crate::clock::Moment;
 use crate::error::{Effort, Error, Kind};
 use crate::observe::Event;
-use crate::options::Extend;
+use crate::options::{Extend, Retry};
 use crate::quorum::Verdict;
 use crate::report::Outcome;
 
@@ -41,6 +41,7 @@ pub(crate) struct Order {
     pub(crate) ttl: Duration,
     /// How long to wait for the lock; `None` is for ever.
     pub(crate) wait: Option<Duration>,
+    pub(crate) retry: Retry,
     pub(crate) extend: Extend,
 }
 
@@ -58,7 +59,6 @@ pub struct Acquire {
     /// The clock at the first poll.
     started: Option<Moment>,
     tries: u32,
-    retry: Retry,
     /// What the last try failed of, kept while the next is made.
     failure: Option<Error>,
 }
@@ -67,10 +67,14 @@ pub struct Acquire {
 enum Step {
     Start,
     Asking(Claim),
-    Looking(Looking),
-    /// `holder`: how long the key that is in the way still lives, if known.
+    /// `drawn` is the pause that the retry policy wants; without one it gives up.
+    Looking {
+        looking: Looking,
+        drawn: Option<Duration>,
+    },
     Refused {
-        holder: Option<Duration>,
+        drawn: Option<Duration>,
+        known: Known,
     },
     Pausing(Pausing),
 }
@@ -81,13 +85,11 @@ type Pausing = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Acquire {
     pub(crate) fn new(order: Result<Order, Error>) -> Self {
-        let options = order.as_ref().map(|order| order.locker.options.retry).unwrap_or_default();
         Self {
             order: order.map_err(Some),
             step: Step::Start,
             started: None,
             tries: 0,
-            retry: Retry::new(options),
             failure: None,
         }
     }
@@ -134,26 +136,26 @@ impl Future for Acquire {
                     this.step = order.after(&failure, this.tries, clock.now().since(started));
                     this.failure = Some(failure);
                 }
-                Step::Looking(looking) => {
-                    let seen = ready!(looking.as_mut().poll(cx));
+                Step::Looking { looking, drawn } => {
+                    let (seen, drawn) = (ready!(looking.as_mut().poll(cx)), *drawn);
                     match order.learn(&seen, &mut this.failure) {
-                        Ok(holder) => this.step = Step::Refused { holder },
+                        Ok(known) => this.step = Step::Refused { drawn, known },
                         Err(error) => {
                             return Poll::Ready(Err(order.give_up(error, this.tries, started)));
                         }
                     }
                 }
-                Step::Refused { holder } => {
+                Step::Refused { drawn, known } => {
                     let elapsed = clock.now().since(started);
                     if !clock.can_sleep() {
                         return Poll::Ready(Err(Error::no_runtime()));
                     }
-                    if order.left(elapsed).is_zero() {
+                    let left = order.left(elapsed);
+                    let Some(drawn) = drawn.filter(|_| !left.is_zero()) else {
                         let failure = this.failure.take().unwrap_or_else(spent);
                         return Poll::Ready(Err(order.give_up(failure, this.tries, started)));
-                    }
-                    let pause = order.next_pause(&mut this.retry, *holder, elapsed);
-                    let pause = order.beyond_quarantine(pause, this.failure.as_ref(), elapsed);
+                    };
+                    let pause = within(drawn, *known, left);
                     if let Some(failure) = &this.failure {
                         order.tell_retrying(failure, this.tries, elapsed, pause);
                     }
@@ -180,11 +182,7 @@ impl Order {
     }
 
     /// What was found in the way: how long it lives still, if it is a lock.
-    fn learn(
-        &self,
-        seen: &Inspection,
-        failure: &mut Option<Error>,
-    ) -> Result<Option<Duration>, Error> {
+    fn learn(&self, seen: &Inspection, failure: &mut Option<Error>) -> Result<Known, Error> {
         if let Some(what) = seen.foreign() {
             let kind = Kind::Foreign { what: what.into() };
             return Err(Error::new(kind).with_key(self.key.given()));
@@ -193,43 +191,21 @@ impl Order {
         if let (Some(failure), Some(holder)) = (failure, holder) {
             failure.name_holder(holder.clone());
         }
-        Ok(holder.map(|holder| holder.remaining))
+        Ok(Known { holder: holder.map(|holder| holder.remaining), ..Known::default() })
     }
 
     /// What follows a refusal. Who is in the way is asked before the first pause and at the end.
     fn after(&self, failure: &Error, tries: u32, elapsed: Duration) -> Step {
-        let looks = failure.is_contended() && (tries == 1 || self.left(elapsed).is_zero());
-        if looks {
-            let looking = inspect::look(self.locker.clone(), self.key.clone());
-            Step::Looking(Box::pin(looking))
-        } else {
-            Step::Refused { holder: None }
-        }
-    }
-
-    fn next_pause(
-        &self,
-        retry: &mut Retry,
-        holder: Option<Duration>,
-        elapsed: Duration,
-    ) -> Duration {
         let entropy = self.locker.nodes.entropy();
-        retry.next(holder, self.left(elapsed), |low, high| entropy.between(low, high))
-    }
-
-    /// A pause that leads out of the time in which no majority votes, if that is known: asking
-    /// before is in vain, and all who waited for it must not come back together.
-    fn beyond_quarantine(
-        &self,
-        pause: Duration,
-        failure: Option<&Error>,
-        elapsed: Duration,
-    ) -> Duration {
-        let failure = failure.filter(|failure| failure.is_unavailable());
-        match failure.and_then(Error::retry_after) {
-            Some(vain) => vain.saturating_add(pause).min(self.left(elapsed)),
-            None => pause,
+        let drawn = draw(&self.retry, tries, |low, high| entropy.between(low, high));
+        let is_last = drawn.is_none() || self.left(elapsed).is_zero();
+        if failure.is_contended() && (tries == 1 || is_last) {
+            let looking = Box::pin(inspect::look(self.locker.clone(), self.key.clone()));
+            return Step::Looking { looking, drawn };
         }
+        // Where nobody holds the lock, what is known is for how long the nodes refuse everybody.
+        let refusing = failure.retry_after().filter(|_| !failure.is_contended());
+        Step::Refused { drawn, known: Known { refusing, ..Known::default() } }
     }
 
     /// Says what was spent in vain.
@@ -303,13 +279,8 @@ pub(crate) fn guard_or_error(
     // So many refusals of either kind leave no majority, whatever the others say.
     let enough = nodes.len() - needed + 1;
     let contended = held >= enough || (held > 0 && count(Outcome::is_answer) >= needed);
-    let kind = if contended {
-        Kind::Contended { holder: None }
-    } else if count(Outcome::is_authentication) >= enough {
-        Kind::Authentication { needed }
-    } else {
-        Kind::Unavailable { needed }
-    };
+    let kind =
+        if contended { Kind::Contended { holder: None } } else { Kind::no_quorum(&nodes, needed) };
     Err(Error::new(kind).with_key(tie.key.given()).with_nodes(nodes))
 }
 

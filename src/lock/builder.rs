@@ -11,7 +11,7 @@ use super::locker::{Inner, Locker};
 use crate::error::Error;
 use crate::link::{Address, Greeting};
 use crate::observe::Observer;
-use crate::options::{Driver, Durability, Extend, Options, RetryOptions, whole_millis};
+use crate::options::{Driver, Durability, Extend, Options, Retry, whole_millis};
 use crate::quorum::{NodeSet, Rule};
 
 /// A locker's nodes and options. Every option has a default; `README.md` lists them with the
@@ -143,10 +143,11 @@ impl LockerBuilder {
         self
     }
 
-    /// The pause between two tries is drawn between `low` and `high` (full jitter); `high` doubles
-    /// with each try, up to `cap`. Default: 50 ms, 200 ms, 1 s.
-    pub fn retry(mut self, low: Duration, high: Duration, cap: Duration) -> Self {
-        self.options.retry = RetryOptions { low, high: high.max(low), cap: cap.max(high).max(low) };
+    /// When to try again for a lock that is held, or without a quorum. Default:
+    /// [`Retry::full_jitter`] between 50 and 200 ms, doubling to 1 s, as often as
+    /// [`wait`](Self::wait) allows.
+    pub fn retry(mut self, retry: Retry) -> Self {
+        self.options.retry = retry;
         self
     }
 
@@ -220,6 +221,7 @@ impl LockerBuilder {
             self.options.link,
             Greeting { scripts, terms: Some(terms) },
             command::undo_head(),
+            self.options.observers.clone(),
         )?;
         Ok(Locker::from_inner(Inner::new(nodes, self.options, owner)))
     }

@@ -220,7 +220,7 @@ impl Claim {
     pub(crate) fn release(mut self) -> Result<Election, Error> {
         match &mut self.tie {
             Some(tie) => tie.release(&self.locker),
-            None => Err(Error::new(Kind::Lost)),
+            None => Err(Error::new(Kind::Lost { reason: None })),
         }
     }
 

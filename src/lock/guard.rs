@@ -5,7 +5,7 @@ use std::future::{Future, poll_fn};
 use std::time::{Duration, Instant};
 
 use super::hold::HoldRef;
-use crate::error::{Error, Kind};
+use crate::error::Error;
 use crate::observe::Event;
 use crate::options::whole_millis;
 use crate::quorum::Found;
@@ -71,7 +71,9 @@ impl LockGuard {
         self.hold.deadline()
     }
 
-    /// What each node did with the acquisition, as far as it has answered by now.
+    /// What each node did with the acquisition, as far as it has answered by now, and how long each
+    /// took to answer. A node that had not when the majority was there is
+    /// [`Pending`](crate::Outcome::Pending), and later what it became.
     #[must_use]
     pub fn votes(&self) -> Vec<NodeReport> {
         self.hold.tie(|tie| tie.election.report()).unwrap_or_default()
@@ -102,7 +104,7 @@ impl LockGuard {
     ///
     /// Dropping the future drops the work; the lock stays held.
     pub async fn protect<W: Future>(&self, work: W) -> Result<W::Output, Error> {
-        self.hold.protect(work).await.ok_or_else(|| self.hold.error(Kind::Lost))
+        self.hold.protect(work).await.ok_or_else(|| self.hold.lost_error())
     }
 
     /// A token that is cancelled when the lock is lost, and when this guard ends: for work that is
@@ -119,7 +121,8 @@ impl LockGuard {
     /// # Errors
     ///
     /// [`is_lost`](Error::is_lost) when the lock is held no more. Otherwise it is held as long as
-    /// before: [`is_unavailable`](Error::is_unavailable) when no majority extended it in time,
+    /// before: [`is_unavailable`](Error::is_unavailable), [`is_full`](Error::is_full) or
+    /// [`is_authentication`](Error::is_authentication) when no majority extended it in time,
     /// [`is_misuse`](Error::is_misuse) for a TTL that cannot be, [`is_closed`](Error::is_closed)
     /// without a runtime.
     ///
@@ -148,7 +151,7 @@ impl LockGuard {
     /// The release is sent to every node at the first poll. Dropping the future before that, or
     /// after it, releases the lock; only what the nodes answered is then not known.
     pub async fn release(self) -> Result<Release, Error> {
-        let Some(claim) = self.end() else { return Err(self.hold.error(Kind::Lost)) };
+        let Some(claim) = self.end() else { return Err(self.hold.lost_error()) };
         let election = claim.release()?;
         poll_fn(|cx| election.poll_verdict(cx)).await;
         let release = Release::from_found(election.found(), election.needed());

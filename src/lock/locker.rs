@@ -151,6 +151,7 @@ impl Locker {
             key,
             ttl: options.ttl,
             wait: options.wait,
+            retry: options.retry.clone(),
             extend: options.extend,
         });
         LockRequest::new(order)
@@ -172,6 +173,16 @@ impl Locker {
     /// Dropping the future changes nothing; connecting goes on.
     pub async fn ready(&self, deadline: Duration) -> Result<Vec<NodeReport>, Error> {
         self.inner.nodes.ready(deadline).await
+    }
+
+    /// Each node's state now: [`Connected`](crate::Outcome::Connected), or
+    /// [`Down`](crate::Outcome::Down) and why. What the connections know by themselves: nothing is
+    /// sent and nothing is waited for, so a node that hangs counts as connected until something
+    /// that was asked of it has gone unanswered for 5 s. Before the first use no node is connected;
+    /// [`ready`](Self::ready) changes that.
+    #[must_use]
+    pub fn health(&self) -> Vec<NodeReport> {
+        self.inner.nodes.health()
     }
 
     /// Puts the nodes of a new [`Durability::Volatile`](crate::Durability::Volatile) deployment
@@ -247,7 +258,8 @@ impl Locker {
     ///
     /// # Errors
     ///
-    /// [`is_unavailable`](Error::is_unavailable) when no majority answered;
+    /// [`is_unavailable`](Error::is_unavailable), [`is_full`](Error::is_full) or
+    /// [`is_authentication`](Error::is_authentication) when no majority answered;
     /// [`is_misuse`](Error::is_misuse), [`is_closed`](Error::is_closed).
     ///
     /// # Cancel safety

@@ -8,7 +8,7 @@ use super::acquire::{Acquire, Order, guard_or_error};
 use super::claim::Claim;
 use super::guard::{Held, LockGuard};
 use crate::error::Error;
-use crate::options::{Extend, whole_millis};
+use crate::options::{Extend, Retry, whole_millis};
 
 /// A lock that is asked for: await it, or ask in another way.
 ///
@@ -69,6 +69,18 @@ impl LockRequest {
         self
     }
 
+    /// When to try again, instead of the locker's default; [`wait`](Self::wait) ends the tries all
+    /// the same.
+    pub fn retry(mut self, retry: Retry) -> Self {
+        if let Ok(order) = &mut self.order {
+            match retry.check() {
+                Ok(()) => order.retry = retry,
+                Err(error) => self.order = Err(error),
+            }
+        }
+        self
+    }
+
     /// How long the lock is extended by itself, instead of the locker's default.
     pub fn extend(mut self, extend: Extend) -> Self {
         if let Ok(order) = &mut self.order {
@@ -88,8 +100,9 @@ impl LockRequest {
     /// # Errors
     ///
     /// [`is_unavailable`](Error::is_unavailable) when too few nodes could be asked,
-    /// [`is_authentication`](Error::is_authentication), [`is_too_slow`](Error::is_too_slow),
-    /// [`is_misuse`](Error::is_misuse), [`is_closed`](Error::is_closed). What was granted is being
+    /// [`is_full`](Error::is_full), [`is_authentication`](Error::is_authentication),
+    /// [`is_too_slow`](Error::is_too_slow), [`is_misuse`](Error::is_misuse),
+    /// [`is_closed`](Error::is_closed). What was granted is being
     /// released then: the release is sent, and not awaited.
     ///
     /// # Cancel safety

@@ -13,6 +13,7 @@ use super::key::Key;
 use super::locker::Inner;
 use crate::error::{Error, Kind};
 use crate::link::{Shape, Urgency};
+use crate::observe::Loss;
 use crate::options::Extend;
 use crate::quorum::{Command, NodeMask, Verdict};
 use crate::report::NodeReport;
@@ -27,7 +28,7 @@ pub(crate) async fn adopt(
 ) -> Result<LockGuard, Error> {
     let mut claim = Claim::adopt(locker, key, token.as_str(), ttl)?;
     let verdict = poll_fn(|cx| claim.poll_verdict(cx)).await;
-    let Some(tie) = claim.tie() else { return Err(Error::new(Kind::Lost)) };
+    let Some(tie) = claim.tie() else { return Err(Error::new(Kind::Lost { reason: None })) };
     let nodes = tie.election.report();
     let answered = nodes.iter().filter(|node| node.outcome.is_answer()).count();
     let needed = locker.nodes.majority();
@@ -36,8 +37,9 @@ pub(crate) async fn adopt(
             claim.own();
             return Ok(LockGuard::new(HoldRef::begin(claim, extend)));
         }
-        _ if answered >= needed => Kind::Lost,
-        _ => Kind::Unavailable { needed },
+        Verdict::Won => Kind::Lost { reason: Some(Loss::Expired) },
+        _ if answered >= needed => Kind::Lost { reason: None },
+        _ => Kind::no_quorum(&nodes, needed),
     };
     Err(Error::new(kind).with_key(tie.key.given()).with_nodes(nodes))
 }
@@ -66,5 +68,5 @@ pub(crate) async fn force_release(locker: &Inner, key: &Key) -> Result<Vec<NodeR
     if answered >= needed {
         return Ok(nodes);
     }
-    Err(Error::new(Kind::Unavailable { needed }).with_key(key.given()).with_nodes(nodes))
+    Err(Error::new(Kind::no_quorum(&nodes, needed)).with_key(key.given()).with_nodes(nodes))
 }

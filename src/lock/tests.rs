@@ -100,6 +100,7 @@ fn driven(behaviours: &[Behaviour]) -> (Locker, Arc<Driven>) {
         dial: Arc::new(InMemory(behaviours.to_vec())),
         greeting: Greeting { scripts: command::SCRIPTS.to_vec(), terms: None },
         undo_head: command::undo_head(),
+        observers: options.observers.clone(),
     });
     (Locker::from_inner(Inner::new(nodes, options, "test".into())), driven)
 }

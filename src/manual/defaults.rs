@@ -40,7 +40,7 @@
 //! | option | default | in other words |
 //! |---|---|---|
 //! | `wait` | 10 s | how long `.await` tries |
-//! | `retry` | 50–200 ms, doubling to 1 s | the pause between two tries |
+//! | `retry` | `Retry::full_jitter`, 50–200 ms, doubling to 1 s | the pause between two tries |
 //!
 //! **`wait`.** Nobody waits for ever who has not asked for it
 //! ([`wait_forever`](crate::LockerBuilder::wait_forever)). In a server, stay below the time limit
@@ -48,11 +48,28 @@
 //!
 //! **`retry`.** Each pause is drawn between 50 ms and a ceiling that doubles from 200 ms to 1 s:
 //! those who were refused together do not come back together. It is never longer than the time that
-//! is left to the caller, nor, where the holder's key could be read, than that key lives.
+//! is left to the caller, nor, where the holder's key could be read, than that key lives. What a
+//! try was granted is released before the pause, so nobody blocks himself.
 //! *Shorter:* a free lock is noticed sooner, and each waiter costs every node a command that much
 //! oftener: 1,000 waiters at 20 ms are 50,000 commands a second and node. *Longer:* the lock stands
-//! free. Other policies (a number of tries, exponential, your own) are for those who know more than
-//! the clock: `err.retry_after()` has the holder's or the quarantine's time, where it is known.
+//! free.
+//!
+//! | policy | for whom |
+//! |---|---|
+//! | [`Retry::full_jitter`] | everybody; other bounds for other holding times |
+//! | [`Retry::exponential`] | holding times from milliseconds to minutes |
+//! | [`Retry::fixed`] | one waiter, or tests; many would stay in step |
+//! | [`Retry::custom`] | who knows more than the clock; `None` gives up |
+//!
+//! Each takes [`tries_max`](crate::Retry::tries_max), a number of tries that ends the waiting
+//! before its time does. A pause of zero, a lower bound above the upper one, a cap below the first
+//! pause and no tries at all are refused. Who tries again by himself, without `wait`, finds the
+//! holder's remaining time in [`Error::retry_after`](crate::Error::retry_after), where it is known.
+//!
+//! [`Retry::full_jitter`]: crate::Retry::full_jitter
+//! [`Retry::exponential`]: crate::Retry::exponential
+//! [`Retry::fixed`]: crate::Retry::fixed
+//! [`Retry::custom`]: crate::Retry::custom
 //!
 //! # The nodes
 //!

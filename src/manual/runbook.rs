@@ -33,6 +33,7 @@
 //! |---|---:|---|
 //! | `lock … is held by …`, `is_contended` | 75 | *held, and nobody works* |
 //! | `no quorum …`, `no answer …`, `is_unavailable` | 69 | *no quorum* |
+//! | `has too many commands waiting`, `is_full` | 69 | *no quorum* |
 //! | `said NOAUTH`, `WRONGPASS`, `NOPERM`; `is_authentication` | 77 | *authentication* |
 //! | `was granted after …, too late`, `is_too_slow` | 69 | *slow acquisitions* |
 //! | `was lost …`, `is_lost` | 79 | *lost locks* |

@@ -33,11 +33,16 @@ pub(crate) struct Node {
     health: Mutex<Health>,
 }
 
-/// What the last attempt to connect told.
+/// What the connections told last.
 #[derive(Debug)]
 struct Health {
-    fault: Option<Fault>,
+    /// How many are open.
+    open: usize,
+    /// Why one is not, or was not.
+    reason: Fault,
     peer: Option<Peer>,
+    /// An observer was told that the node is down, and not yet that it is up.
+    told_down: bool,
 }
 
 impl Node {
@@ -46,7 +51,12 @@ impl Node {
         Self {
             address,
             links: (0..options.connections).map(|_| link()).collect(),
-            health: Mutex::new(Health { fault: Some(Fault::Connecting), peer: None }),
+            health: Mutex::new(Health {
+                open: 0,
+                reason: Fault::Connecting,
+                peer: None,
+                told_down: false,
+            }),
         }
     }
 
@@ -75,15 +85,32 @@ impl Node {
 
     /// A driver starts: commands may queue for its first connections.
     pub(crate) fn reopen(&self) {
-        self.set_fault(Fault::Connecting);
+        {
+            let mut health = lock(&self.health);
+            (health.open, health.reason) = (0, Fault::Connecting);
+        }
         for link in &self.links {
             link.reopen();
         }
     }
 
-    /// Why the node cannot be asked; `None` while it can.
+    /// The driver has ended, and its connections with it.
+    pub(crate) fn leave(&self) {
+        let mut health = lock(&self.health);
+        if std::mem::take(&mut health.open) > 0 {
+            health.reason = Fault::Connecting;
+        }
+    }
+
+    /// Why the node cannot be asked; `None` while it can, on one connection at least.
     pub(crate) fn fault(&self) -> Option<Fault> {
-        lock(&self.health).fault.clone()
+        let health = lock(&self.health);
+        (health.open == 0).then(|| health.reason.clone())
+    }
+
+    /// Why a connection to the node is not open, if one is not.
+    pub(crate) fn reason(&self) -> Fault {
+        lock(&self.health).reason.clone()
     }
 
     /// Which server process it was when it was last connected.
@@ -92,11 +119,19 @@ impl Node {
         health.peer.as_ref().and_then(|peer| peer.run_id.clone())
     }
 
-    fn set_fault(&self, fault: Fault) {
-        lock(&self.health).fault = Some(fault);
+    /// A connection has ended, or an attempt to make one. `true`: the node is down since then.
+    fn set_fault(&self, reason: Fault, was_open: bool) -> bool {
+        let mut health = lock(&self.health);
+        health.reason = reason;
+        health.open = health.open.saturating_sub(usize::from(was_open));
+        health.open == 0 && !std::mem::replace(&mut health.told_down, true)
     }
 
-    fn set_peer(&self, peer: Peer) {
-        *lock(&self.health) = Health { fault: None, peer: Some(peer) };
+    /// A connection was made. `true`: the node was down before.
+    fn set_peer(&self, peer: Peer) -> bool {
+        let mut health = lock(&self.health);
+        health.peer = Some(peer);
+        health.open += 1;
+        std::mem::take(&mut health.told_down)
     }
 }

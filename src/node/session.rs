@@ -12,6 +12,7 @@ use super::connect::{Connected, Connecting, connect};
 use crate::clock::{Clock, Moment};
 use crate::entropy::Entropy;
 use crate::link::{Client, Completion, Dial, Ended, Greeting, Inbound, Lapsed, Link, Peer, Ticket};
+use crate::observe::{Event, Observers};
 use crate::options::LinkOptions;
 use crate::report::{Fault, printable};
 
@@ -22,6 +23,8 @@ pub(crate) struct Pass {
     pub(crate) dial: Arc<dyn Dial>,
     pub(crate) greeting: Greeting,
     pub(crate) options: LinkOptions,
+    /// Who is told of nodes that go and come. No lock is held then.
+    pub(crate) observers: Observers,
     /// Where sockets are read into.
     pub(crate) staging: Box<[u8]>,
     /// Replies that have found their operations.
@@ -141,8 +144,10 @@ impl Session {
         let client = client.map(|(number, run_id)| Client { run_id, number });
         link.open(writer, client, peer.process(), now);
         self.state = State::Open { inbound: Box::new(inbound), since: now };
-        node.set_peer(peer);
         pass.changed = true;
+        if node.set_peer(peer) {
+            pass.observers.tell(|| Event::NodeUp { node: &node.address().label });
+        }
     }
 
     /// Ends the connection or the attempt; callers are told at once, and what may have been applied
@@ -150,17 +155,23 @@ impl Session {
     fn fail(&mut self, fault: Fault, node: &Node, link: &Link, pass: &mut Pass) {
         pass.changed = true;
         let now = pass.clock.now();
+        let mut was_open = false;
         if let State::Open { since, .. } = self.state {
+            was_open = true;
             if now.since(since) >= pass.options.reconnect_first {
                 self.backoff.reset();
             }
         }
         // First the fault, then the votes: whoever reads a vote finds the reason.
-        node.set_fault(fault);
+        let is_news = node.set_fault(fault.clone(), was_open);
         link.close(&mut pass.lapsed);
         let pause = self.backoff.next(|low, high| pass.entropy.between(low, high));
         // This drops the reader, and with it closes the socket.
         self.state = State::Waiting { until: now.plus(pause) };
+        if is_news {
+            let node = &*node.address().label;
+            pass.observers.tell(|| Event::NodeDown { node, fault: &fault });
+        }
     }
 }
 

@@ -29,7 +29,7 @@ use super::{NodeSet, Shared};
 use crate::clock::Moment;
 use crate::error::Error;
 use crate::link::{Lapsed, Shape, Ticket};
-use crate::node::{Pass, Session};
+use crate::node::{Node, Pass, Session};
 use crate::options::Driver;
 use crate::sync::atomic::Ordering;
 use crate::sync::lock;
@@ -169,6 +169,7 @@ impl Task {
             dial: shared.dial.clone(),
             greeting: shared.greeting.clone(),
             options: shared.options,
+            observers: shared.observers.clone(),
             staging: vec![0; STAGING].into_boxed_slice(),
             completions: Vec::new(),
             lapsed: Vec::new(),
@@ -315,6 +316,7 @@ impl Future for Task {
 impl Drop for Task {
     fn drop(&mut self) {
         // From here on, sending fails and the next use starts another driver.
+        self.shared.nodes.iter().for_each(Node::leave);
         for place in &self.sessions {
             self.shared.nodes[place.node].links()[place.link].orphan(&mut self.pass.lapsed);
             vote(&self.shared, place.node, &mut self.pass);

@@ -16,6 +16,7 @@ use super::tally::{Patience, Rule, Verdict, Vote};
 use crate::clock::Moment;
 use crate::error::Error;
 use crate::link::{Entry, Outgoing, Sent, Shape, Ticket, Urgency};
+use crate::node::Node;
 use crate::report::{Fault, NodeReport, Outcome, printable};
 
 /// A set of nodes of one node set, by their positions.
@@ -214,7 +215,7 @@ impl Election {
             Deed::Refused => Outcome::Refused { error: error() },
             Deed::Failed => Outcome::Failed { error: error() },
             Deed::Down => {
-                let fault = self.set.shared.nodes.get(node).and_then(|node| node.fault());
+                let fault = self.set.shared.nodes.get(node).map(Node::reason);
                 Outcome::Down { fault: fault.unwrap_or(Fault::Connecting) }
             }
             Deed::Suspect => Outcome::Suspect,

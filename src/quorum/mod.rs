@@ -37,6 +37,7 @@ use crate::entropy::Entropy;
 use crate::error::{Error, Kind};
 use crate::link::{Address, Dial, Fit, Greeting, Mode, Network, Peer, Role};
 use crate::node::Node;
+use crate::observe::Observers;
 use crate::options::LinkOptions;
 use crate::report::{Fault, NodeReport, Outcome};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -56,6 +57,8 @@ pub(crate) struct Parts {
     pub(crate) greeting: Greeting,
     /// An undo's command up to its arguments, in the form that every server executes.
     pub(crate) undo_head: Bytes,
+    /// Who is told of nodes that go and come.
+    pub(crate) observers: Observers,
 }
 
 /// The nodes, as their users hold them. When the last user lets go, the driver delivers what is
@@ -75,6 +78,7 @@ struct Shared {
     entropy: Arc<Entropy>,
     dial: Arc<dyn Dial>,
     greeting: Greeting,
+    observers: Observers,
     driver: DriverState,
     /// A node's state changed; for whoever waits for the nodes to be ready.
     changed: Notify,
@@ -98,8 +102,17 @@ struct DriverState {
 
 impl NodeSet {
     pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { addresses, counted, options, clock, entropy, dial, greeting, undo_head } =
-            parts;
+        let Parts {
+            addresses,
+            counted,
+            options,
+            clock,
+            entropy,
+            dial,
+            greeting,
+            undo_head,
+            observers,
+        } = parts;
         let nodes: Box<[Node]> =
             addresses.into_iter().map(|address| Node::new(address, &undo_head, options)).collect();
         let driver = DriverState {
@@ -123,6 +136,7 @@ impl NodeSet {
             entropy,
             dial,
             greeting,
+            observers,
             driver,
             changed,
         };
@@ -136,13 +150,23 @@ impl NodeSet {
         options: LinkOptions,
         greeting: Greeting,
         undo_head: Bytes,
+        observers: Observers,
     ) -> Result<Self, Error> {
         let Some(entropy) = Entropy::from_system() else {
             return Err(Error::closed("the operating system gives no random numbers"));
         };
         let (clock, entropy, dial) = (Clock::default(), Arc::new(entropy), Arc::new(Network));
-        let parts =
-            Parts { addresses, counted, options, clock, entropy, dial, greeting, undo_head };
+        let parts = Parts {
+            addresses,
+            counted,
+            options,
+            clock,
+            entropy,
+            dial,
+            greeting,
+            undo_head,
+            observers,
+        };
         Ok(Self::new(parts))
     }
 

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use quorlock::{Durability, Error, Extend, Fault, Locker, LockerBuilder, Outcome};
+use quorlock::{Durability, Error, Extend, Fault, Locker, LockerBuilder, Outcome, Retry};
 
 use crate::support::greeting::Greeting;
 use crate::support::{Fleet, Reply, Script, Scripted, Server, eventually_async, need_server};
@@ -177,7 +177,7 @@ async fn a_waiter_asks_again_when_it_can_help_and_not_before() {
     need_server!();
     let fleet = Fleet::start(1);
     let pause = Duration::from_millis(1);
-    let locker = connected(volatile(&fleet).retry(pause, pause, pause)).await;
+    let locker = connected(volatile(&fleet).retry(Retry::fixed(pause))).await;
     let guard = locker.lock("k").await.unwrap();
     let calls = acquisitions(&fleet[0]);
     assert!(calls <= 3, "{calls} tries in one quarantine");
@@ -353,6 +353,32 @@ async fn each_node_is_told_its_own_name_and_before_it_is_known_nothing_is_sent()
     assert!(guard.release().await.unwrap().is_released());
 }
 
+/// A server that is restarted between the handshake and a command is never told the old name on a
+/// new connection: what was sent went with the old one, and is not sent again.
+#[tokio::test]
+async fn a_restarted_server_is_told_its_new_name_and_nothing_meant_for_the_old_one() {
+    let (old, new) = ("1a".repeat(20), "2b".repeat(20));
+    let greeted = |run_id: &str| Script::greeting_as(Greeting::default().run_id(run_id));
+    let server = Scripted::start_sequence([
+        greeted(&old).expect("EVALSHA").cut(),
+        greeted(&new).answer_all(|_| b":1\r\n".to_vec()),
+    ]);
+    let locker = Locker::single(server.url()).unwrap().durability(VOLATILE).ttl(LONGEST);
+    let locker = connected(locker.node_deadline(Duration::from_secs(5))).await;
+    let error = locker.lock("k").try_acquire().await.unwrap_err();
+    assert_eq!(error.nodes()[0].outcome, Outcome::Disconnected, "{error}");
+    let guard = locker.lock("k").wait(Duration::from_secs(5)).await.unwrap();
+    let token = guard.owner_token();
+    let evals = server.commands_named("EVALSHA");
+    let names: Vec<_> = evals.iter().map(|eval| eval.last().unwrap().clone()).collect();
+    assert_eq!(names, [old.into_bytes(), new.into_bytes()]);
+    assert_ne!(evals[0][6], token.as_str().as_bytes());
+    assert_eq!(evals[1][6], token.as_str().as_bytes());
+    let undone = |eval: &Vec<Vec<u8>>| eval[4] == evals[0][6];
+    assert!(server.commands_named("EVAL").iter().any(undone), "the old one is undone");
+    assert!(guard.release().await.unwrap().is_released());
+}
+
 #[tokio::test]
 async fn a_server_that_does_not_tell_its_name_gives_no_vote() {
     need_server!();
@@ -371,8 +397,8 @@ async fn a_server_that_does_not_tell_its_name_gives_no_vote() {
 #[tokio::test]
 async fn these_rights_are_enough() {
     need_server!();
-    let rules = "reset on >pw ~p:* -@all +hello +auth +info +client|id +client|setname +script|load \
-                 +evalsha +eval +get +set +del +pttl +pexpire";
+    let rules = "reset on >pw ~p:* -@all +hello +auth +info +client|id +client|setname \
+                 +script|load +evalsha +eval +get +set +del +pttl +pexpire";
     let server = Server::builder().user("me", rules).start();
     let url = server.url().replace("redis://", "redis://me:pw@");
     let locker = Locker::single(&url).unwrap().durability(VOLATILE).ttl(LONGEST).prefix("p:");

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use quorlock::{Extend, Locker, Release};
+use quorlock::{Extend, Locker, Release, Retry};
 
 use crate::support::{Fleet, Reply, eventually, eventually_async, need_server};
 use crate::{builder, connected};
@@ -112,8 +112,10 @@ async fn sixty_four_tasks_on_one_key_are_never_two_inside() {
     for size in SIZES {
         let fleet = Fleet::start(size);
         let pause = Duration::from_micros(200);
-        let locker =
-            connected(builder(&fleet).retry(pause, 10 * pause, 20 * pause).wait_forever()).await;
+        let locker = connected(
+            builder(&fleet).retry(Retry::full_jitter(pause, 10 * pause, 20 * pause)).wait_forever(),
+        )
+        .await;
         let (inside, done) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
         let tasks: Vec<_> = (0..64)
             .map(|_| {

@@ -5,11 +5,14 @@
 //! | `locking` | is there ever more than one holder, and does the lock come free? |
 //! | `durability` | servers that forget what they granted |
 //! | `scripts` | our scripts on servers that are not as they expect |
+//! | `errors` | what an error says of its cause, and of each node |
+//! | `events` | what an observer is told, in what order, and how often |
 //! | `faults` | stopped, hung, restarted and late nodes |
 //! | `cancel` | what is left when a future or a guard is dropped anywhere |
 //! | `bad_input` | is every mistake told, and told before anything is sent? |
 //! | `interop` | other libraries on the same key |
 //! | `overtaking` | bytes of an ended connection that arrive late |
+//! | `retry` | how often a lock is asked for again, how soon, and when it is given up |
 //! | `runtimes` | current-thread, multi-thread, ended, blocked, several at once |
 //! | `wire` | scripted servers: what goes over the wire, in what order, and what may come back |
 //! | `client` | the protocol-level client |
@@ -28,10 +31,13 @@ mod bad_input;
 mod cancel;
 mod client;
 mod durability;
+mod errors;
+mod events;
 mod faults;
 mod interop;
 mod locking;
 mod overtaking;
+mod retry;
 mod runtimes;
 mod scripts;
 mod wire;

@@ -98,7 +98,9 @@ impl Body {
         ttl: Duration,
     ) -> Result<Extension, Error> {
         self.enter_grants(locker);
-        let Some(tie) = &self.tie else { return Err(Error::new(Kind::Lost)) };
+        let Some(tie) = &self.tie else {
+            return Err(Error::new(Kind::Lost { reason: self.lost }));
+        };
         Extension::send(locker, tie, ttl)
     }
 

@@ -7,11 +7,13 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use super::super::claim::{Claim, Tie};
+use super::super::extension::Extension;
 use super::super::keeper;
 use super::super::locker::Inner;
 use super::{Body, Ended, Name, Step};
 use crate::clock::{Moment, Stamp};
 use crate::error::{Error, Kind};
+use crate::observe::{Event, Loss};
 use crate::options::Extend;
 use crate::sync::atomic::Ordering;
 use crate::sync::lock;
@@ -121,7 +123,7 @@ impl HoldRef {
 
     /// Extends the lock now, and by `ttl` from now on.
     pub(crate) async fn extend(&self, ttl: Duration) -> Result<(), Error> {
-        let (locker, lost) = (&*self.locker, || self.error(Kind::Lost));
+        let (locker, lost) = (&*self.locker, || self.lost_error());
         let now = locker.nodes.clock().stamp();
         let sent = self.with(|body| body.is_valid(now).then(|| body.extend(locker, ttl)));
         let mut extension = sent.flatten().ok_or_else(lost)??;
@@ -133,8 +135,10 @@ impl HoldRef {
                 Step::Extended => break,
                 Step::More(more) => extension = more,
                 Step::Failed => {
-                    let kind = Kind::Unavailable { needed: locker.nodes.majority() };
-                    return Err(self.error(kind).with_nodes(extension.report()));
+                    self.tell_extension(&extension, false);
+                    let nodes = extension.report();
+                    let kind = Kind::no_quorum(&nodes, locker.nodes.majority());
+                    return Err(self.error(kind).with_nodes(nodes));
                 }
                 Step::Lost => {
                     locker.holds.schedule(self.name, locker.nodes.clock().now());
@@ -149,11 +153,37 @@ impl HoldRef {
             body.next_look(locker, now)
         });
         locker.holds.schedule(self.name, due.unwrap_or(Moment::NEVER));
+        self.tell_extension(&extension, true);
         Ok(())
     }
 
-    pub(crate) fn error(&self, kind: Kind) -> Error {
+    /// Tells of an extension by hand; the keeper tells of its own.
+    fn tell_extension(&self, extension: &Extension, succeeded: bool) {
+        let Inner { options, owner, nodes, .. } = &*self.locker;
+        if options.observers.is_empty() {
+            return;
+        }
+        let began = self.with(|body| body.began);
+        let held = began.map_or(Duration::ZERO, |began| nodes.clock().now().since(began));
+        let (key, remaining, votes) = (&self.key()[..], self.remaining(), extension.report());
+        options.observers.tell(|| match succeeded {
+            true => Event::Extended { key, owner, held, remaining, votes },
+            false => Event::ExtensionFailed { key, owner, held, remaining, votes },
+        });
+    }
+
+    fn error(&self, kind: Kind) -> Error {
         Error::new(kind).with_key(&self.key())
+    }
+
+    /// The lock is lost, or so near its end that it counts as lost.
+    pub(crate) fn lost_error(&self) -> Error {
+        let now = self.locker.nodes.clock().stamp();
+        let reason = self.with(|body| match body.is_valid(now) {
+            true => Loss::Expired,
+            false => body.lost.unwrap_or(Loss::Expired),
+        });
+        self.error(Kind::Lost { reason })
     }
 
     /// The key as it was asked for.

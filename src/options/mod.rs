@@ -2,7 +2,12 @@
 //!
 //! Plain data: the builders of the face write it, the rooms below are handed the parts they need.
 
+mod retry;
+
 use std::time::Duration;
+
+pub(crate) use retry::Policy;
+pub use retry::Retry;
 
 use crate::error::Error;
 use crate::observe::Observers;
@@ -100,7 +105,8 @@ pub(crate) struct Options {
     /// What the servers still know when they come back: everything, for the short way to a lock is
     /// the default, and the manual says when it is not enough.
     pub(crate) durability: Durability,
-    pub(crate) retry: RetryOptions,
+    /// When to try again. 50–200 ms, doubling to 1 s: soon enough for people, and no storm.
+    pub(crate) retry: Retry,
     pub(crate) link: LinkOptions,
     pub(crate) observers: Observers,
     /// The holder's name; the host and the process are added to it.
@@ -117,7 +123,7 @@ impl Default for Options {
             node_deadline: None,
             extend: Extend::default(),
             durability: Durability::default(),
-            retry: RetryOptions::default(),
+            retry: Retry::default(),
             link: LinkOptions::default(),
             observers: Observers::default(),
             owner: None,
@@ -132,6 +138,7 @@ impl Options {
             check_ttl(longest_ttl, self.drift)?;
         }
         self.check_ttl(self.ttl)?;
+        self.retry.check()?;
         let link = &self.link;
         if link.connections == 0 {
             return Err(Error::misuse("connections_per_node is 0; a node needs at least 1"));
@@ -197,25 +204,6 @@ impl Default for Drift {
 impl Drift {
     pub(crate) fn of(self, ttl: Duration) -> Duration {
         (ttl / 1_000).saturating_mul(self.permille).saturating_add(self.floor)
-    }
-}
-
-/// The pause between two tries: drawn between `low` and `high` (full jitter, so that clients that
-/// failed together do not return together), `high` doubling up to `cap`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RetryOptions {
-    pub(crate) low: Duration,
-    pub(crate) high: Duration,
-    pub(crate) cap: Duration,
-}
-
-impl Default for RetryOptions {
-    fn default() -> Self {
-        Self {
-            low: Duration::from_millis(50),
-            high: Duration::from_millis(200),
-            cap: Duration::from_secs(1),
-        }
     }
 }
 

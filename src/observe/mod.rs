@@ -3,9 +3,15 @@
 //! An [`Observer`] is handed each [`Event`] on the thread on which it happened, outside every lock
 //! of ours. Without an observer nothing of this is made.
 
+#[cfg(feature = "tracing")]
+mod tracing;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+
+#[cfg(feature = "tracing")]
+pub use self::tracing::TracingObserver;
 
 use crate::error::{Error, Holder};
 use crate::report::{Fault, NodeReport};
@@ -73,9 +79,11 @@ pub enum Event<'a> {
     /// The lock has been held for as long as [`Extend`](crate::Extend) allows; it is extended no
     /// more and will end with its TTL.
     HeldTooLong { key: &'a [u8], owner: &'a str, held: Duration, remaining: Duration },
-    /// A node cannot be asked any more.
+    /// A node cannot be asked any more, or not at all so far: its last connection has ended, or the
+    /// first attempt to make one. Told once; the attempts that follow are not.
     NodeDown { node: &'a str, fault: &'a Fault },
-    /// A node can be asked again.
+    /// A node can be asked again. Told once for each [`NodeDown`](Self::NodeDown); nodes that come
+    /// up as expected at the start are no news.
     NodeUp { node: &'a str },
 }
 

@@ -1,0 +1,372 @@
+//! Events for whoever collects them by the `tracing` crate.
+
+use std::fmt;
+
+use ::tracing::{Level, event};
+
+use super::{Event, Observer};
+use crate::error::Error;
+use crate::report::{NodeReport, Outcome};
+
+/// Hands each [`Event`] to the `tracing` crate; needs the feature `tracing`.
+///
+/// ```no_run
+/// # fn example() -> Result<(), quorlock::Error> {
+/// use std::sync::Arc;
+/// use quorlock::{Locker, TracingObserver};
+///
+/// let builder = Locker::single("redis://localhost")?;
+/// let locker = builder.observer(Arc::new(TracingObserver)).build()?;
+/// # Ok(()) }
+/// ```
+///
+/// The target is `quorlock`. Fields have OpenTelemetry's names where it has one
+/// (`db.system.name`, `db.operation.name`, `error.type`, `server.address`, `server.port`); those
+/// that end in `_s` are seconds.
+///
+/// | level | what |
+/// |---|---|
+/// | `ERROR` | lost |
+/// | `WARN` | an extension failed, held too long, a node is down |
+/// | `INFO` | gave up, a node is up again |
+/// | `DEBUG` | waiting, retrying, acquired, extended, released |
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TracingObserver;
+
+impl Observer for TracingObserver {
+    fn on_event(&self, event: &Event<'_>) {
+        match event {
+            Event::Acquired { .. }
+            | Event::Waiting { .. }
+            | Event::Retrying { .. }
+            | Event::GaveUp { .. } => acquiring(event),
+            Event::NodeDown { .. } | Event::NodeUp { .. } => of_a_node(event),
+            Event::Extended { .. }
+            | Event::ExtensionFailed { .. }
+            | Event::Lost { .. }
+            | Event::Released { .. }
+            | Event::HeldTooLong { .. } => holding(event),
+        }
+    }
+}
+
+/// One event about a lock, with the fields that all of them have.
+macro_rules! of_a_lock {
+    ($level:ident, $words:literal, $operation:literal, $key:expr, $owner:expr, {$($more:tt)*}) => {
+        event!(
+            target: "quorlock",
+            Level::$level,
+            {
+                db.system.name = "redis",
+                db.operation.name = $operation,
+                key = %Key($key),
+                owner = *$owner,
+                $($more)*
+            },
+            $words
+        )
+    };
+}
+
+fn acquiring(event: &Event<'_>) {
+    match event {
+        Event::Acquired { key, owner, tries, waited, votes } => {
+            of_a_lock!(DEBUG, "lock acquired", "acquire", key, owner, {
+                tries = *tries,
+                waited_s = waited.as_secs_f64(),
+                granted = granted(votes),
+                nodes = votes.len(),
+            });
+        }
+        Event::Waiting { key, owner, holder, waited } => {
+            let name = holder.and_then(|holder| holder.owner.as_deref());
+            of_a_lock!(DEBUG, "waiting for a lock", "acquire", key, owner, {
+                waited_s = waited.as_secs_f64(),
+                holder = name,
+                holder_remaining_s = holder.map(|holder| holder.remaining.as_secs_f64()),
+            });
+        }
+        Event::Retrying { key, owner, tries, pause, error } => {
+            of_a_lock!(DEBUG, "trying for a lock again", "acquire", key, owner, {
+                tries = *tries,
+                pause_s = pause.as_secs_f64(),
+                error.type = cause(error),
+                reason = %error,
+            });
+        }
+        Event::GaveUp { key, owner, tries, waited, error } => {
+            of_a_lock!(INFO, "lock not acquired", "acquire", key, owner, {
+                tries = *tries,
+                waited_s = waited.as_secs_f64(),
+                error.type = cause(error),
+                reason = %error,
+            });
+        }
+        _ => {}
+    }
+}
+
+fn holding(event: &Event<'_>) {
+    match event {
+        Event::Extended { key, owner, held, remaining, votes } => {
+            of_a_lock!(DEBUG, "lock extended", "extend", key, owner, {
+                held_s = held.as_secs_f64(),
+                remaining_s = remaining.as_secs_f64(),
+                granted = granted(votes),
+                nodes = votes.len(),
+            });
+        }
+        Event::ExtensionFailed { key, owner, held, remaining, votes } => {
+            of_a_lock!(WARN, "lock not extended", "extend", key, owner, {
+                held_s = held.as_secs_f64(),
+                remaining_s = remaining.as_secs_f64(),
+                granted = granted(votes),
+                nodes = votes.len(),
+                reason = %Missing(votes),
+            });
+        }
+        Event::Lost { key, owner, held, reason, stalled } => {
+            of_a_lock!(ERROR, "lock lost", "hold", key, owner, {
+                held_s = held.as_secs_f64(),
+                reason = %reason,
+                stalled_s = stalled.map(|stalled| stalled.as_secs_f64()),
+            });
+        }
+        Event::Released { key, owner, held } => {
+            of_a_lock!(DEBUG, "lock released", "release", key, owner, {
+                held_s = held.as_secs_f64(),
+            });
+        }
+        Event::HeldTooLong { key, owner, held, remaining } => {
+            of_a_lock!(WARN, "lock held for too long", "hold", key, owner, {
+                held_s = held.as_secs_f64(),
+                remaining_s = remaining.as_secs_f64(),
+            });
+        }
+        _ => {}
+    }
+}
+
+fn of_a_node(event: &Event<'_>) {
+    match event {
+        Event::NodeDown { node, fault } => {
+            let (host, port) = address(node);
+            event!(
+                target: "quorlock",
+                Level::WARN,
+                {
+                    db.system.name = "redis",
+                    server.address = host,
+                    server.port = port,
+                    reason = %fault
+                },
+                "node down"
+            );
+        }
+        Event::NodeUp { node } => {
+            let (host, port) = address(node);
+            event!(
+                target: "quorlock",
+                Level::INFO,
+                { db.system.name = "redis", server.address = host, server.port = port },
+                "node up again"
+            );
+        }
+        _ => {}
+    }
+}
+
+/// A node's host and port, or the path of its socket.
+fn address(node: &str) -> (&str, Option<u16>) {
+    let split = node.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?)));
+    split.map_or((node, None), |(host, port)| (host, Some(port)))
+}
+
+fn granted(votes: &[NodeReport]) -> usize {
+    votes.iter().filter(|vote| vote.outcome == Outcome::Granted).count()
+}
+
+/// An error's cause in one word, of which there are few.
+fn cause(error: &Error) -> &'static str {
+    let causes = [
+        (error.is_contended(), "contended"),
+        (error.is_unavailable(), "unavailable"),
+        (error.is_full(), "full"),
+        (error.is_authentication(), "authentication"),
+        (error.is_too_slow(), "too_slow"),
+        (error.is_lost(), "lost"),
+        (error.is_unknown(), "unknown"),
+        (error.is_closed(), "closed"),
+        (error.is_misuse(), "misuse"),
+    ];
+    causes.into_iter().find(|(is, _)| *is).map_or("_OTHER", |(_, name)| name)
+}
+
+/// A key in one line, whatever its bytes are.
+struct Key<'a>(&'a [u8]);
+
+impl fmt::Display for Key<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match std::str::from_utf8(self.0) {
+            Ok(text) => text.escape_debug().fmt(f),
+            Err(_) => self.0.escape_ascii().fmt(f),
+        }
+    }
+}
+
+/// The nodes that did not do what was asked, each with its reason.
+struct Missing<'a>(&'a [NodeReport]);
+
+impl fmt::Display for Missing<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let missing = self.0.iter().filter(|vote| vote.outcome != Outcome::Granted);
+        for (index, vote) in missing.enumerate() {
+            f.write_str(if index == 0 { "" } else { ", " })?;
+            vote.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+    use std::time::Duration;
+
+    use ::tracing::field::{Field, Visit};
+    use ::tracing::span::{Attributes, Id, Record};
+    use ::tracing::{Metadata, Subscriber, subscriber};
+
+    use super::*;
+    use crate::error::{Holder, Kind};
+    use crate::observe::Loss;
+    use crate::report::Fault;
+
+    /// Keeps each event as its level, and its fields as one line.
+    #[derive(Clone, Default)]
+    struct Collector(Arc<Mutex<Vec<(Level, String)>>>);
+
+    impl Subscriber for Collector {
+        fn enabled(&self, _: &Metadata<'_>) -> bool {
+            true
+        }
+
+        fn new_span(&self, _: &Attributes<'_>) -> Id {
+            Id::from_u64(1)
+        }
+
+        fn record(&self, _: &Id, _: &Record<'_>) {}
+
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+        fn event(&self, event: &::tracing::Event<'_>) {
+            assert_eq!(event.metadata().target(), "quorlock");
+            let mut line = Line(String::new());
+            event.record(&mut line);
+            self.0.lock().unwrap().push((*event.metadata().level(), line.0));
+        }
+
+        fn enter(&self, _: &Id) {}
+
+        fn exit(&self, _: &Id) {}
+    }
+
+    struct Line(String);
+
+    impl Visit for Line {
+        fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+            self.0.push_str(&format!("{}={value:?} ", field.name()));
+        }
+    }
+
+    /// What one event becomes.
+    fn told(event: &Event<'_>) -> (Level, String) {
+        let collector = Collector::default();
+        subscriber::with_default(collector.clone(), || TracingObserver.on_event(event));
+        let mut told = std::mem::take(&mut *collector.0.lock().unwrap());
+        assert_eq!(told.len(), 1, "one event makes one: {told:?}");
+        told.remove(0)
+    }
+
+    /// The event has this level, this message, and these fields behind those that all have.
+    fn check(event: &Event<'_>, level: Level, words: &str, operation: &str, more: &str) {
+        let common = format!(
+            "message={words} db.system.name=\"redis\" db.operation.name=\"{operation}\" \
+             key=a\\nb owner=\"me\" "
+        );
+        assert_eq!(told(event), (level, format!("{common}{more}")));
+    }
+
+    const S: Duration = Duration::from_secs(1);
+
+    fn vote(outcome: Outcome) -> NodeReport {
+        NodeReport { node: "a:6379".into(), outcome, rtt: None }
+    }
+
+    #[test]
+    fn each_event_of_acquiring_arrives_with_its_level_and_its_fields() {
+        let (key, owner, waited) = (&b"a\nb"[..], "me", S);
+        let holder = Holder { owner: Some("you".into()), remaining: 2 * S };
+        let error = &Error::new(Kind::Contended { holder: None }).with_key(b"k");
+        let why = "error.type=\"contended\" reason=lock \"k\" is held by another client ";
+        let votes = vec![vote(Outcome::Granted), vote(Outcome::Pending)];
+        let event = Event::Acquired { key, owner, tries: 2, waited, votes };
+        let more = "tries=2 waited_s=1.0 granted=1 nodes=2 ";
+        check(&event, Level::DEBUG, "lock acquired", "acquire", more);
+        let event = Event::Waiting { key, owner, holder: Some(&holder), waited };
+        let more = "waited_s=1.0 holder=\"you\" holder_remaining_s=2.0 ";
+        check(&event, Level::DEBUG, "waiting for a lock", "acquire", more);
+        let event = Event::Waiting { key, owner, holder: None, waited };
+        check(&event, Level::DEBUG, "waiting for a lock", "acquire", "waited_s=1.0 ");
+        let event = Event::Retrying { key, owner, tries: 1, pause: S / 2, error };
+        let more = format!("tries=1 pause_s=0.5 {why}");
+        check(&event, Level::DEBUG, "trying for a lock again", "acquire", &more);
+        let event = Event::GaveUp { key, owner, tries: 3, waited, error };
+        let more = format!("tries=3 waited_s=1.0 {why}");
+        check(&event, Level::INFO, "lock not acquired", "acquire", &more);
+    }
+
+    #[test]
+    fn each_event_of_a_held_lock_arrives_with_its_level_and_its_fields() {
+        let (key, owner, held, remaining) = (&b"a\nb"[..], "me", S, 2 * S);
+        let times = "held_s=1.0 remaining_s=2.0 ";
+        let votes = vec![vote(Outcome::Granted)];
+        let event = Event::Extended { key, owner, held, remaining, votes };
+        let more = format!("{times}granted=1 nodes=1 ");
+        check(&event, Level::DEBUG, "lock extended", "extend", &more);
+        let votes = vec![vote(Outcome::Suspect), vote(Outcome::Granted), vote(Outcome::NotAsked)];
+        let event = Event::ExtensionFailed { key, owner, held, remaining, votes };
+        let more = format!(
+            "{times}granted=1 nodes=3 reason=a:6379 has not answered an earlier command yet, \
+             a:6379 was not asked "
+        );
+        check(&event, Level::WARN, "lock not extended", "extend", &more);
+        let event = Event::HeldTooLong { key, owner, held, remaining };
+        check(&event, Level::WARN, "lock held for too long", "hold", times);
+        let event = Event::Released { key, owner, held };
+        check(&event, Level::DEBUG, "lock released", "release", "held_s=1.0 ");
+        let (reason, stalled) = (Loss::Expired, Some(3 * S));
+        let event = Event::Lost { key, owner, held, reason, stalled };
+        let more = "held_s=1.0 reason=its time ran out stalled_s=3.0 ";
+        check(&event, Level::ERROR, "lock lost", "hold", more);
+    }
+
+    #[test]
+    fn each_event_of_a_node_arrives_with_its_level_and_its_address() {
+        let fault = &Fault::Refused;
+        let (level, line) = told(&Event::NodeDown { node: "[::1]:6379", fault });
+        let words = "message=node down db.system.name=\"redis\" server.address=\"[::1]\" \
+                     server.port=6379 reason=refused the connection ";
+        assert_eq!((level, &*line), (Level::WARN, words));
+        let (level, line) = told(&Event::NodeUp { node: "/run/redis.sock" });
+        let words = "message=node up again db.system.name=\"redis\" \
+                     server.address=\"/run/redis.sock\" ";
+        assert_eq!((level, &*line), (Level::INFO, words));
+    }
+
+    #[test]
+    fn keys_of_any_bytes_stay_in_one_line() {
+        assert_eq!(Key("🐉\r\n".as_bytes()).to_string(), "🐉\\r\\n");
+        assert_eq!(Key(b"\0\xff").to_string(), "\\x00\\xff");
+    }
+}

@@ -1,0 +1,93 @@
+//! What an error says: which of the causes it was, and what each node did.
+
+use std::time::Duration;
+
+use quorlock::{Extend, Fault, Locker, Loss, Outcome};
+
+use crate::support::{Fleet, Server, eventually_async, need_server};
+use crate::{builder, connected};
+
+/// More is asked at once than the connection may hold, and the server does not answer.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_connection_without_room_is_full_and_not_down() {
+    need_server!();
+    let server = Server::start();
+    let locker = Locker::single(server.url()).unwrap().link_entries_max(2);
+    let locker = connected(locker).await;
+    server.pause();
+    let ask = |key: &str| locker.lock(key).try_acquire();
+    let (a, b, c, d) = tokio::join!(ask("a"), ask("b"), ask("c"), ask("d"));
+    let errors = [a, b, c, d].map(Result::unwrap_err);
+    let full: Vec<_> = errors.iter().filter(|error| error.is_full()).collect();
+    assert!(!full.is_empty(), "{errors:?}");
+    for error in full {
+        assert!(error.is_retryable() && !error.is_unavailable(), "{error}");
+        assert_eq!(error.nodes()[0].outcome, Outcome::Full);
+        assert!(error.to_string().contains("too many commands waiting"), "{error}");
+    }
+    assert!(errors[0].is_unavailable(), "the first had room: {}", errors[0]);
+    server.resume();
+    eventually_async("there is room again, and nothing is left of before", async || {
+        matches!(ask("a").await, Ok(Some(_)))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_lost_lock_says_why() {
+    need_server!();
+    let fleet = Fleet::start(3);
+    let locker = connected(builder(&fleet)).await;
+    let ms = Duration::from_millis;
+
+    let guard = locker.lock("expires").ttl(ms(100)).extend(Extend::Off).await.unwrap();
+    let error = guard.protect(std::future::pending::<()>()).await.unwrap_err();
+    assert_eq!(error.loss(), Some(Loss::Expired));
+    assert_eq!(error.to_string(), "lock \"expires\" was lost: its time ran out");
+
+    let guard = locker.lock("deleted").await.unwrap();
+    locker.force_release("deleted").await.unwrap();
+    let error = guard.extend(ms(10_000)).await.unwrap_err();
+    assert_eq!(error.loss(), Some(Loss::Gone), "{error}");
+    assert!(error.nodes().iter().any(|node| node.outcome == Outcome::Gone), "{error}");
+
+    let guard = locker.lock("closed").await.unwrap();
+    locker.shutdown(ms(1_000)).await.unwrap();
+    let error = guard.protect(std::future::pending::<()>()).await.unwrap_err();
+    assert_eq!(error.loss(), Some(Loss::Closed));
+    assert!(error.is_lost() && error.retry_after().is_none());
+}
+
+#[tokio::test]
+async fn on_success_each_nodes_part_and_its_time_are_known() {
+    need_server!();
+    let fleet = Fleet::start(3);
+    let locker = connected(builder(&fleet)).await;
+    fleet[2].stop();
+    let is_down = |outcome: &Outcome| matches!(outcome, Outcome::Down { fault: Fault::Refused });
+    eventually_async("the stopped node is known to be down", async || {
+        is_down(&locker.health()[2].outcome)
+    })
+    .await;
+    let guard = locker.lock("k").await.unwrap();
+    let (health, votes) = (locker.health(), guard.votes());
+    for (index, (node, vote)) in health.iter().zip(&votes).enumerate() {
+        let address = format!("127.0.0.1:{}", fleet[index].port());
+        assert_eq!((&*node.node, &*vote.node), (&*address, &*address));
+        assert_eq!(node.rtt, None, "nothing was asked");
+    }
+    for vote in &votes[..2] {
+        assert_eq!(vote.outcome, Outcome::Granted);
+        assert!(vote.rtt.is_some_and(|rtt| rtt > Duration::ZERO), "{vote:?}");
+    }
+    assert!(is_down(&votes[2].outcome) && votes[2].rtt.is_none(), "{votes:?}");
+    assert_eq!(health[0].outcome, Outcome::Connected);
+}
+
+#[tokio::test]
+async fn before_its_first_use_a_locker_is_not_connected() {
+    let locker = Locker::single("redis://127.0.0.1:1").unwrap().build().unwrap();
+    let health = locker.health();
+    assert_eq!(health[0].outcome, Outcome::Down { fault: Fault::Connecting });
+}

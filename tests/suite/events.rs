@@ -1,0 +1,203 @@
+//! What an observer is told: each thing once, in its order, and outside every lock.
+
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use quorlock::{Event, Extend, Fault, Locker, LockerBuilder, Loss, Observer, Outcome, Retry};
+
+use crate::support::{Fleet, Port, eventually, eventually_async, need_server};
+use crate::{builder, connected};
+
+const MS: Duration = Duration::from_millis(1);
+
+/// Keeps each event as a line: what, of which key or node, and what there is to count or to name.
+#[derive(Default)]
+struct Recorder {
+    lines: Mutex<Vec<String>>,
+    /// Asked in the middle of each event: whoever holds a lock meanwhile never returns.
+    locker: OnceLock<Locker>,
+}
+
+impl Observer for Recorder {
+    fn on_event(&self, event: &Event<'_>) {
+        let health = self.locker.get().map(Locker::health).unwrap_or_default();
+        let text = |key: &[u8]| String::from_utf8(key.to_vec()).unwrap();
+        let line = match event {
+            Event::Acquired { key, owner, tries, votes, .. } => {
+                assert!(owner.starts_with("me@") && !votes.is_empty());
+                format!("acquired {} at try {tries}", text(key))
+            }
+            Event::Waiting { key, holder, .. } => {
+                let owner = holder.and_then(|holder| holder.owner.as_deref()).unwrap_or("?");
+                format!("waiting for {}, held by {}", text(key), &owner[..2])
+            }
+            Event::Retrying { key, owner, tries, pause, error } => {
+                assert!(owner.starts_with("me@") && !pause.is_zero() && error.is_contended());
+                format!("retrying {} after try {tries}", text(key))
+            }
+            Event::GaveUp { key, owner, tries, error, .. } => {
+                assert!(owner.starts_with("me@") && error.is_contended());
+                format!("gave up {} after try {tries}", text(key))
+            }
+            Event::Extended { key, owner, remaining, votes, .. } => {
+                assert!(owner.starts_with("me@") && !remaining.is_zero() && !votes.is_empty());
+                format!("extended {}", text(key))
+            }
+            Event::Lost { key, owner, reason, .. } => {
+                assert!(owner.starts_with("me@"));
+                format!("lost {}: {reason:?}", text(key))
+            }
+            Event::Released { key, owner, .. } => {
+                assert!(owner.starts_with("me@"));
+                format!("released {}", text(key))
+            }
+            Event::NodeDown { node, fault } => {
+                let seen = health.iter().find(|report| *report.node == **node);
+                let is_down = |seen: &quorlock::NodeReport| seen.outcome != Outcome::Connected;
+                assert!(seen.is_none_or(is_down), "{seen:?}");
+                assert_ne!(**fault, Fault::Connecting);
+                format!("down {node}")
+            }
+            Event::NodeUp { node } => format!("up {node}"),
+            other => format!("{other:?}"),
+        };
+        self.lines.lock().unwrap().push(line);
+    }
+}
+
+impl Recorder {
+    fn lines(&self) -> Vec<String> {
+        self.lines.lock().unwrap().clone()
+    }
+
+    fn clear(&self) {
+        self.lines.lock().unwrap().clear();
+    }
+
+    fn has(&self, line: &str) -> bool {
+        self.lines().iter().any(|told| told == line)
+    }
+}
+
+async fn observed(builder: LockerBuilder) -> (Locker, Arc<Recorder>) {
+    let recorder = Arc::new(Recorder::default());
+    let locker = connected(builder.owner("me").observer(recorder.clone())).await;
+    recorder.locker.set(locker.clone()).unwrap();
+    (locker, recorder)
+}
+
+#[tokio::test]
+async fn a_wait_in_vain_is_told_try_by_try() {
+    need_server!();
+    let fleet = Fleet::start(3);
+    let others = connected(builder(&fleet).owner("you")).await;
+    let _held = others.lock("k").await.unwrap();
+    let (locker, recorder) = observed(builder(&fleet)).await;
+    let request = locker.lock("k").retry(Retry::fixed(5 * MS).tries_max(3));
+    request.await.unwrap_err();
+    let expected = [
+        "waiting for k, held by yo",
+        "retrying k after try 1",
+        "retrying k after try 2",
+        "gave up k after try 3",
+    ];
+    assert_eq!(recorder.lines(), expected);
+}
+
+#[tokio::test]
+async fn a_lock_is_told_of_from_waiting_to_its_loss() {
+    need_server!();
+    let fleet = Fleet::start(3);
+    let others = connected(builder(&fleet).owner("you")).await;
+    let held = others.lock("k").await.unwrap();
+    let (locker, recorder) = observed(builder(&fleet).retry(Retry::fixed(5 * MS))).await;
+    let request = locker.lock("k").extend(Extend::Off);
+    let waiting = tokio::spawn(async move { request.await.unwrap() });
+    eventually_async("it waits", async || recorder.has("retrying k after try 2")).await;
+    assert!(held.release().await.unwrap().is_released());
+    let guard = waiting.await.unwrap();
+    guard.extend(20_000 * MS).await.unwrap();
+    others.force_release("k").await.unwrap();
+    assert_eq!(guard.extend(20_000 * MS).await.unwrap_err().loss(), Some(Loss::Gone));
+    eventually_async("the loss is told", async || recorder.has("lost k: Gone")).await;
+
+    let lines = recorder.lines();
+    let tries = lines.len() - 3;
+    let mut expected = vec!["waiting for k, held by yo".to_owned()];
+    expected.extend((1..tries).map(|tries| format!("retrying k after try {tries}")));
+    expected.push(format!("acquired k at try {tries}"));
+    expected.extend(["extended k".to_owned(), "lost k: Gone".to_owned()]);
+    assert_eq!(lines, expected);
+}
+
+#[tokio::test]
+async fn a_lock_that_is_never_in_anybodys_way_is_acquired_extended_and_released() {
+    need_server!();
+    let fleet = Fleet::start(1);
+    let (locker, recorder) = observed(builder(&fleet)).await;
+    let guard = locker.lock("k").ttl(600 * MS).await.unwrap();
+    eventually_async("it is extended by itself", async || recorder.has("extended k")).await;
+    drop(guard);
+    let lines = recorder.lines();
+    assert_eq!(lines.first().unwrap(), "acquired k at try 1");
+    assert_eq!(lines.last().unwrap(), "released k");
+    assert!(lines[1..lines.len() - 1].iter().all(|line| line == "extended k"), "{lines:?}");
+}
+
+/// Killed and restarted twice; the attempts in between are no news.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_goes_and_comes_is_told_of_once_each_time() {
+    need_server!();
+    for connections in [1, 3] {
+        let fleet = Fleet::start(3);
+        let builder = builder(&fleet).connections_per_node(connections);
+        let (locker, recorder) = observed(builder.reconnect(2 * MS, 10 * MS)).await;
+        assert_eq!(recorder.lines(), [""; 0], "what comes up at the start is no news");
+        let node = format!("127.0.0.1:{}", fleet[1].port());
+        let (down, up) = (format!("down {node}"), format!("up {node}"));
+        for _ in 0..2 {
+            fleet[1].stop();
+            eventually("the node's end is told", || recorder.has(&down));
+            eventually("its port refuses", || {
+                locker.health()[1].outcome == Outcome::Down { fault: Fault::Refused }
+            });
+            fleet[1].restart();
+            eventually("its return is told", || recorder.has(&up));
+            assert_eq!(recorder.lines(), [down.clone(), up.clone()]);
+            assert_eq!(locker.health()[1].outcome, Outcome::Connected);
+            eventually("all connections are back", || {
+                fleet[1]
+                    .info("connected_clients")
+                    .is_some_and(|count| count.parse::<usize>().unwrap() > connections)
+            });
+            recorder.clear();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_node_that_was_never_there_is_told_of_once() {
+    let port = Port::claim();
+    let recorder = Arc::new(Recorder::default());
+    let builder = Locker::single(format!("redis://127.0.0.1:{}", port.number())).unwrap();
+    let builder = builder.reconnect(MS, 2 * MS).observer(recorder.clone());
+    let locker = builder.build().unwrap();
+    locker.ready(50 * MS).await.unwrap_err();
+    assert_eq!(recorder.lines(), [format!("down 127.0.0.1:{}", port.number())]);
+}
+
+/// Connections end with the runtime that they belong to. The nodes have done nothing.
+#[test]
+fn a_runtime_that_ends_takes_the_connections_and_no_node_down() {
+    need_server!();
+    let fleet = Fleet::start(1);
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let first = runtime();
+    let (locker, recorder) = first.block_on(observed(builder(&fleet)));
+    assert_eq!(locker.health()[0].outcome, Outcome::Connected);
+    drop(first);
+    assert_eq!(locker.health()[0].outcome, Outcome::Down { fault: Fault::Connecting });
+    let health = runtime().block_on(locker.ready(5_000 * MS)).unwrap();
+    assert_eq!(health[0].outcome, Outcome::Connected);
+    assert_eq!(recorder.lines(), [""; 0]);
+}
