@@ -35,7 +35,7 @@ const EXTEND_SHA1: &[u8] = b"3bf8c069fa2c5715105a1bed245e494b25e90fa4";
 
 /// Set if not there, and if the node may vote.
 pub(crate) const ACQUIRE: &str = include_str!("script/acquire.lua");
-const ACQUIRE_SHA1: &[u8] = b"ec49f8f69ac56f27508fe0ef34b2f9cf3ca98d3b";
+const ACQUIRE_SHA1: &[u8] = b"1c5e3637b18ea620dd7e6f0c1e4f556738c3b195";
 
 /// Puts a node into service. Seldom sent, and so always in full.
 const INITIALISE: &str = include_str!("script/initialise.lua");

@@ -19,11 +19,15 @@ const SCRIPTS: [(&str, &str); 5] = [
 
 /// The script's command, with this TTL.
 fn command(name: &str, script: &str, ttl: &str) -> Vec<String> {
+    command_below(name, script, ttl, "30000")
+}
+
+fn command_below(name: &str, script: &str, ttl: &str, longest: &str) -> Vec<String> {
     let args: &[&str] = match name {
         "release" => &["1", "k", "v"],
         "extend" => &["1", "k", "v", ttl],
-        "acquire" => &["3", "epoch", "quarantine", "k", "v", ttl, "30000", "abc"],
-        act => &["2", "epoch", "quarantine", act, "30000", "abc"],
+        "acquire" => &["3", "epoch", "quarantine", "k", "v", ttl, longest, "abc"],
+        act => &["2", "epoch", "quarantine", act, longest, "abc"],
     };
     ["EVAL", script].iter().chain(args).map(|word| (*word).to_owned()).collect()
 }
@@ -114,14 +118,22 @@ fn every_script_meets_every_wrong_type() {
 fn every_script_meets_what_is_no_number() {
     need_server!();
     let server = Server::start();
+    let wrong = ["", "x", "0", "-1", "1.5", "1e9", "nan", "inf", "9223372036854775807"];
     for (name, script) in SCRIPTS {
-        for ttl in ["", "x", "0", "-1", "1.5", "1e9", "nan", "inf", "9223372036854775807"] {
+        for ttl in wrong {
             server.command(&["FLUSHALL"]);
             server.command(&["SET", "epoch", OWN]);
             let reply = server.command(&command(name, script, ttl));
             let (immortal, locked) = left(&server);
             assert!(!locked && immortal.is_empty(), "{name} {ttl:?}: {reply:?} {immortal:?}");
         }
+    }
+    // A quarantine that cannot be set leaves no epoch behind, or the node would be in service.
+    for longest in wrong {
+        server.command(&["FLUSHALL"]);
+        let reply = server.command(&command_below("acquire", ACQUIRE, "0", longest));
+        assert!(matches!(reply, Reply::Error(_)), "{longest:?}: {reply:?}");
+        assert_eq!(server.command(&["DBSIZE"]), Reply::Int(0), "{longest:?}");
     }
 }
 

@@ -11,9 +11,12 @@
 -- {3, ms} when the deployment's longest TTL is another, {4, 0} when something else stands where the
 -- epoch or the quarantine should. Reads and checks first and writes last, the quarantine before the
 -- epoch: a script is not undone by its own error, and a node that has an epoch has its quarantine.
-local name, longest = ARGV[4], ARGV[3]
-if not tonumber(ARGV[2]) or not tonumber(longest) or tonumber(ARGV[2]) > tonumber(longest) then
-  return redis.error_reply('ERR a TTL must be a number, and not above the longest')
+local name, longest, digits = ARGV[4], ARGV[3], '^%d+$'
+if not string.match(ARGV[2], digits) or not string.match(longest, digits) then
+  return redis.error_reply('ERR a TTL must be a whole number')
+end
+if tonumber(ARGV[2]) > tonumber(longest) then
+  return redis.error_reply('ERR no TTL may be above the longest')
 end
 local epoch, left = redis.pcall('GET', KEYS[1]), redis.pcall('PTTL', KEYS[2])
 if type(epoch) == 'table' then

@@ -8,6 +8,9 @@
 -- stands where the epoch or the quarantine should. Reads first and writes last, and lifts the
 -- quarantine behind everything else.
 local longest, name = ARGV[2], ARGV[3]
+if not string.match(longest, '^%d+$') then
+  return redis.error_reply('ERR a TTL must be a whole number')
+end
 local epoch, left = redis.pcall('GET', KEYS[1]), redis.pcall('PTTL', KEYS[2])
 if type(epoch) == 'table' then
   if string.find(epoch.err, 'WRONGTYPE', 1, true) then
