@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use quorlock::{Durability, Error, Extend, Fault, Locker, LockerBuilder, Outcome, Retry};
 
 use crate::support::greeting::Greeting;
+use crate::support::sha1::sha1_hex;
 use crate::support::{Fleet, Reply, Script, Scripted, Server, eventually_async, need_server};
 use crate::{builder, connected};
 
@@ -336,6 +337,8 @@ async fn each_node_is_told_its_own_name_and_before_it_is_known_nothing_is_sent()
     let token = guard.owner_token();
     for (node, name) in nodes.iter().zip([&one, &two]) {
         let evals = node.commands_named("EVALSHA");
+        let script = include_bytes!("../../src/lock/script/acquire.lua");
+        assert_eq!(evals[0][1], sha1_hex(script).into_bytes(), "by the script's right digest");
         let words: Vec<_> =
             evals[0][2..].iter().map(|word| String::from_utf8(word.clone()).unwrap()).collect();
         let expected = [
