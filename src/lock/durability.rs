@@ -21,6 +21,9 @@
 //! them in the locks' slot, and `FLUSHDB` takes them along with the locks. Lockers of overlapping
 //! prefixes would have two epochs for one lock; all clients of a lock have the same prefix.
 //!
+//! What goes unnoticed: a process that is made a replica and a master again, of its own former
+//! replica, before anybody has acquired from that one. Nodes stand alone, without a failover.
+//!
 //! A [`Durability::Persistent`] locker acquires nothing either while it finds an epoch: its votes
 //! on a restarted node would ignore the quarantine.
 
@@ -33,7 +36,7 @@ use crate::error::Error;
 use crate::link::{Fit, Mark, Peer, Terms};
 use crate::options::{Durability, Options};
 use crate::quorum::{Deed, Election};
-use crate::report::{Fault, Humane, Outcome};
+use crate::report::{Fault, Humane, NodeReport, Outcome};
 use crate::sync::atomic::{AtomicBool, Ordering};
 
 const EPOCH: &[u8] = b"quorlock:epoch";
@@ -118,12 +121,24 @@ impl Volatile {
         let ours = Durability::Volatile { longest_ttl: self.longest_ttl };
         Error::misuse(format!("{name} {}", differs(outcome, ours))).with_nodes(nodes)
     }
+}
 
-    /// Whether an acquisition failed only because nodes had forgotten the script: the next one
-    /// brings it, and there is nothing to wait for.
-    pub(crate) fn is_worth_repeating(&self, failure: &Error) -> bool {
-        failure.is_unavailable() && self.forgotten.load(Ordering::Relaxed)
-    }
+/// How often an acquisition is sent again at once because nodes had forgotten its script. Once is
+/// enough unless others are in the same place.
+const REPEATS_MAX: u32 = 3;
+
+/// Whether an acquisition is to be repeated at once, because it failed for want of its script: the
+/// next one brings it, or comes behind one that does.
+pub(crate) fn is_worth_repeating(failure: &Error, repeats: &mut u32) -> bool {
+    let lacks_script = |node: &NodeReport| match &node.outcome {
+        Outcome::Refused { error } => error.starts_with("NOSCRIPT"),
+        _ => false,
+    };
+    let is_worth_it = *repeats < REPEATS_MAX
+        && failure.is_unavailable()
+        && failure.nodes().iter().any(lacks_script);
+    *repeats += u32::from(is_worth_it);
+    is_worth_it
 }
 
 /// What a locker wants of a server that has shaken hands.

@@ -83,11 +83,6 @@ impl Inner {
         self.closing.load(Ordering::Acquire)
     }
 
-    /// Whether an acquisition failed of something that the next one cures by itself.
-    pub(crate) fn is_worth_repeating(&self, failure: &Error) -> bool {
-        self.volatile.as_ref().is_some_and(|volatile| volatile.is_worth_repeating(failure))
-    }
-
     /// Completes when the locker is shut down.
     pub(crate) async fn closed(&self) {
         let mut closed = pin!(self.on_close.notified());

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::acquire::{Acquire, Order, guard_or_error};
 use super::claim::Claim;
+use super::durability::is_worth_repeating;
 use super::guard::{Held, LockGuard};
 use crate::error::Error;
 use crate::options::{Extend, Retry, whole_millis};
@@ -111,13 +112,14 @@ impl LockRequest {
     pub async fn try_acquire(self) -> Result<Option<LockGuard>, Error> {
         let order = self.order?;
         order.locker.check_open()?;
+        let mut repeats = 0;
         loop {
             let sent = order.locker.nodes.clock().now();
             let claim = Claim::ask(&order.locker, order.key.clone(), order.ttl, sent)?;
             let verdict = poll_fn(|cx| claim.poll_verdict(cx)).await;
             return match guard_or_error(claim, verdict, order.extend) {
                 Ok(guard) => Ok(Some(guard)),
-                Err(error) if order.locker.is_worth_repeating(&error) => continue,
+                Err(error) if is_worth_repeating(&error, &mut repeats) => continue,
                 Err(error) if error.is_contended() => Ok(None),
                 Err(error) => Err(error),
             };

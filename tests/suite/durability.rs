@@ -322,6 +322,21 @@ async fn nodes_that_forgot_the_script_are_given_it_again() {
 }
 
 #[tokio::test]
+async fn a_server_that_never_learns_the_script_is_not_asked_for_ever() {
+    let no_script = |command: &[Vec<u8>]| match &command[0][..] {
+        b"EVALSHA" | b"EVAL" => b"-NOSCRIPT No matching script.\r\n".to_vec(),
+        _ => b"+OK\r\n".to_vec(),
+    };
+    let server = Scripted::start(Script::greeting().answer_all(no_script));
+    let locker = Locker::single(server.url()).unwrap().durability(VOLATILE).ttl(LONGEST);
+    let locker = connected(locker.wait(Duration::ZERO)).await;
+    assert!(locker.lock("k").try_acquire().await.unwrap_err().is_unavailable());
+    assert!(locker.lock("k").await.unwrap_err().is_unavailable());
+    let sent = server.commands_named("EVALSHA").len() + server.commands_named("EVAL").len();
+    assert!((4..=8).contains(&sent), "{sent}");
+}
+
+#[tokio::test]
 async fn each_node_is_told_its_own_name_and_before_it_is_known_nothing_is_sent() {
     let (one, two) = ("1a".repeat(20), "2b".repeat(20));
     let node = |run_id: &str| {
