@@ -37,6 +37,17 @@ pub struct Holder {
     pub remaining: Duration,
 }
 
+impl fmt::Display for Holder {
+    /// `pay-api@web-7:812, 3.2 s left`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let owner = self.owner.as_deref().unwrap_or(ANOTHER);
+        write!(f, "{owner}, {} left", Humane(self.remaining))
+    }
+}
+
+/// A holder whose name is not known.
+const ANOTHER: &str = "another client";
+
 #[derive(Debug)]
 pub(crate) enum Kind {
     Contended { holder: Option<Holder> },
@@ -174,6 +185,13 @@ impl Error {
         matches!(self.0.kind, Kind::Misuse { .. } | Kind::Foreign { .. })
     }
 
+    /// Something that no lock wrote stands under the key: a value of another type, or one that
+    /// never expires. Also a misuse; asking again cannot help until somebody removes it.
+    #[must_use]
+    pub fn is_foreign(&self) -> bool {
+        matches!(self.0.kind, Kind::Foreign { .. })
+    }
+
     /// Asking again later may succeed.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
@@ -236,10 +254,10 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let key = self.0.key.as_deref().unwrap_or("the lock");
         match &self.0.kind {
-            Kind::Contended { holder } => {
-                write!(f, "lock {key} is held by ")?;
-                write_holder(f, holder.as_ref())?;
+            Kind::Contended { holder: Some(holder) } => {
+                write!(f, "lock {key} is held by {holder}")?;
             }
+            Kind::Contended { holder: None } => write!(f, "lock {key} is held by {ANOTHER}")?,
             Kind::Unavailable { needed }
             | Kind::Authentication { needed }
             | Kind::Full { needed } => {
@@ -327,17 +345,6 @@ fn quarantine_of(node: &NodeReport) -> Option<Duration> {
     }
 }
 
-fn write_holder(f: &mut fmt::Formatter<'_>, holder: Option<&Holder>) -> fmt::Result {
-    let Some(Holder { owner, remaining }) = holder else {
-        return f.write_str("another client");
-    };
-    match owner {
-        Some(owner) => f.write_str(owner)?,
-        None => f.write_str("another client")?,
-    }
-    write!(f, ", {} left", Humane(*remaining))
-}
-
 /// A key in quotes, whatever its bytes are, and of bounded length.
 fn quoted(key: &[u8]) -> Box<str> {
     const LENGTH_MAX: usize = 80;
@@ -374,6 +381,14 @@ mod tests {
         assert_eq!(error.to_string(), words);
         assert_eq!(format!("{error:?}"), words);
         assert!(error.is_contended() && error.is_retryable());
+    }
+
+    #[test]
+    fn a_holder_without_a_name_is_another_client() {
+        let holder = Holder { owner: None, remaining: Duration::from_millis(70) };
+        assert_eq!(holder.to_string(), "another client, 70 ms left");
+        let error = Error::new(Kind::Contended { holder: None }).with_key(b"k");
+        assert_eq!(error.to_string(), "lock \"k\" is held by another client");
     }
 
     #[test]
@@ -460,7 +475,8 @@ mod tests {
             "\"order:42\" holds a value that no lock wrote (a hash, without expiry); \
              use another key or a prefix"
         );
-        assert!(error.is_misuse() && !error.is_retryable());
+        assert!(error.is_misuse() && error.is_foreign() && !error.is_retryable());
+        assert!(!Error::misuse("a bad option").is_foreign());
     }
 
     #[test]

@@ -13,9 +13,17 @@ use std::sync::OnceLock;
 
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// The first chunk's size; each further chunk is twice as large as the one before.
+/// The first chunk's size; each further chunk is twice as large as the one before, up to the
+/// largest: of many places few are idle.
 const FIRST_CHUNK: usize = if cfg!(quorlock_models) { 1 } else { 64 };
-const CHUNKS: usize = 24;
+/// How many chunks grow so; the last of them is of the largest size, as are those behind it.
+const GROWING: usize = 7;
+const LARGEST_CHUNK: usize = FIRST_CHUNK << (GROWING - 1);
+/// How many places the growing chunks have.
+const GROWN: usize = (FIRST_CHUNK << GROWING) - FIRST_CHUNK;
+/// Shelves of chunks of the largest size, and chunks of a shelf.
+const SHELVES: usize = 64;
+const SHELF: usize = 64;
 /// No place: the end of the free list.
 const NONE: u32 = u32::MAX;
 
@@ -25,9 +33,12 @@ struct Place<T> {
     value: T,
 }
 
+type Chunk<T> = OnceLock<Box<[Place<T>]>>;
+
 /// The slab.
 pub(crate) struct Slab<T> {
-    chunks: [OnceLock<Box<[Place<T>]>>; CHUNKS],
+    growing: [Chunk<T>; GROWING],
+    shelves: Box<[OnceLock<Box<[Chunk<T>]>>]>,
     make: Box<dyn Fn() -> T + Send + Sync>,
     /// Head of the free list: a count of its changes, and an index.
     free: AtomicU64,
@@ -39,7 +50,8 @@ impl<T> Slab<T> {
     /// An empty slab; `make` makes what stands in a place that was never used.
     pub(crate) fn new(make: impl Fn() -> T + Send + Sync + 'static) -> Self {
         Self {
-            chunks: [const { OnceLock::new() }; CHUNKS],
+            growing: [const { OnceLock::new() }; GROWING],
+            shelves: (0..SHELVES).map(|_| OnceLock::new()).collect(),
             make: Box::new(make),
             free: AtomicU64::new(u64::from(NONE)),
             used: AtomicU32::new(0),
@@ -76,12 +88,22 @@ impl<T> Slab<T> {
     }
 
     fn place(&self, index: u32) -> &Place<T> {
-        let position = index as usize + FIRST_CHUNK;
-        let chunk = (position / FIRST_CHUNK).ilog2() as usize;
-        let size = FIRST_CHUNK << chunk;
+        let index = index as usize;
+        let Some(beyond) = index.checked_sub(GROWN) else {
+            let position = index + FIRST_CHUNK;
+            let chunk = (position / FIRST_CHUNK).ilog2() as usize;
+            let size = FIRST_CHUNK << chunk;
+            return &self.places(&self.growing[chunk], size)[position - size];
+        };
+        let (chunk, place) = (beyond / LARGEST_CHUNK, beyond % LARGEST_CHUNK);
+        let empty = || (0..SHELF).map(|_| OnceLock::new()).collect();
+        let shelf = self.shelves[chunk / SHELF].get_or_init(empty);
+        &self.places(&shelf[chunk % SHELF], LARGEST_CHUNK)[place]
+    }
+
+    fn places<'a>(&self, chunk: &'a Chunk<T>, size: usize) -> &'a [Place<T>] {
         let fresh = || Place { next: AtomicU32::new(NONE), value: (self.make)() };
-        let places = self.chunks[chunk].get_or_init(|| (0..size).map(|_| fresh()).collect());
-        &places[position - size]
+        chunk.get_or_init(|| (0..size).map(|_| fresh()).collect())
     }
 
     fn pop(&self) -> Option<u32> {
@@ -122,6 +144,19 @@ mod tests {
     use std::thread;
 
     use super::*;
+
+    #[test]
+    fn every_index_has_a_place_of_its_own() {
+        let slab = Slab::new(|| AtomicU32::new(0));
+        let count = GROWN + LARGEST_CHUNK * (SHELF + 1) + 1;
+        for expected in 0..u32::try_from(count).unwrap() {
+            assert_eq!(slab.claim(), expected);
+            assert_eq!(slab.get(expected).swap(expected + 1, Ordering::SeqCst), 0);
+        }
+        for index in 0..u32::try_from(count).unwrap() {
+            assert_eq!(slab.get(index).load(Ordering::SeqCst), index + 1);
+        }
+    }
 
     #[test]
     fn no_place_has_two_holders() {

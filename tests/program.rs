@@ -4,12 +4,14 @@
 //! |---|---|
 //! | `program/codes` | an exit code for each cause, and the line that goes with it |
 //! | `program/child` | the command: its environment, its streams, signals, our death |
+//! | `program/lease` | a lock that is extended while the command runs, and how long |
 //! | `program/lost` | a lock that ends before the command does |
+//! | `program/on_lost` | what the command is told when the nodes forget, or hang |
 //! | `program/secret` | passwords: taken from the environment, and shown nowhere |
 //! | `program/status` | who holds a key |
 //! | `program/bench`, `program/schema` | measuring on somebody's nodes; what its JSON has to be |
 //! | `program/demo` | five servers, and nothing left of them |
-//! | `program/run` | running the program under a watchdog |
+//! | `program/run`, `program/stream` | running the program under a watchdog; what it writes |
 #![cfg(all(feature = "cli", unix))]
 
 mod support;
@@ -22,8 +24,12 @@ mod child;
 mod codes;
 #[path = "program/demo.rs"]
 mod demo;
+#[path = "program/lease.rs"]
+mod lease;
 #[path = "program/lost.rs"]
 mod lost;
+#[path = "program/on_lost.rs"]
+mod on_lost;
 #[path = "program/run.rs"]
 mod run;
 #[path = "program/schema.rs"]
@@ -32,3 +38,5 @@ mod schema;
 mod secret;
 #[path = "program/status.rs"]
 mod status;
+#[path = "program/stream.rs"]
+mod stream;

@@ -105,9 +105,19 @@ fn a_key_that_something_else_uses_is_no_lock() {
 }
 
 #[test]
+fn a_key_that_is_too_long_is_a_usage_error() {
+    need_server!();
+    let server = Server::start();
+    let key = "k".repeat(5_000);
+    for args in [&["lock", &key, "--", "true"][..], &["status", &key]] {
+        run(program_on(&server, args)).says(64, "at most 4096 are allowed");
+    }
+}
+
+#[test]
 fn usage_that_cannot_be_right() {
     let node = ["--node", "redis://127.0.0.1:1"];
-    let cases: [&[&str]; 12] = [
+    let cases: [&[&str]; 14] = [
         &[],
         &["lock"],
         &["lock", "job"],
@@ -119,6 +129,8 @@ fn usage_that_cannot_be_right() {
         &["lock", "--wait", "-1s", "job", "--", "true"],
         &["lock", "-n", "-w", "1s", "job", "--", "true"],
         &["lock", "-E", "256", "job", "--", "true"],
+        &["lock", "--no-extend", "--max-hold", "1h", "job", "--", "true"],
+        &["lock", "--on-lost", "stop", "job", "--", "true"],
         &["nothing"],
     ];
     for case in cases {

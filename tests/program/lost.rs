@@ -8,8 +8,10 @@ fn the_command_is_told_to_end_before_the_lock_does() {
     need_server!();
     let server = Server::start();
     let script = "trap 'echo told; exit 0' TERM; sleep 600 & wait";
-    let ended =
-        run(program_on(&server, &["lock", "--ttl", "500ms", "job", "--", "sh", "-c", script]));
+    let ended = run(program_on(
+        &server,
+        &["lock", "--no-extend", "--ttl", "4s", "job", "--", "sh", "-c", script],
+    ));
     ended.says(79, "lock \"job\" was lost: its time ended before the command did");
     assert_eq!(ended.stdout, "told\n");
     empties(&server);
@@ -20,11 +22,14 @@ fn a_command_that_does_not_obey_is_killed_with_all_its_children() {
     need_server!();
     let server = Server::start();
     let script = "trap '' TERM; sleep 600 & echo $!; wait; while :; do sleep 0.01; done";
-    let args = ["lock", "--json", "--ttl", "300ms", "job", "--", "sh", "-c", script];
+    let options = ["lock", "--json", "--no-extend", "--ttl", "300ms"];
+    let args = [&options[..], &["job", "--", "sh", "-c", script]].concat();
     let ended = run(program_on(&server, &args));
     assert_eq!(ended.code, 79, "{ended:?}");
     assert!(
-        ended.stderr.contains(r#""child_code":137,"child_signal":9,"exit_code":79"#),
+        ended.stderr.contains(
+            r#""extensions":0,"lost":"expired","child_code":137,"child_signal":9,"exit_code":79"#
+        ),
         "{ended:?}"
     );
     ends(ended.stdout.trim_end());
@@ -36,8 +41,10 @@ fn what_an_orderly_command_left_behind_is_killed_too() {
     let server = Server::start();
     // The command itself obeys; its child does not.
     let script = "(trap '' TERM; exec sleep 600) & echo $!; trap 'exit 0' TERM; wait; exit 0";
-    let ended =
-        run(program_on(&server, &["lock", "--ttl", "300ms", "job", "--", "sh", "-c", script]));
+    let ended = run(program_on(
+        &server,
+        &["lock", "--no-extend", "--ttl", "300ms", "job", "--", "sh", "-c", script],
+    ));
     assert_eq!(ended.code, 79, "{ended:?}");
     ends(ended.stdout.trim_end());
 }
@@ -66,14 +73,18 @@ fn an_end_in_json_is_one_object() {
     assert_eq!((ended.code, &*ended.stdout), (3, "out\n"));
     let line = ended.stderr.strip_suffix('\n').expect("a line");
     assert!(line.starts_with(r#"{"key":"a \"job\"","outcome":"done","wait_us":"#), "{line}");
-    let rest = r#","child_code":3,"child_signal":null,"exit_code":3,"error":null}"#;
-    assert!(line.ends_with(rest) && !line.contains('\n'), "{line}");
+    let rest = r#""child_code":3,"child_signal":null,"exit_code":3,"error":null}"#;
+    assert!(line.ends_with(&format!(r#","extensions":0,"lost":null,{rest}"#)), "{line}");
+    assert!(!line.contains('\n'), "{line}");
 
     let first = hold(&server, &[], "job");
     let busy = run(program_on(&server, &["lock", "--json", "-n", "-E", "9", "job", "--", "true"]));
     assert_eq!((busy.code, &*busy.stdout), (9, ""));
     assert!(busy.stderr.contains(r#""outcome":"busy""#), "{busy:?}");
-    assert!(busy.stderr.contains(r#""hold_us":null,"child_code":null"#), "{busy:?}");
+    assert!(
+        busy.stderr.contains(r#""hold_us":null,"extensions":0,"lost":null,"child_code":null"#),
+        "{busy:?}"
+    );
     assert!(busy.stderr.contains(r#""exit_code":9,"error":"lock \"job\" is held by "#), "{busy:?}");
     drop(first);
 }

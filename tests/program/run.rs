@@ -2,18 +2,16 @@
 
 #![expect(clippy::expect_used, reason = "a set-up that fails must fail its test on the spot")]
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::Write;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::stream::Stream;
 use crate::support::process::tied;
-use crate::support::wait::PATIENCE;
-use crate::support::{Server, Watchdog, eventually};
+use crate::support::{Fleet, Server, Watchdog, eventually};
 
 /// Longer than any run here takes, also while the machine is building.
 const RUN_PATIENCE: Duration = Duration::from_secs(30);
@@ -45,6 +43,13 @@ pub(crate) fn program_on(server: &Server, args: &[&str]) -> Command {
     command
 }
 
+/// The program with these arguments, on these servers.
+pub(crate) fn program_on_all(fleet: &Fleet, args: &[&str]) -> Command {
+    let mut command = program(args);
+    command.env("QUORLOCK_NODES", fleet.urls().join(","));
+    command
+}
+
 /// Runs a program to its end.
 #[track_caller]
 pub(crate) fn run(command: Command) -> Ended {
@@ -68,14 +73,21 @@ impl Ended {
         assert!(self.stderr.starts_with("quorlock: ") && self.stderr.contains(words), "{self:?}");
         assert_eq!(self.stderr.lines().count(), 1, "{self:?}");
     }
+
+    /// The one object that `--json` wrote.
+    #[track_caller]
+    pub(crate) fn json(&self) -> serde_json::Value {
+        let object = serde_json::from_str(&self.stderr);
+        object.unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
 }
 
 /// A program that runs; killed when dropped.
 pub(crate) struct Running {
     child: Child,
     stdin: Option<ChildStdin>,
-    lines: Receiver<String>,
-    stderr: Option<JoinHandle<String>>,
+    stdout: Stream,
+    stderr: Stream,
 }
 
 impl Running {
@@ -84,29 +96,28 @@ impl Running {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the program starts");
         let stdin = child.stdin.take();
-        let mut stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
-        let mut stderr = child.stderr.take().expect("stderr is piped");
-        let (sender, lines) = channel();
-        std::thread::spawn(move || {
-            let mut line = String::new();
-            while stdout.read_line(&mut line).is_ok_and(|length| length > 0) {
-                // Whoever does not listen any more has seen enough.
-                let _ = sender.send(std::mem::take(&mut line));
-            }
-        });
-        let stderr = std::thread::spawn(move || {
-            let mut text = String::new();
-            stderr.read_to_string(&mut text).expect("stderr is UTF-8");
-            text
-        });
-        Self { child, stdin, lines, stderr: Some(stderr) }
+        let stdout = Stream::read(child.stdout.take().expect("stdout is piped"));
+        let stderr = Stream::read(child.stderr.take().expect("stderr is piped"));
+        Self { child, stdin, stdout, stderr }
     }
 
     /// The next line on stdout, without its end.
     #[track_caller]
     pub(crate) fn line(&self) -> String {
-        let line = self.lines.recv_timeout(PATIENCE).expect("another line on stdout");
-        line.trim_end().into()
+        self.stdout.until("\n").trim_end().into()
+    }
+
+    /// Waits for a question on stdout, which ends with these words and not with its line.
+    #[track_caller]
+    pub(crate) fn asks(&self, words: &str) {
+        self.stdout.until(words);
+    }
+
+    /// Waits for the next line on stderr, which must be ours and have these words.
+    #[track_caller]
+    pub(crate) fn complains(&self, words: &str) {
+        let line = self.stderr.until("\n");
+        assert!(line.starts_with("quorlock: ") && line.contains(words), "{words}: {line}");
     }
 
     /// Writes to its stdin, which must be piped.
@@ -123,7 +134,8 @@ impl Running {
         self.child.try_wait().expect("our own child").is_some()
     }
 
-    /// Closes its stdin, and waits for its end.
+    /// Closes its stdin, and waits for its end. What was read of its streams before is not in what
+    /// it said.
     #[track_caller]
     pub(crate) fn end(mut self) -> Ended {
         drop(self.stdin.take());
@@ -135,8 +147,7 @@ impl Running {
         let signalled = || std::os::unix::process::ExitStatusExt::signal(&status).map(|n| 128 + n);
         let code = status.code().or_else(signalled).expect("a code or a signal");
         // Both end with the program, for what it started has ended before.
-        let stdout = self.lines.iter().collect();
-        let stderr = self.stderr.take().expect("not taken yet").join().expect("it was read");
+        let (stdout, stderr) = (self.stdout.rest(), self.stderr.rest());
         Ended { code, stdout, stderr }
     }
 }
@@ -154,7 +165,12 @@ impl Drop for Running {
 #[track_caller]
 pub(crate) fn hold(server: &Server, options: &[&str], key: &str) -> Running {
     let args = [&["lock"], options, &[key, "--", "cat"]].concat();
-    let mut command = program_on(server, &args);
+    holding(program_on(server, &args))
+}
+
+/// Starts a program whose command is `cat`, and returns when that runs.
+#[track_caller]
+pub(crate) fn holding(mut command: Command) -> Running {
     command.stdin(Stdio::piped());
     let mut running = Running::start(command);
     // The echo says that the command runs; the lock is held by then.

@@ -13,7 +13,8 @@ use crate::duration;
 
 const NODES: &str = "\
 Nodes: --node, else QUORLOCK_NODES, else REDIS_URL. One URL is a single server; several are a
-quorum, of which a majority must agree. A URL without a password takes the one in REDIS_PASSWORD.
+quorum, of which a majority must agree. A URL without a password takes the one in REDIS_PASSWORD,
+or the one typed for --askpass.
 
   redis://user:password@host:port/database   (or valkey://)
   unix:///run/redis.sock?db=0";
@@ -25,19 +26,31 @@ Exit codes: the command's own, or 128 and the number of the signal that ended it
    75  another client holds the lock (see -E)
    77  the nodes refused the password, the user or a right
    78  no nodes, a bad URL, or a key that something else than a lock uses
-   79  the lock ended while the command ran
+   79  the lock was lost while the command ran, whatever the command's own code is
   125  quorlock itself failed
   126  the command cannot be run
   127  the command was not found";
 
 const LIFE: &str = "\
-The command starts without a shell, in a process group of its own. It gets TERM a little before the
-lock's time ends, and KILL when it ends. INT, TERM, HUP, QUIT, USR1 and USR2 are passed on to it; a
-second INT kills it. On Linux it is killed when quorlock dies. Its environment has QUORLOCK_KEY,
-QUORLOCK_TOKEN (the value that the nodes hold) and QUORLOCK_DEADLINE_MS (since the epoch).
+The lock is extended at a third of its TTL for as long as the command runs, unless --no-extend or
+--max-hold ends that. It is lost when its time runs out because too few nodes could be reached to
+extend it, or when a majority of them no longer holds it.
+
+The command starts without a shell, in a process group of its own. INT, TERM, HUP, QUIT, USR1 and
+USR2 are passed on to it; a second INT kills it. On Linux it is killed when quorlock dies. Its
+environment has QUORLOCK_KEY, QUORLOCK_TOKEN (the value that the nodes hold) and
+QUORLOCK_DEADLINE_MS (since the epoch): the first deadline, which moves on with each extension.
 
 When stdin is a terminal, the command stays in the terminal's foreground group, so that it can read
 and Ctrl-Z works. INT and QUIT are then the terminal's to send, and are not passed on.";
+
+const STATUS_CODES: &str = "\
+Exit codes: 0, whether a key is held or free; else
+   64  the command line is wrong
+   69  a majority of the nodes did not answer for one of the keys
+   77  the nodes refused the password, the user or a right
+   78  no nodes, or a bad URL
+  125  quorlock itself failed";
 
 const BENCH: &str = "\
 A cycle acquires a key of its own and releases it, each awaited to a majority. Ourselves, with the
@@ -67,7 +80,7 @@ pub(crate) enum Command {
     #[command(after_help = NODES, after_long_help = format!("{LIFE}\n\n{NODES}\n\n{CODES}"))]
     Lock(LockArgs),
     /// Show who holds a key, node by node
-    #[command(after_help = NODES)]
+    #[command(after_help = NODES, after_long_help = format!("{NODES}\n\n{STATUS_CODES}"))]
     Status(StatusArgs),
     /// Measure locking on your own nodes, beside what bare sockets can do there
     #[command(after_help = NODES, after_long_help = format!("{BENCH}\n\n{NODES}"))]
@@ -83,6 +96,9 @@ pub(crate) struct NodeArgs {
     /// A node's URL; repeat it, or give a comma list, for a quorum
     #[arg(long = "node", value_name = "URL")]
     pub(crate) nodes: Vec<String>,
+    /// Ask for the password on the terminal, instead of taking the one in REDIS_PASSWORD
+    #[arg(long)]
+    pub(crate) askpass: bool,
     /// Put before the key on the nodes
     #[arg(long, value_name = "PREFIX", default_value = "")]
     pub(crate) prefix: OsString,
@@ -92,9 +108,19 @@ pub(crate) struct NodeArgs {
 pub(crate) struct LockArgs {
     #[command(flatten)]
     pub(crate) nodes: NodeArgs,
-    /// How long the lock is held at most: the command must end before
+    /// How long the lock outlives a quorlock that dies or cannot reach its nodes
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration::parse_ttl)]
     pub(crate) ttl: Duration,
+    /// Do not extend the lock: the command must end within the TTL
+    #[arg(long)]
+    pub(crate) no_extend: bool,
+    /// Extend the lock no longer than this [default: for as long as the command runs]
+    #[arg(long, value_name = "TIME", value_parser = duration::parse_ttl)]
+    #[arg(conflicts_with = "no_extend")]
+    pub(crate) max_hold: Option<Duration>,
+    /// What happens to the command, and what it has started, when the lock is lost
+    #[arg(long, value_name = "HOW", value_enum, default_value_t = OnLost::Term)]
+    pub(crate) on_lost: OnLost,
     /// Do not wait while another client holds the lock
     #[arg(short = 'n', long, conflicts_with = "wait")]
     pub(crate) no_wait: bool,
@@ -107,7 +133,10 @@ pub(crate) struct LockArgs {
     /// The name that others see while we hold the lock; host and process are added
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) owner: Option<String>,
-    /// Say at the end what happened, in one JSON object on stderr
+    /// Say who holds the lock that is waited for, also where stderr is no terminal
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+    /// Say at the end what happened, in one JSON object on stderr, and nothing before
     #[arg(long)]
     pub(crate) json: bool,
     /// What is locked: any name
@@ -116,6 +145,18 @@ pub(crate) struct LockArgs {
     /// The command and its arguments, behind a "--"
     #[arg(last = true, required = true)]
     pub(crate) command: Vec<OsString>,
+}
+
+/// What happens to the command when the lock is lost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum OnLost {
+    /// TERM a little before the lock's time ends, and KILL when it ends; where a majority of the
+    /// nodes no longer holds it, TERM at once and KILL soon
+    Term,
+    /// KILL when the lock's time ends, or at once where a majority no longer holds it
+    Kill,
+    /// Nothing: a line on stderr, and 79 at the end
+    Ignore,
 }
 
 #[derive(Args)]
@@ -240,6 +281,8 @@ mod tests {
             "quorlock lock -n -w 2s job -- true",
             "quorlock lock --ttl 0 job -- true",
             "quorlock lock -E 256 job -- true",
+            "quorlock lock --no-extend --max-hold 1h job -- true",
+            "quorlock lock --on-lost stop job -- true",
             "quorlock lock  -- true",
             "quorlock status",
         ] {

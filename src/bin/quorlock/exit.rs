@@ -82,6 +82,14 @@ impl Failure {
         Self { cause, what: what.into() }
     }
 
+    /// What is wrong by now is on the command line: the nodes' addresses were right, and what
+    /// stands under a key is nobody's option.
+    pub(crate) fn of_options(error: quorlock::Error) -> Self {
+        let is_option = error.is_misuse() && !error.is_foreign();
+        let failure = Self::from(error);
+        if is_option { Self { cause: Cause::Usage, ..failure } } else { failure }
+    }
+
     /// The system refused something.
     pub(crate) fn internal(what: &str, error: &std::io::Error) -> Self {
         Self::new(Cause::Internal, format!("{what}: {error}"))

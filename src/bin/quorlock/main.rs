@@ -4,7 +4,8 @@
 //! |---|---|
 //! | `args`, `duration` | the command line, taken apart |
 //! | `exit` | what goes wrong, and the exit code that says so |
-//! | `nodes`, `password` | the nodes, from options and the environment; the password they ask for |
+//! | `nodes` | the nodes, from options and the environment |
+//! | `password`, `askpass` | the password they ask for; asking for it on the terminal |
 //! | `reach` | waiting for the nodes when the program starts |
 //! | `lock/` | `quorlock lock`: a command under a lock |
 //! | `status` | `quorlock status`: who holds a key |
@@ -20,6 +21,8 @@
 #![cfg_attr(not(unix), allow(dead_code, reason = "only `status` is for every system"))]
 
 mod args;
+#[cfg(unix)]
+mod askpass;
 #[cfg(unix)]
 mod bench;
 mod clock;

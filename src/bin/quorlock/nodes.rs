@@ -23,18 +23,26 @@ pub(crate) fn locker(args: &NodeArgs) -> Result<LockerBuilder, Failure> {
 
 /// The nodes' URLs, with the password.
 pub(crate) fn urls(args: &NodeArgs) -> Result<Vec<String>, Failure> {
-    find_urls(&args.nodes, |name| std::env::var_os(name))
+    let asked = if args.askpass { Some(ask()?) } else { None };
+    find_urls(&args.nodes, |name| match &asked {
+        Some(password) if name == password::VARIABLE => Some(password.into()),
+        _ => std::env::var_os(name),
+    })
+}
+
+#[cfg(unix)]
+fn ask() -> Result<String, Failure> {
+    crate::askpass::password()
+}
+
+#[cfg(not(unix))]
+fn ask() -> Result<String, Failure> {
+    Err(Failure::new(Cause::Usage, "--askpass needs a Unix system; set REDIS_PASSWORD"))
 }
 
 /// Builds the locker. What is wrong now is an option's value, and those come from the command line.
 pub(crate) fn build(builder: LockerBuilder) -> Result<Locker, Failure> {
-    builder.build().map_err(|error| {
-        let failure = Failure::from(error);
-        match failure.cause {
-            Cause::Configuration => Failure { cause: Cause::Usage, ..failure },
-            _ => failure,
-        }
-    })
+    builder.build().map_err(Failure::of_options)
 }
 
 /// Finds the URLs in what was given, or in a variable.

@@ -35,7 +35,7 @@ async fn show_all(args: &StatusArgs) -> Result<Option<Cause>, Failure> {
     }
     let mut untold = None;
     for key in &args.keys {
-        let seen = locker.inspect(key.as_encoded_bytes()).await?;
+        let seen = locker.inspect(key.as_encoded_bytes()).await.map_err(Failure::of_options)?;
         let verdict = Verdict::of(&seen);
         let text = if args.json {
             json(key, &seen, &verdict).end() + "\n"

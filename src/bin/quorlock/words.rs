@@ -43,8 +43,7 @@ pub(crate) fn grouped(number: impl Into<u128>) -> String {
 
 /// `held by NAME, 3.2 s left`.
 pub(crate) fn held(holder: &Holder) -> String {
-    let owner = holder.owner.as_deref().unwrap_or("another client");
-    format!("held by {owner}, {} left", Humane(holder.remaining))
+    format!("held by {holder}")
 }
 
 /// A key in quotes, whatever its bytes are.

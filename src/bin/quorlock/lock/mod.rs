@@ -4,35 +4,40 @@
 //! |---|---|
 //! | `child` | the command's process: its environment, its group, signals to it |
 //! | `plan` | when the command is told to end, and when it is killed |
+//! | `watch` | what the library tells meanwhile, said on stderr |
 //! | `report` | what happened, for `--json` |
 //!
 //! ```text
-//! reach the nodes ─▶ wait for the lock ─▶ run ──command ended──────▶ release ─▶ its code
-//!        │                 │               │                           ▲
-//!        └──── failure, signal ────▶ end   └─ time up: TERM, then KILL ─┘    ─▶ 79
+//! reach the nodes ─▶ wait for the lock ─▶ run ─────command ended────▶ release ─▶ its code
+//!        │                 │               │                             ▲
+//!        └──── failure, signal ────▶ end   └─ lock lost: TERM, then KILL ┘    ─▶ 79
 //! ```
 
 mod child;
 mod plan;
 mod report;
+mod watch;
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use quorlock::{LockGuard, Locker, Release};
+use quorlock::{Extend, LockGuard, Locker, Loss, Release};
 
-use crate::args::LockArgs;
+use crate::args::{LockArgs, OnLost};
 use crate::exit::{self, Cause, Failure};
 use crate::signals::{self, Signals};
 use crate::{clock, nodes, reach, words};
 use child::{Child, Ended};
 use plan::Plan;
 use report::Report;
+use watch::Watch;
 
 /// Runs the command under the lock; its exit code or ours.
 pub(crate) fn run(args: &LockArgs) -> u8 {
-    let mut report = Report::default();
-    let done =
-        crate::runtime().and_then(|runtime| runtime.block_on(hold_and_run(args, &mut report)));
+    let (mut report, watch) = (Report::default(), Arc::new(Watch::new(args)));
+    let done = crate::runtime()
+        .and_then(|runtime| runtime.block_on(hold_and_run(args, &watch, &mut report)));
+    report.extensions = watch.extensions();
     let code = match &done {
         Ok(ended) => ended.code(),
         Err(failure) if failure.cause == Cause::Busy => args.conflict_exit_code,
@@ -41,19 +46,24 @@ pub(crate) fn run(args: &LockArgs) -> u8 {
     let failure = done.as_ref().err();
     if args.json {
         exit::line(report.json(args, failure, code));
-    } else if let Some(failure) = failure {
+    } else if let Some(failure) = failure.filter(|failure| !is_told(&watch, failure)) {
         exit::tell(failure);
     }
     code
 }
 
-async fn hold_and_run(args: &LockArgs, report: &mut Report) -> Result<Ended, Failure> {
+/// Whether a line has told of it when it happened.
+fn is_told(watch: &Watch, failure: &Failure) -> bool {
+    failure.cause == Cause::Lost && watch.has_told_loss()
+}
+
+async fn hold_and_run(
+    args: &LockArgs,
+    watch: &Arc<Watch>,
+    report: &mut Report,
+) -> Result<Ended, Failure> {
     let began = clock::now();
-    let mut builder = nodes::locker(&args.nodes)?.ttl(args.ttl);
-    if let Some(owner) = &args.owner {
-        builder = builder.owner(owner.as_str());
-    }
-    let locker = nodes::build(builder)?;
+    let locker = locker(args, watch)?;
     let mut signals = Signals::listen()?;
 
     let acquired = tokio::select! {
@@ -69,19 +79,37 @@ async fn hold_and_run(args: &LockArgs, report: &mut Report) -> Result<Ended, Fai
     let guard = acquired?;
 
     let ended = match Child::start(args, &guard) {
-        Ok(child) => Ok(supervise(child, &guard, &mut signals).await?),
+        Ok(child) => supervise(child, args, &guard, &mut signals).await,
         Err(failure) => Err(failure),
     };
     report.hold = Some(clock::now().saturating_duration_since(granted));
     report.child = ended.as_ref().ok().map(|(ended, _)| *ended);
     let in_time = guard.is_valid();
     let release = guard.release().await;
-    let (ended, cut_short) = ended?;
-    if cut_short || !in_time {
-        return Err(lost(args, "its time ended before the command did; give a longer --ttl"));
-    }
-    judge_release(args, &release?)?;
-    Ok(ended)
+    let (ended, was_lost) = ended?;
+    let loss = if was_lost || !in_time {
+        Some(why_lost(args, watch))
+    } else {
+        judge_release(args, &release?)
+    };
+    let Some((word, why)) = loss else { return Ok(ended) };
+    report.lost = Some(word);
+    let what = format!("lock {} was lost: {why}", words::quoted(&args.key));
+    Err(Failure::new(Cause::Lost, what))
+}
+
+fn locker(args: &LockArgs, watch: &Arc<Watch>) -> Result<Locker, Failure> {
+    let extend = match args.max_hold {
+        _ if args.no_extend => Extend::Off,
+        Some(longest) => Extend::For(longest),
+        None => Extend::Forever,
+    };
+    let builder = nodes::locker(&args.nodes)?.ttl(args.ttl).extend(extend);
+    let builder = builder.observer(watch.clone());
+    nodes::build(match &args.owner {
+        Some(owner) => builder.owner(owner.as_str()),
+        None => builder,
+    })
 }
 
 /// Reaches the nodes, then waits for the lock; what reaching took is part of the wait.
@@ -90,7 +118,8 @@ async fn acquire(locker: &Locker, args: &LockArgs) -> Result<LockGuard, Failure>
     reach::majority(locker).await?;
     let reaching = clock::now().saturating_duration_since(began);
     let wait = if args.no_wait { Duration::ZERO } else { args.wait.saturating_sub(reaching) };
-    Ok(locker.lock(args.key.as_encoded_bytes()).wait(wait).await?)
+    let acquired = locker.lock(args.key.as_encoded_bytes()).wait(wait).await;
+    acquired.map_err(Failure::of_options)
 }
 
 /// Lets an acquisition that was just dropped be undone before the process ends: the question goes
@@ -100,46 +129,69 @@ async fn settle(locker: &Locker, args: &LockArgs) {
     let _ = locker.inspect(args.key.as_encoded_bytes()).await;
 }
 
-/// Waits for the command to end, passes signals on to it, and ends it before the lock ends. Says
-/// whether it had to.
+/// Waits for the command to end, passes signals on to it, and ends it when the lock is lost. Says
+/// whether the lock was lost.
 async fn supervise(
     mut child: Child,
+    args: &LockArgs,
     guard: &LockGuard,
     signals: &mut Signals,
 ) -> Result<(Ended, bool), Failure> {
-    let mut plan = Plan::new(clock::now(), guard.deadline());
+    let mut plan = Plan::new(args.on_lost, clock::now(), guard.deadline());
     let ended = loop {
-        tokio::select! {
+        let due = tokio::select! {
             ended = child.wait() => break ended?,
-            signal = signals.next() => child.forward(signal),
-            () = clock::sleep_until(plan.next_at()) => child.send(plan.step()),
+            signal = signals.next() => {
+                child.forward(signal);
+                None
+            }
+            () = guard.lost(), if !plan.has_begun() => plan.lost(clock::now()),
+            () = clock::sleep_until(plan.next_at()) => plan.ring(clock::now(), guard.deadline()),
+        };
+        if let Some(signal) = due {
+            child.send(signal);
         }
     };
-    if plan.has_begun() {
+    if plan.has_begun() && args.on_lost != OnLost::Ignore {
         // What the command left behind in its group must not go on without the lock either.
         child.kill_rest();
     }
     Ok((ended, plan.has_begun()))
 }
 
-/// What the nodes said when the lock was released: whether it was ours until then.
-fn judge_release(args: &LockArgs, release: &Release) -> Result<(), Failure> {
+/// Why the lock was lost while the command ran: a word for `--json`, and words for people.
+fn why_lost(args: &LockArgs, watch: &Watch) -> (&'static str, String) {
+    let loss = watch.loss().unwrap_or(Loss::Expired);
+    let why = match loss {
+        Loss::Expired if args.no_extend => {
+            "its time ended before the command did; give a longer --ttl, or let it be extended"
+                .into()
+        }
+        Loss::Expired if watch.is_overlong() => {
+            "it was held for its --max-hold before the command ended".into()
+        }
+        Loss::Expired => "its time ran out, for no majority of the nodes extended it".into(),
+        loss => loss.to_string(),
+    };
+    (watch::word(loss), why)
+}
+
+/// What the nodes said when the lock was released: why it was not ours until then, if it was not.
+fn judge_release(args: &LockArgs, release: &Release) -> Option<(&'static str, String)> {
     match release {
-        Release::Expired => Err(lost(args, "it was gone from the nodes before the command ended")),
-        Release::Taken => Err(lost(args, "another client took it before the command ended")),
-        Release::Unknown(nodes) => {
+        Release::Expired => {
+            Some(("gone", "it was gone from the nodes before the command ended".into()))
+        }
+        Release::Taken => Some(("taken", "another client took it before the command ended".into())),
+        Release::Unknown(nodes) if !args.json => {
             let nodes: Vec<String> = nodes.iter().map(ToString::to_string).collect();
             exit::say(format_args!(
                 "too few nodes confirmed the release of {}, what they hold ends with its time; {}",
                 words::quoted(&args.key),
                 nodes.join(", ")
             ));
-            Ok(())
+            None
         }
-        _ => Ok(()),
+        _ => None,
     }
-}
-
-fn lost(args: &LockArgs, why: &str) -> Failure {
-    Failure::new(Cause::Lost, format!("lock {} was lost: {why}", words::quoted(&args.key)))
 }

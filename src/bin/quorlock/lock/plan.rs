@@ -1,13 +1,18 @@
 //! When the command is told to end, and when it is killed. Pure: moments in, signals out.
 //!
 //! ```text
-//!  started ──────────── the command works ───────────▶ TERM ── grace ──▶ KILL  deadline
-//!                                                                          └ margin ┘
+//!  started ───── the command works ─────▶ TERM ── grace ──▶ KILL  deadline
+//!        ◀─ the lock was extended ─┘                          └ margin ┘
 //! ```
+//!
+//! A lock that is gone from the nodes is lost at once. Then TERM comes at once, and KILL a grace
+//! later, but never later than the deadline would have had it.
 
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
+
+use crate::args::OnLost;
 
 /// A tenth of the time that is left is given up for an orderly end, within these bounds.
 const GRACE_MIN: Duration = Duration::from_millis(50);
@@ -20,10 +25,15 @@ const MARGIN: Duration = Duration::from_millis(5);
 /// Far enough to never come.
 const NEVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// The two steps that end a command.
+/// The steps that end a command.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    term_at: Instant,
+    on_lost: OnLost,
+    /// From TERM to KILL.
+    grace: Duration,
+    /// When the timer shall ring next.
+    next_at: Instant,
+    /// The deadline that was known last, less the margin.
     kill_at: Instant,
     stage: Stage,
 }
@@ -32,45 +42,89 @@ pub(crate) struct Plan {
 enum Stage {
     Working,
     Asked,
-    Killed,
+    /// Nothing is due any more: the command was killed, or is to go on without the lock.
+    Over,
 }
 
 impl Plan {
-    /// For a lock that is held from `now` until `deadline`.
-    pub(crate) fn new(now: Instant, deadline: Instant) -> Self {
+    /// For a lock that is held from `now` until `deadline`, unless it is extended.
+    pub(crate) fn new(on_lost: OnLost, now: Instant, deadline: Instant) -> Self {
         let left = deadline.saturating_duration_since(now);
         // A short lock is not all grace: the command has at least half of it.
         let grace = (left / 10).clamp(GRACE_MIN, GRACE_MAX).min(left / 2);
-        let before = |margin: Duration| now + left.saturating_sub(margin);
-        Self {
-            term_at: before(grace.saturating_add(MARGIN)),
-            kill_at: before(MARGIN),
-            stage: Stage::Working,
-        }
+        let mut plan = Self { on_lost, grace, next_at: now, kill_at: now, stage: Stage::Working };
+        plan.aim(now, deadline);
+        plan
     }
 
-    /// When the next step is due.
+    /// When the timer shall ring next.
     pub(crate) fn next_at(&self) -> Instant {
+        self.next_at
+    }
+
+    /// The timer rang, and the lock is held until `deadline` now. The signal to send, if any.
+    pub(crate) fn ring(&mut self, now: Instant, deadline: Instant) -> Option<Signal> {
         match self.stage {
-            Stage::Working => self.term_at,
-            Stage::Asked => self.kill_at,
-            Stage::Killed => self.kill_at + NEVER,
+            Stage::Working => {
+                self.aim(now, deadline);
+                if self.next_at > now {
+                    return None;
+                }
+                Some(self.begin())
+            }
+            Stage::Asked => Some(self.kill()),
+            Stage::Over => {
+                self.next_at = now + NEVER;
+                None
+            }
         }
     }
 
-    /// Takes the step that is due; the signal to send.
-    pub(crate) fn step(&mut self) -> Signal {
-        let (stage, signal) = match self.stage {
-            Stage::Working => (Stage::Asked, Signal::TERM),
-            Stage::Asked | Stage::Killed => (Stage::Killed, Signal::KILL),
-        };
-        self.stage = stage;
-        signal
+    /// The lock is lost. The signal to send, if any.
+    pub(crate) fn lost(&mut self, now: Instant) -> Option<Signal> {
+        match (self.stage, self.on_lost) {
+            (Stage::Working, OnLost::Ignore) => {
+                self.stage = Stage::Over;
+                None
+            }
+            (Stage::Working, _) => {
+                self.kill_at = self.kill_at.min(now + self.grace);
+                Some(self.begin())
+            }
+            _ => None,
+        }
     }
 
-    /// Whether the command has been told to end.
+    /// Whether the command has been told to end, or works on without the lock.
     pub(crate) fn has_begun(&self) -> bool {
         self.stage != Stage::Working
+    }
+
+    /// Sets the timer for a lock that is held until `deadline`.
+    fn aim(&mut self, now: Instant, deadline: Instant) {
+        let left = deadline.saturating_duration_since(now);
+        let before = |margin: Duration| now + left.saturating_sub(margin);
+        self.kill_at = before(MARGIN);
+        self.next_at = match self.on_lost {
+            OnLost::Term => before(self.grace.saturating_add(MARGIN)),
+            OnLost::Kill => self.kill_at,
+            OnLost::Ignore => now + NEVER,
+        };
+    }
+
+    fn begin(&mut self) -> Signal {
+        if self.on_lost == OnLost::Kill {
+            return self.kill();
+        }
+        self.stage = Stage::Asked;
+        self.next_at = self.kill_at;
+        Signal::TERM
+    }
+
+    fn kill(&mut self) -> Signal {
+        self.stage = Stage::Over;
+        self.next_at = self.kill_at + NEVER;
+        Signal::KILL
     }
 }
 
@@ -85,13 +139,14 @@ mod tests {
     /// The milliseconds from the start to TERM and to KILL.
     fn steps(held: Duration) -> (u128, u128) {
         let now = crate::clock::now();
-        let mut plan = Plan::new(now, now + held);
+        let mut plan = Plan::new(OnLost::Term, now, now + held);
         let after = |plan: &Plan| plan.next_at().duration_since(now).as_millis();
         let term = after(&plan);
         assert!(!plan.has_begun());
-        assert_eq!((plan.step(), plan.has_begun()), (Signal::TERM, true));
+        assert_eq!(plan.ring(plan.next_at(), now + held), Some(Signal::TERM));
+        assert!(plan.has_begun());
         let kill = after(&plan);
-        assert_eq!(plan.step(), Signal::KILL);
+        assert_eq!(plan.ring(plan.next_at(), now + held), Some(Signal::KILL));
         assert!(after(&plan) >= NEVER.as_millis(), "nothing is due any more");
         (term, kill)
     }
@@ -104,5 +159,40 @@ mod tests {
         assert_eq!(steps(ms(40)), (15, 35));
         assert_eq!(steps(ms(3)), (0, 0));
         assert_eq!(steps(Duration::ZERO), (0, 0));
+    }
+
+    #[test]
+    fn a_lock_that_was_extended_lets_the_command_work_on() {
+        let now = crate::clock::now();
+        for (on_lost, first) in [(OnLost::Term, 8_995), (OnLost::Kill, 9_995)] {
+            let mut plan = Plan::new(on_lost, now, now + ms(10_000));
+            assert_eq!(plan.next_at(), now + ms(first));
+            assert_eq!(plan.ring(now + ms(first), now + ms(16_000)), None);
+            assert!(!plan.has_begun());
+            assert_eq!(plan.next_at(), now + ms(first + 6_000), "the grace stays what it was");
+        }
+    }
+
+    #[test]
+    fn a_loss_is_told_at_once_and_the_grace_ends_no_later_than_the_lease() {
+        let now = crate::clock::now();
+        let plan = |on_lost| Plan::new(on_lost, now, now + ms(10_000));
+        let mut early = plan(OnLost::Term);
+        assert_eq!(early.lost(now + ms(100)), Some(Signal::TERM));
+        assert_eq!((early.next_at(), early.lost(now)), (now + ms(1_100), None));
+        assert_eq!(early.ring(now + ms(1_100), now), Some(Signal::KILL));
+
+        let mut late = plan(OnLost::Term);
+        assert_eq!(late.lost(now + ms(9_900)), Some(Signal::TERM));
+        assert_eq!(late.next_at(), now + ms(9_995));
+
+        let mut killed = plan(OnLost::Kill);
+        assert_eq!((killed.lost(now), killed.lost(now)), (Some(Signal::KILL), None));
+        assert!(killed.has_begun());
+
+        let mut ignored = plan(OnLost::Ignore);
+        assert!(ignored.next_at() >= now + NEVER);
+        assert_eq!((ignored.has_begun(), ignored.lost(now)), (false, None));
+        assert!(ignored.has_begun());
     }
 }

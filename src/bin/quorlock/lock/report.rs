@@ -15,6 +15,10 @@ pub(crate) struct Report {
     /// From the lock to the command's end.
     pub(crate) hold: Option<Duration>,
     pub(crate) child: Option<Ended>,
+    /// How often the lock was extended.
+    pub(crate) extensions: u64,
+    /// Why the lock was lost, in a word: it expired, is gone from the nodes, or was taken.
+    pub(crate) lost: Option<&'static str>,
 }
 
 impl Report {
@@ -26,6 +30,8 @@ impl Report {
             .text("outcome", failure.map_or("done", |failure| failure.cause.word()))
             .number("wait_us", self.wait.map(micros))
             .number("hold_us", self.hold.map(micros))
+            .number("extensions", Some(self.extensions))
+            .text("lost", self.lost)
             .number("child_code", self.child.map(Ended::code))
             .number("child_signal", self.child.and_then(Ended::signal))
             .number("exit_code", Some(code))

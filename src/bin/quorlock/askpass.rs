@@ -1,0 +1,121 @@
+//! The password, asked for on the terminal and not shown there.
+//!
+//! Not on stdin, which is the command's. The terminal gives us each key as it is pressed, and sends
+//! no signal for Ctrl-C: a signal could end us before the terminal is what it was.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::sync::OnceLock;
+
+use rustix::termios::{
+    LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
+};
+
+use crate::exit::{Cause, Failure};
+
+/// The password; asked for once, however often it is needed.
+pub(crate) fn password() -> Result<String, Failure> {
+    static ANSWER: OnceLock<String> = OnceLock::new();
+    if let Some(answer) = ANSWER.get() {
+        return Ok(answer.clone());
+    }
+    let answer = match ask().map_err(no_terminal)? {
+        Typed::Line(bytes) => String::from_utf8(bytes),
+        Typed::Interrupt => {
+            return Err(Failure::new(Cause::Signal(2), "interrupted while asking for a password"));
+        }
+    };
+    let answer = answer
+        .map_err(|_| Failure::new(Cause::Usage, "the password that was typed is not UTF-8"))?;
+    Ok(ANSWER.get_or_init(|| answer).clone())
+}
+
+fn no_terminal(error: io::Error) -> Failure {
+    let what = format!("--askpass has no terminal to ask on ({error}); set REDIS_PASSWORD");
+    Failure::new(Cause::Usage, what)
+}
+
+#[expect(clippy::unbuffered_bytes, reason = "what is typed behind the password is not ours")]
+fn ask() -> io::Result<Typed> {
+    let terminal = File::options().read(true).write(true).open("/dev/tty")?;
+    let quiet = Quiet::begin(&terminal)?;
+    (&terminal).write_all(b"Password: ")?;
+    let typed = typed((&terminal).bytes());
+    drop(quiet);
+    (&terminal).write_all(b"\n")?;
+    typed
+}
+
+/// What was typed.
+#[derive(PartialEq, Eq, Debug)]
+enum Typed {
+    Line(Vec<u8>),
+    Interrupt,
+}
+
+/// Reads a line as a terminal would have edited it: backspace takes a character back, Ctrl-U all.
+fn typed(keys: impl Iterator<Item = io::Result<u8>>) -> io::Result<Typed> {
+    const CTRL_C: u8 = 3;
+    const CTRL_D: u8 = 4;
+    const BACKSPACE: u8 = 8;
+    const CTRL_U: u8 = 21;
+    const DELETE: u8 = 127;
+    let mut line = Vec::new();
+    for key in keys {
+        match key? {
+            CTRL_C => return Ok(Typed::Interrupt),
+            b'\n' | b'\r' | CTRL_D => break,
+            // A character of several bytes ends with bytes that begin with the bits 10.
+            BACKSPACE | DELETE => while line.pop().is_some_and(|byte| byte & 0xc0 == 0x80) {},
+            CTRL_U => line.clear(),
+            byte => line.push(byte),
+        }
+    }
+    Ok(Typed::Line(line))
+}
+
+/// A terminal that does not show what is typed, until this is dropped.
+struct Quiet<'a> {
+    terminal: &'a File,
+    before: Termios,
+}
+
+impl<'a> Quiet<'a> {
+    fn begin(terminal: &'a File) -> io::Result<Self> {
+        let before = tcgetattr(terminal)?;
+        let mut quiet = before.clone();
+        quiet.local_modes -= LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG;
+        quiet.special_codes[SpecialCodeIndex::VMIN] = 1;
+        quiet.special_codes[SpecialCodeIndex::VTIME] = 0;
+        // What was typed before the question is no answer to it.
+        tcsetattr(terminal, OptionalActions::Flush, &quiet)?;
+        Ok(Self { terminal, before })
+    }
+}
+
+impl Drop for Quiet<'_> {
+    fn drop(&mut self) {
+        // It fails where the terminal is gone, and then there is nothing to restore.
+        let _ = tcsetattr(self.terminal, OptionalActions::Now, &self.before);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_edited_as_on_a_terminal() {
+        let cases = [
+            ("pass word\nrest", "pass word"),
+            ("p@ß\u{7f}\u{8}ü\r", "pü"),
+            ("\u{7f}a\u{4}b", "a"),
+            ("wrong\u{15}right", "right"),
+        ];
+        let line = |keys: &str| typed(keys.bytes().map(Ok)).unwrap();
+        for (keys, password) in cases {
+            assert_eq!(line(keys), Typed::Line(password.into()), "{keys:?}");
+        }
+        assert_eq!(line("pa\u{3}ss\n"), Typed::Interrupt);
+    }
+}

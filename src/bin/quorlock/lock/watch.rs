@@ -1,0 +1,130 @@
+//! What the library tells of the lock while we wait for it and while the command runs: said on
+//! stderr, and kept for `--json`.
+//!
+//! The lines are few, because whoever reads our stderr may be slow, and the lock is extended by the
+//! thread that writes them: a row of failed extensions is told once.
+
+use std::io::{self, IsTerminal};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use quorlock::{Event, Loss, NodeReport, Observer, Outcome};
+
+use crate::args::LockArgs;
+use crate::exit;
+use crate::words::{self, Humane};
+
+/// An observer of one lock.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    key: String,
+    /// Whether anything is said: not where one JSON object is asked for.
+    speaks: bool,
+    /// Whether it is said that we wait.
+    tells_of_waiting: bool,
+    extensions: AtomicU64,
+    /// The last extension has failed, and that was told.
+    fails: AtomicBool,
+    overlong: AtomicBool,
+    loss: OnceLock<Loss>,
+}
+
+impl Watch {
+    pub(crate) fn new(args: &LockArgs) -> Self {
+        Self {
+            key: words::quoted(&args.key),
+            speaks: args.verbose || !args.json,
+            tells_of_waiting: args.verbose || (!args.json && io::stderr().is_terminal()),
+            extensions: AtomicU64::new(0),
+            fails: AtomicBool::new(false),
+            overlong: AtomicBool::new(false),
+            loss: OnceLock::new(),
+        }
+    }
+
+    /// How often the lock was extended.
+    pub(crate) fn extensions(&self) -> u64 {
+        self.extensions.load(Ordering::Relaxed)
+    }
+
+    /// Whether the lock has been held for as long as it may be.
+    pub(crate) fn is_overlong(&self) -> bool {
+        self.overlong.load(Ordering::Relaxed)
+    }
+
+    /// Why the lock was lost, if that was found out while it was held.
+    pub(crate) fn loss(&self) -> Option<Loss> {
+        self.loss.get().copied()
+    }
+
+    /// Whether a line has said that the lock was lost.
+    pub(crate) fn has_told_loss(&self) -> bool {
+        self.speaks && self.loss.get().is_some()
+    }
+
+    fn fail(&self, remaining: Duration, votes: &[NodeReport]) {
+        if !self.fails.swap(true, Ordering::Relaxed) {
+            let (left, nodes) = (Humane(remaining), in_the_way(votes));
+            self.say(format_args!("could not be extended, {left} left; {nodes}"));
+        }
+    }
+
+    fn lose(&self, reason: Loss, stalled: Option<Duration>) {
+        if self.loss.set(reason).is_err() {
+            return;
+        }
+        match stalled.map(Humane) {
+            None => self.say(format_args!("was lost: {reason}")),
+            Some(stall) => {
+                self.say(format_args!("was lost: {reason} (quorlock was stopped for {stall})"));
+            }
+        }
+    }
+
+    fn say(&self, what: std::fmt::Arguments<'_>) {
+        if self.speaks {
+            exit::say(format_args!("lock {} {what}", self.key));
+        }
+    }
+}
+
+impl Observer for Watch {
+    fn on_event(&self, event: &Event<'_>) {
+        match event {
+            Event::Waiting { holder, .. } if self.tells_of_waiting => match holder {
+                Some(holder) => self.say(format_args!("is held by {holder}; waiting for it")),
+                None => self.say(format_args!("is held by another client; waiting for it")),
+            },
+            Event::Extended { .. } => {
+                self.extensions.fetch_add(1, Ordering::Relaxed);
+                if self.fails.swap(false, Ordering::Relaxed) {
+                    self.say(format_args!("is extended again"));
+                }
+            }
+            Event::ExtensionFailed { remaining, votes, .. } => self.fail(*remaining, votes),
+            Event::HeldTooLong { remaining, .. } => {
+                self.overlong.store(true, Ordering::Relaxed);
+                let left = Humane(*remaining);
+                self.say(format_args!("has been held for its --max-hold; it ends in {left}"));
+            }
+            Event::Lost { reason, stalled, .. } => self.lose(*reason, *stalled),
+            _ => {}
+        }
+    }
+}
+
+/// The nodes that did not extend the lock, each with its reason.
+fn in_the_way(votes: &[NodeReport]) -> String {
+    let others = votes.iter().filter(|vote| vote.outcome != Outcome::Granted);
+    others.map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// The word for a loss in `--json`.
+pub(crate) const fn word(loss: Loss) -> &'static str {
+    match loss {
+        Loss::Expired => "expired",
+        Loss::Closed => "closed",
+        _ => "gone",
+    }
+}
