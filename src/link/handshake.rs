@@ -14,6 +14,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use quorlock_resp::{Frame, encode};
 
@@ -62,6 +63,9 @@ pub(crate) trait Terms: fmt::Debug + Send + Sync {
     fn key(&self) -> &[u8];
 
     fn judge(&self, peer: &Peer) -> Fit;
+
+    /// Why a server is a misfit that refuses a vote for good, and names this time.
+    fn explain(&self, time: Option<Duration>) -> Box<str>;
 }
 
 /// Whether a server is what a locker wants.
@@ -320,6 +324,10 @@ mod tests {
 
         fn judge(&self, _: &Peer) -> Fit {
             Fit::Fits
+        }
+
+        fn explain(&self, _: Option<Duration>) -> Box<str> {
+            "".into()
         }
     }
 

@@ -178,11 +178,15 @@ impl Terms for Epoch {
             _ => Fit::Fits,
         }
     }
+
+    fn explain(&self, longest_ttl: Option<Duration>) -> Box<str> {
+        differs(&Outcome::Misfit { longest_ttl }, self.durability).into()
+    }
 }
 
 impl Epoch {
     fn misfit(&self, longest_ttl: Option<Duration>) -> Fit {
-        Fit::Misfit(differs(&Outcome::Misfit { longest_ttl }, self.durability).into())
+        Fit::Misfit(self.explain(longest_ttl))
     }
 }
 

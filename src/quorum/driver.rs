@@ -335,6 +335,10 @@ fn vote(shared: &Shared, node: usize, pass: &mut Pass) {
         }
         let (deed, extra) = deed_of(completion.shape, completion.frame);
         if let Some(frame) = extra {
+            if deed == Deed::Misfit {
+                // Before the vote, and also where nobody waits for it any more.
+                shared.note_misfit(node, &frame);
+            }
             slots.keep(completion.ticket, node, frame);
         }
         if slots.cast(completion.ticket, node, deed, completion.rtt) {

@@ -146,6 +146,12 @@ fn outgoing<'a>(command: &Command<'a>, ticket: Ticket, deadline: Moment) -> Outg
     }
 }
 
+/// The time beside the reason for which a node refused; none is zero.
+pub(super) fn millis(reply: &Frame) -> Option<Duration> {
+    let number = reply.as_items().ok()?.get(1)?.as_integer().ok()?;
+    u64::try_from(number).ok().filter(|millis| *millis > 0).map(Duration::from_millis)
+}
+
 /// How many nodes did what.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Found {
@@ -245,11 +251,8 @@ impl Election {
         error.is_some_and(|frame| frame.error_word() == Some(b"NOSCRIPT"))
     }
 
-    /// The number beside the reason for which a node refused; none is zero.
     fn millis(&self, node: usize) -> Option<Duration> {
-        let frame = self.set.shared.slots.peek(self.ticket, node)?;
-        let number = frame.as_items().ok()?.get(1)?.as_integer().ok()?;
-        u64::try_from(number).ok().filter(|millis| *millis > 0).map(Duration::from_millis)
+        millis(&self.set.shared.slots.peek(self.ticket, node)?)
     }
 
     /// How many nodes did what, without the words of [`Election::report`].

@@ -2,7 +2,9 @@
 //!
 //! A node that belongs to another deployment is not merely short of a vote: its being there says
 //! that somebody works with other rules, and a majority of the others proves nothing then. So one
-//! is enough. A node is judged whenever a connection to it has shaken hands.
+//! is enough. A node is judged whenever a connection to it has shaken hands, and by each refusal of
+//! a vote, however late that comes: an early verdict need not have waited for it. What was found
+//! stands until the next handshake.
 
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Mutex, lock};

@@ -25,6 +25,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
+use quorlock_resp::Frame;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
@@ -302,6 +303,12 @@ impl Shared {
         };
         self.misfits.set(index, misfit);
         Ok(())
+    }
+
+    /// A node has refused a vote for good: as if it had been found when it was connected to.
+    fn note_misfit(&self, index: usize, reply: &Frame) {
+        let why = self.greeting.terms.as_ref().map(|terms| terms.explain(fanout::millis(reply)));
+        self.misfits.set(index, why);
     }
 
     fn admit_alone(&self, index: usize, peer: &Peer) -> Result<(), Fault> {

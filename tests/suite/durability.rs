@@ -7,7 +7,7 @@ use quorlock::{Durability, Error, Extend, Fault, Locker, LockerBuilder, Outcome,
 
 use crate::support::greeting::Greeting;
 use crate::support::sha1::sha1_hex;
-use crate::support::{Fleet, Reply, Script, Scripted, Server, eventually_async, need_server};
+use crate::support::{Fleet, Gate, Reply, Script, Scripted, Server, eventually_async, need_server};
 use crate::{builder, connected};
 
 /// Long beside a restart of a server, short for a test.
@@ -281,6 +281,30 @@ async fn another_longest_ttl_is_refused_at_the_start_and_no_ttl_is_above_it() {
     assert!(guard.extend(longer).await.unwrap_err().is_misuse());
     guard.extend(LONGEST).await.unwrap();
     assert!(guard.release().await.unwrap().is_released());
+}
+
+/// A refusal for good that comes behind an early verdict keeps the next lock from being given.
+#[tokio::test]
+async fn a_late_word_of_another_longest_ttl_is_enough() {
+    let grants = || {
+        let script = Script::greeting().answer_all(|_| b":1\r\n".to_vec());
+        Scripted::start(script)
+    };
+    let gate = Gate::new();
+    let late = Script::greeting().expect("EVALSHA").wait(&gate);
+    let late = late.reply("*2\r\n:3\r\n:9000\r\n");
+    let nodes = [grants(), Scripted::start(late.answer_all(|_| b":0\r\n".to_vec())), grants()];
+    let locker = Locker::quorum(nodes.iter().map(Scripted::url)).unwrap();
+    let locker = locker.durability(VOLATILE).ttl(LONGEST).node_deadline(Duration::from_secs(5));
+    let locker = connected(locker).await;
+    drop(locker.lock("k").try_acquire().await.unwrap().unwrap());
+    gate.open();
+    eventually_async("the locker has heard of it", async || {
+        let Err(error) = locker.lock("other").try_acquire().await else { return false };
+        assert!(error.is_misuse(), "{error}");
+        error.to_string().contains("with a longest TTL of 9.0 s")
+    })
+    .await;
 }
 
 #[tokio::test]
