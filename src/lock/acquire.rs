@@ -222,7 +222,7 @@ impl Order {
         error
     }
 
-    fn tell_acquired(&self, guard: &LockGuard, tries: u32, started: Moment) {
+    pub(crate) fn tell_acquired(&self, guard: &LockGuard, tries: u32, started: Moment) {
         self.locker.options.observers.tell(|| Event::Acquired {
             key: self.key.given(),
             owner: &self.locker.owner,

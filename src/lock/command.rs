@@ -27,11 +27,11 @@ use crate::link::Process;
 /// Compare-and-delete.
 pub(crate) const RELEASE: &str = include_str!("script/release.lua");
 /// By this name a server that has loaded it knows it. (A test compares the two.)
-const RELEASE_SHA1: &[u8] = b"67c605b1b34e2099787af3db75593d86479b9232";
+pub(super) const RELEASE_SHA1: &[u8] = b"67c605b1b34e2099787af3db75593d86479b9232";
 
 /// Compare-and-extend.
 pub(crate) const EXTEND: &str = include_str!("script/extend.lua");
-const EXTEND_SHA1: &[u8] = b"3bf8c069fa2c5715105a1bed245e494b25e90fa4";
+pub(super) const EXTEND_SHA1: &[u8] = b"3bf8c069fa2c5715105a1bed245e494b25e90fa4";
 
 /// Set if not there, and if the node may vote.
 pub(crate) const ACQUIRE: &str = include_str!("script/acquire.lua");

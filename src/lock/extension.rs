@@ -35,6 +35,8 @@ pub(crate) struct Extension {
     /// The clocks, read before it was sent.
     sent: Stamp,
     ttl: Duration,
+    /// Nodes that the whole script has been sent to behind this.
+    rescripted: NodeMask,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,7 +64,7 @@ impl Extension {
         let election = command::with_extend(form, tie.key.full(), value, ttl, |encoded| {
             ask(locker, tie, ttl, Shape::Script, encoded, to)
         })?;
-        Ok(Self { election, kind: Kind::Extend(form), sent, ttl })
+        Ok(Self { election, kind: Kind::Extend(form), sent, ttl, rescripted: NodeMask::NONE })
     }
 
     pub(crate) fn poll_verdict(&self, cx: &mut Context<'_>) -> Poll<Verdict> {
@@ -76,7 +78,6 @@ impl Extension {
 
     /// Enters what the nodes have answered by now; to be called again when more have.
     pub(crate) fn apply(&self, lease: &mut Lease, locker: &Inner) {
-        lease.set_ttl(self.ttl);
         let end = self.end(locker);
         for (node, deed) in self.election.deeds() {
             match (deed, self.kind) {
@@ -85,19 +86,29 @@ impl Extension {
                 _ => {}
             }
         }
+        // The margin is a share of the TTL that the lock has, not of one that it was not given.
+        if lease.end().reaches(end) {
+            lease.set_ttl(self.ttl);
+        }
     }
 
-    /// Sends the whole script to nodes that have forgotten it.
-    pub(crate) fn rescript(&self, locker: &Inner, tie: &Tie) -> Option<Self> {
+    /// Sends the whole script to nodes that have forgotten it, and with them to those that have not
+    /// answered yet: they may have forgotten it as well.
+    pub(crate) fn rescript(&mut self, locker: &Inner, tie: &Tie) -> Option<Self> {
         if self.kind != Kind::Extend(ScriptForm::Digest) {
             return None;
         }
-        let forgot = |node, deed| deed == Deed::Refused && self.election.lacks_script(node);
-        let forgot = self.nodes(forgot);
+        let known = self.rescripted;
+        let forgot = self.nodes(|node, deed| {
+            deed == Deed::Refused && !known.has(node) && self.election.lacks_script(node)
+        });
         if forgot.is_empty() {
             return None;
         }
-        Self::extend(locker, tie, self.ttl, ScriptForm::Whole, forgot).ok()
+        let silent = self.nodes(|node, deed| deed == Deed::None && !known.has(node));
+        let to = forgot.or(silent);
+        self.rescripted = known.or(to);
+        Self::extend(locker, tie, self.ttl, ScriptForm::Whole, to).ok()
     }
 
     /// Sets the key again on nodes that have lost it, if a majority has just confirmed it.
@@ -113,8 +124,8 @@ impl Extension {
         let asked = command::with_acquire(tie.key.full(), value, self.ttl, |encoded| {
             ask(locker, tie, self.ttl, Shape::Status, encoded, empty)
         });
-        let (kind, ttl) = (Kind::Heal, self.ttl);
-        Some(Self { election: asked.ok()?, kind, sent, ttl })
+        let (election, ttl) = (asked.ok()?, self.ttl);
+        Some(Self { election, kind: Kind::Heal, sent, ttl, rescripted: NodeMask::NONE })
     }
 
     fn nodes(&self, are: impl Fn(usize, Deed) -> bool) -> NodeMask {

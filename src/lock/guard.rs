@@ -120,8 +120,9 @@ impl LockGuard {
     ///
     /// # Errors
     ///
-    /// [`is_lost`](Error::is_lost) when the lock is held no more. Otherwise it is held as long as
-    /// before: [`is_unavailable`](Error::is_unavailable), [`is_full`](Error::is_full) or
+    /// [`is_lost`](Error::is_lost) when the lock is held no more, or its loss has been told, which
+    /// is not taken back. Otherwise it is held as long as before:
+    /// [`is_unavailable`](Error::is_unavailable), [`is_full`](Error::is_full) or
     /// [`is_authentication`](Error::is_authentication) when no majority extended it in time,
     /// [`is_misuse`](Error::is_misuse) for a TTL that cannot be, [`is_closed`](Error::is_closed)
     /// without a runtime.

@@ -163,7 +163,8 @@ impl Future for Keeper {
                 && this.timer.as_mut().is_some_and(|timer| timer.as_mut().poll(cx).is_ready());
             let sleeps = timer_at == Moment::NEVER;
             if rang || keeping.earliest() <= now || (sleeps && this.holds.count() > 0) {
-                this.look(&locker, now);
+                let late = if rang { now.since(timer_at) } else { Duration::ZERO };
+                this.look(&locker, now, late);
             } else if keeping.earliest() >= timer_at {
                 return Poll::Pending;
             }
@@ -193,8 +194,9 @@ impl Keeper {
         }
     }
 
-    /// Looks at every hold that is due, and at all of them if a clock has leapt.
-    fn look(&mut self, locker: &Inner, now: Moment) {
+    /// Looks at every hold that is due, and at all of them if a clock has leapt. `late` is how late
+    /// the timer was.
+    fn look(&mut self, locker: &Inner, now: Moment, late: Duration) {
         let stamp = locker.nodes.clock().stamp();
         let leap = match self.compared.replace((now, stamp)) {
             Some((then, earlier)) => stamp.leapt(earlier, now.since(then)),
@@ -210,14 +212,14 @@ impl Keeper {
             self.holds.put_off(index, since, now.plus(TICK));
             self.backlog.push_back((index, since));
         }
-        self.serve_backlog(locker, now, leap);
+        self.serve_backlog(locker, now, leap.max(late));
         if leapt {
             self.holds.notify_all();
         }
     }
 
-    /// Looks at holds that are due, while not too many extensions are in flight.
-    fn serve_backlog(&mut self, locker: &Inner, now: Moment, leap: Duration) {
+    /// Looks at holds that are due, while not too many extensions are in flight; all this is `late`.
+    fn serve_backlog(&mut self, locker: &Inner, now: Moment, late: Duration) {
         while self.flights.len() < FLIGHTS_MAX {
             let Some((index, since)) = self.backlog.pop_front() else { return };
             let stamp = locker.nodes.clock().stamp();
@@ -233,7 +235,7 @@ impl Keeper {
                 if is_loss {
                     self.holds.notify(index);
                 }
-                let stall = leap.max(now.since(since));
+                let stall = late.max(now.since(since));
                 tell(locker, news, Some(stall).filter(|stall| *stall > STALL));
             }
         }
@@ -261,25 +263,27 @@ impl Keeper {
                 return None;
             }
             if *decided {
-                let healing = body.gather(extension, locker);
-                return Some((None, healing.map(|more| (more, false)), None));
+                let more = body.gather(extension, locker);
+                let lost = body.lost.map(|_| now);
+                return Some((lost, more, None));
             }
             let step = body.take_answers(extension, *target, locker);
             body.extending = matches!(step, Step::More(_));
             let remaining = body.lease.remaining(locker.nodes.clock().stamp());
             let votes = || report_of(extension, locker);
-            Some(match step {
-                Step::More(more) => (None, Some((more, true)), None),
+            let (due, more, what) = match step {
+                Step::More(more) => (None, Some(more), None),
                 Step::Lost => (Some(now), None, None),
                 Step::Extended => {
                     let what = What::Extended { remaining, votes: votes() };
-                    (Some(body.next_look(locker, now)), None, Some(body.news(now, what)))
+                    (Some(body.next_look(locker, now)), None, Some(what))
                 }
                 Step::Failed => {
                     let what = What::Failed { remaining, votes: votes() };
-                    (Some(body.retry_at(locker, now)), None, Some(body.news(now, what)))
+                    (Some(body.retry_at(locker, now)), None, Some(what))
                 }
-            })
+            };
+            Some((due, [more, None], what.map(|what| body.news(now, what))))
         });
         let Some((due, more, news)) = landed.flatten() else { return false };
         if let Some(due) = due {
@@ -288,16 +292,12 @@ impl Keeper {
         if let Some(news) = news {
             tell(locker, news, None);
         }
-        if let Some((extension, counts)) = more {
-            // What heals nodes is entered when it comes; what must still extend is waited for.
+        for extension in more.into_iter().flatten() {
+            // What must still extend is waited for. What is sent behind the verdict, to nodes that
+            // it did not take, is entered when it comes.
+            let (name, target, decided) = (*name, *target, *decided);
             let until = now.plus(extension.allowed());
-            self.flights.push(Flight {
-                name: *name,
-                extension,
-                target: *target,
-                decided: !counts,
-                until,
-            });
+            self.flights.push(Flight { name, extension, target, decided, until });
         }
         !std::mem::replace(decided, true)
     }

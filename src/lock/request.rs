@@ -112,14 +112,20 @@ impl LockRequest {
     pub async fn try_acquire(self) -> Result<Option<LockGuard>, Error> {
         let order = self.order?;
         order.locker.check_open()?;
-        let mut repeats = 0;
+        let began = order.locker.nodes.clock().now();
+        let (mut sent, mut repeats) = (began, 0);
         loop {
-            let sent = order.locker.nodes.clock().now();
             let claim = Claim::ask(&order.locker, order.key.clone(), order.ttl, sent)?;
             let verdict = poll_fn(|cx| claim.poll_verdict(cx)).await;
             return match guard_or_error(claim, verdict, order.extend) {
-                Ok(guard) => Ok(Some(guard)),
-                Err(error) if is_worth_repeating(&error, &mut repeats) => continue,
+                Ok(guard) => {
+                    order.tell_acquired(&guard, repeats + 1, began);
+                    Ok(Some(guard))
+                }
+                Err(error) if is_worth_repeating(&error, &mut repeats) => {
+                    sent = order.locker.nodes.clock().now();
+                    continue;
+                }
                 Err(error) if error.is_contended() => Ok(None),
                 Err(error) => Err(error),
             };

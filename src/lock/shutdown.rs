@@ -86,7 +86,7 @@ fn take_all(locker: &Inner, fate: Fate) -> (Vec<Election>, Shutdown) {
     let (mut releases, mut lost) = (Vec::new(), Vec::new());
     let now = locker.nodes.clock().now();
     locker.holds.close_all(|body| {
-        body.told = true; // here
+        let told = std::mem::replace(&mut body.told, true); // here
         let Some(tie) = &mut body.tie else { return };
         match fate {
             Fate::Leave => {
@@ -98,7 +98,9 @@ fn take_all(locker: &Inner, fate: Fate) -> (Vec<Election>, Shutdown) {
                 Err(_) => found.unknown += 1, // its guard's drop tells the nodes
             },
         }
-        lost.push((tie.key.given().to_vec(), now.since(body.began)));
+        if !told {
+            lost.push((tie.key.given().to_vec(), now.since(body.began)));
+        }
     });
     for (key, held) in &lost {
         let (key, owner, held) = (&key[..], &*locker.owner, *held);

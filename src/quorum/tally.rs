@@ -105,6 +105,57 @@ mod tests {
         }
     }
 
+    /// What a node does with an acquisition.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    enum State {
+        /// It grants.
+        Up,
+        /// Another holds the key there.
+        Taken,
+        /// It says nothing until its deadline.
+        Hung,
+    }
+
+    /// What anybody would say who sees all nodes at once.
+    fn verdict_of(nodes: &[State]) -> Verdict {
+        let is_won = 2 * nodes.iter().filter(|node| **node == State::Up).count() > nodes.len();
+        if is_won { Verdict::Won } else { Verdict::Lost }
+    }
+
+    /// Every mask of up, taken and hung. Those that answer do so in any order, of which only the
+    /// counts matter, so every pair of counts on the way is looked at; those that hang vote last.
+    #[test]
+    fn every_mask_of_nodes_up_taken_and_hung_has_the_right_verdict() {
+        let (mut masks, mut early) = (0, 0);
+        for voters in 1..=7_u8 {
+            let rule = rule(voters, Patience::Early);
+            for mask in 0..3_u32.pow(voters.into()) {
+                let digit = |place: u8| mask / 3_u32.pow(place.into()) % 3;
+                let states = [State::Up, State::Taken, State::Hung];
+                let nodes: Vec<_> = (0..voters).map(|node| states[digit(node) as usize]).collect();
+                let count = |state| nodes.iter().filter(|node| **node == state).count() as u32;
+                let (up, taken) = (count(State::Up), count(State::Taken));
+                let wanted = verdict_of(&nodes);
+                for granted in 0..=up {
+                    for refused in 0..=taken {
+                        let verdict = rule.verdict(granted, granted + refused);
+                        assert!(verdict == Verdict::Pending || verdict == wanted, "{nodes:?}");
+                        early += u32::from(verdict != Verdict::Pending);
+                    }
+                }
+                let is_majority = |votes: u32| 2 * votes > u32::from(voters);
+                // Decided by those that answer: what the hung ones would say changes nothing.
+                let certain = is_majority(up) || !is_majority(u32::from(voters) - taken);
+                let answered = rule.verdict(up, up + taken);
+                assert_eq!(answered != Verdict::Pending, certain, "{nodes:?}");
+                assert_eq!(rule.verdict(up, voters.into()), wanted, "{nodes:?}");
+                masks += 1;
+            }
+        }
+        assert_eq!(masks, 3_279, "3 + 9 + … + 2,187");
+        assert!(early > masks);
+    }
+
     #[test]
     fn a_patient_loss_waits_for_every_vote_and_a_win_for_none() {
         let rule = rule(5, Patience::All);

@@ -70,6 +70,7 @@ impl Body {
         (self.told, self.extending, self.overlong) = (false, false, false);
         self.lease.clear();
         self.lease.set_ttl(self.ttl());
+        self.entered = false; // the last hold of this place had entered its own
         self.enter_grants(locker);
         self.entered = false; // more may come
     }
@@ -89,6 +90,12 @@ impl Body {
             self.lost = Some(if self.lease.is_gone() { Loss::Gone } else { Loss::Expired });
         }
         self.lost.is_none()
+    }
+
+    /// Whether the lock is held and its end has not been told: whoever was told may have stopped,
+    /// so that is not taken back, though some of its time is left.
+    pub(in crate::lock) fn may_go_on(&mut self, now: Stamp) -> bool {
+        !self.told && self.is_valid(now)
     }
 
     /// Sends an extension.
@@ -121,15 +128,15 @@ impl Body {
     /// if it was to reach `target`.
     pub(in crate::lock) fn take_answers(
         &mut self,
-        extension: &Extension,
+        extension: &mut Extension,
         target: Stamp,
         locker: &Inner,
     ) -> Step {
         let now = locker.nodes.clock().stamp();
-        if self.is_valid(now) {
+        if self.may_go_on(now) {
             extension.apply(&mut self.lease, locker);
         }
-        if !self.is_valid(now) {
+        if !self.may_go_on(now) {
             return Step::Lost;
         }
         if self.lease.end().reaches(target) {
@@ -139,21 +146,22 @@ impl Body {
         tie.and_then(|tie| extension.rescript(locker, tie)).map_or(Step::Failed, Step::More)
     }
 
-    /// Enters what came in behind an extension's verdict, and gives nodes the key again that have
-    /// lost it.
+    /// Enters what came in behind an extension's verdict, and says what was sent behind that: the
+    /// whole script to nodes that had forgotten it, and the key to nodes that had lost it.
     pub(in crate::lock) fn gather(
         &mut self,
-        extension: &Extension,
+        extension: &mut Extension,
         locker: &Inner,
-    ) -> Option<Extension> {
+    ) -> [Option<Extension>; 2] {
         let now = locker.nodes.clock().stamp();
         if self.is_valid(now) {
             extension.apply(&mut self.lease, locker);
         }
-        if !self.is_valid(now) {
-            return None;
+        let valid = self.is_valid(now);
+        match &mut self.tie {
+            Some(tie) if valid => [extension.rescript(locker, tie), extension.heal(locker, tie)],
+            _ => [None, None],
         }
-        self.tie.as_mut().and_then(|tie| extension.heal(locker, tie))
     }
 
     pub(in crate::lock) fn ttl(&self) -> Duration {
@@ -174,13 +182,14 @@ impl Body {
     /// When the keeper shall look next, if all goes well: a third of the TTL after the nodes were
     /// last told, a little earlier by chance, so that clients that took locks together do not
     /// extend them together, and earlier by up to a 64th of the TTL, so that one client's locks are
-    /// extended in batches; or when the end is near.
+    /// extended in batches; or when the end is near. At once, to tell that the lock has been held
+    /// for too long.
     pub(in crate::lock) fn next_look(&self, locker: &Inner, now: Moment) -> Moment {
         let clock = locker.nodes.clock();
         let Some(tie) = &self.tie else { return Moment::NEVER };
         let warning = clock.moment(self.lease.warning());
         if !self.may_extend(now) {
-            return warning;
+            return if self.is_overlong(now) && !self.overlong { now } else { warning };
         }
         let jitter = (tie.ttl / 15 / 256).saturating_mul(u32::from(tie.chance()));
         let early = (tie.ttl / 3).saturating_mul(2).saturating_add(jitter);
@@ -200,7 +209,11 @@ impl Body {
     /// The token that is cancelled when the lock is lost.
     #[cfg(feature = "tokio-util")]
     pub(super) fn cancellation(&mut self) -> tokio_util::sync::CancellationToken {
-        self.token.get_or_insert_default().clone()
+        let token = self.token.get_or_insert_default().clone();
+        if self.told || self.lost.is_some() {
+            token.cancel(); // nobody will do it any more
+        }
+        token
     }
 
     /// Cancels the token, if one was asked for.

@@ -125,12 +125,12 @@ impl HoldRef {
     pub(crate) async fn extend(&self, ttl: Duration) -> Result<(), Error> {
         let (locker, lost) = (&*self.locker, || self.lost_error());
         let now = locker.nodes.clock().stamp();
-        let sent = self.with(|body| body.is_valid(now).then(|| body.extend(locker, ttl)));
+        let sent = self.with(|body| body.may_go_on(now).then(|| body.extend(locker, ttl)));
         let mut extension = sent.flatten().ok_or_else(lost)??;
         let target = extension.end(locker);
         loop {
             poll_fn(|cx| extension.poll_verdict(cx)).await;
-            let step = self.with(|body| body.take_answers(&extension, target, locker));
+            let step = self.with(|body| body.take_answers(&mut extension, target, locker));
             match step.ok_or_else(lost)? {
                 Step::Extended => break,
                 Step::More(more) => extension = more,

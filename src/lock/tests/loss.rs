@@ -1,0 +1,244 @@
+//! How a holder learns that it has lost, and when.
+
+use std::time::Duration;
+
+use super::Behaviour::{After, Down, Grants, Hangs};
+use super::{World, assert_due, ms, now, pass, warning};
+use crate::observe::Loss;
+use crate::options::Extend;
+
+const TTL: Duration = ms(10_000);
+
+/// The lock is held to its end, extending is tried again and again, and the holder is told before
+/// the end, to the timer's millisecond.
+#[tokio::test(start_paused = true)]
+async fn while_a_majority_hangs_the_lock_is_kept_and_its_loss_told_before_its_end() {
+    let world = World::ready(5).await;
+    let guard = world.locker.lock("k").await.unwrap();
+    pass(ms(20_000)).await;
+    let end = now().plus(guard.remaining());
+    let due = warning(&guard, TTL);
+    world.set(0..3, Hangs);
+    guard.lost().await;
+    assert_due(now(), due);
+    assert!(guard.is_valid(), "it has not ended yet");
+    pass(ms(1)).await;
+    assert!(matches!(world.told.losses()[..], [(at, Loss::Expired)] if at <= due.plus(ms(1))));
+    let failures = world.told.failures();
+    assert!(failures.len() >= 6, "tried every tenth of the TTL: {failures:?}");
+    for (at, remaining) in failures {
+        assert_eq!(at.plus(remaining), end, "it is held as long as before");
+    }
+    pass(ms(99)).await;
+    assert!(!guard.is_valid());
+    assert_eq!(world.told.losses().len(), 1, "told once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_ttl_is_warned_of_in_time() {
+    for ttl in [ms(20), ms(100), ms(300), ms(301), ms(5_000), ms(600_000)] {
+        let world = World::ready(3).await;
+        let guard = world.locker.lock("k").ttl(ttl).await.unwrap();
+        let due = warning(&guard, ttl);
+        world.set(0..3, Hangs);
+        guard.lost().await;
+        assert_due(now(), due);
+        assert!(guard.is_valid(), "{ttl:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lock_lives_on_when_the_nodes_answer_again_in_time() {
+    let world = World::ready(5).await;
+    let guard = world.locker.lock("k").await.unwrap();
+    world.set(0..5, Hangs);
+    pass(ms(8_000)).await;
+    assert!(!world.told.failures().is_empty());
+    world.set(0..5, Grants);
+    pass(ms(1_000)).await;
+    assert!(guard.remaining() > ms(8_800), "{:?}", guard.remaining());
+    pass(ms(60_000)).await;
+    assert!(guard.is_valid());
+    assert_eq!((world.told.losses(), world.holders(&guard).len()), (vec![], 5));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lock_lives_on_when_every_node_is_away_and_back_in_time() {
+    let world = World::ready(5).await;
+    let guard = world.locker.lock("k").await.unwrap();
+    world.set(0..5, Down);
+    pass(ms(7_000)).await;
+    world.set(0..5, Grants);
+    pass(ms(2_000)).await;
+    assert!(guard.remaining() > ms(8_000), "{:?}", guard.remaining());
+    assert_eq!(world.told.losses(), []);
+}
+
+/// The next extension finds it, and whoever waits is told with the deciding answer.
+#[tokio::test(start_paused = true)]
+async fn a_lock_that_is_gone_from_a_majority_is_lost_at_once() {
+    type Harm = fn(&super::Node);
+    let harms: [(&str, Harm); 3] = [
+        ("deleted", |node| node.delete("k")),
+        ("flushed", |node| node.flush()),
+        ("stolen", |node| node.steal("k")),
+    ];
+    for (name, harm) in harms {
+        let world = World::ready(5).await;
+        let guard = world.locker.lock("k").await.unwrap();
+        world.nodes[1..4].iter().for_each(|node| harm(node));
+        guard.lost().await;
+        let sent = world.got(0, "extend");
+        assert_eq!((sent.len(), now()), (1, sent[0].at), "{name}: with the first extension");
+        assert!(!guard.is_valid() && guard.remaining().is_zero(), "{name}");
+        assert!(matches!(world.told.losses()[..], [(_, Loss::Gone)]), "{name}");
+        let error = guard.extend(TTL).await.unwrap_err();
+        assert!(error.is_lost(), "{name}: {error}");
+        pass(ms(60_000)).await;
+        assert_eq!(world.got(2, "SET").len(), 1, "{name}: what is lost is never made again");
+        assert_eq!(world.told.losses().len(), 1, "{name}");
+    }
+}
+
+/// Until the end of validity another client cannot have it; from then on it can, and the first one
+/// has been told.
+#[tokio::test(start_paused = true)]
+async fn whoever_is_cut_off_is_told_before_another_can_hold_it() {
+    let world = World::ready(5).await;
+    let other = world.beside();
+    other.locker.ready(ms(1_000)).await.unwrap();
+    let guard = world.locker.lock("k").await.unwrap();
+    pass(ms(20_000)).await;
+    let end = now().plus(guard.remaining());
+    // The client's frames no longer reach anybody: its extensions wait in the network.
+    world.set(0..5, Down);
+    guard.lost().await;
+    let told = now();
+    assert!(told < end);
+    world.set(0..5, Grants);
+    drop(guard);
+    let theirs = other.locker.lock("k").wait(ms(20_000)).await.unwrap();
+    assert!(now() >= told && theirs.is_valid());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_lock_can_be_extended_no_more_and_nothing_is_created() {
+    let world = World::ready(3).await;
+    let guard = world.locker.lock("k").extend(Extend::Off).await.unwrap();
+    pass(TTL).await;
+    assert_eq!(world.keys("k"), 0);
+    let error = guard.extend(TTL).await.unwrap_err();
+    assert!(error.is_lost(), "{error}");
+    assert!(!guard.is_valid());
+    assert_eq!(world.keys("k"), 0);
+}
+
+/// A release says what it found.
+#[tokio::test(start_paused = true)]
+async fn the_release_of_a_lock_that_was_lost_says_so_at_once() {
+    let world = World::ready(3).await;
+    let guard = world.locker.lock("k").extend(Extend::Off).await.unwrap();
+    pass(TTL).await;
+    let began = now();
+    let found = guard.release().await.unwrap();
+    assert!(matches!(found, crate::Release::Expired), "{found:?}");
+    assert_eq!(now(), began);
+
+    let guard = world.locker.lock("k").await.unwrap();
+    world.nodes.iter().for_each(|node| node.steal("k"));
+    let found = guard.release().await.unwrap();
+    assert!(matches!(found, crate::Release::Taken), "{found:?}");
+    assert_eq!(world.keys("k"), 3, "another's keys are left");
+}
+
+/// One node hangs, which decides the extension as soon as the second says that its key is gone. The
+/// third says so later: then a majority is known to be gone.
+#[tokio::test(start_paused = true)]
+async fn a_majority_whose_last_word_comes_behind_the_verdict_is_lost_within_a_tick() {
+    let world = World::ready(3).await;
+    let guard = world.locker.lock("k").ttl(ms(60_000)).await.unwrap();
+    world.nodes[0].set(Hangs);
+    // The first node has become suspect: nobody waits for it again.
+    guard.extend(ms(60_000)).await.unwrap();
+    pass(ms(1_000)).await;
+    world.nodes[2].set(After(ms(50)));
+    world.nodes[1].flush();
+    world.nodes[2].flush();
+    world.nodes[2].clear_log();
+    guard.lost().await;
+    let asked = world.got(2, "extend")[0].at;
+    assert!(now().since(asked) <= ms(50 + 101), "{:?} after asking", now().since(asked));
+    assert!(matches!(world.told.losses()[..], [(_, Loss::Gone)]));
+}
+
+/// The loss has been told, and whoever was told may have stopped: it must not be taken back.
+#[tokio::test(start_paused = true)]
+async fn a_loss_that_was_told_is_not_taken_back_by_an_extension_by_hand() {
+    for sent_before in [false, true] {
+        let world = World::ready(3).await;
+        let guard = world.locker.lock("k").extend(Extend::Off).await.unwrap();
+        let end = now().plus(guard.remaining());
+        if sent_before {
+            pass(guard.remaining() - ms(120)).await;
+            world.set(0..3, After(ms(60)));
+        } else {
+            guard.lost().await;
+            pass(ms(2)).await;
+            assert_eq!(world.told.losses().len(), 1);
+        }
+        let error = guard.extend(TTL).await.unwrap_err();
+        assert!(error.is_lost(), "{error}");
+        assert_eq!(world.told.losses().len(), 1);
+        pass(end.since(now())).await;
+        assert!(!guard.is_valid());
+    }
+}
+
+/// The connections end with the extension in them: it is tried again on the next ones.
+#[tokio::test(start_paused = true)]
+async fn an_extension_that_its_connections_took_with_them_is_tried_again() {
+    let world = World::ready(3).await;
+    let guard = world.locker.lock("k").await.unwrap();
+    world.set(0..3, Hangs);
+    while world.got(0, "extend").is_empty() {
+        pass(ms(10)).await;
+    }
+    world.nodes.iter().for_each(|node| node.cut());
+    world.set(0..3, Grants);
+    pass(ms(2_000)).await;
+    assert_eq!(world.told.failures().len(), 1);
+    assert!(guard.remaining() > ms(8_500), "{:?}", guard.remaining());
+    assert_eq!(world.holders(&guard), [0, 1, 2]);
+}
+
+/// What an extension by hand finds is told to everybody.
+#[tokio::test(start_paused = true)]
+async fn a_loss_that_an_extension_by_hand_finds_is_told_to_whoever_waits() {
+    let world = World::ready(3).await;
+    let guard = world.locker.lock("k").await.unwrap();
+    let began = now();
+    world.nodes[0..2].iter().for_each(|node| node.flush());
+    let (_, extended) = tokio::join!(guard.lost(), guard.extend(TTL));
+    assert!(extended.unwrap_err().is_lost());
+    assert_eq!(now(), began);
+    pass(ms(1)).await;
+    assert!(matches!(world.told.losses()[..], [(_, Loss::Gone)]));
+}
+
+/// The machine is suspended with an extension in flight whose answer comes afterwards: what is over
+/// stays over.
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_comes_after_the_end_brings_nothing_back() {
+    let world = World::ready(3).await;
+    let guard = world.locker.lock("k").await.unwrap();
+    world.set(0..3, Hangs);
+    while world.got(0, "extend").is_empty() {
+        pass(ms(10)).await;
+    }
+    world.driven.suspend(ms(8_000));
+    world.set(0..3, Grants);
+    pass(ms(200)).await;
+    assert_eq!(world.nodes[0].left("k"), ms(9_800), "the nodes have extended it");
+    assert!(!guard.is_valid() && world.told.losses().len() == 1);
+    assert!(guard.extend(TTL).await.unwrap_err().is_lost());
+}

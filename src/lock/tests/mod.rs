@@ -1,0 +1,200 @@
+//! Locks on nodes in memory, under a driven clock: where a promise names a time, it is exact here.
+//!
+//! A [`World`] is some nodes and one client of theirs, with whatever drives its clocks and all that
+//! it was told. Time stands still while anybody has something to do, and goes on to the next timer
+//! when nobody has.
+
+mod by_hand;
+mod clocks;
+mod ending;
+mod extension;
+mod healing;
+mod lease;
+mod loss;
+mod node;
+mod quorum;
+mod server;
+mod takeover;
+mod views;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::command;
+use super::guard::LockGuard;
+use super::locker::{Inner, Locker};
+use crate::clock::{Clock, Driven, Moment};
+use crate::entropy::Entropy;
+use crate::link::{Address, Greeting};
+use crate::observe::{Event, Loss, Observer};
+use crate::options::Options;
+use crate::quorum::{NodeSet, Parts};
+use node::{Behaviour, Network, Node, Said};
+
+/// Some nodes and a client.
+struct World {
+    nodes: Vec<Arc<Node>>,
+    locker: Locker,
+    driven: Arc<Driven>,
+    told: Arc<Told>,
+}
+
+impl World {
+    /// Nodes that behave so, and a client that knows none of them yet.
+    fn of(behaviours: &[Behaviour]) -> Self {
+        let nodes = behaviours.iter().enumerate();
+        Self::client(nodes.map(|(index, behaviour)| Node::new(index, *behaviour)).collect(), 1)
+    }
+
+    /// Nodes that serve at once, and a client that is connected to them all.
+    async fn ready(count: usize) -> Self {
+        Self::behaving(&vec![Behaviour::Grants; count]).await
+    }
+
+    /// As [`World::ready`]; once connected, the nodes behave so.
+    async fn behaving(behaviours: &[Behaviour]) -> Self {
+        let world = Self::of(&vec![Behaviour::Grants; behaviours.len()]);
+        world.locker.ready(Duration::from_secs(1)).await.unwrap();
+        for (node, behaviour) in world.nodes.iter().zip(behaviours) {
+            node.set(*behaviour);
+        }
+        world
+    }
+
+    /// Another client of the same nodes, with clocks of its own.
+    fn beside(&self) -> Self {
+        Self::client(self.nodes.clone(), 2)
+    }
+
+    fn client(nodes: Vec<Arc<Node>>, seed: u64) -> Self {
+        let (clock, driven) = Driven::clock();
+        let told = Arc::new(Told::default());
+        let mut options = Options::default();
+        options.observers.add(told.clone());
+        let address = |index: usize| Address::parse(&format!("redis://n{index}")).unwrap();
+        let set = NodeSet::new(Parts {
+            addresses: (0..nodes.len()).map(address).collect(),
+            counted: true,
+            options: options.link,
+            clock,
+            observers: options.observers.clone(),
+            entropy: Arc::new(Entropy::from_seed(seed)),
+            dial: Arc::new(Network(nodes.clone())),
+            greeting: Greeting { scripts: command::SCRIPTS.to_vec(), terms: None },
+            undo_head: command::undo_head(),
+        });
+        let locker = Locker::from_inner(Inner::new(set, options, format!("test{seed}").into()));
+        Self { nodes, locker, driven, told }
+    }
+
+    fn set(&self, nodes: std::ops::Range<usize>, behaviour: Behaviour) {
+        self.nodes[nodes].iter().for_each(|node| node.set(behaviour));
+    }
+
+    /// On which nodes the guard's value stands.
+    fn holders(&self, guard: &LockGuard) -> Vec<usize> {
+        let (key, token) = (String::from_utf8(guard.key()).unwrap(), guard.owner_token());
+        let holds =
+            |node: &Arc<Node>| node.value(&key).is_some_and(|v| v == token.as_str().as_bytes());
+        (0..self.nodes.len()).filter(|node| holds(&self.nodes[*node])).collect()
+    }
+
+    /// How many nodes hold anything under the key.
+    fn keys(&self, key: &str) -> usize {
+        self.nodes.iter().filter(|node| node.value(key).is_some()).count()
+    }
+
+    /// What a node has got of one kind.
+    fn got(&self, node: usize, what: &str) -> Vec<Said> {
+        self.nodes[node].log().into_iter().filter(|said| said.what == what).collect()
+    }
+}
+
+/// All that an observer was told and when, but for what nodes do.
+#[derive(Default)]
+struct Told(Mutex<Vec<(Moment, News)>>);
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum News {
+    Acquired,
+    Extended { remaining: Duration },
+    Failed { remaining: Duration },
+    Lost { reason: Loss, stalled: Option<Duration> },
+    HeldTooLong { remaining: Duration },
+    Released,
+}
+
+impl Observer for Told {
+    fn on_event(&self, event: &Event<'_>) {
+        let news = match event {
+            Event::Acquired { .. } => News::Acquired,
+            Event::Extended { remaining, .. } => News::Extended { remaining: *remaining },
+            Event::ExtensionFailed { remaining, .. } => News::Failed { remaining: *remaining },
+            Event::Lost { reason, stalled, .. } => {
+                News::Lost { reason: *reason, stalled: *stalled }
+            }
+            Event::HeldTooLong { remaining, .. } => News::HeldTooLong { remaining: *remaining },
+            Event::Released { .. } => News::Released,
+            _ => return,
+        };
+        self.0.lock().unwrap().push((now(), news));
+    }
+}
+
+impl Told {
+    /// What was told and is `wanted`, and when.
+    fn all<T>(&self, wanted: impl Fn(News) -> Option<T>) -> Vec<(Moment, T)> {
+        let told = self.0.lock().unwrap();
+        told.iter().filter_map(|(at, news)| Some((*at, wanted(*news)?))).collect()
+    }
+
+    fn losses(&self) -> Vec<(Moment, Loss)> {
+        self.all(|news| match news {
+            News::Lost { reason, .. } => Some(reason),
+            _ => None,
+        })
+    }
+
+    fn failures(&self) -> Vec<(Moment, Duration)> {
+        self.all(|news| match news {
+            News::Failed { remaining } => Some(remaining),
+            _ => None,
+        })
+    }
+
+    fn extensions(&self) -> Vec<(Moment, Duration)> {
+        self.all(|news| match news {
+            News::Extended { remaining } => Some(remaining),
+            _ => None,
+        })
+    }
+}
+
+fn now() -> Moment {
+    Clock::default().now()
+}
+
+/// Lets time pass.
+async fn pass(duration: Duration) {
+    Clock::default().sleep_until(now().plus(duration)).await;
+}
+
+const fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// A timer's grain: it comes so late at most under a paused clock.
+const GRAIN: Duration = ms(1);
+
+/// Asserts that something came when it was due, to the timer's grain.
+#[track_caller]
+fn assert_due(came: Moment, due: Moment) {
+    assert!(came >= due, "{:?} too early", due.since(came));
+    assert!(came <= due.plus(GRAIN), "{:?} too late", came.since(due));
+}
+
+/// When a holder of a lock with such a TTL is told of its end, if nothing extends it.
+fn warning(guard: &LockGuard, ttl: Duration) -> Moment {
+    let margin = (ttl / 100).max(ms(3));
+    now().plus(guard.remaining() - margin)
+}

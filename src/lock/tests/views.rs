@@ -1,0 +1,185 @@
+//! What the work under a lock sees of it: `protect`, `run`, `Held`, tokens.
+
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
+
+use super::Behaviour::Hangs;
+use super::{World, assert_due, ms, now, pass, warning};
+use crate::error::Error;
+use crate::lock::{Held, OnLoss};
+use crate::options::Extend;
+
+/// Says that it was dropped.
+struct Dropped(Arc<Mutex<bool>>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        *self.0.lock().unwrap() = true;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn protected_work_is_dropped_when_the_lock_is_lost() {
+    let world = World::ready(3).await;
+    let guard = world.locker.lock("k").await.unwrap();
+    assert_eq!(guard.protect(async { 7 }).await.unwrap(), 7);
+
+    let due = warning(&guard, ms(10_000));
+    world.set(0..3, Hangs);
+    let dropped = Arc::new(Mutex::new(false));
+    let mark = Dropped(dropped.clone());
+    let work = async move {
+        let _mark = mark;
+        pass(ms(60_000)).await;
+    };
+    let error = guard.protect(work).await.unwrap_err();
+    assert!(error.is_lost(), "{error}");
+    assert!(error.to_string().contains("\"k\""), "{error}");
+    assert_due(now(), due);
+    assert!(*dropped.lock().unwrap());
+    let error = guard.protect(async { panic!("not one step") }).await.unwrap_err();
+    assert!(error.is_lost(), "{error}");
+}
+
+/// After a stall the work takes no further step, though it is due before the keeper.
+#[tokio::test(start_paused = true)]
+async fn protected_work_takes_no_step_after_the_end() {
+    let world = World::ready(3).await;
+    let guard = world.locker.lock("k").await.unwrap();
+    let driven = world.driven.clone();
+    let work = async {
+        driven.suspend(ms(60_000));
+        tokio::task::yield_now().await;
+        panic!("a step with a lock that is gone");
+    };
+    assert!(guard.protect(work).await.unwrap_err().is_lost());
+}
+
+#[tokio::test(start_paused = true)]
+async fn run_drops_its_work_on_loss_or_lets_it_go_on_as_asked() {
+    let world = World::ready(3).await;
+    let request = || world.locker.lock("k").extend(Extend::Off);
+    let done = request()
+        .run(|_| async {
+            pass(ms(60_000)).await;
+            Ok::<_, Error>(1)
+        })
+        .await;
+    assert!(done.unwrap_err().is_lost());
+
+    let began = now();
+    let request = request().on_loss(OnLoss::Signal);
+    let done = request.run(|held: Held| async move {
+        assert!(held.is_valid());
+        held.lost().await;
+        let told = now();
+        pass(ms(60_000)).await;
+        assert!(!held.is_valid() && held.remaining().is_zero());
+        Ok::<_, Error>(told)
+    });
+    let told = done.await.unwrap();
+    assert_due(told, began.plus(ms(10_000 - 102 - 100)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn run_releases_whatever_comes_of_the_work() {
+    #[derive(Debug, PartialEq)]
+    enum Failure {
+        Work,
+        Lock,
+    }
+    impl From<Error> for Failure {
+        fn from(_: Error) -> Self {
+            Self::Lock
+        }
+    }
+    let world = World::ready(3).await;
+    for wanted in [Ok(3), Err(Failure::Work)] {
+        let result = match wanted {
+            Ok(value) => Ok(value),
+            Err(_) => Err(Failure::Work),
+        };
+        let done = world.locker.lock("k").run(|_| async move {
+            pass(ms(20_000)).await;
+            result
+        });
+        assert_eq!(done.await, wanted);
+        assert_eq!(world.keys("k"), 0);
+    }
+}
+
+/// A view that outlives its lock says that it is over, also when another lock has its place.
+#[tokio::test(start_paused = true)]
+async fn a_view_outlives_its_lock_without_harm() {
+    let world = World::ready(3).await;
+    let work = |held: Held| async move { Ok::<_, Error>(held) };
+    let held = world.locker.lock("k").run(work).await.unwrap();
+    assert!(!held.is_valid() && held.remaining().is_zero());
+    held.lost().await;
+    let guard = world.locker.lock("other").await.unwrap();
+    assert!(!held.is_valid() && guard.is_valid());
+    held.lost().await;
+}
+
+/// Whoever waits for the loss is told of the release, too.
+#[tokio::test(start_paused = true)]
+async fn a_view_that_waits_is_told_of_the_release() {
+    let world = World::ready(3).await;
+    let guard = world.locker.lock("k").await.unwrap();
+    let held = Held::new(&guard);
+    let began = now();
+    let (_, released) = tokio::join!(held.lost(), async {
+        pass(ms(5_000)).await;
+        guard.release().await
+    });
+    assert!(released.unwrap().is_released());
+    assert_due(now(), began.plus(ms(5_000)));
+}
+
+#[cfg(feature = "tokio-util")]
+#[tokio::test(start_paused = true)]
+async fn a_token_is_cancelled_when_the_end_is_near() {
+    let world = World::ready(3).await;
+    let guard = world.locker.lock("k").extend(Extend::Off).await.unwrap();
+    let (token, again) = (guard.cancellation(), guard.cancellation());
+    let due = warning(&guard, ms(10_000));
+    token.cancelled().await;
+    assert_due(now(), due);
+    assert!(again.is_cancelled() && guard.is_valid());
+    assert!(guard.cancellation().is_cancelled(), "also one that is asked for then");
+}
+
+#[cfg(feature = "tokio-util")]
+#[tokio::test(start_paused = true)]
+async fn a_token_is_cancelled_when_its_lock_ends() {
+    let world = World::ready(3).await;
+    let guard = world.locker.lock("k").await.unwrap();
+    let token = guard.cancellation();
+    assert!(guard.release().await.unwrap().is_released());
+    assert!(token.is_cancelled());
+
+    let guard = world.locker.lock("k").await.unwrap();
+    let token = guard.cancellation();
+    assert!(!token.is_cancelled(), "each lock has its own");
+    world.locker.shutdown(ms(100)).await.unwrap();
+    assert!(token.is_cancelled() && guard.cancellation().is_cancelled());
+}
+
+/// The type of errors is the caller's; one that cannot be is none.
+#[tokio::test(start_paused = true)]
+async fn protected_work_keeps_its_own_result() {
+    let world = World::ready(1).await;
+    let guard = world.locker.lock("k").await.unwrap();
+    let done = guard.protect(async { Ok::<_, Infallible>("done") }).await.unwrap();
+    assert_eq!(done, Ok("done"));
+}
+
+#[cfg(feature = "tokio-util")]
+#[tokio::test(start_paused = true)]
+async fn a_token_that_is_asked_for_after_the_loss_is_cancelled() {
+    let world = World::ready(3).await;
+    let guard = world.locker.lock("k").extend(Extend::Off).await.unwrap();
+    guard.lost().await;
+    pass(ms(1)).await;
+    assert!(guard.is_valid() && guard.cancellation().is_cancelled());
+}
