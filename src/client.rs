@@ -50,7 +50,7 @@ impl Client {
     pub fn new(url: impl AsRef<str>) -> Result<Self, Error> {
         let address = Address::parse(url.as_ref())?;
         // Its commands are not undone, so it brings no script.
-        let (greeting, undo_head) = (Greeting { scripts: Vec::new() }, Bytes::new());
+        let (greeting, undo_head) = (Greeting::default(), Bytes::new());
         let options = LinkOptions::default();
         let observers = Observers::default();
         let nodes =

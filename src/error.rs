@@ -222,13 +222,15 @@ impl Error {
         }
     }
 
-    /// For how long asking again is certain to be in vain or, for a lock that is held, likely to
-    /// be: how long the holder's key still lived when it was looked at. Its holder may release it
-    /// sooner, or extend it. `None` where nothing is known, and where asking again cannot help.
+    /// For how long asking again is certain to be in vain, because the nodes will refuse whoever
+    /// asks, as in a quarantine; or, for a lock that is held, likely to be: how long the holder's
+    /// key still lived when it was looked at. Its holder may release it sooner, or extend it.
+    /// `None` where nothing is known, and where asking again cannot help.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match &self.0.kind {
             Kind::Contended { holder } => holder.as_ref().map(|holder| holder.remaining),
+            Kind::Unavailable { needed } => self.0.quarantine(*needed),
             _ => None,
         }
     }
@@ -285,6 +287,14 @@ impl fmt::Display for Error {
 }
 
 impl Inner {
+    /// How long fewer than `needed` nodes are out of quarantine; `None` when enough are.
+    fn quarantine(&self, needed: usize) -> Option<Duration> {
+        let mut times: Vec<_> = self.nodes.iter().filter_map(quarantine_of).collect();
+        times.sort_unstable();
+        let missing = needed.checked_sub(self.nodes.len() - times.len())?;
+        times.get(missing.checked_sub(1)?).copied()
+    }
+
     fn answered(&self) -> usize {
         self.nodes.iter().filter(|node| node.outcome.is_answer()).count()
     }
@@ -328,6 +338,13 @@ impl Error {
     }
 }
 
+fn quarantine_of(node: &NodeReport) -> Option<Duration> {
+    match node.outcome {
+        Outcome::Quarantined { remaining } => Some(remaining),
+        _ => None,
+    }
+}
+
 /// A key in quotes, whatever its bytes are, and of bounded length.
 fn quoted(key: &[u8]) -> Box<str> {
     const LENGTH_MAX: usize = 80;
@@ -344,7 +361,7 @@ fn quoted(key: &[u8]) -> Box<str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{Fault, Outcome, printable};
+    use crate::report::{Fault, printable};
 
     fn node(name: &str, outcome: Outcome) -> NodeReport {
         NodeReport { node: name.into(), outcome, rtt: None }
@@ -389,6 +406,28 @@ mod tests {
             "no quorum for \"order:42\": 2 of 5 nodes answered, 3 needed; \
              c:6379 refused the connection, d:6379 was silent for 100 ms, \
              e:6379 said NOAUTH (check the password)"
+        );
+    }
+
+    #[test]
+    fn a_quarantine_says_until_when_a_majority_is_away() {
+        let away =
+            |secs| node("a:1", Outcome::Quarantined { remaining: Duration::from_secs(secs) });
+        let vain = |nodes: Vec<NodeReport>| {
+            let needed = nodes.len() / 2 + 1;
+            let error = Error::new(Kind::no_quorum(&nodes, needed)).with_nodes(nodes);
+            error.retry_after().map(|time| time.as_secs())
+        };
+        let other = || node("b:1", Outcome::Pending);
+        assert_eq!(vain(vec![away(7)]), Some(7));
+        assert_eq!(vain(vec![away(9), away(7), other()]), Some(7));
+        assert_eq!(vain(vec![away(9), away(7), away(8)]), Some(8));
+        assert_eq!(vain(vec![away(9), other(), other()]), None);
+        assert_eq!(vain(vec![other(), other(), other()]), None);
+        let error = Error::new(Kind::Unavailable { needed: 1 }).with_nodes(vec![away(7)]);
+        assert_eq!(
+            error.to_string(),
+            "no answer: a:1 has lost its keys and gives no vote for 7.0 s"
         );
     }
 

@@ -44,7 +44,7 @@ pub use lock::{
 #[cfg(feature = "tracing")]
 pub use observe::TracingObserver;
 pub use observe::{Event, Loss, Observer};
-pub use options::{Driver, Extend, Retry};
+pub use options::{Driver, Durability, Extend, Retry};
 pub use quorlock_resp::Frame;
 pub use report::{Fault, NodeReport, Outcome};
 

@@ -38,6 +38,19 @@ pub enum Outcome {
     Held,
     /// Nothing was applied: the key is not there (any more).
     Gone,
+    /// Nothing was applied: the node has lost what it had granted, or may have, and gives no vote
+    /// before all of that has ended (see [`Durability::Volatile`](crate::Durability::Volatile)).
+    Quarantined {
+        /// For how long it gives none.
+        remaining: Duration,
+    },
+    /// Nothing was applied: the node's deployment has another
+    /// [`Durability`](crate::Durability) than this locker.
+    Misfit {
+        /// The longest TTL of the deployment that the node belongs to; `None` when something else
+        /// stands where the node's epoch or its quarantine should.
+        longest_ttl: Option<Duration>,
+    },
     /// The verdict fell before this node answered. It may still apply the command.
     Pending,
     /// The node did not answer in time. It may have applied the command.
@@ -81,7 +94,9 @@ impl Outcome {
     pub(crate) fn is_authentication(&self) -> bool {
         match self {
             Self::Refused { error } => is_authentication(error),
-            Self::Down { fault } => matches!(fault, Fault::Authentication { .. }),
+            Self::Down { fault } => {
+                matches!(fault, Fault::Authentication { .. } | Fault::Anonymous)
+            }
             _ => false,
         }
     }
@@ -94,6 +109,16 @@ impl fmt::Display for Outcome {
             Self::Granted => f.write_str("granted it"),
             Self::Held => f.write_str("says that another holds it"),
             Self::Gone => f.write_str("no longer has it"),
+            Self::Quarantined { remaining } => {
+                write!(f, "has lost its keys and gives no vote for {}", Humane(*remaining))
+            }
+            Self::Misfit { longest_ttl: Some(longest_ttl) } => {
+                let longest_ttl = Humane(*longest_ttl);
+                write!(f, "belongs to a `Volatile` deployment with a longest TTL of {longest_ttl}")
+            }
+            Self::Misfit { longest_ttl: None } => {
+                f.write_str("holds a value that is none under the name of its epoch or quarantine")
+            }
             Self::Pending => f.write_str("had not answered yet"),
             Self::Silent { after } => write!(f, "was silent for {}", Humane(*after)),
             Self::Disconnected => f.write_str("closed the connection before it answered"),
@@ -148,6 +173,10 @@ pub enum Fault {
         /// `cluster` or `sentinel`.
         mode: Box<str>,
     },
+    /// The server does not tell its process's name (`run_id` of `INFO server`): the user may not
+    /// ask for it, or a proxy hides it. Without it a restart goes unnoticed, and under
+    /// [`Durability::Volatile`](crate::Durability::Volatile) the node cannot vote.
+    Anonymous,
     /// The server is another member of this quorum under a second address.
     Duplicate {
         /// The address that counts.
@@ -171,6 +200,10 @@ impl fmt::Display for Fault {
             Self::Mode { mode } => {
                 write!(f, "runs as a {mode} node (a quorum needs independent masters)")
             }
+            Self::Anonymous => f.write_str(
+                "does not tell its run_id, without which it cannot vote under \
+                 `Durability::Volatile` (the user needs +info)",
+            ),
             Self::Duplicate { of } => {
                 write!(f, "is the same server as {of} (a quorum needs independent masters)")
             }

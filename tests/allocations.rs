@@ -9,7 +9,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use quorlock::Locker;
+use quorlock::{Durability, Locker};
 use support::{Fleet, need_server};
 
 /// Counts what the whole process asks of the heap.
@@ -87,6 +87,12 @@ fn an_acquire_and_a_release_allocate_nothing_in_steady_state() {
                 for key in ["k".to_owned(), "k".repeat(126)] {
                     steady(&locker, &key, size).await;
                 }
+                let longest_ttl = Duration::from_secs(30);
+                let forgetful = Locker::quorum(fleet.urls()).unwrap().prefix("q:");
+                let forgetful = forgetful.durability(Durability::Volatile { longest_ttl });
+                let forgetful = forgetful.build().unwrap();
+                forgetful.initialise().await.unwrap();
+                steady(&forgetful, "k", size).await;
             });
         }
     }

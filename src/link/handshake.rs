@@ -12,6 +12,9 @@
 //! right to `INFO` or `SCRIPT LOAD` can still hold locks.
 
 use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
 
 use quorlock_resp::{Frame, encode};
 
@@ -27,6 +30,52 @@ pub(crate) struct Peer {
     pub(crate) run_id: Option<Box<str>>,
     pub(crate) role: Role,
     pub(crate) mode: Mode,
+    /// What stands under the key that the locker asked for.
+    pub(crate) mark: Mark,
+}
+
+impl Peer {
+    /// The server process's name, if it has the form that can be sent back to it.
+    pub(crate) fn process(&self) -> Option<Process> {
+        let name = self.run_id.as_deref()?.as_bytes();
+        Process::try_from(name).ok().filter(|name| name.iter().all(u8::is_ascii_alphanumeric))
+    }
+}
+
+/// The name of a server's process: all servers give themselves one of this length.
+pub(crate) type Process = [u8; 40];
+
+/// What a server holds under one key.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Mark {
+    /// It was not asked, or did not say.
+    #[default]
+    Untold,
+    Absent,
+    Text(Box<[u8]>),
+    /// Another type than a string.
+    Other,
+}
+
+/// What a locker wants of a server, apart from its being a master. To this room it is opaque.
+pub(crate) trait Terms: fmt::Debug + Send + Sync {
+    /// The key whose value it wants to see first.
+    fn key(&self) -> &[u8];
+
+    fn judge(&self, peer: &Peer) -> Fit;
+
+    /// Why a server is a misfit that refuses a vote for good, and names this time.
+    fn explain(&self, time: Option<Duration>) -> Box<str>;
+}
+
+/// Whether a server is what a locker wants.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Fit {
+    Fits,
+    /// It may be asked, but no lock may be acquired while it is among the nodes, for this reason.
+    Misfit(Box<str>),
+    /// It cannot be used.
+    Unusable(Fault),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -45,10 +94,11 @@ pub(crate) enum Mode {
 }
 
 /// What a locker brings to each connection.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Greeting {
     /// Scripts to load, so that their digests are known when the first command comes.
     pub(crate) scripts: Vec<&'static str>,
+    pub(crate) terms: Option<Arc<dyn Terms>>,
 }
 
 /// One step whose reply is awaited.
@@ -60,6 +110,7 @@ enum Step {
     SetName,
     Info,
     ClientId,
+    Mark,
     ScriptLoad,
 }
 
@@ -112,6 +163,7 @@ impl Handshake {
             Step::Select => return Err(refusal(frame)),
             Step::Info => self.handle_info(frame),
             Step::ClientId => self.peer.client_id = frame.as_integer().ok(),
+            Step::Mark => self.peer.mark = mark(frame),
             // A name and a preloaded script are conveniences.
             Step::SetName | Step::ScriptLoad => {}
         }
@@ -177,6 +229,9 @@ impl Handshake {
             self.ask(Step::Info, &[b"INFO", b"replication"]);
             self.ask(Step::ClientId, &[b"CLIENT", b"ID"]);
         }
+        if let Some(terms) = self.greeting.terms.clone() {
+            self.ask(Step::Mark, &[b"GET", terms.key()]);
+        }
         for script in self.greeting.scripts.clone() {
             self.ask(Step::ScriptLoad, &[b"SCRIPT", b"LOAD", script.as_bytes()]);
         }
@@ -220,6 +275,15 @@ fn role(name: Option<&str>) -> Role {
     }
 }
 
+fn mark(frame: &Frame) -> Mark {
+    match frame.as_bytes() {
+        Ok(text) => Mark::Text(text.into()),
+        Err(_) if *frame.value() == Frame::Null => Mark::Absent,
+        Err(_) if frame.error_word() == Some(b"WRONGTYPE") => Mark::Other,
+        Err(_) => Mark::Untold,
+    }
+}
+
 /// A step that cannot be done without was refused.
 fn refusal(frame: &Frame) -> Fault {
     let Some(text) = frame.as_error() else {
@@ -246,8 +310,54 @@ mod tests {
     const SCRIPT: &str = "return 1";
 
     fn start(url: &str) -> Handshake {
-        let greeting = Greeting { scripts: vec![SCRIPT] };
+        let greeting = Greeting { scripts: vec![SCRIPT], terms: None };
         Handshake::new(Address::parse(url).unwrap(), greeting)
+    }
+
+    #[derive(Debug)]
+    struct Looks;
+
+    impl Terms for Looks {
+        fn key(&self) -> &[u8] {
+            b"the:mark"
+        }
+
+        fn judge(&self, _: &Peer) -> Fit {
+            Fit::Fits
+        }
+
+        fn explain(&self, _: Option<Duration>) -> Box<str> {
+            "".into()
+        }
+    }
+
+    #[test]
+    fn a_mark_is_asked_for_and_told_as_it_is_found() {
+        let cases = [
+            (bulk("held"), Mark::Text(b"held"[..].into())),
+            (Frame::Null, Mark::Absent),
+            (error("WRONGTYPE Operation against a key"), Mark::Other),
+            (error("NOPERM no get"), Mark::Untold),
+        ];
+        for (reply, found) in cases {
+            let greeting = Greeting { scripts: Vec::new(), terms: Some(Arc::new(Looks)) };
+            let mut handshake = Handshake::new(Address::parse("redis://h").unwrap(), greeting);
+            handshake.poll_transmit();
+            handshake.handle_frame(&hello("standalone", "master")).unwrap();
+            let batch = [command(&["INFO", "server"]), command(&["GET", "the:mark"])];
+            assert_eq!(handshake.poll_transmit(), batch.concat());
+            handshake.handle_frame(&bulk("run_id:abc\r\n")).unwrap();
+            assert_eq!(handshake.handle_frame(&reply).unwrap().unwrap().mark, found);
+        }
+    }
+
+    #[test]
+    fn a_process_has_a_name_of_forty_characters() {
+        let named = |name: &str| Peer { run_id: Some(name.into()), ..Peer::default() }.process();
+        assert_eq!(named(&"a7".repeat(20)).unwrap()[..2], *b"a7");
+        assert_eq!(named("abc"), None);
+        assert_eq!(named(&"a ".repeat(20)), None);
+        assert_eq!(Peer::default().process(), None);
     }
 
     fn command(args: &[&str]) -> Vec<u8> {

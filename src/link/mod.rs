@@ -13,6 +13,14 @@
 //!                              └──────reopen()──▶ Opening  (a new driver's first connection)
 //! ```
 //!
+//! A command of [`Shape::Vote`] tells the server the name of the process that it believes to speak
+//! to. The same bytes go to every node, with a hole at their end, and each link fills it with the
+//! name that *its own connection* was told while shaking hands; what queues before that is filled
+//! when the connection opens. So the name is always that of the process which executes the command:
+//! a connection ends with its server's process, nothing is sent again on another one, and a new
+//! process is only ever spoken to on a connection that has asked it for its name. A server that is
+//! restarted between the two never sees the command.
+//!
 //! However a connection ends, `State::end` tells whoever waits and turns into *debts* whatever may
 //! still have to be undone; the next connection settles them first.
 
@@ -34,7 +42,7 @@ pub(crate) use address::Address;
 #[cfg(test)]
 pub(crate) use address::Endpoint;
 pub(crate) use debts::Client;
-pub(crate) use handshake::{Greeting, Handshake, Mode, Peer, Role};
+pub(crate) use handshake::{Fit, Greeting, Handshake, Mark, Mode, Peer, Process, Role, Terms};
 pub(crate) use inbound::{Ended, Inbound};
 pub(crate) use pipeline::{Completion, Entry, Lapsed, Shape, Stray, Ticket};
 #[cfg(test)]
@@ -112,12 +120,19 @@ struct State {
     pipeline: Pipeline,
     /// The present connection, as the server knows it.
     client: Option<Client>,
+    /// The name of the process behind the present connection.
+    process: Option<Process>,
+    /// Where names are still missing in `queued`, of which nothing has been written yet.
+    holes: Vec<usize>,
     debts: Debts,
 }
 
 /// Bytes for which a connection has room from its beginning: enough for a few callers, so that
 /// their operations allocate nothing.
 const QUEUED_CAPACITY: usize = 2_048;
+
+/// A hole is its command's last argument: this far before the end it begins.
+const HOLE_FROM_END: usize = size_of::<Process>() + b"\r\n".len();
 
 /// The shared half of a connection.
 #[derive(Debug)]
@@ -143,6 +158,8 @@ impl Link {
             broken: None,
             pipeline: Pipeline::default(),
             client: None,
+            process: None,
+            holes: Vec::new(),
             debts: Debts::default(),
         };
         Self { state: Mutex::new(state), dirty: AtomicBool::new(false), undo_head, options }
@@ -168,7 +185,13 @@ impl Link {
         if !undoing && self.is_full(&state, command.bytes.len()) {
             return Sent::Full;
         }
+        if command.entry.shape == Shape::Vote && !state.knows_process() {
+            return Sent::Closed;
+        }
         state.append(command.entry, command.bytes, command.undo);
+        if command.entry.shape == Shape::Vote {
+            state.name_process();
+        }
         let direct = match command.urgency {
             Urgency::Usual | Urgency::Undo => state.is_quiet(self.options.direct_writes),
             Urgency::Drop => true,
@@ -289,12 +312,19 @@ impl Link {
 
     /// Puts a connection behind the link that has shaken hands, and settles the debts of earlier
     /// ones.
-    pub(crate) fn open(&self, writer: Writer, client: Option<Client>, now: Moment) {
+    pub(crate) fn open(
+        &self,
+        writer: Writer,
+        client: Option<Client>,
+        process: Option<Process>,
+        now: Moment,
+    ) {
         let mut state = lock(&self.state);
         (state.written, state.blocked, state.broken) = (0, false, None);
         state.writer = Some(writer);
-        state.client = client;
+        (state.client, state.process) = (client, process);
         state.phase = Phase::Open;
+        state.fill_holes();
         state.queued.reserve(QUEUED_CAPACITY);
         state.pipeline.reserve();
         self.settle(&mut state, now);
@@ -366,6 +396,8 @@ impl State {
         self.pipeline.drain(self.written, lapsed, &mut undos);
         self.debts.inherit(self.client.take(), undos, debts_max);
         self.queued.clear();
+        self.holes.clear();
+        self.process = None;
         (self.written, self.batch) = (0, 0);
     }
 
@@ -383,6 +415,29 @@ impl State {
         let begins = self.written.saturating_add(self.queued.len() as u64);
         self.pipeline.push(entry, begins, undo);
         self.queued.extend_from_slice(bytes);
+    }
+
+    /// Whether the process's name is known, or will be before anything is written.
+    fn knows_process(&self) -> bool {
+        self.process.is_some() || self.phase == Phase::Opening
+    }
+
+    /// Fills the hole at the end of the command that was queued last.
+    fn name_process(&mut self) {
+        let Some(hole) = self.queued.len().checked_sub(HOLE_FROM_END) else { return };
+        self.holes.push(hole);
+        if self.process.is_some() {
+            self.fill_holes();
+        }
+    }
+
+    fn fill_holes(&mut self) {
+        let Some(name) = &self.process else { return };
+        for hole in self.holes.drain(..) {
+            if let Some(hole) = self.queued.get_mut(hole..hole + name.len()) {
+                hole.copy_from_slice(name);
+            }
+        }
     }
 
     /// Writes until nothing is queued or the kernel takes no more.

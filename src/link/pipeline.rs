@@ -18,6 +18,8 @@ use std::time::Duration;
 use bytes::{Buf, BytesMut};
 use quorlock_resp::Frame;
 
+#[cfg(doc)]
+use super::Process;
 use crate::clock::Moment;
 
 /// The sender's name for an operation; this room only hands it back.
@@ -38,6 +40,10 @@ pub(crate) enum Shape {
     Undo,
     /// The reply to another script: as an undo's, but nothing is owed if it did not run.
     Script,
+    /// The reply to a script that may refuse for a reason: as to another script, or such a reason
+    /// and a number. The command ends in a hole of a [`Process`]'s length, which each link fills
+    /// with the name of the server process that it is connected to.
+    Vote,
     /// The reply to ending a connection: how many were ended, or an error.
     Ended,
     /// Any frame that is no push.
@@ -50,7 +56,12 @@ impl Shape {
             (_, Frame::Push(_)) => false,
             (Self::Any, _) | (_, Frame::Error(_)) | (Self::Status, Frame::Null) => true,
             (Self::Status, Frame::Simple(text)) => &text[..] == b"OK",
-            (Self::Undo | Self::Script, Frame::Integer(count)) => (-1..=1).contains(count),
+            (Self::Undo | Self::Script | Self::Vote, Frame::Integer(count)) => {
+                (-1..=1).contains(count)
+            }
+            (Self::Vote, Frame::Array(items)) => {
+                matches!(items[..], [Frame::Integer(_), Frame::Integer(_)])
+            }
             (Self::Ended, Frame::Integer(_)) => true,
             _ => false,
         }
@@ -294,6 +305,10 @@ mod tests {
             (Shape::Undo, simple("OK")),
             (Shape::Undo, Frame::Integer(2)),
             (Shape::Undo, Frame::Null),
+            (Shape::Script, reason(&[2, 9])),
+            (Shape::Vote, reason(&[2])),
+            (Shape::Vote, simple("OK")),
+            (Shape::Vote, Frame::Null),
         ];
         for (shape, frame) in strays {
             let mut pipeline = Pipeline::default();
@@ -301,6 +316,19 @@ mod tests {
             assert_eq!(answer(&mut pipeline, frame), Err(Stray));
         }
         assert_eq!(answer(&mut Pipeline::default(), simple("OK")), Err(Stray));
+    }
+
+    fn reason(numbers: &[i64]) -> Frame {
+        Frame::Array(numbers.iter().map(|number| Frame::Integer(*number)).collect())
+    }
+
+    #[test]
+    fn a_vote_may_be_refused_for_a_reason() {
+        for frame in [Frame::Integer(1), Frame::Integer(-1), reason(&[2, 9]), error("NOPERM no")] {
+            let mut pipeline = Pipeline::default();
+            pipeline.push(entry(1, Shape::Vote, 9), 0, b"");
+            assert_eq!(answer(&mut pipeline, frame), Ok(1));
+        }
     }
 
     #[test]

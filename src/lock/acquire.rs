@@ -21,6 +21,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use super::claim::Claim;
+use super::durability::is_worth_repeating;
 use super::guard::LockGuard;
 use super::hold::HoldRef;
 use super::inspect::{self, Inspection};
@@ -59,6 +60,8 @@ pub struct Acquire {
     /// The clock at the first poll.
     started: Option<Moment>,
     tries: u32,
+    /// How many of them followed another at once.
+    repeats: u32,
     /// What the last try failed of, kept while the next is made.
     failure: Option<Error>,
 }
@@ -90,6 +93,7 @@ impl Acquire {
             step: Step::Start,
             started: None,
             tries: 0,
+            repeats: 0,
             failure: None,
         }
     }
@@ -127,6 +131,9 @@ impl Future for Acquire {
                         }
                         Err(failure) => failure,
                     };
+                    if is_worth_repeating(&failure, &mut this.repeats) {
+                        continue; // at once: the next step is to start again
+                    }
                     if !failure.is_retryable() {
                         return Poll::Ready(Err(order.give_up(failure, this.tries, started)));
                     }
@@ -258,6 +265,9 @@ pub(crate) fn guard_or_error(
     let Some(tie) = claim.tie() else { return Err(spent()) };
     let locker = claim.locker();
     let at = locker.nodes.clock().read();
+    if let Some(volatile) = &locker.volatile {
+        volatile.check(&tie.election)?;
+    }
     let error = |kind| Error::new(kind).with_key(tie.key.given()).with_nodes(claim.report());
     if verdict == Verdict::Won {
         if at.stamp.is_before(tie.end_of(tie.sent, locker)) {

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::command;
+use super::durability::Epoch;
 use super::locker::{Inner, Locker};
 use crate::error::Error;
 use crate::link::{Address, Greeting};
 use crate::observe::Observer;
-use crate::options::{Driver, Extend, Options, Retry, whole_millis};
+use crate::options::{Driver, Durability, Extend, Options, Retry, whole_millis};
 use crate::quorum::{NodeSet, Rule};
 
 /// A locker's nodes and options. Every option has a default; `README.md` lists them with the
@@ -105,6 +106,29 @@ impl LockerBuilder {
         self
     }
 
+    /// What the servers still know when they come back. It belongs to the deployment: all its
+    /// clients must say the same. Default: [`Durability::Persistent`], everything.
+    ///
+    /// Wrongly persistent, and a node that was restarted can give a held lock away; wrongly
+    /// volatile, and it is away for the longest TTL, and each acquisition costs a script.
+    ///
+    /// ```no_run
+    /// # fn example() -> Result<(), quorlock::Error> {
+    /// use std::time::Duration;
+    ///
+    /// use quorlock::{Durability, Locker};
+    ///
+    /// let longest_ttl = Duration::from_secs(30);
+    /// let locker = Locker::quorum(["redis://a", "redis://b", "redis://c"])?
+    ///     .durability(Durability::Volatile { longest_ttl })
+    ///     .build()?;
+    /// # Ok(()) }
+    /// ```
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.options.durability = durability.in_whole_millis();
+        self
+    }
+
     /// Tells this observer of what happens. Several may be added.
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
         self.options.observers.add(observer);
@@ -186,11 +210,16 @@ impl LockerBuilder {
         let Options { ttl, .. } = self.options;
         self.options.link.undo_horizon = self.options.node_deadline(ttl) + 2 * ttl;
         let owner = full_name(self.options.owner.as_deref());
+        let mut scripts = command::SCRIPTS.to_vec();
+        if self.options.durability != Durability::Persistent {
+            scripts.push(command::ACQUIRE);
+        }
+        let terms = Arc::new(Epoch::new(&self.options));
         let nodes = NodeSet::on_network(
             self.addresses,
             self.counted,
             self.options.link,
-            Greeting { scripts: command::SCRIPTS.to_vec() },
+            Greeting { scripts, terms: Some(terms) },
             command::undo_head(),
             self.options.observers.clone(),
         )?;

@@ -140,10 +140,10 @@ impl Claim {
         let nonce = locker.nodes.entropy().nonce();
         let value = Value::Drawn { nonce, owner: &locker.owner };
         let sent = locker.nodes.clock().stamp();
-        let ask = |Encoded { bytes, undo }: Encoded<'_>| {
+        let ask = |shape, Encoded { bytes, undo }: Encoded<'_>| {
             let command = Command {
                 bytes,
-                shape: Shape::Status,
+                shape,
                 undo,
                 affinity: key.affinity(),
                 sent: now,
@@ -153,7 +153,13 @@ impl Claim {
             };
             locker.nodes.ask(&command, locker.nodes.rule(Patience::Early))
         };
-        let election = command::with_acquire(key.full(), value, ttl, ask)?;
+        let election = match &locker.volatile {
+            None => command::with_acquire(key.full(), value, ttl, |set| ask(Shape::Status, set))?,
+            Some(volatile) => {
+                volatile.check_key(key.full())?;
+                volatile.with_acquire(key.full(), value, ttl, |vote| ask(Shape::Vote, vote))?
+            }
+        };
         Ok(Self::of(locker.clone(), Tie::new(key, OwnValue::Drawn(nonce), ttl, sent, election)))
     }
 

@@ -5,10 +5,13 @@
 //! | acquire | `SET key value NX PX ttl` | `OK`, null |
 //! | release | `EVALSHA` of `script/release.lua` | 1, 0, −1 |
 //! | extend | `EVALSHA` of `script/extend.lua` | 1, 0, −1 |
+//! | acquire, where servers may forget | `EVALSHA` of `script/acquire.lua` | 1, −1, {2…4, ms} |
+//! | put into service | `EVAL` of `script/initialise.lua` | 1, 0, {3…4, ms} |
 //!
 //! The key stands verbatim behind the prefix, the value is one plain string: 160 random bits in
 //! hexadecimal, `@`, the owner's name. So any client that does `SET NX PX` and compare-and-delete
-//! excludes us, and is excluded by us. The same bytes go to every node.
+//! excludes us, and is excluded by us. The same bytes go to every node, but for the hole at the end
+//! of the last two, which each link fills with the name of its server's process.
 
 use std::cell::RefCell;
 use std::fmt::{self, Write};
@@ -19,6 +22,7 @@ use bytes::Bytes;
 use quorlock_resp::encode;
 
 use crate::entropy::Nonce;
+use crate::link::Process;
 
 /// Compare-and-delete.
 pub(crate) const RELEASE: &str = include_str!("script/release.lua");
@@ -28,6 +32,16 @@ pub(super) const RELEASE_SHA1: &[u8] = b"67c605b1b34e2099787af3db75593d86479b923
 /// Compare-and-extend.
 pub(crate) const EXTEND: &str = include_str!("script/extend.lua");
 pub(super) const EXTEND_SHA1: &[u8] = b"3bf8c069fa2c5715105a1bed245e494b25e90fa4";
+
+/// Set if not there, and if the node may vote.
+pub(crate) const ACQUIRE: &str = include_str!("script/acquire.lua");
+const ACQUIRE_SHA1: &[u8] = b"1c5e3637b18ea620dd7e6f0c1e4f556738c3b195";
+
+/// Puts a node into service. Seldom sent, and so always in full.
+const INITIALISE: &str = include_str!("script/initialise.lua");
+
+/// What stands where a link puts the name of its server's process.
+const HOLE: &Process = &[b'0'; size_of::<Process>()];
 
 /// What every server is told on connecting.
 pub(crate) const SCRIPTS: [&str; 2] = [RELEASE, EXTEND];
@@ -158,6 +172,54 @@ pub(crate) fn with_extend<R>(
     })
 }
 
+/// Encodes an acquisition for servers that may forget into this thread's buffer and hands it to
+/// `send`. `companions` are the encoded keys of the node's epoch and quarantine.
+pub(crate) fn with_vote<R>(
+    form: ScriptForm,
+    companions: &[u8],
+    key: &[u8],
+    value: Value<'_>,
+    [ttl, longest_ttl]: [Duration; 2],
+    send: impl FnOnce(Encoded<'_>) -> R,
+) -> R {
+    with_scratch(|out| {
+        let (name, script): (&[u8], _) = match form {
+            ScriptForm::Digest => (b"EVALSHA", ACQUIRE_SHA1),
+            ScriptForm::Whole => (b"EVAL", ACQUIRE.as_bytes()),
+        };
+        encode::array_header(out, 10);
+        encode::bulk(out, name);
+        encode::bulk(out, script);
+        encode::bulk(out, b"3");
+        out.extend_from_slice(companions);
+        let undo = put_key_and_value(out, key, value);
+        encode::bulk(out, decimal(ttl.as_millis(), &mut [0; DECIMAL_MAX]));
+        encode::bulk(out, decimal(longest_ttl.as_millis(), &mut [0; DECIMAL_MAX]));
+        encode::bulk(out, HOLE);
+        send(Encoded { bytes: out, undo: &out[undo] })
+    })
+}
+
+/// Encodes what puts a node into service, or looks whether it is, and hands it to `send`.
+pub(crate) fn with_initialise<R>(
+    companions: &[u8],
+    act: &[u8],
+    longest_ttl: Duration,
+    send: impl FnOnce(&[u8]) -> R,
+) -> R {
+    with_scratch(|out| {
+        encode::array_header(out, 8);
+        encode::bulk(out, b"EVAL");
+        encode::bulk(out, INITIALISE.as_bytes());
+        encode::bulk(out, b"2");
+        out.extend_from_slice(companions);
+        encode::bulk(out, act);
+        encode::bulk(out, decimal(longest_ttl.as_millis(), &mut [0; DECIMAL_MAX]));
+        encode::bulk(out, HOLE);
+        send(out)
+    })
+}
+
 /// Whose value it is, if one of ours or of the same form.
 pub(crate) fn owner_of(value: &[u8]) -> Option<&str> {
     let (nonce, owner) = value.split_at_checked(NONCE_HEX)?;
@@ -267,6 +329,33 @@ mod tests {
                 });
             }
         }
+    }
+
+    #[test]
+    fn a_vote_is_a_script_that_carries_its_undo_and_ends_in_a_hole() {
+        let ttls = [Duration::from_secs(10), Duration::from_secs(30)];
+        let (mut companions, hole) = (Vec::new(), "0".repeat(40));
+        encode::bulk(&mut companions, b"p:e");
+        encode::bulk(&mut companions, b"p:q");
+        for (form, name, script) in [
+            (ScriptForm::Digest, "EVALSHA", text(ACQUIRE_SHA1)),
+            (ScriptForm::Whole, "EVAL", ACQUIRE.to_owned()),
+        ] {
+            let args = [name, &script, "3", "p:e", "p:q", "p:k", VALUE, "10000", "30000", &hole];
+            let mut expected = Vec::new();
+            encode::command(&mut expected, &args.map(str::as_bytes));
+            with_vote(form, &companions, b"p:k", DRAWN, ttls, |encoded| {
+                assert_eq!(text(encoded.bytes), text(&expected));
+                assert_eq!(text(encoded.undo), format!("$3\r\np:k\r\n$47\r\n{VALUE}\r\n"));
+                assert!(encoded.bytes.ends_with(format!("$40\r\n{hole}\r\n").as_bytes()));
+            });
+        }
+        let args = ["EVAL", INITIALISE, "2", "p:e", "p:q", "look", "30000", &hole];
+        let mut expected = Vec::new();
+        encode::command(&mut expected, &args.map(str::as_bytes));
+        with_initialise(&companions, b"look", ttls[1], |bytes| {
+            assert_eq!(text(bytes), text(&expected));
+        });
     }
 
     #[test]

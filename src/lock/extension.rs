@@ -3,6 +3,17 @@
 //! A node that holds the key lets it live on. One that does not says so, and is given the key again
 //! if a majority has just confirmed that it holds it: the lock is ours without that node, so it can
 //! only grow stronger. Nothing else ever makes a key, so a lock that is gone stays gone.
+//!
+//! Where servers may forget, a node that does not vote (see [`durability`](super::durability)) is
+//! healed and extended all the same, by the same commands, and counts. Its quarantine guards what
+//! it may have granted to *others*. While a majority Q confirms our value, no other client's lease
+//! on the key can hold: it would need a majority, of which some node is in Q, and that node let go
+//! of the other's key, or sat out a quarantine after forgetting it, before it took ours; the nodes
+//! outside Q are too few by themselves. So nothing that the healed node can have forgotten about
+//! this key is still worth anything, and from now on it knows what matters. Should Q's leases end
+//! before the key arrives, the healed node alone makes no majority. A key that a node brought back
+//! from a snapshot is ours by its value, which no other attempt has; if its life is shorter than
+//! was promised, the quarantine lasts at least as long as the promise.
 
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -15,7 +26,7 @@ use crate::clock::Stamp;
 use crate::error::Error;
 use crate::link::{Shape, Urgency};
 use crate::quorum::{Command, Deed, Election, NodeMask, Verdict};
-use crate::report::{NodeReport, Outcome};
+use crate::report::NodeReport;
 
 /// An extension on its way.
 pub(crate) struct Extension {
@@ -89,7 +100,7 @@ impl Extension {
         }
         let known = self.rescripted;
         let forgot = self.nodes(|node, deed| {
-            deed == Deed::Refused && !known.has(node) && self.lacks_script(node)
+            deed == Deed::Refused && !known.has(node) && self.election.lacks_script(node)
         });
         if forgot.is_empty() {
             return None;
@@ -125,11 +136,6 @@ impl Extension {
     /// How long the nodes may take to answer.
     pub(crate) fn allowed(&self) -> Duration {
         self.election.allowed()
-    }
-
-    fn lacks_script(&self, node: usize) -> bool {
-        let (outcome, _) = self.election.outcome(node);
-        matches!(outcome, Outcome::Refused { error } if error.starts_with("NOSCRIPT"))
     }
 
     /// Until when the lock is held if a majority grants this.

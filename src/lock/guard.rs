@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::hold::HoldRef;
 use crate::error::Error;
 use crate::observe::Event;
-use crate::options::{check_ttl, whole_millis};
+use crate::options::whole_millis;
 use crate::quorum::Found;
 use crate::report::NodeReport;
 
@@ -132,7 +132,7 @@ impl LockGuard {
     /// Dropping the future leaves the deadline where it was; nodes may keep the key for longer.
     pub async fn extend(&self, ttl: Duration) -> Result<(), Error> {
         let ttl = whole_millis(ttl);
-        check_ttl(ttl, self.hold.locker().options.drift)?;
+        self.hold.locker().options.check_ttl(ttl)?;
         self.hold.extend(ttl).await
     }
 

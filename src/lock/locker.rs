@@ -9,8 +9,10 @@ use tokio::sync::Notify;
 
 use super::acquire::Order;
 use super::builder::LockerBuilder;
+use super::durability::Volatile;
 use super::guard::{LockGuard, OwnerToken};
 use super::hold::Holds;
+use super::initialise;
 use super::inspect::{self, Inspection};
 use super::key::Key;
 use super::request::LockRequest;
@@ -49,6 +51,8 @@ pub struct Locker {
 pub(crate) struct Inner {
     pub(crate) nodes: Arc<NodeSet>,
     pub(crate) options: Options,
+    /// What locks are acquired with where the servers may forget.
+    pub(crate) volatile: Option<Volatile>,
     /// The holder's full name, as it stands in each value.
     pub(crate) owner: Arc<str>,
     /// What its guards hold.
@@ -63,22 +67,27 @@ impl Inner {
     pub(crate) fn new(nodes: NodeSet, options: Options, owner: Arc<str>) -> Self {
         let holds = Arc::new(Holds::new(nodes.len(), nodes.majority()));
         let (closing, on_close) = (AtomicBool::new(false), Notify::new());
-        Self { nodes: Arc::new(nodes), options, owner, holds, closing, on_close }
+        let (nodes, volatile) = (Arc::new(nodes), Volatile::new(&options));
+        Self { nodes, options, volatile, owner, holds, closing, on_close }
     }
 
-    /// Refuses to acquire for a locker that was shut down.
+    /// Refuses to acquire for a locker that was shut down, and beside a node of another deployment.
     pub(crate) fn check_open(&self) -> Result<(), Error> {
-        match self.closing.load(Ordering::Acquire) {
-            true => Err(Error::closed("the locker was shut down; build another one")),
-            false => Ok(()),
+        if self.is_closed() {
+            return Err(Error::closed("the locker was shut down; build another one"));
         }
+        self.nodes.check_fit()
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
     }
 
     /// Completes when the locker is shut down.
     pub(crate) async fn closed(&self) {
         let mut closed = pin!(self.on_close.notified());
         closed.as_mut().enable();
-        if self.check_open().is_ok() {
+        if !self.is_closed() {
             closed.await;
         }
     }
@@ -150,8 +159,9 @@ impl Locker {
     ///
     /// [`is_unavailable`](Error::is_unavailable) when fewer than a majority are usable at the
     /// `deadline`, [`is_authentication`](Error::is_authentication) as soon as there can be none for
-    /// want of a right; both name each node and its reason. [`is_closed`](Error::is_closed)
-    /// without a runtime.
+    /// want of a right; both name each node and its reason. [`is_misuse`](Error::is_misuse) when a
+    /// node belongs to a deployment of another [`Durability`](crate::Durability),
+    /// [`is_closed`](Error::is_closed) without a runtime.
     ///
     /// # Cancel safety
     ///
@@ -168,6 +178,33 @@ impl Locker {
     #[must_use]
     pub fn health(&self) -> Vec<NodeReport> {
         self.inner.nodes.health()
+    }
+
+    /// Puts the nodes of a new [`Durability::Volatile`](crate::Durability::Volatile) deployment
+    /// into service at once; without it, a node that has never voted first waits for the longest
+    /// TTL.
+    /// **For an operator who knows that nobody holds a lock**, once, by hand: with all nodes
+    /// restarted it lifts the very quarantine that protects their locks. A program must not do it
+    /// when it starts.
+    ///
+    /// Returns each node's part. It does nothing where all nodes are in service. Who is waiting for
+    /// a lock meanwhile may do so until the quarantine would have ended.
+    ///
+    /// # Errors
+    ///
+    /// [`is_misuse`](Error::is_misuse) when some nodes are in service and others are not (the
+    /// deployment is at work, and those come back by themselves), for another longest TTL or
+    /// something else under the names of the nodes' own keys, and under
+    /// [`Durability::Persistent`](crate::Durability::Persistent). Nothing was changed then.
+    /// [`is_unavailable`](Error::is_unavailable) or
+    /// [`is_authentication`](Error::is_authentication) unless every node could do it; those that
+    /// did are in service. [`is_closed`](Error::is_closed).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves each node as it is by then, in service or not.
+    pub async fn initialise(&self) -> Result<Vec<NodeReport>, Error> {
+        initialise::initialise(&self.inner).await
     }
 
     /// Asks every node who holds the key and for how long. Takes no lock.

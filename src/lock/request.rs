@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use super::acquire::{Acquire, Order, guard_or_error};
 use super::claim::Claim;
+use super::durability::is_worth_repeating;
 use super::guard::{Held, LockGuard};
 use crate::error::Error;
-use crate::options::{Extend, Retry, check_ttl, whole_millis};
+use crate::options::{Extend, Retry, whole_millis};
 
 /// A lock that is asked for: await it, or ask in another way.
 ///
@@ -46,7 +47,7 @@ impl LockRequest {
     pub fn ttl(mut self, ttl: Duration) -> Self {
         if let Ok(order) = &mut self.order {
             order.ttl = whole_millis(ttl);
-            if let Err(error) = check_ttl(ttl, order.locker.options.drift) {
+            if let Err(error) = order.locker.options.check_ttl(ttl) {
                 self.order = Err(error);
             }
         }
@@ -111,16 +112,23 @@ impl LockRequest {
     pub async fn try_acquire(self) -> Result<Option<LockGuard>, Error> {
         let order = self.order?;
         order.locker.check_open()?;
-        let sent = order.locker.nodes.clock().now();
-        let claim = Claim::ask(&order.locker, order.key.clone(), order.ttl, sent)?;
-        let verdict = poll_fn(|cx| claim.poll_verdict(cx)).await;
-        match guard_or_error(claim, verdict, order.extend) {
-            Ok(guard) => {
-                order.tell_acquired(&guard, 1, sent);
-                Ok(Some(guard))
-            }
-            Err(error) if error.is_contended() => Ok(None),
-            Err(error) => Err(error),
+        let began = order.locker.nodes.clock().now();
+        let (mut sent, mut repeats) = (began, 0);
+        loop {
+            let claim = Claim::ask(&order.locker, order.key.clone(), order.ttl, sent)?;
+            let verdict = poll_fn(|cx| claim.poll_verdict(cx)).await;
+            return match guard_or_error(claim, verdict, order.extend) {
+                Ok(guard) => {
+                    order.tell_acquired(&guard, repeats + 1, began);
+                    Ok(Some(guard))
+                }
+                Err(error) if is_worth_repeating(&error, &mut repeats) => {
+                    sent = order.locker.nodes.clock().now();
+                    continue;
+                }
+                Err(error) if error.is_contended() => Ok(None),
+                Err(error) => Err(error),
+            };
         }
     }
 

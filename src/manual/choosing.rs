@@ -111,15 +111,49 @@
 //!
 //! *Persistent* takes the short way: plain commands, and a restarted node votes at once.
 //!
-//! *Volatile* keeps a mark on each node. A node that has lost it (a restart, `FLUSHALL`, another
-//! server under the name) gives no vote for the longest TTL of the deployment. Acquiring goes by a
-//! script then, which costs the server more than a plain command. The longest TTL is stored with
-//! the mark: a client that has another one is refused, and so is one that says *Persistent* where a
-//! mark is found. Durability belongs to the deployment, not to a client.
+//! *Volatile* keeps an *epoch* on each node: the key `quorlock:epoch` behind your prefix, with the
+//! name of the server's process and the longest TTL of the deployment. Whoever acquires tells the
+//! node the name of the process that he is connected to. Where the epoch is missing (`FLUSHALL`, a
+//! restart without data) or another process's (a restart from a snapshot, a failover), the node may
+//! have forgotten locks. It then gives no vote for the longest TTL: by that time every lock that it
+//! can have forgotten has ended. The error of an acquisition says so for each such node
+//! ([`Quarantined`](crate::Outcome::Quarantined)). While no majority is left, it
+//! [`is_unavailable`](crate::Error::is_unavailable), [`retry_after`](crate::Error::retry_after) has
+//! the time, and waiters wait for as long before they ask again. Locks that are held go on: they
+//! are extended, and set again on the emptied node, while a majority without it holds.
 //!
-//! Nodes that are empty because they are *new* look the same. Either wait one longest TTL, or call
-//! `initialise()` once, by hand, when no client of any kind holds a lock. A wrong `initialise()` is
-//! exactly the accident that the quarantine prevents.
+//! ```no_run
+//! # fn example() -> Result<(), quorlock::Error> {
+//! use std::time::Duration;
+//!
+//! use quorlock::{Durability, Locker};
+//!
+//! let longest_ttl = Duration::from_secs(30);     // the same in every client
+//! let locker = Locker::quorum(["redis://a", "redis://b", "redis://c"])?
+//!     .durability(Durability::Volatile { longest_ttl })
+//!     .prefix("pay:")
+//!     .build()?;
+//! # drop(locker);
+//! # Ok(()) }
+//! ```
+//!
+//! Acquiring goes by a script then, which costs the server more than a plain command, and needs the
+//! rights to `INFO` and `PTTL`. A server that does not tell its `run_id` gives no vote at all.
+//!
+//! **Durability belongs to the deployment, not to a client.** With a majority restarted, a client
+//! with a shorter longest TTL would let the nodes vote again too early, and one that says
+//! *Persistent* at once. So a locker that finds another epoch than its own on any node acquires
+//! nothing; the error [`is_misuse`](crate::Error::is_misuse) and names the node. It can only find
+//! what the nodes still have: that all clients say the same remains yours to see to. No lock has a
+//! TTL above the longest; that is refused before anything is sent. To change the durability or the
+//! longest TTL, stop all clients, wait for the old longest TTL, delete `quorlock:epoch` (with the
+//! prefix) on every node, and start the clients with the new one.
+//!
+//! Nodes that are empty because they are *new* look like nodes that have forgotten. Either wait for
+//! one longest TTL, or call [`initialise`](crate::Locker::initialise) once, by hand, when no client
+//! of any kind holds a lock. It refuses while any node is in service, for then the deployment is at
+//! work. With *all* nodes restarted it cannot tell, and is exactly the accident that the quarantine
+//! prevents: do not call it from a program that starts.
 //!
 //! Either way: `maxmemory-policy noeviction`. Each of the other policies may evict a lock.
 //!

@@ -128,8 +128,10 @@
 //!
 //! **`prefix`.** Give one: `lock:` or `pay:lock:`. It keeps your keys from being anybody else's,
 //! lets an ACL say `~pay:lock:*`, and lets you find them. All clients of a lock need the same one;
-//! a different prefix is a different lock, silently. Keys are bytes, compared one by one, prefix
-//! included at most 4,096 of them.
+//! a different prefix is a different lock, silently, and has an epoch of its own under
+//! `Durability::Volatile`, where the names `quorlock:epoch` and `quorlock:quarantine` are taken. A
+//! `{hash tag}` in the prefix keeps those in one slot with the locks. Keys are bytes, compared one
+//! by one, prefix included at most 4,096 of them.
 //!
 //! **`owner`.** Give a service's name; host and process are added to it. It stands in the value
 //! behind the random part, so it shows in `quorlock status`, in errors of those who wait, and in
@@ -141,7 +143,10 @@
 //! always`. `Durability::Volatile` says that it may have, and keeps it out for the longest TTL
 //! after it was empty. Wrongly *Persistent*, and a restart can give a held lock away. Wrongly
 //! *Volatile*, and a restarted node is missing for one TTL, and each acquisition costs a script.
-//! When in doubt: *Volatile*. It must be the same for all clients of a deployment.
+//! When in doubt: *Volatile*. It must be the same for all clients of a deployment. *Persistent* is
+//! the default all the same: *Volatile* needs a longest TTL, which nobody but you can know, and new
+//! nodes would not vote before it is over. The longest TTL is at least that of any lock; a minute
+//! is plenty for TTLs of 10 to 30 s.
 //!
 //! # The program
 //!

@@ -57,8 +57,9 @@
 //! - **A node that votes has not forgotten.** A restart without persistence, a power cut with
 //!   `appendfsync everysec`, `FLUSHALL`, eviction, a failover to a replica: the node can grant
 //!   again what it had granted. Two majorities then need not meet in a node that remembers: two
-//!   holders, until the first one's deadline. `Durability::Volatile` keeps such a node from voting
-//!   for the longest TTL; see [`choosing`](super::choosing).
+//!   holders, until the first one's deadline. [`Durability::Volatile`](crate::Durability) keeps
+//!   such a node from voting for the longest TTL, if all clients name the same one. Against
+//!   eviction it does not help, unless the epoch is evicted too. See [`choosing`](super::choosing).
 //! - **The nodes fail independently.** Two on one machine, one disk or one switch are one node in
 //!   two places. One fault then takes two votes, or makes two nodes forget at the same time.
 //! - **All clients name the same nodes and prefix.** Half-way through a change from `a, b, c` to

@@ -38,6 +38,7 @@
 //! | `was granted after …, too late`, `is_too_slow` | 69 | *slow acquisitions* |
 //! | `was lost …`, `is_lost` | 79 | *lost locks* |
 //! | `holds a value that no lock wrote`, `is_misuse` | 78 | *keys without expiry* |
+//! | `belongs to a Volatile deployment`, `is_misuse` | 78 | *another durability* |
 //!
 //! # The lock is held, and nobody works
 //!
@@ -69,6 +70,8 @@
 //! | `is a replica (…)`, `said READONLY` | a failover: the address leads to the wrong server |
 //! | `is the same server as …` | two names for one server: one vote |
 //! | `runs as a cluster node` | a quorum needs servers that stand alone |
+//! | `has lost its keys and gives no vote for …` | wait; *a node was restarted empty* |
+//! | `does not tell its run_id` | give the user `+info`; no proxy may hide it |
 //! | `said LOADING`, `BUSY`, `MISCONF`, `OOM` | the server's own trouble; its log says more |
 //! | `had not answered yet` | none: the verdict fell without it |
 //!
@@ -90,7 +93,8 @@
 //! (In one line; 6.2 writes `~pay:*` for `%RW~pay:*`.) Acquiring and releasing need `set`, `get`,
 //! `del`, `evalsha` and `eval`; `get` and `del` are called inside the script. Extension needs
 //! `pexpire`. Without `pttl` nobody is told who holds a lock and for how long. Without `info` two
-//! names of one server are not noticed. Without `client|kill` an undo can come before what it
+//! names of one server are not noticed. Under `Durability::Volatile` a node does not vote without
+//! either. Without `client|kill` an undo can come before what it
 //! undoes, once in a broken connection, and that key then stays until its TTL. A changed password
 //! shows at the next connection, not before.
 //!
@@ -129,12 +133,22 @@
 //! # A node was restarted empty
 //!
 //! With `Durability::Volatile` it gives no vote for the longest TTL, and says how long that is. Do
-//! nothing. If a majority is in that state, no lock is given until it is over; `initialise()`
-//! shortens that, and is safe only when *nobody* holds a lock.
+//! nothing. If a majority is in that state, no lock is given until it is over. `initialise()`
+//! shortens that only where *no* node is in service, and is safe only when *nobody* holds a lock.
 //!
 //! With `Durability::Persistent` it votes at once, and locks that it had granted may be given
 //! again. Stop it, wait one longest TTL, start it. A holder's own extension gives it the key back,
 //! while a majority without it holds. Then set `appendfsync always`, or change to `Volatile`.
+//!
+//! # Another durability
+//!
+//! `a:6379 belongs to a Volatile deployment …, and this locker has …`: this program and the node do
+//! not agree on the durability or on the longest TTL, and the program takes no lock at all. Nearly
+//! always the program is wrong: give it what the others have. If the node is, because a wrong
+//! program was the first to meet it empty, delete `quorlock:epoch` (with the prefix) there; the
+//! node sits out its quarantine. Programs judge a node when they connect to it: `CLIENT KILL TYPE
+//! normal` on that node makes them look again. `quorlock status` can look at such nodes, `quorlock
+//! lock` takes no lock there.
 //!
 //! # Clocks
 //!

@@ -141,7 +141,8 @@ impl Session {
         let now = pass.clock.now();
         // Without its process's name a connection's number could be a stranger's.
         let client = peer.client_id.zip(peer.run_id.clone());
-        link.open(writer, client.map(|(number, run_id)| Client { run_id, number }), now);
+        let client = client.map(|(number, run_id)| Client { run_id, number });
+        link.open(writer, client, peer.process(), now);
         self.state = State::Open { inbound: Box::new(inbound), since: now };
         pass.changed = true;
         if node.set_peer(peer) {

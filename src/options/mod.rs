@@ -11,6 +11,7 @@ pub use retry::Retry;
 
 use crate::error::Error;
 use crate::observe::Observers;
+use crate::report::Humane;
 
 /// Where a locker's driver runs: the one task that reads its connections.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -46,6 +47,43 @@ impl Default for Extend {
     }
 }
 
+/// What the servers of a deployment still know when they come back.
+///
+/// It belongs to the deployment and not to a client: all lockers that share nodes and a prefix must
+/// say the same. [`choosing`](https://docs.rs/quorlock/latest/quorlock/manual/choosing) has the
+/// reasons.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum Durability {
+    /// Everything: they run with `appendfsync always`. Locks are acquired by a plain command, and a
+    /// node that was restarted votes at once.
+    #[default]
+    Persistent,
+    /// Perhaps nothing. A node that may have forgotten what it had granted (its process is another,
+    /// or it was flushed) gives no vote until the longest lock it can have forgotten has ended.
+    /// Locks are acquired by a script, which needs `INFO`, `EVALSHA` or `EVAL`, `GET`, `PTTL` and
+    /// `SET`, and each node keeps two keys behind the prefix: `quorlock:epoch`, without expiry, and
+    /// while it gives no vote `quorlock:quarantine`.
+    Volatile {
+        /// The longest TTL that any lock of the deployment has. No locker takes a longer one.
+        /// Too short for a lock that you will want, and every client has to be changed at the same
+        /// time; too long, and a restarted node is away for longer than it need be.
+        longest_ttl: Duration,
+    },
+}
+
+impl Durability {
+    /// With the longest TTL as the servers will count it.
+    pub(crate) fn in_whole_millis(self) -> Self {
+        match self {
+            Self::Persistent => Self::Persistent,
+            Self::Volatile { longest_ttl } => {
+                Self::Volatile { longest_ttl: whole_millis(longest_ttl) }
+            }
+        }
+    }
+}
+
 /// How a locker behaves. The setters and their documentation are on
 /// [`LockerBuilder`](crate::LockerBuilder).
 #[derive(Clone, Debug)]
@@ -64,6 +102,9 @@ pub(crate) struct Options {
     /// How long one node may take for one command; `None` derives it from the TTL.
     pub(crate) node_deadline: Option<Duration>,
     pub(crate) extend: Extend,
+    /// What the servers still know when they come back: everything, for the short way to a lock is
+    /// the default, and the manual says when it is not enough.
+    pub(crate) durability: Durability,
     /// When to try again. 50–200 ms, doubling to 1 s: soon enough for people, and no storm.
     pub(crate) retry: Retry,
     pub(crate) link: LinkOptions,
@@ -81,6 +122,7 @@ impl Default for Options {
             drift: Drift::default(),
             node_deadline: None,
             extend: Extend::default(),
+            durability: Durability::default(),
             retry: Retry::default(),
             link: LinkOptions::default(),
             observers: Observers::default(),
@@ -92,7 +134,10 @@ impl Default for Options {
 impl Options {
     /// Refuses what no lock can be held with.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        check_ttl(self.ttl, self.drift)?;
+        if let Durability::Volatile { longest_ttl } = self.durability {
+            check_ttl(longest_ttl, self.drift)?;
+        }
+        self.check_ttl(self.ttl)?;
         self.retry.check()?;
         let link = &self.link;
         if link.connections == 0 {
@@ -112,6 +157,22 @@ impl Options {
             )));
         }
         Ok(())
+    }
+
+    /// Refuses a TTL that no lock of this locker can have.
+    pub(crate) fn check_ttl(&self, ttl: Duration) -> Result<(), Error> {
+        check_ttl(ttl, self.drift)?;
+        match self.durability {
+            Durability::Volatile { longest_ttl } if ttl > longest_ttl => {
+                Err(Error::misuse(format!(
+                    "the TTL is {}, and the deployment's longest TTL is {} (see `durability`): a \
+                     restarted node would vote before this lock has ended",
+                    Humane(ttl),
+                    Humane(longest_ttl)
+                )))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// 1 % of the TTL, at least 50 ms (a busy server's pauses), at most 500 ms: far below the TTL,
@@ -236,6 +297,20 @@ mod tests {
             assert!(error.to_string().contains(words), "{error}");
         }
         assert!(check_ttl(Duration::from_millis(3), Drift::default()).is_ok());
+    }
+
+    #[test]
+    fn no_ttl_is_above_the_deployments_longest() {
+        let durability = Durability::Volatile { longest_ttl: Duration::from_secs(30) };
+        let options = Options { durability, ttl: Duration::from_secs(30), ..Options::default() };
+        assert!(options.check().is_ok());
+        let error = options.check_ttl(Duration::from_millis(30_001)).unwrap_err();
+        assert!(error.is_misuse());
+        assert!(error.to_string().contains("longest TTL is 30.0 s"), "{error}");
+        let short = Durability::Volatile { longest_ttl: Duration::from_secs(9) };
+        assert!(Options { durability: short, ..Options::default() }.check().is_err());
+        let none = Durability::Volatile { longest_ttl: Duration::ZERO };
+        assert!(Options { durability: none, ..Options::default() }.check().is_err());
     }
 
     #[test]

@@ -335,6 +335,10 @@ fn vote(shared: &Shared, node: usize, pass: &mut Pass) {
         }
         let (deed, extra) = deed_of(completion.shape, completion.frame);
         if let Some(frame) = extra {
+            if deed == Deed::Misfit {
+                // Before the vote, and also where nobody waits for it any more.
+                shared.note_misfit(node, &frame);
+            }
             slots.keep(completion.ticket, node, frame);
         }
         if slots.cast(completion.ticket, node, deed, completion.rtt) {
@@ -362,6 +366,10 @@ fn deed_of(shape: Shape, frame: Frame) -> (Deed, Option<Frame>) {
         Frame::Integer(0) => (Deed::Gone, None),
         Frame::Integer(-1) => (Deed::Held, None),
         Frame::Simple(_) | Frame::Integer(_) => (Deed::Granted, None),
+        Frame::Array(reason) if reason.first() == Some(&Frame::Integer(2)) => {
+            (Deed::Quarantined, Some(frame))
+        }
+        Frame::Array(_) => (Deed::Misfit, Some(frame)),
         _ if was_refused(&frame) => (Deed::Refused, Some(frame)),
         _ => (Deed::Failed, Some(frame)),
     }

@@ -146,6 +146,12 @@ fn outgoing<'a>(command: &Command<'a>, ticket: Ticket, deadline: Moment) -> Outg
     }
 }
 
+/// The time beside the reason for which a node refused; none is zero.
+pub(super) fn millis(reply: &Frame) -> Option<Duration> {
+    let number = reply.as_items().ok()?.get(1)?.as_integer().ok()?;
+    u64::try_from(number).ok().filter(|millis| *millis > 0).map(Duration::from_millis)
+}
+
 /// How many nodes did what.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Found {
@@ -221,10 +227,32 @@ impl Election {
             Deed::Suspect => Outcome::Suspect,
             Deed::Full => Outcome::Full,
             Deed::NotAsked => Outcome::NotAsked,
+            Deed::Quarantined => {
+                Outcome::Quarantined { remaining: self.millis(node).unwrap_or_default() }
+            }
+            Deed::Misfit => Outcome::Misfit { longest_ttl: self.millis(node) },
         };
-        let answered =
-            matches!(deed, Deed::Granted | Deed::Held | Deed::Gone | Deed::Refused | Deed::Failed);
+        let answered = !matches!(
+            deed,
+            Deed::None
+                | Deed::Silent
+                | Deed::Disconnected
+                | Deed::Down
+                | Deed::Suspect
+                | Deed::Full
+                | Deed::NotAsked
+        );
         (outcome, answered.then_some(rtt))
+    }
+
+    /// Whether a node refused because it does not know the command's script.
+    pub(crate) fn lacks_script(&self, node: usize) -> bool {
+        let error = self.set.shared.slots.peek(self.ticket, node);
+        error.is_some_and(|frame| frame.error_word() == Some(b"NOSCRIPT"))
+    }
+
+    fn millis(&self, node: usize) -> Option<Duration> {
+        millis(&self.set.shared.slots.peek(self.ticket, node)?)
     }
 
     /// How many nodes did what, without the words of [`Election::report`].

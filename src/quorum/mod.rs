@@ -11,6 +11,7 @@
 mod ballot;
 mod driver;
 mod fanout;
+mod misfits;
 mod slots;
 mod tally;
 #[cfg(all(test, quorlock_models))]
@@ -24,6 +25,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
+use quorlock_resp::Frame;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
@@ -34,13 +36,14 @@ pub(crate) use tally::{Patience, Rule, Verdict};
 use crate::clock::{Clock, Moment};
 use crate::entropy::Entropy;
 use crate::error::{Error, Kind};
-use crate::link::{Address, Dial, Greeting, Mode, Network, Peer, Role};
+use crate::link::{Address, Dial, Fit, Greeting, Mode, Network, Peer, Role};
 use crate::node::Node;
 use crate::observe::Observers;
 use crate::options::LinkOptions;
 use crate::report::{Fault, NodeReport, Outcome};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{AtomicWaker, Mutex};
+use misfits::Misfits;
 use slots::Slots;
 
 /// What a node set is made of.
@@ -69,6 +72,7 @@ pub(crate) struct NodeSet {
 struct Shared {
     nodes: Box<[Node]>,
     slots: Slots,
+    misfits: Misfits,
     counted: bool,
     options: LinkOptions,
     clock: Clock,
@@ -121,11 +125,12 @@ impl NodeSet {
             timer: AtomicU64::new(Moment::NEVER.as_nanos()),
             rearm: AtomicBool::new(false),
         };
-        let slots = Slots::new(nodes.len());
+        let (slots, misfits) = (Slots::new(nodes.len()), Misfits::new(nodes.len()));
         let changed = Notify::new();
         let shared = Shared {
             nodes,
             slots,
+            misfits,
             counted,
             options,
             clock,
@@ -211,6 +216,13 @@ impl NodeSet {
         self.shared.nodes.iter().map(report).collect()
     }
 
+    /// Refuses to acquire anything while a node is connected that does not belong to the others.
+    pub(crate) fn check_fit(&self) -> Result<(), Error> {
+        let Some((index, why)) = self.shared.misfits.first() else { return Ok(()) };
+        let node = self.shared.nodes.get(index).map(Node::label).unwrap_or_default();
+        Err(Error::misuse(format!("{node} {why}")).with_nodes(self.health()))
+    }
+
     /// Waits until every node is connected, or, at the `deadline`, for as many as there are: a
     /// majority must be.
     pub(crate) async fn ready(&self, deadline: Duration) -> Result<Vec<NodeReport>, Error> {
@@ -221,6 +233,7 @@ impl NodeSet {
         let mut timer = self.clock().sleep_until(self.clock().now().plus(deadline));
         loop {
             let changed = self.shared.changed.notified();
+            self.check_fit()?;
             let health = self.health();
             let up = health.iter().filter(|node| node.outcome == Outcome::Connected).count();
             if up == self.len() {
@@ -278,8 +291,27 @@ impl Shared {
         true
     }
 
-    /// Whether a server may vote: an independent master, and no other node of this set.
+    /// Whether a server may vote: an independent master, no other node of this set, and one on the
+    /// locker's terms.
     fn admit(&self, index: usize, peer: &Peer) -> Result<(), Fault> {
+        self.admit_alone(index, peer)?;
+        let fit = self.greeting.terms.as_ref().map_or(Fit::Fits, |terms| terms.judge(peer));
+        let misfit = match fit {
+            Fit::Fits => None,
+            Fit::Misfit(why) => Some(why),
+            Fit::Unusable(fault) => return Err(fault),
+        };
+        self.misfits.set(index, misfit);
+        Ok(())
+    }
+
+    /// A node has refused a vote for good: as if it had been found when it was connected to.
+    fn note_misfit(&self, index: usize, reply: &Frame) {
+        let why = self.greeting.terms.as_ref().map(|terms| terms.explain(fanout::millis(reply)));
+        self.misfits.set(index, why);
+    }
+
+    fn admit_alone(&self, index: usize, peer: &Peer) -> Result<(), Fault> {
         if !self.counted {
             return match peer.role {
                 Role::Replica => Err(Fault::Replica),

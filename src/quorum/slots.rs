@@ -39,10 +39,12 @@ pub(crate) enum Deed {
     Suspect,
     Full,
     NotAsked,
+    Quarantined,
+    Misfit,
 }
 
 impl Deed {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 14] = [
         Self::None,
         Self::Granted,
         Self::Held,
@@ -55,6 +57,8 @@ impl Deed {
         Self::Suspect,
         Self::Full,
         Self::NotAsked,
+        Self::Quarantined,
+        Self::Misfit,
     ];
 
     fn vote(self) -> Vote {
@@ -66,7 +70,9 @@ impl Deed {
             | Self::Down
             | Self::Suspect
             | Self::Full
-            | Self::NotAsked => Vote::Refused,
+            | Self::NotAsked
+            | Self::Quarantined
+            | Self::Misfit => Vote::Refused,
             Self::None | Self::Silent | Self::Disconnected | Self::Failed => Vote::Unknown,
         }
     }

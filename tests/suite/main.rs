@@ -3,6 +3,8 @@
 //! | file | asks |
 //! |---|---|
 //! | `locking` | is there ever more than one holder, and does the lock come free? |
+//! | `durability` | servers that forget what they granted |
+//! | `scripts` | our scripts on servers that are not as they expect |
 //! | `errors` | what an error says of its cause, and of each node |
 //! | `events` | what an observer is told, in what order, and how often |
 //! | `faults` | stopped, hung, restarted and late nodes |
@@ -30,6 +32,7 @@ mod bad_input;
 mod cancel;
 mod cases;
 mod client;
+mod durability;
 mod errors;
 mod events;
 mod faults;
@@ -38,6 +41,7 @@ mod locking;
 mod overtaking;
 mod retry;
 mod runtimes;
+mod scripts;
 mod wire;
 
 use std::time::Duration;

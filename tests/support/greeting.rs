@@ -103,6 +103,7 @@ impl Handshake {
             ["CLIENT", ..] => self.if_trusted(|_| b"+OK\r\n".to_vec()),
             ["INFO", ..] => self.if_trusted(Self::info),
             ["ROLE"] => self.if_trusted(Self::role),
+            ["GET", key] if key.ends_with("QUORLOCK:EPOCH") => self.if_trusted(Self::null),
             ["SCRIPT", "LOAD"] => {
                 let digest = command.get(2).map(|script| sha1_hex(script))?;
                 self.if_trusted(|_| bulk(&digest))

@@ -1,0 +1,277 @@
+//! Servers that may forget: the epoch that each node keeps, and who may vote.
+//!
+//! A node that comes back without its keys could grant again what another client still holds. So
+//! under [`Durability::Volatile`] each node keeps, behind the locker's prefix,
+//!
+//! | key | value | expiry |
+//! |---|---|---|
+//! | `quorlock:epoch` | the server process's `run_id`, a space, the longest TTL in ms | none |
+//! | `quorlock:quarantine` | the `run_id` | the longest TTL |
+//!
+//! and locks are acquired by a script that looks at both. An epoch that is missing (`FLUSHALL`, a
+//! restart without data) or another process's (a restart from a snapshot, a failover) says that
+//! grants may have been forgotten: the script sets both keys and grants nothing while the
+//! quarantine lives. Every lock that the node can have forgotten has ended by then, for none is
+//! longer than the longest TTL. That is why the longest TTL stands in the epoch, and why one node
+//! on which it is another is enough for a locker to acquire nothing at all: with a majority
+//! restarted, a client with a shorter one would open the quarantine too early. The epoch has no
+//! expiry: it is no lock, and an idle deployment must not fall back into quarantine.
+//!
+//! The keys share the prefix, so that an ACL for the locks covers them, a `{hash tag}` in it keeps
+//! them in the locks' slot, and `FLUSHDB` takes them along with the locks. Lockers of overlapping
+//! prefixes would have two epochs for one lock; all clients of a lock have the same prefix.
+//!
+//! What goes unnoticed: a process that is made a replica and a master again, of its own former
+//! replica, before anybody has acquired from that one. Nodes stand alone, without a failover.
+//!
+//! A [`Durability::Persistent`] locker acquires nothing either while it finds an epoch: its votes
+//! on a restarted node would ignore the quarantine.
+
+use std::time::Duration;
+
+use quorlock_resp::encode;
+
+use super::command::{self, Encoded, ScriptForm, Value};
+use crate::error::Error;
+use crate::link::{Fit, Mark, Peer, Terms};
+use crate::options::{Durability, Options};
+use crate::quorum::{Deed, Election};
+use crate::report::{Fault, Humane, NodeReport, Outcome};
+use crate::sync::atomic::{AtomicBool, Ordering};
+
+const EPOCH: &[u8] = b"quorlock:epoch";
+const QUARANTINE: &[u8] = b"quorlock:quarantine";
+
+/// What a locker for servers that may forget adds to its commands.
+pub(crate) struct Volatile {
+    /// The epoch's and the quarantine's key, encoded.
+    keys: Box<[u8]>,
+    epoch: Box<[u8]>,
+    quarantine: Box<[u8]>,
+    longest_ttl: Duration,
+    /// A node has forgotten the script; the next acquisition brings it.
+    forgotten: AtomicBool,
+}
+
+impl Volatile {
+    /// `None` for servers that forget nothing.
+    pub(crate) fn new(options: &Options) -> Option<Self> {
+        let Durability::Volatile { longest_ttl } = options.durability else { return None };
+        let behind = |name| [&options.prefix[..], name].concat().into_boxed_slice();
+        let (epoch, quarantine) = (behind(EPOCH), behind(QUARANTINE));
+        let mut keys = Vec::new();
+        encode::bulk(&mut keys, &epoch);
+        encode::bulk(&mut keys, &quarantine);
+        let (keys, forgotten) = (keys.into_boxed_slice(), AtomicBool::new(false));
+        Some(Self { keys, epoch, quarantine, longest_ttl, forgotten })
+    }
+
+    /// Refuses a lock under a name that the nodes need for themselves.
+    pub(crate) fn check_key(&self, full: &[u8]) -> Result<(), Error> {
+        if full != &*self.epoch && full != &*self.quarantine {
+            return Ok(());
+        }
+        Err(Error::misuse("the keys `quorlock:epoch` and `quorlock:quarantine` are reserved"))
+    }
+
+    /// Encodes an acquisition and hands it to `send`.
+    pub(crate) fn with_acquire<R>(
+        &self,
+        key: &[u8],
+        value: Value<'_>,
+        ttl: Duration,
+        send: impl FnOnce(Encoded<'_>) -> R,
+    ) -> R {
+        // Ordering: whoever misses it sends the digest, and sets it again.
+        let form = match self.forgotten.load(Ordering::Relaxed)
+            && self.forgotten.swap(false, Ordering::Relaxed)
+        {
+            true => ScriptForm::Whole,
+            false => ScriptForm::Digest,
+        };
+        command::with_vote(form, &self.keys, key, value, [ttl, self.longest_ttl], send)
+    }
+
+    /// Encodes a look at the nodes' standing, or a change of it, and hands it to `send`.
+    pub(super) fn with_initialise<R>(&self, act: &[u8], send: impl FnOnce(&[u8]) -> R) -> R {
+        command::with_initialise(&self.keys, act, self.longest_ttl, send)
+    }
+
+    /// Looks at what the nodes have answered to an acquisition, whatever its verdict: an error when
+    /// one of them belongs to another deployment.
+    pub(crate) fn check(&self, election: &Election) -> Result<(), Error> {
+        for (node, deed) in election.deeds() {
+            match deed {
+                Deed::Misfit => {
+                    return Err(self.misfit(node, &election.outcome(node).0, election));
+                }
+                Deed::Refused if election.lacks_script(node) => {
+                    // Ordering: as above.
+                    self.forgotten.store(true, Ordering::Relaxed);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn misfit(&self, node: usize, outcome: &Outcome, election: &Election) -> Error {
+        let nodes = election.report();
+        let name = nodes.get(node).map(|report| report.node.clone()).unwrap_or_default();
+        let ours = Durability::Volatile { longest_ttl: self.longest_ttl };
+        Error::misuse(format!("{name} {}", differs(outcome, ours))).with_nodes(nodes)
+    }
+}
+
+/// How often an acquisition is sent again at once because nodes had forgotten its script. Once is
+/// enough unless others are in the same place.
+const REPEATS_MAX: u32 = 3;
+
+/// Whether an acquisition is to be repeated at once, because it failed for want of its script: the
+/// next one brings it, or comes behind one that does.
+pub(crate) fn is_worth_repeating(failure: &Error, repeats: &mut u32) -> bool {
+    let lacks_script = |node: &NodeReport| match &node.outcome {
+        Outcome::Refused { error } => error.starts_with("NOSCRIPT"),
+        _ => false,
+    };
+    let is_worth_it = *repeats < REPEATS_MAX
+        && failure.is_unavailable()
+        && failure.nodes().iter().any(lacks_script);
+    *repeats += u32::from(is_worth_it);
+    is_worth_it
+}
+
+/// What a locker wants of a server that has shaken hands.
+#[derive(Debug)]
+pub(crate) struct Epoch {
+    key: Box<[u8]>,
+    durability: Durability,
+}
+
+impl Epoch {
+    pub(crate) fn new(options: &Options) -> Self {
+        let key = [&options.prefix[..], EPOCH].concat().into_boxed_slice();
+        Self { key, durability: options.durability }
+    }
+}
+
+impl Terms for Epoch {
+    fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    fn judge(&self, peer: &Peer) -> Fit {
+        let found = match &peer.mark {
+            Mark::Untold | Mark::Absent => None,
+            Mark::Text(text) => Some(longest_ttl_of(text)),
+            Mark::Other => Some(None),
+        };
+        match (self.durability, found) {
+            (Durability::Volatile { .. }, _) if peer.process().is_none() => {
+                Fit::Unusable(Fault::Anonymous)
+            }
+            (Durability::Volatile { longest_ttl }, Some(found)) if found != Some(longest_ttl) => {
+                self.misfit(found)
+            }
+            // What is no epoch is somebody's lock of that name.
+            (Durability::Persistent, Some(Some(found))) => self.misfit(Some(found)),
+            _ => Fit::Fits,
+        }
+    }
+
+    fn explain(&self, longest_ttl: Option<Duration>) -> Box<str> {
+        differs(&Outcome::Misfit { longest_ttl }, self.durability).into()
+    }
+}
+
+impl Epoch {
+    fn misfit(&self, longest_ttl: Option<Duration>) -> Fit {
+        Fit::Misfit(self.explain(longest_ttl))
+    }
+}
+
+/// In words, behind the node's name: what it is, and what this locker is.
+fn differs(found: &Outcome, ours: Durability) -> String {
+    let ours = match ours {
+        Durability::Persistent => "`Durability::Persistent`".to_owned(),
+        Durability::Volatile { longest_ttl } => {
+            format!("a longest TTL of {}", Humane(longest_ttl))
+        }
+    };
+    format!(
+        "{found}, and this locker has {ours}; durability belongs to the deployment, and all its \
+         clients must have the same"
+    )
+}
+
+/// The longest TTL that an epoch tells.
+fn longest_ttl_of(epoch: &[u8]) -> Option<Duration> {
+    let (process, millis) = std::str::from_utf8(epoch).ok()?.split_once(' ')?;
+    let is_name = !process.is_empty() && process.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let is_number = millis.bytes().all(|byte| byte.is_ascii_digit());
+    let millis = millis.parse().ok().filter(|_| is_name && is_number)?;
+    Some(Duration::from_millis(millis))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONGEST: Duration = Duration::from_secs(30);
+
+    fn judged(durability: Durability, run_id: Option<&str>, mark: Mark) -> Fit {
+        let options = Options { durability, prefix: b"pay:".to_vec(), ..Options::default() };
+        let epoch = Epoch::new(&options);
+        assert_eq!(epoch.key(), b"pay:quorlock:epoch");
+        let peer = Peer { run_id: run_id.map(Into::into), mark, ..Peer::default() };
+        epoch.judge(&peer)
+    }
+
+    fn text(text: &str) -> Mark {
+        Mark::Text(text.as_bytes().into())
+    }
+
+    #[test]
+    fn volatile_wants_a_name_and_its_own_longest_ttl_or_none_yet() {
+        let name = "0f".repeat(20);
+        let judged = |run_id: Option<&str>, mark| {
+            judged(Durability::Volatile { longest_ttl: LONGEST }, run_id, mark)
+        };
+        for mark in [Mark::Absent, Mark::Untold, text("abc 30000"), text(&format!("{name} 30000"))]
+        {
+            assert_eq!(judged(Some(&name), mark), Fit::Fits);
+        }
+        for mark in [text("abc 29999"), text("abc"), text("abc x"), text(" 30000"), Mark::Other] {
+            let fit = judged(Some(&name), mark.clone());
+            assert!(matches!(fit, Fit::Misfit(_)), "{mark:?}: {fit:?}");
+        }
+        for nameless in [None, Some("short")] {
+            assert_eq!(judged(nameless, Mark::Absent), Fit::Unusable(Fault::Anonymous));
+        }
+    }
+
+    #[test]
+    fn persistent_wants_no_epoch_and_minds_nothing_else() {
+        let judged = |mark| judged(Durability::Persistent, None, mark);
+        for mark in [Mark::Absent, Mark::Untold, Mark::Other, text("somebody's lock")] {
+            assert_eq!(judged(mark), Fit::Fits);
+        }
+        let Fit::Misfit(why) = judged(text("abc 30000")) else { panic!("an epoch was found") };
+        assert!(why.starts_with("belongs to a `Volatile` deployment"), "{why}");
+        assert!(why.contains("a longest TTL of 30.0 s, and this locker has `Durability::Pers"));
+    }
+
+    #[test]
+    fn the_nodes_own_keys_are_nobodys_lock() {
+        let options = Options {
+            durability: Durability::Volatile { longest_ttl: LONGEST },
+            prefix: b"p:".to_vec(),
+            ..Options::default()
+        };
+        let volatile = Volatile::new(&options).unwrap();
+        assert!(volatile.check_key(b"p:quorlock:epoch").unwrap_err().is_misuse());
+        assert!(volatile.check_key(b"p:quorlock:quarantine").is_err());
+        assert!(volatile.check_key(b"p:order:42").is_ok());
+        assert!(Volatile::new(&Options::default()).is_none());
+    }
+}

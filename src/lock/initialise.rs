@@ -1,0 +1,81 @@
+//! Putting a new deployment into service without waiting.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+
+use super::durability::Volatile;
+use super::locker::Inner;
+use crate::error::{Error, Kind};
+use crate::link::{Shape, Urgency};
+use crate::quorum::{Command, Deed, Election, NodeMask, Verdict};
+use crate::report::NodeReport;
+
+/// See [`Locker::initialise`](super::Locker::initialise).
+///
+/// Every node is looked at before any is changed. A node in service says that the deployment works
+/// already: those that are not have forgotten something, and wait for a reason.
+pub(crate) async fn initialise(locker: &Arc<Inner>) -> Result<Vec<NodeReport>, Error> {
+    let Some(volatile) = &locker.volatile else {
+        return Err(Error::misuse(
+            "only a `Volatile` deployment is initialised; this locker has `Durability::Persistent`",
+        ));
+    };
+    locker.check_open()?;
+    locker.nodes.ready(locker.options.link.connect_deadline).await?;
+    let (seen, _) = ask(locker, volatile, b"look").await?;
+    let serving = seen.deeds().filter(|(_, deed)| *deed == Deed::Granted).count();
+    if serving == locker.nodes.len() {
+        return Ok(seen.report());
+    }
+    if serving > 0 {
+        return Err(Error::misuse(format!(
+            "{serving} of {} nodes are in service: the deployment is at work, and a node that is \
+             not will vote by itself when no lock that it has forgotten can be left",
+            locker.nodes.len()
+        ))
+        .with_nodes(seen.report()));
+    }
+    let (done, verdict) = ask(locker, volatile, b"write").await?;
+    if verdict == Verdict::Won {
+        return Ok(done.report());
+    }
+    Err(no_answer(locker, &done))
+}
+
+/// Asks every node, and waits for all of them; an error unless each could say yes or no.
+async fn ask(
+    locker: &Arc<Inner>,
+    volatile: &Volatile,
+    act: &[u8],
+) -> Result<(Election, Verdict), Error> {
+    let election = volatile.with_initialise(act, |bytes| {
+        let command = Command {
+            bytes,
+            shape: Shape::Vote,
+            undo: &[],
+            affinity: 0,
+            sent: locker.nodes.clock().now(),
+            allowed: locker.options.node_deadline(locker.options.ttl),
+            urgency: Urgency::Usual,
+            to: NodeMask::ALL,
+        };
+        locker.nodes.ask(&command, locker.nodes.rule_of_all())
+    })?;
+    let verdict = poll_fn(|cx| election.poll_verdict(cx)).await;
+    let misfit = election.deeds().find(|(_, deed)| *deed == Deed::Misfit);
+    if let Some((node, _)) = misfit {
+        return Err(volatile.misfit(node, &election.outcome(node).0, &election));
+    }
+    if election.deeds().any(|(_, deed)| !matches!(deed, Deed::Granted | Deed::Gone)) {
+        return Err(no_answer(locker, &election));
+    }
+    Ok((election, verdict))
+}
+
+fn no_answer(locker: &Inner, election: &Election) -> Error {
+    let nodes = election.report();
+    let refused = nodes.iter().any(|node| node.outcome.is_authentication());
+    let needed = locker.nodes.len();
+    let kind = if refused { Kind::Authentication { needed } } else { Kind::Unavailable { needed } };
+    Error::new(kind).with_nodes(nodes)
+}
