@@ -15,10 +15,15 @@ const TTL: Duration = Duration::from_millis(1_500);
 async fn healed(fleet: &Fleet, guard: &LockGuard, rival: &Locker) {
     let token = guard.owner_token();
     let ours = |server: &Server| server.command(&["GET", "k"]) == Reply::bulk(token.as_str());
+    let mut looks = 0;
     eventually_async("all nodes hold our key again", async || {
-        // It may be unavailable as well while nodes are away; it must never be won.
-        let tried = rival.lock("k").try_acquire().await;
-        assert!(!matches!(tried, Ok(Some(_))), "held twice");
+        // Now and then: a node that holds the rival's key for a moment cannot be given ours.
+        if looks % 16 == 0 {
+            // It may be unavailable as well while nodes are away; it must never be won.
+            let tried = rival.lock("k").try_acquire().await;
+            assert!(!matches!(tried, Ok(Some(_))), "held twice");
+        }
+        looks += 1;
         assert!(guard.is_valid(), "lost, with three nodes of five that never forgot");
         fleet.iter().all(ours)
     })

@@ -26,7 +26,7 @@ async fn case_07_a_release_of_an_expired_lock_is_one_command_and_no_retry() {
             .answer_all(|_| b"_\r\n".to_vec()),
     );
     let locker = Locker::single(server.url()).unwrap().build().unwrap();
-    let guard = hold_unextended(&locker, Duration::from_millis(50)).await;
+    let guard = hold_unextended(&locker, Duration::from_millis(500)).await;
     eventually_async("the lease ends", async || !guard.is_valid()).await;
     let found = guard.release().await.unwrap();
     assert!(matches!(found, Release::Expired), "{found:?}");
