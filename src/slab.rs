@@ -61,7 +61,7 @@ impl<T> Slab<T> {
 
     /// Claims a place.
     pub(crate) fn claim(&self) -> u32 {
-        self.pop().unwrap_or_else(|| self.used.fetch_add(1, Ordering::Relaxed))
+        self.pop().unwrap_or_else(|| self.used.fetch_add(1, Ordering::SeqCst))
     }
 
     /// Gives a place back; what stands in it must be ready for its next use.
@@ -85,7 +85,8 @@ impl<T> Slab<T> {
 
     /// Every place below this index has been claimed once.
     pub(crate) fn used(&self) -> u32 {
-        self.used.load(Ordering::Relaxed)
+        // Ordering: with whatever flag a holder looks at behind its claim: one of the two is seen.
+        self.used.load(Ordering::SeqCst)
     }
 
     fn place(&self, index: u32) -> &Place<T> {

@@ -54,10 +54,8 @@ pub(super) struct Debts {
     ending: usize,
     /// What was undone behind that; sent again if one of them cannot be ended.
     undone: Vec<Vec<u8>>,
-    /// Undos whose commands may still arrive.
-    doubtful: Vec<Vec<u8>>,
-    /// Until when they may.
-    doubtful_until: Moment,
+    /// Undos whose commands may still arrive, and until when.
+    doubtful: Vec<(Vec<u8>, Moment)>,
 }
 
 impl Debts {
@@ -70,7 +68,10 @@ impl Debts {
     ) {
         let had = self.undos.len();
         for undo in undos {
-            self.add(undo, max);
+            // What is in doubt is repeated anyway.
+            if !self.doubtful.iter().any(|(known, _)| *known == undo) {
+                self.add(undo, max);
+            }
         }
         self.unnamed |= client.is_none() && self.undos.len() > had;
         (self.ending, self.due) = (0, None);
@@ -118,27 +119,40 @@ impl Debts {
     }
 
     /// The server does not end an old connection: what was undone behind it is undone again, until
-    /// `until`.
-    pub(super) fn doubt(&mut self, now: Moment, until: Moment) {
-        if !self.undone.is_empty() {
-            self.doubtful_until = until;
-        }
-        self.doubtful.append(&mut self.undone);
+    /// `until`. At most `max` are, the latest.
+    pub(super) fn doubt(&mut self, now: Moment, (until, max): (Moment, usize)) {
+        self.doubtful.extend(self.undone.drain(..).map(|undo| (undo, until)));
+        let excess = self.doubtful.len().saturating_sub(max);
+        self.doubtful.drain(..excess);
         if !self.doubtful.is_empty() {
             let again = now.plus(REPEAT);
             self.due = Some(self.due.map_or(again, |due| due.min(again)));
         }
     }
 
+    /// The repetition waits.
+    pub(super) fn put_off(&mut self, now: Moment) {
+        self.due = Some(now.plus(REPEAT));
+    }
+
+    /// Whether a command is about a key and a value that are still to be undone, or may be undone
+    /// again.
+    pub(super) fn concern(&self, command: &[u8]) -> bool {
+        let doubtful = self.doubtful.iter().map(|(undo, _)| undo);
+        let mut open = self.undos.iter().chain(&self.undone).chain(doubtful);
+        open.any(|undo| command.windows(undo.len().max(1)).any(|part| part == undo))
+    }
+
     /// Gives `send` the commands that settle everything, each with its entry, its bytes, and what
     /// undoes it. Should this connection, to the process `run_id`, end too, its pipeline hands back
     /// what is unsettled, and the old connections are still known. What cannot be settled for sure
-    /// is settled again until `horizon` has passed.
+    /// is settled again, within the `bound` of [`Debts::doubt`].
     pub(super) fn settle(
         &mut self,
         run_id: Option<&str>,
         undo_head: &[u8],
-        (now, horizon): (Moment, Duration),
+        now: Moment,
+        bound: (Moment, usize),
         mut send: impl FnMut(Entry, &[u8], &[u8]),
     ) {
         self.due = None;
@@ -157,22 +171,20 @@ impl Debts {
             send(entry(Shape::Ended), &bytes, &[]);
             self.ending += 1;
         }
-        let mut undo = |undo: &[u8]| {
-            let bytes = [undo_head, undo].concat();
-            send(entry(Shape::Undo), &bytes, undo);
-        };
-        if self.doubtful_until <= now {
-            self.doubtful.clear();
-        }
-        self.doubtful.iter().for_each(|again| undo(again));
-        for fresh in self.undos.drain(..) {
-            undo(&fresh);
-            self.undone.push(fresh);
+        self.doubtful.retain(|(_, until)| *until > now);
+        for (again, _) in &self.doubtful {
+            // It stays here, so the connection's end need not hand it back.
+            send(entry(Shape::Undo), &[undo_head, again].concat(), &[]);
         }
         // Of a process that does not tell its name, nothing is known to be left or not.
         let unnamed = std::mem::take(&mut self.unnamed) || run_id.is_none();
+        for undo in self.undos.drain(..) {
+            let owed = if unnamed { &[][..] } else { &undo };
+            send(entry(Shape::Undo), &[undo_head, &undo].concat(), owed);
+            self.undone.push(undo);
+        }
         if unnamed || !self.doubtful.is_empty() {
-            self.doubt(now, now.plus(horizon));
+            self.doubt(now, bound);
         } else if self.ending == 0 {
             self.undone.clear();
         }
@@ -195,7 +207,8 @@ mod tests {
 
     fn settled_at(debts: &mut Debts, run_id: Option<&str>, millis: u64) -> Vec<String> {
         let mut sent = Vec::new();
-        debts.settle(run_id, b"HEAD ", (at(millis), HORIZON), |_, bytes, _| {
+        let bound = (at(millis).plus(HORIZON), 9);
+        debts.settle(run_id, b"HEAD ", at(millis), bound, |_, bytes, _| {
             sent.push(String::from_utf8_lossy(bytes).into_owned());
         });
         sent
@@ -223,13 +236,37 @@ mod tests {
         let mut debts = Debts::default();
         debts.inherit(client("one"), [b"a".to_vec()], 9);
         assert_eq!(settled(&mut debts, "one"), [KILL_7, "HEAD a"]);
-        debts.doubt(at(10), at(1_010)); // the server forbids to end it
+        debts.doubt(at(10), (at(1_010), 9)); // the server forbids to end it
         assert_eq!(debts.due(), Some(at(510)));
         debts.old_clients.clear();
         assert_eq!(settled_at(&mut debts, Some("one"), 510), ["HEAD a"]);
         assert_eq!(debts.due(), Some(at(1_010)));
         assert!(settled_at(&mut debts, Some("one"), 1_010).is_empty());
         assert_eq!(debts.due(), None);
+    }
+
+    #[test]
+    fn connections_that_flap_repeat_what_is_in_doubt_and_do_not_multiply_it() {
+        let mut debts = Debts::default();
+        debts.inherit(None, [b"a".to_vec()], 9);
+        for round in 0..5 {
+            assert_eq!(settled_at(&mut debts, None, round), ["HEAD a"]);
+            // The connection ends; its pipeline hands nothing back, for the repetition is not owed.
+            debts.inherit(None, [], 9);
+        }
+    }
+
+    #[test]
+    fn a_key_that_is_still_to_be_undone_is_known() {
+        let mut debts = Debts::default();
+        assert!(!debts.concern(b"EXTEND a"));
+        debts.add(b"a".to_vec(), 9);
+        assert!(debts.concern(b"EXTEND a") && !debts.concern(b"EXTEND b"));
+        settled(&mut debts, "one");
+        assert!(!debts.concern(b"EXTEND a"), "what is sent now stands behind the undo");
+        debts.inherit(None, [b"b".to_vec()], 9);
+        settled_at(&mut debts, None, 0);
+        assert!(debts.concern(b"EXTEND b"), "it will be undone again");
     }
 
     #[test]

@@ -87,7 +87,8 @@ pub(crate) enum Sent {
     /// The driver must be woken to write it.
     Queued,
     /// Nothing was sent: the node is late with a reply already, so nobody waits for another. The
-    /// first reply that comes ends this, or the end of the connection.
+    /// first reply that comes ends this, or the end of the connection. Or the key is still to be
+    /// undone there: what the node would say of it now could not be relied on.
     Suspect,
     /// Nothing was sent: the link's bounds are reached.
     Full,
@@ -179,7 +180,7 @@ impl Link {
                 return Sent::Closed;
             }
         }
-        if !undoing && state.pipeline.is_suspect() {
+        if !undoing && (state.pipeline.is_suspect() || state.debts.concern(command.bytes)) {
             return Sent::Suspect;
         }
         if !undoing && self.is_full(&state, command.bytes.len()) {
@@ -278,9 +279,12 @@ impl Link {
                 }
                 Again::Ended => state.debts.confirm(),
                 Again::Doubt => {
-                    state.debts.doubt(now, now.plus(self.options.undo_horizon));
+                    let until = now.plus(self.options.undo_horizon);
+                    state.debts.doubt(now, (until, self.options.entries_max));
                     put_off = true;
                 }
+                // One that is repeated anyway is not owed once more.
+                Again::Later if undo.is_empty() => {}
                 Again::Later => {
                     state.debts.add_for_later(undo, self.options.entries_max, now);
                     put_off = true;
@@ -295,7 +299,11 @@ impl Link {
     pub(crate) fn retry(&self, now: Moment) -> Option<Moment> {
         let mut state = lock(&self.state);
         if state.phase == Phase::Open && state.debts.due()? <= now {
-            self.settle(&mut state, now);
+            if state.pipeline.is_suspect() {
+                state.debts.put_off(now); // it has not answered the last ones yet
+            } else {
+                self.settle(&mut state, now);
+            }
         }
         state.debts.due()
     }
@@ -324,17 +332,22 @@ impl Link {
         state.writer = Some(writer);
         (state.client, state.process) = (client, process);
         state.phase = Phase::Open;
-        state.fill_holes();
+        // What the earlier connections left comes first: an undo may not follow a command whose
+        // grant counts on the key that the undo deletes.
+        let (pipeline, holes) = (mem::take(&mut state.pipeline), mem::take(&mut state.holes));
+        let queued = state.queued.split();
         state.queued.reserve(QUEUED_CAPACITY);
         state.pipeline.reserve();
         self.settle(&mut state, now);
+        state.follow(pipeline, &queued, holes);
     }
 
     fn settle(&self, state: &mut State, now: Moment) {
         let mut debts = mem::take(&mut state.debts);
         let run_id = state.client.as_ref().map(|client| client.run_id.clone());
-        let horizon = self.options.undo_horizon;
-        debts.settle(run_id.as_deref(), &self.undo_head, (now, horizon), |entry, bytes, undo| {
+        let until = now.plus(self.options.undo_horizon);
+        let bound = (until, self.options.entries_max);
+        debts.settle(run_id.as_deref(), &self.undo_head, now, bound, |entry, bytes, undo| {
             state.append(entry, bytes, undo);
         });
         state.debts = debts;
@@ -404,11 +417,22 @@ impl State {
     /// Notes an undo for the next connection. The orphaned connection carries it as well: it may be
     /// the last one, and to undo twice does no harm.
     fn owe(&mut self, command: Outgoing<'_>, debts_max: usize) {
-        self.debts.add(command.undo.to_vec(), debts_max);
+        if !command.undo.is_empty() {
+            self.debts.add(command.undo.to_vec(), debts_max);
+        }
         if self.phase == Phase::Orphaned {
             self.queued.extend_from_slice(command.bytes);
             self.write();
         }
+    }
+
+    /// Puts what was queued before the connection stood behind what stands in it.
+    fn follow(&mut self, pipeline: Pipeline, queued: &[u8], holes: Vec<usize>) {
+        let shift = self.queued.len();
+        self.pipeline.append(pipeline, shift as u64);
+        self.queued.extend_from_slice(queued);
+        self.holes.extend(holes.into_iter().map(|hole| shift + hole));
+        self.fill_holes();
     }
 
     fn append(&mut self, entry: Entry, bytes: &[u8], undo: &[u8]) {

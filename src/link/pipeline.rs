@@ -180,6 +180,14 @@ impl Pipeline {
         self.waiting.push_back(Waiting { entry, begins, undo_len: undo.len(), tombstone: false });
     }
 
+    /// Appends another connection's commands, none of which has been sent; they begin `shift` bytes
+    /// later here.
+    pub(crate) fn append(&mut self, other: Self, shift: u64) {
+        self.undo.extend_from_slice(&other.undo);
+        let later = |waiting: Waiting| Waiting { begins: waiting.begins + shift, ..waiting };
+        self.waiting.extend(other.waiting.into_iter().map(later));
+    }
+
     /// Gives the next reply to the oldest command. An undo that the server did not execute comes
     /// back in `unsettled`.
     pub(crate) fn answer(

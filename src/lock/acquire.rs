@@ -271,9 +271,7 @@ pub(crate) fn guard_or_error(
     let error = |kind| Error::new(kind).with_key(tie.key.given()).with_nodes(claim.report());
     if verdict == Verdict::Won {
         if at.stamp.is_before(tie.end_of(tie.sent, locker)) {
-            // A locker that was shut down meanwhile takes nothing more.
-            locker.check_open()?;
-            return Ok(LockGuard::new(HoldRef::begin(claim, extend, at)));
+            return HoldRef::begin(claim, extend, at).map(LockGuard::new);
         }
         return Err(error(Kind::TooSlow { ttl: tie.ttl, elapsed: at.stamp.since(tie.sent) }));
     }

@@ -62,7 +62,8 @@ impl LockerBuilder {
         self
     }
 
-    /// How long a lock is held at most, in whole milliseconds on the wire. Default: 10 s.
+    /// How long a lock lives unless it is extended, in whole milliseconds on the wire.
+    /// Default: 10 s.
     ///
     /// Too short, and the lock is lost under a slow step or a pause of the process; too long, and
     /// the lock of a crashed holder keeps everybody waiting. Two to three times the longest usual

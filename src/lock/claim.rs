@@ -20,6 +20,7 @@ use crate::clock::{Moment, Stamp};
 use crate::entropy::Nonce;
 use crate::error::{Error, Kind};
 use crate::link::{Shape, Urgency};
+use crate::observe::Loss;
 use crate::quorum::{Command, Election, NodeMask, Patience, Verdict};
 use crate::report::NodeReport;
 
@@ -57,7 +58,11 @@ impl Tie {
 
     /// The nodes on which the key is, or may be, or may yet come to be.
     fn touched(&self) -> NodeMask {
-        self.election.touched().or(self.healed)
+        match self.value {
+            OwnValue::Drawn(_) => self.election.touched().or(self.healed),
+            // Whoever held it before may have left it anywhere.
+            OwnValue::Given(_) => NodeMask::ALL,
+        }
     }
 
     /// These nodes are about to be sent the key, too.
@@ -76,6 +81,11 @@ impl Tie {
             OwnValue::Drawn(nonce) => nonce.0[0],
             OwnValue::Given(_) => 0,
         }
+    }
+
+    /// Whether the nodes have been told to delete the key, or it is left to its expiry.
+    pub(crate) fn is_released(&self) -> bool {
+        self.released
     }
 
     /// Tells every node that may hold the key to delete it, and gathers what they found.
@@ -219,6 +229,7 @@ impl Claim {
     /// See [`Tie::release`]. Without a runtime to ask on, the drop of `self` tells the nodes.
     pub(crate) fn release(mut self) -> Result<Election, Error> {
         match &mut self.tie {
+            Some(tie) if tie.released => Err(Error::new(Kind::Lost { reason: Some(Loss::Closed) })),
             Some(tie) => tie.release(&self.locker),
             None => Err(Error::new(Kind::Lost { reason: None })),
         }

@@ -121,7 +121,8 @@ impl LockGuard {
     /// # Errors
     ///
     /// [`is_lost`](Error::is_lost) when the lock is held no more, or its loss has been told, which
-    /// is not taken back. Otherwise it is held as long as before:
+    /// is not taken back. Otherwise it is held until [`deadline`](Self::deadline), which no failure
+    /// moves on, and which comes nearer only where nodes say that they do not hold the key:
     /// [`is_unavailable`](Error::is_unavailable), [`is_full`](Error::is_full) or
     /// [`is_authentication`](Error::is_authentication) when no majority extended it in time,
     /// [`is_misuse`](Error::is_misuse) for a TTL that cannot be, [`is_closed`](Error::is_closed)
@@ -145,7 +146,8 @@ impl LockGuard {
     /// # Errors
     ///
     /// [`is_closed`](Error::is_closed) when there is no runtime to wait on. The release has been
-    /// written to the connections all the same.
+    /// written to the connections all the same. [`is_lost`](Error::is_lost) when the locker was
+    /// shut down: the lock was released then, or left as asked.
     ///
     /// # Cancel safety
     ///

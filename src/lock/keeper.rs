@@ -103,6 +103,7 @@ pub(super) fn ensure(locker: &Arc<Inner>) {
         holds: locker.holds.clone(),
         flights: Vec::new(),
         backlog: VecDeque::new(),
+        news: Vec::new(),
         timer: None,
         compared: None,
     };
@@ -114,11 +115,20 @@ struct Keeper {
     locker: Weak<Inner>,
     holds: Arc<Holds>,
     flights: Vec<Flight>,
-    /// Holds that are due, and since when, while too many extensions are in flight.
-    backlog: VecDeque<(u32, Moment)>,
+    /// Holds that are due, while too many extensions are in flight.
+    backlog: VecDeque<Due>,
+    /// What is to be told, once nothing is half done: an observer may panic.
+    news: Vec<(News, Option<Duration>)>,
     timer: Option<Pin<Box<Sleep>>>,
     /// The clocks when they were compared last, while anything has been held since.
     compared: Option<(Moment, Stamp)>,
+}
+
+/// A place that was due at `since`, and was put off to `until`.
+struct Due {
+    index: u32,
+    since: Moment,
+    until: Moment,
 }
 
 /// An extension in flight.
@@ -156,7 +166,8 @@ impl Future for Keeper {
         loop {
             let now = locker.nodes.clock().now();
             this.serve_flights(&locker, now, cx);
-            this.serve_backlog(&locker, now, Duration::ZERO);
+            this.serve_backlog(&locker, Duration::ZERO);
+            this.tell_news(&locker);
             let keeping = &this.holds.keeping;
             let timer_at = keeping.timer_at();
             let rang = timer_at != Moment::NEVER
@@ -164,18 +175,20 @@ impl Future for Keeper {
             let sleeps = timer_at == Moment::NEVER;
             if rang || keeping.earliest() <= now || (sleeps && this.holds.count() > 0) {
                 let late = if rang { now.since(timer_at) } else { Duration::ZERO };
-                this.look(&locker, now, late);
+                this.look(&locker, late);
             } else if keeping.earliest() >= timer_at {
                 return Poll::Pending;
             }
-            this.arm(&locker, now);
+            this.arm(&locker);
+            this.tell_news(&locker);
         }
     }
 }
 
 impl Keeper {
     /// Sets the timer for whatever is due next, or goes to sleep when nothing is held.
-    fn arm(&mut self, locker: &Inner, now: Moment) {
+    fn arm(&mut self, locker: &Inner) {
+        let now = locker.nodes.clock().now();
         let keeping = &self.holds.keeping;
         // Ordering: published before the count is read. Whoever begins a hold counts it first, and
         // then looks at the timer: one of the two sees the other.
@@ -196,8 +209,8 @@ impl Keeper {
 
     /// Looks at every hold that is due, and at all of them if a clock has leapt. `late` is how late
     /// the timer was.
-    fn look(&mut self, locker: &Inner, now: Moment, late: Duration) {
-        let stamp = locker.nodes.clock().stamp();
+    fn look(&mut self, locker: &Inner, late: Duration) {
+        let Reading { now, stamp } = locker.nodes.clock().read();
         let leap = match self.compared.replace((now, stamp)) {
             Some((then, earlier)) => stamp.leapt(earlier, now.since(then)),
             None => Duration::ZERO,
@@ -207,37 +220,48 @@ impl Keeper {
         keeping.earliest.store(Moment::NEVER.as_nanos(), Ordering::SeqCst);
         let until = if leapt { Moment::LAST } else { now };
         let due = self.holds.due(until, |later| keeping.note_silently(later));
+        let until = now.plus(TICK);
         for (index, since) in due {
             // It is looked at from the backlog. Should that take too long, it is due again.
-            self.holds.put_off(index, since, now.plus(TICK));
-            self.backlog.push_back((index, since));
+            if self.holds.put_off(index, since, until) {
+                self.backlog.push_back(Due { index, since, until });
+            }
         }
-        self.serve_backlog(locker, now, leap.max(late));
+        self.serve_backlog(locker, leap.max(late));
         if leapt {
             self.holds.notify_all();
         }
     }
 
     /// Looks at holds that are due, `late` at least, while not too many extensions are in flight.
-    fn serve_backlog(&mut self, locker: &Inner, now: Moment, late: Duration) {
+    fn serve_backlog(&mut self, locker: &Inner, late: Duration) {
         while self.flights.len() < FLIGHTS_MAX {
-            let Some((index, since)) = self.backlog.pop_front() else { return };
+            let Some(Due { index, since, until }) = self.backlog.pop_front() else { return };
+            if !self.holds.is_due_at(index, until) {
+                continue; // it stands further behind, or has been seen to
+            }
             let at = locker.nodes.clock().read();
             let seen = self.holds.at(index, |name, body| {
                 let (due, flight, news) = see(locker, name, body, at);
-                (name, due, flight, news)
+                (name, due, flight, news, body.told.then(|| body.signal()))
             });
-            let Some((name, due, flight, news)) = seen else { continue };
+            let Some((name, due, flight, news, signal)) = seen else { continue };
             self.flights.extend(flight);
             self.holds.schedule(name, due);
-            if let Some(news) = news {
-                let is_loss = matches!(news.what, What::Lost(_));
-                if is_loss {
-                    self.holds.notify(index);
-                }
-                let stall = late.max(now.since(since));
-                tell(locker, news, Some(stall).filter(|stall| *stall > STALL));
+            if let Some(signal) = signal {
+                self.holds.notify(index);
+                signal.send();
             }
+            if let Some(news) = news {
+                let stall = late.max(at.now.since(since));
+                self.news.push((news, Some(stall).filter(|stall| *stall > STALL)));
+            }
+        }
+    }
+
+    fn tell_news(&mut self, locker: &Inner) {
+        for (news, stall) in std::mem::take(&mut self.news) {
+            tell(locker, news, stall);
         }
     }
 
@@ -262,10 +286,13 @@ impl Keeper {
             if body.told {
                 return None;
             }
+            let before = body.lease.end();
             if *decided {
                 let more = body.gather(extension, locker);
-                let lost = body.lost.map(|_| now);
-                return Some((lost, more, None));
+                let at = locker.nodes.clock().read();
+                let is_shorter = !body.lease.end().reaches(before);
+                let due = is_shorter.then(|| body.next_look(locker, at));
+                return Some((body.lost.map(|_| now).or(due), more, None, is_shorter));
             }
             let step = body.take_answers(extension, *target, locker);
             body.extending = matches!(step, Step::More(_));
@@ -277,22 +304,24 @@ impl Keeper {
                 Step::Lost => (Some(now), None, None),
                 Step::Extended => {
                     let what = What::Extended { remaining, votes: votes() };
-                    (Some(body.next_look(at)), None, Some(what))
+                    (Some(body.next_look(locker, at)), None, Some(what))
                 }
                 Step::Failed => {
                     let what = What::Failed { remaining, votes: votes() };
                     (Some(body.retry_at(locker, at)), None, Some(what))
                 }
             };
-            Some((due, [more, None], what.map(|what| body.news(locker, now, what))))
+            let news = what.map(|what| body.news(locker, now, what));
+            Some((due, [more, None], news, !body.lease.end().reaches(before)))
         });
-        let Some((due, more, news)) = landed.flatten() else { return false };
+        let Some((due, more, news, is_shorter)) = landed.flatten() else { return false };
         if let Some(due) = due {
             self.holds.schedule(*name, due);
         }
-        if let Some(news) = news {
-            tell(locker, news, None);
+        if is_shorter {
+            self.holds.notify(name.index);
         }
+        self.news.extend(news.map(|news| (news, None)));
         for extension in more.into_iter().flatten() {
             // What must still extend is waited for. What is sent behind the verdict, to nodes that
             // it did not take, is entered when it comes.
@@ -330,7 +359,6 @@ fn see(
         if std::mem::replace(&mut body.told, true) {
             return (Moment::NEVER, None, None);
         }
-        body.cancel();
         let what = What::Lost(body.lost.unwrap_or(Loss::Expired));
         return (Moment::NEVER, None, Some(body.news(locker, now, what)));
     }

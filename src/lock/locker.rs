@@ -80,7 +80,7 @@ impl Inner {
     }
 
     fn is_closed(&self) -> bool {
-        self.closing.load(Ordering::Acquire)
+        self.closing.load(Ordering::SeqCst)
     }
 
     /// Completes when the locker is shut down.
@@ -92,8 +92,9 @@ impl Inner {
         }
     }
 
-    fn close(&self) {
-        self.closing.store(true, Ordering::Release);
+    pub(crate) fn close(&self) {
+        // Ordering: before the holds are looked through; see `HoldRef::begin`.
+        self.closing.store(true, Ordering::SeqCst);
         self.on_close.notify_waiters();
     }
 }
@@ -279,7 +280,6 @@ impl Locker {
     ///
     /// Everything is sent at the first poll. Dropping the future later only ends the waiting.
     pub async fn shutdown(&self, deadline: Duration) -> Result<Shutdown, Error> {
-        self.inner.close();
         shut_down(&self.inner, Fate::Release, deadline).await
     }
 
@@ -294,7 +294,6 @@ impl Locker {
     ///
     /// As [`shutdown`](Self::shutdown).
     pub async fn shutdown_leaving(&self, deadline: Duration) -> Result<Shutdown, Error> {
-        self.inner.close();
         shut_down(&self.inner, Fate::Leave, deadline).await
     }
 

@@ -43,7 +43,7 @@ impl LockRequest {
         Self { order, on_loss: OnLoss::default() }
     }
 
-    /// How long the lock is held at most, instead of the locker's default.
+    /// How long the lock lives unless it is extended, instead of the locker's default.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         if let Ok(order) = &mut self.order {
             order.ttl = whole_millis(ttl);

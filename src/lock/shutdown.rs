@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::link::{Shape, Urgency};
 use crate::observe::{Event, Loss};
 use crate::quorum::{Command, Election, NodeMask};
-use crate::report::NodeReport;
+use crate::report::{NodeReport, Outcome};
 
 /// What a shutdown found.
 #[derive(Clone, Debug)]
@@ -21,12 +21,14 @@ use crate::report::NodeReport;
 pub struct Shutdown {
     /// Locks that were held and have been released; a majority of the nodes said so.
     pub released: usize,
+    /// Locks that were held and that a majority no longer had: they had expired, or were taken.
+    pub lost: usize,
     /// Locks that were held and were left to their expiry, as asked.
     pub left: usize,
     /// Locks that were held and of which too few nodes told in time what became of them.
     pub unknown: usize,
-    /// Each node: [`Granted`](crate::Outcome::Granted) where everything that was ever sent has been
-    /// executed.
+    /// Each node: [`Granted`](crate::Outcome::Granted) where everything that was ever sent on its
+    /// present connections has been executed.
     pub nodes: Vec<NodeReport>,
 }
 
@@ -55,15 +57,20 @@ pub(crate) async fn shut_down(
     if !clock.can_sleep() {
         return Err(Error::no_runtime());
     }
+    locker.close();
     let mut timer = clock.sleep_until(clock.now().plus(deadline));
     let (releases, mut found) = take_all(locker, fate);
     // Behind everything that was ever sent.
-    let last = ping(locker)?;
+    let connections = locker.options.link.connections as u64;
+    let pings = (0..connections).map(|affinity| ping(locker, affinity));
+    let pings = pings.collect::<Result<Vec<_>, _>>()?;
     let mut settled = pin!(async {
         for release in &releases {
             poll_fn(|cx| release.poll_verdict(cx)).await;
         }
-        poll_fn(|cx| last.poll_verdict(cx)).await;
+        for ping in &pings {
+            poll_fn(|cx| ping.poll_verdict(cx)).await;
+        }
     });
     poll_fn(|cx| match settled.as_mut().poll(cx) {
         Poll::Ready(()) => Poll::Ready(()),
@@ -72,22 +79,36 @@ pub(crate) async fn shut_down(
     .await;
     for release in &releases {
         match Release::from_found(release.found(), release.needed()) {
-            Some(_) => found.released += 1,
+            Some(release) if release.is_released() => found.released += 1,
+            Some(_) => found.lost += 1,
             None => found.unknown += 1,
         }
     }
-    found.nodes = last.report();
+    found.nodes = worst_of(pings.iter().map(Election::report));
     Ok(found)
+}
+
+/// Each node's report, of its connection that did worst.
+fn worst_of(reports: impl Iterator<Item = Vec<NodeReport>>) -> Vec<NodeReport> {
+    let worse = |worst: NodeReport, next: NodeReport| match worst.outcome {
+        Outcome::Granted => next,
+        _ => worst,
+    };
+    let both = |worst: Vec<_>, next: Vec<_>| {
+        worst.into_iter().zip(next).map(|(worst, next)| worse(worst, next)).collect()
+    };
+    reports.reduce(both).unwrap_or_default()
 }
 
 /// Takes the locks from their guards, which find them lost.
 fn take_all(locker: &Inner, fate: Fate) -> (Vec<Election>, Shutdown) {
-    let mut found = Shutdown { released: 0, left: 0, unknown: 0, nodes: Vec::new() };
+    let mut found = Shutdown { released: 0, lost: 0, left: 0, unknown: 0, nodes: Vec::new() };
     let (mut releases, mut lost) = (Vec::new(), Vec::new());
     let now = locker.nodes.clock().now();
     locker.holds.close_all(|body| {
         let told = std::mem::replace(&mut body.told, true); // here
-        let Some(tie) = &mut body.tie else { return };
+        // What an earlier shutdown released or left stays so.
+        let Some(tie) = body.tie.as_mut().filter(|tie| !tie.is_released()) else { return };
         match fate {
             Fate::Leave => {
                 tie.leave();
@@ -110,17 +131,18 @@ fn take_all(locker: &Inner, fate: Fate) -> (Vec<Election>, Shutdown) {
     (releases, found)
 }
 
-fn ping(locker: &Inner) -> Result<Election, Error> {
+/// A command that every node answers, behind what the connections for `affinity` carry.
+fn ping(locker: &Inner, affinity: u64) -> Result<Election, Error> {
     let mut bytes = Vec::new();
     encode::command(&mut bytes, &[b"PING"]);
     let command = Command {
         bytes: &bytes,
         shape: Shape::Any,
         undo: &[],
-        affinity: 0,
+        affinity,
         sent: locker.nodes.clock().now(),
         allowed: locker.options.node_deadline(locker.options.ttl),
-        urgency: Urgency::Undo,
+        urgency: Urgency::Usual,
         to: NodeMask::ALL,
     };
     locker.nodes.ask(&command, locker.nodes.rule_of_all())

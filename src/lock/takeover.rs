@@ -36,7 +36,7 @@ pub(crate) async fn adopt(
     let kind = match verdict {
         Verdict::Won if at.stamp.is_before(tie.end_of(tie.sent, locker)) => {
             claim.own();
-            return Ok(LockGuard::new(HoldRef::begin(claim, extend, at)));
+            return HoldRef::begin(claim, extend, at).map(LockGuard::new);
         }
         Verdict::Won => Kind::Lost { reason: Some(Loss::Expired) },
         _ if answered >= needed => Kind::Lost { reason: None },

@@ -78,6 +78,8 @@ impl NodeSet {
     /// Runs a future where the driver runs, for as long as that runtime lives. Without a driver it
     /// is dropped.
     pub(crate) fn spawn(&self, beside: impl Future<Output = ()> + Send + 'static) {
+        // The runtime of an earlier driver may be gone; a new one starts here, if there is one.
+        let _ = self.ensure_driver();
         let home = lock(&self.shared.driver.home).clone();
         if let Some(home) = home {
             drop(home.spawn(beside));

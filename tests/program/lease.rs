@@ -86,3 +86,20 @@ fn one_that_waits_says_for_whom_where_it_is_asked_to() {
     let ended = second.end();
     assert_eq!((ended.code, &*ended.stderr), (0, ""), "nothing but that: {ended:?}");
 }
+
+/// Nodes that nobody has put into service may have forgotten what they granted: they give no vote
+/// for the longest TTL, which is waited for, and do then.
+#[test]
+fn nodes_that_may_forget_are_used_as_such() {
+    need_server!();
+    let server = Server::start();
+    let volatile = ["lock", "--longest-ttl", "600ms", "--ttl", "500ms"];
+    let refused = run(program_on(&server, &[&volatile[..], &["-n", "job", "--", "true"]].concat()));
+    assert_eq!(refused.code, 69, "{refused:?}");
+    let args = [&volatile[..], &["--wait", "10s", "job", "--", "true"]].concat();
+    let ended = run(program_on(&server, &args));
+    assert_eq!((ended.code, &*ended.stderr), (0, ""), "{ended:?}");
+    // Whoever does not say so is told, instead of taking a lock by other rules.
+    let other = run(program_on(&server, &["lock", "job", "--", "true"]));
+    assert_eq!(other.code, 78, "{other:?}");
+}

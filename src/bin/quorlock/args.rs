@@ -102,6 +102,10 @@ pub(crate) struct NodeArgs {
     /// Put before the key on the nodes
     #[arg(long, value_name = "PREFIX", default_value = "")]
     pub(crate) prefix: OsString,
+    /// For nodes that forget when they restart: the longest TTL of any lock of the deployment, for
+    /// which a node that came back gives no vote. All clients must say the same
+    #[arg(long, value_name = "TIME", value_parser = duration::parse_ttl)]
+    pub(crate) longest_ttl: Option<Duration>,
 }
 
 #[derive(Args)]

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use quorlock::{Locker, LockerBuilder};
+use quorlock::{Durability, Locker, LockerBuilder};
 
 use crate::args::NodeArgs;
 use crate::exit::{Cause, Failure};
@@ -18,7 +18,11 @@ pub(crate) fn locker(args: &NodeArgs) -> Result<LockerBuilder, Failure> {
         [url] => Locker::single(url),
         urls => Locker::quorum(urls),
     };
-    Ok(builder?.prefix(args.prefix.as_encoded_bytes()))
+    let durability = match args.longest_ttl {
+        Some(longest_ttl) => Durability::Volatile { longest_ttl },
+        None => Durability::Persistent,
+    };
+    Ok(builder?.prefix(args.prefix.as_encoded_bytes()).durability(durability))
 }
 
 /// The nodes' URLs, with the password.

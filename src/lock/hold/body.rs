@@ -39,7 +39,7 @@ pub(in crate::lock) enum Step {
     Extended,
     /// Not yet: this was sent behind it.
     More(Extension),
-    /// The lock is held as long as before.
+    /// The lock is held, but not for as long as was asked for.
     Failed,
     /// The lock is lost.
     Lost,
@@ -70,18 +70,17 @@ impl Body {
         (self.told, self.extending, self.overlong) = (false, false, false);
         self.lease.clear();
         self.lease.set_ttl(self.ttl());
-        self.entered = false; // the last hold of this place had entered its own
+        self.entered = false;
         self.enter_grants(locker);
-        self.entered = false; // more may come
     }
 
     /// The place is free: what is left of the hold goes to its ender.
-    pub(super) fn end(&mut self) -> Option<Tie> {
-        self.cancel();
+    pub(super) fn end(&mut self) -> Option<(Tie, Signal)> {
+        let left = (self.tie.take()?, self.signal());
         self.generation = self.generation.wrapping_add(1);
         #[cfg(feature = "tokio-util")]
         drop(self.token.take());
-        self.tie.take()
+        Some(left)
     }
 
     /// Whether the lock is held at `now`; once it is not, it never is again.
@@ -104,24 +103,26 @@ impl Body {
         locker: &Inner,
         ttl: Duration,
     ) -> Result<Extension, Error> {
-        self.enter_grants(locker);
+        if !std::mem::replace(&mut self.entered, true) {
+            // By the first extension all have granted that ever will in time, and its answers are
+            // the newer ones.
+            self.enter_grants(locker);
+        }
         let Some(tie) = &self.tie else {
             return Err(Error::new(Kind::Lost { reason: self.lost }));
         };
         Extension::send(locker, tie, ttl)
     }
 
-    /// Enters, once, which nodes have granted the acquisition: by the first extension all have said
-    /// so that ever will in time, and its answers are the newer ones.
+    /// Enters which nodes have granted the acquisition by now.
     fn enter_grants(&mut self, locker: &Inner) {
-        let Some(tie) = self.tie.as_ref().filter(|_| !self.entered) else { return };
+        let Some(tie) = &self.tie else { return };
         let end = tie.end_of(tie.sent, locker);
         for (node, deed) in tie.election.deeds() {
             if deed == Deed::Granted {
                 self.lease.grant(node, tie.sent, end);
             }
         }
-        self.entered = true;
     }
 
     /// Enters what an extension has brought, unless the lock was lost before, and says what follows
@@ -179,21 +180,23 @@ impl Body {
         }
     }
 
-    /// When the keeper shall look next, if all goes well: a third of the TTL after the nodes were
+    /// When the keeper shall look next, if all goes well: a third of the lease after the nodes were
     /// last told, a little earlier by chance, so that clients that took locks together do not
     /// extend them together, and earlier by up to a 64th of the TTL, so that one client's locks are
     /// extended in batches; or when the end is near. At once, to tell that the lock has been held
     /// for too long.
-    pub(in crate::lock) fn next_look(&self, at: Reading) -> Moment {
+    pub(in crate::lock) fn next_look(&self, locker: &Inner, at: Reading) -> Moment {
         let Some(tie) = &self.tie else { return Moment::NEVER };
         let warning = at.moment(self.lease.warning());
         if !self.may_extend(at.now) {
             return if self.is_overlong(at.now) && !self.overlong { at.now } else { warning };
         }
-        let jitter = (tie.ttl / 15 / 256).saturating_mul(u32::from(tie.chance()));
-        let early = (tie.ttl / 3).saturating_mul(2).saturating_add(jitter);
-        let due = at.moment(self.lease.end().less(early));
-        due.rounded_down(tie.ttl / 64).min(warning)
+        let lease = tie.ttl.saturating_sub(locker.options.drift.of(tie.ttl));
+        let jitter = (lease / 15 / 256).saturating_mul(u32::from(tie.chance()));
+        let early = (lease / 3).saturating_mul(2).saturating_add(jitter);
+        let due = at.moment(self.lease.end().less(early)).rounded_down(tie.ttl / 64);
+        // However slowly the nodes answered: not one extension behind the other.
+        due.max(at.now.plus(lease / 20)).min(warning)
     }
 
     /// Whether the lock may still be extended by itself.
@@ -205,20 +208,34 @@ impl Body {
         }
     }
 
-    /// The token that is cancelled when the lock is lost.
+    /// The token that is cancelled when the lock is lost, and whether it must be now, because
+    /// nobody will do it any more.
     #[cfg(feature = "tokio-util")]
-    pub(super) fn cancellation(&mut self) -> tokio_util::sync::CancellationToken {
+    pub(super) fn cancellation(&mut self) -> (tokio_util::sync::CancellationToken, bool) {
         let token = self.token.get_or_insert_default().clone();
-        if self.told || self.lost.is_some() {
-            token.cancel(); // nobody will do it any more
-        }
-        token
+        (token, self.told || self.lost.is_some())
     }
 
-    /// Cancels the token, if one was asked for.
-    pub(in crate::lock) fn cancel(&self) {
+    /// What tells those who asked for a token that the lock is lost.
+    pub(in crate::lock) fn signal(&self) -> Signal {
+        Signal {
+            #[cfg(feature = "tokio-util")]
+            token: self.token.clone(),
+        }
+    }
+}
+
+/// Tells of a loss. It runs what others have put in its way, so it is sent when no lock is held.
+#[must_use = "nobody is told before it is sent"]
+pub(in crate::lock) struct Signal {
+    #[cfg(feature = "tokio-util")]
+    token: Option<tokio_util::sync::CancellationToken>,
+}
+
+impl Signal {
+    pub(in crate::lock) fn send(self) {
         #[cfg(feature = "tokio-util")]
-        if let Some(token) = &self.token {
+        if let Some(token) = self.token {
             token.cancel();
         }
     }

@@ -99,12 +99,20 @@ impl Holds {
     }
 
     /// Puts off the look at whatever a place holds that was due at `since`, and is still.
-    pub(in crate::lock) fn put_off(&self, index: u32, since: Moment, at: Moment) {
+    /// `false`: it is not.
+    pub(in crate::lock) fn put_off(&self, index: u32, since: Moment, at: Moment) -> bool {
         let due = &self.slab.get(index).due;
         let (from, to) = (since.as_nanos(), at.as_nanos());
-        if due.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
+        let put_off = due.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst).is_ok();
+        if put_off {
             self.keeping.note(at);
         }
+        put_off
+    }
+
+    /// Whether a place is due at just that moment: nobody has scheduled it anew.
+    pub(in crate::lock) fn is_due_at(&self, index: u32, at: Moment) -> bool {
+        self.slab.get(index).due.load(Ordering::SeqCst) == at.as_nanos()
     }
 
     /// Works on the state of whatever a place holds now.
@@ -140,18 +148,20 @@ impl Holds {
     /// Ends a hold: its tie is the caller's, who lets go of the key.
     pub(in crate::lock) fn end(&self, name: Name) -> Option<Ended> {
         let hold = self.slab.get(name.index);
-        let ended = {
+        let (ended, signal) = {
             let mut body = lock(&hold.body);
             if body.generation != name.generation {
                 return None;
             }
             let began = body.began;
-            Ended { tie: body.end()?, began }
+            let (tie, signal) = body.end()?;
+            (Ended { tie, began }, signal)
         };
         hold.due.store(Moment::NEVER.as_nanos(), Ordering::SeqCst);
         hold.changed.notify_waiters();
         self.count.fetch_sub(1, Ordering::SeqCst);
         self.slab.release(name.index);
+        signal.send();
         Some(ended)
     }
 
@@ -161,11 +171,12 @@ impl Holds {
         for index in 0..self.slab.used() {
             let close = |_, body: &mut Body| {
                 body.lost.get_or_insert(Loss::Closed);
-                body.cancel();
                 each(body);
+                body.signal()
             };
-            if self.at(index, close).is_some() {
+            if let Some(signal) = self.at(index, close) {
                 self.notify(index);
+                signal.send();
             }
         }
     }

@@ -26,8 +26,8 @@ pub(crate) struct HoldRef {
 }
 
 impl HoldRef {
-    /// Begins a hold with what an acquisition has won.
-    pub(crate) fn begin(claim: Claim, extend: Extend, at: Reading) -> Self {
+    /// Begins a hold with what an acquisition has won, unless the locker was shut down.
+    pub(crate) fn begin(claim: Claim, extend: Extend, at: Reading) -> Result<Self, Error> {
         let locker = claim.locker().clone();
         let holds = &locker.holds;
         let index = holds.slab.claim();
@@ -35,11 +35,17 @@ impl HoldRef {
         let (name, due) = {
             let mut body = lock(&holds.slab.get(index).body);
             body.begin(claim.into_tie(), extend, at.now, &locker);
-            (Name { index, generation: body.generation }, body.next_look(at))
+            (Name { index, generation: body.generation }, body.next_look(&locker, at))
         };
         holds.schedule(name, due);
         keeper::ensure(&locker);
-        Self { locker, name }
+        let hold = Self { locker, name };
+        // Behind the beginning: a shutdown either finds this hold, or is found here.
+        let open = hold.locker.check_open();
+        if open.is_err() {
+            drop(hold.end());
+        }
+        open.map(|()| hold)
     }
 
     pub(crate) fn locker(&self) -> &Arc<Inner> {
@@ -90,6 +96,7 @@ impl HoldRef {
     /// Completes when the lock is lost or about to be, or the hold has ended.
     pub(crate) async fn lost(&self) {
         let clock = self.locker.nodes.clock();
+        keeper::ensure(&self.locker);
         loop {
             let changed = self.locker.holds.slab.get(self.name.index).changed.notified();
             let mut changed = pin!(changed);
@@ -126,6 +133,7 @@ impl HoldRef {
     pub(crate) async fn extend(&self, ttl: Duration) -> Result<(), Error> {
         let (locker, lost) = (&*self.locker, || self.lost_error());
         let now = locker.nodes.clock().stamp();
+        keeper::ensure(&self.locker);
         let sent = self.with(|body| body.may_go_on(now).then(|| body.extend(locker, ttl)));
         let mut extension = sent.flatten().ok_or_else(lost)??;
         let target = extension.end(locker);
@@ -136,26 +144,33 @@ impl HoldRef {
                 Step::Extended => break,
                 Step::More(more) => extension = more,
                 Step::Failed => {
+                    self.look_again();
                     self.tell_extension(&extension, false);
                     let nodes = extension.report();
                     let kind = Kind::no_quorum(&nodes, locker.nodes.majority());
                     return Err(self.error(kind).with_nodes(nodes));
                 }
                 Step::Lost => {
-                    locker.holds.schedule(self.name, locker.nodes.clock().now());
-                    locker.holds.notify(self.name.index);
+                    self.look_again();
                     return Err(lost().with_nodes(extension.report()));
                 }
             }
         }
-        let at = locker.nodes.clock().read();
-        let due = self.with(|body| {
-            body.set_ttl(ttl);
-            body.next_look(at)
-        });
-        locker.holds.schedule(self.name, due.unwrap_or(Moment::NEVER));
+        self.with(|body| body.set_ttl(ttl));
+        self.look_again();
         self.tell_extension(&extension, true);
         Ok(())
+    }
+
+    /// The lease has changed: whoever waits for its end, and the keeper, look at it anew.
+    fn look_again(&self) {
+        let at = self.locker.nodes.clock().read();
+        let due = self.with(|body| match body.may_go_on(at.stamp) {
+            true => body.next_look(&self.locker, at),
+            false => at.now,
+        });
+        self.locker.holds.schedule(self.name, due.unwrap_or(Moment::NEVER));
+        self.locker.holds.notify(self.name.index);
     }
 
     /// Tells of an extension by hand; the keeper tells of its own.
@@ -195,11 +210,11 @@ impl HoldRef {
     #[cfg(feature = "tokio-util")]
     pub(crate) fn cancellation(&self) -> tokio_util::sync::CancellationToken {
         let ended = tokio_util::sync::CancellationToken::new;
-        self.with(Body::cancellation).unwrap_or_else(|| {
-            let token = ended();
+        let (token, is_over) = self.with(Body::cancellation).unwrap_or_else(|| (ended(), true));
+        if is_over {
             token.cancel();
-            token
-        })
+        }
+        token
     }
 
     /// Ends the hold: the key is the caller's to let go of. `None`: it has ended before.
