@@ -76,7 +76,12 @@ impl Keeping {
     }
 
     fn note_silently(&self, at: Moment) {
-        self.earliest.fetch_min(at.as_nanos(), Ordering::SeqCst);
+        // Looked at first, because every lock that is taken comes by, and few are due before all
+        // others. Ordering: whoever reads what was there before the keeper cleared it has written
+        // when its hold is due before the keeper looks through the holds.
+        if self.earliest.load(Ordering::SeqCst) > at.as_nanos() {
+            self.earliest.fetch_min(at.as_nanos(), Ordering::SeqCst);
+        }
     }
 
     fn earliest(&self) -> Moment {

@@ -32,12 +32,15 @@ impl HoldRef {
         let holds = &locker.holds;
         let index = holds.slab.claim();
         holds.count.fetch_add(1, Ordering::SeqCst);
+        let hold = holds.slab.get(index);
         let (name, due) = {
-            let mut body = lock(&holds.slab.get(index).body);
+            let mut body = lock(&hold.body);
             body.begin(claim.into_tie(), extend, at.now, &locker);
-            (Name { index, generation: body.generation }, body.next_look(&locker, at))
+            let due = body.next_look(&locker, at);
+            hold.due.store(due.as_nanos(), Ordering::SeqCst);
+            (Name { index, generation: body.generation }, due)
         };
-        holds.schedule(name, due);
+        holds.keeping.note(due);
         keeper::ensure(&locker);
         let hold = Self { locker, name };
         // Behind the beginning: a shutdown either finds this hold, or is found here.
