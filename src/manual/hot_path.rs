@@ -60,9 +60,9 @@
 //! What the last one said (2026-11-21; 64 callers, two workers, five Redis 7.0.15 on the same two
 //! cores): the servers take 74 % of the processor time and the client 25 %. Of the client's share
 //! the kernel has 55 % (two thirds of it sending, the rest waiting, switching threads, and waking
-//! the other worker by `eventfd` and futex), the program 32 % (`Inbound::decode` 5 %, `Link::send` 4 %,
-//! no other function above 2 %), the C library 6 %, and reading the clock 6 %. So what bounds many
-//! callers is the servers' own work, and next to it the kernel's; what is ours to save are the
+//! the other worker by `eventfd` and futex), the program 32 % (`Inbound::decode` 5 %, `Link::send`
+//! 4 %, no other function above 2 %), the C library 6 %, and reading the clock 6 %. So what bounds
+//! many callers is the servers' own work, and next to it the kernel's; what is ours to save are the
 //! wake-ups between workers, which one thread does not have.
 //!
 //! Tried: writing directly at a larger depth (left: it tears batches apart, see above), and reading
