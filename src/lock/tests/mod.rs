@@ -12,6 +12,7 @@ mod healing;
 mod lease;
 mod loss;
 mod node;
+mod panics;
 mod quorum;
 mod server;
 mod takeover;
