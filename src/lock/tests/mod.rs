@@ -12,6 +12,7 @@ mod healing;
 mod lease;
 mod loss;
 mod node;
+mod owed;
 mod panics;
 mod quorum;
 mod server;
