@@ -16,6 +16,7 @@ mod owed;
 mod panics;
 mod quorum;
 mod server;
+mod shutdown;
 mod takeover;
 mod views;
 
