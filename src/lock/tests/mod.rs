@@ -5,6 +5,7 @@
 //! when nobody has.
 
 mod by_hand;
+mod cadence;
 mod clocks;
 mod ending;
 mod extension;
