@@ -58,3 +58,23 @@ async fn locks_are_extended_again_after_an_observer_has_panicked() {
     }
     assert_eq!(world.told.losses(), []);
 }
+
+/// It is told by the driver, which all connections end with.
+#[tokio::test(start_paused = true)]
+async fn a_lock_lives_on_after_an_observer_has_panicked_at_a_nodes_end() {
+    let mut options = Options::default();
+    let bomb = Bomb::new(|event| matches!(event, Event::NodeDown { .. }));
+    options.observers.add(bomb.clone());
+    let world = World::with(3, options).await;
+    let guard = world.locker.lock("k").await.unwrap();
+    world.nodes[2].cut();
+    pass(ms(1)).await;
+    assert!(bomb.has_gone_off(), "the driver has ended");
+    for _ in 0..60 {
+        pass(ms(1_000)).await;
+        assert!(guard.remaining() > ms(5_000), "{guard:?}");
+    }
+    assert_eq!(world.holders(&guard), [0, 1, 2]);
+    assert!(guard.release().await.unwrap().is_released());
+    assert_eq!(world.keys("k"), 0);
+}
