@@ -33,30 +33,47 @@ impl Observer for Bomb {
     }
 }
 
+/// What the holder does next, which starts another keeper.
+#[derive(Clone, Copy, Debug)]
+enum Next {
+    TakesAnother,
+    Extends,
+    WaitsForTheLoss,
+}
+
 /// Several extensions are in flight when the first that lands is told of.
 #[tokio::test(start_paused = true)]
 async fn locks_are_extended_again_after_an_observer_has_panicked() {
-    let mut options = Options::default();
-    let bomb = Bomb::new(|event| matches!(event, Event::Extended { .. }));
-    options.observers.add(bomb.clone());
-    let world = World::with(3, options).await;
-    let mut guards = Vec::new();
-    for lock in 0..8 {
-        guards.push(world.locker.lock(format!("k{lock}")).await.unwrap());
-    }
-    world.set(0..3, After(ms(20)));
-    tokio::time::advance(ms(4_000)).await;
-    pass(ms(100)).await;
-    assert!(bomb.has_gone_off(), "the keeper has ended");
-
-    guards.push(world.locker.lock("next").await.unwrap());
-    for _ in 0..60 {
-        pass(ms(1_000)).await;
-        for guard in &guards {
-            assert!(guard.remaining() > ms(5_000), "{guard:?}");
+    for next in [Next::TakesAnother, Next::Extends, Next::WaitsForTheLoss] {
+        let mut options = Options::default();
+        let bomb = Bomb::new(|event| matches!(event, Event::Extended { .. }));
+        options.observers.add(bomb.clone());
+        let world = World::with(3, options).await;
+        let mut guards = Vec::new();
+        for lock in 0..8 {
+            guards.push(world.locker.lock(format!("k{lock}")).await.unwrap());
         }
+        world.set(0..3, After(ms(20)));
+        tokio::time::advance(ms(4_000)).await;
+        pass(ms(100)).await;
+        assert!(bomb.has_gone_off(), "the keeper has ended");
+
+        match next {
+            Next::TakesAnother => guards.push(world.locker.lock("next").await.unwrap()),
+            Next::Extends => guards[7].extend(ms(10_000)).await.unwrap(),
+            Next::WaitsForTheLoss => {
+                let early = guards[7].protect(pass(ms(1))).await;
+                assert!(early.is_ok(), "{early:?}");
+            }
+        }
+        for _ in 0..60 {
+            pass(ms(1_000)).await;
+            for guard in &guards {
+                assert!(guard.remaining() > ms(5_000), "{next:?}: {guard:?}");
+            }
+        }
+        assert_eq!(world.told.losses(), []);
     }
-    assert_eq!(world.told.losses(), []);
 }
 
 /// It is told by the driver, which all connections end with.
