@@ -32,6 +32,8 @@ mod inbound;
 pub(crate) mod memory;
 mod pipeline;
 mod stream;
+#[cfg(test)]
+mod tests;
 
 use std::{io, mem};
 

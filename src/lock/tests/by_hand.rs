@@ -1,5 +1,7 @@
 //! Extensions by hand.
 
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::time::Duration;
 
 use super::Behaviour::Hangs;
@@ -59,4 +61,30 @@ async fn an_extension_by_hand_that_fails_leaves_the_warning() {
     guard.extend(ms(3_600_000)).await.unwrap_err();
     guard.lost().await;
     assert_due(now(), due);
+}
+
+/// The lease became shorter than it was when the waiting began.
+#[tokio::test(start_paused = true)]
+async fn an_extension_by_hand_that_finds_less_is_told_by_the_new_end() {
+    let world = World::ready(3).await;
+    let guard = world.locker.lock("k").extend(Extend::Off).await.unwrap();
+    let first = guard.deadline();
+    world.nodes[2].set(Hangs);
+    guard.extend(ms(60_000)).await.unwrap();
+    let (mut lost, mut pause) = (pin!(guard.lost()), pin!(pass(ms(1_000))));
+    poll_fn(|cx| {
+        assert!(lost.as_mut().poll(cx).is_pending());
+        pause.as_mut().poll(cx)
+    })
+    .await;
+    world.nodes[0].flush();
+    let error = guard.extend(ms(60_000)).await.unwrap_err();
+    assert!(error.is_unavailable(), "{error}");
+    assert!(guard.is_valid());
+    assert_eq!(guard.deadline(), first, "node 2 has promised no more than that");
+    lost.await;
+    assert!(guard.is_valid(), "whoever is told has time left to stop");
+    assert!(guard.remaining() <= ms(700), "{:?}", guard.remaining());
+    pass(ms(1_000)).await;
+    assert_eq!(world.told.losses().len(), 1);
 }

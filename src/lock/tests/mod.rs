@@ -5,6 +5,7 @@
 //! when nobody has.
 
 mod by_hand;
+mod cadence;
 mod clocks;
 mod ending;
 mod extension;
@@ -12,8 +13,11 @@ mod healing;
 mod lease;
 mod loss;
 mod node;
+mod owed;
+mod panics;
 mod quorum;
 mod server;
+mod shutdown;
 mod takeover;
 mod views;
 
@@ -43,7 +47,8 @@ impl World {
     /// Nodes that behave so, and a client that knows none of them yet.
     fn of(behaviours: &[Behaviour]) -> Self {
         let nodes = behaviours.iter().enumerate();
-        Self::client(nodes.map(|(index, behaviour)| Node::new(index, *behaviour)).collect(), 1)
+        let nodes = nodes.map(|(index, behaviour)| Node::new(index, *behaviour)).collect();
+        Self::client(nodes, 1, Options::default())
     }
 
     /// Nodes that serve at once, and a client that is connected to them all.
@@ -53,23 +58,29 @@ impl World {
 
     /// As [`World::ready`]; once connected, the nodes behave so.
     async fn behaving(behaviours: &[Behaviour]) -> Self {
-        let world = Self::of(&vec![Behaviour::Grants; behaviours.len()]);
-        world.locker.ready(Duration::from_secs(1)).await.unwrap();
+        let world = Self::with(behaviours.len(), Options::default()).await;
         for (node, behaviour) in world.nodes.iter().zip(behaviours) {
             node.set(*behaviour);
         }
         world
     }
 
-    /// Another client of the same nodes, with clocks of its own.
-    fn beside(&self) -> Self {
-        Self::client(self.nodes.clone(), 2)
+    /// As [`World::ready`], with a client that has these options.
+    async fn with(count: usize, options: Options) -> Self {
+        let nodes = (0..count).map(|index| Node::new(index, Behaviour::Grants)).collect();
+        let world = Self::client(nodes, 1, options);
+        world.locker.ready(Duration::from_secs(1)).await.unwrap();
+        world
     }
 
-    fn client(nodes: Vec<Arc<Node>>, seed: u64) -> Self {
+    /// Another client of the same nodes, with clocks of its own.
+    fn beside(&self) -> Self {
+        Self::client(self.nodes.clone(), 2, Options::default())
+    }
+
+    fn client(nodes: Vec<Arc<Node>>, seed: u64, mut options: Options) -> Self {
         let (clock, driven) = Driven::clock();
         let told = Arc::new(Told::default());
-        let mut options = Options::default();
         options.observers.add(told.clone());
         let address = |index: usize| Address::parse(&format!("redis://n{index}")).unwrap();
         let set = NodeSet::new(Parts {

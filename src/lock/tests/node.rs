@@ -31,9 +31,12 @@ pub(super) enum Behaviour {
 pub(super) struct Said {
     /// When it came.
     pub(super) at: Moment,
+    /// Connections have numbers.
+    pub(super) connection: u64,
     /// Commands that came together have the same number.
     pub(super) read: u64,
-    /// `SET`, `extend`, `EXTEND` (the whole script), `release`, `RELEASE`, `DEL` and so on.
+    /// `SET`, `extend`, `EXTEND` (the whole script), `release`, `RELEASE`, `DEL` and so on; `?` for
+    /// what is no whole command.
     pub(super) what: &'static str,
     pub(super) key: String,
 }
@@ -95,6 +98,11 @@ impl Node {
         self.with(|state| state.scripts.clear());
     }
 
+    /// It ends no connection that it is told to end.
+    pub(super) fn forbid_kill(&self) {
+        self.with(|state| state.kills = false);
+    }
+
     /// What stands under the key.
     pub(super) fn value(&self, key: &str) -> Option<Vec<u8>> {
         self.with(|state| state.live(key).map(|entry| entry.value.clone()))
@@ -144,6 +152,10 @@ impl Node {
     ) -> io::Result<()> {
         let (mut decoder, mut buffer) = (Decoder::new(Limits::default()), BytesMut::new());
         let mut staging = vec![0; 1 << 16];
+        let connection = self.with(|state| {
+            state.connections += 1;
+            state.connections
+        });
         loop {
             let count = std::future::poll_fn(|cx| reader.poll_read(cx, &mut staging)).await?;
             if count == 0 {
@@ -151,11 +163,17 @@ impl Node {
             }
             buffer.extend_from_slice(&staging[..count]);
             self.with(|state| state.reads += 1);
-            while let Some(command) = decoder.decode(&mut buffer).unwrap() {
-                let word = |frame: &Frame| frame.as_bytes().unwrap().to_vec();
-                let words: Vec<_> = command.as_items().unwrap().iter().map(word).collect();
+            loop {
+                let words = match decoder.decode(&mut buffer) {
+                    Ok(None) => break,
+                    Ok(Some(command)) => words(&command).unwrap_or_default(),
+                    Err(_) => Vec::new(),
+                };
                 let came = Clock::default().now();
-                self.with(|state| state.note(&words, came));
+                self.with(|state| state.note(&words, connection, came));
+                if words.is_empty() {
+                    return Ok(()); // servers hang up on what is no command
+                }
                 if commands.send(Command { words, came }).is_err() {
                     return Ok(());
                 }
@@ -179,6 +197,12 @@ impl Node {
         }
         Ok(())
     }
+}
+
+/// A command's words, if it is one.
+fn words(command: &Frame) -> Option<Vec<Vec<u8>>> {
+    let word = |frame: &Frame| Some(frame.as_bytes().ok()?.to_vec());
+    command.as_items().ok()?.iter().map(word).collect()
 }
 
 /// Nodes by their host names, `n0` and so on.

@@ -16,6 +16,9 @@ pub(super) struct State {
     /// The digests of the scripts that it knows.
     pub(super) scripts: HashSet<&'static [u8]>,
     pub(super) reads: u64,
+    pub(super) connections: u64,
+    /// Whether it ends connections that it is told to end.
+    pub(super) kills: bool,
     pub(super) log: Vec<Said>,
 }
 
@@ -33,6 +36,8 @@ impl State {
             keys: HashMap::new(),
             scripts: HashSet::new(),
             reads: 0,
+            connections: 0,
+            kills: true,
             log: Vec::new(),
         }
     }
@@ -47,7 +52,7 @@ impl State {
         self.keys.get(key).filter(|entry| now < entry.end)
     }
 
-    pub(super) fn note(&mut self, words: &[Vec<u8>], at: Moment) {
+    pub(super) fn note(&mut self, words: &[Vec<u8>], connection: u64, at: Moment) {
         let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
         let (what, key) = match words[..] {
             [b"SET", key, ..] => ("SET", key),
@@ -59,15 +64,17 @@ impl State {
             [b"EVALSHA", RELEASE_SHA1, _, key, ..] => ("release", key),
             [b"EVAL", script, _, key, ..] if script == EXTEND.as_bytes() => ("EXTEND", key),
             [b"EVAL", script, _, key, ..] if script == RELEASE.as_bytes() => ("RELEASE", key),
-            _ => return,
+            [b"HELLO" | b"INFO" | b"CLIENT" | b"SCRIPT", ..] => return,
+            _ => ("?", &b""[..]),
         };
-        self.log.push(Said { at, read: self.reads, what, key: text(key) });
+        self.log.push(Said { at, connection, read: self.reads, what, key: text(key) });
     }
 
     pub(super) fn execute(&mut self, words: &[&[u8]]) -> String {
         match words {
             [b"HELLO", ..] => "%2\r\n+id\r\n:7\r\n+mode\r\n+standalone\r\n".into(),
             [b"INFO", ..] => bulk(&format!("run_id:{}\r\n", self.run_id)),
+            [b"CLIENT", b"KILL", ..] if !self.kills => "-NOPERM no permission\r\n".into(),
             [b"CLIENT", ..] => ":1\r\n".into(),
             [b"PING"] => "+PONG\r\n".into(),
             [b"SCRIPT", b"LOAD", script] => {

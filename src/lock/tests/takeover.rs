@@ -1,6 +1,6 @@
 //! Taking locks over by their tokens, and by force.
 
-use super::Behaviour::{After, Grants, Hangs};
+use super::Behaviour::{After, Down, Grants, Hangs};
 use super::{World, ms, pass};
 use crate::lock::OwnerToken;
 use crate::report::Outcome;
@@ -75,6 +75,28 @@ async fn a_lock_that_was_taken_over_is_healed_too() {
     assert_eq!(world.holders(&guard), [0, 1, 2]);
     assert!(guard.release().await.unwrap().is_released());
     assert_eq!(world.keys("k"), 0);
+}
+
+/// Whoever held the lock before may have set its key there, too.
+#[tokio::test(start_paused = true)]
+async fn a_lock_that_was_taken_over_is_released_where_nobody_could_be_asked() {
+    for away in [Down, Hangs] {
+        let world = World::ready(3).await;
+        let token = world.locker.lock("k").await.unwrap().forget();
+        let other = world.beside();
+        other.locker.ready(ms(1_000)).await.unwrap();
+        world.nodes[2].set(away);
+        other.locker.inspect("k").await.unwrap();
+        pass(ms(200)).await;
+        let guard = other.locker.adopt("k", &token).await.unwrap();
+        let outcome = &guard.votes()[2].outcome;
+        assert!(matches!(outcome, Outcome::Down { .. } | Outcome::Suspect), "{outcome:?}");
+        assert!(guard.release().await.unwrap().is_released());
+        assert_eq!(world.keys("k"), 1, "{away:?}");
+        world.nodes[2].set(Grants);
+        pass(ms(2_000)).await;
+        assert_eq!(world.keys("k"), 0, "{away:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

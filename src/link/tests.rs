@@ -1,0 +1,195 @@
+//! What a link owes its node, and in which order the node is told, byte by byte.
+
+use std::time::Duration;
+
+use super::*;
+
+const HEAD: &str = "UNDO ";
+
+/// Has the server end the connection before.
+const KILL: &str = "*4\r\n$6\r\nCLIENT\r\n$4\r\nKILL\r\n$2\r\nID\r\n$1\r\n7\r\n";
+
+/// A link, its node's end of the present connection, and a time.
+struct Wire {
+    link: Link,
+    far: Option<(memory::Reader, memory::Writer)>,
+    near: Option<memory::Reader>,
+    now: Moment,
+    /// How many bytes a connection takes before the node reads any.
+    room: usize,
+}
+
+impl Wire {
+    fn new() -> Self {
+        let link = Link::new(Bytes::from_static(HEAD.as_bytes()), LinkOptions::default());
+        Self { link, far: None, near: None, now: Moment::from_nanos(0), room: 1 << 16 }
+    }
+
+    /// A connection that has shaken hands. A process without a name hides its connections, too.
+    fn open(&mut self, name: Option<Process>) {
+        let ((near, writer), far) = memory::pair(self.room);
+        let run_id = name.map(|name| String::from_utf8_lossy(&name).into());
+        let client = run_id.map(|run_id| Client { run_id, number: 7 });
+        self.link.open(Writer::Memory(writer), client, name, self.now);
+        (self.far, self.near) = (Some(far), Some(near));
+    }
+
+    fn close(&mut self) {
+        self.link.close(&mut Vec::new());
+        (self.far, self.near) = (None, None);
+    }
+
+    /// A link that owes the undo of a `SET` which was sent and never answered, and whose new driver
+    /// has not connected yet.
+    fn owing(name: Option<Process>) -> Self {
+        let mut wire = Self::new();
+        wire.open(name);
+        assert_eq!(wire.send(1, Shape::Status, "SET k v;", "k v"), Sent::Written);
+        wire.close();
+        wire.link.reopen();
+        wire
+    }
+
+    fn send(&self, ticket: u64, shape: Shape, bytes: &str, undo: &str) -> Sent {
+        let urgency = if shape == Shape::Undo { Urgency::Undo } else { Urgency::Usual };
+        let deadline = self.now.plus(Duration::from_secs(1));
+        let entry = Entry { ticket: Ticket(ticket), shape, sent: self.now, deadline };
+        let (bytes, undo) = (bytes.as_bytes(), undo.as_bytes());
+        self.link.send(Outgoing { entry, bytes, undo, urgency })
+    }
+
+    /// What the node has got since it was asked last.
+    async fn got(&mut self) -> String {
+        self.link.flush().unwrap();
+        let Some((reader, _)) = &mut self.far else { return String::new() };
+        let mut text = String::new();
+        let mut staging = [0; 1 << 12];
+        std::future::poll_fn(|cx| {
+            let mut buffer = tokio::io::ReadBuf::new(&mut staging);
+            if let std::task::Poll::Ready(count) = reader.poll_read(cx, &mut buffer) {
+                count.unwrap();
+                text.push_str(std::str::from_utf8(buffer.filled()).unwrap());
+            }
+            std::task::Poll::Ready(())
+        })
+        .await;
+        text.replace(KILL, "KILL;")
+    }
+
+    /// Whose replies these have been, but for those that nobody waits for.
+    fn answer(&self, frames: impl IntoIterator<Item = Frame>) -> Vec<u64> {
+        let (mut frames, mut completions) = (frames.into_iter().collect(), Vec::new());
+        self.link.answer(&mut frames, self.now, &mut completions).unwrap();
+        let tickets = completions.iter().map(|completion| completion.ticket);
+        tickets.filter(|ticket| *ticket != Ticket::NOBODY).map(|ticket| ticket.0).collect()
+    }
+
+    fn pass(&mut self, millis: u64) {
+        self.now = self.now.plus(Duration::from_millis(millis));
+        self.link.retry(self.now);
+    }
+
+    /// What becomes of an extension of the key that is, or was, to be undone.
+    fn extend(&self) -> Sent {
+        self.send(9, Shape::Script, "EXTEND k v 10;", "k v")
+    }
+}
+
+const NAME: Process = [b'a'; 40];
+const HOLE: &str = "0000000000000000000000000000000000000000";
+
+fn ok() -> Frame {
+    Frame::Simple(Bytes::from_static(b"OK"))
+}
+
+fn error(text: &'static str) -> Frame {
+    Frame::Error(Bytes::from_static(text.as_bytes()))
+}
+
+#[tokio::test]
+async fn a_debt_comes_before_what_was_queued_for_the_connection() {
+    let mut wire = Wire::owing(Some(NAME));
+    let vote = format!("VOTE x y {HOLE}\r\n");
+    assert_eq!(wire.send(2, Shape::Vote, &vote, "x y"), Sent::Queued);
+    assert_eq!(wire.send(3, Shape::Status, "SET a b;", "a b"), Sent::Queued);
+    assert_eq!(wire.send(4, Shape::Undo, "RELEASE k v;", "k v"), Sent::Queued);
+    wire.open(Some(NAME));
+    let named = vote.replace('0', "a");
+    let expected = format!("KILL;UNDO k v{named}SET a b;RELEASE k v;");
+    assert_eq!(wire.got().await, expected);
+    let replies = [Frame::Integer(1), Frame::Integer(1), Frame::Integer(1), ok()];
+    assert_eq!(wire.answer(replies), [2, 3], "each reply finds its command");
+    assert_eq!(wire.answer([Frame::Integer(0)]), [4]);
+    assert!(wire.link.is_settled());
+}
+
+/// What had not been written when the connection ended again was not applied.
+#[tokio::test]
+async fn what_was_queued_behind_a_debt_is_told_apart_from_it_when_the_connection_ends() {
+    let mut wire = Wire::owing(Some(NAME));
+    wire.send(2, Shape::Status, "SET a b;", "a b");
+    wire.room = KILL.len() + "UNDO k v".len();
+    wire.open(Some(NAME));
+    assert_eq!(wire.link.flush(), Ok(true), "more does not fit");
+    let mut lapsed = Vec::new();
+    wire.link.close(&mut lapsed);
+    let ours = lapsed.iter().find(|lapsed| lapsed.ticket == Ticket(2)).unwrap();
+    assert!(!ours.sent, "no byte of it was written");
+    wire.room = 1 << 16;
+    wire.open(Some(NAME));
+    assert_eq!(wire.got().await, "KILL;KILL;UNDO k v");
+}
+
+#[tokio::test]
+async fn a_key_whose_undo_is_owed_is_not_asked_for_until_that_is_settled() {
+    let mut wire = Wire::owing(Some(NAME));
+    assert_eq!(wire.extend(), Sent::Suspect);
+    assert_eq!(wire.send(2, Shape::Status, "SET k w;", "k w"), Sent::Queued, "another value");
+    wire.open(Some(NAME));
+    assert_eq!(wire.extend(), Sent::Suspect, "the old connection may still be alive");
+    assert_eq!(wire.got().await, "KILL;UNDO k vSET k w;");
+    wire.answer([Frame::Integer(1), Frame::Integer(1), ok()]);
+    assert_eq!(wire.extend(), Sent::Queued);
+    assert_eq!(wire.got().await, "EXTEND k v 10;");
+}
+
+#[tokio::test]
+async fn a_key_whose_undo_the_node_would_not_execute_is_not_asked_for() {
+    let mut wire = Wire::owing(Some(NAME));
+    wire.open(Some(NAME));
+    wire.answer([Frame::Integer(0), error("BUSY running a script")]);
+    assert_eq!(wire.extend(), Sent::Suspect);
+    assert_eq!(wire.got().await, "KILL;UNDO k v");
+    wire.pass(100);
+    assert_eq!(wire.got().await, "KILL;UNDO k v");
+    wire.answer([Frame::Integer(0), Frame::Integer(1)]);
+    assert_ne!(wire.extend(), Sent::Suspect);
+}
+
+/// The node hides its connections' names, or forbids to end them: the old `SET` may still arrive,
+/// and then it is undone again.
+#[tokio::test]
+async fn a_key_that_may_still_arrive_is_not_asked_for_until_it_cannot_any_more() {
+    for name in [None, Some(NAME)] {
+        let mut wire = Wire::owing(name);
+        wire.open(name);
+        if name.is_some() {
+            wire.answer([error("NOPERM this user has no permissions to run 'client|kill'")]);
+        }
+        wire.answer([Frame::Integer(0)]);
+        let horizon = LinkOptions::default().undo_horizon;
+        let mut rounds = 0;
+        wire.got().await;
+        while wire.extend() == Sent::Suspect {
+            wire.pass(500);
+            rounds += 1;
+            if wire.got().await == "UNDO k v" {
+                wire.answer([Frame::Integer(0)]);
+            }
+        }
+        let took = Duration::from_millis(500) * rounds;
+        assert!(took >= horizon && took <= horizon * 2, "{took:?}");
+        let other = wire.send(3, Shape::Status, "SET a b;", "a b");
+        assert_ne!(other, Sent::Suspect);
+    }
+}

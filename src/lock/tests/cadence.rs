@@ -1,0 +1,45 @@
+//! How often a lock is extended at most, where little of its TTL is left to do it in.
+
+use std::time::Duration;
+
+use super::{World, ms, now};
+use crate::options::{Drift, Extend, Options};
+
+/// Lets time pass in small steps, and everybody have many turns in each: also those who would never
+/// let it pass by themselves.
+async fn step(step: Duration, count: usize) {
+    for _ in 0..count {
+        for _ in 0..40 {
+            tokio::task::yield_now().await;
+        }
+        tokio::time::advance(step).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn extensions_are_a_twentieth_of_the_lease_apart_at_least() {
+    let wide = Drift { permille: 334, floor: ms(2) };
+    let cases = [
+        (ms(10_000), wide, ms(10)),
+        (ms(1_000), Drift { permille: 980, floor: ms(2) }, ms(1)),
+        (ms(6), Drift::default(), Duration::from_micros(50)),
+        (ms(8), Drift::default(), Duration::from_micros(50)),
+    ];
+    for (ttl, drift, pace) in cases {
+        let options = Options { ttl, drift, ..Options::default() };
+        let lease = ttl - drift.of(ttl);
+        let world = World::with(3, options).await;
+        let mut last = now();
+        let guard = world.locker.lock("k").extend(Extend::Forever).await.unwrap();
+        step(pace, 1_000).await;
+        let sent = world.got(0, "extend");
+        // Of a lease of 4 ms, 3 are the margin of its warning, and a timer's grain is 1 ms.
+        let is_too_short = ttl == ms(6) && !guard.is_valid();
+        assert!(sent.len() >= 4 || is_too_short, "{ttl:?}: {sent:?}");
+        for said in sent {
+            let gap = said.at.since(last);
+            assert!(gap >= lease / 20, "{ttl:?}: extended again after {gap:?}");
+            last = said.at;
+        }
+    }
+}

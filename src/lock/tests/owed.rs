@@ -1,0 +1,75 @@
+//! Undos that are owed to a node: until they are settled, it is not counted on.
+
+use super::Behaviour::{After, Grants, Hangs};
+use super::panics::Bomb;
+use super::{World, ms, pass};
+use crate::lock::guard::LockGuard;
+use crate::observe::Event;
+use crate::options::{Extend, Options};
+
+/// The nodes that hold the key for as long as the guard says at least.
+fn keep_the_promise(world: &World, guard: &LockGuard) -> usize {
+    let kept = |node: &&usize| world.nodes[**node].left("k") >= guard.remaining();
+    world.holders(guard).iter().filter(kept).count()
+}
+
+/// Node 3 has set the key, and its reply is lost.
+async fn acquired_but_for_a_reply(world: &World, extend: Extend) -> LockGuard {
+    world.nodes[3].set(After(ms(90)));
+    world.nodes[4].set(Hangs);
+    let guard = world.locker.lock("k").extend(extend).await.unwrap();
+    pass(ms(10)).await;
+    assert_eq!(world.holders(&guard), [0, 1, 2, 3]);
+    world.nodes[3].set(Grants);
+    world.nodes[3].cut();
+    guard
+}
+
+/// The driver has gone with the connection, and the extension starts the next one: it must not come
+/// to the node before the undo, and be granted a key that the undo then deletes.
+#[tokio::test(start_paused = true)]
+async fn an_extension_does_not_count_a_node_whose_undo_is_owed() {
+    let mut options = Options::default();
+    let bomb = Bomb::new(|event| matches!(event, Event::NodeDown { .. }));
+    options.observers.add(bomb.clone());
+    let world = World::with(5, options).await;
+    let guard = acquired_but_for_a_reply(&world, Extend::Off).await;
+    pass(ms(1)).await;
+    assert!(bomb.has_gone_off(), "the driver has ended");
+    let left = guard.remaining();
+    world.nodes[2].set(Hangs);
+
+    let error = guard.extend(ms(20_000)).await.unwrap_err();
+    assert!(error.is_unavailable(), "two of five have extended it: {error}");
+    assert!(guard.remaining() < left);
+    pass(ms(1)).await;
+    assert_eq!(world.holders(&guard), [0, 1, 2], "it was undone on node 3");
+    assert_eq!(keep_the_promise(&world, &guard), 3);
+
+    world.nodes[2].set(Grants);
+    pass(ms(1_000)).await;
+    guard.extend(ms(20_000)).await.unwrap();
+    assert!(guard.remaining() > ms(19_000) && keep_the_promise(&world, &guard) >= 3);
+}
+
+/// Where old connections cannot be ended, undos are repeated: a key that was set again meanwhile
+/// would be deleted by the next one.
+#[tokio::test(start_paused = true)]
+async fn no_key_is_set_again_where_it_may_still_be_undone() {
+    let world = World::ready(5).await;
+    world.nodes[3].forbid_kill();
+    let guard = acquired_but_for_a_reply(&world, Extend::Forever).await;
+    let horizon = Options::default().link.undo_horizon;
+    pass(horizon).await;
+    assert_eq!(world.holders(&guard), [0, 1, 2]);
+    let undone = world.got(3, "RELEASE").len();
+    assert!(undone > 30, "undone {undone} times only");
+    assert_eq!(world.got(3, "SET").len(), 1);
+    pass(ms(5_000)).await;
+    let undone = world.got(3, "RELEASE").len();
+    for _ in 0..60 {
+        assert_eq!(world.holders(&guard), [0, 1, 2, 3], "set again for good");
+        pass(ms(500)).await;
+    }
+    assert_eq!(world.got(3, "RELEASE").len(), undone);
+}

@@ -1,0 +1,100 @@
+//! What a shutdown meets: verdicts that come behind it, nodes that are away, another shutdown.
+
+use std::collections::BTreeSet;
+use std::future::{Future, IntoFuture, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
+
+use super::Behaviour::{After, Down, Grants};
+use super::{World, ms, pass};
+use crate::lock::LockGuard;
+use crate::options::Options;
+use crate::report::Outcome;
+
+/// Sends what `take` asks the nodes, and shuts the locker down before they answer.
+async fn shut_down_meanwhile<T>(world: &World, take: impl IntoFuture<Output = T>) -> T {
+    let mut take = pin!(take.into_future());
+    poll_fn(|cx| {
+        assert!(take.as_mut().poll(cx).is_pending(), "so early?");
+        Poll::Ready(())
+    })
+    .await;
+    world.locker.shutdown(ms(1_000)).await.unwrap();
+    take.await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lock_that_is_won_behind_the_shutdown_is_let_go_of() {
+    let world = World::behaving(&[After(ms(20)); 3]).await;
+    let won = shut_down_meanwhile(&world, world.locker.lock("k").try_acquire()).await;
+    let error = won.unwrap_err();
+    assert!(error.is_closed(), "{error}");
+    pass(ms(100)).await;
+    assert_eq!((world.got(0, "SET").len(), world.keys("k")), (1, 0));
+
+    let world = World::behaving(&[After(ms(20)); 3]).await;
+    let error = shut_down_meanwhile(&world, world.locker.lock("k")).await.unwrap_err();
+    assert!(error.is_closed(), "{error}");
+    pass(ms(100)).await;
+    assert_eq!((world.got(0, "SET").len(), world.keys("k")), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lock_that_is_taken_over_behind_the_shutdown_is_let_go_of() {
+    let world = World::behaving(&[After(ms(20)); 3]).await;
+    let token = world.beside().locker.lock("k").await.unwrap().forget();
+    let adopted = shut_down_meanwhile(&world, world.locker.adopt("k", &token)).await;
+    let error = adopted.unwrap_err();
+    assert!(error.is_closed(), "{error}");
+    pass(ms(100)).await;
+    assert_eq!(world.keys("k"), 0);
+}
+
+/// A command that undoes nothing must not be kept for a node as if it were an undo.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_was_away_at_the_shutdown_gets_whole_commands_when_it_is_back() {
+    let mut options = Options::default();
+    options.link.connections = 2;
+    let world = World::with(3, options).await;
+    let mut guards: Vec<LockGuard> = Vec::new();
+    for key in 0..8 {
+        guards.push(world.locker.lock(format!("k{key}")).await.unwrap());
+    }
+    world.nodes[0].set(Down);
+    pass(ms(1)).await;
+    let found = world.locker.clone().shutdown(ms(100)).await.unwrap();
+    assert_eq!((found.released, found.unknown), (8, 0));
+    for node in 1..3 {
+        let pings = world.got(node, "PING");
+        let connections: BTreeSet<_> = pings.iter().map(|said| said.connection).collect();
+        assert_eq!((pings.len(), connections.len()), (2, 2), "one on each connection");
+    }
+    world.nodes[0].clear_log();
+    world.nodes[0].set(Grants);
+    pass(ms(2_000)).await;
+    let whats: Vec<_> = world.nodes[0].log().iter().map(|said| said.what).collect();
+    assert_eq!(whats, ["RELEASE"; 8]);
+    // Half a command would swallow what comes next.
+    let found = world.locker.clone().shutdown(ms(100)).await.unwrap();
+    assert!(found.nodes.iter().all(|node| node.outcome == Outcome::Granted), "{found:?}");
+    let whats: Vec<_> = world.nodes[0].log().iter().skip(8).map(|said| said.what).collect();
+    assert_eq!(whats, ["PING"; 2]);
+    assert!((0..8).all(|key| world.keys(&format!("k{key}")) == 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_shutdown_has_left_stays_through_another_and_its_guards_release() {
+    let world = World::ready(3).await;
+    let guard = world.locker.lock("k").await.unwrap();
+    let other = world.locker.lock("other").await.unwrap();
+    let found = world.locker.clone().shutdown_leaving(ms(1_000)).await.unwrap();
+    assert_eq!((found.released, found.left), (0, 2));
+    let found = world.locker.clone().shutdown(ms(1_000)).await.unwrap();
+    assert_eq!((found.released, found.left, found.unknown, found.lost), (0, 0, 0, 0));
+    assert_eq!(world.told.losses().len(), 2, "told once each");
+    let error = guard.release().await.unwrap_err();
+    assert!(error.is_lost(), "{error}");
+    drop(other);
+    pass(ms(1_000)).await;
+    assert_eq!((world.keys("k"), world.keys("other")), (3, 3));
+}
