@@ -2,7 +2,7 @@
 //!
 //! It looks at each hold when that is due, and at the clocks at least every [`TICK`] while anything
 //! is held: after a suspension of the machine or a step of its clock it wakes everybody who waits
-//! for a loss, to look again. While nothing is held it sleeps, without a timer.
+//! for a loss, to look again. When nothing has been held for a second it sleeps, without a timer.
 //!
 //! ```text
 //!  due ──extension sent──▶ in flight ──majority──▶ due again at a third of the TTL
@@ -34,6 +34,10 @@ use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The clocks are compared this often while anything is held.
 const TICK: Duration = Duration::from_millis(100);
+
+/// The keeper goes to sleep when nothing was held at so many ticks in a row. Not at the first: where
+/// locks come and go, each would have to wake it.
+const IDLE_MAX: u32 = 10;
 
 /// A clock that ran ahead of the process by more than this has leapt.
 const LEAP: Duration = Duration::from_millis(20);
@@ -110,6 +114,7 @@ pub(super) fn ensure(locker: &Arc<Inner>) {
         backlog: VecDeque::new(),
         news: Vec::new(),
         timer: None,
+        idle: 0,
         compared: None,
     };
     // A keeper that cannot be started is dropped, and the next hold tries again.
@@ -125,6 +130,8 @@ struct Keeper {
     /// What is to be told, once nothing is half done: an observer may panic.
     news: Vec<(News, Option<Duration>)>,
     timer: Option<Pin<Box<Sleep>>>,
+    /// How often in a row nothing was held.
+    idle: u32,
     /// The clocks when they were compared last, while anything has been held since.
     compared: Option<(Moment, Stamp)>,
 }
@@ -198,7 +205,8 @@ impl Keeper {
         // Ordering: published before the count is read. Whoever begins a hold counts it first, and
         // then looks at the timer: one of the two sees the other.
         keeping.timer.store(Moment::NEVER.as_nanos(), Ordering::SeqCst);
-        if self.holds.count() == 0 {
+        self.idle = if self.holds.count() == 0 { self.idle.saturating_add(1) } else { 0 };
+        if self.idle > IDLE_MAX {
             // A hold that begins meanwhile wakes the keeper, which looks at all of them.
             keeping.earliest.store(Moment::NEVER.as_nanos(), Ordering::SeqCst);
             self.compared = None;
