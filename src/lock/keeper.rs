@@ -35,8 +35,8 @@ use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// The clocks are compared this often while anything is held.
 const TICK: Duration = Duration::from_millis(100);
 
-/// The keeper goes to sleep when nothing was held at so many ticks in a row. Not at the first: where
-/// locks come and go, each would have to wake it.
+/// The keeper goes to sleep when nothing was held at so many ticks in a row. Not at the first:
+/// where locks come and go, each would have to wake it.
 const IDLE_MAX: u32 = 10;
 
 /// A clock that ran ahead of the process by more than this has leapt.
