@@ -32,6 +32,8 @@ pub(crate) struct Peer {
     pub(crate) mode: Mode,
     /// What stands under the key that the locker asked for.
     pub(crate) mark: Mark,
+    /// What the server does to keys when its memory is full, if that is not to leave them alone.
+    pub(crate) eviction: Option<Box<str>>,
 }
 
 impl Peer {
@@ -225,6 +227,7 @@ impl Handshake {
             self.ask(Step::SetName, &[b"CLIENT", b"SETNAME", name.as_bytes()]);
         }
         self.ask(Step::Info, &[b"INFO", b"server"]);
+        self.ask(Step::Info, &[b"INFO", b"memory"]);
         if !self.resp3 {
             self.ask(Step::Info, &[b"INFO", b"replication"]);
             self.ask(Step::ClientId, &[b"CLIENT", b"ID"]);
@@ -243,6 +246,9 @@ impl Handshake {
             |name: &str| info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         if let Some(run_id) = field("run_id") {
             self.peer.run_id = Some(run_id.into());
+        }
+        if let Some(policy) = field("maxmemory_policy").filter(|policy| *policy != "noeviction") {
+            self.peer.eviction = Some(printable(policy.as_bytes()));
         }
         if !self.resp3 {
             if let Some(found) = field("redis_mode").or_else(|| field("server_mode")) {
@@ -344,9 +350,11 @@ mod tests {
             let mut handshake = Handshake::new(Address::parse("redis://h").unwrap(), greeting);
             handshake.poll_transmit();
             handshake.handle_frame(&hello("standalone", "master")).unwrap();
-            let batch = [command(&["INFO", "server"]), command(&["GET", "the:mark"])];
+            let info = [command(&["INFO", "server"]), command(&["INFO", "memory"])];
+            let batch = [info.concat(), command(&["GET", "the:mark"])];
             assert_eq!(handshake.poll_transmit(), batch.concat());
             handshake.handle_frame(&bulk("run_id:abc\r\n")).unwrap();
+            handshake.handle_frame(&bulk("maxmemory_policy:noeviction\r\n")).unwrap();
             assert_eq!(handshake.handle_frame(&reply).unwrap().unwrap().mark, found);
         }
     }
@@ -398,13 +406,17 @@ mod tests {
             command(&["SELECT", "2"]),
             command(&["CLIENT", "SETNAME", "web"]),
             command(&["INFO", "server"]),
+            command(&["INFO", "memory"]),
             command(&["SCRIPT", "LOAD", SCRIPT]),
         ];
         assert_eq!(handshake.poll_transmit(), batch.concat());
         assert_eq!(handshake.handle_frame(&ok()), Ok(None));
         assert_eq!(handshake.handle_frame(&ok()), Ok(None));
         assert_eq!(handshake.handle_frame(&bulk("# Server\r\nrun_id:abc\r\n")), Ok(None));
+        let memory = "# Memory\r\nmaxmemory_policy:volatile-lru\r\n";
+        assert_eq!(handshake.handle_frame(&bulk(memory)), Ok(None));
         let peer = handshake.handle_frame(&bulk("digest")).unwrap().unwrap();
+        assert_eq!(peer.eviction.as_deref(), Some("volatile-lru"));
         assert_eq!(peer.client_id, Some(7));
         assert_eq!(peer.run_id.as_deref(), Some("abc"));
         assert_eq!((peer.mode, peer.role), (Mode::Standalone, Role::Master));
@@ -419,11 +431,12 @@ mod tests {
         handshake.handle_frame(&ok()).unwrap();
         handshake.poll_transmit();
         handshake.handle_frame(&bulk("run_id:abc\r\nredis_mode:cluster\r\n")).unwrap();
+        handshake.handle_frame(&bulk("maxmemory_policy:noeviction\r\n")).unwrap();
         handshake.handle_frame(&bulk("role:slave\r\n")).unwrap();
         handshake.handle_frame(&Frame::Integer(9)).unwrap();
         let peer = handshake.handle_frame(&bulk("digest")).unwrap().unwrap();
         assert_eq!((peer.mode, peer.role), (Mode::Cluster, Role::Replica));
-        assert_eq!(peer.client_id, Some(9));
+        assert_eq!((peer.client_id, peer.eviction), (Some(9), None));
     }
 
     #[test]
@@ -443,7 +456,7 @@ mod tests {
     fn optional_steps_may_be_refused() {
         let mut handshake = start("redis://h?name=web");
         handshake.handle_frame(&hello("standalone", "replica")).unwrap();
-        for _ in 0..2 {
+        for _ in 0..3 {
             assert_eq!(handshake.handle_frame(&error("NOPERM no")), Ok(None));
         }
         let peer = handshake.handle_frame(&error("NOPERM no")).unwrap().unwrap();

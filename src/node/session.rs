@@ -145,8 +145,13 @@ impl Session {
         link.open(writer, client, peer.process(), now);
         self.state = State::Open { inbound: Box::new(inbound), since: now };
         pass.changed = true;
+        let eviction = peer.eviction.clone();
         if node.set_peer(peer) {
             pass.observers.tell(|| Event::NodeUp { node: &node.address().label });
+        }
+        if let Some(policy) = eviction {
+            let node = &node.address().label;
+            pass.observers.tell(|| Event::Evicts { node, policy: &policy });
         }
     }
 

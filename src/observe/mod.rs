@@ -82,6 +82,9 @@ pub enum Event<'a> {
     /// A node cannot be asked any more, or not at all so far: its last connection has ended, or the
     /// first attempt to make one. Told once; the attempts that follow are not.
     NodeDown { node: &'a str, fault: &'a Fault },
+    /// A node that was just connected to deletes keys when its memory is full, locks among them:
+    /// its `maxmemory-policy` is another than `noeviction`. No lock on it can be relied on.
+    Evicts { node: &'a str, policy: &'a str },
     /// A node can be asked again. Told once for each [`NodeDown`](Self::NodeDown); nodes that come
     /// up as expected at the start are no news.
     NodeUp { node: &'a str },

@@ -40,7 +40,9 @@ impl Observer for TracingObserver {
             | Event::Waiting { .. }
             | Event::Retrying { .. }
             | Event::GaveUp { .. } => acquiring(event),
-            Event::NodeDown { .. } | Event::NodeUp { .. } => of_a_node(event),
+            Event::NodeDown { .. } | Event::NodeUp { .. } | Event::Evicts { .. } => {
+                of_a_node(event);
+            }
             Event::Extended { .. }
             | Event::ExtensionFailed { .. }
             | Event::Lost { .. }
@@ -161,6 +163,20 @@ fn of_a_node(event: &Event<'_>) {
                     reason = %fault
                 },
                 "node down"
+            );
+        }
+        Event::Evicts { node, policy } => {
+            let (host, port) = address(node);
+            event!(
+                target: "quorlock",
+                Level::WARN,
+                {
+                    db.system.name = "redis",
+                    server.address = host,
+                    server.port = port,
+                    policy = *policy,
+                },
+                "node deletes keys when its memory is full"
             );
         }
         Event::NodeUp { node } => {
@@ -358,6 +374,11 @@ mod tests {
         let words = "message=node down db.system.name=\"redis\" server.address=\"[::1]\" \
                      server.port=6379 reason=refused the connection ";
         assert_eq!((level, &*line), (Level::WARN, words));
+        let evicts = Event::Evicts { node: "a:6379", policy: "allkeys-lru" };
+        let (level, line) = told(&evicts);
+        assert_eq!(level, Level::WARN);
+        assert!(line.contains("policy=\"allkeys-lru\""), "{line}");
+
         let (level, line) = told(&Event::NodeUp { node: "/run/redis.sock" });
         let words = "message=node up again db.system.name=\"redis\" \
                      server.address=\"/run/redis.sock\" ";

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use quorlock::{Event, Extend, Fault, Locker, LockerBuilder, Loss, Observer, Outcome, Retry};
 
-use crate::support::{Fleet, Port, eventually, eventually_async, need_server};
+use crate::support::{Fleet, Port, Server, eventually, eventually_async, need_server};
 use crate::{builder, connected};
 
 const MS: Duration = Duration::from_millis(1);
@@ -200,4 +200,17 @@ fn a_runtime_that_ends_takes_the_connections_and_no_node_down() {
     let health = runtime().block_on(locker.ready(5_000 * MS)).unwrap();
     assert_eq!(health[0].outcome, Outcome::Connected);
     assert_eq!(recorder.lines(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_node_that_deletes_keys_when_its_memory_is_full_is_told_of() {
+    need_server!();
+    let careful = Server::start();
+    let careless = Server::builder().args(["--maxmemory-policy", "volatile-lru"]).start();
+    let urls = [careful.url(), careless.url()];
+    let (_locker, recorder) = observed(Locker::quorum(&urls).unwrap()).await;
+    let mut told = recorder.lines();
+    told.retain(|line| line.starts_with("Evicts"));
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].contains("volatile-lru") && told[0].contains(&careless.port().to_string()));
 }
