@@ -108,6 +108,7 @@ impl Extension {
         let silent = self.nodes(|node, deed| deed == Deed::None && !known.has(node));
         let to = forgot.or(silent);
         self.rescripted = known.or(to);
+        // Without a runtime nothing can be sent; the keeper's next extension asks again.
         Self::extend(locker, tie, self.ttl, ScriptForm::Whole, to).ok()
     }
 
@@ -124,7 +125,7 @@ impl Extension {
         let asked = command::with_acquire(tie.key.full(), value, self.ttl, |encoded| {
             ask(locker, tie, self.ttl, Shape::Status, encoded, empty)
         });
-        let (election, ttl) = (asked.ok()?, self.ttl);
+        let (election, ttl) = (asked.ok()?, self.ttl); // as for the script
         Some(Self { election, kind: Kind::Heal, sent, ttl, rescripted: NodeMask::NONE })
     }
 

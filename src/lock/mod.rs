@@ -3,7 +3,9 @@
 //! [`Locker`] hands out [`LockRequest`]s; awaiting one is an [`Acquire`], which ends in a
 //! [`LockGuard`] or an error. Below the face, a [`claim::Claim`] owns a key and its random value
 //! from the moment it is sent, and undoes itself when dropped; [`lease`] says until when a lock is
-//! held. The wire is written in `command`.
+//! held. A held lock rests in its [`hold`], where the [`keeper`] extends it (an [`extension`]) and
+//! finds its loss. Around these: [`takeover`] (locks of others), [`shutdown`], [`durability`]
+//! (nodes that may forget). The wire is written in `command`.
 //!
 //! ```text
 //!  LockRequest ──await──▶ Acquire: Claim ──won, time left──▶ LockGuard ──release()──▶ Release

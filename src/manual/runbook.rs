@@ -95,7 +95,8 @@
 //! `pexpire`. Without `pttl` nobody is told who holds a lock and for how long. Without `info` two
 //! names of one server are not noticed. Under `Durability::Volatile` a node does not vote without
 //! either. Without `client|kill` an undo can come before what it
-//! undoes, once in a broken connection, and that key then stays until its TTL. A changed password
+//! undoes, once in a broken connection; it is then repeated for two TTLs, and until the next
+//! repetition (half a second) that key stands in the way. A changed password
 //! shows at the next connection, not before.
 //!
 //! # Lost locks in the log
