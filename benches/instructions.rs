@@ -125,14 +125,19 @@ fn read(out: &Path) -> BTreeMap<String, i64> {
             }
         } else if line.starts_with("calls=") {
             is_call = true;
-        } else if line.starts_with(|first: char| first.is_ascii_digit() || "+-*".contains(first)) {
-            if !std::mem::take(&mut is_call) {
-                let count = line.split(' ').nth(1).and_then(|count| count.parse::<i64>().ok());
-                *costs.entry(current.clone()).or_default() += count.unwrap_or(0);
-            }
+        } else if let Some(count) = cost_of(line).filter(|_| !std::mem::take(&mut is_call)) {
+            *costs.entry(current.clone()).or_default() += count;
         }
     }
     costs
+}
+
+fn cost_of(line: &str) -> Option<i64> {
+    let (position, count) = line.split_once(' ')?;
+    position
+        .starts_with(|first: char| first.is_ascii_digit() || "+-*".contains(first))
+        .then_some(())?;
+    count.parse().ok()
 }
 
 fn total(functions: &BTreeMap<String, i64>) -> i64 {
