@@ -106,6 +106,9 @@ impl Inbound {
         completions: &mut Vec<Completion>,
     ) -> Result<(), Ended> {
         let undecodable = loop {
+            if self.buffer.is_empty() {
+                break None; // as a rule all replies are whole, and the decoder need not be asked
+            }
             match self.decoder.decode(&mut self.buffer) {
                 // Nobody subscribes to anything yet, and a push answers no command.
                 Ok(Some(Frame::Push(_))) => {}

@@ -347,6 +347,9 @@ fn vote(shared: &Shared, node: usize, pass: &mut Pass) {
             slots.wake(completion.ticket);
         }
     }
+    if pass.expired.is_empty() && pass.lapsed.is_empty() {
+        return;
+    }
     let expired = pass.expired.drain(..).map(|ticket| (ticket, Deed::Silent));
     let lapsed = pass.lapsed.drain(..).map(|Lapsed { ticket, sent }| {
         (ticket, if sent { Deed::Disconnected } else { Deed::Down })
