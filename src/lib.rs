@@ -46,7 +46,10 @@ pub use observe::TracingObserver;
 pub use observe::{Event, Loss, Observer};
 pub use options::{Driver, Durability, Extend, Retry};
 pub use quorlock_resp::Frame;
-pub use report::{Fault, NodeReport, Outcome};
+pub use report::{
+    ClockSkew, Fault, Mode, NodeHealth, NodeReport, Outcome, Persistence, Role, ServerInfo,
+    ServerKind,
+};
 
 /// The README's program compiles.
 #[cfg(doctest)]

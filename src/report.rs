@@ -1,11 +1,15 @@
 //! What each node did with a command: the votes behind a verdict, in words.
 //!
 //! [`NodeReport`] is one node's line, [`Outcome`] what became of the command there, [`Fault`] why
-//! a node could not be asked at all.
+//! a node could not be asked at all. `health` has what is known of a node without a command.
+
+mod health;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+
+pub use health::{ClockSkew, Mode, NodeHealth, Persistence, Role, ServerInfo, ServerKind};
 
 /// One node's part in an operation.
 #[derive(Clone, Debug)]

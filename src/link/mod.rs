@@ -3,8 +3,8 @@
 //! [`Link`] is the half that callers share: the bytes to send and the commands that await a reply,
 //! behind one short lock. [`Inbound`] is the half that the driver owns: it reads and decodes.
 //! [`Handshake`](handshake::Handshake) turns a fresh stream into a usable one, [`Address`] says
-//! where and as whom. This room knows bytes, frames and positions; what a command means, and how
-//! many nodes there are, is not its business, and it calls nobody upward.
+//! where and as whom, [`Peer`] who answered. This room knows bytes, frames and positions; what a
+//! command means, and how many nodes there are, is not its business, and it calls nobody upward.
 //!
 //! ```text
 //!  Opening ──open()──▶ Open ──orphan()──▶ Orphaned ──reopen()──▶ Opening
@@ -30,11 +30,13 @@ mod handshake;
 mod inbound;
 #[cfg(test)]
 pub(crate) mod memory;
+mod peer;
 mod pipeline;
 mod stream;
 #[cfg(test)]
 mod tests;
 
+use std::time::Duration;
 use std::{io, mem};
 
 use bytes::{Buf, Bytes, BytesMut};
@@ -44,8 +46,9 @@ pub(crate) use address::Address;
 #[cfg(test)]
 pub(crate) use address::Endpoint;
 pub(crate) use debts::Client;
-pub(crate) use handshake::{Fit, Greeting, Handshake, Mark, Mode, Peer, Process, Role, Terms};
+pub(crate) use handshake::{Greeting, Handshake};
 pub(crate) use inbound::{Ended, Inbound};
+pub(crate) use peer::{Fit, Mark, Peer, Process, Terms};
 pub(crate) use pipeline::{Completion, Entry, Lapsed, Shape, Stray, Ticket};
 #[cfg(test)]
 pub(crate) use stream::Dialing;
@@ -125,6 +128,8 @@ struct State {
     client: Option<Client>,
     /// The name of the process behind the present connection.
     process: Option<Process>,
+    /// How long the latest answer took on it.
+    rtt: Option<Duration>,
     /// Where names are still missing in `queued`, of which nothing has been written yet.
     holes: Vec<usize>,
     debts: Debts,
@@ -162,6 +167,7 @@ impl Link {
             pipeline: Pipeline::default(),
             client: None,
             process: None,
+            rtt: None,
             holes: Vec::new(),
             debts: Debts::default(),
         };
@@ -271,6 +277,7 @@ impl Link {
             completions.extend(state.pipeline.answer(frame, now, &mut unsettled)?);
             Ok(())
         });
+        state.rtt = completions.last().map(|latest| latest.rtt).or(state.rtt);
         let mut put_off = false;
         for Unsettled { entry, undo, again } in unsettled {
             match again {
@@ -308,6 +315,11 @@ impl Link {
             }
         }
         state.debts.due()
+    }
+
+    /// How long the latest answer on the present connection took.
+    pub(crate) fn rtt(&self) -> Option<Duration> {
+        lock(&self.state).rtt
     }
 
     /// See [`Pipeline::expire`].
@@ -412,7 +424,7 @@ impl State {
         self.debts.inherit(self.client.take(), undos, debts_max);
         self.queued.clear();
         self.holes.clear();
-        self.process = None;
+        (self.process, self.rtt) = (None, None);
         (self.written, self.batch) = (0, 0);
     }
 

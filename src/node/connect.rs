@@ -36,7 +36,7 @@ pub(crate) fn connect(
     deadline: Duration,
 ) -> Connecting {
     Box::pin(async move {
-        let mut attempt = pin!(attempt(dial, address, greeting));
+        let mut attempt = pin!(attempt(dial, address, greeting, &clock));
         let mut timer = clock.sleep_until(clock.now().plus(deadline));
         poll_fn(|cx| {
             if let Poll::Ready(connected) = attempt.as_mut().poll(cx) {
@@ -52,16 +52,19 @@ async fn attempt(
     dial: Arc<dyn Dial>,
     address: Address,
     greeting: Greeting,
+    clock: &Clock,
 ) -> Result<Connected, Fault> {
     let (mut reader, writer) = dial.dial(address.endpoint.clone()).await.map_err(unreachable)?;
     let mut handshake = Handshake::new(address, greeting);
     let (mut decoder, mut buffer) = (Inbound::decoder(), BytesMut::new());
     loop {
-        write_all(&reader, &writer, &handshake.poll_transmit()).await.map_err(broken)?;
+        write_all(&reader, &writer, &handshake.poll_transmit(clock.read()))
+            .await
+            .map_err(broken)?;
         let replies = read_frames(&mut reader, &mut decoder, &mut buffer).await?;
-        let mut replies = replies.into_iter();
+        let (mut replies, now) = (replies.into_iter(), clock.read());
         while let Some(frame) = replies.next() {
-            let Some(peer) = handshake.handle_frame(&frame)? else { continue };
+            let Some(peer) = handshake.handle_frame(&frame, now)? else { continue };
             if replies.any(|frame| !frame.is_push()) {
                 return Err(Fault::Protocol { error: "a reply to nothing that was asked".into() });
             }

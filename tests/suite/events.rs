@@ -53,7 +53,7 @@ impl Observer for Recorder {
             }
             Event::NodeDown { node, fault } => {
                 let seen = health.iter().find(|report| *report.node == **node);
-                let is_down = |seen: &quorlock::NodeReport| seen.outcome != Outcome::Connected;
+                let is_down = |seen: &quorlock::NodeHealth| seen.outcome != Outcome::Connected;
                 assert!(seen.is_none_or(is_down), "{seen:?}");
                 assert_ne!(**fault, Fault::Connecting);
                 format!("down {node}")

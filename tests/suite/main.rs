@@ -8,6 +8,8 @@
 //! | `errors` | what an error says of its cause, and of each node |
 //! | `events` | what an observer is told, in what order, and how often |
 //! | `faults` | stopped, hung, restarted and late nodes |
+//! | `handshake` | servers that stall, refuse or mislead at each step of it |
+//! | `health` | what a locker tells of its nodes |
 //! | `cancel` | what is left when a future or a guard is dropped anywhere |
 //! | `cases` | the defects of other lock libraries, by number |
 //! | `bad_input` | is every mistake told, and told before anything is sent? |
@@ -36,6 +38,8 @@ mod durability;
 mod errors;
 mod events;
 mod faults;
+mod handshake;
+mod health;
 mod interop;
 mod locking;
 mod overtaking;
