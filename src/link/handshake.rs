@@ -163,6 +163,7 @@ impl Handshake {
             Step::Auth => return Err(refusal(frame)),
             Step::Select if frame.is_ok() => {}
             Step::Select => return Err(refusal(frame)),
+            Step::Info if is_turned_away(frame) => return Err(refusal(frame)),
             Step::Info => self.handle_info(frame),
             Step::ClientId => self.peer.client_id = frame.as_integer().ok(),
             Step::Mark => self.peer.mark = mark(frame),
@@ -288,6 +289,15 @@ fn mark(frame: &Frame) -> Mark {
         Err(_) if frame.error_word() == Some(b"WRONGTYPE") => Mark::Other,
         Err(_) => Mark::Untold,
     }
+}
+
+/// Whether an error says that there is no talking to this server now, rather than that it keeps
+/// something to itself. Without a login the first command of RESP2 is one that could be done
+/// without. And a server that is busy will vote again later, but would not say who it is.
+fn is_turned_away(frame: &Frame) -> bool {
+    let full = b"ERR max number of clients";
+    matches!(frame.error_word(), Some(b"NOAUTH" | b"DENIED" | b"BUSY"))
+        || frame.as_error().is_some_and(|error| error.starts_with(full))
 }
 
 /// A step that cannot be done without was refused.
@@ -461,6 +471,22 @@ mod tests {
         }
         let peer = handshake.handle_frame(&error("NOPERM no")).unwrap().unwrap();
         assert_eq!((peer.run_id, peer.role), (None, Role::Replica));
+    }
+
+    /// Nothing but such an answer tells of a missing login where `HELLO` is not said.
+    #[test]
+    fn an_optional_step_that_tells_of_no_entry_is_a_refusal() {
+        let cases = [
+            ("NOAUTH Authentication required.", true),
+            ("DENIED Redis is running in protected mode", false),
+            ("BUSY Redis is busy running a script.", false),
+            ("ERR max number of clients reached", false),
+        ];
+        for (text, is_login) in cases {
+            let mut handshake = start("redis://h?protocol=2");
+            let fault = handshake.handle_frame(&error(text)).unwrap_err();
+            assert_eq!(matches!(fault, Fault::Authentication { .. }), is_login, "{fault:?}");
+        }
     }
 
     #[test]
