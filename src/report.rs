@@ -230,6 +230,7 @@ fn hint(code: &str) -> Option<&'static str> {
         "WRONGPASS" => "check the user and the password",
         "NOPERM" => "the user's ACL forbids a command or the key; see the manual for the list",
         "READONLY" => "it is a replica; give its master's address",
+        "DENIED" => "its protected mode takes no connection from here",
         "LOADING" => "it is still loading its data",
         "BUSY" => "it is busy with a slow script",
         "OOM" => "it is out of memory",

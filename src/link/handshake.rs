@@ -212,10 +212,13 @@ fn is_unknown_command(error: &[u8]) -> bool {
 }
 
 /// Whether an optional step was refused for a reason that leaves nothing usable: nobody is logged
-/// in, or the server answers nothing yet. Without this a node would count as connected whose role
-/// and epoch nobody could ask for.
+/// in, the server lets nobody in, or it answers nothing yet. Without this a node would count as
+/// connected whose role and epoch nobody could ask for. (Without a login, the first command of
+/// RESP2 is an optional one.)
 fn is_unusable(frame: &Frame) -> bool {
-    matches!(frame.error_word(), Some(b"NOAUTH" | b"LOADING" | b"BUSY"))
+    let full = b"ERR max number of clients";
+    matches!(frame.error_word(), Some(b"NOAUTH" | b"DENIED" | b"LOADING" | b"BUSY"))
+        || frame.as_error().is_some_and(|error| error.starts_with(full))
 }
 
 fn mark(frame: &Frame) -> Mark {

@@ -6,7 +6,7 @@ use quorlock::{Client, Fault, Locker, Outcome};
 
 use crate::connected;
 use crate::support::script::Command;
-use crate::support::{Greeting, Heard, Script, Scripted, Server, eventually, need_server};
+use crate::support::{Greeting, Heard, Script, Scripted, Server, eventually, need_server, reach};
 
 /// Short, for each step waits for it once.
 const DEADLINE: Duration = Duration::from_millis(150);
@@ -124,16 +124,16 @@ async fn a_lock_needs_none_of_the_optional_steps() {
     let forbidden = ["INFO", "CONFIG", "TIME", "CLIENT", "SCRIPT"];
     let args = forbidden.iter().flat_map(|name| ["--rename-command", name, ""]);
     let server = Server::builder().args(args).start();
-    for parameters in ["?name=web", "?name=web&protocol=2"] {
-        let url = format!("{}{parameters}", server.url());
-        let locker = connected(Locker::single(url).unwrap()).await;
+    for parameters in ["name=web", "name=web&protocol=2"] {
+        let url = reach::with(&server.url(), parameters);
+        let locker = connected(Locker::single(&url).unwrap()).await;
         let guard = locker.lock("k").await.unwrap();
         guard.extend(Duration::from_secs(20)).await.unwrap();
         assert!(guard.release().await.unwrap().is_released());
         let health = locker.health();
         let told = health[0].server.clone().unwrap();
         assert_eq!((told.run_id, told.maxmemory_policy, told.clock), (None, None, None));
-        assert_eq!(told.resp3, !parameters.contains("protocol"));
+        assert_eq!(told.resp3, !url.contains("protocol=2"));
     }
 }
 
@@ -154,7 +154,7 @@ async fn without_a_login_resp2_is_told_that_one_is_asked_for() {
 async fn the_servers_lists_name_the_library_where_they_can() {
     need_server!();
     let server = Server::start();
-    let client = Client::new(format!("{}?name=web", server.url())).unwrap();
+    let client = Client::new(reach::with(&server.url(), "name=web")).unwrap();
     assert!(client.command(["PING"]).await.is_ok());
     let list = server.command(&["CLIENT", "LIST"]).text();
     assert!(list.contains(" name=web "), "{list}");

@@ -302,7 +302,7 @@ async fn votes_name_every_node_with_its_round_trip() {
     let votes = guard.votes();
     assert_eq!(votes.len(), 5);
     for (vote, server) in votes.iter().zip(fleet.iter()) {
-        assert_eq!(*vote.node, format!("127.0.0.1:{}", server.port()));
+        assert_eq!(*vote.node, server.label());
         assert!(vote.rtt.is_some_and(|rtt| rtt > Duration::ZERO));
     }
 }

@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use super::port::Port;
 use super::process::{Process, tied};
+use super::reach::{Place, Transport};
 use super::scratch::Scratch;
 use super::tools;
 use super::wait::Watchdog;
@@ -123,12 +124,31 @@ impl Server {
         Builder::default()
     }
 
-    /// `redis://127.0.0.1:port`, with the password if there is one.
+    /// `redis://127.0.0.1:port`, with the password if there is one; or what the environment chooses
+    /// (see [`reach`](super::reach)).
     pub fn url(&self) -> String {
-        match &self.spec.password {
-            Some(password) => format!("redis://:{password}@{}", self.addr()),
-            None => format!("redis://{}", self.addr()),
-        }
+        self.url_as(&self.login())
+    }
+
+    /// As [`url`](Self::url), as somebody else: `user:password`, or nobody.
+    pub fn url_as(&self, login: &str) -> String {
+        Place { addr: self.addr(), socket: &self.socket_path(), login }.url()
+    }
+
+    /// As [`url`](Self::url), over TCP whatever the environment chooses.
+    pub fn tcp_url(&self) -> String {
+        let login = self.login();
+        let place = Place { addr: self.addr(), socket: &self.socket_path(), login: &login };
+        place.url_by(Transport::Tcp)
+    }
+
+    /// How a report names it when its [`url`](Self::url) was given.
+    pub fn label(&self) -> String {
+        Place { addr: self.addr(), socket: &self.socket_path(), login: "" }.label()
+    }
+
+    fn login(&self) -> String {
+        self.spec.password.as_ref().map(|password| format!(":{password}")).unwrap_or_default()
     }
 
     /// Its address.
