@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!  Hello ──reply──▶ Setup ──all replies──▶ done
+//!    │                  └─ no right to SCRIPT LOAD ─▶ Bring ──all replies──▶ done
 //!    │ unknown command (a server before 6.0, or it is renamed away), or RESP2 was asked for
 //!    └──▶ Auth (if there is a password) ──▶ Setup
 //! ```
@@ -10,7 +11,14 @@
 //! to a failing `AUTH` inside a batch, and every later reply would belong to the wrong command.
 //! What follows goes in one batch, so that a handshake takes two round trips. Its steps are
 //! optional but for `SELECT`: a user without the right to `INFO`, `CONFIG` or `SCRIPT LOAD` can
-//! still hold locks, and an older server does not know `CLIENT SETINFO`. Only a server that answers
+//! still hold locks, and an older server does not know `CLIENT SETINFO`.
+//!
+//! The scripts must be known to the server before the first lock is taken: a guard that is dropped
+//! sends its release by the script's digest and waits for nothing, and where the runtime is gone by
+//! then, nobody would bring a script that is missing. Whoever may not load scripts brings them by
+//! executing them once, without a key: then they fail before they do anything.
+//!
+//! Only a server that answers
 //! one of them with "not logged in" or "not yet" is not usable, whatever it says to the others.
 
 mod told;
@@ -48,7 +56,9 @@ enum Step {
     Config,
     ClientId,
     Mark,
-    /// What is for the server's operator, or saves a round trip later: the reply says nothing.
+    /// A script of the greeting, by its place there.
+    Load(usize),
+    /// What is for the server's operator, or brings a script: the reply says nothing.
     Courtesy,
 }
 
@@ -57,6 +67,8 @@ pub(crate) struct Handshake {
     address: Address,
     greeting: Greeting,
     awaited: VecDeque<Step>,
+    /// The scripts that could not be loaded, by their places.
+    missing: Vec<usize>,
     peer: Peer,
     /// Bytes to send.
     outgoing: Vec<u8>,
@@ -70,6 +82,7 @@ impl Handshake {
             address,
             greeting,
             awaited: VecDeque::new(),
+            missing: Vec::new(),
             peer: Peer::default(),
             outgoing: Vec::new(),
             sent: Reading::default(),
@@ -122,7 +135,11 @@ impl Handshake {
             Step::Config => told::config(frame, server),
             Step::ClientId => self.peer.client_id = frame.as_integer().ok(),
             Step::Mark => self.peer.mark = mark(frame),
-            Step::Courtesy => {}
+            Step::Load(place) if frame.as_error().is_some() => self.missing.push(place),
+            Step::Load(_) | Step::Courtesy => {}
+        }
+        if self.awaited.is_empty() {
+            self.bring_scripts();
         }
         Ok(self.awaited.is_empty().then(|| self.peer.clone()))
     }
@@ -193,8 +210,16 @@ impl Handshake {
         }
         self.ask(Step::Courtesy, &[b"CLIENT", b"SETINFO", b"LIB-NAME", LIBRARY]);
         self.ask(Step::Courtesy, &[b"CLIENT", b"SETINFO", b"LIB-VER", LIBRARY_VERSION]);
-        for script in self.greeting.scripts.clone() {
-            self.ask(Step::Courtesy, &[b"SCRIPT", b"LOAD", script.as_bytes()]);
+        for (place, script) in self.greeting.scripts.clone().into_iter().enumerate() {
+            self.ask(Step::Load(place), &[b"SCRIPT", b"LOAD", script.as_bytes()]);
+        }
+    }
+
+    fn bring_scripts(&mut self) {
+        for place in std::mem::take(&mut self.missing) {
+            if let Some(script) = self.greeting.scripts.get(place).copied() {
+                self.ask(Step::Courtesy, &[b"EVAL", script.as_bytes(), b"0"]);
+            }
         }
     }
 

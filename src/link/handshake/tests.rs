@@ -215,7 +215,7 @@ fn a_server_without_hello_is_spoken_to_in_resp2() {
             Frame::Array(save.into_iter().collect()),
             no(),
             no(),
-            no(),
+            bulk("digest"),
         ];
         let peer = handshake.hear_all(|place, _| replies[place].clone());
         assert_eq!((peer.client_id, peer.eviction()), (Some(9), None));
@@ -253,6 +253,21 @@ fn optional_steps_may_be_refused_or_answered_by_anything() {
             assert_eq!(server.persistence.to_string(), "not told");
         }
     }
+}
+
+#[test]
+fn a_script_that_may_not_be_loaded_is_brought_by_executing_it_without_a_key() {
+    let mut handshake = start_with("redis://h", Greeting { scripts: vec!["a", "b"], terms: None });
+    handshake.hear(&hello("standalone", "master")).unwrap();
+    handshake.says();
+    while handshake.awaited.len() > 1 {
+        let loaded = handshake.awaited[0] == Step::Load(0);
+        assert_eq!(handshake.hear(&if loaded { bulk("digest") } else { no() }), Ok(None));
+    }
+    assert_eq!(handshake.hear(&no()), Ok(None), "it is not done yet");
+    assert_eq!(handshake.says(), commands(&["EVAL b 0"]));
+    let failed = error("ERR Lua redis lib command arguments must be strings or integers");
+    assert!(handshake.hear(&failed).unwrap().is_some());
 }
 
 #[test]
