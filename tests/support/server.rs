@@ -17,6 +17,7 @@ use std::process::Stdio;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::acl;
 use super::port::Port;
 use super::process::{Process, tied};
 use super::reach::{Place, Transport};
@@ -125,7 +126,7 @@ impl Server {
     }
 
     /// `redis://127.0.0.1:port`, with the password if there is one; or what the environment chooses
-    /// (see [`reach`](super::reach)).
+    /// (see [`reach`](super::reach) and [`acl`]).
     pub fn url(&self) -> String {
         self.url_as(&self.login())
     }
@@ -148,7 +149,11 @@ impl Server {
     }
 
     fn login(&self) -> String {
-        self.spec.password.as_ref().map(|password| format!(":{password}")).unwrap_or_default()
+        match &self.spec.password {
+            Some(password) => format!(":{password}"),
+            None if acl::is_least() => acl::LOGIN.into(),
+            None => String::new(),
+        }
     }
 
     /// Its address.
@@ -309,6 +314,9 @@ fn launch(program: &Path, spec: &Builder, port: &Port, dir: &Scratch) -> Result<
         .stdin(Stdio::null())
         .stderr(log.try_clone().expect("a file handle can be cloned"))
         .stdout(log);
+    if acl::is_least() {
+        command.args(["--user", "least"]).args(acl::least().split(' '));
+    }
     if cfg!(unix) {
         command.arg("--unixsocket").arg(socket_path(dir));
     }
