@@ -7,10 +7,13 @@
 //! - [`others_failures`]: what went wrong for others, what we do about it, and the test for it.
 //! - [`defaults`]: every default, its reason, and what goes wrong with another.
 //! - [`runbook`]: the first incident: what you see, what to look at, what to do.
+//! - [`compatibility`]: what it was tried with, which rights a user needs, what managed services
+//!   forbid.
 //! - [`hot_path`]: how an operation gets to the sockets and back, what was measured on the way to
 //!   it, and how to measure again.
 
 pub mod choosing;
+pub mod compatibility;
 pub mod copied_recipes;
 pub mod defaults;
 pub mod hot_path;

@@ -132,6 +132,10 @@ async fn a_lock_needs_none_of_the_optional_steps() {
         let guard = locker.lock("k").await.unwrap();
         guard.extend(Duration::from_secs(20)).await.unwrap();
         assert!(guard.release().await.unwrap().is_released());
+        // The server was given the scripts in another way: a drop is as good as ever.
+        for _ in 0..3 {
+            drop(locker.lock("k").try_acquire().await.unwrap().unwrap());
+        }
         let health = locker.health();
         let told = health[0].server.clone().unwrap();
         assert_eq!((told.run_id, told.maxmemory_policy, told.clock), (None, None, None));
