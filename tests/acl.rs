@@ -5,9 +5,9 @@
 //! the feature does not work without it, be it only on a server that has forgotten its scripts.
 
 #![expect(
-    clippy::expect_used,
+    clippy::disallowed_methods,
     clippy::unwrap_used,
-    reason = "a set-up that fails must fail its test on the spot"
+    reason = "tests read real time, and a set-up that fails must fail its test on the spot"
 )]
 
 mod support;
