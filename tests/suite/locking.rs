@@ -127,7 +127,8 @@ async fn case_22_sixty_four_tasks_on_one_key_are_never_two_inside() {
                         tokio::task::yield_now().await;
                         inside.fetch_sub(1, Ordering::SeqCst);
                         done.fetch_add(1, Ordering::SeqCst);
-                        assert!(guard.release().await.unwrap().is_released());
+                        let found = guard.release().await.unwrap();
+                        assert!(found.is_released(), "{found:?}");
                     }
                 })
             })
