@@ -178,6 +178,19 @@ fn the_candidates_are_all_that_the_library_sends() {
     assert_eq!(unknown, Vec::<&str>::new(), "{statistics}");
 }
 
+/// Whoever fetches other versions tries them, and says so in the manual.
+#[test]
+fn the_manual_names_the_servers_that_are_fetched() {
+    let (manual, fetched) =
+        (include_str!("../src/manual/compatibility.rs"), include_str!("servers"));
+    for (variable, name) in [("valkey", "Valkey"), ("redis_old", "Redis"), ("redis_new", "Redis")] {
+        let mut lines = fetched.lines().filter_map(|line| line.strip_prefix(variable));
+        let version = lines.find_map(|rest| rest.strip_prefix('=')?.split(' ').next());
+        let row = format!("| {name} {} |", version.unwrap());
+        assert!(manual.contains(&row), "no row {row:?}");
+    }
+}
+
 #[test]
 fn the_least_user_of_the_suite_may_not_do_everything() {
     let rules = acl::least();
