@@ -7,6 +7,7 @@
 //! - [`others_failures`]: what went wrong for others, what we do about it, and the test for it.
 //! - [`defaults`]: every default, its reason, and what goes wrong with another.
 //! - [`runbook`]: the first incident: what you see, what to look at, what to do.
+//! - [`server_states`]: what becomes of a lock while a server is in this state or that.
 //! - [`hot_path`]: how an operation gets to the sockets and back, what was measured on the way to
 //!   it, and how to measure again.
 
@@ -17,4 +18,5 @@ pub mod hot_path;
 pub mod others_failures;
 pub mod promises;
 pub mod runbook;
+pub mod server_states;
 pub mod when_not_to_lock;
