@@ -66,7 +66,6 @@ impl Rig {
 
     pub(super) fn url(&self, state: &State) -> String {
         match &self.node {
-            Kind::Real { server, .. } if state.login.is_empty() => server.url(),
             Kind::Real { server, .. } => server.url_as(state.login),
             Kind::Scripted { server, .. } => server.url(),
         }
