@@ -6,8 +6,8 @@
 //! - [`copied_recipes`]: the recipes that everyone copies, and how each breaks.
 //! - [`others_failures`]: what went wrong for others, what we do about it, and the test for it.
 //! - [`defaults`]: every default, its reason, and what goes wrong with another.
-//! - [`runbook`]: the first incident: what you see, what to look at, what to do.
 //! - [`server_states`]: what becomes of a lock while a server is in this state or that.
+//! - [`runbook`]: the first incident: what you see, what to look at, what to do.
 //! - [`hot_path`]: how an operation gets to the sockets and back, what was measured on the way to
 //!   it, and how to measure again.
 
