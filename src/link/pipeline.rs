@@ -140,7 +140,8 @@ impl Again {
     fn after_undo(reply: &Frame) -> Option<Self> {
         match error_word(reply)? {
             b"NOSCRIPT" => Some(Self::Whole),
-            b"BUSY" | b"LOADING" | b"MISCONF" | b"NOREPLICAS" | b"MASTERDOWN" => Some(Self::Later),
+            b"BUSY" | b"LOADING" | b"MISCONF" | b"NOREPLICAS" | b"MASTERDOWN" | b"READONLY"
+            | b"CLUSTERDOWN" => Some(Self::Later),
             _ => None,
         }
     }
