@@ -1,9 +1,9 @@
 //! Where a node is and how to log in there: the URL, taken apart.
 //!
-//! `redis://user:password@host:port/database?protocol=2&name=web`, the same with `valkey:`, and
-//! `unix:///path?db=1` (also `redis+unix:`, `valkey+unix:`). A part that we do not know is an
-//! error: a misspelt option must not pass for a working one. Written by hand because the usual
-//! crate brings 36 others for one split.
+//! `redis://user:password@host:port/database?protocol=2&name=web`, the same with `valkey:`, over
+//! TLS with `rediss:` and `valkeys:`, and `unix:///path?db=1` (also `redis+unix:`,
+//! `valkey+unix:`). A part that we do not know is an error: a misspelt option must not pass for a
+//! working one. Written by hand because the usual crate brings 36 others for one split.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -15,6 +15,8 @@ use crate::error::Error;
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Address {
     pub(crate) endpoint: Endpoint,
+    /// Everything is said over TLS, and nothing before it. Only where the endpoint is TCP.
+    pub(crate) tls: bool,
     pub(crate) user: Option<String>,
     pub(crate) password: Option<String>,
     pub(crate) database: u32,
@@ -40,11 +42,26 @@ pub(crate) enum Protocol {
 
 const PORT: u16 = 6379;
 
+/// Whether this build can speak TLS.
+const SPEAKS_TLS: bool = false;
+
 impl Address {
     /// Takes a URL apart.
     ///
     /// The error never repeats the URL: it may hold a password.
     pub(crate) fn parse(url: &str) -> Result<Self, Error> {
+        let address = Self::take_apart(url)?;
+        if address.tls && !SPEAKS_TLS {
+            return Err(bad(
+                "asks for TLS, which needs quorlock's feature `tls-rustls`; build with it, or \
+                 write redis:// where the network is trusted",
+            ));
+        }
+        Ok(address)
+    }
+
+    /// The parts of a URL, whatever this build can do with them.
+    fn take_apart(url: &str) -> Result<Self, Error> {
         let Some((scheme, rest)) = url.split_once("://") else {
             return Err(bad("has no scheme; write redis://host:port or unix:///path"));
         };
@@ -54,11 +71,9 @@ impl Address {
         };
         let mut address = match scheme {
             "redis" | "valkey" => Self::parse_tcp(rest)?,
+            "rediss" | "valkeys" => Self { tls: true, ..Self::parse_tcp(rest)? },
             "unix" | "redis+unix" | "valkey+unix" => Self::parse_unix(rest)?,
-            "rediss" | "valkeys" => {
-                return Err(bad("asks for TLS, which this build cannot speak; use redis://"));
-            }
-            _ => return Err(bad("has an unknown scheme; write redis, valkey or unix")),
+            _ => return Err(bad("has an unknown scheme; write redis, rediss, valkey or unix")),
         };
         for pair in query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
             address.set_parameter(pair)?;
@@ -94,6 +109,7 @@ impl Address {
     fn at(endpoint: Endpoint, label: String) -> Self {
         Self {
             endpoint,
+            tls: false,
             user: None,
             password: None,
             database: 0,
@@ -260,6 +276,13 @@ mod tests {
     }
 
     #[test]
+    fn two_schemes_ask_for_tls() {
+        let tls = |url: &str| Address::take_apart(url).unwrap().tls;
+        assert!(tls("rediss://h") && tls("valkeys://h"));
+        assert!(!tls("redis://h") && !tls("valkey://h") && !tls("unix:///run/redis.sock"));
+    }
+
+    #[test]
     fn unix_sockets_have_a_path_and_may_have_a_database() {
         let address = parse("unix:///run/redis.sock?db=2");
         assert_eq!(address.endpoint, Endpoint::Unix { path: "/run/redis.sock".into() });
@@ -271,7 +294,8 @@ mod tests {
         let cases = [
             ("host:6379", "has no scheme"),
             ("http://h", "unknown scheme"),
-            ("rediss://h", "TLS"),
+            ("rediss://h", "`tls-rustls`"),
+            ("valkeys://h", "`tls-rustls`"),
             ("redis://", "has no host"),
             ("redis://h:0", "bad port"),
             ("redis://h:65536", "bad port"),

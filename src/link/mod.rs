@@ -26,6 +26,7 @@
 
 mod address;
 mod debts;
+mod dial;
 mod handshake;
 mod inbound;
 #[cfg(test)]
@@ -44,12 +45,13 @@ pub(crate) use address::Address;
 #[cfg(test)]
 pub(crate) use address::Endpoint;
 pub(crate) use debts::Client;
+pub(crate) use dial::Network;
 pub(crate) use handshake::{Fit, Greeting, Handshake, Mark, Mode, Peer, Process, Role, Terms};
 pub(crate) use inbound::{Ended, Inbound};
 pub(crate) use pipeline::{Completion, Entry, Lapsed, Shape, Stray, Ticket};
 #[cfg(test)]
 pub(crate) use stream::Dialing;
-pub(crate) use stream::{Dial, Network, Reader, Writer};
+pub(crate) use stream::{Dial, Reader, Writer};
 
 use crate::clock::Moment;
 use crate::options::LinkOptions;

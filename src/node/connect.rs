@@ -53,7 +53,7 @@ async fn attempt(
     address: Address,
     greeting: Greeting,
 ) -> Result<Connected, Fault> {
-    let (mut reader, writer) = dial.dial(address.endpoint.clone()).await.map_err(unreachable)?;
+    let (mut reader, writer) = dial.dial(&address).await.map_err(unreachable)?;
     let mut handshake = Handshake::new(address, greeting);
     let (mut decoder, mut buffer) = (Inbound::decoder(), BytesMut::new());
     loop {
