@@ -3,8 +3,9 @@
 //! [`Link`] is the half that callers share: the bytes to send and the commands that await a reply,
 //! behind one short lock. [`Inbound`] is the half that the driver owns: it reads and decodes.
 //! [`Handshake`](handshake::Handshake) turns a fresh stream into a usable one, [`Address`] says
-//! where and as whom. This room knows bytes, frames and positions; what a command means, and how
-//! many nodes there are, is not its business, and it calls nobody upward.
+//! where and as whom, and [`Network`] makes the stream. This room knows bytes, frames and
+//! positions; what a command means, and how many nodes there are, is not its business, and it calls
+//! nobody upward.
 //!
 //! ```text
 //!  Opening ──open()──▶ Open ──orphan()──▶ Orphaned ──reopen()──▶ Opening
@@ -35,6 +36,7 @@ mod pipeline;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod url;
 
 use std::{io, mem};
 
@@ -52,6 +54,7 @@ pub(crate) use pipeline::{Completion, Entry, Lapsed, Shape, Stray, Ticket};
 #[cfg(test)]
 pub(crate) use stream::Dialing;
 pub(crate) use stream::{Dial, Reader, Writer};
+pub use url::IntoNode;
 
 use crate::clock::Moment;
 use crate::options::LinkOptions;

@@ -9,7 +9,7 @@ use super::command;
 use super::durability::Epoch;
 use super::locker::{Inner, Locker};
 use crate::error::Error;
-use crate::link::{Address, Greeting};
+use crate::link::{Address, Greeting, IntoNode};
 use crate::observe::Observer;
 use crate::options::{Driver, Durability, Extend, Options, Retry, whole_millis};
 use crate::quorum::{NodeSet, Rule};
@@ -24,18 +24,23 @@ pub struct LockerBuilder {
 }
 
 impl LockerBuilder {
-    pub(crate) fn single(url: &str) -> Result<Self, Error> {
-        let address = Address::parse(url)?;
+    pub(crate) fn single(node: impl IntoNode) -> Result<Self, Error> {
+        let address = Address::of(node)?;
         Ok(Self { addresses: vec![address], counted: false, options: Options::default() })
     }
 
-    pub(crate) fn quorum<U>(urls: U) -> Result<Self, Error>
+    pub(crate) fn quorum<N>(nodes: N) -> Result<Self, Error>
     where
-        U: IntoIterator,
-        U::Item: AsRef<str>,
+        N: IntoIterator,
+        N::Item: IntoNode,
     {
-        let parse = |url: U::Item| Address::parse(url.as_ref());
-        let addresses = urls.into_iter().map(parse).collect::<Result<Vec<_>, _>>()?;
+        // An address that is refused is not repeated, so its place is said.
+        let take = |(index, node): (usize, N::Item)| {
+            Address::of(node).map_err(|error| {
+                Error::misuse(format!("{error} (node {} of those given)", index + 1))
+            })
+        };
+        let addresses = nodes.into_iter().enumerate().map(take).collect::<Result<Vec<_>, _>>()?;
         if addresses.is_empty() {
             return Err(Error::misuse("no node was given; a quorum takes 1 to 15, best 5"));
         }

@@ -54,7 +54,7 @@ async fn attempt(
     greeting: Greeting,
 ) -> Result<Connected, Fault> {
     let (mut reader, writer) = dial.dial(&address).await.map_err(unreachable)?;
-    let mut handshake = Handshake::new(address, greeting);
+    let mut handshake = Handshake::new(log_in(address).await?, greeting);
     let (mut decoder, mut buffer) = (Inbound::decoder(), BytesMut::new());
     loop {
         write_all(&reader, &writer, &handshake.poll_transmit()).await.map_err(broken)?;
@@ -68,6 +68,16 @@ async fn attempt(
             let inbound = Inbound::new(reader, buffer, decoder);
             return Ok(Connected { inbound, writer, peer });
         }
+    }
+}
+
+/// Asks for the login where the address says whom to ask: now, for the one that was good at the
+/// last connect may not be any more.
+async fn log_in(address: Address) -> Result<Address, Fault> {
+    let Some(source) = address.source.clone() else { return Ok(address) };
+    match source.fetch().await {
+        Ok(login) => Ok(address.with_login(login)),
+        Err(error) => Err(Fault::Credentials { error: printable(error.as_bytes()) }),
     }
 }
 

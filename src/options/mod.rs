@@ -2,10 +2,16 @@
 //!
 //! Plain data: the builders of the face write it, the rooms below are handed the parts they need.
 
+mod credentials;
+mod node;
 mod retry;
 
 use std::time::Duration;
 
+pub(crate) use credentials::CredentialSource;
+pub use credentials::Credentials;
+pub(crate) use node::Endpoint;
+pub use node::{NodeOptions, Protocol};
 pub(crate) use retry::Policy;
 pub use retry::Retry;
 
