@@ -45,7 +45,9 @@ pub use lock::{
 #[cfg(feature = "tracing")]
 pub use observe::TracingObserver;
 pub use observe::{Event, Loss, Observer};
-pub use options::{Credentials, Driver, Durability, Extend, NodeOptions, Protocol, Retry};
+pub use options::{
+    Credentials, Driver, Durability, Extend, NodeOptions, Protocol, Retry, TcpOptions,
+};
 pub use quorlock_resp::Frame;
 pub use report::{Fault, NodeReport, Outcome};
 

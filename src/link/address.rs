@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::url::IntoNode;
 use crate::error::Error;
 pub(crate) use crate::options::Endpoint;
-use crate::options::{CredentialSource, Credentials, NodeOptions, Protocol};
+use crate::options::{CredentialSource, Credentials, NodeOptions, Protocol, TcpOptions};
 
 /// One node's address and login, with nothing in it that cannot be right.
 #[derive(Clone, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub(crate) struct Address {
     pub(crate) protocol: Protocol,
     /// Told to the server with `CLIENT SETNAME`, for its operator's lists.
     pub(crate) name: Option<String>,
+    /// For this node alone; otherwise the locker's, or the defaults.
+    pub(crate) tcp: Option<TcpOptions>,
     /// What is printed: host and port or path, never a login.
     pub(crate) label: Arc<str>,
 }
@@ -33,6 +35,7 @@ impl Address {
     /// Takes a node as it was given. No error repeats a login.
     pub(crate) fn of(node: impl IntoNode) -> Result<Self, Error> {
         let address = Self::new(node.into_node()?.normal()?);
+        address.tcp.unwrap_or_default().check()?;
         let Self { label, .. } = &address;
         if address.tls && !SPEAKS_TLS {
             return Err(Error::misuse(format!(
@@ -51,10 +54,9 @@ impl Address {
 
     fn new(node: NodeOptions) -> Self {
         let label = node.label().into();
-        let NodeOptions { endpoint, tls, username, password, source, database, protocol, name } =
-            node;
-        let user = username;
-        Self { endpoint, tls, user, password, source, database, protocol, name, label }
+        let NodeOptions { endpoint, tls, username: user, password, source, .. } = node;
+        let NodeOptions { database, protocol, name, tcp, .. } = node;
+        Self { endpoint, tls, user, password, source, database, protocol, name, tcp, label }
     }
 
     /// With the login that its source gave.

@@ -33,6 +33,7 @@ mod inbound;
 #[cfg(test)]
 pub(crate) mod memory;
 mod pipeline;
+mod stagger;
 mod stream;
 #[cfg(test)]
 mod tests;

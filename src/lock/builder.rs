@@ -11,7 +11,7 @@ use super::locker::{Inner, Locker};
 use crate::error::Error;
 use crate::link::{Address, Greeting, IntoNode};
 use crate::observe::Observer;
-use crate::options::{Driver, Durability, Extend, Options, Retry, whole_millis};
+use crate::options::{Driver, Durability, Extend, Options, Retry, TcpOptions, whole_millis};
 use crate::quorum::{NodeSet, Rule};
 
 /// A locker's nodes and options. Every option has a default; `README.md` lists them with the
@@ -177,6 +177,13 @@ impl LockerBuilder {
         self
     }
 
+    /// How TCP connections behave: Nagle's algorithm, keepalive, unacknowledged bytes. For the
+    /// nodes that have no [`tcp_options`](crate::NodeOptions::tcp_options) of their own.
+    pub fn tcp(mut self, tcp: TcpOptions) -> Self {
+        self.options.tcp = tcp;
+        self
+    }
+
     /// Commands without a reply that one connection holds at most; a node that is full is not
     /// asked. Bounds the memory that a hung node costs. Default: 65,536.
     pub fn link_entries_max(mut self, entries: usize) -> Self {
@@ -215,6 +222,9 @@ impl LockerBuilder {
         self.options.check()?;
         let Options { ttl, .. } = self.options;
         self.options.link.undo_horizon = self.options.node_deadline(ttl) + 2 * ttl;
+        for address in &mut self.addresses {
+            address.tcp.get_or_insert(self.options.tcp);
+        }
         let owner = full_name(self.options.owner.as_deref());
         let mut scripts = command::SCRIPTS.to_vec();
         if self.options.durability != Durability::Persistent {

@@ -6,6 +6,7 @@ use std::net::Ipv6Addr;
 use std::path::PathBuf;
 
 use super::credentials::{CredentialSource, Credentials};
+use super::tcp::TcpOptions;
 use crate::error::Error;
 
 /// One node: where it is and how to log in there, as a URL says it, part by part.
@@ -24,10 +25,6 @@ use crate::error::Error;
 /// let locker = Locker::quorum([node, other, NodeOptions::unix("/run/valkey.sock")])?.build()?;
 /// # Ok(()) }
 /// ```
-///
-/// With the feature `serde` it is read from a configuration: a URL, or a map of `host` and `port`
-/// or of `path`, with `tls`, `username`, `password`, `database`, `protocol` (2 or 3) and `name`.
-/// It is not written to one, for it would take the password along.
 #[derive(Clone, PartialEq, Eq)]
 pub struct NodeOptions {
     pub(crate) endpoint: Endpoint,
@@ -38,6 +35,7 @@ pub struct NodeOptions {
     pub(crate) database: u32,
     pub(crate) protocol: Protocol,
     pub(crate) name: Option<String>,
+    pub(crate) tcp: Option<TcpOptions>,
 }
 
 /// Where a node listens.
@@ -82,6 +80,7 @@ impl NodeOptions {
             database: 0,
             protocol: Protocol::default(),
             name: None,
+            tcp: None,
         }
     }
 
@@ -171,6 +170,14 @@ impl NodeOptions {
         self
     }
 
+    /// How the TCP connections to this node behave. Default: as the locker's
+    /// [`tcp`](crate::LockerBuilder::tcp) says.
+    #[must_use]
+    pub fn tcp_options(mut self, tcp: TcpOptions) -> Self {
+        self.tcp = Some(tcp);
+        self
+    }
+
     /// The parts in the form in which two of one meaning are equal. Refuses those that can mean
     /// nothing. A password that is missing is none of them: it may still be given.
     pub(crate) fn normal(mut self) -> Result<Self, Error> {
@@ -220,7 +227,8 @@ impl fmt::Debug for NodeOptions {
                 f.write_str("redacted")
             }
         }
-        let Self { endpoint, tls, username, password, source, database, protocol, name } = self;
+        let Self { endpoint, tls, username, password, source, database, .. } = self;
+        let Self { protocol, name, tcp, .. } = self;
         f.debug_struct("NodeOptions")
             .field("endpoint", endpoint)
             .field("tls", tls)
@@ -230,6 +238,7 @@ impl fmt::Debug for NodeOptions {
             .field("database", database)
             .field("protocol", protocol)
             .field("name", name)
+            .field("tcp", tcp)
             .finish()
     }
 }
