@@ -26,6 +26,8 @@
 //! still have to be undone; the next connection settles them first.
 
 mod address;
+#[cfg(feature = "serde")]
+mod config;
 mod debts;
 mod dial;
 mod handshake;

@@ -15,6 +15,9 @@ use std::str::FromStr;
 use crate::error::Error;
 use crate::options::{NodeOptions, Protocol};
 
+/// Where servers listen unless told otherwise.
+pub(super) const PORT: u16 = 6379;
+
 /// What a node can be given as: its URL, or its [`NodeOptions`].
 pub trait IntoNode {
     /// The node's parts.
@@ -114,8 +117,6 @@ fn with_login(node: NodeOptions, login: &str) -> Result<NodeOptions, Error> {
 }
 
 fn parse_host_and_port(authority: &str) -> Result<(String, u16), Error> {
-    /// Where servers listen unless told otherwise.
-    const PORT: u16 = 6379;
     let (host, port) = match authority.strip_prefix('[') {
         Some(rest) => {
             let Some((host, behind)) = rest.split_once(']') else {
@@ -151,7 +152,7 @@ fn parse_database(text: &str) -> Result<u32, Error> {
 }
 
 /// Digits only: the standard library's numbers may have a sign.
-fn parse_number<N: FromStr>(text: &str) -> Option<N> {
+pub(super) fn parse_number<N: FromStr>(text: &str) -> Option<N> {
     text.bytes().all(|digit| digit.is_ascii_digit()).then(|| text.parse().ok())?
 }
 
@@ -188,11 +189,11 @@ fn with_parameters(
     Ok(node)
 }
 
-fn parse_protocol(text: &str) -> Result<Protocol, Error> {
+pub(super) fn parse_protocol(text: &str) -> Result<Protocol, Error> {
     match text {
         "2" | "resp2" => Ok(Protocol::Resp2),
         "3" | "resp3" => Ok(Protocol::Resp3),
-        _ => Err(bad("has a bad ?protocol=; it takes 2 or 3")),
+        _ => Err(bad("has a bad protocol; it takes 2 or 3")),
     }
 }
 

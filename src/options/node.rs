@@ -25,6 +25,10 @@ use crate::error::Error;
 /// let locker = Locker::quorum([node, other, NodeOptions::unix("/run/valkey.sock")])?.build()?;
 /// # Ok(()) }
 /// ```
+///
+/// With the feature `serde` it is read from a configuration: a URL, or a map of `host` and `port`
+/// or of `path`, with `tls`, `username`, `password`, `database`, `protocol` (2 or 3) and `name`.
+/// It is not written to one, for it would take the password along.
 #[derive(Clone, PartialEq, Eq)]
 pub struct NodeOptions {
     pub(crate) endpoint: Endpoint,
