@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::url::IntoNode;
 use crate::error::Error;
-pub(crate) use crate::options::Endpoint;
-use crate::options::{CredentialSource, Credentials, NodeOptions, Protocol, TcpOptions};
+use crate::options::{CredentialSource, Credentials, NodeOptions, TcpOptions};
+pub(crate) use crate::options::{Endpoint, Protocol};
 
 /// One node's address and login, with nothing in it that cannot be right.
 #[derive(Clone, PartialEq, Eq)]
@@ -50,6 +50,11 @@ impl Address {
             )));
         }
         Ok(address)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn parse(url: &str) -> Result<Self, Error> {
+        Self::of(url)
     }
 
     fn new(node: NodeOptions) -> Self {

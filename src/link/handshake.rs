@@ -18,8 +18,7 @@ use std::time::Duration;
 
 use quorlock_resp::{Frame, encode};
 
-use super::address::Address;
-use crate::options::Protocol;
+use super::address::{Address, Protocol};
 use crate::report::{Fault, is_authentication, printable};
 
 /// What the server said of itself. Where it would not say, it is taken for a plain master.
@@ -318,7 +317,7 @@ mod tests {
 
     fn start(url: &str) -> Handshake {
         let greeting = Greeting { scripts: vec![SCRIPT], terms: None };
-        Handshake::new(Address::of(url).unwrap(), greeting)
+        Handshake::new(Address::parse(url).unwrap(), greeting)
     }
 
     #[derive(Debug)]
@@ -348,7 +347,7 @@ mod tests {
         ];
         for (reply, found) in cases {
             let greeting = Greeting { scripts: Vec::new(), terms: Some(Arc::new(Looks)) };
-            let mut handshake = Handshake::new(Address::of("redis://h").unwrap(), greeting);
+            let mut handshake = Handshake::new(Address::parse("redis://h").unwrap(), greeting);
             handshake.poll_transmit();
             handshake.handle_frame(&hello("standalone", "master")).unwrap();
             let info = [command(&["INFO", "server"]), command(&["INFO", "memory"])];

@@ -82,7 +82,7 @@ impl World {
         let (clock, driven) = Driven::clock();
         let told = Arc::new(Told::default());
         options.observers.add(told.clone());
-        let address = |index: usize| Address::of(format!("redis://n{index}")).unwrap();
+        let address = |index: usize| Address::parse(&format!("redis://n{index}")).unwrap();
         let set = NodeSet::new(Parts {
             addresses: (0..nodes.len()).map(address).collect(),
             counted: true,
