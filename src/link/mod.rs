@@ -3,8 +3,9 @@
 //! [`Link`] is the half that callers share: the bytes to send and the commands that await a reply,
 //! behind one short lock. [`Inbound`] is the half that the driver owns: it reads and decodes.
 //! [`Handshake`](handshake::Handshake) turns a fresh stream into a usable one, [`Address`] says
-//! where and as whom, [`Peer`] who answered. This room knows bytes, frames and positions; what a
-//! command means, and how many nodes there are, is not its business, and it calls nobody upward.
+//! where and as whom, [`Network`] makes the stream, and [`Peer`] is who answered. This room knows
+//! bytes, frames and positions; what a command means, and how many nodes there are, is not its
+//! business, and it calls nobody upward.
 //!
 //! ```text
 //!  Opening ──open()──▶ Open ──orphan()──▶ Orphaned ──reopen()──▶ Opening
@@ -25,16 +26,21 @@
 //! still have to be undone; the next connection settles them first.
 
 mod address;
+#[cfg(feature = "serde")]
+mod config;
 mod debts;
+mod dial;
 mod handshake;
 mod inbound;
 #[cfg(test)]
 pub(crate) mod memory;
 mod peer;
 mod pipeline;
+mod stagger;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod url;
 
 use std::time::Duration;
 use std::{io, mem};
@@ -46,13 +52,15 @@ pub(crate) use address::Address;
 #[cfg(test)]
 pub(crate) use address::Endpoint;
 pub(crate) use debts::Client;
+pub(crate) use dial::Network;
 pub(crate) use handshake::{Greeting, Handshake};
 pub(crate) use inbound::{Ended, Inbound};
 pub(crate) use peer::{Fit, Mark, Peer, Process, Terms};
 pub(crate) use pipeline::{Completion, Entry, Lapsed, Shape, Stray, Ticket};
 #[cfg(test)]
 pub(crate) use stream::Dialing;
-pub(crate) use stream::{Dial, Network, Reader, Writer};
+pub(crate) use stream::{Dial, Reader, Writer};
+pub use url::IntoNode;
 
 use crate::clock::Moment;
 use crate::options::LinkOptions;

@@ -15,6 +15,7 @@
 //! | `cases` | the defects of other lock libraries, by number |
 //! | `addresses` | what a URL may hold, on a server that has it |
 //! | `bad_input` | is every mistake told, and told before anything is sent? |
+//! | `nodes` | every kind of address, and logins that change |
 //! | `interop` | other libraries on the same key |
 //! | `overtaking` | bytes of an ended connection that arrive late |
 //! | `retry` | how often a lock is asked for again, how soon, and when it is given up |
@@ -45,6 +46,7 @@ mod handshake;
 mod health;
 mod interop;
 mod locking;
+mod nodes;
 mod overtaking;
 mod retry;
 mod runtimes;
