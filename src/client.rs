@@ -9,7 +9,7 @@ use bytes::Bytes;
 use quorlock_resp::{Frame, encode};
 
 use crate::error::{Error, Kind};
-use crate::link::{Address, Greeting, Shape, Urgency};
+use crate::link::{Address, Greeting, IntoNode, Shape, Urgency};
 use crate::observe::Observers;
 use crate::options::LinkOptions;
 use crate::quorum::{Command, Election, NodeMask, NodeSet};
@@ -42,13 +42,14 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client for the node at this URL. Does no I/O; the first command connects.
+    /// A client for the node at this URL, or with these [`NodeOptions`](crate::NodeOptions). Does
+    /// no I/O; the first command connects.
     ///
     /// # Errors
     ///
-    /// [`is_misuse`](Error::is_misuse) when the URL cannot be right.
-    pub fn new(url: impl AsRef<str>) -> Result<Self, Error> {
-        let address = Address::parse(url.as_ref())?;
+    /// [`is_misuse`](Error::is_misuse) when the address cannot be right.
+    pub fn new(node: impl IntoNode) -> Result<Self, Error> {
+        let address = Address::of(node)?;
         // Its commands are not undone, so it brings no script.
         let (greeting, undo_head) = (Greeting::default(), Bytes::new());
         let options = LinkOptions::default();

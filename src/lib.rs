@@ -37,6 +37,7 @@ mod sync;
 
 pub use client::{Client, Pipeline};
 pub use error::{Error, Holder};
+pub use link::IntoNode;
 pub use lock::{
     Acquire, Held, Inspection, KeyState, LockGuard, LockRequest, Locker, LockerBuilder,
     NodeInspection, OnLoss, OwnerToken, Release, Shutdown,
@@ -44,9 +45,14 @@ pub use lock::{
 #[cfg(feature = "tracing")]
 pub use observe::TracingObserver;
 pub use observe::{Event, Loss, Observer};
-pub use options::{Driver, Durability, Extend, Retry};
+pub use options::{
+    Credentials, Driver, Durability, Extend, NodeOptions, Protocol, Retry, TcpOptions,
+};
 pub use quorlock_resp::Frame;
-pub use report::{Fault, NodeReport, Outcome};
+pub use report::{
+    ClockSkew, Fault, Mode, NodeHealth, NodeReport, Outcome, Persistence, Role, ServerInfo,
+    ServerKind,
+};
 
 /// The README's program compiles.
 #[cfg(doctest)]

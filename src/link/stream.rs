@@ -10,67 +10,23 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, ReadBuf};
-use tokio::net::{TcpStream, tcp};
+use tokio::net::tcp;
 #[cfg(unix)]
-use tokio::net::{UnixStream, unix};
+use tokio::net::unix;
 
-use super::address::Endpoint;
+use super::address::Address;
 #[cfg(test)]
 use super::memory;
 
 /// Opens streams. A simulation brings its own.
 pub(crate) trait Dial: Send + Sync {
-    /// Resolves the name each time, since it may have moved.
-    fn dial(&self, endpoint: Endpoint) -> Dialing;
+    /// Resolves the name each time, since it may have moved. An address that asks for TLS gets a
+    /// stream that speaks it, or an error, and never plain text.
+    fn dial(&self, address: &Address) -> Dialing;
 }
 
 /// A connection being made.
 pub(crate) type Dialing = Pin<Box<dyn Future<Output = io::Result<(Reader, Writer)>> + Send>>;
-
-/// Opens streams on the network.
-#[derive(Debug)]
-pub(crate) struct Network;
-
-impl Dial for Network {
-    fn dial(&self, endpoint: Endpoint) -> Dialing {
-        Box::pin(async move {
-            match endpoint {
-                Endpoint::Tcp { host, port } => {
-                    let stream = TcpStream::connect((host.as_str(), port)).await?;
-                    tune(&stream)?;
-                    let (reader, writer) = stream.into_split();
-                    Ok((Reader::Tcp(reader), Writer::Tcp(writer)))
-                }
-                #[cfg(unix)]
-                Endpoint::Unix { path } => {
-                    let (reader, writer) = UnixStream::connect(path).await?.into_split();
-                    Ok((Reader::Unix(reader), Writer::Unix(writer)))
-                }
-                #[cfg(not(unix))]
-                Endpoint::Unix { .. } => {
-                    Err(io::Error::new(io::ErrorKind::Unsupported, "no Unix sockets here"))
-                }
-            }
-        })
-    }
-}
-
-/// No delay: a lock command is small and alone, and Nagle's algorithm would hold it back for the
-/// reply to the one before. Keepalive: an idle link behind a firewall that forgot it must not look
-/// healthy for ever. The user timeout bounds how long sent bytes may stay unacknowledged, for
-/// keepalive says nothing while bytes are outstanding.
-fn tune(stream: &TcpStream) -> io::Result<()> {
-    use std::time::Duration;
-    stream.set_nodelay(true)?;
-    let socket = socket2::SockRef::from(stream);
-    let keepalive = socket2::TcpKeepalive::new()
-        .with_time(Duration::from_secs(15))
-        .with_interval(Duration::from_secs(5));
-    socket.set_tcp_keepalive(&keepalive)?;
-    #[cfg(target_os = "linux")]
-    socket.set_tcp_user_timeout(Some(Duration::from_secs(30)))?;
-    Ok(())
-}
 
 /// The half that reads.
 #[derive(Debug)]

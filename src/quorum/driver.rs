@@ -399,5 +399,9 @@ fn was_refused(error: &Frame) -> bool {
         b"TRYAGAIN",
         b"NOSCRIPT",
     ];
+    // A script is not undone by its own error: what it did before that has been applied.
+    let of_script = b"@user_script";
+    let is_within = |text: &[u8]| text.windows(of_script.len()).any(|part| part == of_script);
     error.error_word().is_some_and(|word| REFUSALS.contains(&word))
+        && !error.as_error().is_some_and(is_within)
 }

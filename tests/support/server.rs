@@ -17,8 +17,10 @@ use std::process::Stdio;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::acl;
 use super::port::Port;
 use super::process::{Process, tied};
+use super::reach::{Place, Transport};
 use super::scratch::Scratch;
 use super::tools;
 use super::wait::Watchdog;
@@ -123,11 +125,34 @@ impl Server {
         Builder::default()
     }
 
-    /// `redis://127.0.0.1:port`, with the password if there is one.
+    /// `redis://127.0.0.1:port`, with the password if there is one; or what the environment chooses
+    /// (see [`reach`](super::reach) and [`acl`]).
     pub fn url(&self) -> String {
+        self.url_as(&self.login())
+    }
+
+    /// As [`url`](Self::url), as somebody else: `user:password`, or nobody.
+    pub fn url_as(&self, login: &str) -> String {
+        Place { addr: self.addr(), socket: &self.socket_path(), login }.url()
+    }
+
+    /// As [`url`](Self::url), over TCP whatever the environment chooses.
+    pub fn tcp_url(&self) -> String {
+        let login = self.login();
+        let place = Place { addr: self.addr(), socket: &self.socket_path(), login: &login };
+        place.url_by(Transport::Tcp)
+    }
+
+    /// How a report names it when its [`url`](Self::url) was given.
+    pub fn label(&self) -> String {
+        Place { addr: self.addr(), socket: &self.socket_path(), login: "" }.label()
+    }
+
+    fn login(&self) -> String {
         match &self.spec.password {
-            Some(password) => format!("redis://:{password}@{}", self.addr()),
-            None => format!("redis://{}", self.addr()),
+            Some(password) => format!(":{password}"),
+            None if acl::is_least() => acl::LOGIN.into(),
+            None => String::new(),
         }
     }
 
@@ -289,6 +314,9 @@ fn launch(program: &Path, spec: &Builder, port: &Port, dir: &Scratch) -> Result<
         .stdin(Stdio::null())
         .stderr(log.try_clone().expect("a file handle can be cloned"))
         .stdout(log);
+    if acl::is_least() {
+        command.args(["--user", "least"]).args(acl::least().split(' '));
+    }
     if cfg!(unix) {
         command.arg("--unixsocket").arg(socket_path(dir));
     }
