@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use quorlock::{Client, Locker};
+use quorlock::{Client, Locker, NodeOptions, TcpOptions};
 
 use crate::support::{Fleet, Script, Scripted, Server, need_server, reach};
 use crate::{builder, connected};
@@ -30,6 +30,24 @@ fn urls_that_cannot_be_right_are_refused() {
         "a:6379 was given twice",
     );
     refused(Client::new("redis://h:notaport"), "bad port");
+    // Where there are several, the place of the wrong one is said, for it is not repeated.
+    refused(Locker::quorum(["redis://a", "redis://b:x"]), "(node 2 of those given)");
+    refused(Locker::quorum(["redis://[::1]", "redis://[0::1]"]), "[::1]:6379 was given twice");
+}
+
+#[test]
+fn nodes_options_that_cannot_be_right_are_refused() {
+    let node = || NodeOptions::tcp("h", 6379);
+    refused(Locker::single(NodeOptions::tcp("", 6379)), "has no host");
+    refused(Locker::single(NodeOptions::tcp("redis://h", 6379)), "no IPv6 address");
+    refused(Client::new(NodeOptions::unix("run/s")), "absolute path");
+    refused(Locker::single(node().username("me")), "h:6379 has a user without a password");
+    refused(Locker::quorum([node(), node().database(1)]), "h:6379 was given twice");
+    let tcp = TcpOptions::new().user_timeout(Duration::ZERO);
+    refused(Locker::single(node().tcp_options(tcp)), "at least 1 ms");
+    refused(Locker::single(node()).unwrap().tcp(tcp).build(), "at least 1 ms");
+    let often = TcpOptions::new().keepalive(Duration::from_millis(1), Duration::from_secs(1));
+    refused(Locker::single(node()).unwrap().tcp(often).build(), "1 s to 32,767 s");
 }
 
 #[test]
