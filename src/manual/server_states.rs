@@ -90,6 +90,28 @@
 //! | another's key without expiry | no: held | no: held | no: held |
 //! | our key has lost its expiry | yes | yes | yes |
 //!
+//! # Under `Volatile`
+//!
+//! There an acquisition is a script, and what a script's own commands are refused leaves open what
+//! those before it did. It sets the key last, and is undone all the same.
+//!
+//! | state | acquire |
+//! |---|---|
+//! | no `set` | open: script |
+//! | no `evalsha` | no: NOPERM |
+//! | no `get` | open: script |
+//! | no `pttl` | open: script |
+//! | no right to the key | no: NOPERM |
+//! | became a replica | open: READONLY |
+//! | loading | no: LOADING |
+//! | busy with a script | no: BUSY |
+//! | out of memory | open: OOM |
+//! | too few replicas | open: NOREPLICAS |
+//! | cannot save | open: MISCONF |
+//! | `CLIENT PAUSE … WRITE` | open: silent |
+//! | the script was forgotten | yes |
+//! | another's key without expiry | no: held |
+//!
 //! # What to do
 //!
 //! | word | what to do |

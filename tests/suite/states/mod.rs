@@ -40,6 +40,7 @@ macro_rules! through {
 }
 
 through!(every_state_meets_an_acquisition, play::acquire);
+through!(every_state_meets_a_vote, play::vote);
 through!(every_state_meets_an_undo, play::undo);
 through!(every_state_meets_an_extension, play::extend);
 through!(every_state_meets_a_release, play::release);
@@ -65,19 +66,20 @@ fn chosen() -> Vec<State> {
     rows::all().into_iter().filter(|state| state.name.contains(&wanted)).collect()
 }
 
-/// The rows of the manual's tables of so many columns, without their heads.
-fn told(columns: usize) -> impl Iterator<Item = Vec<&'static str>> {
+/// The rows of so many columns in the manual's sections of that name, without their heads.
+fn told(section: &str, columns: usize) -> Vec<Vec<&'static str>> {
     let cells = |line: &'static str| {
         let cells = line.strip_prefix("//! | ")?.strip_suffix(" |")?.split(" | ");
         Some(cells.map(str::trim).collect::<Vec<_>>())
     };
-    let rows = MANUAL.lines().filter_map(cells);
-    rows.filter(move |cells| cells.len() == columns && !["state", "word"].contains(&cells[0]))
+    let sections = MANUAL.split("//! # ").filter(|text| text.starts_with(section));
+    let rows = sections.flat_map(str::lines).filter_map(cells);
+    rows.filter(|cells| cells.len() == columns && !["state", "word"].contains(&cells[0])).collect()
 }
 
 #[test]
 fn the_manuals_tables_are_these_rows() {
-    let told: Vec<String> = told(4).map(|cells| cells.join(" | ")).collect();
+    let told: Vec<_> = told("", 4).into_iter().map(|cells| cells.join(" | ")).collect();
     let row = |state: State| {
         let says = state.says.map(|said| said.words());
         format!("{} | {}", state.name, says.join(" | "))
@@ -87,10 +89,19 @@ fn the_manuals_tables_are_these_rows() {
 }
 
 #[test]
+fn the_manuals_table_of_votes_is_these_rows() {
+    let told: Vec<_> = told("Under", 2).into_iter().map(|cells| cells.join(" | ")).collect();
+    let row = |state: State| state.vote.map(|said| format!("{} | {}", state.name, said.words()));
+    let known: Vec<String> = rows::all().into_iter().filter_map(row).collect();
+    assert_eq!(told, known, "the manual should say:\n{}", known.join("\n"));
+}
+
+#[test]
 fn the_manual_says_what_to_do_about_every_word() {
-    let told: Vec<_> = told(2).flat_map(|cells| cells[0].split(", ").collect::<Vec<_>>()).collect();
+    let told = told("What to do", 2);
+    let told: Vec<_> = told.iter().flat_map(|cells| cells[0].split(", ")).collect();
     for state in rows::all() {
-        for said in state.says.into_iter().chain(state.in_quorum) {
+        for said in state.says.into_iter().chain(state.in_quorum).chain(state.vote) {
             let words = said.words();
             let Some((_, word)) = words.split_once(": ") else { continue };
             assert!(told.contains(&word), "{}: what to do about {word:?}?", state.name);

@@ -29,6 +29,21 @@ pub(super) async fn acquire(state: &State, rig: &Rig) {
     rig.settle(state).await;
 }
 
+/// An acquisition where servers may forget, and so a script, on a node that is in service.
+pub(super) async fn vote(state: &State, rig: &Rig) {
+    let Some(wanted) = state.vote else { return };
+    let state = &State { volatile: true, ..*state };
+    let locker = connected(rig.builder(state)).await;
+    locker.initialise().await.unwrap();
+    rig.enter(state, &locker).await;
+    let asked = locker.lock("k").try_acquire().await;
+    let found = acquired(&asked);
+    assert!(wanted.is(&found), "{}: a vote says {found:?}, not {wanted:?}", state.name);
+    rig.leave(state);
+    drop(asked);
+    rig.settle(state).await;
+}
+
 /// What an acquisition says of the one node.
 fn acquired(asked: &Result<Option<LockGuard>, Error>) -> Outcome {
     match asked {

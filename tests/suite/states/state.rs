@@ -14,7 +14,7 @@ pub(super) struct State {
     pub(super) node: Node,
     /// As whom the locker logs in.
     pub(super) login: &'static str,
-    /// The locker is for servers that forget.
+    /// The locker is for servers that may forget, and always was.
     pub(super) volatile: bool,
     /// Makes a fresh server ready for everything else.
     pub(super) prepare: fn(&Rig),
@@ -26,6 +26,8 @@ pub(super) struct State {
     pub(super) says: [Said; 3],
     /// What an acquisition says where the node is one of three, if that is something else.
     pub(super) in_quorum: Option<Said>,
+    /// What an acquisition says under `Volatile`, where it is a script, if that is asked at all.
+    pub(super) vote: Option<Said>,
     pub(super) left: Left,
 }
 
@@ -78,6 +80,7 @@ pub(super) const STATE: State = State {
     cut: false,
     says: [Said::Granted; 3],
     in_quorum: None,
+    vote: None,
     left: Left::Nothing,
 };
 

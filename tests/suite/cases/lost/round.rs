@@ -91,7 +91,11 @@ pub(super) async fn play(
     let struck = Instant::now();
     let striking = world.clone();
     spawn_blocking(move || striking.strike(blow)).await.unwrap();
-    runs.iter_mut().for_each(Run::look);
+    // What was granted before the blow may be delivered after it, and move a deadline on.
+    while !runs.iter().all(|run| run.told.is_finished()) {
+        runs.iter_mut().for_each(Run::look);
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
     let mut told = Vec::with_capacity(runs.len());
     for run in &mut runs {
         told.push((&mut run.told).await.unwrap());

@@ -3,7 +3,12 @@
 use crate::states::state::{STATE, Said, State};
 
 pub(super) const STATES: &[State] = &[
-    State { name: "the script was forgotten", enter: |rig| rig.tell("SCRIPT FLUSH"), ..STATE },
+    State {
+        name: "the script was forgotten",
+        enter: |rig| rig.tell("SCRIPT FLUSH"),
+        vote: Some(Said::Granted),
+        ..STATE
+    },
     State {
         name: "the key was deleted",
         enter: |rig| rig.tell("DEL k"),
@@ -29,6 +34,7 @@ pub(super) const STATES: &[State] = &[
         enter: |rig| rig.tell("SET k another's"),
         leave: |rig| rig.tell("DEL k"),
         says: [Said::Held; 3],
+        vote: Some(Said::Held),
         ..STATE
     },
     State { name: "our key has lost its expiry", enter: |rig| rig.tell("PERSIST k"), ..STATE },

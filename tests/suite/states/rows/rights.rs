@@ -20,6 +20,7 @@ pub(super) const STATES: &[State] = &[
         name: "no `set`",
         enter: |rig| rig.tell("ACL SETUSER me -set"),
         says: [Said::Refused("NOPERM"), Said::Granted, Said::Granted],
+        vote: Some(IN_SCRIPT),
         ..RIGHTS
     },
     State {
@@ -27,6 +28,7 @@ pub(super) const STATES: &[State] = &[
         enter: |rig| rig.tell("ACL SETUSER me -evalsha"),
         says: [Said::Granted, Said::Refused("NOPERM"), Said::Refused("NOPERM")],
         left: Left::UntilExpiry,
+        vote: Some(Said::Refused("NOPERM")),
         ..RIGHTS
     },
     State {
@@ -46,6 +48,7 @@ pub(super) const STATES: &[State] = &[
         enter: |rig| rig.tell("ACL SETUSER me -get"),
         says: [Said::Granted, IN_SCRIPT, IN_SCRIPT],
         left: Left::UntilExpiry,
+        vote: Some(IN_SCRIPT),
         ..RIGHTS
     },
     State {
@@ -61,7 +64,12 @@ pub(super) const STATES: &[State] = &[
         says: [Said::Granted, IN_SCRIPT, Said::Granted],
         ..RIGHTS
     },
-    State { name: "no `pttl`", enter: |rig| rig.tell("ACL SETUSER me -pttl"), ..RIGHTS },
+    State {
+        name: "no `pttl`",
+        enter: |rig| rig.tell("ACL SETUSER me -pttl"),
+        vote: Some(IN_SCRIPT),
+        ..RIGHTS
+    },
     State {
         name: "no `info`, `client`, `script`",
         enter: |rig| rig.tell("ACL SETUSER me -info -client -script"),
@@ -73,6 +81,7 @@ pub(super) const STATES: &[State] = &[
         enter: |rig| rig.tell("ACL SETUSER me resetkeys ~other:*"),
         says: [Said::Refused("NOPERM"); 3],
         left: Left::UntilExpiry,
+        vote: Some(Said::Refused("NOPERM")),
         ..RIGHTS
     },
     State {

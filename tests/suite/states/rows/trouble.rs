@@ -30,6 +30,7 @@ pub(super) const STATES: &[State] = &[
         enter: |rig| rig.tell("REPLICAOF 127.0.0.1 1"),
         leave: |rig| rig.tell("REPLICAOF NO ONE"),
         says: [Said::Refused("READONLY"), Said::Failed("READONLY"), Said::Failed("READONLY")],
+        vote: Some(Said::Failed("READONLY")),
         ..STATE
     },
     State {
@@ -56,6 +57,7 @@ pub(super) const STATES: &[State] = &[
             (0..40).for_each(|number| rig.tell(&format!("DEL f:{number}")));
         },
         says: [Said::Refused("LOADING"); 3],
+        vote: Some(Said::Refused("LOADING")),
         ..STATE
     },
     State {
@@ -63,6 +65,7 @@ pub(super) const STATES: &[State] = &[
         enter: be_busy,
         leave: |rig| rig.tell("SCRIPT KILL"),
         says: [Said::Refused("BUSY"); 3],
+        vote: Some(Said::Refused("BUSY")),
         ..STATE
     },
     State {
@@ -81,6 +84,7 @@ pub(super) const STATES: &[State] = &[
         enter: |rig| rig.tell("CONFIG SET maxmemory 1"),
         leave: |rig| rig.tell("CONFIG SET maxmemory 0"),
         says: [Said::Refused("OOM"), Said::Granted, Said::Granted],
+        vote: Some(Said::Failed("OOM")),
         ..STATE
     },
     State {
@@ -88,6 +92,7 @@ pub(super) const STATES: &[State] = &[
         enter: |rig| rig.tell("CONFIG SET min-replicas-to-write 1"),
         leave: |rig| rig.tell("CONFIG SET min-replicas-to-write 0"),
         says: [Said::Refused("NOREPLICAS"), Said::Failed("NOREPLICAS"), Said::Failed("NOREPLICAS")],
+        vote: Some(Said::Failed("NOREPLICAS")),
         ..STATE
     },
     State {
@@ -103,6 +108,7 @@ pub(super) const STATES: &[State] = &[
         },
         leave: |rig| rig.ask_empty("CONFIG SET save"),
         says: [Said::Refused("MISCONF"), Said::Failed("MISCONF"), Said::Failed("MISCONF")],
+        vote: Some(Said::Failed("MISCONF")),
         ..STATE
     },
     State {
@@ -154,6 +160,7 @@ pub(super) const STATES: &[State] = &[
         enter: |rig| rig.tell("CLIENT PAUSE 60000 WRITE"),
         leave: |rig| rig.tell("CLIENT UNPAUSE"),
         says: [Said::Silent; 3],
+        vote: Some(Said::Silent),
         ..STATE
     },
     State {
