@@ -44,9 +44,14 @@ pub use lock::{
 #[cfg(feature = "tracing")]
 pub use observe::TracingObserver;
 pub use observe::{Event, Loss, Observer};
+#[cfg(feature = "tls-rustls")]
+pub use options::Tls;
 pub use options::{Driver, Durability, Extend, Retry};
 pub use quorlock_resp::Frame;
 pub use report::{Fault, NodeReport, Outcome};
+/// For [`Tls::from_config`]: the very version that this crate speaks by.
+#[cfg(feature = "tls-rustls")]
+pub use rustls;
 
 /// The README's program compiles.
 #[cfg(doctest)]

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::error::Error;
+use crate::options::{Security, Tls};
 
 /// One node's address and login.
 #[derive(Clone, PartialEq, Eq)]
@@ -43,7 +44,7 @@ pub(crate) enum Protocol {
 const PORT: u16 = 6379;
 
 /// Whether this build can speak TLS.
-const SPEAKS_TLS: bool = false;
+const SPEAKS_TLS: bool = cfg!(feature = "tls-rustls");
 
 impl Address {
     /// Takes a URL apart.
@@ -155,6 +156,31 @@ impl Address {
             _ => Ok(()),
         }
     }
+}
+
+/// Whom to trust, for the nodes among `addresses` that ask for TLS; `None` if none does.
+pub(crate) fn security(
+    addresses: &[Address],
+    tls: Option<&Tls>,
+) -> Result<Option<Security>, Error> {
+    let hosts = addresses.iter().filter(|address| address.tls);
+    let hosts = hosts.filter_map(|address| match &address.endpoint {
+        Endpoint::Tcp { host, .. } => Some(host),
+        Endpoint::Unix { .. } => None,
+    });
+    let mut hosts = hosts.peekable();
+    if hosts.peek().is_none() {
+        return match tls {
+            None => Ok(None),
+            Some(_) => Err(Error::misuse(
+                "`Tls` was given, and no node's URL asks for it; write rediss:// for those that \
+                 speak it, or leave it out",
+            )),
+        };
+    }
+    let security = Security::of(tls)?;
+    hosts.try_for_each(|host| security.check(host))?;
+    Ok(Some(security))
 }
 
 /// Prints where the node is, and never the login.

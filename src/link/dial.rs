@@ -15,13 +15,9 @@ pub(crate) struct Network;
 
 impl Dial for Network {
     fn dial(&self, address: &Address) -> Dialing {
-        let Address { endpoint, tls, .. } = address.clone();
+        let Address { endpoint, .. } = address.clone();
         Box::pin(async move {
             match endpoint {
-                // No address that asks for it is built without TLS; were one, it gets no stream.
-                Endpoint::Tcp { .. } if tls => {
-                    Err(io::Error::new(io::ErrorKind::Unsupported, "no TLS in this build"))
-                }
                 Endpoint::Tcp { host, port } => {
                     let stream = TcpStream::connect((host.as_str(), port)).await?;
                     tune(&stream)?;

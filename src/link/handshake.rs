@@ -19,6 +19,7 @@ use std::time::Duration;
 use quorlock_resp::{Frame, encode};
 
 use super::address::{Address, Protocol};
+use crate::options::Security;
 use crate::report::{Fault, is_authentication, printable};
 
 /// What the server said of itself. Where it would not say, it is taken for a plain master.
@@ -101,6 +102,8 @@ pub(crate) struct Greeting {
     /// Scripts to load, so that their digests are known when the first command comes.
     pub(crate) scripts: Vec<&'static str>,
     pub(crate) terms: Option<Arc<dyn Terms>>,
+    /// Whom to trust, where an address asks for TLS.
+    pub(crate) security: Option<Security>,
 }
 
 /// One step whose reply is awaited.
@@ -316,7 +319,7 @@ mod tests {
     const SCRIPT: &str = "return 1";
 
     fn start(url: &str) -> Handshake {
-        let greeting = Greeting { scripts: vec![SCRIPT], terms: None };
+        let greeting = Greeting { scripts: vec![SCRIPT], ..Greeting::default() };
         Handshake::new(Address::parse(url).unwrap(), greeting)
     }
 
@@ -346,7 +349,7 @@ mod tests {
             (error("NOPERM no get"), Mark::Untold),
         ];
         for (reply, found) in cases {
-            let greeting = Greeting { scripts: Vec::new(), terms: Some(Arc::new(Looks)) };
+            let greeting = Greeting { terms: Some(Arc::new(Looks)), ..Greeting::default() };
             let mut handshake = Handshake::new(Address::parse("redis://h").unwrap(), greeting);
             handshake.poll_transmit();
             handshake.handle_frame(&hello("standalone", "master")).unwrap();

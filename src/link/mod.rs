@@ -35,15 +35,17 @@ mod pipeline;
 mod stream;
 #[cfg(test)]
 mod tests;
+#[cfg(feature = "tls-rustls")]
+mod tls;
 
 use std::{io, mem};
 
 use bytes::{Buf, Bytes, BytesMut};
 use quorlock_resp::Frame;
 
-pub(crate) use address::Address;
 #[cfg(test)]
 pub(crate) use address::Endpoint;
+pub(crate) use address::{Address, security};
 pub(crate) use debts::Client;
 pub(crate) use dial::Network;
 pub(crate) use handshake::{Fit, Greeting, Handshake, Mark, Mode, Peer, Process, Role, Terms};
@@ -51,7 +53,7 @@ pub(crate) use inbound::{Ended, Inbound};
 pub(crate) use pipeline::{Completion, Entry, Lapsed, Shape, Stray, Ticket};
 #[cfg(test)]
 pub(crate) use stream::Dialing;
-pub(crate) use stream::{Dial, Reader, Writer};
+pub(crate) use stream::{Dial, Reader, Writer, secure};
 
 use crate::clock::Moment;
 use crate::options::LinkOptions;

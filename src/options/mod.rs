@@ -3,11 +3,21 @@
 //! Plain data: the builders of the face write it, the rooms below are handed the parts they need.
 
 mod retry;
+#[cfg(feature = "tls-rustls")]
+mod tls;
+#[cfg(not(feature = "tls-rustls"))]
+#[path = "no_tls.rs"]
+mod tls;
 
 use std::time::Duration;
 
 pub(crate) use retry::Policy;
 pub use retry::Retry;
+pub(crate) use tls::Security;
+#[cfg(feature = "tls-rustls")]
+pub use tls::Tls;
+#[cfg(not(feature = "tls-rustls"))]
+pub(crate) use tls::Tls;
 
 use crate::error::Error;
 use crate::observe::Observers;
@@ -111,6 +121,8 @@ pub(crate) struct Options {
     pub(crate) observers: Observers,
     /// The holder's name; the host and the process are added to it.
     pub(crate) owner: Option<Box<str>>,
+    /// For the nodes whose URL asks for it; `None` is what browsers trust.
+    pub(crate) tls: Option<Tls>,
 }
 
 impl Default for Options {
@@ -127,6 +139,7 @@ impl Default for Options {
             link: LinkOptions::default(),
             observers: Observers::default(),
             owner: None,
+            tls: None,
         }
     }
 }
