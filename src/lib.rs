@@ -37,6 +37,7 @@ mod sync;
 
 pub use client::{Client, Pipeline};
 pub use error::{Error, Holder};
+pub use link::IntoNode;
 pub use lock::{
     Acquire, Held, Inspection, KeyState, LockGuard, LockRequest, Locker, LockerBuilder,
     NodeInspection, OnLoss, OwnerToken, Release, Shutdown,
@@ -46,7 +47,9 @@ pub use observe::TracingObserver;
 pub use observe::{Event, Loss, Observer};
 #[cfg(feature = "tls-rustls")]
 pub use options::Tls;
-pub use options::{Driver, Durability, Extend, Retry};
+pub use options::{
+    Credentials, Driver, Durability, Extend, NodeOptions, Protocol, Retry, TcpOptions,
+};
 pub use quorlock_resp::Frame;
 pub use report::{Fault, NodeReport, Outcome};
 /// For [`Tls::from_config`]: the very version that this crate speaks by.

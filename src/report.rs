@@ -162,6 +162,13 @@ pub enum Fault {
         /// The server's words.
         error: Box<str>,
     },
+    /// The login could not be had: what
+    /// [`NodeOptions::credentials_async`](crate::NodeOptions::credentials_async) was given failed,
+    /// or panicked. It is asked again at the next attempt.
+    Credentials {
+        /// Its words.
+        error: Box<str>,
+    },
     /// The server refused a step of the handshake (the database's number, for one).
     Handshake {
         /// The server's words.
@@ -202,6 +209,9 @@ impl fmt::Display for Fault {
             Self::Tls { error } => write!(f, "fails TLS: {error}"),
             Self::Closed => f.write_str("closed the connection"),
             Self::Authentication { error } | Self::Handshake { error } => f.write_str(&said(error)),
+            Self::Credentials { error } => {
+                write!(f, "cannot be logged in to (the callback for credentials: {error})")
+            }
             Self::Protocol { error } => write!(f, "does not speak RESP as expected ({error})"),
             Self::Replica => f.write_str("is a replica (give its master's address)"),
             Self::Mode { mode } => {

@@ -3,8 +3,9 @@
 //! [`Link`] is the half that callers share: the bytes to send and the commands that await a reply,
 //! behind one short lock. [`Inbound`] is the half that the driver owns: it reads and decodes.
 //! [`Handshake`](handshake::Handshake) turns a fresh stream into a usable one, [`Address`] says
-//! where and as whom. This room knows bytes, frames and positions; what a command means, and how
-//! many nodes there are, is not its business, and it calls nobody upward.
+//! where and as whom, and [`Network`] makes the stream. This room knows bytes, frames and
+//! positions; what a command means, and how many nodes there are, is not its business, and it calls
+//! nobody upward.
 //!
 //! ```text
 //!  Opening ──open()──▶ Open ──orphan()──▶ Orphaned ──reopen()──▶ Opening
@@ -25,6 +26,8 @@
 //! still have to be undone; the next connection settles them first.
 
 mod address;
+#[cfg(feature = "serde")]
+mod config;
 mod debts;
 mod dial;
 mod handshake;
@@ -32,11 +35,13 @@ mod inbound;
 #[cfg(test)]
 pub(crate) mod memory;
 mod pipeline;
+mod stagger;
 mod stream;
 #[cfg(test)]
 mod tests;
 #[cfg(feature = "tls-rustls")]
 mod tls;
+mod url;
 
 use std::{io, mem};
 
@@ -54,6 +59,7 @@ pub(crate) use pipeline::{Completion, Entry, Lapsed, Shape, Stray, Ticket};
 #[cfg(test)]
 pub(crate) use stream::Dialing;
 pub(crate) use stream::{Dial, Reader, Writer, secure};
+pub use url::IntoNode;
 
 use crate::clock::Moment;
 use crate::options::LinkOptions;

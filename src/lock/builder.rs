@@ -9,11 +9,11 @@ use super::command;
 use super::durability::Epoch;
 use super::locker::{Inner, Locker};
 use crate::error::Error;
-use crate::link::{Address, Greeting, security};
+use crate::link::{Address, Greeting, IntoNode, security};
 use crate::observe::Observer;
 #[cfg(feature = "tls-rustls")]
 use crate::options::Tls;
-use crate::options::{Driver, Durability, Extend, Options, Retry, whole_millis};
+use crate::options::{Driver, Durability, Extend, Options, Retry, TcpOptions, whole_millis};
 use crate::quorum::{NodeSet, Rule};
 
 /// A locker's nodes and options. Every option has a default; `README.md` lists them with the
@@ -26,18 +26,23 @@ pub struct LockerBuilder {
 }
 
 impl LockerBuilder {
-    pub(crate) fn single(url: &str) -> Result<Self, Error> {
-        let address = Address::parse(url)?;
+    pub(crate) fn single(node: impl IntoNode) -> Result<Self, Error> {
+        let address = Address::of(node)?;
         Ok(Self { addresses: vec![address], counted: false, options: Options::default() })
     }
 
-    pub(crate) fn quorum<U>(urls: U) -> Result<Self, Error>
+    pub(crate) fn quorum<N>(nodes: N) -> Result<Self, Error>
     where
-        U: IntoIterator,
-        U::Item: AsRef<str>,
+        N: IntoIterator,
+        N::Item: IntoNode,
     {
-        let parse = |url: U::Item| Address::parse(url.as_ref());
-        let addresses = urls.into_iter().map(parse).collect::<Result<Vec<_>, _>>()?;
+        // An address that is refused is not repeated, so its place is said.
+        let take = |(index, node): (usize, N::Item)| {
+            Address::of(node).map_err(|error| {
+                Error::misuse(format!("{error} (node {} of those given)", index + 1))
+            })
+        };
+        let addresses = nodes.into_iter().enumerate().map(take).collect::<Result<Vec<_>, _>>()?;
         if addresses.is_empty() {
             return Err(Error::misuse("no node was given; a quorum takes 1 to 15, best 5"));
         }
@@ -174,6 +179,13 @@ impl LockerBuilder {
         self
     }
 
+    /// How TCP connections behave: Nagle's algorithm, keepalive, unacknowledged bytes. For the
+    /// nodes that have no [`tcp_options`](crate::NodeOptions::tcp_options) of their own.
+    pub fn tcp(mut self, tcp: TcpOptions) -> Self {
+        self.options.tcp = tcp;
+        self
+    }
+
     /// Commands without a reply that one connection holds at most; a node that is full is not
     /// asked. Bounds the memory that a hung node costs. Default: 65,536.
     pub fn link_entries_max(mut self, entries: usize) -> Self {
@@ -221,6 +233,9 @@ impl LockerBuilder {
         self.options.check()?;
         let Options { ttl, .. } = self.options;
         self.options.link.undo_horizon = self.options.node_deadline(ttl) + 2 * ttl;
+        for address in &mut self.addresses {
+            address.tcp.get_or_insert(self.options.tcp);
+        }
         let owner = full_name(self.options.owner.as_deref());
         let mut scripts = command::SCRIPTS.to_vec();
         if self.options.durability != Durability::Persistent {

@@ -70,7 +70,7 @@ async fn attempt(
         securing.store(false, Ordering::Relaxed);
     }
     let (mut reader, writer) = streams;
-    let mut handshake = Handshake::new(address, greeting);
+    let mut handshake = Handshake::new(log_in(address).await?, greeting);
     let (mut decoder, mut buffer) = (Inbound::decoder(), BytesMut::new());
     loop {
         // A server that closed at once has often said why before, and that is read next.
@@ -88,6 +88,16 @@ async fn attempt(
             let inbound = Inbound::new(reader, buffer, decoder);
             return Ok(Connected { inbound, writer, peer });
         }
+    }
+}
+
+/// Asks for the login where the address says whom to ask: now, for the one that was good at the
+/// last connect may not be any more.
+async fn log_in(address: Address) -> Result<Address, Fault> {
+    let Some(source) = address.source.clone() else { return Ok(address) };
+    match source.fetch().await {
+        Ok(login) => Ok(address.with_login(login)),
+        Err(error) => Err(Fault::Credentials { error: printable(error.as_bytes()) }),
     }
 }
 

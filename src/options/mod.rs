@@ -2,7 +2,10 @@
 //!
 //! Plain data: the builders of the face write it, the rooms below are handed the parts they need.
 
+mod credentials;
+mod node;
 mod retry;
+mod tcp;
 #[cfg(feature = "tls-rustls")]
 mod tls;
 #[cfg(not(feature = "tls-rustls"))]
@@ -11,8 +14,13 @@ mod tls;
 
 use std::time::Duration;
 
+pub(crate) use credentials::CredentialSource;
+pub use credentials::Credentials;
+pub(crate) use node::Endpoint;
+pub use node::{NodeOptions, Protocol};
 pub(crate) use retry::Policy;
 pub use retry::Retry;
+pub use tcp::TcpOptions;
 pub(crate) use tls::Security;
 #[cfg(feature = "tls-rustls")]
 pub use tls::Tls;
@@ -118,6 +126,8 @@ pub(crate) struct Options {
     /// When to try again. 50–200 ms, doubling to 1 s: soon enough for people, and no storm.
     pub(crate) retry: Retry,
     pub(crate) link: LinkOptions,
+    /// For the nodes that have none of their own.
+    pub(crate) tcp: TcpOptions,
     pub(crate) observers: Observers,
     /// The holder's name; the host and the process are added to it.
     pub(crate) owner: Option<Box<str>>,
@@ -137,6 +147,7 @@ impl Default for Options {
             durability: Durability::default(),
             retry: Retry::default(),
             link: LinkOptions::default(),
+            tcp: TcpOptions::default(),
             observers: Observers::default(),
             owner: None,
             tls: None,
@@ -152,6 +163,7 @@ impl Options {
         }
         self.check_ttl(self.ttl)?;
         self.retry.check()?;
+        self.tcp.check()?;
         let link = &self.link;
         if link.connections == 0 {
             return Err(Error::misuse("connections_per_node is 0; a node needs at least 1"));

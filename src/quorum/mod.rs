@@ -156,7 +156,8 @@ impl NodeSet {
         let Some(entropy) = Entropy::from_system() else {
             return Err(Error::closed("the operating system gives no random numbers"));
         };
-        let (clock, entropy, dial) = (Clock::default(), Arc::new(entropy), Arc::new(Network));
+        let (clock, entropy) = (Clock::default(), Arc::new(entropy));
+        let dial = Arc::new(Network::new(clock.clone(), options.connect_deadline));
         let parts = Parts {
             addresses,
             counted,

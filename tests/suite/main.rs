@@ -11,6 +11,7 @@
 //! | `cancel` | what is left when a future or a guard is dropped anywhere |
 //! | `cases` | the defects of other lock libraries, by number |
 //! | `bad_input` | is every mistake told, and told before anything is sent? |
+//! | `nodes` | every kind of address, and logins that change |
 //! | `interop` | other libraries on the same key |
 //! | `overtaking` | bytes of an ended connection that arrive late |
 //! | `retry` | how often a lock is asked for again, how soon, and when it is given up |
@@ -38,6 +39,7 @@ mod events;
 mod faults;
 mod interop;
 mod locking;
+mod nodes;
 mod overtaking;
 mod retry;
 mod runtimes;

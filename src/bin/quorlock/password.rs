@@ -15,8 +15,12 @@ pub(crate) fn into_url(url: &str, password: &str) -> String {
         Some((place, query)) => (place, Some(query)),
         None => (rest, None),
     };
-    // As the library reads it: the last "@" ends the login, its first ":" the user.
-    let (login, place) = place.rsplit_once('@').unwrap_or(("", place));
+    // As the library reads it: the last "@" ends the login, its first ":" the user; where a path
+    // begins there is no login.
+    let (login, place) = match place.rsplit_once('@') {
+        Some(parts) if !place.starts_with('/') => parts,
+        _ => ("", place),
+    };
     let (user, own) = login.split_once(':').unwrap_or((login, ""));
     if !own.is_empty() {
         return url.into();
@@ -52,6 +56,7 @@ mod tests {
             ("redis://me:@h", "redis://me:pw@h"),
             ("redis://:@[::1]:7000", "redis://:pw@[::1]:7000"),
             ("unix:///run/redis.sock?db=1", "unix://:pw@/run/redis.sock?db=1"),
+            ("unix:///run/a@b", "unix://:pw@/run/a@b"),
             ("redis://h?name=a@b", "redis://:pw@h?name=a@b"),
         ];
         for (url, with) in cases {
