@@ -45,6 +45,8 @@ pub use lock::{
 #[cfg(feature = "tracing")]
 pub use observe::TracingObserver;
 pub use observe::{Event, Loss, Observer};
+#[cfg(feature = "tls-rustls")]
+pub use options::Tls;
 pub use options::{
     Credentials, Driver, Durability, Extend, NodeOptions, Protocol, Retry, TcpOptions,
 };
@@ -53,6 +55,9 @@ pub use report::{
     ClockSkew, Fault, Mode, NodeHealth, NodeReport, Outcome, Persistence, Role, ServerInfo,
     ServerKind,
 };
+/// For [`Tls::from_config`]: the very version that this crate speaks by.
+#[cfg(feature = "tls-rustls")]
+pub use rustls;
 
 /// The README's program compiles.
 #[cfg(doctest)]

@@ -153,6 +153,12 @@ pub enum Fault {
         /// How long was waited.
         after: Duration,
     },
+    /// There is no TLS with the server: its certificate is not to be trusted, it does not trust
+    /// ours, or it does not speak TLS.
+    Tls {
+        /// The cause, and what to do about it.
+        error: Box<str>,
+    },
     /// The server closed the connection.
     Closed,
     /// The password is missing or wrong, or the user may not connect.
@@ -204,6 +210,7 @@ impl fmt::Display for Fault {
             Self::Silent { after } => {
                 write!(f, "was silent for {} while connecting", Humane(*after))
             }
+            Self::Tls { error } => write!(f, "fails TLS: {error}"),
             Self::Closed => f.write_str("closed the connection"),
             Self::Authentication { error } | Self::Handshake { error } => f.write_str(&said(error)),
             Self::Credentials { error } => {
@@ -224,6 +231,26 @@ impl fmt::Display for Fault {
         }
     }
 }
+
+impl Fault {
+    /// The handshake of TLS did not end within `after`.
+    pub(crate) fn insecure(after: Duration) -> Self {
+        let error = format!(
+            "it was silent for {} in the handshake (is this its TLS port? One of plain text waits \
+             like this; write redis:// for it)",
+            Humane(after)
+        );
+        Self::Tls { error: error.into() }
+    }
+
+    /// What answers plain text is TLS.
+    pub(crate) fn wants_tls() -> Self {
+        Self::Tls { error: "its port answers plain text by TLS (write rediss:// for it)".into() }
+    }
+}
+
+/// A stream that finds one itself hands it up inside its `io::Error`.
+impl std::error::Error for Fault {}
 
 /// A server's error as a clause: the word that names it and what to do, else its own text.
 fn said(error: &str) -> String {

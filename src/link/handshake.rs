@@ -31,6 +31,7 @@ use quorlock_resp::{Frame, encode};
 use super::address::{Address, Protocol};
 use super::peer::{Mark, Peer, Terms};
 use crate::clock::Reading;
+use crate::options::Security;
 use crate::report::{ClockSkew, Fault, is_authentication, printable};
 
 /// By this name servers list the connections of this library (`CLIENT LIST`, `lib-name`).
@@ -43,6 +44,8 @@ pub(crate) struct Greeting {
     /// Scripts to load, so that their digests are known when the first command comes.
     pub(crate) scripts: Vec<&'static str>,
     pub(crate) terms: Option<Arc<dyn Terms>>,
+    /// Whom to trust, where an address asks for TLS.
+    pub(crate) security: Option<Security>,
 }
 
 /// One step whose reply is awaited.

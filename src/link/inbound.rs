@@ -10,6 +10,7 @@ use super::pipeline::{Completion, error_word};
 use super::stream::Reader;
 use super::{Link, Stray};
 use crate::clock::Clock;
+use crate::report::Fault;
 
 /// Reads, per pass, of one socket before the others have their turn.
 const READS_MAX: usize = 8;
@@ -21,12 +22,23 @@ pub(crate) enum Ended {
     Eof,
     /// The operating system did.
     Io(io::ErrorKind),
+    /// The stream, which knows best what is wrong: TLS does.
+    Fault(Fault),
     /// What came is not RESP.
     Undecodable(quorlock_resp::DecodeError),
     /// A reply came that answers nothing that was asked.
     Stray,
     /// The server was a master and is a replica now: its name may lead elsewhere by now.
     Demoted,
+}
+
+impl From<io::Error> for Ended {
+    fn from(error: io::Error) -> Self {
+        match error.downcast() {
+            Ok(fault) => Self::Fault(fault),
+            Err(error) => Self::Io(error.kind()),
+        }
+    }
 }
 
 /// The reading half of a connection.
@@ -79,7 +91,7 @@ impl Inbound {
                     self.buffer.extend_from_slice(staging.get(..count).unwrap_or_default());
                 }
                 Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Poll::Ready(Err(error)) => break Some(Ended::Io(error.kind())),
+                Poll::Ready(Err(error)) => break Some(error.into()),
             }
             reads += 1;
             if reads == READS_MAX {

@@ -40,6 +40,8 @@ mod stagger;
 mod stream;
 #[cfg(test)]
 mod tests;
+#[cfg(feature = "tls-rustls")]
+mod tls;
 mod url;
 
 use std::time::Duration;
@@ -48,9 +50,9 @@ use std::{io, mem};
 use bytes::{Buf, Bytes, BytesMut};
 use quorlock_resp::Frame;
 
-pub(crate) use address::Address;
 #[cfg(test)]
 pub(crate) use address::Endpoint;
+pub(crate) use address::{Address, security};
 pub(crate) use debts::Client;
 pub(crate) use dial::Network;
 pub(crate) use handshake::{Greeting, Handshake};
@@ -59,7 +61,7 @@ pub(crate) use peer::{Fit, Mark, Peer, Process, Terms};
 pub(crate) use pipeline::{Completion, Entry, Lapsed, Shape, Stray, Ticket};
 #[cfg(test)]
 pub(crate) use stream::Dialing;
-pub(crate) use stream::{Dial, Reader, Writer};
+pub(crate) use stream::{Dial, Reader, Writer, secure};
 pub use url::IntoNode;
 
 use crate::clock::Moment;

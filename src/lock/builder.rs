@@ -9,8 +9,10 @@ use super::command;
 use super::durability::Epoch;
 use super::locker::{Inner, Locker};
 use crate::error::Error;
-use crate::link::{Address, Greeting, IntoNode};
+use crate::link::{Address, Greeting, IntoNode, security};
 use crate::observe::Observer;
+#[cfg(feature = "tls-rustls")]
+use crate::options::Tls;
 use crate::options::{Driver, Durability, Extend, Options, Retry, TcpOptions, whole_millis};
 use crate::quorum::{NodeSet, Rule};
 
@@ -213,7 +215,16 @@ impl LockerBuilder {
         self
     }
 
-    /// Builds the locker. Does no I/O: the nodes are connected to from the first use on.
+    /// Whom to trust, and who we are, for the nodes whose URL begins with `rediss://` or
+    /// `valkeys://`. Default: what browsers trust, and no certificate of our own.
+    #[cfg(feature = "tls-rustls")]
+    pub fn tls(mut self, tls: Tls) -> Self {
+        self.options.tls = Some(tls);
+        self
+    }
+
+    /// Builds the locker. Does no I/O but to read the files that `Tls` names: the nodes are
+    /// connected to from the first use on.
     ///
     /// # Errors
     ///
@@ -230,12 +241,16 @@ impl LockerBuilder {
         if self.options.durability != Durability::Persistent {
             scripts.push(command::ACQUIRE);
         }
-        let terms = Arc::new(Epoch::new(&self.options));
+        let greeting = Greeting {
+            scripts,
+            terms: Some(Arc::new(Epoch::new(&self.options))),
+            security: security(&self.addresses, self.options.tls.as_ref())?,
+        };
         let nodes = NodeSet::on_network(
             self.addresses,
             self.counted,
             self.options.link,
-            Greeting { scripts, terms: Some(terms) },
+            greeting,
             command::undo_head(),
             self.options.observers.clone(),
         )?;

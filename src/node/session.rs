@@ -200,6 +200,7 @@ fn fault(ended: Ended) -> Fault {
             Fault::Closed
         }
         Ended::Io(kind) => Fault::Unreachable { error: printable(kind.to_string().as_bytes()) },
+        Ended::Fault(fault) => fault,
         Ended::Undecodable(error) => Fault::Protocol { error: error.to_string().into() },
         Ended::Demoted => Fault::Replica,
         Ended::Stray => Fault::Protocol { error: "a reply that answers no command".into() },

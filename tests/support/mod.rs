@@ -9,6 +9,7 @@
 //! | `scripted` | `Scripted`: a loopback server that plays a `Script` and records what it hears |
 //! | `script`, `greeting` | the steps of a script; the replies to a client's handshake |
 //! | `proxy` | `Proxy`: a network between client and server that delivers late |
+//! | `tls`, `terminator` | certificates; TLS in front of a server, and what goes wrong there |
 //! | `cancel` | `poll_times`: poll a future so many times, then drop it |
 //! | `wait` | `Watchdog`, `eventually`: waiting for a condition, never for a time |
 //! | `tools`, `skip` | finding servers and programs; skipping a test, visibly, without them |
@@ -42,6 +43,8 @@ pub mod scripted;
 pub mod server;
 pub mod sha1;
 pub mod skip;
+pub mod terminator;
+pub mod tls;
 pub mod tools;
 pub mod wait;
 pub mod wire;
@@ -54,6 +57,8 @@ pub use proxy::Proxy;
 pub use script::{Gate, Script};
 pub use scripted::{Heard, Scripted};
 pub use server::Server;
-pub(crate) use skip::{need_python, need_redis_cli, need_server, test_name};
+pub(crate) use skip::{need_python, need_redis_cli, need_server, need_tls_server, test_name};
+pub use terminator::{Behaviour, Terminator};
+pub use tls::{Authority, Identity};
 pub use wait::{Watchdog, eventually, eventually_async};
 pub use wire::{Client, Reply};

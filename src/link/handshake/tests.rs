@@ -19,7 +19,7 @@ fn start_with(url: &str, greeting: Greeting) -> Handshake {
 }
 
 fn start(url: &str) -> Handshake {
-    start_with(url, Greeting { scripts: vec![SCRIPT], terms: None })
+    start_with(url, Greeting { scripts: vec![SCRIPT], ..Greeting::default() })
 }
 
 impl Handshake {
@@ -120,7 +120,7 @@ fn a_mark_is_asked_for_and_told_as_it_is_found() {
         (no(), Mark::Untold),
     ];
     for (reply, found) in cases {
-        let greeting = Greeting { scripts: Vec::new(), terms: Some(Arc::new(Looks)) };
+        let greeting = Greeting { terms: Some(Arc::new(Looks)), ..Greeting::default() };
         let mut handshake = start_with("redis://h", greeting);
         handshake.says();
         handshake.hear(&hello("standalone", "master")).unwrap();
@@ -257,7 +257,8 @@ fn optional_steps_may_be_refused_or_answered_by_anything() {
 
 #[test]
 fn a_script_that_may_not_be_loaded_is_brought_by_executing_it_without_a_key() {
-    let mut handshake = start_with("redis://h", Greeting { scripts: vec!["a", "b"], terms: None });
+    let mut handshake =
+        start_with("redis://h", Greeting { scripts: vec!["a", "b"], ..Greeting::default() });
     handshake.hear(&hello("standalone", "master")).unwrap();
     handshake.says();
     while handshake.awaited.len() > 1 {
