@@ -34,6 +34,7 @@ mod quorum;
 mod report;
 mod slab;
 mod sync;
+mod weak;
 
 pub use client::{Client, Pipeline};
 pub use error::{Error, Holder};
