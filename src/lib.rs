@@ -34,6 +34,8 @@ mod quorum;
 mod report;
 mod slab;
 mod sync;
+#[cfg(test)]
+mod testing;
 
 pub use client::{Client, Pipeline};
 pub use error::{Error, Holder};
