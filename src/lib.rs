@@ -34,6 +34,8 @@ mod quorum;
 mod report;
 mod slab;
 mod sync;
+#[cfg(test)]
+mod testing;
 mod weak;
 
 pub use client::{Client, Pipeline};
