@@ -32,6 +32,8 @@ mod observe;
 mod options;
 mod quorum;
 mod report;
+#[cfg(test)]
+mod simulation;
 mod slab;
 mod sync;
 #[cfg(test)]
