@@ -32,8 +32,13 @@ mod observe;
 mod options;
 mod quorum;
 mod report;
+#[cfg(test)]
+mod simulation;
 mod slab;
 mod sync;
+#[cfg(test)]
+mod testing;
+mod weak;
 
 pub use client::{Client, Pipeline};
 pub use error::{Error, Holder};

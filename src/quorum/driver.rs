@@ -82,7 +82,7 @@ impl NodeSet {
         let _ = self.ensure_driver();
         let home = lock(&self.shared.driver.home).clone();
         if let Some(home) = home {
-            drop(home.spawn(beside));
+            drop(home.spawn(self.clock().attend(beside)));
         }
     }
 }
@@ -128,7 +128,7 @@ impl Home {
     fn run(self, task: Task) {
         match self {
             // The task ends by itself, when nobody uses the nodes any more.
-            Self::Runtime(runtime) => drop(runtime.spawn(task)),
+            Self::Runtime(runtime) => drop(runtime.spawn(task.pass.clock.clone().attend(task))),
             Self::Thread(own) => {
                 // Without a thread the task is dropped, which tells whoever waits that nothing was
                 // sent; the next use tries again.
