@@ -73,6 +73,8 @@
 //!   `quorlock ping` can log in as somebody else.
 //! - A right to `EVAL` is a right to run any script on the keys that the user may touch. The keys
 //!   are what protects others: give each service a prefix of its own.
+//! - `quorlock bench` measures bare sockets beside the locks, and those need `+script|load`. It
+//!   counts the keys by `+info`.
 //!
 //! An operation that a right is missing for fails with
 //! [`is_authentication`](crate::Error::is_authentication), and names `NOPERM` and the node.

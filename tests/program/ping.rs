@@ -116,8 +116,8 @@ fn a_node_that_evicts_is_warned_of() {
 #[test]
 fn what_may_not_be_asked_is_not_told() {
     need_server!();
-    let server = Server::builder().user("least", "on >pw ~* -@all +set +get").start();
-    let url = format!("redis://least:pw@{}?protocol=2", server.addr());
+    let server = Server::builder().user("bare", "on >pw ~* -@all +set +get").start();
+    let url = format!("redis://bare:pw@{}?protocol=2", server.addr());
     let ended = run(ping_on(&[url], &[]));
     assert_eq!((ended.code, &*ended.stderr), (0, ""), "{ended:?}");
     assert_eq!(ended.stdout.matches("not told").count(), 3, "{ended:?}");

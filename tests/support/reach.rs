@@ -72,9 +72,13 @@ pub fn in_chosen_protocol(url: String) -> String {
     }
 }
 
-/// The URL with one more parameter: `with(url, "db=3")`.
+/// The URL with this parameter, and not with another one of its name: `with(url, "db=3")`.
 pub fn with(url: &str, parameter: &str) -> String {
-    format!("{url}{}{parameter}", if url.contains('?') { '&' } else { '?' })
+    let (place, query) = url.split_once('?').unwrap_or((url, ""));
+    let name = |pair: &str| pair.split('=').next().unwrap_or_default().to_owned();
+    let others = query.split('&').filter(|pair| !pair.is_empty() && name(pair) != name(parameter));
+    let pairs: Vec<&str> = others.chain([parameter]).collect();
+    format!("{place}?{}", pairs.join("&"))
 }
 
 /// A variable's value; an empty one chooses nothing.
