@@ -34,6 +34,9 @@ mod quorum;
 mod report;
 mod slab;
 mod sync;
+#[cfg(test)]
+mod testing;
+mod weak;
 
 pub use client::{Client, Pipeline};
 pub use error::{Error, Holder};

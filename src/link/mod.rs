@@ -55,6 +55,7 @@ use crate::clock::Moment;
 use crate::options::LinkOptions;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Mutex, lock};
+use crate::weak::{self, Weakness};
 use debts::Debts;
 use pipeline::{Again, Pipeline, Unsettled};
 
@@ -408,7 +409,9 @@ impl State {
     /// nothing that may have been applied, or was still to be undone, is forgotten.
     fn end(&mut self, lapsed: &mut Vec<Lapsed>, debts_max: usize) {
         let mut undos = Vec::new();
-        self.pipeline.drain(self.written, lapsed, &mut undos);
+        if !weak::is(Weakness::InFlightKept) {
+            self.pipeline.drain(self.written, lapsed, &mut undos);
+        }
         self.debts.inherit(self.client.take(), undos, debts_max);
         self.queued.clear();
         self.holes.clear();

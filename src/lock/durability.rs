@@ -38,6 +38,7 @@ use crate::options::{Durability, Options};
 use crate::quorum::{Deed, Election};
 use crate::report::{Fault, Humane, NodeReport, Outcome};
 use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::weak::{self, Weakness};
 
 const EPOCH: &[u8] = b"quorlock:epoch";
 const QUARANTINE: &[u8] = b"quorlock:quarantine";
@@ -57,6 +58,9 @@ impl Volatile {
     /// `None` for servers that forget nothing.
     pub(crate) fn new(options: &Options) -> Option<Self> {
         let Durability::Volatile { longest_ttl } = options.durability else { return None };
+        if weak::is(Weakness::QuarantineOff) {
+            return None;
+        }
         let behind = |name| [&options.prefix[..], name].concat().into_boxed_slice();
         let (epoch, quarantine) = (behind(EPOCH), behind(QUARANTINE));
         let mut keys = Vec::new();
