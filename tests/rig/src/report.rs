@@ -44,6 +44,10 @@ impl Report {
                 "no persistence, `Durability::Persistent`: a broken assumption"
             }
         };
+        let mut ttl = format!("{} ms", args.ttl.as_millis());
+        if args.durability != Durability::Volatile && args.with.is_empty() {
+            ttl += ", and 60 s on keys of their own";
+        }
         let broken = args.durability == Durability::Forgetful || kinds.contains(&Kind::ClockLeap);
         let setting = vec![
             ("seed", args.seed.to_string()),
@@ -51,7 +55,7 @@ impl Report {
             ("clients", libraries.join(", ")),
             ("network", network.into()),
             ("durability", durability.into()),
-            ("TTL", format!("{} ms (and 60 s on keys of their own)", args.ttl.as_millis())),
+            ("TTL", ttl),
             ("rate", format!("{} cycles/s, {} faults/s", args.rate, args.fault_rate)),
             ("assumptions", if broken { "broken" } else { "held" }.into()),
         ];

@@ -28,7 +28,7 @@ const TICK: Duration = Duration::from_millis(20);
 const SHOWN_EVERY: Duration = Duration::from_secs(5);
 
 /// How long the clients may take to end, when all faults are over.
-const ENDING: Duration = Duration::from_secs(20);
+const ENDING: Duration = Duration::from_secs(60);
 
 /// How often a guard may come whose time is over: a process can be stopped between the library's
 /// last look at the clock and its own first one, though that takes microseconds.

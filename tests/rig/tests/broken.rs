@@ -1,7 +1,6 @@
 //! Where an assumption is broken, the rig finds two holders: what it does not find elsewhere is not
 //! there.
 
-
 #![expect(clippy::expect_used, reason = "a rig that does not run fails the test on the spot")]
 use std::process::Command;
 

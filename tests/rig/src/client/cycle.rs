@@ -1,11 +1,6 @@
 //! One cycle: a lock is asked for in one of the ways there are, worked under, and given up in one
 //! of the ways there are. Chance decides, by the seed.
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "a client stands for an application, whose time is tokio's"
-)]
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -73,6 +68,7 @@ impl Worker {
         while !self.stop.is_set() {
             let began = clock::now();
             self.cycle().await;
+            self.pen.count("cycles");
             let pause = self.dice.between(pause / 2, pause * 3 / 2);
             sleep(pause.saturating_sub(clock::between(began, clock::now()))).await;
         }

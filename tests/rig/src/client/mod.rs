@@ -3,6 +3,11 @@
 //! Which client it is decides how it is built: each place has a runtime, a driver and connections
 //! of its own kind, and keeps them when its process is killed and started again.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a client stands for an application, whose time is tokio's"
+)]
+
 mod cycle;
 mod pen;
 mod rslock;
@@ -12,20 +17,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use quorlock::{Driver, Durability, Locker, LockerBuilder, Retry};
+use quorlock::{Driver, Durability, KeyState, Locker, LockerBuilder, Retry};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
+use tokio::time::sleep;
 
 use crate::Failure;
 use crate::args::ClientArgs;
+use crate::clock;
+use crate::line::Line;
 use cycle::Worker;
 pub(crate) use pen::Pen;
 
 /// Tasks that share a process's locker.
 const TASKS: u64 = 3;
 
-/// How long a client may take to settle everything when it is told to end.
-const SETTLE: Duration = Duration::from_secs(8);
+/// How long a client may take to reach every node, when it is told to end and all faults are over.
+/// A kernel that has sent a packet in vain for seconds waits for seconds until it tries again.
+const SETTLE: Duration = Duration::from_secs(15);
 
 /// Runs to the end of the standard input.
 pub(crate) fn run(args: ClientArgs) -> Result<(), Failure> {
@@ -48,9 +57,36 @@ async fn work(args: Arc<ClientArgs>) -> Result<(), Failure> {
     while let Some(done) = tasks.join_next().await {
         done?;
     }
+    for _ in 0..2 {
+        if !is_quiet(&locker).await {
+            pen.write(&Line::Broken(format!("a node is still away, {SETTLE:?} after all faults")));
+        }
+        // A server may have put off an undo; it is sent again within a tenth of a second.
+        sleep(Duration::from_millis(200)).await;
+    }
     let shutdown = locker.shutdown(SETTLE).await?;
     pen.count(if shutdown.is_complete() { "settled" } else { "unsettled" });
     Ok(())
+}
+
+/// Waits until every node has answered behind everything that was ever sent to it: what is left
+/// there then is left for good.
+async fn is_quiet(locker: &Locker) -> bool {
+    let began = clock::now();
+    while clock::between(began, clock::now()) < SETTLE {
+        let mut silent = false;
+        // Enough keys for each connection to have one.
+        for key in 0..8 {
+            let Ok(seen) = locker.inspect(format!("quiet{key}")).await else { return false };
+            let is_silent = |state: &KeyState| matches!(state, KeyState::Unknown(_));
+            silent |= seen.nodes.iter().any(|node| is_silent(&node.state));
+        }
+        if !silent {
+            return true;
+        }
+        sleep(Duration::from_millis(20)).await;
+    }
+    false
 }
 
 /// A current-thread runtime in every other place.

@@ -1,10 +1,5 @@
 //! The `rslock` crate as a client, with its defaults but for the number of tries.
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "a client stands for an application, whose time is tokio's"
-)]
-
 use std::sync::Arc;
 use std::time::Duration;
 
