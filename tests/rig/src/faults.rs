@@ -219,7 +219,12 @@ impl Iterator for Schedule {
             _ => dice.between(ttl * 3 / 2, ttl * 3),
         };
         let majority = self.nodes / 2 + 1;
-        let some = dice.choose(&[1, 1, 1, 2, 2, majority, self.nodes]);
+        let some = match kind {
+            // One clock alone takes no lock away, and needs its time.
+            Kind::ClockRate => dice.choose(&[1, majority, self.nodes, self.nodes]),
+            _ => dice.choose(&[1, 1, 1, 2, 2, majority, self.nodes]),
+        };
+        let lasts = if kind == Kind::ClockRate { lasts + ttl * 2 } else { lasts };
         let nodes = match kind {
             Kind::ClockLeap => dice.subset(majority, self.nodes),
             // Connections between all of them would seldom be whole.

@@ -2,10 +2,16 @@
 //! there.
 
 #![expect(clippy::expect_used, reason = "a rig that does not run fails the test on the spot")]
+
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+
+/// Rigs that run beside one another would be faults of their own.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// Runs the rig, for at most a minute: it ends with the first thing that it finds.
 fn finds_two_holders(options: &str) {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let mut command = Command::new(env!("CARGO_BIN_EXE_quorlock-rig"));
     command.args(["--seconds", "60", "--seed", "1", "--ttl-ms", "600", "--keys", "1"]);
     let output = command.args(options.split(' ')).output().expect("the rig runs");

@@ -9,6 +9,10 @@
 #![expect(clippy::expect_used, reason = "a rig that does not run fails the test on the spot")]
 
 use std::process::{Command, Output};
+use std::sync::{Mutex, PoisonError};
+
+/// Rigs that run beside one another would be faults of their own.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// Runs the rig with a weakness; the last of the same options counts.
 fn run(weakness: &str, options: &str) -> Output {
@@ -20,13 +24,14 @@ fn run(weakness: &str, options: &str) -> Output {
 
 /// With the weakness the rig finds this; without it, under the same faults, it finds nothing.
 fn finds(weakness: &str, what: &str, options: &str) {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let weak = run(weakness, options);
     let told = String::from_utf8_lossy(&weak.stdout);
     let errors = String::from_utf8_lossy(&weak.stderr);
     assert_eq!(weak.status.code(), Some(1), "{weakness} was not found: {told}{errors}");
     assert!(told.contains(what), "{weakness}: {told}{errors}");
 
-    let strong = run("", &format!("{options} --seconds 6"));
+    let strong = run("", &format!("{options} --seconds 3"));
     let told = String::from_utf8_lossy(&strong.stdout);
     assert_eq!(strong.status.code(), Some(0), "without a weakness: {told}");
 }
@@ -56,14 +61,37 @@ fn a_lease_that_counts_from_the_first_reply() {
 
 #[test]
 fn a_release_that_leaves_out_who_did_not_answer() {
-    let options = "--faults partition-from,freeze-server --seconds 15";
+    let options = "--faults partition-from,freeze-server --seconds 10";
     finds("release-skipped-on-unknown", "left on node", options);
 }
 
 #[test]
 fn an_undo_on_another_connection() {
-    let options = "--faults partition-to,partition,loss,cut --clients 8 --seconds 30";
+    let options = "--faults partition-to,partition,loss,cut --clients 8 --seconds 15";
     finds("undo-elsewhere", "left on node", options);
+}
+
+#[test]
+fn a_lease_without_a_margin_for_clocks_that_run_fast() {
+    let options = "--faults clock-rate,kill-client --ttl-ms 2000 --rate 400";
+    finds("no-drift-margin", "two holders", options);
+}
+
+#[test]
+fn a_late_vote_that_counts_for_another_operation() {
+    let options = "--network proxy --faults partition-from,freeze-server,delay --rate 400";
+    finds("slot-without-generation", "two holders", options);
+}
+
+#[test]
+fn the_same_random_value_for_every_attempt() {
+    finds("token-reused", "two holders", "--faults freeze-server,partition-from --ttl-ms 300");
+}
+
+#[test]
+fn replies_that_are_awaited_from_a_connection_that_has_ended() {
+    let options = "--faults cut,reset,freeze-server --seconds 10";
+    finds("in-flight-kept", "a node is still away", options);
 }
 
 #[test]
