@@ -15,6 +15,12 @@
 //! it does not decide how the processes are scheduled, so a seed makes a find likely and not
 //! certain.
 //!
+//! For an hour, at half the load, with the summary in a file and the faults as they came beside it:
+//!
+//! ```text
+//! cargo run --release -p quorlock-rig -- --seconds 3600 --rate 60 --log target/rig/hour.md
+//! ```
+//!
 //! What the locks are promised under is kept, unless an option breaks it: the servers' clocks gain
 //! less than 1 % within a TTL, and servers that forget are told to lockers as such. With
 //! `--faults clock-leap`, or `--durability forgetful`, the promise is broken, and the rig must find
