@@ -16,7 +16,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
 
 use crate::Failure;
 use crate::weather::{Path, Way, Weather};
@@ -109,23 +111,33 @@ struct Carrier {
     broken: Arc<watch::Sender<bool>>,
 }
 
+/// A piece of a stream, and when it may arrive.
+type Piece = (Instant, Vec<u8>);
+
 impl Carrier {
-    async fn carry(mut self, mut source: OwnedReadHalf, mut sink: OwnedWriteHalf) {
+    async fn carry(self, source: OwnedReadHalf, sink: OwnedWriteHalf) {
+        // As long as a connection's kernel buffers let it be.
+        let (under_way, arriving) = mpsc::unbounded_channel();
+        tokio::join!(self.take(source, under_way), deliver(arriving, sink));
+    }
+
+    /// Takes up pieces, and sends those on their way that will arrive.
+    async fn take(mut self, mut source: OwnedReadHalf, under_way: UnboundedSender<Piece>) {
         let mut buffer = [0; 4_096];
         let mut swallowed = false;
         loop {
             let count = source.read(&mut buffer).await.unwrap_or(0);
-            let way = self.wait().await;
-            match way {
+            let late = match self.wait().await {
                 Way::Void if count > 0 => {
                     swallowed = true;
                     continue;
                 }
                 Way::Reset => break,
-                Way::Late(millis) => tokio::time::sleep(Duration::from_millis(millis.into())).await,
-                _ => {}
-            }
-            if count == 0 || swallowed || sink.write_all(&buffer[..count]).await.is_err() {
+                Way::Late(millis) => Duration::from_millis(millis.into()),
+                _ => Duration::ZERO,
+            };
+            let piece = (Instant::now() + late, buffer[..count].to_vec());
+            if count == 0 || swallowed || under_way.send(piece).is_err() {
                 break;
             }
         }
@@ -133,8 +145,6 @@ impl Carrier {
         if swallowed || self.way() == Way::Reset {
             self.broken.send_replace(true);
         }
-        // The peer may have gone before.
-        let _ = sink.shutdown().await;
     }
 
     fn way(&self) -> Way {
@@ -151,4 +161,16 @@ impl Carrier {
         }
         self.way()
     }
+}
+
+/// Delivers each piece when it is time, and then the end.
+async fn deliver(mut arriving: UnboundedReceiver<Piece>, mut sink: OwnedWriteHalf) {
+    while let Some((at, piece)) = arriving.recv().await {
+        sleep_until(at).await;
+        if sink.write_all(&piece).await.is_err() {
+            return;
+        }
+    }
+    // The peer may have gone before.
+    let _ = sink.shutdown().await;
 }
