@@ -52,8 +52,8 @@ pub(super) const STATES: &[State] = &[
         leave: |rig| {
             // The oldest takes no option while it loads; there it goes on for as long as it takes.
             drop(rig.ask("CONFIG SET key-load-delay 0"));
+            rig.await_reply("CONFIG SET key-load-delay 0", "OK");
             rig.join();
-            rig.tell("CONFIG SET key-load-delay 0");
             (0..40).for_each(|number| rig.tell(&format!("DEL f:{number}")));
         },
         says: [Said::Refused("LOADING"); 3],
@@ -219,12 +219,12 @@ fn may_need_leave_to_debug() -> bool {
     !String::from_utf8_lossy(&said).contains("Redis server v=6.")
 }
 
-/// Loads what it has anew, slowly: 40 keys of 1 MB take 80 ms each.
+/// Loads what it has anew, slowly: 40 keys of 1 MB take 50 ms each.
 fn load(rig: &Rig) {
     rig.tell_all(&[
         "CONFIG SET rdbcompression no",
         "DEBUG POPULATE 40 f 1000000",
-        "CONFIG SET key-load-delay 80000",
+        "CONFIG SET key-load-delay 50000",
     ]);
     // The oldest only looks at its clients after each 2 MB.
     drop(rig.ask("CONFIG SET loading-process-events-interval-bytes 1024"));
