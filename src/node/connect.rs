@@ -12,7 +12,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use quorlock_resp::Decoder;
+use quorlock_resp::{Decoder, Frame};
 
 use crate::clock::Clock;
 use crate::link::{Address, Dial, Greeting, Handshake, Inbound, Peer, Reader, Writer, secure};
@@ -70,7 +70,9 @@ async fn attempt(
         securing.store(false, Ordering::Relaxed);
     }
     let (mut reader, writer) = streams;
-    let mut handshake = Handshake::new(log_in(address).await?, greeting);
+    let address = log_in(address).await?;
+    let secret = address.password.clone().unwrap_or_default();
+    let mut handshake = Handshake::new(address, greeting);
     let (mut decoder, mut buffer) = (Inbound::decoder(), BytesMut::new());
     loop {
         // A server that closed at once has often said why before, and that is read next.
@@ -81,6 +83,7 @@ async fn attempt(
             (replies, _) => replies?.into_iter(),
         };
         while let Some(frame) = replies.next() {
+            let frame = discreet(frame, secret.as_bytes());
             let Some(peer) = handshake.handle_frame(&frame)? else { continue };
             if replies.any(|frame| !frame.is_push()) {
                 return Err(Fault::Protocol { error: "a reply to nothing that was asked".into() });
@@ -101,6 +104,34 @@ async fn log_in(address: Address) -> Result<Address, Fault> {
     }
 }
 
+/// An error without the password, should the server repeat what it was told.
+fn discreet(frame: Frame, secret: &[u8]) -> Frame {
+    const REDACTED: &[u8] = b"(redacted)";
+    let Some(text) = frame.as_error() else { return frame };
+    // The words by which errors are told apart stay, should the password be one of them.
+    let words: &[&[u8]] =
+        &[b"ERR unknown command ", b"ERR ", b"NOAUTH ", b"WRONGPASS ", b"NOPERM "];
+    let kept = words.iter().find(|words| text.starts_with(words)).map_or(0, |words| words.len());
+    let (kept, mut rest) = text.split_at_checked(kept).unwrap_or((text, b""));
+    if secret.is_empty() || !rest.windows(secret.len()).any(|part| part == secret) {
+        return frame;
+    }
+    let mut shown = kept.to_vec();
+    while let Some((first, tail)) = rest.split_first() {
+        match rest.strip_prefix(secret) {
+            Some(behind) => {
+                shown.extend_from_slice(REDACTED);
+                rest = behind;
+            }
+            None => {
+                shown.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    Frame::Error(shown.into())
+}
+
 async fn write_all(reader: &Reader, writer: &Writer, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match writer.try_write(bytes) {
@@ -119,7 +150,7 @@ async fn read_frames(
     reader: &mut Reader,
     decoder: &mut Decoder,
     buffer: &mut BytesMut,
-) -> Result<Vec<quorlock_resp::Frame>, Fault> {
+) -> Result<Vec<Frame>, Fault> {
     let mut staging = [0; 4_096];
     let count = poll_fn(|cx| reader.poll_read(cx, &mut staging)).await.map_err(broken)?;
     if count == 0 {
@@ -158,5 +189,26 @@ fn broken(error: io::Error) -> Fault {
     match error.kind() {
         io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => Fault::Closed,
         _ => unreachable(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_repeats_the_password_is_not_repeated() {
+        let cases = [
+            ("ERR you said pw, pw", "pw", "ERR you said (redacted), (redacted)"),
+            ("pw", "pw", "(redacted)"),
+            ("WRONGPASS invalid", "WRONGPASS", "WRONGPASS invalid"),
+            ("ERR unknown command 'AUTH' 'ERR'", "ERR", "ERR unknown command 'AUTH' '(redacted)'"),
+            ("ERR unknown command", "", "ERR unknown command"),
+        ];
+        for (said, secret, shown) in cases {
+            let frame = discreet(Frame::Error(said.into()), secret.as_bytes());
+            assert_eq!(frame.as_error(), Some(shown.as_bytes()), "{said}");
+        }
+        assert_eq!(discreet(Frame::Integer(1), b"1"), Frame::Integer(1));
     }
 }

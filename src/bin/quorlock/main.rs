@@ -41,8 +41,11 @@ mod signals;
 mod status;
 #[cfg(unix)]
 mod tied;
+#[cfg(feature = "tls-rustls")]
+mod tls;
 mod words;
 
+use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
@@ -68,8 +71,13 @@ fn main() -> ExitCode {
 
 /// Help and version are answers; everything else that clap says is a usage error.
 fn usage(error: &clap::Error) -> ExitCode {
-    // Nobody is left to be told when stderr is closed.
-    let _ = error.print();
+    let said = error.render().to_string();
+    // A URL in the wrong place is repeated by what is said of it. And nobody is left to be told
+    // when stderr is closed.
+    let _ = match password::without_logins(&said) {
+        Some(said) => std::io::stderr().write_all(said.as_bytes()),
+        None => error.print(),
+    };
     ExitCode::from(if error.use_stderr() { Cause::Usage.code() } else { 0 })
 }
 

@@ -1,4 +1,5 @@
-//! The password from the environment, put into a URL that has none.
+//! The password from the environment, put into a URL that has none; and logins that are not to be
+//! shown.
 //!
 //! A URL on the command line is seen by everybody who lists processes; a variable is not. The
 //! library takes logins by URL only, so the password goes in there, percent-encoded: whatever its
@@ -43,6 +44,18 @@ fn encode(text: &str) -> String {
     encoded
 }
 
+/// What is between each line's `://` and its last `@`, taken out; nothing if there is nothing.
+pub(crate) fn without_logins(text: &str) -> Option<String> {
+    let hide = |line: &str| {
+        let (scheme, rest) = line.split_once("://")?;
+        let (_, place) = rest.rsplit_once('@')?;
+        Some(format!("{scheme}://…@{place}"))
+    };
+    let is_there = text.lines().any(|line| hide(line).is_some());
+    let shown = |line: &str| hide(line).unwrap_or_else(|| line.into());
+    is_there.then(|| text.split('\n').map(shown).collect::<Vec<_>>().join("\n"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -70,6 +83,20 @@ mod tests {
         {
             let with = into_url(url, "pw");
             assert!(with == url || url == "://", "{url}: {with}");
+        }
+    }
+
+    #[test]
+    fn a_login_is_taken_out_of_what_is_said() {
+        let cases = [
+            ("no URL: a@b\n", None),
+            ("redis://h/1 is fine", None),
+            ("bad 'redis://:p@w@h'\n\nUsage\n", Some("bad 'redis://…@h'\n\nUsage\n")),
+            ("a redis://u:p@a,redis://:p w@b 'x'", Some("a redis://…@b 'x'")),
+            ("one unix://:p@/s\ntwo redis://p@h", Some("one unix://…@/s\ntwo redis://…@h")),
+        ];
+        for (said, shown) in cases {
+            assert_eq!(without_logins(said).as_deref(), shown);
         }
     }
 
