@@ -38,8 +38,8 @@
 //!   no half reply, and nothing is made of what never came whole.
 //! - *A link that dies* is closed without delivering, as over TCP, and without a farewell. A link
 //!   that is left to be read to its end says goodbye first.
-//! - *A record costs* two small allocations in rustls and one more copy each way; the system calls
-//!   are those of TCP. `quorlock-peers quick --scenarios tls` has the figures.
+//! - *A record costs* one small allocation in rustls each way, and a copy; the system calls are
+//!   those of TCP. `quorlock-peers quick --scenarios tls` has the figures.
 //!
 //! # What was measured
 //!

@@ -4,21 +4,22 @@ use std::path::PathBuf;
 
 use quorlock::{LockerBuilder, Tls};
 
+const HEADING: &str = "TLS, for rediss:// and valkeys://";
+
 /// For nodes whose URL begins with `rediss://` or `valkeys://`.
 #[derive(clap::Args, Clone, Debug, Default)]
-#[command(next_help_heading = "TLS, for rediss:// and valkeys://")]
 pub(crate) struct TlsArgs {
     /// Trust the authorities in this PEM file, and no others (default: what browsers trust)
-    #[arg(long = "tls-ca", value_name = "FILE")]
+    #[arg(id = "tls-ca", long, value_name = "FILE", help_heading = HEADING)]
     ca: Option<PathBuf>,
     /// Show this certificate (PEM) to the nodes
-    #[arg(long = "tls-cert", value_name = "FILE", requires = "key")]
+    #[arg(id = "tls-cert", long, value_name = "FILE", requires = "tls-key", help_heading = HEADING)]
     certificate: Option<PathBuf>,
     /// The certificate's private key (PEM)
-    #[arg(long = "tls-key", value_name = "FILE", requires = "certificate")]
+    #[arg(id = "tls-key", long, value_name = "FILE", requires = "tls-cert", help_heading = HEADING)]
     key: Option<PathBuf>,
     /// Expect this name in the nodes' certificates, not the URL's host
-    #[arg(long = "tls-server-name", value_name = "NAME")]
+    #[arg(id = "tls-server-name", long, value_name = "NAME", help_heading = HEADING)]
     server_name: Option<String>,
 }
 
