@@ -125,6 +125,9 @@ pub(crate) struct NodeArgs {
     /// which a node that came back gives no vote. All clients must say the same
     #[arg(long, value_name = "TIME", value_parser = duration::parse_ttl)]
     pub(crate) longest_ttl: Option<Duration>,
+    #[cfg(feature = "tls-rustls")]
+    #[command(flatten)]
+    pub(crate) tls: crate::tls::TlsArgs,
 }
 
 #[derive(Args)]

@@ -44,6 +44,8 @@ mod signals;
 mod status;
 #[cfg(unix)]
 mod tied;
+#[cfg(feature = "tls-rustls")]
+mod tls;
 mod words;
 
 use std::io::Write;

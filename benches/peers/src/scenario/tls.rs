@@ -45,9 +45,9 @@ pub(crate) fn run(args: &Args, ledger: &mut Ledger) -> Result<String, Failure> {
         }
     }
     let mut text = format!(
-        "\n## Transports: TCP, Unix sockets, TLS\n\n{} rounds of {:?}. One server program for all, \
-         {}, which speaks TLS itself; rustls on ring on our side and on `redis`' alike. Both resume \
-         no session while this runs: connections are made once.\n",
+        "\n## Transports: TCP, Unix sockets, TLS\n\n{} rounds of {:?}. One server, {}, that \
+         speaks TLS itself; rustls on ring on our side and on that of `redis`. Connections are \
+         made once, before anything is measured.\n",
         plan.rounds,
         plan.time,
         servers.version()
