@@ -1,11 +1,15 @@
 //! What each node did with a command: the votes behind a verdict, in words.
 //!
 //! [`NodeReport`] is one node's line, [`Outcome`] what became of the command there, [`Fault`] why
-//! a node could not be asked at all.
+//! a node could not be asked at all. `health` has what is known of a node without a command.
+
+mod health;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+
+pub use health::{ClockSkew, Mode, NodeHealth, Persistence, Role, ServerInfo, ServerKind};
 
 /// One node's part in an operation.
 #[derive(Clone, Debug)]
@@ -263,6 +267,7 @@ fn hint(code: &str) -> Option<&'static str> {
         "WRONGPASS" => "check the user and the password",
         "NOPERM" => "the user's ACL forbids a command or the key; see the manual for the list",
         "READONLY" => "it is a replica; give its master's address",
+        "DENIED" => "its protected mode takes no connection from here",
         "LOADING" => "it is still loading its data",
         "BUSY" => "it is busy with a slow script",
         "OOM" => "it is out of memory",

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use bytes::BytesMut;
 use quorlock_resp::{Decoder, Frame, Limits};
 
-use super::pipeline::Completion;
+use super::pipeline::{Completion, error_word};
 use super::stream::Reader;
 use super::{Link, Stray};
 use crate::clock::Clock;
@@ -118,6 +118,9 @@ impl Inbound {
         completions: &mut Vec<Completion>,
     ) -> Result<(), Ended> {
         let undecodable = loop {
+            if self.buffer.is_empty() {
+                break None; // as a rule all replies are whole, and the decoder need not be asked
+            }
             match self.decoder.decode(&mut self.buffer) {
                 // Nobody subscribes to anything yet, and a push answers no command.
                 Ok(Some(Frame::Push(_))) => {}
@@ -129,7 +132,7 @@ impl Inbound {
         if !self.frames.is_empty() {
             let answered = link.answer(&mut self.frames, clock.now(), completions);
             self.put_off |= answered.map_err(|Stray| Ended::Stray)?;
-            if completions.iter().any(|answer| answer.frame.error_word() == Some(b"READONLY")) {
+            if completions.iter().any(|answer| error_word(&answer.frame) == Some(b"READONLY")) {
                 return Err(Ended::Demoted);
             }
         }

@@ -230,22 +230,8 @@ impl LockerBuilder {
     ///
     /// [`is_misuse`](Error::is_misuse) when an option is out of its range.
     pub fn build(mut self) -> Result<Locker, Error> {
-        self.options.check()?;
-        let Options { ttl, .. } = self.options;
-        self.options.link.undo_horizon = self.options.node_deadline(ttl) + 2 * ttl;
-        for address in &mut self.addresses {
-            address.tcp.get_or_insert(self.options.tcp);
-        }
+        let greeting = self.prepare()?;
         let owner = full_name(self.options.owner.as_deref());
-        let mut scripts = command::SCRIPTS.to_vec();
-        if self.options.durability != Durability::Persistent {
-            scripts.push(command::ACQUIRE);
-        }
-        let greeting = Greeting {
-            scripts,
-            terms: Some(Arc::new(Epoch::new(&self.options))),
-            security: security(&self.addresses, self.options.tls.as_ref())?,
-        };
         let nodes = NodeSet::on_network(
             self.addresses,
             self.counted,
@@ -255,6 +241,56 @@ impl LockerBuilder {
             self.options.observers.clone(),
         )?;
         Ok(Locker::from_inner(Inner::new(nodes, self.options, owner)))
+    }
+
+    /// How old a reply may become before its connection ends.
+    #[cfg(test)]
+    pub(crate) fn reply_age_max(mut self, age: Duration) -> Self {
+        self.options.link.reply_age_max = age;
+        self
+    }
+
+    /// Builds the locker on a simulated machine.
+    #[cfg(test)]
+    pub(crate) fn build_on(
+        mut self,
+        clock: crate::clock::Clock,
+        entropy: crate::entropy::Entropy,
+        dial: Arc<dyn crate::link::Dial>,
+    ) -> Result<Locker, Error> {
+        let greeting = self.prepare()?;
+        let owner = self.options.owner.clone().unwrap_or_default().into();
+        let nodes = NodeSet::new(crate::quorum::Parts {
+            addresses: self.addresses,
+            counted: self.counted,
+            options: self.options.link,
+            clock,
+            entropy: Arc::new(entropy),
+            dial,
+            greeting,
+            undo_head: command::undo_head(),
+            observers: self.options.observers.clone(),
+        });
+        Ok(Locker::from_inner(Inner::new(nodes, self.options, owner)))
+    }
+
+    /// Checks the options and settles what follows from them.
+    fn prepare(&mut self) -> Result<Greeting, Error> {
+        self.options.check()?;
+        let Options { ttl, .. } = self.options;
+        self.options.link.undo_horizon = self.options.node_deadline(ttl) + 2 * ttl;
+        for address in &mut self.addresses {
+            address.tcp.get_or_insert(self.options.tcp);
+        }
+        let mut scripts = command::SCRIPTS.to_vec();
+        if self.options.durability != Durability::Persistent {
+            scripts.push(command::ACQUIRE);
+        }
+        Ok(Greeting {
+            scripts,
+            terms: Some(Arc::new(Epoch::new(&self.options))),
+            security: security(&self.addresses, self.options.tls.as_ref())?,
+        })
     }
 }
 

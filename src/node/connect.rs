@@ -39,7 +39,7 @@ pub(crate) fn connect(
 ) -> Connecting {
     Box::pin(async move {
         let securing = AtomicBool::new(false);
-        let mut attempt = pin!(attempt(dial, address, greeting, &securing));
+        let mut attempt = pin!(attempt(dial, address, greeting, &clock, &securing));
         let mut timer = clock.sleep_until(clock.now().plus(deadline));
         poll_fn(|cx| {
             if let Poll::Ready(connected) = attempt.as_mut().poll(cx) {
@@ -60,6 +60,7 @@ async fn attempt(
     dial: Arc<dyn Dial>,
     address: Address,
     greeting: Greeting,
+    clock: &Clock,
     securing: &AtomicBool,
 ) -> Result<Connected, Fault> {
     let mut streams = dial.dial(&address).await.map_err(unreachable)?;
@@ -75,16 +76,18 @@ async fn attempt(
     let mut handshake = Handshake::new(address, greeting);
     let (mut decoder, mut buffer) = (Inbound::decoder(), BytesMut::new());
     loop {
+        let greeting = handshake.poll_transmit(clock.read());
         // A server that closed at once has often said why before, and that is read next.
-        let unsent = write_all(&reader, &writer, &handshake.poll_transmit()).await.err();
+        let unsent = write_all(&reader, &writer, &greeting).await.err();
         let replies = read_frames(&mut reader, &mut decoder, &mut buffer).await;
-        let mut replies = match (replies, unsent) {
+        let replies = match (replies, unsent) {
             (Err(Fault::Closed), Some(error)) => return Err(broken(error)),
-            (replies, _) => replies?.into_iter(),
+            (replies, _) => replies?,
         };
+        let (mut replies, now) = (replies.into_iter(), clock.read());
         while let Some(frame) = replies.next() {
             let frame = discreet(frame, secret.as_bytes());
-            let Some(peer) = handshake.handle_frame(&frame)? else { continue };
+            let Some(peer) = handshake.handle_frame(&frame, now)? else { continue };
             if replies.any(|frame| !frame.is_push()) {
                 return Err(Fault::Protocol { error: "a reply to nothing that was asked".into() });
             }

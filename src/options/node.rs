@@ -222,7 +222,8 @@ impl NodeOptions {
     }
 }
 
-/// Shows that there is a login, and not which.
+/// Shows that there is a login, and not which; and no host or path that cannot be one, for it may
+/// be a URL with a login in it.
 impl fmt::Debug for NodeOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         struct Redacted;
@@ -231,10 +232,11 @@ impl fmt::Debug for NodeOptions {
                 f.write_str("redacted")
             }
         }
-        let Self { endpoint, tls, username, password, source, database, .. } = self;
+        let Self { tls, username, password, source, database, .. } = self;
         let Self { protocol, name, tcp, .. } = self;
+        let label = self.clone().normal().map(|node| node.label());
         f.debug_struct("NodeOptions")
-            .field("endpoint", endpoint)
+            .field("address", &label.as_deref().unwrap_or("not valid"))
             .field("tls", tls)
             .field("username", &username.as_ref().map(|_| Redacted))
             .field("password", &password.as_ref().map(|_| Redacted))

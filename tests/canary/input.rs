@@ -70,9 +70,10 @@ pub(crate) fn refused() {
         NodeOptions::tcp(format!("redis://:{PASSWORD}@h"), 6379),
         NodeOptions::tcp(PASSWORD, 6379),
         NodeOptions::unix(format!("{CANARY}/s")),
-        node().name(PASSWORD),
-        NodeOptions::tcp("h", 6379).username(CANARY),
+        node().name("two words"),
+        node().password("").username(CANARY),
     ] {
+        look(node.clone());
         fails(Locker::single(node));
     }
     let twice = format!("redis://:{ENCODED}@h");

@@ -4,6 +4,8 @@
 //! |---|---|
 //! | `server` | `Server`: one real Redis or Valkey process on a free port, dead when dropped |
 //! | `fleet` | `Fleet`: several independent servers, and who of them holds which key |
+//! | `reach` | the protocol and the transport by which clients reach the servers |
+//! | `acl` | the user that may do what the library needs, and nothing more |
 //! | `scripted` | `Scripted`: a loopback server that plays a `Script` and records what it hears |
 //! | `script`, `greeting` | the steps of a script; the replies to a client's handshake |
 //! | `proxy` | `Proxy`: a network between client and server that delivers late |
@@ -27,12 +29,14 @@
 )]
 #![expect(clippy::expect_used, reason = "a set-up that fails must fail its test on the spot")]
 
+pub mod acl;
 pub mod cancel;
 pub mod fleet;
 pub mod greeting;
 pub mod port;
 pub mod process;
 pub mod proxy;
+pub mod reach;
 pub mod scratch;
 pub mod script;
 pub mod scripted;

@@ -17,8 +17,10 @@ use std::process::Stdio;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::acl;
 use super::port::Port;
 use super::process::{Process, tied};
+use super::reach::{Place, Transport, in_chosen_protocol};
 use super::scratch::Scratch;
 use super::terminator::{Behaviour, Terminator};
 use super::tls::{self, Identity};
@@ -143,15 +145,42 @@ impl Server {
         Builder::default()
     }
 
-    /// `redis://127.0.0.1:port`, with the password if there is one; `rediss` if it speaks TLS.
+    /// `redis://127.0.0.1:port`, with the password if there is one; or what the environment chooses
+    /// (see [`reach`](super::reach) and [`acl`]). `rediss` if it
+    /// speaks TLS.
     pub fn url(&self) -> String {
-        let (scheme, addr) = match self.tls_addr() {
-            Some(addr) => ("rediss", addr),
-            None => ("redis", self.addr()),
-        };
+        self.url_as(&self.login())
+    }
+
+    /// As [`url`](Self::url), as somebody else: `user:password`, or nobody.
+    pub fn url_as(&self, login: &str) -> String {
+        if let Some(addr) = self.tls_addr() {
+            let at = if login.is_empty() { "" } else { "@" };
+            return in_chosen_protocol(format!("rediss://{login}{at}{addr}"));
+        }
+        Place { addr: self.addr(), socket: &self.socket_path(), login }.url()
+    }
+
+    /// As [`url`](Self::url), over TCP whatever the environment chooses.
+    pub fn tcp_url(&self) -> String {
+        let login = self.login();
+        let place = Place { addr: self.addr(), socket: &self.socket_path(), login: &login };
+        place.url_by(Transport::Tcp)
+    }
+
+    /// How a report names it when its [`url`](Self::url) was given.
+    pub fn label(&self) -> String {
+        match self.tls_addr() {
+            Some(addr) => addr.to_string(),
+            None => Place { addr: self.addr(), socket: &self.socket_path(), login: "" }.label(),
+        }
+    }
+
+    fn login(&self) -> String {
         match &self.spec.password {
-            Some(password) => format!("{scheme}://:{password}@{addr}"),
-            None => format!("{scheme}://{addr}"),
+            Some(password) => format!(":{password}"),
+            None if acl::is_least() => acl::LOGIN.into(),
+            None => String::new(),
         }
     }
 
@@ -345,6 +374,9 @@ fn launch(
         .stdin(Stdio::null())
         .stderr(log.try_clone().expect("a file handle can be cloned"))
         .stdout(log);
+    if acl::is_least() {
+        command.args(["--user", "least"]).args(acl::least().split(' '));
+    }
     if cfg!(unix) {
         command.arg("--unixsocket").arg(socket_path(dir));
     }
