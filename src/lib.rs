@@ -15,6 +15,7 @@
 //! | `node` | one node: its links, its health, reconnecting |
 //! | `quorum` | many nodes, one verdict: fan-out, votes, the driver task |
 //! | `lock`, `client` | the lock itself, and the protocol-level client |
+//! | `testing` | servers inside the process, and faults for them |
 //! | `bin/quorlock` | the program, over the public face |
 //! | `manual` | what the code alone does not say |
 #![forbid(unsafe_code)]
@@ -34,8 +35,8 @@ mod quorum;
 mod report;
 mod slab;
 mod sync;
-#[cfg(test)]
-mod testing;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 pub use client::{Client, Pipeline};
 pub use error::{Error, Holder};
