@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use bytes::Bytes;
+
 /// At which point of a command's way a rule looks at it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Point {
@@ -175,12 +177,12 @@ impl Rule {
         &mut self,
         point: Point,
         names: &[&str],
-        words: &[Vec<u8>],
+        words: &[Bytes],
     ) -> Option<Reaction> {
         let When { first, count, .. } = self.when;
         let is_named = self.when.name.as_deref().is_none_or(|name| names.contains(&name));
         let key = self.when.key.as_ref();
-        let has_key = key.is_none_or(|key| words.iter().skip(1).any(|word| word == key));
+        let has_key = key.is_none_or(|key| words.iter().skip(1).any(|word| word[..] == key[..]));
         if self.when.point != point || !is_named || !has_key {
             return None;
         }
@@ -209,7 +211,7 @@ mod tests {
 
     fn times(when: When, of: usize) -> Vec<usize> {
         let mut rule = when.then(Reaction::Drop);
-        let words = [b"SET".to_vec(), b"k".to_vec()];
+        let words = ["SET".into(), "k".into()];
         let fires = |_: &usize| rule.judge(Point::Before, &["set"], &words).is_some();
         (1..=of).filter(fires).collect()
     }

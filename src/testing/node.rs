@@ -330,12 +330,11 @@ impl Node {
         })
     }
 
-    /// How often it has executed a command of this name, or one of the locks' own scripts; see
-    /// [`When`](super::When) for their names.
+    /// How often its process has executed a command of this name, or one of the locks' own scripts;
+    /// see [`When`](super::When) for their names.
     #[must_use]
     pub fn calls(&self, name: &str) -> u64 {
-        let name = name.to_ascii_lowercase();
-        self.shared().with(|state| state.calls.get(&name).copied().unwrap_or_default())
+        self.shared().with(|state| state.store.calls(&name.to_ascii_lowercase()))
     }
 }
 

@@ -1,12 +1,12 @@
 //! One connection of a node: bytes in, commands on their way past the rules, bytes out.
 
-use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
+use bytes::Bytes;
 use tokio::io::ReadBuf;
 use tokio::net::{TcpStream, tcp};
 use tokio::sync::Notify;
@@ -36,25 +36,31 @@ enum Out {
     Memory(memory::Writer),
 }
 
-/// What is still to be sent on a connection.
+/// What is still to be sent on a connection. Replies to commands that came together leave together,
+/// as a server's do.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
-    items: Mutex<VecDeque<Item>>,
+    content: Mutex<Content>,
     /// The network loses whatever is sent.
     muted: AtomicBool,
     filled: Notify,
 }
 
-#[derive(Debug)]
-enum Item {
-    Bytes(Vec<u8>),
-    Close,
+#[derive(Debug, Default)]
+struct Content {
+    bytes: Vec<u8>,
+    /// The connection ends behind these bytes.
+    closes: bool,
 }
 
 impl Outbox {
-    pub(super) fn send(&self, bytes: Vec<u8>) {
+    pub(super) fn send(&self, bytes: &[u8]) {
         if !self.muted.load(Ordering::SeqCst) {
-            self.put(Item::Bytes(bytes));
+            self.put(|content| {
+                if !content.closes {
+                    content.bytes.extend_from_slice(bytes);
+                }
+            });
         }
     }
 
@@ -64,19 +70,21 @@ impl Outbox {
 
     /// The connection ends behind what is sent already.
     pub(super) fn close(&self) {
-        self.put(Item::Close);
+        self.put(|content| content.closes = true);
     }
 
-    fn put(&self, item: Item) {
-        lock(&self.items).push_back(item);
+    fn put(&self, change: impl FnOnce(&mut Content)) {
+        change(&mut lock(&self.content));
         self.filled.notify_one();
     }
 
-    async fn next(&self) -> Item {
+    /// All that there is to send, when there is anything.
+    async fn next(&self) -> Content {
         loop {
             let filled = self.filled.notified();
-            if let Some(item) = lock(&self.items).pop_front() {
-                return item;
+            let content = std::mem::take(&mut *lock(&self.content));
+            if content.closes || !content.bytes.is_empty() {
+                return content;
             }
             filled.await;
         }
@@ -134,7 +142,7 @@ impl Connection<'_> {
                     Ok(Some(words)) => words,
                     Ok(None) => break,
                     Err(_) => {
-                        self.outbox.send(b"-ERR Protocol error\r\n".to_vec());
+                        self.outbox.send(b"-ERR Protocol error\r\n");
                         self.outbox.close();
                         return std::future::pending().await;
                     }
@@ -152,14 +160,14 @@ impl Connection<'_> {
     }
 
     /// Leads one command past the rules.
-    async fn handle(&self, words: &[Vec<u8>]) -> Result<Heard, Gone> {
+    async fn handle(&self, words: &[Bytes]) -> Result<Heard, Gone> {
         self.node.gate(self.process).await?;
         for reaction in self.node.judge(Point::Before, words) {
             match reaction {
                 Reaction::Drop => return Ok(Heard::Never),
                 Reaction::Cut { .. } => return Err(Gone),
                 Reaction::Answer(bytes) => {
-                    self.outbox.send(bytes);
+                    self.outbox.send(&bytes);
                     return Ok(Heard::Yes);
                 }
                 other => self.suffer(other).await?,
@@ -171,7 +179,7 @@ impl Connection<'_> {
                 Reaction::Drop => self.outbox.mute(),
                 Reaction::Cut { after_bytes } => {
                     reply.truncate(after_bytes);
-                    self.outbox.send(reply);
+                    self.outbox.send(&reply);
                     self.outbox.close();
                     return std::future::pending().await;
                 }
@@ -180,7 +188,7 @@ impl Connection<'_> {
             }
         }
         if !reply.is_empty() {
-            self.outbox.send(reply);
+            self.outbox.send(&reply);
         }
         self.node.release(self.session);
         Ok(Heard::Yes)
@@ -201,13 +209,9 @@ impl Connection<'_> {
 
 async fn write(writer: Out, outbox: &Outbox) {
     loop {
-        match outbox.next().await {
-            Item::Close => return,
-            Item::Bytes(bytes) => {
-                if writer.write_all(&bytes).await.is_err() {
-                    return;
-                }
-            }
+        let Content { bytes, closes } = outbox.next().await;
+        if writer.write_all(&bytes).await.is_err() || closes {
+            return;
         }
     }
 }

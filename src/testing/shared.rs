@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::sync::Notify;
 
 use super::clock::NodeClock;
@@ -38,8 +39,6 @@ pub(super) struct State {
     pub(super) process: u64,
     /// Where the present process's connections are written to.
     outboxes: BTreeMap<SessionId, Arc<Outbox>>,
-    /// How often each command was executed.
-    pub(super) calls: BTreeMap<String, u64>,
 }
 
 /// A node, as its connections have it.
@@ -65,7 +64,6 @@ impl Shared {
             life: Life::Runs,
             process: 0,
             outboxes: BTreeMap::new(),
-            calls: BTreeMap::new(),
         };
         Self { state: Mutex::new(state), changed: Notify::new() }
     }
@@ -134,7 +132,7 @@ impl Shared {
     }
 
     /// What the rules say of a command at this point.
-    pub(super) fn judge(&self, point: Point, words: &[Vec<u8>]) -> Vec<Reaction> {
+    pub(super) fn judge(&self, point: Point, words: &[Bytes]) -> Vec<Reaction> {
         self.with(|state| {
             if state.rules.is_empty() {
                 return Vec::new();
@@ -151,17 +149,14 @@ impl Shared {
         &self,
         session: SessionId,
         process: u64,
-        words: &[Vec<u8>],
+        words: &[Bytes],
     ) -> Result<Vec<u8>, Gone> {
         let executed = self.with(|state| {
             if state.process != process || !state.store.is_connected(session) {
                 return Err(Gone);
             }
-            for name in names(words) {
-                *state.calls.entry(name).or_default() += 1;
-            }
             let now = state.now();
-            let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+            let words: Vec<&[u8]> = words.iter().map(AsRef::as_ref).collect();
             let end = state.store.next_end();
             let effects = state.store.execute(session, &words, now);
             let paused = state.store.paused_until().is_some();
@@ -257,7 +252,7 @@ impl State {
             if caller == Some(to) {
                 reply.append(&mut bytes);
             } else if let Some(outbox) = self.outboxes.get(&to) {
-                outbox.send(bytes);
+                outbox.send(&bytes);
             }
         }
         // The caller's own connection ends behind the reply.
@@ -282,7 +277,7 @@ impl State {
 }
 
 /// What a command goes by: its name, and its script's.
-fn names(words: &[Vec<u8>]) -> Vec<String> {
+fn names(words: &[Bytes]) -> Vec<String> {
     let name = words.first().map(|name| String::from_utf8_lossy(name).to_ascii_lowercase());
     let script = name.as_deref().and_then(|name| match name {
         "eval" | "evalsha" => script_name(words.get(1)?),

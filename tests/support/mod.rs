@@ -3,6 +3,7 @@
 //! | file | owns |
 //! |---|---|
 //! | `server` | `Server`: one real Redis or Valkey process on a free port, dead when dropped |
+//! | `in_process` | a node inside this process in the place of a server's process |
 //! | `fleet` | `Fleet`: several independent servers, and who of them holds which key |
 //! | `scripted` | `Scripted`: a loopback server that plays a `Script` and records what it hears |
 //! | `script`, `greeting` | the steps of a script; the replies to a client's handshake |
@@ -14,7 +15,7 @@
 //! | `process`, `port` | children that die with us; ports of our own |
 //! | `scratch`, `sha1` | directories that are removed; the names of scripts |
 //!
-//! Nothing here uses the library: a test must not be judged by the code it tests.
+//! Nothing here but `in_process` uses the library: a test must not be judged by the code it tests.
 
 #![allow(
     dead_code,
@@ -29,6 +30,8 @@
 pub mod cancel;
 pub mod fleet;
 pub mod greeting;
+#[cfg(feature = "testing")]
+pub mod in_process;
 pub mod port;
 pub mod process;
 pub mod proxy;
@@ -50,6 +53,6 @@ pub use proxy::Proxy;
 pub use script::{Gate, Script};
 pub use scripted::{Heard, Scripted};
 pub use server::Server;
-pub(crate) use skip::{need_python, need_redis_cli, need_server, test_name};
+pub(crate) use skip::{need_process, need_python, need_redis_cli, need_server, test_name};
 pub use wait::{Watchdog, eventually, eventually_async};
 pub use wire::{Client, Reply};

@@ -1,4 +1,4 @@
-//! One real server process.
+//! One server: a real process, or a node inside this one (`in_process`) where there is no program.
 //!
 //! ```text
 //!             ┌── pause ──▶ Paused ── resume ──┐
@@ -20,7 +20,7 @@ use std::time::Duration;
 use super::port::Port;
 use super::process::{Process, tied};
 use super::scratch::Scratch;
-use super::tools;
+use super::tools::{self, Kind};
 use super::wait::Watchdog;
 use super::wire::{Client, Reply};
 
@@ -75,15 +75,24 @@ impl Builder {
     /// Starts it, and returns when it answers. Panics, with its log, where it does not.
     #[track_caller]
     pub fn start(self) -> Server {
-        let program = self.program.clone().map_or_else(tools::find_server, Ok);
-        let program = program.unwrap_or_else(|why| panic!("{why}; open with need_server!()"));
+        let kind = self.program.clone().map(Kind::Process).map_or_else(tools::find_kind, Ok);
+        let kind = kind.unwrap_or_else(|why| panic!("{why}; open with need_server!()"));
         let dir = Scratch::new();
         for _ in 0..PORT_TRIES {
             let port = Port::claim();
-            match launch(&program, &self, &port, &dir) {
+            let program = match &kind {
+                Kind::Process(program) => program,
+                Kind::InProcess => match start_inside(&port, &self.args) {
+                    Some(state) => {
+                        return Server { state: Mutex::new(state), kind, spec: self, port, dir };
+                    }
+                    None => continue,
+                },
+            };
+            match launch(program, &self, &port, &dir) {
                 Ok(process) => {
                     let state = Mutex::new(State::Running(process));
-                    return Server { state, program, spec: self, port, dir };
+                    return Server { state, kind, spec: self, port, dir };
                 }
                 Err(Refusal::PortTaken) => {}
                 Err(Refusal::Other(why)) => panic!("{} did not start: {why}", program.display()),
@@ -93,11 +102,25 @@ impl Builder {
     }
 }
 
+#[cfg(feature = "testing")]
+#[track_caller]
+fn start_inside(port: &Port, args: &[String]) -> Option<State> {
+    super::in_process::start(port, args).map(State::Inside)
+}
+
+#[cfg(not(feature = "testing"))]
+fn start_inside(_: &Port, _: &[String]) -> Option<State> {
+    unreachable!("there is no such kind without the feature")
+}
+
 #[derive(Debug)]
 enum State {
     Running(Process),
     Paused(Process),
     Stopped,
+    /// It knows its own state.
+    #[cfg(feature = "testing")]
+    Inside(super::in_process::Inside),
 }
 
 /// A running server, killed and removed when dropped.
@@ -105,7 +128,7 @@ enum State {
 pub struct Server {
     // First, so that the process is dead before its directory goes.
     state: Mutex<State>,
-    program: PathBuf,
+    kind: Kind,
     spec: Builder,
     port: Port,
     dir: Scratch,
@@ -146,32 +169,55 @@ impl Server {
         socket_path(&self.dir)
     }
 
-    /// The program it runs.
+    /// The program it runs; panics for a node inside this process.
+    #[track_caller]
     pub fn program(&self) -> &Path {
-        &self.program
+        match &self.kind {
+            Kind::Process(program) => program,
+            Kind::InProcess => panic!("a node has no program: open with need_process!()"),
+        }
     }
 
-    /// Its process id; panics when it is stopped.
+    /// Whether it is a process of its own, which runs any Lua.
+    pub fn is_process(&self) -> bool {
+        self.kind != Kind::InProcess
+    }
+
+    /// Its process id; panics when it is stopped, and for a node inside this process.
     #[track_caller]
     pub fn pid(&self) -> u32 {
         match &*self.state() {
             State::Running(process) | State::Paused(process) => process.pid(),
             State::Stopped => panic!("a stopped server has no process"),
+            #[cfg(feature = "testing")]
+            State::Inside(_) => panic!("a node is no process: open with need_process!()"),
         }
     }
 
     /// Whether it can answer: neither stopped nor paused by the test.
     pub fn is_running(&self) -> bool {
-        matches!(*self.state(), State::Running(_))
+        match &*self.state() {
+            State::Running(_) => true,
+            State::Paused(_) | State::Stopped => false,
+            #[cfg(feature = "testing")]
+            State::Inside(node) => node.is_running(),
+        }
     }
 
     /// Kills it with SIGKILL and reaps it: a crash. Connections break and new ones are refused.
     pub fn stop(&self) {
-        let mut state = self.state();
-        if let State::Running(process) | State::Paused(process) = &mut *state {
-            process.kill();
-        }
-        *state = State::Stopped;
+        self.change(|state| match state {
+            State::Running(mut process) | State::Paused(mut process) => {
+                process.kill();
+                State::Stopped
+            }
+            State::Stopped => State::Stopped,
+            #[cfg(feature = "testing")]
+            State::Inside(node) => {
+                node.stop();
+                State::Inside(node)
+            }
+        });
     }
 
     /// Stops its process with SIGSTOP: it hangs. The kernel still accepts connections and bytes.
@@ -180,6 +226,11 @@ impl Server {
             State::Running(process) => {
                 process.pause();
                 State::Paused(process)
+            }
+            #[cfg(feature = "testing")]
+            State::Inside(node) => {
+                node.hang();
+                State::Inside(node)
             }
             other => other,
         });
@@ -192,6 +243,11 @@ impl Server {
                 process.resume();
                 State::Running(process)
             }
+            #[cfg(feature = "testing")]
+            State::Inside(node) => {
+                node.resume();
+                State::Inside(node)
+            }
             other => other,
         });
     }
@@ -202,15 +258,25 @@ impl Server {
         self.stop();
         let watchdog = Watchdog::new("a stopped server's port to be free again");
         loop {
-            match launch(&self.program, &self.spec, &self.port, &self.dir) {
-                Ok(process) => {
-                    *self.state() = State::Running(process);
-                    return;
-                }
+            match self.launch_again() {
+                Ok(()) => return,
                 Err(Refusal::PortTaken) => watchdog.pause(),
                 Err(Refusal::Other(why)) => panic!("the server did not come back: {why}"),
             }
         }
+    }
+
+    fn launch_again(&self) -> Result<(), Refusal> {
+        #[cfg(feature = "testing")]
+        if let State::Inside(node) = &*self.state() {
+            return node.restart(false).map_err(|error| match error.kind() {
+                io::ErrorKind::AddrInUse => Refusal::PortTaken,
+                _ => Refusal::Other(error.to_string()),
+            });
+        }
+        let process = launch(self.program(), &self.spec, &self.port, &self.dir)?;
+        *self.state() = State::Running(process);
+        Ok(())
     }
 
     /// Sends one command over a connection of its own; panics where no reply comes.

@@ -190,7 +190,7 @@ impl Store {
             return Err(WRONG_LOGIN);
         }
         let session = self.session(call)?;
-        (session.user, session.authenticated) = (name, true);
+        (session.user, session.authenticated) = (name.into(), true);
         Ok(())
     }
 

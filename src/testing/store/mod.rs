@@ -32,6 +32,7 @@ mod tests;
 mod tracking;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -82,7 +83,7 @@ impl Default for Setup {
 #[derive(Clone, Debug)]
 struct Session {
     name: Bytes,
-    user: String,
+    user: Arc<str>,
     authenticated: bool,
     database: u32,
     resp3: bool,
@@ -123,7 +124,9 @@ pub(crate) struct Store {
 struct Counts {
     connections: i64,
     expired: u64,
-    calls: BTreeMap<String, u64>,
+    /// Of each command, and of each of its subcommands if it has such.
+    calls: BTreeMap<(&'static str, String), u64>,
+    scripts: BTreeMap<&'static str, u64>,
 }
 
 impl Store {
@@ -240,6 +243,13 @@ impl Store {
     /// When the next key ends.
     pub(crate) fn next_end(&self) -> Option<Duration> {
         self.keys.next_end()
+    }
+
+    /// How often a command of this name, or one of the locks' scripts, was executed.
+    pub(crate) fn calls(&self, name: &str) -> u64 {
+        let script = self.counts.scripts.get(name).copied().unwrap_or_default();
+        let calls = self.counts.calls.iter().filter(|((command, _), _)| *command == name);
+        script + calls.map(|(_, calls)| calls).sum::<u64>()
     }
 
     /// Until when `CLIENT PAUSE` keeps commands waiting.

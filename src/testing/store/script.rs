@@ -26,16 +26,20 @@ struct Run<'s, 'c> {
 type Body = fn(&mut Run<'_, '_>) -> Reply;
 
 /// The scripts that this node can run, with their names.
-const KNOWN: [(&str, &str, Body); 4] = [
+static KNOWN: [(&str, &str, Body); 4] = [
     ("release", include_str!("../../lock/script/release.lua"), release),
     ("extend", include_str!("../../lock/script/extend.lua"), extend),
     ("acquire", include_str!("../../lock/script/acquire.lua"), acquire),
     ("initialise", include_str!("../../lock/script/initialise.lua"), initialise),
 ];
 
+/// How long a script's name is.
+const DIGEST_CHARS: usize = 40;
+
 const NO_SCRIPT: Refusal = Refusal::of("NOSCRIPT No matching script. Please use EVAL.");
 
 pub(super) fn eval(store: &mut Store, call: &Call<'_>) -> Reply {
+    split(call.arguments())?;
     let name = digest(call.argument(0));
     store.scripts.insert(name.clone());
     run(store, call, &name)
@@ -43,6 +47,10 @@ pub(super) fn eval(store: &mut Store, call: &Call<'_>) -> Reply {
 
 pub(super) fn evalsha(store: &mut Store, call: &Call<'_>) -> Reply {
     let name = lower(call.argument(0));
+    // What cannot be a digest is refused before all else.
+    if name.len() == DIGEST_CHARS {
+        split(call.arguments())?;
+    }
     if !store.scripts.contains(&name) {
         return Err(NO_SCRIPT);
     }
@@ -103,11 +111,12 @@ pub(crate) fn script_name(script: &[u8]) -> Option<&'static str> {
 fn run(store: &mut Store, call: &Call<'_>, name: &str) -> Reply {
     let (keys, arguments) = split(call.arguments())?;
     let known = KNOWN.iter().zip(digests());
-    let Some(((.., run), _)) = known.into_iter().find(|(_, digest)| *digest == name) else {
+    let Some(((script, _, run), _)) = known.into_iter().find(|(_, digest)| *digest == name) else {
         return Err(Refusal::of(
             "ERR an in-process node has no Lua: it runs quorlock's own scripts and no other",
         ));
     };
+    *store.counts.scripts.entry(script).or_default() += 1;
     run(&mut Run { store, call, keys, arguments })
         .map_err(|Refusal(error)| Refusal::new(format!("{error} script: {name}, on @user_script.")))
 }
