@@ -65,6 +65,11 @@ pub(crate) struct Stamp {
 }
 
 impl Stamp {
+    /// The wall clock's time since 1970, for people: nothing is decided by it alone.
+    pub(crate) fn wall(self) -> Duration {
+        Duration::from_nanos(self.wall)
+    }
+
     /// Before every stamp that was ever read.
     pub(crate) const PAST: Self = Self { steady: 0, wall: 0 };
 
@@ -132,7 +137,7 @@ impl Stamp {
 }
 
 /// All clocks, read together: what was read once need not be read again.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Reading {
     pub(crate) now: Moment,
     pub(crate) stamp: Stamp,

@@ -347,6 +347,9 @@ fn vote(shared: &Shared, node: usize, pass: &mut Pass) {
             slots.wake(completion.ticket);
         }
     }
+    if pass.expired.is_empty() && pass.lapsed.is_empty() {
+        return;
+    }
     let expired = pass.expired.drain(..).map(|ticket| (ticket, Deed::Silent));
     let lapsed = pass.lapsed.drain(..).map(|Lapsed { ticket, sent }| {
         (ticket, if sent { Deed::Disconnected } else { Deed::Down })
@@ -396,5 +399,9 @@ fn was_refused(error: &Frame) -> bool {
         b"TRYAGAIN",
         b"NOSCRIPT",
     ];
+    // A script is not undone by its own error: what it did before that has been applied.
+    let of_script = b"@user_script";
+    let is_within = |text: &[u8]| text.windows(of_script.len()).any(|part| part == of_script);
     error.error_word().is_some_and(|word| REFUSALS.contains(&word))
+        && !error.as_error().is_some_and(is_within)
 }

@@ -10,7 +10,7 @@ use super::listen::meet;
 use super::node::Node;
 use super::serve::{Stream, serve};
 use super::shared::Life;
-use crate::link::{Dial, Dialing, Endpoint, Reader, Writer, memory};
+use crate::link::{Address, Dial, Dialing, Endpoint, Reader, Writer, memory};
 use crate::lock::LockerBuilder;
 
 /// How many bytes are under way in one direction at most.
@@ -114,8 +114,8 @@ impl fmt::Debug for Nodes {
 }
 
 impl Dial for Nodes {
-    fn dial(&self, endpoint: Endpoint) -> Dialing {
-        let number = match &endpoint {
+    fn dial(&self, address: &Address) -> Dialing {
+        let number = match &address.endpoint {
             Endpoint::Tcp { host, .. } => host.strip_prefix("node-").and_then(|n| n.parse().ok()),
             Endpoint::Unix { .. } => None,
         };
