@@ -15,6 +15,7 @@
 //! | `node` | one node: its links, its health, reconnecting |
 //! | `quorum` | many nodes, one verdict: fan-out, votes, the driver task |
 //! | `lock`, `client` | the lock itself, and the protocol-level client |
+//! | `testing` | servers inside the process, and faults for them |
 //! | `bin/quorlock` | the program, over the public face |
 //! | `manual` | what the code alone does not say |
 #![forbid(unsafe_code)]
@@ -36,8 +37,8 @@ mod report;
 mod simulation;
 mod slab;
 mod sync;
-#[cfg(test)]
-mod testing;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod weak;
 
 pub use client::{Client, Pipeline};

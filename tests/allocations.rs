@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use quorlock::{Durability, Locker};
-use support::{Fleet, need_server};
+use support::{Fleet, need_process};
 
 /// Counts what the whole process asks of the heap.
 struct Counting;
@@ -69,7 +69,7 @@ async fn steady(locker: &Locker, key: &str, size: usize) {
 // One test: the counter is the whole process's.
 #[test]
 fn an_acquire_and_a_release_allocate_nothing_in_steady_state() {
-    need_server!();
+    need_process!();
     let single_threaded =
         tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let multi_threaded =

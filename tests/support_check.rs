@@ -10,12 +10,12 @@ use support::greeting::Greeting;
 use support::sha1::sha1_hex;
 use support::{
     Client, Fleet, Gate, PollTimes, Port, Proxy, Reply, Script, Scripted, Server, eventually,
-    eventually_async, need_python, need_redis_cli, need_server, poll_times,
+    eventually_async, need_process, need_python, need_redis_cli, poll_times,
 };
 
 #[test]
 fn a_server_starts_answers_and_is_gone_when_dropped() {
-    need_server!();
+    need_process!();
     let server = Server::start();
     let (addr, socket, pid) = (server.addr(), server.socket_path(), server.pid());
     assert_eq!(server.command(&["SET", "k", "v"]), Reply::ok());
@@ -32,7 +32,7 @@ fn a_server_starts_answers_and_is_gone_when_dropped() {
 
 #[test]
 fn a_stopped_server_refuses_and_comes_back_empty_on_its_port() {
-    need_server!();
+    need_process!();
     let server = Server::start();
     server.command(&["SET", "k", "v"]);
     let (port, run_id) = (server.port(), server.info("run_id"));
@@ -50,7 +50,7 @@ fn a_stopped_server_refuses_and_comes_back_empty_on_its_port() {
 #[cfg(unix)]
 #[test]
 fn a_paused_server_is_silent_until_resumed() {
-    need_server!();
+    need_process!();
     let server = Server::start();
     server.pause();
     let mut stream = TcpStream::connect(server.addr()).unwrap();
@@ -71,7 +71,7 @@ fn a_paused_server_is_silent_until_resumed() {
 
 #[test]
 fn a_server_that_cannot_start_says_why() {
-    let program = need_server!();
+    let program = need_process!();
     let start = || Server::builder().program(program).args(["--no-such-option", "1"]).start();
     let panic = std::panic::catch_unwind(start).expect_err("an unknown option is refused");
     let text = panic.downcast_ref::<String>().expect("a message");
@@ -80,7 +80,7 @@ fn a_server_that_cannot_start_says_why() {
 
 #[test]
 fn passwords_users_replicas_and_cluster_nodes() {
-    need_server!();
+    need_process!();
     let master = Server::builder().password("pw").user("alice", "on >secret ~* +@all").start();
     assert_eq!(master.command(&["PING"]), Reply::Status("PONG".into()));
     assert!(master.url().contains(":pw@"));
@@ -96,7 +96,7 @@ fn passwords_users_replicas_and_cluster_nodes() {
 
 #[test]
 fn every_server_that_was_found_runs() {
-    need_server!();
+    need_process!();
     for program in support::tools::all_servers() {
         let server = Server::builder().program(&program).start();
         let (kind, version) = server.version();
@@ -106,7 +106,7 @@ fn every_server_that_was_found_runs() {
 
 #[test]
 fn a_fleet_knows_who_holds_what() {
-    need_server!();
+    need_process!();
     let fleet = Fleet::start(3);
     assert_eq!(fleet.urls().len(), 3);
     fleet[0].command(&["SET", "a:1", "v"]);
@@ -307,7 +307,7 @@ fn a_watchdog_barks_with_the_name_of_its_wait() {
 
 #[test]
 fn a_frozen_network_delivers_nothing_until_it_thaws_and_loses_nothing() {
-    need_server!();
+    need_process!();
     let server = Server::start();
     let proxy = Proxy::start(server.addr());
     let addr = proxy.addr();

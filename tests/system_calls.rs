@@ -22,7 +22,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use quorlock::Locker;
-use support::{Fleet, need_server};
+use support::{Fleet, need_process};
 
 const WARM_UP: u64 = 500;
 const CYCLES: u64 = 3_000;
@@ -148,7 +148,7 @@ fn an_operation_costs_few_system_calls() {
         let cycles = words.next().unwrap().parse().unwrap();
         return run_cycles(caller, words.next().unwrap(), cycles);
     }
-    need_server!();
+    need_process!();
     let fleet = Fleet::start(5);
     let pids = fleet.iter().map(|node| i32::try_from(node.pid()).unwrap());
     share_one_processor(pids.chain([0]));

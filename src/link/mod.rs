@@ -32,7 +32,7 @@ mod debts;
 mod dial;
 mod handshake;
 mod inbound;
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 pub(crate) mod memory;
 mod peer;
 mod pipeline;
@@ -50,7 +50,7 @@ use std::{io, mem};
 use bytes::{Buf, Bytes, BytesMut};
 use quorlock_resp::Frame;
 
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 pub(crate) use address::Endpoint;
 pub(crate) use address::{Address, security};
 pub(crate) use debts::Client;
@@ -59,7 +59,7 @@ pub(crate) use handshake::{Greeting, Handshake};
 pub(crate) use inbound::{Ended, Inbound};
 pub(crate) use peer::{Fit, Mark, Peer, Process, Terms};
 pub(crate) use pipeline::{Completion, Entry, Lapsed, Shape, Stray, Ticket};
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 pub(crate) use stream::Dialing;
 pub(crate) use stream::{Dial, Reader, Writer, secure};
 pub use url::IntoNode;

@@ -16,7 +16,7 @@ use tokio::net::unix;
 
 use super::address::Address;
 use super::handshake::Greeting;
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 use super::memory;
 #[cfg(feature = "tls-rustls")]
 use super::{address::Endpoint, tls};
@@ -72,7 +72,7 @@ pub(crate) enum Reader {
     Tls(Box<tls::Reader>),
     #[cfg(unix)]
     Unix(unix::OwnedReadHalf),
-    #[cfg(test)]
+    #[cfg(any(test, feature = "testing"))]
     Memory(memory::Reader),
 }
 
@@ -93,7 +93,7 @@ impl Reader {
             Self::Tls(reader) => return reader.poll_read(cx, buffer.initialized_mut()),
             #[cfg(unix)]
             Self::Unix(reader) => Pin::new(reader).poll_read(cx, &mut buffer),
-            #[cfg(test)]
+            #[cfg(any(test, feature = "testing"))]
             Self::Memory(reader) => return reader.poll_read(cx, &mut buffer),
         };
         polled.map_ok(|()| buffer.filled().len())
@@ -108,7 +108,7 @@ impl Reader {
             Self::Tls(reader) => reader.poll_write_ready(cx),
             #[cfg(unix)]
             Self::Unix(reader) => reader.as_ref().poll_write_ready(cx),
-            #[cfg(test)]
+            #[cfg(any(test, feature = "testing"))]
             Self::Memory(reader) => reader.poll_write_ready(cx),
         }
     }
@@ -122,7 +122,7 @@ pub(crate) enum Writer {
     Tls(tls::Writer),
     #[cfg(unix)]
     Unix(unix::OwnedWriteHalf),
-    #[cfg(test)]
+    #[cfg(any(test, feature = "testing"))]
     Memory(memory::Writer),
 }
 
@@ -136,7 +136,7 @@ impl Writer {
             Self::Tls(writer) => writer.try_write(bytes),
             #[cfg(unix)]
             Self::Unix(writer) => writer.try_write(bytes),
-            #[cfg(test)]
+            #[cfg(any(test, feature = "testing"))]
             Self::Memory(writer) => writer.try_write(bytes),
         }
     }
@@ -157,7 +157,7 @@ impl Writer {
             // A Unix socket's bytes are in the peer's buffer already; nothing can be taken back.
             #[cfg(unix)]
             Self::Unix(writer) => writer.forget(),
-            #[cfg(test)]
+            #[cfg(any(test, feature = "testing"))]
             Self::Memory(writer) => drop(writer),
         }
     }

@@ -23,12 +23,15 @@ pub struct LockerBuilder {
     addresses: Vec<Address>,
     counted: bool,
     options: Options,
+    /// What stands in the place of the network.
+    #[cfg(feature = "testing")]
+    dial: Option<Arc<dyn crate::link::Dial>>,
 }
 
 impl LockerBuilder {
     pub(crate) fn single(node: impl IntoNode) -> Result<Self, Error> {
         let address = Address::of(node)?;
-        Ok(Self { addresses: vec![address], counted: false, options: Options::default() })
+        Ok(Self::of(vec![address], false))
     }
 
     pub(crate) fn quorum<N>(nodes: N) -> Result<Self, Error>
@@ -60,7 +63,27 @@ impl LockerBuilder {
                 twice.label
             )));
         }
-        Ok(Self { addresses, counted: true, options: Options::default() })
+        Ok(Self::of(addresses, true))
+    }
+
+    fn of(addresses: Vec<Address>, counted: bool) -> Self {
+        Self {
+            addresses,
+            counted,
+            options: Options::default(),
+            #[cfg(feature = "testing")]
+            dial: None,
+        }
+    }
+
+    /// Nodes that are reached through `dial`, and whose leases are kept by tokio's clock.
+    #[cfg(feature = "testing")]
+    pub(crate) fn in_memory<U>(urls: U, dial: Arc<dyn crate::link::Dial>) -> Result<Self, Error>
+    where
+        U: IntoIterator,
+        U::Item: IntoNode,
+    {
+        Ok(Self { dial: Some(dial), ..Self::quorum(urls)? })
     }
 
     /// Put before every key, verbatim. Default: nothing.
@@ -232,6 +255,18 @@ impl LockerBuilder {
     pub fn build(mut self) -> Result<Locker, Error> {
         let greeting = self.prepare()?;
         let owner = full_name(self.options.owner.as_deref());
+        #[cfg(feature = "testing")]
+        if let Some(dial) = self.dial {
+            let nodes = NodeSet::in_memory(
+                self.addresses,
+                self.options.link,
+                greeting,
+                command::undo_head(),
+                self.options.observers.clone(),
+                dial,
+            )?;
+            return Ok(Locker::from_inner(Inner::new(nodes, self.options, owner)));
+        }
         let nodes = NodeSet::on_network(
             self.addresses,
             self.counted,

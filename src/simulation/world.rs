@@ -343,7 +343,7 @@ impl World {
         self.lines[line].requests.push(&bytes);
         let mut answer = Vec::new();
         while let Ok(Some(words)) = self.lines[line].requests.next() {
-            let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+            let words: Vec<&[u8]> = words.iter().map(|word| &word[..]).collect();
             let effects = self.nodes[node].execute(session, &words, now);
             let from = answer.len();
             for (_, frame) in &effects.messages {

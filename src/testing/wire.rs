@@ -1,6 +1,6 @@
 //! Bytes to commands, and replies to bytes: a server's side of the codec.
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use quorlock_resp::{Decoder, Frame, Limits, encode};
 
 /// Reads commands.
@@ -25,17 +25,17 @@ impl Requests {
     }
 
     /// The next command that is whole: its words, of which there is at least one.
-    pub(crate) fn next(&mut self) -> Result<Option<Vec<Vec<u8>>>, NoCommand> {
+    pub(crate) fn next(&mut self) -> Result<Option<Vec<Bytes>>, NoCommand> {
         loop {
             let Some(frame) = self.decoder.decode(&mut self.buffer).map_err(|_| NoCommand)? else {
                 return Ok(None);
             };
             let Frame::Array(items) = frame else { return Err(NoCommand) };
-            let word = |item: &Frame| match item {
-                Frame::Bulk(word) => Ok(word.to_vec()),
+            let word = |item: Frame| match item {
+                Frame::Bulk(word) => Ok(word),
                 _ => Err(NoCommand),
             };
-            let words: Vec<_> = items.iter().map(word).collect::<Result<_, _>>()?;
+            let words: Vec<_> = items.into_iter().map(word).collect::<Result<_, _>>()?;
             // Servers pass over a command without a word.
             if !words.is_empty() {
                 return Ok(Some(words));
@@ -71,8 +71,6 @@ pub(crate) fn put(out: &mut Vec<u8>, frame: &Frame, resp3: bool) {
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
-
     use super::*;
 
     #[test]
@@ -84,8 +82,10 @@ mod tests {
             requests.push(&[*byte]);
             commands.extend(requests.next().unwrap());
         }
-        let words = |words: &[&str]| words.iter().map(|word| word.as_bytes().to_vec()).collect();
-        assert_eq!(commands, [words(&["GET", "k"]), words(&["PING"])] as [Vec<Vec<u8>>; 2]);
+        let words = |words: &[&str]| {
+            words.iter().map(|word| Bytes::copy_from_slice(word.as_bytes())).collect()
+        };
+        assert_eq!(commands, [words(&["GET", "k"]), words(&["PING"])] as [Vec<Bytes>; 2]);
         for wrong in ["+OK\r\n", "*1\r\n:7\r\n", "GET k\r\n"] {
             let mut requests = Requests::new();
             requests.push(wrong.as_bytes());

@@ -6,7 +6,7 @@ use std::process::Command;
 use rustix::process::Signal;
 
 use crate::run::{Running, program, run};
-use crate::support::need_server;
+use crate::support::need_process;
 use crate::support::scratch::Scratch;
 
 /// The demo with this server, and a temporary directory of its own.
@@ -23,7 +23,7 @@ fn left(directory: &Scratch) -> Option<usize> {
 
 #[test]
 fn it_names_five_nodes_and_the_quorum_and_leaves_nothing() {
-    let server = need_server!();
+    let server = need_process!();
     let temporary = Scratch::new();
     let ended = run(demo(&server, &temporary));
     assert_eq!((ended.code, &*ended.stderr), (0, ""), "{ended:?}");
@@ -40,7 +40,7 @@ fn it_names_five_nodes_and_the_quorum_and_leaves_nothing() {
 
 #[test]
 fn a_signal_ends_it_in_good_order() {
-    let server = need_server!();
+    let server = need_process!();
     let temporary = Scratch::new();
     let running = Running::start(demo(&server, &temporary));
     // The servers run.
@@ -51,12 +51,24 @@ fn a_signal_ends_it_in_good_order() {
 }
 
 #[test]
-fn without_a_server_it_says_how_to_get_one() {
+fn without_a_server_it_runs_on_nodes_of_its_own_and_says_so() {
     let empty = Scratch::new();
     // Not tied to us, for what ties it is on the path.
     let mut command = Command::new(env!("CARGO_BIN_EXE_quorlock"));
     command.arg("demo").env("PATH", empty.path()).env_remove("QUORLOCK_SERVER");
     command.current_dir(empty.path());
-    run(command).says(69, "install redis-server or valkey-server");
+    let ended = run(command);
+    assert_eq!((ended.code, &*ended.stderr), (0, ""), "{ended:?}");
+    for words in [
+        "no server's program, but nodes inside this process",
+        " a 127.0.0.1:",
+        "node d is killed",
+        "node e hangs",
+        "granted by a, b, c: 3 of 5",
+        "all stopped and removed",
+    ] {
+        assert!(ended.stdout.contains(words), "{words}: {ended:?}");
+    }
+    assert!(!ended.stdout.contains("SIG"), "{ended:?}");
     run(demo(Path::new("/nowhere"), &empty)).says(78, "QUORLOCK_SERVER names no server");
 }

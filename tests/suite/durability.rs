@@ -136,6 +136,9 @@ async fn a_new_deployment_waits_for_the_longest_ttl_and_the_error_says_how_long(
         let locker = connected(volatile(&fleet).prefix("p:")).await;
         let began = Instant::now();
         assert_quarantine(&locker.lock("k").try_acquire().await.unwrap_err());
+        // The verdict may have fallen without it.
+        let asked = async || fleet[0].command(&["EXISTS", "p:quorlock:epoch"]) == Reply::Int(1);
+        eventually_async("the first node has its epoch", asked).await;
         let epoch = fleet[0].command(&["GET", "p:quorlock:epoch"]).text();
         assert_eq!(epoch, format!("{} 1500", fleet[0].info("run_id").unwrap()));
         let left = fleet[0].command(&["PTTL", "p:quorlock:quarantine"]).int();

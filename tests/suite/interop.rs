@@ -3,7 +3,7 @@
 
 use std::process::{Command, Output};
 
-use crate::support::{Fleet, Server, eventually, need_python, need_redis_cli, need_server};
+use crate::support::{Fleet, Server, eventually, need_process, need_python, need_redis_cli};
 use crate::{builder, connected};
 
 /// What people write by hand: compare and delete.
@@ -17,7 +17,7 @@ fn stdout(output: &Output) -> String {
 
 #[tokio::test]
 async fn redis_cli_excludes_us_and_is_excluded_by_us() {
-    need_server!();
+    need_process!();
     let cli = need_redis_cli!();
     let fleet = Fleet::start(3);
     let locker = connected(builder(&fleet)).await;
@@ -54,7 +54,7 @@ async fn redis_cli_excludes_us_and_is_excluded_by_us() {
 
 #[tokio::test]
 async fn redis_pys_lock_excludes_us_and_is_excluded_by_us() {
-    need_server!();
+    need_process!();
     let server = Server::start();
     let locker = connected(quorlock::Locker::single(server.url()).unwrap()).await;
     let run = |python: &mut Command, body: &str| {

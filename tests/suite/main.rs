@@ -1,4 +1,5 @@
-//! The acceptance suite: the library's promises, seen from outside, on real servers.
+//! The acceptance suite: the library's promises, seen from outside, on real servers, or on nodes
+//! inside this process where there are none (`QUORLOCK_SERVER=in-process`).
 //!
 //! | file | asks |
 //! |---|---|
@@ -20,6 +21,7 @@
 //! | `overtaking` | bytes of an ended connection that arrive late |
 //! | `retry` | how often a lock is asked for again, how soon, and when it is given up |
 //! | `runtimes` | current-thread, multi-thread, ended, blocked, several at once |
+//! | `twins` | a node inside this process beside a real server |
 //! | `wire` | scripted servers: what goes over the wire, in what order, and what may come back |
 //! | `client` | the protocol-level client |
 
@@ -52,6 +54,8 @@ mod retry;
 mod runtimes;
 mod scripts;
 mod states;
+#[cfg(feature = "testing")]
+mod twins;
 mod wire;
 
 use std::time::Duration;

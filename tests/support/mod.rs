@@ -3,6 +3,7 @@
 //! | file | owns |
 //! |---|---|
 //! | `server` | `Server`: one real Redis or Valkey process on a free port, dead when dropped |
+//! | `in_process` | a node inside this process in the place of a server's process |
 //! | `fleet` | `Fleet`: several independent servers, and who of them holds which key |
 //! | `reach` | the protocol and the transport by which clients reach the servers |
 //! | `acl` | the user that may do what the library needs, and nothing more |
@@ -17,7 +18,7 @@
 //! | `process`, `port` | children that die with us; ports of our own |
 //! | `scratch`, `sha1` | directories that are removed; the names of scripts |
 //!
-//! Nothing here uses the library: a test must not be judged by the code it tests.
+//! Nothing here but `in_process` uses the library: a test must not be judged by the code it tests.
 
 #![allow(
     dead_code,
@@ -33,6 +34,8 @@ pub mod acl;
 pub mod cancel;
 pub mod fleet;
 pub mod greeting;
+#[cfg(feature = "testing")]
+pub mod in_process;
 pub mod port;
 pub mod process;
 pub mod proxy;
@@ -57,7 +60,9 @@ pub use proxy::Proxy;
 pub use script::{Gate, Script};
 pub use scripted::{Heard, Scripted};
 pub use server::Server;
-pub(crate) use skip::{need_python, need_redis_cli, need_server, need_tls_server, test_name};
+pub(crate) use skip::{
+    need_process, need_python, need_redis_cli, need_server, need_tls_server, test_name,
+};
 pub use terminator::{Behaviour, Terminator};
 pub use tls::{Authority, Identity};
 pub use wait::{Watchdog, eventually, eventually_async};

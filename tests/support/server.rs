@@ -1,4 +1,4 @@
-//! One real server process.
+//! One server: a real process, or a node inside this one (`in_process`) where there is no program.
 //!
 //! ```text
 //!             ┌── pause ──▶ Paused ── resume ──┐
@@ -24,7 +24,7 @@ use super::reach::{Place, Transport, in_chosen_protocol};
 use super::scratch::Scratch;
 use super::terminator::{Behaviour, Terminator};
 use super::tls::{self, Identity};
-use super::tools;
+use super::tools::{self, Kind};
 use super::wait::Watchdog;
 use super::wire::{Client, Reply};
 
@@ -89,27 +89,43 @@ impl Builder {
     /// Starts it, and returns when it answers. Panics, with its log, where it does not.
     #[track_caller]
     pub fn start(self) -> Server {
-        let program = self.program.clone().map_or_else(tools::find_server, Ok);
-        let program = program.unwrap_or_else(|why| panic!("{why}; open with need_server!()"));
+        let kind = self.program.clone().map(Kind::Process).map_or_else(tools::find_kind, Ok);
+        let kind = kind.unwrap_or_else(|why| panic!("{why}; open with need_server!()"));
         let dir = Scratch::new();
         for _ in 0..PORT_TRIES {
             let port = Port::claim();
             let wants_tls = self.tls.is_some() || tls::everywhere().is_some();
             let tls_port = wants_tls.then(Port::claim);
-            match launch(&program, &self, (&port, tls_port.as_ref()), &dir) {
-                Ok(process) => {
-                    let state = Mutex::new(State::Running(process));
-                    let front = Mutex::default();
-                    let server = Server { state, front, program, spec: self, port, tls_port, dir };
+            let started = match &kind {
+                Kind::Process(program) => {
+                    launch(program, &self, (&port, tls_port.as_ref()), &dir).map(State::Running)
+                }
+                Kind::InProcess => start_inside(&port, &self.args),
+            };
+            match started {
+                Ok(state) => {
+                    let (state, front) = (Mutex::new(state), Mutex::default());
+                    let server = Server { state, front, kind, spec: self, port, tls_port, dir };
                     server.put_up_front();
                     return server;
                 }
                 Err(Refusal::PortTaken) => {}
-                Err(Refusal::Other(why)) => panic!("{} did not start: {why}", program.display()),
+                Err(Refusal::Other(why)) => panic!("{kind:?} did not start: {why}"),
             }
         }
         panic!("{PORT_TRIES} ports in a row were taken while the server started");
     }
+}
+
+#[cfg(feature = "testing")]
+#[track_caller]
+fn start_inside(port: &Port, args: &[String]) -> Result<State, Refusal> {
+    super::in_process::start(port, args).map(State::Inside).ok_or(Refusal::PortTaken)
+}
+
+#[cfg(not(feature = "testing"))]
+fn start_inside(_: &Port, _: &[String]) -> Result<State, Refusal> {
+    unreachable!("there is no such kind without the feature")
 }
 
 #[derive(Debug)]
@@ -117,6 +133,9 @@ enum State {
     Running(Process),
     Paused(Process),
     Stopped,
+    /// It knows its own state.
+    #[cfg(feature = "testing")]
+    Inside(super::in_process::Inside),
 }
 
 /// A running server, killed and removed when dropped.
@@ -126,7 +145,7 @@ pub struct Server {
     state: Mutex<State>,
     /// What speaks TLS for it, where it does not do so itself.
     front: Mutex<Option<Terminator>>,
-    program: PathBuf,
+    kind: Kind,
     spec: Builder,
     port: Port,
     tls_port: Option<Port>,
@@ -204,33 +223,55 @@ impl Server {
         socket_path(&self.dir)
     }
 
-    /// The program it runs.
+    /// The program it runs; panics for a node inside this process.
+    #[track_caller]
     pub fn program(&self) -> &Path {
-        &self.program
+        match &self.kind {
+            Kind::Process(program) => program,
+            Kind::InProcess => panic!("a node has no program: open with need_process!()"),
+        }
     }
 
-    /// Its process id; panics when it is stopped.
+    /// Whether it is a process of its own, which runs any Lua.
+    pub fn is_process(&self) -> bool {
+        self.kind != Kind::InProcess
+    }
+
+    /// Its process id; panics when it is stopped, and for a node inside this process.
     #[track_caller]
     pub fn pid(&self) -> u32 {
         match &*self.state() {
             State::Running(process) | State::Paused(process) => process.pid(),
             State::Stopped => panic!("a stopped server has no process"),
+            #[cfg(feature = "testing")]
+            State::Inside(_) => panic!("a node is no process: open with need_process!()"),
         }
     }
 
     /// Whether it can answer: neither stopped nor paused by the test.
     pub fn is_running(&self) -> bool {
-        matches!(*self.state(), State::Running(_))
+        match &*self.state() {
+            State::Running(_) => true,
+            State::Paused(_) | State::Stopped => false,
+            #[cfg(feature = "testing")]
+            State::Inside(node) => node.is_running(),
+        }
     }
 
     /// Kills it with SIGKILL and reaps it: a crash. Connections break and new ones are refused.
     pub fn stop(&self) {
-        let mut state = self.state();
-        if let State::Running(process) | State::Paused(process) = &mut *state {
-            process.kill();
-        }
-        *state = State::Stopped;
-        drop(state);
+        self.change(|state| match state {
+            State::Running(mut process) | State::Paused(mut process) => {
+                process.kill();
+                State::Stopped
+            }
+            State::Stopped => State::Stopped,
+            #[cfg(feature = "testing")]
+            State::Inside(node) => {
+                node.stop();
+                State::Inside(node)
+            }
+        });
         *self.front() = None;
     }
 
@@ -240,6 +281,11 @@ impl Server {
             State::Running(process) => {
                 process.pause();
                 State::Paused(process)
+            }
+            #[cfg(feature = "testing")]
+            State::Inside(node) => {
+                node.hang();
+                State::Inside(node)
             }
             other => other,
         });
@@ -252,6 +298,11 @@ impl Server {
                 process.resume();
                 State::Running(process)
             }
+            #[cfg(feature = "testing")]
+            State::Inside(node) => {
+                node.resume();
+                State::Inside(node)
+            }
             other => other,
         });
     }
@@ -262,10 +313,8 @@ impl Server {
         self.stop();
         let watchdog = Watchdog::new("a stopped server's port to be free again");
         loop {
-            let ports = (&self.port, self.tls_port.as_ref());
-            match launch(&self.program, &self.spec, ports, &self.dir) {
-                Ok(process) => {
-                    *self.state() = State::Running(process);
+            match self.launch_again() {
+                Ok(()) => {
                     self.put_up_front();
                     return;
                 }
@@ -273,6 +322,20 @@ impl Server {
                 Err(Refusal::Other(why)) => panic!("the server did not come back: {why}"),
             }
         }
+    }
+
+    fn launch_again(&self) -> Result<(), Refusal> {
+        #[cfg(feature = "testing")]
+        if let State::Inside(node) = &*self.state() {
+            return node.restart(false).map_err(|error| match error.kind() {
+                io::ErrorKind::AddrInUse => Refusal::PortTaken,
+                _ => Refusal::Other(error.to_string()),
+            });
+        }
+        let ports = (&self.port, self.tls_port.as_ref());
+        let process = launch(self.program(), &self.spec, ports, &self.dir)?;
+        *self.state() = State::Running(process);
+        Ok(())
     }
 
     /// Sends one command over a connection of its own; panics where no reply comes.

@@ -1,9 +1,12 @@
 //! Skipping a test that lacks a program, so that everybody sees it.
 //!
-//! A test opens with `need_server!();` (or `need_redis_cli!()`, `need_python!()`). Without the
+//! A test opens with `need_server!();`, for which a node inside this process will do where there is
+//! no server's program, or where `QUORLOCK_SERVER=in-process` asks for it. One that needs more than
+//! a node opens with `need_process!()`, `need_redis_cli!()` or `need_python!()`. Without the
 //! program it says `skipped: <test>: <why>` and returns; under `QUORLOCK_REQUIRE_SERVERS=1`, as
 //! `tests/run` sets it, it panics instead. `QUORLOCK_SKIPPED` may name a file to collect the lines.
-//! The one skip allowed even there is a Python given up by name, with `QUORLOCK_PYTHON=none`.
+//! What was given up by name may be skipped even there: a Python, with `QUORLOCK_PYTHON=none`, and
+//! processes, with `QUORLOCK_SERVER=in-process`.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -11,12 +14,14 @@ use std::io::Write;
 /// Why a test with redis-py is skipped where there is no Python at all.
 pub const NO_PYTHON: &str = "no Python here (QUORLOCK_PYTHON=none)";
 
+/// Why a test that needs a process is skipped where nodes inside this one are asked for.
+pub const NO_PROCESS: &str = "it needs a real server (QUORLOCK_SERVER=in-process)";
+
 /// Reports that `test` is skipped for want of `why`, or panics where nothing may be skipped.
 pub fn skip(test: &str, why: &str) {
-    let required = std::env::var_os("QUORLOCK_REQUIRE_SERVERS").is_some_and(|value| value == "1");
-    let allowed = why == NO_PYTHON;
+    let allowed = why == NO_PYTHON || why == NO_PROCESS;
     assert!(
-        allowed || !required,
+        allowed || !servers_are_required(),
         "{test} cannot be skipped under QUORLOCK_REQUIRE_SERVERS=1: {why}"
     );
 
@@ -27,6 +32,12 @@ pub fn skip(test: &str, why: &str) {
         let mut file = OpenOptions::new().create(true).append(true).open(path).expect("it opens");
         file.write_all(line.as_bytes()).expect("it takes a line");
     }
+}
+
+/// Whether nothing may be skipped, and nothing stand in for a server, unless it was given up by
+/// name.
+pub fn servers_are_required() -> bool {
+    std::env::var_os("QUORLOCK_REQUIRE_SERVERS").is_some_and(|value| value == "1")
 }
 
 /// Cuts what the compiler adds to the path of a function inside a test down to the test's name.
@@ -45,8 +56,18 @@ macro_rules! test_name {
     }};
 }
 
-/// The path of a real server's program, or skips the test.
+/// A server of any kind, or skips the test.
 macro_rules! need_server {
+    () => {
+        if let Err(why) = $crate::support::tools::find_kind() {
+            $crate::support::skip::skip($crate::support::test_name!(), &why);
+            return;
+        }
+    };
+}
+
+/// The path of a real server's program, or skips the test.
+macro_rules! need_process {
     () => {
         match $crate::support::tools::find_server() {
             Ok(path) => path,
@@ -97,4 +118,6 @@ macro_rules! need_python {
     };
 }
 
-pub(crate) use {need_python, need_redis_cli, need_server, need_tls_server, test_name};
+pub(crate) use {
+    need_process, need_python, need_redis_cli, need_server, need_tls_server, test_name,
+};

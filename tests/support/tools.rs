@@ -7,10 +7,38 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use super::skip::NO_PYTHON;
+use super::skip::{NO_PROCESS, NO_PYTHON, servers_are_required};
+
+/// What the tests' servers are.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Processes of this program.
+    Process(PathBuf),
+    /// Nodes inside this process: where there is no program, or they are asked for by
+    /// `QUORLOCK_SERVER=in-process`.
+    InProcess,
+}
+
+/// What a server is to be, or why there is none.
+pub fn find_kind() -> Result<Kind, String> {
+    match find_server() {
+        Ok(program) => Ok(Kind::Process(program)),
+        Err(why) if why == NO_PROCESS || !servers_are_required() => {
+            if cfg!(feature = "testing") {
+                Ok(Kind::InProcess)
+            } else {
+                Err(why)
+            }
+        }
+        Err(why) => Err(why),
+    }
+}
 
 /// The program to run as a server, or why there is none.
 pub fn find_server() -> Result<PathBuf, String> {
+    if std::env::var_os("QUORLOCK_SERVER").is_some_and(|value| value == "in-process") {
+        return Err(NO_PROCESS.to_owned());
+    }
     find("QUORLOCK_SERVER", &["redis-server", "valkey-server"])
 }
 

@@ -6,11 +6,11 @@ mod support;
 use std::time::Duration;
 
 use quorlock::Locker;
-use support::{Fleet, eventually, need_server};
+use support::{Fleet, eventually, need_process};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rslock_excludes_us_and_is_excluded_by_us() {
-    need_server!();
+    need_process!();
     let fleet = Fleet::start(3);
     let locker = Locker::quorum(fleet.urls()).unwrap().build().unwrap();
     locker.ready(Duration::from_secs(5)).await.unwrap();

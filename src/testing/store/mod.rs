@@ -32,6 +32,7 @@ mod tests;
 mod tracking;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -40,10 +41,17 @@ use quorlock_resp::Frame;
 pub(crate) use acl::User;
 use call::{Call, Refusal};
 use keyspace::{Keyspace, Place};
+pub(crate) use script::script_name;
 use tracking::Tracking;
 
 /// A connection, by the number that the node gives it.
 pub(crate) type SessionId = i64;
+
+/// The connection that is none.
+const NOBODY: SessionId = 0;
+
+/// The user whose rights are not asked for. No user that can log in has such a name.
+const OPERATOR: &str = "";
 
 /// What a node is, from its start to its end.
 #[derive(Clone, Debug)]
@@ -75,7 +83,7 @@ impl Default for Setup {
 #[derive(Clone, Debug)]
 struct Session {
     name: Bytes,
-    user: String,
+    user: Arc<str>,
     authenticated: bool,
     database: u32,
     resp3: bool,
@@ -116,7 +124,9 @@ pub(crate) struct Store {
 struct Counts {
     connections: i64,
     expired: u64,
-    calls: BTreeMap<String, u64>,
+    /// Of each command, and of each of its subcommands if it has such.
+    calls: BTreeMap<(&'static str, String), u64>,
+    scripts: BTreeMap<&'static str, u64>,
 }
 
 impl Store {
@@ -196,6 +206,34 @@ impl Store {
         self.collect(effects)
     }
 
+    /// Executes a command as somebody who may do everything and is no connection; returns the reply
+    /// and what else has come of it.
+    pub(crate) fn execute_as_operator(
+        &mut self,
+        words: &[&[u8]],
+        now: Duration,
+    ) -> (Frame, Effects) {
+        let session = Session {
+            name: Bytes::new(),
+            user: OPERATOR.into(),
+            authenticated: true,
+            database: 0,
+            resp3: true,
+            tracking: None,
+        };
+        self.sessions.insert(NOBODY, session);
+        let mut effects = self.execute(NOBODY, words, now);
+        self.disconnect(NOBODY);
+        let at = effects.messages.iter().position(|(to, frame)| *to == NOBODY && !frame.is_push());
+        let reply = at.map_or(Frame::Null, |at| effects.messages.remove(at).1);
+        (reply, effects)
+    }
+
+    /// Whether anybody is told of changes.
+    pub(crate) fn is_tracked(&self) -> bool {
+        self.sessions.values().any(|session| session.tracking.is_some())
+    }
+
     /// Removes the keys whose end has come. The effects are pushes to those who track them.
     pub(crate) fn advance(&mut self, now: Duration) -> Effects {
         self.expire_due(now);
@@ -205,6 +243,13 @@ impl Store {
     /// When the next key ends.
     pub(crate) fn next_end(&self) -> Option<Duration> {
         self.keys.next_end()
+    }
+
+    /// How often a command of this name, or one of the locks' scripts, was executed.
+    pub(crate) fn calls(&self, name: &str) -> u64 {
+        let script = self.counts.scripts.get(name).copied().unwrap_or_default();
+        let calls = self.counts.calls.iter().filter(|((command, _), _)| *command == name);
+        script + calls.map(|(_, calls)| calls).sum::<u64>()
     }
 
     /// Until when `CLIENT PAUSE` keeps commands waiting.

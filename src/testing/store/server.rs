@@ -162,8 +162,11 @@ impl Store {
             }
             "cluster" => field("cluster_enabled", &u8::from(setup.is_cluster)),
             "commandstats" => {
-                for (name, calls) in &counts.calls {
-                    field(&format!("cmdstat_{name}"), &format_args!("calls={calls}"));
+                for ((name, subcommand), calls) in &counts.calls {
+                    let bar = if subcommand.is_empty() { "" } else { "|" };
+                    let name = format!("{name}{bar}{subcommand}");
+                    let value = format!("calls={calls},usec=0,usec_per_call=0.00");
+                    field(&format!("cmdstat_{name}"), &value);
                 }
             }
             _ => {

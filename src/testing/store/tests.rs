@@ -1,4 +1,4 @@
-//! What a node answers. That real servers answer the same is for `tests/twins.rs`.
+//! What a node answers. That real servers answer the same is for `tests/suite/twins.rs`.
 
 use super::call::{bulk, ok};
 use super::*;

@@ -24,7 +24,7 @@ impl Fleet {
         let dir = Scratch::new().map_err(|error| Failure::internal("no directory", &error))?;
         let mut fleet = Self { nodes: Vec::with_capacity(NAMES.len()), dir };
         for name in NAMES {
-            fleet.nodes.push(Node::start(name, server, fleet.dir.path())?);
+            fleet.nodes.push(Node::start(name, server, fleet.dir.path()).await?);
         }
         for node in &mut fleet.nodes {
             let mut ports = 1;
@@ -34,7 +34,7 @@ impl Fleet {
                     return Err(Failure::new(Cause::Internal, what));
                 }
                 ports += 1;
-                *node = Node::start(node.name, server, fleet.dir.path())?;
+                *node = Node::start(node.name, server, fleet.dir.path()).await?;
             }
         }
         Ok(fleet)

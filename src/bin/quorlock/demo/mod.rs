@@ -1,15 +1,18 @@
-//! `quorlock demo`: the main job, shown on five real servers that it starts and removes.
+//! `quorlock demo`: the main job, shown on five real servers that it starts and removes, or on five
+//! nodes inside this process where there is no server's program.
 //!
 //! | file | job |
 //! |---|---|
 //! | `server` | finding a server's program |
-//! | `fleet`, `node`, `scratch` | five processes and their directory, gone when dropped |
+//! | `fleet`, `node`, `scratch` | five nodes and their directory, gone when dropped |
+//! | `process` | a node that is a process |
 //! | `story` | what happens, step by step |
 //! | `sample` | many acquisitions, and how long they took |
 //! | `screen` | a line for each step |
 
 mod fleet;
 mod node;
+mod process;
 mod sample;
 mod scratch;
 mod screen;

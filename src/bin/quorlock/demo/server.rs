@@ -1,5 +1,7 @@
 //! Finding a server's program: named by the environment, on the path, or fetched for the tests.
+//! Where there is none, nodes inside this process will do.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -13,27 +15,42 @@ const NAMES: [&str; 2] = ["redis-server", "valkey-server"];
 /// Where `tests/run` puts what it fetches, below the directory we are called in.
 const FETCHED: &str = "target/servers";
 
-/// A program that runs here.
+/// Asks for nodes inside this process in the place of a program.
+const INSIDE: &str = "in-process";
+
+/// What the demo's nodes are.
 #[derive(Debug)]
-pub(crate) struct Server {
-    pub(crate) program: PathBuf,
-    /// Its kind and version: `Valkey 9.1.2`.
-    pub(crate) name: String,
+pub(crate) enum Server {
+    /// Processes of a program that runs here.
+    Program {
+        program: PathBuf,
+        /// Its kind and version: `Valkey 9.1.2`.
+        name: String,
+    },
+    /// Nodes inside this process.
+    Inside,
 }
 
-/// The first program that runs.
+impl fmt::Display for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Program { name, .. } => f.write_str(name),
+            Self::Inside => f.write_str("no server's program, but nodes inside this process,"),
+        }
+    }
+}
+
+/// The first program that runs, or nodes inside this process.
 pub(crate) fn find() -> Result<Server, Failure> {
     if let Some(path) = std::env::var_os(VARIABLE) {
+        if path == INSIDE {
+            return Ok(Server::Inside);
+        }
         let what = format!("{VARIABLE} names no server that runs here: {}", path.to_string_lossy());
         return probe(path.into()).ok_or_else(|| Failure::new(Cause::Configuration, what));
     }
     let mut candidates = on_path().into_iter().chain(fetched(Path::new(FETCHED)));
-    candidates.find_map(probe).ok_or_else(|| {
-        let what = "the demo needs a server: install redis-server or valkey-server (apt install \
-                    redis-server, brew install valkey), run tests/servers in a clone, or name one \
-                    in QUORLOCK_SERVER";
-        Failure::new(Cause::Unavailable, what)
-    })
+    Ok(candidates.find_map(probe).unwrap_or(Server::Inside))
 }
 
 fn on_path() -> Vec<PathBuf> {
@@ -61,7 +78,7 @@ fn probe(program: PathBuf) -> Option<Server> {
     let mut asked = Command::new(&program);
     let output = asked.arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout);
-    output.status.success().then(|| Server { name: name(&text), program })
+    output.status.success().then(|| Server::Program { name: name(&text), program })
 }
 
 /// `Redis server v=7.0.15 sha=…` is `Redis 7.0.15`.

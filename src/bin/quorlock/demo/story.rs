@@ -28,7 +28,7 @@ const NODE_DEADLINE: Duration = Duration::from_millis(500);
 pub(crate) async fn tell(server: &Server) -> Result<(), Failure> {
     let mut screen = Screen::new();
     let quorum = "five nodes, of which a quorum of 3 of 5 must agree";
-    screen.heading(format_args!("quorlock demo: {} on {quorum}", server.name))?;
+    screen.heading(format_args!("quorlock demo: {server} on {quorum}"))?;
 
     let step = Step::begin("five nodes started");
     let mut fleet = Fleet::start(server).await?;
@@ -52,7 +52,7 @@ pub(crate) async fn tell(server: &Server) -> Result<(), Failure> {
 
     let step = Step::begin("all stopped and removed");
     fleet.remove()?;
-    screen.done(&step, "five servers and their directory")?;
+    screen.done(&step, "five nodes and their directory")?;
     screen.heading("One node dead, one hung, and the lock still works: 3 of 5 are a quorum.")
 }
 
@@ -118,10 +118,12 @@ fn fail(screen: &mut Screen, fleet: &mut Fleet) -> Result<(), Failure> {
     let (dies, hangs) = fleet.doomed()?;
     let step = Step::begin(format!("node {} is killed", dies.name));
     dies.kill()?;
-    screen.done(&step, "SIGKILL: its connections break")?;
+    let how = if dies.is_process() { "SIGKILL: " } else { "" };
+    screen.done(&step, format_args!("{how}its connections break"))?;
     let step = Step::begin(format!("node {} hangs", hangs.name));
     hangs.hang()?;
-    screen.done(&step, "SIGSTOP: its connections stay, it answers nothing")
+    let how = if hangs.is_process() { "SIGSTOP: " } else { "" };
+    screen.done(&step, format_args!("{how}its connections stay, it answers nothing"))
 }
 
 async fn release(guard: LockGuard) -> Result<(), Failure> {

@@ -31,8 +31,19 @@ pub(super) struct World {
     pub(super) proxies: Vec<Proxy>,
 }
 
-/// Works on every key of a node in one step.
-const EVERY_KEY: &str = "for _, key in ipairs(redis.call('KEYS', '*')) do ";
+/// Says a command about every key of a node, in one step where the node knows Lua.
+fn on_every_key(server: &Server, command: &str, rest: &[&str]) {
+    if server.is_process() {
+        let script = "for _, key in ipairs(redis.call('KEYS', '*')) do \
+                      redis.call(ARGV[1], key, unpack(ARGV, 2)) end";
+        server.command(&[&["EVAL", script, "0", command], rest].concat());
+        return;
+    }
+    let mut client = server.connect().unwrap();
+    for key in client.call(&["KEYS", "*"]).unwrap().array() {
+        client.call(&[&[command, &key.text()], rest].concat()).unwrap();
+    }
+}
 
 impl World {
     pub(super) fn start(size: usize) -> Self {
@@ -46,15 +57,14 @@ impl World {
         let majority = self.fleet.len() / 2 + 1;
         match blow {
             Blow::Delete => self.on_each(self.fleet.len(), |server| {
-                server.command(&["EVAL", &format!("{EVERY_KEY} redis.call('DEL', key) end"), "0"]);
+                on_every_key(server, "DEL", &[]);
             }),
             Blow::Flush => self.on_each(self.fleet.len(), |server| {
                 let flush = ["FLUSHALL", "FLUSHDB"][usize::from(server.port() % 2)];
                 assert_eq!(server.command(&[flush]), Reply::ok());
             }),
             Blow::Steal => self.on_each(self.fleet.len(), |server| {
-                let steal = "redis.call('SET', key, 'thief', 'PX', 60000) end";
-                server.command(&["EVAL", &format!("{EVERY_KEY} {steal}"), "0"]);
+                on_every_key(server, "SET", &["thief", "PX", "60000"]);
             }),
             Blow::KillMajority => self.on_each(majority, Server::stop),
             Blow::HangMajority => self.on_each(majority, Server::pause),
