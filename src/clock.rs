@@ -159,9 +159,23 @@ const LASTING_OF: usize = 15;
 pub(crate) struct Clock {
     #[cfg(test)]
     driven: Option<std::sync::Arc<Driven>>,
+    #[cfg(all(feature = "testing", not(test)))]
+    is_tokios: bool,
 }
 
 impl Clock {
+    /// A clock that measures leases too by tokio's, which a test can pause.
+    #[cfg(all(feature = "testing", not(test)))]
+    pub(crate) fn tokios() -> Self {
+        Self { is_tokios: true }
+    }
+
+    /// A clock that measures leases too by tokio's, which a test can pause.
+    #[cfg(all(feature = "testing", test))]
+    pub(crate) fn tokios() -> Self {
+        Driven::clock().0
+    }
+
     #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
     pub(crate) fn now(&self) -> Moment {
         Moment(nanoseconds(Instant::now().saturating_duration_since(self.origin())))
@@ -186,6 +200,11 @@ impl Clock {
         #[cfg(test)]
         if let Some(driven) = &self.driven {
             return driven.stamp(self.now());
+        }
+        #[cfg(all(feature = "testing", not(test)))]
+        if self.is_tokios {
+            let now = self.now().0;
+            return Stamp { steady: now, wall: now };
         }
         Stamp { steady: steady(), wall: wall() }
     }

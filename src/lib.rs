@@ -15,6 +15,7 @@
 //! | `node` | one node: its links, its health, reconnecting |
 //! | `quorum` | many nodes, one verdict: fan-out, votes, the driver task |
 //! | `lock`, `client` | the lock itself, and the protocol-level client |
+//! | `testing` | servers inside the process, and faults for them |
 //! | `bin/quorlock` | the program, over the public face |
 //! | `manual` | what the code alone does not say |
 #![forbid(unsafe_code)]
@@ -33,11 +34,12 @@ mod options;
 mod quorum;
 mod report;
 #[cfg(test)]
+#[cfg(feature = "testing")]
 mod simulation;
 mod slab;
 mod sync;
-#[cfg(test)]
-mod testing;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod weak;
 
 pub use client::{Client, Pipeline};

@@ -1,6 +1,6 @@
 //! Streams in memory: a pair of connected ends with a bounded buffer each way.
 //!
-//! The seam through which a simulation brings its own network.
+//! The seam through which a simulation and the nodes inside a process bring their own network.
 
 use std::collections::VecDeque;
 use std::io;
@@ -95,6 +95,17 @@ impl Writer {
         pipe.bytes.extend(&bytes[..count]);
         wake(pipe.reader.take());
         Ok(count)
+    }
+
+    /// Waits until the other end has taken something, or is gone.
+    #[cfg(feature = "testing")]
+    pub(crate) fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut pipe = lock(&self.to);
+        if pipe.bytes.len() < pipe.capacity || pipe.closed {
+            return Poll::Ready(());
+        }
+        pipe.writer = Some(cx.waker().clone());
+        Poll::Pending
     }
 }
 

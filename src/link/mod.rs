@@ -28,7 +28,7 @@ mod address;
 mod debts;
 mod handshake;
 mod inbound;
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 pub(crate) mod memory;
 mod pipeline;
 mod stream;
@@ -41,13 +41,13 @@ use bytes::{Buf, Bytes, BytesMut};
 use quorlock_resp::Frame;
 
 pub(crate) use address::Address;
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 pub(crate) use address::Endpoint;
 pub(crate) use debts::Client;
 pub(crate) use handshake::{Fit, Greeting, Handshake, Mark, Mode, Peer, Process, Role, Terms};
 pub(crate) use inbound::{Ended, Inbound};
 pub(crate) use pipeline::{Completion, Entry, Lapsed, Shape, Stray, Ticket};
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 pub(crate) use stream::Dialing;
 pub(crate) use stream::{Dial, Network, Reader, Writer};
 

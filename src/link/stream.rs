@@ -15,7 +15,7 @@ use tokio::net::{TcpStream, tcp};
 use tokio::net::{UnixStream, unix};
 
 use super::address::Endpoint;
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 use super::memory;
 
 /// Opens streams. A simulation brings its own.
@@ -78,7 +78,7 @@ pub(crate) enum Reader {
     Tcp(tcp::OwnedReadHalf),
     #[cfg(unix)]
     Unix(unix::OwnedReadHalf),
-    #[cfg(test)]
+    #[cfg(any(test, feature = "testing"))]
     Memory(memory::Reader),
 }
 
@@ -97,7 +97,7 @@ impl Reader {
             Self::Tcp(reader) => Pin::new(reader).poll_read(cx, &mut buffer),
             #[cfg(unix)]
             Self::Unix(reader) => Pin::new(reader).poll_read(cx, &mut buffer),
-            #[cfg(test)]
+            #[cfg(any(test, feature = "testing"))]
             Self::Memory(reader) => return reader.poll_read(cx, &mut buffer),
         };
         polled.map_ok(|()| buffer.filled().len())
@@ -110,7 +110,7 @@ impl Reader {
             Self::Tcp(reader) => reader.as_ref().poll_write_ready(cx),
             #[cfg(unix)]
             Self::Unix(reader) => reader.as_ref().poll_write_ready(cx),
-            #[cfg(test)]
+            #[cfg(any(test, feature = "testing"))]
             Self::Memory(reader) => reader.poll_write_ready(cx),
         }
     }
@@ -122,7 +122,7 @@ pub(crate) enum Writer {
     Tcp(tcp::OwnedWriteHalf),
     #[cfg(unix)]
     Unix(unix::OwnedWriteHalf),
-    #[cfg(test)]
+    #[cfg(any(test, feature = "testing"))]
     Memory(memory::Writer),
 }
 
@@ -133,7 +133,7 @@ impl Writer {
             Self::Tcp(writer) => writer.try_write(bytes),
             #[cfg(unix)]
             Self::Unix(writer) => writer.try_write(bytes),
-            #[cfg(test)]
+            #[cfg(any(test, feature = "testing"))]
             Self::Memory(writer) => writer.try_write(bytes),
         }
     }
@@ -152,7 +152,7 @@ impl Writer {
             // A Unix socket's bytes are in the peer's buffer already; nothing can be taken back.
             #[cfg(unix)]
             Self::Unix(writer) => writer.forget(),
-            #[cfg(test)]
+            #[cfg(any(test, feature = "testing"))]
             Self::Memory(writer) => drop(writer),
         }
     }

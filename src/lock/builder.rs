@@ -21,12 +21,15 @@ pub struct LockerBuilder {
     addresses: Vec<Address>,
     counted: bool,
     options: Options,
+    /// What stands in the place of the network.
+    #[cfg(feature = "testing")]
+    dial: Option<Arc<dyn crate::link::Dial>>,
 }
 
 impl LockerBuilder {
     pub(crate) fn single(url: &str) -> Result<Self, Error> {
         let address = Address::parse(url)?;
-        Ok(Self { addresses: vec![address], counted: false, options: Options::default() })
+        Ok(Self::of(vec![address], false))
     }
 
     pub(crate) fn quorum<U>(urls: U) -> Result<Self, Error>
@@ -53,7 +56,27 @@ impl LockerBuilder {
                 twice.label
             )));
         }
-        Ok(Self { addresses, counted: true, options: Options::default() })
+        Ok(Self::of(addresses, true))
+    }
+
+    fn of(addresses: Vec<Address>, counted: bool) -> Self {
+        Self {
+            addresses,
+            counted,
+            options: Options::default(),
+            #[cfg(feature = "testing")]
+            dial: None,
+        }
+    }
+
+    /// Nodes that are reached through `dial`, and whose leases are kept by tokio's clock.
+    #[cfg(feature = "testing")]
+    pub(crate) fn in_memory<U>(urls: U, dial: Arc<dyn crate::link::Dial>) -> Result<Self, Error>
+    where
+        U: IntoIterator,
+        U::Item: AsRef<str>,
+    {
+        Ok(Self { dial: Some(dial), ..Self::quorum(urls)? })
     }
 
     /// Put before every key, verbatim. Default: nothing.
@@ -209,6 +232,18 @@ impl LockerBuilder {
     pub fn build(mut self) -> Result<Locker, Error> {
         let greeting = self.prepare()?;
         let owner = full_name(self.options.owner.as_deref());
+        #[cfg(feature = "testing")]
+        if let Some(dial) = self.dial {
+            let nodes = NodeSet::in_memory(
+                self.addresses,
+                self.options.link,
+                greeting,
+                command::undo_head(),
+                self.options.observers.clone(),
+                dial,
+            )?;
+            return Ok(Locker::from_inner(Inner::new(nodes, self.options, owner)));
+        }
         let nodes = NodeSet::on_network(
             self.addresses,
             self.counted,
@@ -221,14 +256,14 @@ impl LockerBuilder {
     }
 
     /// How old a reply may become before its connection ends.
-    #[cfg(test)]
+    #[cfg(all(test, feature = "testing"))]
     pub(crate) fn reply_age_max(mut self, age: Duration) -> Self {
         self.options.link.reply_age_max = age;
         self
     }
 
     /// Builds the locker on a simulated machine.
-    #[cfg(test)]
+    #[cfg(all(test, feature = "testing"))]
     pub(crate) fn build_on(
         mut self,
         clock: crate::clock::Clock,

@@ -171,6 +171,33 @@ impl NodeSet {
         Ok(Self::new(parts))
     }
 
+    /// Nodes of a quorum that are reached through `dial`, under tokio's clock.
+    #[cfg(feature = "testing")]
+    pub(crate) fn in_memory(
+        addresses: Vec<Address>,
+        options: LinkOptions,
+        greeting: Greeting,
+        undo_head: Bytes,
+        observers: Observers,
+        dial: Arc<dyn Dial>,
+    ) -> Result<Self, Error> {
+        let Some(entropy) = Entropy::from_system() else {
+            return Err(Error::closed("the operating system gives no random numbers"));
+        };
+        let (clock, entropy, counted) = (Clock::tokios(), Arc::new(entropy), true);
+        Ok(Self::new(Parts {
+            addresses,
+            counted,
+            options,
+            clock,
+            entropy,
+            dial,
+            greeting,
+            undo_head,
+            observers,
+        }))
+    }
+
     /// How many nodes there are.
     pub(crate) fn len(&self) -> usize {
         self.shared.nodes.len()

@@ -15,7 +15,7 @@
 //! The clients are the library as it is; only the clock, the source of randomness and the streams
 //! are other ones. A machine that is frozen is one whose tasks are not polled; one that has crashed
 //! is never polled again. The same seed gives the same run, byte by byte of its trace:
-//! `QUORLOCK_SEED=7 cargo test --release --lib simulation::tests::replay -- --nocapture` prints it.
+//! `QUORLOCK_SEED=7 cargo test --release --features testing --lib simulation::tests::replay -- --nocapture` prints it.
 
 mod chance;
 mod client;

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use quorlock_resp::Frame;
 
 use super::call::{Call, Refusal, Reply, bulk, count, integer, lower, ok};
-use super::{SessionId, Store, tracking};
+use super::{NOBODY, SessionId, Store, tracking};
 
 /// How many databases a node has.
 const DATABASES: i64 = 16;
@@ -173,6 +173,7 @@ fn kill(store: &mut Store, call: &Call<'_>, words: &[&[u8]]) -> Reply {
     }
     let doomed = store.sessions.keys().copied().filter(|session| {
         any_type
+            && *session != NOBODY
             && only.is_none_or(|only| only == *session)
             && !(spares_me && *session == call.session)
     });

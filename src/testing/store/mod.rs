@@ -40,10 +40,17 @@ use quorlock_resp::Frame;
 pub(crate) use acl::User;
 use call::{Call, Refusal};
 use keyspace::{Keyspace, Place};
+pub(crate) use script::script_name;
 use tracking::Tracking;
 
 /// A connection, by the number that the node gives it.
 pub(crate) type SessionId = i64;
+
+/// The connection that is none.
+const NOBODY: SessionId = 0;
+
+/// The user whose rights are not asked for. No user that can log in has such a name.
+const OPERATOR: &str = "";
 
 /// What a node is, from its start to its end.
 #[derive(Clone, Debug)]
@@ -194,6 +201,34 @@ impl Store {
         let reply = self.call(&call).unwrap_or_else(Refusal::into_frame);
         effects.messages.push((session, reply));
         self.collect(effects)
+    }
+
+    /// Executes a command as somebody who may do everything and is no connection; returns the reply
+    /// and what else has come of it.
+    pub(crate) fn execute_as_operator(
+        &mut self,
+        words: &[&[u8]],
+        now: Duration,
+    ) -> (Frame, Effects) {
+        let session = Session {
+            name: Bytes::new(),
+            user: OPERATOR.into(),
+            authenticated: true,
+            database: 0,
+            resp3: true,
+            tracking: None,
+        };
+        self.sessions.insert(NOBODY, session);
+        let mut effects = self.execute(NOBODY, words, now);
+        self.disconnect(NOBODY);
+        let at = effects.messages.iter().position(|(to, frame)| *to == NOBODY && !frame.is_push());
+        let reply = at.map_or(Frame::Null, |at| effects.messages.remove(at).1);
+        (reply, effects)
+    }
+
+    /// Whether anybody is told of changes.
+    pub(crate) fn is_tracked(&self) -> bool {
+        self.sessions.values().any(|session| session.tracking.is_some())
     }
 
     /// Removes the keys whose end has come. The effects are pushes to those who track them.

@@ -5,6 +5,8 @@
 //! the script with its error, `pcall` hands the error over. There is no Lua here: any other script
 //! can be loaded, and is refused when it is to run.
 
+use std::sync::OnceLock;
+
 use bytes::Bytes;
 use quorlock_resp::Frame;
 
@@ -23,12 +25,12 @@ struct Run<'s, 'c> {
 /// What a script does.
 type Body = fn(&mut Run<'_, '_>) -> Reply;
 
-/// The scripts that this node can run.
-const KNOWN: [(&str, Body); 4] = [
-    (include_str!("../../lock/script/release.lua"), release),
-    (include_str!("../../lock/script/extend.lua"), extend),
-    (include_str!("../../lock/script/acquire.lua"), acquire),
-    (include_str!("../../lock/script/initialise.lua"), initialise),
+/// The scripts that this node can run, with their names.
+const KNOWN: [(&str, &str, Body); 4] = [
+    ("release", include_str!("../../lock/script/release.lua"), release),
+    ("extend", include_str!("../../lock/script/extend.lua"), extend),
+    ("acquire", include_str!("../../lock/script/acquire.lua"), acquire),
+    ("initialise", include_str!("../../lock/script/initialise.lua"), initialise),
 ];
 
 const NO_SCRIPT: Refusal = Refusal::of("NOSCRIPT No matching script. Please use EVAL.");
@@ -83,9 +85,25 @@ pub(super) fn split<'a>(words: Words<'a>) -> Result<(Words<'a>, Words<'a>), Refu
         .ok_or(Refusal::of("ERR Number of keys can't be greater than number of args"))
 }
 
+/// The digests of the scripts, in their order.
+fn digests() -> &'static [String; 4] {
+    static DIGESTS: OnceLock<[String; 4]> = OnceLock::new();
+    DIGESTS.get_or_init(|| KNOWN.map(|(_, text, _)| digest(text.as_bytes())))
+}
+
+/// The name of one of the locks' scripts, by its digest or its text.
+pub(crate) fn script_name(script: &[u8]) -> Option<&'static str> {
+    let mut known = KNOWN.iter().zip(digests());
+    let is_it = |text: &str, digest: &str| {
+        text.as_bytes() == script || digest.as_bytes().eq_ignore_ascii_case(script)
+    };
+    known.find(|((_, text, _), digest)| is_it(text, digest)).map(|((name, ..), _)| *name)
+}
+
 fn run(store: &mut Store, call: &Call<'_>, name: &str) -> Reply {
     let (keys, arguments) = split(call.arguments())?;
-    let Some((_, run)) = KNOWN.iter().find(|(text, _)| digest(text.as_bytes()) == name) else {
+    let known = KNOWN.iter().zip(digests());
+    let Some(((.., run), _)) = known.into_iter().find(|(_, digest)| *digest == name) else {
         return Err(Refusal::of(
             "ERR an in-process node has no Lua: it runs quorlock's own scripts and no other",
         ));

@@ -1,0 +1,131 @@
+//! A node's port.
+
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Handle;
+
+use super::fault::{Point, Reaction};
+use super::serve::{Stream, serve};
+use super::shared::Shared;
+use crate::clock::Clock;
+use crate::sync::{Mutex, lock};
+
+/// Connections that wait to be accepted at most.
+const BACKLOG: i32 = 1_024;
+
+/// The port, open or not. Closing it takes effect at once, on whatever thread: whoever connects
+/// afterwards is refused.
+pub(super) struct Listening {
+    addr: SocketAddr,
+    runtime: Handle,
+    door: Arc<Door>,
+}
+
+#[derive(Default)]
+struct Door {
+    open: Mutex<Option<TcpListener>>,
+    /// Of the task that accepts.
+    waiting: Mutex<Option<Waker>>,
+}
+
+impl Listening {
+    /// Opens a port on the present runtime.
+    pub(super) fn bind(addr: SocketAddr) -> io::Result<Self> {
+        let runtime = Handle::try_current().map_err(io::Error::other)?;
+        let listener = open(addr)?;
+        let addr = listener.local_addr()?;
+        let door = Arc::new(Door::default());
+        *lock(&door.open) = Some(TcpListener::from_std(listener)?);
+        Ok(Self { addr, runtime, door })
+    }
+
+    pub(super) fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// Accepts connections for the node until the port is closed.
+    pub(super) fn start(&self, node: &Arc<Shared>) {
+        let (door, node) = (self.door.clone(), node.clone());
+        self.runtime.spawn(accept(door, node, self.runtime.clone()));
+    }
+
+    pub(super) fn close(&self) {
+        *lock(&self.door.open) = None;
+        if let Some(waker) = lock(&self.door.waiting).take() {
+            waker.wake();
+        }
+    }
+
+    /// Opens the same port again.
+    pub(super) fn reopen(&self) -> io::Result<()> {
+        let listener = open(self.addr)?;
+        let _entered = self.runtime.enter();
+        *lock(&self.door.open) = Some(TcpListener::from_std(listener)?);
+        Ok(())
+    }
+}
+
+fn open(addr: SocketAddr) -> io::Result<std::net::TcpListener> {
+    use socket2::{Domain, Socket, Type};
+    let socket = Socket::new(Domain::for_address(addr), Type::STREAM, None)?;
+    // Connections of the last process may still be ending.
+    #[cfg(unix)]
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&addr.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+async fn accept(door: Arc<Door>, node: Arc<Shared>, runtime: Handle) {
+    while let Some(stream) = door.next().await {
+        let node = node.clone();
+        runtime.spawn(async move {
+            if meet(&node).await.is_ok() {
+                serve(node, Stream::Tcp(stream)).await;
+            }
+        });
+    }
+}
+
+impl Door {
+    /// The next connection; `None` when the port is closed.
+    async fn next(&self) -> Option<TcpStream> {
+        poll_fn(|cx| {
+            *lock(&self.waiting) = Some(cx.waker().clone());
+            let open = lock(&self.open);
+            let Some(listener) = open.as_ref() else { return Poll::Ready(None) };
+            loop {
+                match listener.poll_accept(cx) {
+                    Poll::Ready(Ok((stream, _))) => return Poll::Ready(Some(stream)),
+                    // That connection is gone already.
+                    Poll::Ready(Err(_)) => {}
+                    Poll::Pending => return Poll::Pending,
+                }
+            }
+        })
+        .await
+    }
+}
+
+/// What the rules say of somebody who connects: an error to refuse him.
+pub(super) async fn meet(node: &Shared) -> io::Result<()> {
+    for reaction in node.judge(Point::Connecting, &[]) {
+        match reaction {
+            Reaction::Drop | Reaction::Cut { .. } => {
+                return Err(io::ErrorKind::ConnectionRefused.into());
+            }
+            Reaction::Delay(delay) => {
+                let clock = Clock::default();
+                clock.sleep_until(clock.now().plus(delay)).await;
+            }
+            other => node.suffer(&other),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,350 @@
+//! The face of one node.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::fault::{Reaction, Rule};
+use super::listen::Listening;
+use super::shared::{Life, Shared};
+use super::store::{Setup, User};
+
+/// A server inside the process: what a lock needs of Redis or Valkey, for unit tests.
+///
+/// One that [listens](Self::listen) can be connected to over loopback TCP, by anybody; a set of
+/// [`Nodes`](super::Nodes) is reached in memory. Either runs on the runtime that it is started on,
+/// keeps its keys' time by tokio's clock, and ends when its last handle is dropped.
+///
+/// It knows the commands of a connection (`HELLO`, `AUTH`, `CLIENT`, `SELECT`, `PING`, …), of keys
+/// (`SET` with its options, `GET`, `DEL`, `PTTL`, `PEXPIRE`, …), of the node (`INFO`, `TIME`,
+/// `FLUSHALL`, …) and of scripts, of which it runs the locks' own and no other. It is no cache and
+/// keeps nothing on disk.
+///
+/// # Faults
+///
+/// [`add`](Self::add) makes it misbehave by rule; [`hang`](Self::hang), [`stop`](Self::stop) and
+/// their like do it at once.
+#[derive(Clone)]
+pub struct Node {
+    owner: Arc<Owner>,
+}
+
+/// Ends the node when the last handle is gone.
+struct Owner {
+    shared: Arc<Shared>,
+    listening: Option<Listening>,
+    password: Option<String>,
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        stop(&self.shared, self.listening.as_ref());
+    }
+}
+
+fn stop(shared: &Shared, listening: Option<&Listening>) {
+    if let Some(listening) = listening {
+        listening.close();
+    }
+    shared.change(|state| {
+        state.life = Life::Stopped;
+        state.cut();
+    });
+}
+
+/// What a node is to be; see [`Node::builder`].
+#[derive(Clone, Default)]
+#[must_use = "a builder does nothing until the node listens"]
+pub struct NodeBuilder {
+    password: Option<String>,
+    users: Vec<(String, String)>,
+    is_replica: bool,
+    is_cluster: bool,
+    maxmemory_policy: Option<String>,
+    port: u16,
+}
+
+impl NodeBuilder {
+    /// Asks everybody for this password; [`Node::url`] then has it.
+    pub fn password(mut self, password: &str) -> Self {
+        self.password = Some(password.to_owned());
+        self
+    }
+
+    /// Adds a user with ACL rules: `.user("alice", "on >secret ~lock:* +@all -flushall")`. The
+    /// rules known are those that name a command, a subcommand, `@all`, or a pattern of keys.
+    pub fn user(mut self, name: &str, rules: &str) -> Self {
+        self.users.push((name.to_owned(), rules.to_owned()));
+        self
+    }
+
+    /// Says that it is a replica, and takes no writes.
+    pub fn replica(mut self) -> Self {
+        self.is_replica = true;
+        self
+    }
+
+    /// Says that it is a node of a Cluster.
+    pub fn cluster(mut self) -> Self {
+        self.is_cluster = true;
+        self
+    }
+
+    /// What it says to do when its memory is full. It never does. Default: `noeviction`.
+    pub fn maxmemory_policy(mut self, policy: &str) -> Self {
+        self.maxmemory_policy = Some(policy.to_owned());
+        self
+    }
+
+    /// The port to listen on. Default: a free one.
+    pub fn port(mut self, port: u16) -> Self {
+        self.port = port;
+        self
+    }
+
+    /// Starts it on the present runtime, on the loopback address.
+    ///
+    /// # Errors
+    ///
+    /// When the port is taken, a rule is none, or there is no runtime.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future starts nothing.
+    pub async fn listen(self) -> io::Result<Node> {
+        let wrong = |what: String| io::Error::new(io::ErrorKind::InvalidInput, what);
+        let mut setup = self.setup().map_err(wrong)?;
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
+        let listening = Listening::bind(address)?;
+        setup.port = listening.addr().port();
+        let shared = Arc::new(Shared::new(setup));
+        listening.start(&shared);
+        let owner = Owner { shared, listening: Some(listening), password: self.password };
+        Ok(Node { owner: Arc::new(owner) })
+    }
+
+    fn setup(&self) -> Result<Setup, String> {
+        let usual = match &self.password {
+            Some(password) => User::with_password(password),
+            None => User::unlimited(),
+        };
+        let mut users = BTreeMap::from([("default".to_owned(), usual)]);
+        for (name, rules) in &self.users {
+            users.insert(name.clone(), User::by_rules(rules)?);
+        }
+        let policy = self.maxmemory_policy.clone().unwrap_or_else(|| "noeviction".into());
+        Ok(Setup {
+            run_id: first_run_id(),
+            users,
+            is_replica: self.is_replica,
+            is_cluster: self.is_cluster,
+            maxmemory_policy: policy,
+            port: self.port,
+        })
+    }
+}
+
+impl fmt::Debug for NodeBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Passwords stand in the rules too.
+        f.debug_struct("NodeBuilder").finish_non_exhaustive()
+    }
+}
+
+/// Another name for each node of this process.
+fn first_run_id() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    // Ordering: the numbers need only differ.
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    format!("{number:032x}{:08x}", 0)
+}
+
+impl Node {
+    /// Starts one that asks for no password, as [`NodeBuilder::listen`].
+    ///
+    /// # Errors
+    ///
+    /// When no port is free, or there is no runtime.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future starts nothing.
+    pub async fn listen() -> io::Result<Self> {
+        Self::builder().listen().await
+    }
+
+    /// A node still to be described.
+    pub fn builder() -> NodeBuilder {
+        NodeBuilder::default()
+    }
+
+    /// One that is reached in memory only.
+    pub(super) fn in_memory() -> Self {
+        let setup = Setup { run_id: first_run_id(), ..Setup::default() };
+        let shared = Arc::new(Shared::new(setup));
+        Self { owner: Arc::new(Owner { shared, listening: None, password: None }) }
+    }
+
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.owner.shared
+    }
+
+    /// Its URL, with the password if it asks for one; `None` in memory.
+    #[must_use]
+    pub fn url(&self) -> Option<String> {
+        let addr = self.addr()?;
+        Some(match &self.owner.password {
+            Some(password) => format!("redis://:{password}@{addr}"),
+            None => format!("redis://{addr}"),
+        })
+    }
+
+    /// The address that it listens on; `None` in memory.
+    #[must_use]
+    pub fn addr(&self) -> Option<SocketAddr> {
+        self.owner.listening.as_ref().map(Listening::addr)
+    }
+
+    /// Adds a fault. Of several that fit a command, each happens, in the order in which they were
+    /// added, until one of them ends the matter.
+    pub fn add(&self, rule: Rule) {
+        self.shared().with(|state| state.rules.push(rule));
+    }
+
+    /// Forgets all faults that were added. What hangs still hangs.
+    pub fn clear_rules(&self) {
+        self.shared().with(|state| state.rules.clear());
+    }
+
+    /// Stops executing, as a process does that is stopped by a signal: connections are accepted,
+    /// bytes are taken, nothing is answered.
+    pub fn hang(&self) {
+        self.shared().change(super::shared::State::hang);
+    }
+
+    /// Goes on after [`hang`](Self::hang), with what has come meanwhile.
+    pub fn resume(&self) {
+        self.shared().change(|state| {
+            if state.life == Life::Hangs {
+                state.life = Life::Runs;
+            }
+        });
+    }
+
+    /// Ends its process: every connection ends, nobody can connect, what was not executed is lost.
+    pub fn stop(&self) {
+        stop(self.shared(), self.owner.listening.as_ref());
+    }
+
+    /// Starts another process in its place, under the same address; stops it first if it runs.
+    /// Scripts are forgotten, and keys too unless it `keeps_data`. The clock goes on.
+    ///
+    /// # Errors
+    ///
+    /// When somebody else has taken its port meanwhile; it is stopped then.
+    pub fn restart(&self, keeps_data: bool) -> io::Result<()> {
+        self.stop();
+        if let Some(listening) = &self.owner.listening {
+            listening.reopen()?;
+        }
+        self.shared().restart(keeps_data);
+        if let Some(listening) = &self.owner.listening {
+            listening.start(self.shared());
+        }
+        Ok(())
+    }
+
+    /// Whether it executes commands: it neither hangs nor is stopped.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.shared().with(|state| state.life == Life::Runs)
+    }
+
+    /// Ends every connection. What had come on them and was not executed is lost.
+    pub fn cut(&self) {
+        self.shared().cut();
+    }
+
+    /// Sets its clock by so many milliseconds, ahead or back: above zero, keys end sooner.
+    pub fn step_clock(&self, millis: i64) {
+        self.shared().suffer(&Reaction::StepClock { millis });
+    }
+
+    /// Lets its clock run too fast by so many millionths from now on, or too slow.
+    pub fn drift_clock(&self, ppm: i32) {
+        self.shared().suffer(&Reaction::DriftClock { ppm });
+    }
+
+    /// The text that stands under a key of the first database, with its prefix.
+    #[must_use]
+    pub fn value(&self, key: impl AsRef<[u8]>) -> Option<Vec<u8>> {
+        let found = self.shared().with(|state| state.store.text(key.as_ref(), state.now()));
+        found.map(|(text, _)| text.to_vec())
+    }
+
+    /// How long a key of the first database lives still, by the node's clock; `None` where there is
+    /// no such text, or it has no end.
+    #[must_use]
+    pub fn remaining(&self, key: impl AsRef<[u8]>) -> Option<Duration> {
+        self.shared().with(|state| {
+            let now = state.now();
+            let (_, end) = state.store.text(key.as_ref(), now)?;
+            Some(end?.saturating_sub(now))
+        })
+    }
+
+    /// The keys of the first database, sorted.
+    #[must_use]
+    pub fn keys(&self) -> Vec<Vec<u8>> {
+        self.shared().with(|state| {
+            let now = state.now();
+            let effects = state.store.advance(now);
+            state.deliver(effects, None);
+            state.store.keys().iter().map(|key| key.to_vec()).collect()
+        })
+    }
+
+    /// Executes a command as a client of its own would, one that may do everything: also while the
+    /// node hangs, and past all faults. Returns the reply.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let nodes = quorlock::testing::Nodes::new(1);
+    /// nodes[0].command(["SET", "order:42", "thief", "PX", "60000"]);
+    /// assert_eq!(nodes[0].value("order:42").as_deref(), Some(&b"thief"[..]));
+    /// # }
+    /// ```
+    pub fn command<A: AsRef<[u8]>>(&self, words: impl IntoIterator<Item = A>) -> crate::Frame {
+        let words: Vec<A> = words.into_iter().collect();
+        let words: Vec<&[u8]> = words.iter().map(AsRef::as_ref).collect();
+        self.shared().change(|state| {
+            let now = state.now();
+            let (reply, effects) = state.store.execute_as_operator(&words, now);
+            state.deliver(effects, None);
+            reply
+        })
+    }
+
+    /// How often it has executed a command of this name, or one of the locks' own scripts; see
+    /// [`When`](super::When) for their names.
+    #[must_use]
+    pub fn calls(&self, name: &str) -> u64 {
+        let name = name.to_ascii_lowercase();
+        self.shared().with(|state| state.calls.get(&name).copied().unwrap_or_default())
+    }
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let life = self.shared().with(|state| state.life);
+        f.debug_struct("Node")
+            .field("addr", &self.addr())
+            .field("life", &life)
+            .finish_non_exhaustive()
+    }
+}

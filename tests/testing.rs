@@ -1,0 +1,197 @@
+//! The nodes inside the process, as their users see them.
+
+#![expect(clippy::unwrap_used, reason = "tests fail on the spot")]
+
+use std::time::Duration;
+
+use quorlock::testing::{Node, Nodes, Reaction, When};
+use quorlock::{Client, Durability, Error, Extend, LockGuard, Locker, Outcome};
+use tokio::time::Instant;
+
+const TTL: Duration = Duration::from_secs(10);
+
+async fn connected(nodes: &Nodes) -> Locker {
+    let locker = nodes.locker().ttl(TTL).extend(Extend::Off).build().unwrap();
+    locker.ready(Duration::from_secs(1)).await.unwrap();
+    locker
+}
+
+#[expect(clippy::disallowed_methods, reason = "the paused clock of the test")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+#[expect(clippy::disallowed_methods, reason = "the paused clock of the test")]
+async fn pass(duration: Duration) {
+    tokio::time::sleep(duration).await;
+}
+
+fn outcome(guard: &LockGuard, node: usize) -> Outcome {
+    guard.votes()[node].outcome.clone()
+}
+
+async fn refused(locker: &Locker) -> Error {
+    locker.lock("k").wait(Duration::ZERO).await.unwrap_err()
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_clients_contend_and_time_is_exact() {
+    let nodes = Nodes::new(5);
+    let (ours, theirs) = (connected(&nodes).await, connected(&nodes).await);
+    let began = now();
+    let guard = ours.lock("k").await.unwrap();
+    assert_eq!(began.elapsed(), Duration::ZERO, "nothing takes time but what a test says");
+    assert!(refused(&theirs).await.is_contended());
+    assert_eq!(nodes.holding("k"), 5);
+    let value = guard.owner_token().as_str().as_bytes().to_vec();
+    assert_eq!(nodes[4].value("k"), Some(value));
+    assert_eq!(nodes[4].remaining("k"), Some(TTL));
+    guard.lost().await;
+    pass(TTL - began.elapsed() - Duration::from_millis(1)).await;
+    assert_eq!(nodes.holding("k"), 5);
+    pass(Duration::from_millis(1)).await;
+    assert_eq!(nodes.holding("k"), 0, "the keys end with their TTL");
+    assert!(theirs.lock("k").await.unwrap().release().await.unwrap().is_released());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_that_is_lost_leaves_no_key() {
+    let nodes = Nodes::new(3);
+    let locker = connected(&nodes).await;
+    nodes[0].add(When::after("SET").nth(1).then(Reaction::Drop));
+    nodes[1].add(When::before("SET").nth(1).then(Reaction::Drop));
+    let error = refused(&locker).await;
+    assert!(error.is_unavailable(), "{error}");
+    assert_eq!(nodes[0].calls("SET"), 1, "it was executed, and nobody heard of it");
+    assert_eq!(nodes[1].calls("SET"), 0);
+    let guard = locker.lock("k").await.unwrap();
+    assert!(guard.release().await.unwrap().is_released());
+    pass(Duration::from_secs(5)).await;
+    assert_eq!(nodes.holding("k"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_that_is_late_is_no_vote_after_the_deadline() {
+    let nodes = Nodes::new(3);
+    let locker = connected(&nodes).await;
+    nodes.add(When::after("SET").then(Reaction::Delay(Duration::from_millis(300))));
+    let began = now();
+    let error = refused(&locker).await;
+    assert!(error.is_unavailable() && began.elapsed() < Duration::from_millis(110), "{error}");
+    pass(Duration::from_secs(5)).await;
+    assert_eq!(nodes.holding("k"), 0, "what was granted late is undone");
+    nodes.iter().for_each(Node::clear_rules);
+    assert!(locker.lock("k").await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn cut_replies_and_wrong_bytes_end_the_connection_and_grant_nothing() {
+    let wrong = Reaction::Answer(b"@nonsense\r\n".to_vec());
+    for reaction in [Reaction::Cut { after_bytes: 2 }, wrong] {
+        let nodes = Nodes::new(1);
+        let locker = connected(&nodes).await;
+        nodes[0].add(When::after("SET").key("k").nth(1).then(reaction.clone()));
+        let error = refused(&locker).await;
+        assert!(error.is_unavailable(), "{reaction:?}: {error}");
+        let guard = locker.lock("k").await.unwrap();
+        assert!(guard.release().await.unwrap().is_released(), "{reaction:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hung_node_executes_later_and_a_stopped_one_never() {
+    let nodes = Nodes::new(5);
+    let locker = connected(&nodes).await;
+    nodes[0].hang();
+    nodes[1].stop();
+    assert!(!nodes[0].is_running() && !nodes[1].is_running() && nodes[2].is_running());
+    let guard = locker.lock("k").await.unwrap();
+    assert_eq!(outcome(&guard, 0), Outcome::Pending);
+    assert!(matches!(outcome(&guard, 1), Outcome::Down { .. } | Outcome::Disconnected));
+    assert_eq!(nodes[0].value("k"), None);
+    nodes[0].resume();
+    pass(Duration::from_millis(1)).await;
+    assert!(nodes[0].value("k").is_some());
+    nodes[1].restart(false).unwrap();
+    pass(Duration::from_secs(1)).await;
+    assert!(guard.release().await.unwrap().is_released());
+    assert_eq!(nodes.holding("k"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restarted_node_has_another_name_and_its_keys_if_it_keeps_them() {
+    let nodes = Nodes::new(1);
+    let longest_ttl = TTL;
+    let builder = nodes.locker().durability(Durability::Volatile { longest_ttl });
+    let locker = builder.extend(Extend::Off).build().unwrap();
+    locker.initialise().await.unwrap();
+    let guard = locker.lock("k").await.unwrap();
+    for keeps_data in [true, false] {
+        nodes[0].restart(keeps_data).unwrap();
+        assert_eq!(nodes[0].value("k").is_some(), keeps_data);
+        pass(Duration::from_secs(1)).await;
+        let error = refused(&locker).await;
+        let is_quarantined =
+            error.nodes().iter().any(|node| matches!(node.outcome, Outcome::Quarantined { .. }));
+        assert!(is_quarantined, "{error}");
+    }
+    assert_eq!(nodes[0].calls("initialise"), 2);
+    drop(guard);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_is_stepped_or_drifts_ends_keys_early_or_late() {
+    let nodes = Nodes::new(3);
+    let locker = connected(&nodes).await;
+    let guard = locker.lock("k").await.unwrap();
+    nodes[0].step_clock(9_999);
+    nodes[1].drift_clock(1_000_000);
+    nodes[2].step_clock(-5_000);
+    assert_eq!(nodes[0].remaining("k"), Some(Duration::from_millis(1)));
+    pass(Duration::from_secs(5)).await;
+    let held: Vec<bool> = nodes.iter().map(|node| node.value("k").is_some()).collect();
+    assert_eq!(held, [false, false, true]);
+    assert_eq!(nodes[2].remaining("k"), Some(TTL));
+    assert!(guard.is_valid(), "a majority of clocks was wrong, and only a fence would help");
+}
+
+#[tokio::test(start_paused = true)]
+async fn connecting_can_be_refused_and_commands_can_be_late() {
+    let nodes = Nodes::new(3);
+    nodes[0].add(When::connecting().times(3).then(Reaction::Drop));
+    nodes[1].add(When::connecting().then(Reaction::Delay(Duration::from_millis(40))));
+    nodes[2].add(When::before_any().then(Reaction::Delay(Duration::from_millis(30))));
+    let locker = nodes.locker().build().unwrap();
+    let began = now();
+    let health = locker.ready(Duration::from_secs(5)).await.unwrap();
+    assert!(health.iter().all(|node| node.outcome == Outcome::Connected), "{health:?}");
+    assert!(began.elapsed() >= Duration::from_millis(60));
+}
+
+#[tokio::test]
+async fn a_node_that_listens_is_a_server_like_any_other() {
+    let node = Node::builder().password("pw").user("me", "on >p ~* +@all -del").listen().await;
+    let node = node.unwrap();
+    let url = node.url().unwrap();
+    assert!(url.starts_with("redis://:pw@127.0.0.1:"), "{url}");
+    let client = Client::new(&url).unwrap();
+    assert!(client.command(["SET", "k", "v", "PX", "60000"]).await.unwrap().is_ok());
+    assert_eq!(client.command(["GET", "k"]).await.unwrap().as_str(), Ok("v"));
+    let me = Client::new(url.replace(":pw@", "me:p@")).unwrap();
+    let denied = me.command(["DEL", "k"]).await.unwrap();
+    assert_eq!(denied.error_word(), Some(&b"NOPERM"[..]));
+    let locker = Locker::single(&url).unwrap().build().unwrap();
+    let guard = locker.lock("lock").await.unwrap();
+    assert!(node.value("lock").is_some());
+    assert!(guard.release().await.unwrap().is_released());
+
+    node.stop();
+    let error = locker.lock("lock").wait(Duration::ZERO).await.unwrap_err();
+    assert!(error.is_unavailable(), "{error}");
+    node.restart(true).unwrap();
+    let guard = locker.lock("lock").wait(Duration::from_secs(5)).await.unwrap();
+    assert_eq!(node.value("k").as_deref(), Some(&b"v"[..]));
+    drop((guard, node));
+    let error = Client::new(&url).unwrap().command(["PING"]).await.unwrap_err();
+    assert!(error.is_unavailable(), "its last handle is gone: {error}");
+}
