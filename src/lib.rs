@@ -34,6 +34,7 @@ mod options;
 mod quorum;
 mod report;
 #[cfg(test)]
+#[cfg(feature = "testing")]
 mod simulation;
 mod slab;
 mod sync;

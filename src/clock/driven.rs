@@ -37,17 +37,6 @@ impl Driven {
         Self::of(Self::default())
     }
 
-    /// As [`Driven::clock`], counting from `origin`.
-    pub(crate) fn since(origin: Instant) -> (Clock, Arc<Self>) {
-        Self::of(Self { origin: Some(origin), ..Self::default() })
-    }
-
-    /// An origin: now.
-    #[expect(clippy::disallowed_methods, reason = "the clock's own part, for tests")]
-    pub(crate) fn origin() -> Instant {
-        Instant::now()
-    }
-
     fn of(driven: Self) -> (Clock, Arc<Self>) {
         let driven = Arc::new(driven);
         (Clock { driven: Some(driven.clone()) }, driven)
@@ -69,6 +58,21 @@ impl Driven {
     /// Sets the wall clock ahead, or back.
     pub(crate) fn step_wall(&self, nanos: i64) {
         self.wall_ahead.fetch_add(nanos, SeqCst);
+    }
+}
+
+/// For a simulation.
+#[cfg(feature = "testing")]
+impl Driven {
+    /// As [`Driven::clock`], counting from `origin`.
+    pub(crate) fn since(origin: Instant) -> (Clock, Arc<Self>) {
+        Self::of(Self { origin: Some(origin), ..Self::default() })
+    }
+
+    /// An origin: now.
+    #[expect(clippy::disallowed_methods, reason = "the clock's own part, for tests")]
+    pub(crate) fn origin() -> Instant {
+        Instant::now()
     }
 
     /// From the beginning the clocks run faster than true time by so many millionths.

@@ -279,14 +279,14 @@ impl LockerBuilder {
     }
 
     /// How old a reply may become before its connection ends.
-    #[cfg(test)]
+    #[cfg(all(test, feature = "testing"))]
     pub(crate) fn reply_age_max(mut self, age: Duration) -> Self {
         self.options.link.reply_age_max = age;
         self
     }
 
     /// Builds the locker on a simulated machine.
-    #[cfg(test)]
+    #[cfg(all(test, feature = "testing"))]
     pub(crate) fn build_on(
         mut self,
         clock: crate::clock::Clock,

@@ -277,7 +277,7 @@ impl Held {
     }
 
     /// Whether the lock is held, without the effect that asking has.
-    #[cfg(test)]
+    #[cfg(all(test, feature = "testing"))]
     pub(crate) fn looks_valid(&self) -> bool {
         self.hold.looks_valid()
     }

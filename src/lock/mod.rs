@@ -35,7 +35,7 @@ mod takeover;
 #[cfg(test)]
 mod tests;
 
-#[cfg(all(test, quorlock_weak))]
+#[cfg(all(test, feature = "testing", quorlock_weak))]
 pub(crate) use command::{WEAK_EXTEND, WEAK_RELEASE};
 
 pub use acquire::Acquire;

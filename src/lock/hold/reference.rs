@@ -71,7 +71,7 @@ impl HoldRef {
     }
 
     /// As [`HoldRef::is_valid`], for whoever only watches: what is found invalid is not made so.
-    #[cfg(test)]
+    #[cfg(all(test, feature = "testing"))]
     pub(crate) fn looks_valid(&self) -> bool {
         let now = self.locker.nodes.clock().stamp();
         self.with(|body| body.lost.is_none() && body.lease.is_valid(now)).unwrap_or(false)
