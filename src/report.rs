@@ -1,11 +1,15 @@
 //! What each node did with a command: the votes behind a verdict, in words.
 //!
 //! [`NodeReport`] is one node's line, [`Outcome`] what became of the command there, [`Fault`] why
-//! a node could not be asked at all.
+//! a node could not be asked at all. `health` has what is known of a node without a command.
+
+mod health;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+
+pub use health::{ClockSkew, Mode, NodeHealth, Persistence, Role, ServerInfo, ServerKind};
 
 /// One node's part in an operation.
 #[derive(Clone, Debug)]
@@ -149,6 +153,12 @@ pub enum Fault {
         /// How long was waited.
         after: Duration,
     },
+    /// There is no TLS with the server: its certificate is not to be trusted, it does not trust
+    /// ours, or it does not speak TLS.
+    Tls {
+        /// The cause, and what to do about it.
+        error: Box<str>,
+    },
     /// The server closed the connection.
     Closed,
     /// The password is missing or wrong, or the user may not connect.
@@ -200,6 +210,7 @@ impl fmt::Display for Fault {
             Self::Silent { after } => {
                 write!(f, "was silent for {} while connecting", Humane(*after))
             }
+            Self::Tls { error } => write!(f, "fails TLS: {error}"),
             Self::Closed => f.write_str("closed the connection"),
             Self::Authentication { error } | Self::Handshake { error } => f.write_str(&said(error)),
             Self::Credentials { error } => {
@@ -221,6 +232,26 @@ impl fmt::Display for Fault {
     }
 }
 
+impl Fault {
+    /// The handshake of TLS did not end within `after`.
+    pub(crate) fn insecure(after: Duration) -> Self {
+        let error = format!(
+            "it was silent for {} in the handshake (is this its TLS port? One of plain text waits \
+             like this; write redis:// for it)",
+            Humane(after)
+        );
+        Self::Tls { error: error.into() }
+    }
+
+    /// What answers plain text is TLS.
+    pub(crate) fn wants_tls() -> Self {
+        Self::Tls { error: "its port answers plain text by TLS (write rediss:// for it)".into() }
+    }
+}
+
+/// A stream that finds one itself hands it up inside its `io::Error`.
+impl std::error::Error for Fault {}
+
 /// A server's error as a clause: the word that names it and what to do, else its own text.
 fn said(error: &str) -> String {
     let code = error.split(' ').next().unwrap_or_default();
@@ -236,6 +267,7 @@ fn hint(code: &str) -> Option<&'static str> {
         "WRONGPASS" => "check the user and the password",
         "NOPERM" => "the user's ACL forbids a command or the key; see the manual for the list",
         "READONLY" => "it is a replica; give its master's address",
+        "DENIED" => "its protected mode takes no connection from here",
         "LOADING" => "it is still loading its data",
         "BUSY" => "it is busy with a slow script",
         "OOM" => "it is out of memory",

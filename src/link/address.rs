@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::url::IntoNode;
 use crate::error::Error;
-use crate::options::{CredentialSource, Credentials, NodeOptions, TcpOptions};
+use crate::options::{CredentialSource, Credentials, NodeOptions, Security, TcpOptions, Tls};
 pub(crate) use crate::options::{Endpoint, Protocol};
 
 /// One node's address and login, with nothing in it that cannot be right.
@@ -29,7 +29,7 @@ pub(crate) struct Address {
 }
 
 /// Whether this build can speak TLS.
-const SPEAKS_TLS: bool = false;
+const SPEAKS_TLS: bool = cfg!(feature = "tls-rustls");
 
 impl Address {
     /// Takes a node as it was given. No error repeats a login.
@@ -72,6 +72,31 @@ impl Address {
     }
 }
 
+/// Whom to trust, for the nodes among `addresses` that ask for TLS; `None` if none does.
+pub(crate) fn security(
+    addresses: &[Address],
+    tls: Option<&Tls>,
+) -> Result<Option<Security>, Error> {
+    let hosts = addresses.iter().filter(|address| address.tls);
+    let hosts = hosts.filter_map(|address| match &address.endpoint {
+        Endpoint::Tcp { host, .. } => Some(host),
+        Endpoint::Unix { .. } => None,
+    });
+    let mut hosts = hosts.peekable();
+    if hosts.peek().is_none() {
+        return match tls {
+            None => Ok(None),
+            Some(_) => Err(Error::misuse(
+                "`Tls` was given, and no node's URL asks for it; write rediss:// for those that \
+                 speak it, or leave it out",
+            )),
+        };
+    }
+    let security = Security::of(tls)?;
+    hosts.try_for_each(|host| security.check(host))?;
+    Ok(Some(security))
+}
+
 /// Prints where the node is, and never the login.
 impl fmt::Debug for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -88,9 +113,14 @@ mod tests {
         let cases = [
             ("redis://canary@h", "h:6379 has a user without a password"),
             ("redis://canary:@h", "h:6379 has a user without a password"),
+        ];
+        let tls = [
             ("rediss://:canary@h", "h:6379 asks for TLS, which needs quorlock's feature"),
             ("valkeys://h", "`tls-rustls`"),
         ];
+        assert!(!SPEAKS_TLS || Address::of("rediss://:canary@h").is_ok_and(|it| it.tls));
+        let tls = tls.into_iter().filter(|_| !SPEAKS_TLS);
+        let cases = cases.into_iter().chain(tls);
         for (url, words) in cases {
             let error = Address::of(url).unwrap_err();
             let line = error.to_string();
@@ -109,7 +139,7 @@ mod tests {
             .name("web");
         let url = "redis://me:p%40ss@h:7000/3?protocol=2&name=web";
         assert_eq!(Address::of(&options).unwrap(), Address::of(url).unwrap());
-        assert_eq!(Address::of(options.tls(true)).err().map(|error| error.is_misuse()), Some(true));
+        assert_eq!(Address::of(options.tls(true)).is_ok_and(|it| it.tls), SPEAKS_TLS);
         let unix = NodeOptions::unix("/run/redis.sock").password("").name("");
         assert_eq!(Address::of(unix).unwrap(), Address::of("unix:///run/redis.sock").unwrap());
         for host in ["::1", "[::1]", "0:0::1"] {

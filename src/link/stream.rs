@@ -1,5 +1,5 @@
-//! The bytes below a link: TCP, a Unix socket, or memory; split into the half that reads and the
-//! half that writes.
+//! The bytes below a link: TCP, TLS over it, a Unix socket, or memory; split into the half that
+//! reads and the half that writes.
 //!
 //! The driver owns the [`Reader`]; the [`Writer`] is shared behind the link's lock, so that a
 //! caller can write without waiting for the driver, and so that the socket outlives the driver.
@@ -15,23 +15,61 @@ use tokio::net::tcp;
 use tokio::net::unix;
 
 use super::address::Address;
+use super::handshake::Greeting;
 #[cfg(test)]
 use super::memory;
+#[cfg(feature = "tls-rustls")]
+use super::{address::Endpoint, tls};
+use crate::report::Fault;
 
 /// Opens streams. A simulation brings its own.
 pub(crate) trait Dial: Send + Sync {
-    /// Resolves the name each time, since it may have moved. An address that asks for TLS gets a
-    /// stream that speaks it, or an error, and never plain text.
+    /// Resolves the name each time, since it may have moved. The stream carries plain text;
+    /// [`secure`] is for an address that asks for TLS.
     fn dial(&self, address: &Address) -> Dialing;
 }
 
 /// A connection being made.
 pub(crate) type Dialing = Pin<Box<dyn Future<Output = io::Result<(Reader, Writer)>> + Send>>;
 
+/// Puts TLS onto a stream that was just dialled for an address that asks for it. There is no way
+/// from such an address to plain text: what cannot be secured is an error.
+#[cfg(feature = "tls-rustls")]
+pub(crate) async fn secure(
+    streams: (Reader, Writer),
+    address: &Address,
+    greeting: &Greeting,
+) -> Result<(Reader, Writer), Fault> {
+    let (Endpoint::Tcp { host, .. }, Some(security)) = (&address.endpoint, &greeting.security)
+    else {
+        return Err(Fault::Tls { error: "nothing says whom to trust".into() });
+    };
+    let (Reader::Tcp(reader), Writer::Tcp(writer)) = streams else {
+        return Err(Fault::Tls { error: "it goes over TCP alone".into() });
+    };
+    let (mut reader, writer) = tls::layer((reader, writer), security, host)?;
+    std::future::poll_fn(|cx| reader.poll_handshake(cx)).await?;
+    Ok((Reader::Tls(Box::new(reader)), Writer::Tls(writer)))
+}
+
+#[cfg(not(feature = "tls-rustls"))]
+pub(crate) async fn secure(
+    _: (Reader, Writer),
+    _: &Address,
+    greeting: &Greeting,
+) -> Result<(Reader, Writer), Fault> {
+    match &greeting.security {
+        None => Err(Fault::Tls { error: "this build cannot speak it".into() }),
+        Some(security) => match *security {},
+    }
+}
+
 /// The half that reads.
 #[derive(Debug)]
 pub(crate) enum Reader {
     Tcp(tcp::OwnedReadHalf),
+    #[cfg(feature = "tls-rustls")]
+    Tls(Box<tls::Reader>),
     #[cfg(unix)]
     Unix(unix::OwnedReadHalf),
     #[cfg(test)]
@@ -51,6 +89,8 @@ impl Reader {
         let mut buffer = ReadBuf::new(buffer);
         let polled = match self {
             Self::Tcp(reader) => Pin::new(reader).poll_read(cx, &mut buffer),
+            #[cfg(feature = "tls-rustls")]
+            Self::Tls(reader) => return reader.poll_read(cx, buffer.initialized_mut()),
             #[cfg(unix)]
             Self::Unix(reader) => Pin::new(reader).poll_read(cx, &mut buffer),
             #[cfg(test)]
@@ -64,6 +104,8 @@ impl Reader {
     pub(crate) fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Self::Tcp(reader) => reader.as_ref().poll_write_ready(cx),
+            #[cfg(feature = "tls-rustls")]
+            Self::Tls(reader) => reader.poll_write_ready(cx),
             #[cfg(unix)]
             Self::Unix(reader) => reader.as_ref().poll_write_ready(cx),
             #[cfg(test)]
@@ -76,6 +118,8 @@ impl Reader {
 #[derive(Debug)]
 pub(crate) enum Writer {
     Tcp(tcp::OwnedWriteHalf),
+    #[cfg(feature = "tls-rustls")]
+    Tls(tls::Writer),
     #[cfg(unix)]
     Unix(unix::OwnedWriteHalf),
     #[cfg(test)]
@@ -83,10 +127,13 @@ pub(crate) enum Writer {
 }
 
 impl Writer {
-    /// Hands bytes to the kernel; `WouldBlock` when it takes none now. Works without a runtime.
+    /// Hands bytes to the kernel; `WouldBlock` when it takes none now: then whoever writes comes
+    /// again with the same bytes, and perhaps more behind them. Works without a runtime.
     pub(crate) fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(writer) => writer.try_write(bytes),
+            #[cfg(feature = "tls-rustls")]
+            Self::Tls(writer) => writer.try_write(bytes),
             #[cfg(unix)]
             Self::Unix(writer) => writer.try_write(bytes),
             #[cfg(test)]
@@ -105,6 +152,8 @@ impl Writer {
                 let _ = writer.as_ref().set_zero_linger();
                 writer.forget();
             }
+            #[cfg(feature = "tls-rustls")]
+            Self::Tls(writer) => writer.abort(),
             // A Unix socket's bytes are in the peer's buffer already; nothing can be taken back.
             #[cfg(unix)]
             Self::Unix(writer) => writer.forget(),

@@ -9,8 +9,10 @@ use super::command;
 use super::durability::Epoch;
 use super::locker::{Inner, Locker};
 use crate::error::Error;
-use crate::link::{Address, Greeting, IntoNode};
+use crate::link::{Address, Greeting, IntoNode, security};
 use crate::observe::Observer;
+#[cfg(feature = "tls-rustls")]
+use crate::options::Tls;
 use crate::options::{Driver, Durability, Extend, Options, Retry, TcpOptions, whole_millis};
 use crate::quorum::{NodeSet, Rule};
 
@@ -213,33 +215,82 @@ impl LockerBuilder {
         self
     }
 
-    /// Builds the locker. Does no I/O: the nodes are connected to from the first use on.
+    /// Whom to trust, and who we are, for the nodes whose URL begins with `rediss://` or
+    /// `valkeys://`. Default: what browsers trust, and no certificate of our own.
+    #[cfg(feature = "tls-rustls")]
+    pub fn tls(mut self, tls: Tls) -> Self {
+        self.options.tls = Some(tls);
+        self
+    }
+
+    /// Builds the locker. Does no I/O but to read the files that `Tls` names: the nodes are
+    /// connected to from the first use on.
     ///
     /// # Errors
     ///
     /// [`is_misuse`](Error::is_misuse) when an option is out of its range.
     pub fn build(mut self) -> Result<Locker, Error> {
+        let greeting = self.prepare()?;
+        let owner = full_name(self.options.owner.as_deref());
+        let nodes = NodeSet::on_network(
+            self.addresses,
+            self.counted,
+            self.options.link,
+            greeting,
+            command::undo_head(),
+            self.options.observers.clone(),
+        )?;
+        Ok(Locker::from_inner(Inner::new(nodes, self.options, owner)))
+    }
+
+    /// How old a reply may become before its connection ends.
+    #[cfg(test)]
+    pub(crate) fn reply_age_max(mut self, age: Duration) -> Self {
+        self.options.link.reply_age_max = age;
+        self
+    }
+
+    /// Builds the locker on a simulated machine.
+    #[cfg(test)]
+    pub(crate) fn build_on(
+        mut self,
+        clock: crate::clock::Clock,
+        entropy: crate::entropy::Entropy,
+        dial: Arc<dyn crate::link::Dial>,
+    ) -> Result<Locker, Error> {
+        let greeting = self.prepare()?;
+        let owner = self.options.owner.clone().unwrap_or_default().into();
+        let nodes = NodeSet::new(crate::quorum::Parts {
+            addresses: self.addresses,
+            counted: self.counted,
+            options: self.options.link,
+            clock,
+            entropy: Arc::new(entropy),
+            dial,
+            greeting,
+            undo_head: command::undo_head(),
+            observers: self.options.observers.clone(),
+        });
+        Ok(Locker::from_inner(Inner::new(nodes, self.options, owner)))
+    }
+
+    /// Checks the options and settles what follows from them.
+    fn prepare(&mut self) -> Result<Greeting, Error> {
         self.options.check()?;
         let Options { ttl, .. } = self.options;
         self.options.link.undo_horizon = self.options.node_deadline(ttl) + 2 * ttl;
         for address in &mut self.addresses {
             address.tcp.get_or_insert(self.options.tcp);
         }
-        let owner = full_name(self.options.owner.as_deref());
         let mut scripts = command::SCRIPTS.to_vec();
         if self.options.durability != Durability::Persistent {
             scripts.push(command::ACQUIRE);
         }
-        let terms = Arc::new(Epoch::new(&self.options));
-        let nodes = NodeSet::on_network(
-            self.addresses,
-            self.counted,
-            self.options.link,
-            Greeting { scripts, terms: Some(terms) },
-            command::undo_head(),
-            self.options.observers.clone(),
-        )?;
-        Ok(Locker::from_inner(Inner::new(nodes, self.options, owner)))
+        Ok(Greeting {
+            scripts,
+            terms: Some(Arc::new(Epoch::new(&self.options))),
+            security: security(&self.addresses, self.options.tls.as_ref())?,
+        })
     }
 }
 

@@ -23,6 +23,7 @@ use crate::link::{Shape, Urgency};
 use crate::observe::Loss;
 use crate::quorum::{Command, Election, NodeMask, Patience, Verdict};
 use crate::report::NodeReport;
+use crate::weak::{self, Weakness::*};
 
 /// What holds a key to us: its name, its value, and which nodes may have it.
 pub(crate) struct Tie {
@@ -72,7 +73,11 @@ impl Tie {
 
     /// Until when a node holds the key that was sent at `sent`.
     pub(crate) fn end_of(&self, sent: Stamp, locker: &Inner) -> Stamp {
-        lease::end(sent, self.ttl, locker.options.drift)
+        let first = match weak::is(StartAtFirstReply) {
+            true => (0..locker.nodes.len()).filter_map(|node| self.election.outcome(node).1).min(),
+            false => None,
+        };
+        lease::end(sent.plus(first.unwrap_or_default()), self.ttl, locker.options.drift)
     }
 
     /// A number by chance, the same for each question.
@@ -121,7 +126,7 @@ impl Tie {
                 bytes: encoded.bytes,
                 shape: Shape::Undo,
                 undo: encoded.undo,
-                affinity: self.key.affinity(),
+                affinity: self.key.affinity().wrapping_add(weak::is(UndoElsewhere).into()),
                 sent: locker.nodes.clock().now(),
                 allowed: locker.options.node_deadline(self.ttl),
                 urgency,
@@ -147,7 +152,8 @@ impl Claim {
         ttl: Duration,
         now: Moment,
     ) -> Result<Self, Error> {
-        let nonce = locker.nodes.entropy().nonce();
+        let drawn = locker.nodes.entropy().nonce();
+        let nonce = if weak::is(TokenReused) { Nonce([7; Nonce::BYTES]) } else { drawn };
         let value = Value::Drawn { nonce, owner: &locker.owner };
         let sent = locker.nodes.clock().stamp();
         let ask = |shape, Encoded { bytes, undo }: Encoded<'_>| {

@@ -23,6 +23,7 @@ use quorlock_resp::encode;
 
 use crate::entropy::Nonce;
 use crate::link::Process;
+use crate::weak::{self, Weakness::*};
 
 /// Compare-and-delete.
 pub(crate) const RELEASE: &str = include_str!("script/release.lua");
@@ -36,6 +37,12 @@ pub(super) const EXTEND_SHA1: &[u8] = b"3bf8c069fa2c5715105a1bed245e494b25e90fa4
 /// Set if not there, and if the node may vote.
 pub(crate) const ACQUIRE: &str = include_str!("script/acquire.lua");
 const ACQUIRE_SHA1: &[u8] = b"1c5e3637b18ea620dd7e6f0c1e4f556738c3b195";
+
+/// What a weak release and a weak extension run in their stead; see `weak`.
+pub(crate) const WEAK_RELEASE: &[u8] = b"return redis.call('DEL', KEYS[1])";
+pub(crate) const WEAK_EXTEND: &[u8] = b"local held = redis.call('GET', KEYS[1]) \
+    if held and held ~= ARGV[1] then return -1 end \
+    redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) return 1";
 
 /// Puts a node into service. Seldom sent, and so always in full.
 const INITIALISE: &str = include_str!("script/initialise.lua");
@@ -132,8 +139,16 @@ pub(crate) fn with_release<R>(
 ) -> R {
     with_scratch(|out| {
         encode::array_header(out, 5);
-        encode::bulk(out, b"EVALSHA");
-        encode::bulk(out, RELEASE_SHA1);
+        match weak::is(DeleteWithoutCompare) {
+            false => {
+                encode::bulk(out, b"EVALSHA");
+                encode::bulk(out, RELEASE_SHA1);
+            }
+            true => {
+                encode::bulk(out, b"EVAL");
+                encode::bulk(out, WEAK_RELEASE);
+            }
+        }
         encode::bulk(out, b"1");
         let undo = put_key_and_value(out, key, value);
         send(Encoded { bytes: out, undo: &out[undo] })
@@ -159,6 +174,7 @@ pub(crate) fn with_extend<R>(
 ) -> R {
     with_scratch(|out| {
         let (name, script): (&[u8], _) = match form {
+            _ if weak::is(ExtensionRecreates) => (b"EVAL", WEAK_EXTEND),
             ScriptForm::Digest => (b"EVALSHA", EXTEND_SHA1),
             ScriptForm::Whole => (b"EVAL", EXTEND.as_bytes()),
         };

@@ -38,6 +38,7 @@ use crate::options::{Durability, Options};
 use crate::quorum::{Deed, Election};
 use crate::report::{Fault, Humane, NodeReport, Outcome};
 use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::weak::{self, Weakness};
 
 const EPOCH: &[u8] = b"quorlock:epoch";
 const QUARANTINE: &[u8] = b"quorlock:quarantine";
@@ -57,6 +58,9 @@ impl Volatile {
     /// `None` for servers that forget nothing.
     pub(crate) fn new(options: &Options) -> Option<Self> {
         let Durability::Volatile { longest_ttl } = options.durability else { return None };
+        if weak::is(Weakness::QuarantineOff) {
+            return None;
+        }
         let behind = |name| [&options.prefix[..], name].concat().into_boxed_slice();
         let (epoch, quarantine) = (behind(EPOCH), behind(QUARANTINE));
         let mut keys = Vec::new();
@@ -216,6 +220,7 @@ fn longest_ttl_of(epoch: &[u8]) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::ServerInfo;
 
     const LONGEST: Duration = Duration::from_secs(30);
 
@@ -223,7 +228,8 @@ mod tests {
         let options = Options { durability, prefix: b"pay:".to_vec(), ..Options::default() };
         let epoch = Epoch::new(&options);
         assert_eq!(epoch.key(), b"pay:quorlock:epoch");
-        let peer = Peer { run_id: run_id.map(Into::into), mark, ..Peer::default() };
+        let server = ServerInfo { run_id: run_id.map(Into::into), ..ServerInfo::default() };
+        let peer = Peer { server, mark, ..Peer::default() };
         epoch.judge(&peer)
     }
 

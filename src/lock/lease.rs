@@ -15,10 +15,12 @@ use std::time::Duration;
 
 use crate::clock::Stamp;
 use crate::options::Drift;
+use crate::weak::{self, Weakness::NoDriftMargin};
 
 /// Until when a node holds a key that it was told at `sent` to hold for `ttl`.
 pub(crate) fn end(sent: Stamp, ttl: Duration, drift: Drift) -> Stamp {
-    sent.plus(ttl).less(drift.of(ttl))
+    let margin = if weak::is(NoDriftMargin) { Duration::ZERO } else { drift.of(ttl) };
+    sent.plus(ttl).less(margin)
 }
 
 /// The time for which a lock is held.

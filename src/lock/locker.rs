@@ -22,7 +22,7 @@ use crate::error::Error;
 use crate::link::IntoNode;
 use crate::options::Options;
 use crate::quorum::NodeSet;
-use crate::report::NodeReport;
+use crate::report::{NodeHealth, NodeReport};
 use crate::sync::atomic::{AtomicBool, Ordering};
 
 /// Locks on one node or on a quorum of nodes. Cheap to clone; all clones share their connections.
@@ -174,12 +174,28 @@ impl Locker {
     }
 
     /// Each node's state now: [`Connected`](crate::Outcome::Connected), or
-    /// [`Down`](crate::Outcome::Down) and why. What the connections know by themselves: nothing is
-    /// sent and nothing is waited for, so a node that hangs counts as connected until something
-    /// that was asked of it has gone unanswered for 5 s. Before the first use no node is connected;
-    /// [`ready`](Self::ready) changes that.
+    /// [`Down`](crate::Outcome::Down) and why; how long its latest answer took; and what its server
+    /// said of itself when it was connected to: kind and version, role and mode, persistence,
+    /// eviction, clock.
+    ///
+    /// It is what the connections know by themselves: nothing is sent and nothing is waited for, so
+    /// a node that hangs counts as connected until something that was asked of it has gone
+    /// unanswered for 5 s. Before the first use no node is connected; [`ready`](Self::ready)
+    /// changes that.
+    ///
+    /// ```no_run
+    /// # async fn example(locker: quorlock::Locker) {
+    /// for node in locker.health() {
+    ///     println!("{node}"); // a:6379 is connected (valkey 9.1.2, master, standalone)
+    ///     let server = node.server.unwrap_or_default();
+    ///     if server.maxmemory_policy.is_some_and(|policy| &*policy != "noeviction") {
+    ///         println!("  it may delete a lock that is held");
+    ///     }
+    /// }
+    /// # }
+    /// ```
     #[must_use]
-    pub fn health(&self) -> Vec<NodeReport> {
+    pub fn health(&self) -> Vec<NodeHealth> {
         self.inner.nodes.health()
     }
 

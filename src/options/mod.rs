@@ -6,6 +6,11 @@ mod credentials;
 mod node;
 mod retry;
 mod tcp;
+#[cfg(feature = "tls-rustls")]
+mod tls;
+#[cfg(not(feature = "tls-rustls"))]
+#[path = "no_tls.rs"]
+mod tls;
 
 use std::time::Duration;
 
@@ -16,6 +21,11 @@ pub use node::{NodeOptions, Protocol};
 pub(crate) use retry::Policy;
 pub use retry::Retry;
 pub use tcp::TcpOptions;
+pub(crate) use tls::Security;
+#[cfg(feature = "tls-rustls")]
+pub use tls::Tls;
+#[cfg(not(feature = "tls-rustls"))]
+pub(crate) use tls::Tls;
 
 use crate::error::Error;
 use crate::observe::Observers;
@@ -121,6 +131,8 @@ pub(crate) struct Options {
     pub(crate) observers: Observers,
     /// The holder's name; the host and the process are added to it.
     pub(crate) owner: Option<Box<str>>,
+    /// For the nodes whose URL asks for it; `None` is what browsers trust.
+    pub(crate) tls: Option<Tls>,
 }
 
 impl Default for Options {
@@ -138,6 +150,7 @@ impl Default for Options {
             tcp: TcpOptions::default(),
             observers: Observers::default(),
             owner: None,
+            tls: None,
         }
     }
 }

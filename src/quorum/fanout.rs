@@ -18,6 +18,7 @@ use crate::error::Error;
 use crate::link::{Entry, Outgoing, Sent, Shape, Ticket, Urgency};
 use crate::node::Node;
 use crate::report::{Fault, NodeReport, Outcome, printable};
+use crate::weak::{self, Weakness::ReleaseSkippedOnUnknown};
 
 /// A set of nodes of one node set, by their positions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -183,7 +184,11 @@ impl Election {
     /// The nodes on which the command was applied, or may have been, or may yet be.
     pub(crate) fn touched(&self) -> NodeMask {
         let votes = self.set.shared.slots.votes(self.ticket);
-        let untouched = |node: &usize| votes.of(*node) == Some(Vote::Refused);
+        let skips = weak::is(ReleaseSkippedOnUnknown);
+        let untouched = |node: &usize| match votes.of(*node) {
+            vote if skips => vote != Some(Vote::Granted),
+            vote => vote == Some(Vote::Refused),
+        };
         (0..self.set.len()).filter(|node| !untouched(node)).fold(NodeMask::NONE, NodeMask::and)
     }
 

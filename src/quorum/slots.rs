@@ -21,6 +21,7 @@ use crate::link::Ticket;
 use crate::slab::Slab;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::sync::{AtomicWaker, Mutex, lock};
+use crate::weak::{self, Weakness::SlotWithoutGeneration};
 
 /// What a node did with a command, as far as it fits a word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -163,8 +164,10 @@ impl Slots {
 
     /// Casts a node's vote. `true`: it decided, and the caller of this wakes the ticket.
     pub(crate) fn cast(&self, ticket: Ticket, node: usize, deed: Deed, rtt: Duration) -> bool {
-        let (generation, index) = parts(ticket);
+        let (named, index) = parts(ticket);
         let slot = self.slot(index);
+        let any = weak::is(SlotWithoutGeneration);
+        let generation = if any { slot.ballot.votes().generation() } else { named };
         let Some(detail) = slot.details.get(node) else { return false };
         // First the detail, and only for its own generation; the vote then publishes it.
         let _ = detail.compare_exchange(

@@ -5,6 +5,8 @@
 //! it: with early quorum, nobody waits for a slow or hung node. This also settles even numbers of
 //! nodes: with four nodes, two refusals decide.
 
+use crate::weak::{self, Weakness::MajorityLessOne};
+
 /// What one node's reply means for the operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Vote {
@@ -44,8 +46,8 @@ impl Rule {
     pub(crate) const VOTERS_MAX: usize = 15;
 
     /// More than half, also for even numbers.
-    pub(crate) const fn majority(voters: usize) -> usize {
-        voters / 2 + 1
+    pub(crate) fn majority(voters: usize) -> usize {
+        voters / 2 + usize::from(voters < 2 || !weak::is(MajorityLessOne))
     }
 
     /// The verdict of `granted` grants among `cast` votes.

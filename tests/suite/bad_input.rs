@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use quorlock::{Client, Locker, NodeOptions, TcpOptions};
 
-use crate::support::{Fleet, Script, Scripted, Server, need_server};
+use crate::support::{Fleet, Script, Scripted, Server, need_server, reach};
 use crate::{builder, connected};
 
 #[track_caller]
@@ -99,7 +99,7 @@ async fn a_wrong_password_is_an_authentication_error_and_never_shows() {
         assert!(locker.ready(Duration::from_secs(5)).await.unwrap_err().is_authentication());
     }
     assert!(with(":right@").build().unwrap().lock("k").await.is_ok());
-    let resp2 = fleet.urls().into_iter().map(|url| format!("{url}?protocol=2"));
+    let resp2 = fleet.urls().into_iter().map(|url| reach::with(&url, "protocol=2"));
     assert!(Locker::quorum(resp2).unwrap().build().unwrap().lock("k").await.is_ok());
 }
 
@@ -107,7 +107,7 @@ async fn a_wrong_password_is_an_authentication_error_and_never_shows() {
 async fn the_same_server_under_two_addresses_counts_once_while_n_stays() {
     need_server!();
     let server = Server::start();
-    let twin = server.url().replace("127.0.0.1", "localhost");
+    let twin = server.tcp_url().replace("127.0.0.1", "localhost");
     let locker = Locker::quorum([server.url(), twin.clone()]).unwrap().build().unwrap();
     let error = locker.lock("k").try_acquire().await.unwrap_err();
     assert!(error.is_unavailable(), "{error}");
@@ -165,10 +165,10 @@ async fn a_key_that_no_lock_wrote_is_reported_as_such() {
 async fn a_database_that_is_not_there_is_told() {
     need_server!();
     let server = Server::start();
-    let locker = Locker::single(format!("{}/99", server.url())).unwrap().build().unwrap();
+    let locker = Locker::single(reach::with(&server.url(), "db=99")).unwrap().build().unwrap();
     let error = locker.lock("k").wait(Duration::ZERO).await.unwrap_err();
     assert!(error.to_string().contains("DB index is out of range"), "{error}");
-    let there = Locker::single(format!("{}/3", server.url())).unwrap().build().unwrap();
+    let there = Locker::single(reach::with(&server.url(), "db=3")).unwrap().build().unwrap();
     let guard = there.lock("k").await.unwrap();
     assert!(server.info("db3").is_some(), "the key is in the database of the URL");
     assert!(guard.release().await.unwrap().is_released());

@@ -10,6 +10,7 @@
 //! | `lock/` | `quorlock lock`: a command under a lock |
 //! | `status` | `quorlock status`: who holds a key |
 //! | `bench/` | `quorlock bench`: our lock and the raw floor, on the user's nodes |
+//! | `ping/` | `quorlock ping`: how far the nodes are, and what they are |
 //! | `demo/` | `quorlock demo`: five servers, two of which fail |
 //! | `tied` | children that do not outlive us |
 //! | `signals` | the signals that we pass on, or end for |
@@ -35,12 +36,16 @@ mod json;
 mod lock;
 mod nodes;
 mod password;
+#[cfg(unix)]
+mod ping;
 mod reach;
 #[cfg(unix)]
 mod signals;
 mod status;
 #[cfg(unix)]
 mod tied;
+#[cfg(feature = "tls-rustls")]
+mod tls;
 mod words;
 
 use std::io::Write;
@@ -85,12 +90,16 @@ fn run(command: &Command) -> u8 {
         #[cfg(unix)]
         Command::Bench(args) => bench::run(args),
         #[cfg(unix)]
+        Command::Ping(args) => ping::run(args),
+        #[cfg(unix)]
         Command::Demo => demo::run(),
         #[cfg(not(unix))]
-        Command::Lock(_) | Command::Bench(_) | Command::Demo => exit::tell(&Failure::new(
-            Cause::Internal,
-            "this command needs a Unix system; here only `status` works",
-        )),
+        Command::Lock(_) | Command::Bench(_) | Command::Ping(_) | Command::Demo => {
+            exit::tell(&Failure::new(
+                Cause::Internal,
+                "this command needs a Unix system; here only `status` works",
+            ))
+        }
         Command::Status(args) => status::run(args),
     }
 }

@@ -1,0 +1,283 @@
+//! One command: what it may be, who may say it, and why it is refused.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use bytes::Bytes;
+use quorlock_resp::Frame;
+
+use super::{SessionId, Store, connection, expiry, script, server, strings};
+
+/// A command under way.
+pub(super) struct Call<'a> {
+    pub(super) session: SessionId,
+    /// Its name is the first.
+    pub(super) words: &'a [&'a [u8]],
+    pub(super) now: Duration,
+    /// A script says it.
+    pub(super) scripted: bool,
+}
+
+impl<'a> Call<'a> {
+    /// The words behind the name.
+    pub(super) fn arguments(&self) -> &'a [&'a [u8]] {
+        self.words.get(1..).unwrap_or_default()
+    }
+
+    /// The argument of this number, from 0; empty where there is none.
+    pub(super) fn argument(&self, number: usize) -> &'a [u8] {
+        self.arguments().get(number).copied().unwrap_or_default()
+    }
+
+    /// The command's name, in lower case.
+    pub(super) fn name(&self) -> String {
+        lower(self.words.first().copied().unwrap_or_default())
+    }
+}
+
+/// What a command is answered.
+pub(super) type Reply = Result<Frame, Refusal>;
+
+/// An error reply.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Refusal(pub(super) Cow<'static, str>);
+
+impl Refusal {
+    pub(super) const fn of(text: &'static str) -> Self {
+        Self(Cow::Borrowed(text))
+    }
+
+    pub(super) fn new(text: String) -> Self {
+        Self(Cow::Owned(text))
+    }
+
+    pub(super) fn into_frame(self) -> Frame {
+        Frame::Error(Bytes::from(self.0.into_owned()))
+    }
+
+    pub(super) const SYNTAX: Self = Self::of("ERR syntax error");
+    pub(super) const NUMBER: Self = Self::of("ERR value is not an integer or out of range");
+    pub(super) const TYPE: Self =
+        Self::of("WRONGTYPE Operation against a key holding the wrong kind of value");
+    const READ_ONLY: Self = Self::of("READONLY You can't write against a read only replica.");
+    const MEMORY: Self = Self::of("OOM command not allowed when used memory > 'maxmemory'.");
+    const LOGIN: Self = Self::of("NOAUTH Authentication required.");
+    const KEY: Self = Self::of("NOPERM No permissions to access a key");
+
+    pub(super) fn expiry(command: &str) -> Self {
+        Self::new(format!("ERR invalid expire time in '{command}' command"))
+    }
+
+    fn arity(command: &str) -> Self {
+        Self::new(format!("ERR wrong number of arguments for '{command}' command"))
+    }
+
+    fn unknown(words: &[&[u8]]) -> Self {
+        let text = |word: &[u8]| String::from_utf8_lossy(&word[..word.len().min(128)]).into_owned();
+        let name = text(words.first().copied().unwrap_or_default());
+        let mut line = format!("ERR unknown command '{name}', with args beginning with: ");
+        for word in words.iter().skip(1).take(20) {
+            line.push_str(&format!("'{}' ", text(word)));
+        }
+        Self::new(line)
+    }
+}
+
+pub(super) fn ok() -> Frame {
+    Frame::Simple(Bytes::from_static(b"OK"))
+}
+
+pub(super) fn bulk(text: impl AsRef<[u8]>) -> Frame {
+    Frame::Bulk(Bytes::copy_from_slice(text.as_ref()))
+}
+
+pub(super) fn count(number: usize) -> Frame {
+    Frame::Integer(i64::try_from(number).unwrap_or(i64::MAX))
+}
+
+pub(super) fn lower(word: &[u8]) -> String {
+    String::from_utf8_lossy(word).to_ascii_lowercase()
+}
+
+/// A whole number as servers read one: without a plus, without leading zeros.
+pub(super) fn integer(word: &[u8]) -> Result<i64, Refusal> {
+    let text = std::str::from_utf8(word).map_err(|_| Refusal::NUMBER)?;
+    let number: i64 = text.parse().map_err(|_| Refusal::NUMBER)?;
+    if number.to_string() == text { Ok(number) } else { Err(Refusal::NUMBER) }
+}
+
+/// Which words of a command are keys.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keys {
+    None,
+    First,
+    All,
+    /// As many as its second argument says, behind that.
+    Counted,
+}
+
+/// What a command does to keys.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Deed {
+    /// Nothing, or what is not about single keys.
+    Other,
+    Reads,
+    Writes,
+    /// Writes, and needs memory for it.
+    Grows,
+    /// May be said before the login.
+    Opens,
+}
+
+/// One command of the table.
+struct Spec {
+    name: &'static str,
+    /// The least number of words, and the greatest.
+    words: [usize; 2],
+    keys: Keys,
+    deed: Deed,
+    run: fn(&mut Store, &Call<'_>) -> Reply,
+}
+
+const fn spec(
+    name: &'static str,
+    words: [usize; 2],
+    keys: Keys,
+    deed: Deed,
+    run: fn(&mut Store, &Call<'_>) -> Reply,
+) -> Spec {
+    Spec { name, words, keys, deed, run }
+}
+
+const ANY: usize = usize::MAX;
+
+/// All commands.
+const TABLE: [Spec; 37] = [
+    spec("auth", [2, 3], Keys::None, Deed::Opens, connection::auth),
+    spec("hello", [1, ANY], Keys::None, Deed::Opens, connection::hello),
+    spec("quit", [1, ANY], Keys::None, Deed::Opens, connection::quit),
+    spec("client", [2, ANY], Keys::None, Deed::Other, connection::client),
+    spec("echo", [2, 2], Keys::None, Deed::Other, connection::echo),
+    spec("ping", [1, 2], Keys::None, Deed::Other, connection::ping),
+    spec("select", [2, 2], Keys::None, Deed::Other, connection::select),
+    spec("config", [2, ANY], Keys::None, Deed::Other, server::config),
+    spec("dbsize", [1, 1], Keys::None, Deed::Other, server::dbsize),
+    spec("flushall", [1, 2], Keys::None, Deed::Writes, server::flushall),
+    spec("flushdb", [1, 2], Keys::None, Deed::Writes, server::flushdb),
+    spec("info", [1, ANY], Keys::None, Deed::Other, server::info),
+    spec("keys", [2, 2], Keys::None, Deed::Other, server::keys),
+    spec("role", [1, 1], Keys::None, Deed::Other, server::role),
+    spec("time", [1, 1], Keys::None, Deed::Other, server::time),
+    spec("eval", [3, ANY], Keys::Counted, Deed::Other, script::eval),
+    spec("evalsha", [3, ANY], Keys::Counted, Deed::Other, script::evalsha),
+    spec("script", [2, ANY], Keys::None, Deed::Other, script::script),
+    spec("del", [2, ANY], Keys::All, Deed::Writes, strings::del),
+    spec("unlink", [2, ANY], Keys::All, Deed::Writes, strings::del),
+    spec("delifeq", [3, 3], Keys::First, Deed::Writes, strings::delifeq),
+    spec("exists", [2, ANY], Keys::All, Deed::Reads, strings::exists),
+    spec("get", [2, 2], Keys::First, Deed::Reads, strings::get),
+    spec("hset", [4, ANY], Keys::First, Deed::Grows, strings::hset),
+    spec("incr", [2, 2], Keys::First, Deed::Grows, strings::incr),
+    spec("rpush", [3, ANY], Keys::First, Deed::Grows, strings::rpush),
+    spec("set", [3, ANY], Keys::First, Deed::Grows, strings::set),
+    spec("strlen", [2, 2], Keys::First, Deed::Reads, strings::strlen),
+    spec("type", [2, 2], Keys::First, Deed::Reads, strings::kind),
+    spec("expire", [3, 4], Keys::First, Deed::Writes, expiry::expire),
+    spec("expiretime", [2, 2], Keys::First, Deed::Reads, expiry::expiretime),
+    spec("persist", [2, 2], Keys::First, Deed::Writes, expiry::persist),
+    spec("pexpire", [3, 4], Keys::First, Deed::Writes, expiry::pexpire),
+    spec("pexpireat", [3, 4], Keys::First, Deed::Writes, expiry::pexpireat),
+    spec("pexpiretime", [2, 2], Keys::First, Deed::Reads, expiry::pexpiretime),
+    spec("pttl", [2, 2], Keys::First, Deed::Reads, expiry::pttl),
+    spec("ttl", [2, 2], Keys::First, Deed::Reads, expiry::ttl),
+];
+
+impl Spec {
+    /// The keys among a command's words.
+    fn keys<'a>(&self, call: &Call<'a>) -> Result<&'a [&'a [u8]], Refusal> {
+        let arguments = call.arguments();
+        match self.keys {
+            Keys::None => Ok(&[]),
+            Keys::First => Ok(arguments.get(..1).unwrap_or_default()),
+            Keys::All => Ok(arguments),
+            Keys::Counted => script::split(arguments).map(|(keys, _)| keys),
+        }
+    }
+}
+
+impl Store {
+    /// Executes one command, if it is one and may be said.
+    pub(super) fn call(&mut self, call: &Call<'_>) -> Reply {
+        let name = call.name();
+        let Some(spec) = TABLE.iter().find(|spec| spec.name == name) else {
+            return Err(Refusal::unknown(call.words));
+        };
+        let [least, most] = spec.words;
+        if !(least..=most).contains(&call.words.len()) {
+            return Err(Refusal::arity(&name));
+        }
+        let session = self.session(call)?;
+        if !session.authenticated && spec.deed != Deed::Opens {
+            return Err(Refusal::LOGIN);
+        }
+        let user = session.user.clone();
+        let keys = spec.keys(call)?;
+        if spec.deed != Deed::Opens {
+            self.check_rights(call, &user, &name, keys)?;
+        }
+        let writes = matches!(spec.deed, Deed::Writes | Deed::Grows);
+        if writes && self.setup.is_replica {
+            return Err(Refusal::READ_ONLY);
+        }
+        if spec.deed == Deed::Grows && self.is_full() {
+            return Err(Refusal::MEMORY);
+        }
+        let counted = match name.as_str() {
+            "client" | "script" | "config" => format!("{name}|{}", lower(call.argument(0))),
+            _ => name,
+        };
+        *self.counts.calls.entry(counted).or_default() += 1;
+        let reply = (spec.run)(self, call);
+        if spec.deed == Deed::Reads {
+            keys.iter().for_each(|key| self.remember_reader(call.session, key));
+        }
+        reply
+    }
+
+    fn check_rights(
+        &self,
+        call: &Call<'_>,
+        user: &str,
+        name: &str,
+        keys: &[&[u8]],
+    ) -> Result<(), Refusal> {
+        let Some(rights) = self.setup.users.get(user) else { return Err(Refusal::LOGIN) };
+        let subcommand = match name {
+            "client" | "script" | "config" => Some(lower(call.argument(0))),
+            _ => None,
+        };
+        if !rights.may_say(name, subcommand.as_deref()) {
+            let what = subcommand.map_or_else(|| name.into(), |sub| format!("{name}|{sub}"));
+            return Err(Refusal::new(match call.scripted {
+                true => format!(
+                    "ERR ACL failure in script: User {user} has no permissions to run the \
+                     '{what}' command"
+                ),
+                false => {
+                    format!("NOPERM User {user} has no permissions to run the '{what}' command")
+                }
+            }));
+        }
+        if !keys.iter().all(|key| rights.may_touch(key)) {
+            return Err(match call.scripted {
+                true => Refusal::of("ERR ACL failure in script: No permissions to access a key"),
+                false => Refusal::KEY,
+            });
+        }
+        Ok(())
+    }
+
+    fn is_full(&self) -> bool {
+        self.memory_max > 0 && self.memory_used() > self.memory_max
+    }
+}

@@ -1,0 +1,201 @@
+//! Commands about a connection: who speaks, in which protocol, about which database.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use quorlock_resp::Frame;
+
+use super::call::{Call, Refusal, Reply, bulk, count, integer, lower, ok};
+use super::{SessionId, Store, tracking};
+
+/// How many databases a node has.
+const DATABASES: i64 = 16;
+
+const WRONG_LOGIN: Refusal =
+    Refusal::of("WRONGPASS invalid username-password pair or user is disabled.");
+
+pub(super) fn auth(store: &mut Store, call: &Call<'_>) -> Reply {
+    match *call.arguments() {
+        [password] => {
+            if store.setup.users.get("default").is_some_and(super::User::is_open) {
+                return Err(Refusal::of(
+                    "ERR AUTH <password> called without any password configured for the default \
+                     user. Are you sure your configuration is correct?",
+                ));
+            }
+            store.log_in(call, b"default", password)?;
+        }
+        [user, password] => store.log_in(call, user, password)?,
+        _ => return Err(Refusal::SYNTAX),
+    }
+    Ok(ok())
+}
+
+pub(super) fn hello(store: &mut Store, call: &Call<'_>) -> Reply {
+    let mut words = call.arguments().iter();
+    let resp3 = match words.next() {
+        None => store.session(call)?.resp3,
+        Some(version) => match integer(version) {
+            Ok(version @ (2 | 3)) => version == 3,
+            Ok(_) => return Err(Refusal::of("NOPROTO unsupported protocol version")),
+            Err(_) => {
+                let what = "ERR Protocol version is not an integer or out of range";
+                return Err(Refusal::of(what));
+            }
+        },
+    };
+    let mut name = None;
+    while let Some(word) = words.next() {
+        match lower(word).as_str() {
+            "auth" => {
+                let (user, password) = (words.next(), words.next());
+                let (user, password) = user.zip(password).ok_or(Refusal::SYNTAX)?;
+                store.log_in(call, user, password)?;
+            }
+            "setname" => name = Some(words.next().ok_or(Refusal::SYNTAX)?),
+            other => {
+                let what = format!("ERR Syntax error in HELLO option '{other}'");
+                return Err(Refusal::new(what));
+            }
+        }
+    }
+    if !store.session(call)?.authenticated {
+        return Err(Refusal::of(
+            "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
+             HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and \
+             select the RESP protocol version at the same time",
+        ));
+    }
+    if let Some(name) = name {
+        set_name(store, call, name)?;
+    }
+    store.session(call)?.resp3 = resp3;
+    Ok(greeting(store, call.session, resp3))
+}
+
+/// What `HELLO` is answered.
+fn greeting(store: &Store, session: SessionId, resp3: bool) -> Frame {
+    let mode = if store.setup.is_cluster { "cluster" } else { "standalone" };
+    let role = if store.setup.is_replica { "replica" } else { "master" };
+    let fields = [
+        (bulk("server"), bulk("quorlock")),
+        (bulk("version"), bulk(env!("CARGO_PKG_VERSION"))),
+        (bulk("proto"), Frame::Integer(if resp3 { 3 } else { 2 })),
+        (bulk("id"), Frame::Integer(session)),
+        (bulk("mode"), bulk(mode)),
+        (bulk("role"), bulk(role)),
+        (bulk("modules"), Frame::Array(Vec::new().into())),
+    ];
+    Frame::Map(fields.into_iter().collect())
+}
+
+pub(super) fn quit(store: &mut Store, call: &Call<'_>) -> Reply {
+    store.end(call.session);
+    Ok(ok())
+}
+
+pub(super) fn ping(store: &mut Store, call: &Call<'_>) -> Reply {
+    store.session(call)?;
+    let pong = Frame::Simple(Bytes::from_static(b"PONG"));
+    Ok(call.arguments().first().map_or(pong, bulk))
+}
+
+pub(super) fn echo(_: &mut Store, call: &Call<'_>) -> Reply {
+    Ok(bulk(call.argument(0)))
+}
+
+pub(super) fn select(store: &mut Store, call: &Call<'_>) -> Reply {
+    let database = integer(call.argument(0))?;
+    let out_of_range = Refusal::of("ERR DB index is out of range");
+    if !(0..DATABASES).contains(&database) {
+        return Err(out_of_range);
+    }
+    if store.setup.is_cluster && database != 0 {
+        return Err(Refusal::of("ERR SELECT is not allowed in cluster mode"));
+    }
+    store.session(call)?.database = u32::try_from(database).map_err(|_| out_of_range)?;
+    Ok(ok())
+}
+
+pub(super) fn client(store: &mut Store, call: &Call<'_>) -> Reply {
+    let words = call.arguments().get(1..).unwrap_or_default();
+    match (lower(call.argument(0)).as_str(), words) {
+        ("id", []) => Ok(Frame::Integer(call.session)),
+        ("getname", []) => {
+            let name = store.session(call)?.name.clone();
+            Ok(if name.is_empty() { Frame::Null } else { Frame::Bulk(name) })
+        }
+        ("setname", [name]) => set_name(store, call, name),
+        ("setinfo", [_, _]) => Ok(ok()),
+        ("kill", [_, ..]) => kill(store, call, words),
+        ("tracking", [_, ..]) => tracking::track(store, call, words),
+        ("pause", [millis, ..]) => {
+            let millis = u64::try_from(integer(millis)?)
+                .map_err(|_| Refusal::of("ERR timeout is negative"))?;
+            store.paused_until = call.now.checked_add(Duration::from_millis(millis));
+            Ok(ok())
+        }
+        ("unpause", []) => {
+            store.paused_until = None;
+            Ok(ok())
+        }
+        (other, _) => Err(Refusal::new(format!(
+            "ERR unknown subcommand or wrong number of arguments for '{other}'. Try CLIENT HELP."
+        ))),
+    }
+}
+
+fn set_name(store: &mut Store, call: &Call<'_>, name: &[u8]) -> Reply {
+    if !name.iter().all(|byte| (b'!'..=b'~').contains(byte)) {
+        return Err(Refusal::of(
+            "ERR Client names cannot contain spaces, newlines or special characters.",
+        ));
+    }
+    store.session(call)?.name = Bytes::copy_from_slice(name);
+    Ok(ok())
+}
+
+/// `CLIENT KILL` with filters: `ID n`, `TYPE normal`, `SKIPME yes|no`.
+fn kill(store: &mut Store, call: &Call<'_>, words: &[&[u8]]) -> Reply {
+    let (mut only, mut any_type, mut spares_me) = (None, true, true);
+    for filter in words.chunks(2) {
+        let [name, value] = filter else { return Err(Refusal::SYNTAX) };
+        match (lower(name).as_str(), lower(value).as_str()) {
+            ("id", _) => {
+                let wrong = Refusal::of("ERR client-id should be greater than 0");
+                only = Some(integer(value).ok().filter(|id| *id > 0).ok_or(wrong)?);
+            }
+            ("type", kind) => any_type = kind == "normal",
+            ("skipme", "yes") => spares_me = true,
+            ("skipme", "no") => spares_me = false,
+            _ => return Err(Refusal::SYNTAX),
+        }
+    }
+    let doomed = store.sessions.keys().copied().filter(|session| {
+        any_type
+            && only.is_none_or(|only| only == *session)
+            && !(spares_me && *session == call.session)
+    });
+    let doomed: Vec<SessionId> = doomed.collect();
+    doomed.iter().for_each(|session| store.end(*session));
+    Ok(count(doomed.len()))
+}
+
+impl Store {
+    fn log_in(&mut self, call: &Call<'_>, user: &[u8], password: &[u8]) -> Result<(), Refusal> {
+        let name = String::from_utf8_lossy(user).into_owned();
+        let known = self.setup.users.get(&name).is_some_and(|user| user.admits(password));
+        if !known {
+            return Err(WRONG_LOGIN);
+        }
+        let session = self.session(call)?;
+        (session.user, session.authenticated) = (name, true);
+        Ok(())
+    }
+
+    /// Ends a connection behind whatever is still to be said to it.
+    fn end(&mut self, session: SessionId) {
+        self.disconnect(session);
+        self.ended.push(session);
+    }
+}

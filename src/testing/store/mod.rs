@@ -1,0 +1,251 @@
+//! One node, without its network: keys, sessions, and the answers to commands.
+//!
+//! A [`Store`] knows no stream and no clock. Whoever serves it tells it of connections, hands it
+//! whole commands with the time at which they are executed, and delivers the [`Effects`]: replies,
+//! pushes, and connections to end. The same calls give the same effects, byte by byte.
+//!
+//! | file | job |
+//! |---|---|
+//! | `call` | one command: its arity, its rights, its refusal; the table of all commands |
+//! | `connection`, `server` | commands about a connection, and about the node |
+//! | `strings`, `expiry` | commands about keys |
+//! | `script` | the locks' own scripts, each a function that does what its Lua does |
+//! | `tracking` | who is told that a key has changed |
+//! | `keyspace`, `acl` | keys with their ends; users with their rights |
+//! | `glob`, `sha1` | patterns; the names of scripts |
+//!
+//! What it knows of Redis and Valkey is what a lock needs of them, and answers as they do. It is no
+//! cache: no eviction, no persistence, no replication, and no Lua but ours.
+
+mod acl;
+mod call;
+mod connection;
+mod expiry;
+mod glob;
+mod keyspace;
+mod script;
+mod server;
+mod sha1;
+mod strings;
+#[cfg(test)]
+mod tests;
+mod tracking;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use bytes::Bytes;
+use quorlock_resp::Frame;
+
+pub(crate) use acl::User;
+use call::{Call, Refusal};
+use keyspace::{Keyspace, Place};
+use tracking::Tracking;
+
+/// A connection, by the number that the node gives it.
+pub(crate) type SessionId = i64;
+
+/// What a node is, from its start to its end.
+#[derive(Clone, Debug)]
+pub(crate) struct Setup {
+    /// Forty characters; each process has others.
+    pub(crate) run_id: String,
+    pub(crate) users: BTreeMap<String, User>,
+    pub(crate) is_replica: bool,
+    pub(crate) is_cluster: bool,
+    /// As `INFO` and `CONFIG GET` tell it. Nothing is ever evicted.
+    pub(crate) maxmemory_policy: String,
+    pub(crate) port: u16,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            run_id: "0".repeat(40),
+            users: BTreeMap::from([("default".into(), User::unlimited())]),
+            is_replica: false,
+            is_cluster: false,
+            maxmemory_policy: "noeviction".into(),
+            port: 0,
+        }
+    }
+}
+
+/// What the node knows of one connection.
+#[derive(Clone, Debug)]
+struct Session {
+    name: Bytes,
+    user: String,
+    authenticated: bool,
+    database: u32,
+    resp3: bool,
+    tracking: Option<Tracking>,
+}
+
+/// What has come of a command, or of time.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(crate) struct Effects {
+    /// What is said to whom, in this order: the reply, and pushes to anybody.
+    pub(crate) messages: Vec<(SessionId, Frame)>,
+    /// Connections that end behind that. The store has forgotten them already.
+    pub(crate) ended: Vec<SessionId>,
+}
+
+/// The state of one node.
+///
+/// Times are those of the node's own clock, since the Unix epoch.
+#[derive(Clone, Debug)]
+pub(crate) struct Store {
+    setup: Setup,
+    keys: Keyspace,
+    sessions: BTreeMap<SessionId, Session>,
+    /// The digests of the scripts that were loaded.
+    scripts: BTreeSet<String>,
+    /// Who has read which key since it was last told of a change.
+    readers: BTreeMap<Bytes, BTreeSet<SessionId>>,
+    /// What is to be said behind the reply.
+    pushes: Vec<(SessionId, Frame)>,
+    ended: Vec<SessionId>,
+    paused_until: Option<Duration>,
+    memory_max: u64,
+    counts: Counts,
+}
+
+/// What a node counts.
+#[derive(Clone, Debug, Default)]
+struct Counts {
+    connections: i64,
+    expired: u64,
+    calls: BTreeMap<String, u64>,
+}
+
+impl Store {
+    pub(crate) fn new(setup: Setup) -> Self {
+        Self {
+            setup,
+            keys: Keyspace::default(),
+            sessions: BTreeMap::new(),
+            scripts: BTreeSet::new(),
+            readers: BTreeMap::new(),
+            pushes: Vec::new(),
+            ended: Vec::new(),
+            paused_until: None,
+            memory_max: 0,
+            counts: Counts::default(),
+        }
+    }
+
+    /// The process has ended, and another one has this name. Connections and scripts are gone,
+    /// connections are numbered from 1 again; the keys are still there if it `keeps_data`.
+    pub(crate) fn restart(&mut self, run_id: String, keeps_data: bool) {
+        let keys = if keeps_data { std::mem::take(&mut self.keys) } else { Keyspace::default() };
+        let setup = Setup { run_id, ..self.setup.clone() };
+        *self = Self { keys, ..Self::new(setup) };
+    }
+
+    pub(crate) fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
+    /// Somebody has connected.
+    pub(crate) fn connect(&mut self) -> SessionId {
+        self.counts.connections += 1;
+        let open = self.setup.users.get("default").is_some_and(User::is_open);
+        let session = Session {
+            name: Bytes::new(),
+            user: "default".into(),
+            authenticated: open,
+            database: 0,
+            resp3: false,
+            tracking: None,
+        };
+        self.sessions.insert(self.counts.connections, session);
+        self.counts.connections
+    }
+
+    /// A connection has ended.
+    pub(crate) fn disconnect(&mut self, session: SessionId) {
+        self.sessions.remove(&session);
+        self.forget_reader(session);
+    }
+
+    pub(crate) fn is_connected(&self, session: SessionId) -> bool {
+        self.sessions.contains_key(&session)
+    }
+
+    /// Whether the connection is spoken to in RESP3.
+    pub(crate) fn speaks_resp3(&self, session: SessionId) -> bool {
+        self.sessions.get(&session).is_some_and(|session| session.resp3)
+    }
+
+    /// Executes a command: its first word is its name. The reply is the one message to `session`
+    /// that is no push. A connection that has ended gets none.
+    pub(crate) fn execute(
+        &mut self,
+        session: SessionId,
+        words: &[&[u8]],
+        now: Duration,
+    ) -> Effects {
+        let mut effects = self.advance(now);
+        if !self.is_connected(session) {
+            return effects;
+        }
+        let call = Call { session, words, now, scripted: false };
+        let reply = self.call(&call).unwrap_or_else(Refusal::into_frame);
+        effects.messages.push((session, reply));
+        self.collect(effects)
+    }
+
+    /// Removes the keys whose end has come. The effects are pushes to those who track them.
+    pub(crate) fn advance(&mut self, now: Duration) -> Effects {
+        self.expire_due(now);
+        self.collect(Effects::default())
+    }
+
+    /// When the next key ends.
+    pub(crate) fn next_end(&self) -> Option<Duration> {
+        self.keys.next_end()
+    }
+
+    /// Until when `CLIENT PAUSE` keeps commands waiting.
+    pub(crate) fn paused_until(&self) -> Option<Duration> {
+        self.paused_until
+    }
+
+    /// The text under a key of the first database, and until when it is there (for ever: `None`).
+    pub(crate) fn text(&self, key: &[u8], now: Duration) -> Option<(Bytes, Option<Duration>)> {
+        let entry = self.keys.get(&(0, Bytes::copy_from_slice(key)))?;
+        let is_live = entry.end.is_none_or(|end| now < end);
+        match &entry.value {
+            keyspace::Value::Text(text) if is_live => Some((text.clone(), entry.end)),
+            _ => None,
+        }
+    }
+
+    /// The keys of the first database, those included whose end has come since the last command.
+    pub(crate) fn keys(&self) -> Vec<Bytes> {
+        self.keys.keys(0).cloned().collect()
+    }
+
+    fn expire_due(&mut self, now: Duration) {
+        while let Some((_, key)) = self.keys.expire_one(now) {
+            self.counts.expired += 1;
+            self.invalidate(&key, None);
+        }
+    }
+
+    fn collect(&mut self, mut effects: Effects) -> Effects {
+        effects.messages.append(&mut self.pushes);
+        effects.ended.append(&mut self.ended);
+        effects
+    }
+
+    fn place(&self, call: &Call<'_>, key: &[u8]) -> Place {
+        let database = self.sessions.get(&call.session).map_or(0, |session| session.database);
+        (database, Bytes::copy_from_slice(key))
+    }
+
+    fn session(&mut self, call: &Call<'_>) -> Result<&mut Session, Refusal> {
+        self.sessions.get_mut(&call.session).ok_or(Refusal::of("ERR the connection has ended"))
+    }
+}

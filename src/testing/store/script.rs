@@ -1,0 +1,270 @@
+//! The locks' own scripts: known by their digests, each a function that does what its Lua does.
+//!
+//! Whatever a script says to the node goes through the same door as a command, so that a missing
+//! right, a full memory or a value of another type is met where the Lua would meet it. `call` ends
+//! the script with its error, `pcall` hands the error over. There is no Lua here: any other script
+//! can be loaded, and is refused when it is to run.
+
+use bytes::Bytes;
+use quorlock_resp::Frame;
+
+use super::Store;
+use super::call::{Call, Refusal, Reply, bulk, integer, lower, ok};
+use super::sha1::digest;
+
+/// A script's run: its keys, its arguments, and the node.
+struct Run<'s, 'c> {
+    store: &'s mut Store,
+    call: &'c Call<'c>,
+    keys: &'c [&'c [u8]],
+    arguments: &'c [&'c [u8]],
+}
+
+/// What a script does.
+type Body = fn(&mut Run<'_, '_>) -> Reply;
+
+/// The scripts that this node can run.
+const KNOWN: [(&str, Body); 4] = [
+    (include_str!("../../lock/script/release.lua"), release),
+    (include_str!("../../lock/script/extend.lua"), extend),
+    (include_str!("../../lock/script/acquire.lua"), acquire),
+    (include_str!("../../lock/script/initialise.lua"), initialise),
+];
+
+const NO_SCRIPT: Refusal = Refusal::of("NOSCRIPT No matching script. Please use EVAL.");
+
+pub(super) fn eval(store: &mut Store, call: &Call<'_>) -> Reply {
+    let name = digest(call.argument(0));
+    store.scripts.insert(name.clone());
+    run(store, call, &name)
+}
+
+pub(super) fn evalsha(store: &mut Store, call: &Call<'_>) -> Reply {
+    let name = lower(call.argument(0));
+    if !store.scripts.contains(&name) {
+        return Err(NO_SCRIPT);
+    }
+    run(store, call, &name)
+}
+
+pub(super) fn script(store: &mut Store, call: &Call<'_>) -> Reply {
+    let words = call.arguments().get(1..).unwrap_or_default();
+    match (lower(call.argument(0)).as_str(), words) {
+        ("load", [text]) => {
+            let name = digest(text);
+            store.scripts.insert(name.clone());
+            Ok(bulk(name))
+        }
+        ("exists", names @ [_, ..]) => {
+            let known = names.iter().map(|name| store.scripts.contains(&lower(name)));
+            Ok(Frame::Array(known.map(|known| Frame::Integer(known.into())).collect()))
+        }
+        ("flush", [] | [_]) => {
+            store.scripts.clear();
+            Ok(ok())
+        }
+        (other, _) => Err(Refusal::new(format!(
+            "ERR unknown subcommand or wrong number of arguments for '{other}'. Try SCRIPT HELP."
+        ))),
+    }
+}
+
+/// Some words of a command.
+type Words<'a> = &'a [&'a [u8]];
+
+/// The keys and the arguments of `EVAL` and `EVALSHA`, out of the words behind the name.
+pub(super) fn split<'a>(words: Words<'a>) -> Result<(Words<'a>, Words<'a>), Refusal> {
+    let count = integer(words.get(1).copied().unwrap_or_default())?;
+    let count =
+        usize::try_from(count).map_err(|_| Refusal::of("ERR Number of keys can't be negative"))?;
+    words
+        .get(2..)
+        .and_then(|rest| rest.split_at_checked(count))
+        .ok_or(Refusal::of("ERR Number of keys can't be greater than number of args"))
+}
+
+fn run(store: &mut Store, call: &Call<'_>, name: &str) -> Reply {
+    let (keys, arguments) = split(call.arguments())?;
+    let Some((_, run)) = KNOWN.iter().find(|(text, _)| digest(text.as_bytes()) == name) else {
+        return Err(Refusal::of(
+            "ERR an in-process node has no Lua: it runs quorlock's own scripts and no other",
+        ));
+    };
+    run(&mut Run { store, call, keys, arguments })
+        .map_err(|Refusal(error)| Refusal::new(format!("{error} script: {name}, on @user_script.")))
+}
+
+impl<'c> Run<'_, 'c> {
+    fn key(&self, number: usize) -> &'c [u8] {
+        self.keys.get(number).copied().unwrap_or_default()
+    }
+
+    fn argument(&self, number: usize) -> &'c [u8] {
+        self.arguments.get(number).copied().unwrap_or_default()
+    }
+
+    /// `redis.call`
+    fn call(&mut self, words: &[&[u8]]) -> Reply {
+        let Call { session, now, .. } = *self.call;
+        self.store.call(&Call { session, words, now, scripted: true })
+    }
+
+    /// `redis.pcall('GET', key)`: what is found, or an error as it is told.
+    fn get(&mut self, key: &[u8]) -> Result<Option<Bytes>, Frame> {
+        match self.call(&[b"GET", key]) {
+            Ok(found) => Ok(found.into_bytes().ok()),
+            Err(error) => Err(error.into_frame()),
+        }
+    }
+
+    /// `redis.pcall('PTTL', key)`
+    fn pttl(&mut self, key: &[u8]) -> Result<i64, Frame> {
+        match self.call(&[b"PTTL", key]) {
+            Ok(found) => Ok(found.as_integer().unwrap_or_default()),
+            Err(error) => Err(error.into_frame()),
+        }
+    }
+}
+
+/// What was found under the lock's key, if that is not the caller's value: 0 for nothing, an error
+/// for an error, −1 for all else.
+fn not_ours(held: Result<Option<Bytes>, Frame>) -> Frame {
+    match held {
+        Ok(None) => Frame::Integer(0),
+        Err(error) if !is_wrong_type(&error) => error,
+        _ => Frame::Integer(-1),
+    }
+}
+
+fn is_wrong_type(error: &Frame) -> bool {
+    error.error_word() == Some(b"WRONGTYPE")
+}
+
+/// `release.lua`
+fn release(run: &mut Run<'_, '_>) -> Reply {
+    let key = run.key(0);
+    let held = run.get(key);
+    if held.as_ref().is_ok_and(|held| held.as_deref() == Some(run.argument(0))) {
+        return run.call(&[b"DEL", key]);
+    }
+    Ok(not_ours(held))
+}
+
+/// `extend.lua`
+fn extend(run: &mut Run<'_, '_>) -> Reply {
+    let (key, ttl) = (run.key(0), run.argument(1));
+    let held = run.get(key);
+    if !held.as_ref().is_ok_and(|held| held.as_deref() == Some(run.argument(0))) {
+        return Ok(not_ours(held));
+    }
+    let is_shorter = match run.pttl(key) {
+        Ok(left) => {
+            let comparing = Refusal::of("ERR user_script: attempt to compare nil with number");
+            (left as f64) < number(ttl).ok_or(comparing)?
+        }
+        Err(_) => true,
+    };
+    if is_shorter {
+        run.call(&[b"PEXPIRE", key, ttl])?;
+    }
+    Ok(Frame::Integer(1))
+}
+
+/// `acquire.lua`
+fn acquire(run: &mut Run<'_, '_>) -> Reply {
+    let (epoch_key, quarantine, key) = (run.key(0), run.key(1), run.key(2));
+    let (value, ttl, longest, name) =
+        (run.argument(0), run.argument(1), run.argument(2), run.argument(3));
+    if !is_digits(ttl) || !is_digits(longest) {
+        return Ok(Refusal::of("ERR a TTL must be a whole number").into_frame());
+    }
+    if number(ttl) > number(longest) {
+        return Ok(Refusal::of("ERR no TTL may be above the longest").into_frame());
+    }
+    let (epoch, left) = match standing(run, epoch_key, quarantine) {
+        Ok(standing) => standing,
+        Err(reason) => return Ok(reason),
+    };
+    let own = [name, b" ", longest].concat();
+    if epoch.as_deref() != Some(&own[..]) {
+        if let Some(reason) = other_deployment(epoch.as_deref(), longest) {
+            return Ok(reason);
+        }
+        run.call(&[b"SET", quarantine, name, b"PX", longest])?;
+        run.call(&[b"SET", epoch_key, &own])?;
+        return Ok(reason(2, number(longest)));
+    }
+    if left >= 0 {
+        return Ok(reason(2, Some(left as f64)));
+    }
+    let set = run.call(&[b"SET", key, value, b"NX", b"PX", ttl])?;
+    Ok(Frame::Integer(if set.is_null() { -1 } else { 1 }))
+}
+
+/// `initialise.lua`
+fn initialise(run: &mut Run<'_, '_>) -> Reply {
+    let (epoch_key, quarantine) = (run.key(0), run.key(1));
+    let (act, longest, name) = (run.argument(0), run.argument(1), run.argument(2));
+    if !is_digits(longest) {
+        return Ok(Refusal::of("ERR a TTL must be a whole number").into_frame());
+    }
+    let (epoch, left) = match standing(run, epoch_key, quarantine) {
+        Ok(standing) => standing,
+        Err(reason) => return Ok(reason),
+    };
+    if let Some(reason) = other_deployment(epoch.as_deref(), longest) {
+        return Ok(reason);
+    }
+    let own = [name, b" ", longest].concat();
+    if act == b"write" {
+        run.call(&[b"SET", epoch_key, &own])?;
+        run.call(&[b"DEL", quarantine])?;
+        return Ok(Frame::Integer(1));
+    }
+    let serves = epoch.as_deref() == Some(&own[..]) && left == -2;
+    Ok(Frame::Integer(serves.into()))
+}
+
+/// The epoch and the quarantine's time left, or what both scripts answer instead.
+fn standing(
+    run: &mut Run<'_, '_>,
+    epoch: &[u8],
+    quarantine: &[u8],
+) -> Result<(Option<Bytes>, i64), Frame> {
+    let (epoch, left) = (run.get(epoch), run.pttl(quarantine));
+    let epoch = epoch.map_err(|error| match is_wrong_type(&error) {
+        true => reason(4, Some(0.0)),
+        false => error,
+    })?;
+    match left? {
+        -1 => Err(reason(4, Some(0.0))),
+        left => Ok((epoch, left)),
+    }
+}
+
+/// What is answered where the epoch is none, or tells another longest TTL.
+fn other_deployment(epoch: Option<&[u8]>, longest: &[u8]) -> Option<Frame> {
+    let epoch = epoch?;
+    let space = epoch.iter().position(|byte| *byte == b' ');
+    let (name, known) = epoch.split_at(space.unwrap_or(epoch.len()));
+    let known = known.strip_prefix(b" ").unwrap_or_default();
+    if name.is_empty() || !name.iter().all(u8::is_ascii_alphanumeric) || !is_digits(known) {
+        return Some(reason(4, Some(0.0)));
+    }
+    (known != longest).then(|| reason(3, number(known)))
+}
+
+fn reason(code: i64, millis: Option<f64>) -> Frame {
+    let millis = millis.unwrap_or_default() as i64;
+    Frame::Array(vec![Frame::Integer(code), Frame::Integer(millis)].into())
+}
+
+/// `^%d+$`
+fn is_digits(text: &[u8]) -> bool {
+    !text.is_empty() && text.iter().all(u8::is_ascii_digit)
+}
+
+/// `tonumber`
+fn number(text: &[u8]) -> Option<f64> {
+    std::str::from_utf8(text).ok()?.trim().parse().ok()
+}

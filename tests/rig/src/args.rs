@@ -1,0 +1,277 @@
+//! What the command line asks for.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::Failure;
+use crate::clock;
+use crate::faults::Kind;
+
+const USAGE: &str = "\
+usage: quorlock-rig [options]
+
+  --seconds N           how long faults come (60)
+  --seed N              the faults and the clients' choices (chance; it is printed)
+  --rate N              cycles each second, of all clients of ours together (120)
+  --clients N           client processes of ours, 1 to 16 (4)
+  --nodes N             servers, 1 to 15 (5)
+  --server KIND         redis-8.2, redis-7.0, redis-6.2, or a program's path (valkey-9.1)
+  --network KIND        namespaces, proxy, or auto: namespaces where root allows (auto)
+  --durability KIND     persistent: the servers fsync always; volatile: they forget, and lockers
+                        say so; forgetful: they forget, and lockers do not know, which breaks the
+                        assumptions (persistent)
+  --faults KIND,…       only these, or none (all that keep the assumptions)
+  --fault-rate N        faults each second (1.5)
+  --ttl-ms N            the locks' TTL (1000)
+  --keys N              how many keys the clients fight for (3)
+  --node-deadline-ms N  the option of that name (the library's default)
+  --with LIBRARY,…      other libraries on the same keys: rslock,pottery,node-redlock
+  --log FILE            a summary in Markdown, and beside it the faults as they came
+";
+
+/// How the servers keep what they know, and what the lockers are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Durability {
+    Persistent,
+    Volatile,
+    Forgetful,
+}
+
+/// How clients reach the nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    Auto,
+    Namespaces,
+    Proxy,
+}
+
+/// The supervisor's arguments.
+#[derive(Clone, Debug)]
+pub(crate) struct Args {
+    pub(crate) seconds: u64,
+    pub(crate) seed: u64,
+    pub(crate) rate: f64,
+    pub(crate) clients: usize,
+    pub(crate) nodes: usize,
+    pub(crate) server: String,
+    pub(crate) network: Wanted,
+    pub(crate) durability: Durability,
+    pub(crate) faults: Option<Vec<Kind>>,
+    pub(crate) fault_rate: f64,
+    pub(crate) ttl: Duration,
+    pub(crate) keys: u64,
+    pub(crate) node_deadline_ms: Option<u64>,
+    pub(crate) with: Vec<String>,
+    pub(crate) log: Option<PathBuf>,
+    /// The process is in a network namespace of its own.
+    pub(crate) inside: bool,
+}
+
+impl Default for Args {
+    fn default() -> Self {
+        Self {
+            seconds: 60,
+            seed: clock::now() % 1_000_000_007,
+            rate: 120.0,
+            clients: 4,
+            nodes: 5,
+            server: "valkey-9.1".into(),
+            network: Wanted::Auto,
+            durability: Durability::Persistent,
+            faults: None,
+            fault_rate: 1.5,
+            ttl: Duration::from_secs(1),
+            keys: 3,
+            node_deadline_ms: None,
+            with: Vec::new(),
+            log: None,
+            inside: false,
+        }
+    }
+}
+
+impl Args {
+    /// Reads the arguments behind the program's name.
+    pub(crate) fn parse(args: impl Iterator<Item = String>) -> Result<Self, Failure> {
+        let mut parsed = Self::default();
+        each(args, |name, value| parsed.set(name, value))?;
+        if !(1..=15).contains(&parsed.nodes) || !(1..=16).contains(&parsed.clients) {
+            return Err("--nodes is 1 to 15, and --clients 1 to 16".into());
+        }
+        if parsed.ttl < Duration::from_millis(50) || parsed.keys == 0 {
+            return Err("--ttl-ms is at least 50, and --keys at least 1".into());
+        }
+        Ok(parsed)
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), Failure> {
+        match name {
+            "--seconds" => self.seconds = number(name, value)?,
+            "--seed" => self.seed = number(name, value)?,
+            "--rate" => self.rate = real(name, value)?,
+            "--clients" => self.clients = number(name, value)? as usize,
+            "--nodes" => self.nodes = number(name, value)? as usize,
+            "--server" => self.server = value.into(),
+            "--fault-rate" => self.fault_rate = real(name, value)?,
+            "--ttl-ms" => self.ttl = Duration::from_millis(number(name, value)?),
+            "--keys" => self.keys = number(name, value)?,
+            "--node-deadline-ms" => self.node_deadline_ms = Some(number(name, value)?),
+            "--with" => self.with = value.split(',').map(String::from).collect(),
+            "--log" => self.log = Some(value.into()),
+            "--inside" => self.inside = value == "yes",
+            "--network" => {
+                let kinds = [
+                    ("auto", Wanted::Auto),
+                    ("namespaces", Wanted::Namespaces),
+                    ("proxy", Wanted::Proxy),
+                ];
+                self.network = one_of(name, value, &kinds)?;
+            }
+            "--durability" => {
+                let kinds = [
+                    ("persistent", Durability::Persistent),
+                    ("volatile", Durability::Volatile),
+                    ("forgetful", Durability::Forgetful),
+                ];
+                self.durability = one_of(name, value, &kinds)?;
+            }
+            "--faults" => {
+                let names = value.split(',').filter(|name| *name != "none");
+                let kind = |name: &str| {
+                    let why = || format!("`{name}` is no fault; known: {}", Kind::names());
+                    Kind::parse(name).ok_or_else(why)
+                };
+                self.faults = Some(names.map(kind).collect::<Result<_, _>>()?);
+            }
+            _ => return Err(format!("what is `{name}`?\n{USAGE}").into()),
+        }
+        Ok(())
+    }
+}
+
+/// What a client process is told.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ClientArgs {
+    pub(crate) library: String,
+    pub(crate) slot: usize,
+    pub(crate) seed: u64,
+    pub(crate) urls: Vec<String>,
+    pub(crate) prefix: String,
+    pub(crate) keys: u64,
+    pub(crate) rate: f64,
+    pub(crate) ttl_ms: u64,
+    pub(crate) node_deadline_ms: Option<u64>,
+    pub(crate) volatile: bool,
+    /// Whether some keys live long.
+    pub(crate) long: bool,
+}
+
+impl ClientArgs {
+    /// Reads what [`words`](Self::words) has written.
+    pub(crate) fn parse(args: impl Iterator<Item = String>) -> Result<Self, Failure> {
+        let mut parsed = Self::default();
+        each(args, |name, value| {
+            match name {
+                "--library" => parsed.library = value.into(),
+                "--slot" => parsed.slot = number(name, value)? as usize,
+                "--seed" => parsed.seed = number(name, value)?,
+                "--urls" => parsed.urls = value.split(',').map(String::from).collect(),
+                "--prefix" => parsed.prefix = value.into(),
+                "--keys" => parsed.keys = number(name, value)?,
+                "--rate" => parsed.rate = real(name, value)?,
+                "--ttl-ms" => parsed.ttl_ms = number(name, value)?,
+                "--node-deadline-ms" => parsed.node_deadline_ms = Some(number(name, value)?),
+                "--volatile" => parsed.volatile = value == "true",
+                "--long" => parsed.long = value == "true",
+                _ => return Err(format!("a client knows no `{name}`").into()),
+            }
+            Ok(())
+        })?;
+        Ok(parsed)
+    }
+
+    /// The command line that says it. The clients in other languages read the same one.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let mut words = vec![
+            ("--library", self.library.clone()),
+            ("--slot", self.slot.to_string()),
+            ("--seed", self.seed.to_string()),
+            ("--urls", self.urls.join(",")),
+            ("--prefix", self.prefix.clone()),
+            ("--keys", self.keys.to_string()),
+            ("--rate", self.rate.to_string()),
+            ("--ttl-ms", self.ttl_ms.to_string()),
+            ("--volatile", self.volatile.to_string()),
+            ("--long", self.long.to_string()),
+        ];
+        if let Some(deadline) = self.node_deadline_ms {
+            words.push(("--node-deadline-ms", deadline.to_string()));
+        }
+        words.into_iter().flat_map(|(name, value)| [name.to_owned(), value]).collect()
+    }
+}
+
+/// Takes the arguments two by two.
+fn each(
+    mut args: impl Iterator<Item = String>,
+    mut set: impl FnMut(&str, &str) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    while let Some(name) = args.next() {
+        if name == "--help" || name == "-h" {
+            return Err(format!("{USAGE}\nfaults: {}", Kind::names()).into());
+        }
+        let value = args.next().ok_or_else(|| format!("{name} needs a value\n{USAGE}"))?;
+        set(&name, &value)?;
+    }
+    Ok(())
+}
+
+fn number(name: &str, value: &str) -> Result<u64, Failure> {
+    value.parse().map_err(|_| format!("{name} is a number, not `{value}`").into())
+}
+
+fn real(name: &str, value: &str) -> Result<f64, Failure> {
+    let real = value.parse().ok().filter(|real: &f64| real.is_finite() && *real >= 0.0);
+    real.ok_or_else(|| format!("{name} is a number, not `{value}`").into())
+}
+
+fn one_of<T: Copy>(name: &str, value: &str, known: &[(&str, T)]) -> Result<T, Failure> {
+    let found = known.iter().find(|(known, _)| *known == value).map(|(_, it)| *it);
+    let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+    found.ok_or_else(|| format!("{name} is one of {}, not `{value}`", names.join(", ")).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clients_words_say_what_it_is_told() {
+        let told = ClientArgs {
+            library: "ours".into(),
+            urls: vec!["redis://a:1".into(), "redis://b:2".into()],
+            prefix: "rig:".into(),
+            node_deadline_ms: Some(9),
+            volatile: true,
+            ..ClientArgs::default()
+        };
+        let read = ClientArgs::parse(told.words().into_iter()).expect("its own words");
+        assert_eq!(format!("{read:?}"), format!("{told:?}"));
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused_with_a_reason() {
+        let cases = [
+            ("--seconds x", "is a number"),
+            ("--seconds", "needs a value"),
+            ("--server-kind valkey", "what is"),
+            ("--network pigeon", "one of auto, namespaces, proxy"),
+            ("--faults meteor", "known: freeze-server"),
+            ("--nodes 16", "1 to 15"),
+        ];
+        for (line, words) in cases {
+            let error = Args::parse(line.split(' ').map(String::from)).expect_err(line);
+            assert!(error.to_string().contains(words), "{line}: {error}");
+        }
+    }
+}

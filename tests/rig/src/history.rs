@@ -1,0 +1,214 @@
+//! Who held what and when, and whether two held one key at a time: pure.
+//!
+//! A *hold* is an interval on the one clock, never longer than it was: it begins at a reading of
+//! the clock that was made when the lock was there, and ends
+//!
+//! - at the reading before it was given up, or at the last end that its guard claimed, whichever is
+//!   earlier;
+//! - at the last end that its guard claimed, when its process died under it: a lease that nobody
+//!   gives up is promised until its end;
+//! - so far, while it goes on, at the last reading after which it was found valid.
+//!
+//! So two holds of one key that overlap are two holders, whatever the order in which their lines
+//! arrive. Every line is checked when it comes.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+
+use crate::clock;
+use crate::line::Line;
+
+/// A client process: its place, and which process in that place it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Who {
+    pub(crate) slot: usize,
+    pub(crate) life: u32,
+}
+
+/// One hold, as far as it is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Hold {
+    pub(crate) who: Who,
+    pub(crate) number: u64,
+    pub(crate) from: u64,
+    pub(crate) until: u64,
+    /// The latest end that the guard has claimed.
+    claimed: u64,
+    /// How it ended; nothing while it goes on.
+    ended: Option<String>,
+}
+
+/// Two holds of one key that overlap.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Overlap {
+    pub(crate) key: String,
+    pub(crate) first: Hold,
+    pub(crate) second: Hold,
+}
+
+/// A key's holds, in their order.
+type Holds = BTreeMap<(u64, Who, u64), Hold>;
+
+/// All holds of a run.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    keys: HashMap<String, Holds>,
+    /// Those that go on: where they stand.
+    open: HashMap<(Who, u64), (String, u64)>,
+    pub(crate) holds: u64,
+    /// All holds' time, in nanoseconds.
+    pub(crate) held: u64,
+}
+
+impl History {
+    /// Takes down a line; an error if it shows two holders.
+    pub(crate) fn record(&mut self, who: Who, line: &Line) -> Result<(), Box<Overlap>> {
+        match line {
+            Line::Granted { hold, key, at, until } => {
+                self.holds += 1;
+                self.open.insert((who, *hold), (key.clone(), *at));
+                let (number, from) = (*hold, *at);
+                let claimed = *until;
+                let new = Hold { who, number, from, until: from, claimed, ended: None };
+                let holds = self.keys.entry(key.clone()).or_default();
+                holds.insert((from, who, number), new);
+                check(key, holds, (from, who, number))
+            }
+            Line::Held { hold, at, until } => self.change(who, *hold, |known| {
+                known.until = known.until.max(*at);
+                known.claimed = known.claimed.max(*until);
+            }),
+            Line::Ended { hold, at, how } => {
+                let result = self.change(who, *hold, |known| {
+                    known.until = known.until.max((*at).min(known.claimed));
+                    known.ended = Some(how.clone());
+                });
+                self.close(who, *hold);
+                result
+            }
+            Line::Count(_) | Line::Spared(_) | Line::Broken(_) => Ok(()),
+        }
+    }
+
+    /// The process has died: what it held it holds to the end, for nobody gives it up.
+    pub(crate) fn died(&mut self, who: Who) -> Result<(), Box<Overlap>> {
+        let numbers: Vec<u64> =
+            self.open.keys().filter(|(holder, _)| *holder == who).map(|(_, n)| *n).collect();
+        for number in numbers {
+            self.change(who, number, |known| {
+                known.until = known.until.max(known.claimed);
+                known.ended = Some("died".into());
+            })?;
+            self.close(who, number);
+        }
+        Ok(())
+    }
+
+    fn change(
+        &mut self,
+        who: Who,
+        number: u64,
+        change: impl FnOnce(&mut Hold),
+    ) -> Result<(), Box<Overlap>> {
+        let Some((key, from)) = self.open.get(&(who, number)) else { return Ok(()) };
+        let place = (*from, who, number);
+        let Some(holds) = self.keys.get_mut(key) else { return Ok(()) };
+        let Some(hold) = holds.get_mut(&place) else { return Ok(()) };
+        let before = hold.until;
+        change(hold);
+        self.held += hold.until - before;
+        check(key, holds, place)
+    }
+
+    fn close(&mut self, who: Who, number: u64) {
+        self.open.remove(&(who, number));
+    }
+}
+
+/// Compares a hold with its neighbours: among holds that did not overlap before, that is enough.
+fn check(key: &str, holds: &Holds, place: (u64, Who, u64)) -> Result<(), Box<Overlap>> {
+    let Some(hold) = holds.get(&place) else { return Ok(()) };
+    let before = holds.range(..place).next_back().map(|(_, hold)| hold);
+    let after = holds.range(place..).nth(1).map(|(_, hold)| hold);
+    let pair = match (before, after) {
+        (Some(before), _) if before.until > hold.from => Some((before, hold)),
+        (_, Some(after)) if hold.until > after.from => Some((hold, after)),
+        _ => None,
+    };
+    let Some((first, second)) = pair else { return Ok(()) };
+    Err(Box::new(Overlap { key: key.into(), first: first.clone(), second: second.clone() }))
+}
+
+impl fmt::Display for Overlap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { key, first, second } = self;
+        let shared = clock::between(second.from, first.until.min(second.until).max(second.from));
+        write!(f, "two holders of {key}, for {shared:?} or longer:\n  {first}\n  {second}")
+    }
+}
+
+impl fmt::Display for Hold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { who, number, from, until, ended, claimed } = self;
+        let ended = ended.as_deref().unwrap_or("going on");
+        write!(
+            f,
+            "client {}.{} hold {number}: from {from} to {until} ns ({ended}; claimed to {claimed})",
+            who.slot, who.life
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn play(lines: &[(usize, &str)]) -> Result<History, Box<Overlap>> {
+        let mut history = History::default();
+        for (slot, text) in lines {
+            let who = Who { slot: *slot, life: 0 };
+            match *text {
+                "dies" => history.died(who)?,
+                text => history.record(who, &Line::parse(text).expect("a line"))?,
+            }
+        }
+        Ok(history)
+    }
+
+    #[test]
+    fn holds_one_after_the_other_are_fine_in_any_order_of_arrival() {
+        let orders: [&[(usize, &str)]; 3] = [
+            &[(0, "+ 1 k 10 90"), (0, "- 1 20 r"), (1, "+ 1 k 20 99"), (1, "- 1 30 r")],
+            &[(1, "+ 1 k 20 99"), (1, "- 1 30 r"), (0, "+ 1 k 10 90"), (0, "- 1 20 r")],
+            &[(0, "+ 1 k 10 90"), (1, "+ 1 k 20 99"), (1, "- 1 30 r"), (0, "- 1 20 r")],
+        ];
+        for lines in orders {
+            let history = play(lines).expect("no overlap");
+            assert_eq!((history.holds, history.held), (2, 20));
+        }
+        assert!(play(&[(0, "+ 1 k 10 90"), (0, "= 1 50 90"), (1, "+ 1 other 20 99")]).is_ok());
+    }
+
+    #[test]
+    fn two_holders_are_found_as_soon_as_it_is_known() {
+        let cases: [&[(usize, &str)]; 5] = [
+            &[(0, "+ 1 k 10 90"), (0, "= 1 50 90"), (1, "+ 1 k 20 99")],
+            &[(0, "+ 1 k 10 90"), (1, "+ 1 k 20 99"), (0, "= 1 21 90")],
+            &[(0, "+ 1 k 10 90"), (1, "+ 1 k 20 99"), (0, "- 1 21 r")],
+            &[(1, "+ 1 k 20 99"), (0, "+ 1 k 10 90"), (0, "- 1 21 r")],
+            &[(0, "+ 1 k 10 90"), (1, "+ 1 k 89 99"), (0, "dies")],
+        ];
+        for lines in cases {
+            let overlap = play(lines).expect_err("an overlap");
+            assert_eq!((overlap.first.who.slot, overlap.second.who.slot), (0, 1), "{overlap}");
+        }
+    }
+
+    #[test]
+    fn nobody_holds_longer_than_the_guard_claimed() {
+        // It was given up late, and its guard had long said that it was over.
+        assert!(play(&[(0, "+ 1 k 10 30"), (1, "+ 1 k 30 99"), (0, "- 1 50 overstayed")]).is_ok());
+        assert!(play(&[(0, "+ 1 k 10 30"), (1, "+ 1 k 30 99"), (0, "dies")]).is_ok());
+        assert!(play(&[(0, "+ 1 k 10 30"), (1, "+ 1 k 29 99"), (0, "- 1 50 late")]).is_err());
+    }
+}

@@ -1,0 +1,103 @@
+//! A rig of real servers, client processes and faults, that tries to have one lock held twice.
+//!
+//! ```text
+//! supervisor ── starts ──▶ 5 servers, each by a clock of its own
+//!     │   │                    ▲
+//!     │   └── faults ──▶ the network between (namespaces, or proxies)
+//!     │                        ▲
+//!     ◀── history lines ── client processes: ours, rslock, pottery, node-redlock
+//! ```
+//!
+//! `cargo run -p quorlock-rig -- --seconds 60` runs it for a minute, `--help` lists the options. It
+//! ends with 1, the seed and the two holds when two clients held one key at a time, and likewise
+//! when a key was left behind, when guards came whose time was over, or when a client failed in a
+//! way that no fault explains. The seed decides which faults come when, and what each client tries;
+//! it does not decide how the processes are scheduled, so a seed makes a find likely and not
+//! certain.
+//!
+//! For an hour, at half the load, with the summary in a file and the faults as they came beside it:
+//!
+//! ```text
+//! cargo run --release -p quorlock-rig -- --seconds 3600 --rate 60 --log target/rig/hour.md
+//! ```
+//!
+//! What the locks are promised under is kept, unless an option breaks it: the servers' clocks gain
+//! less than 1 % within a TTL, and servers that forget are told to lockers as such. With
+//! `--faults clock-leap`, or `--durability forgetful`, the promise is broken, and the rig must find
+//! two holders: `tests/broken.rs` holds it to that, as `tests/weakened.rs` does with a weakened
+//! library. A rig that finds nothing proves nothing.
+//!
+//! `tests/rig/tools` fetches what it can use beside the servers. All processes are ended by their
+//! ids, or by the kernel when the supervisor ends in whatever way; the namespaces are nameless and
+//! end with them.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `args` | what the command line asks for, and what a client is told |
+//! | `run` | the supervisor: starts everything, lets the faults come, listens, judges |
+//! | `faults`, `weather` | which fault comes when; what the network does: both pure |
+//! | `network` | the paths between clients and nodes, by namespaces or by proxies |
+//! | `nodes`, `shim` | the servers; their clocks |
+//! | `crew`, `client`, `foreign` | the processes; what ours does; how others are started |
+//! | `line`, `history` | what clients tell; who held what and when: both pure |
+//! | `leftovers`, `report` | what must not be left on the nodes; what a run has shown |
+//! | `clock`, `dice`, `tools` | the one clock; chance by a seed; the programs that are needed |
+
+mod args;
+mod client;
+mod clock;
+mod crew;
+mod dice;
+mod faults;
+mod foreign;
+mod history;
+mod leftovers;
+mod line;
+mod network;
+mod nodes;
+mod report;
+mod run;
+mod shim;
+#[allow(clippy::unwrap_used, reason = "a set-up that fails must end the run on the spot")]
+#[path = "../../support/mod.rs"]
+mod support;
+mod tools;
+mod weather;
+
+use std::os::unix::process::CommandExt;
+use std::process::ExitCode;
+
+use args::{Args, ClientArgs};
+use network::Network;
+
+/// Why something could not be done, for people.
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+fn main() -> ExitCode {
+    let mut words = std::env::args().skip(1).peekable();
+    let is_client = words.next_if(|word| word == "client").is_some();
+    let done = match is_client {
+        true => ClientArgs::parse(words).and_then(client::run).map(|()| ExitCode::SUCCESS),
+        false => Args::parse(words).and_then(supervise),
+    };
+    done.unwrap_or_else(|failure| {
+        eprintln!("error: {failure}");
+        ExitCode::from(2)
+    })
+}
+
+fn supervise(args: Args) -> Result<ExitCode, Failure> {
+    let entrance = if args.inside { None } else { Network::entrance(args.network)? };
+    if let Some(mut command) = entrance {
+        command.arg(std::env::current_exe()?).args(std::env::args().skip(1));
+        command.args(["--seed", &args.seed.to_string(), "--inside", "yes"]);
+        // This process becomes that one: only an error comes back.
+        return Err(command.exec().into());
+    }
+    let report = run::run(&args)?;
+    print!("{report}");
+    if let Some(path) = &args.log {
+        report.save(path)?;
+    }
+    Ok(if report.is_broken() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}

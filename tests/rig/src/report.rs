@@ -1,0 +1,163 @@
+//! What a run has shown: on the terminal, and in a file.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::Failure;
+use crate::args::{Args, Durability};
+use crate::crew::Crew;
+use crate::faults::{Fault, Kind};
+use crate::history::{History, Overlap, Who};
+use crate::nodes::Nodes;
+
+/// A run's result.
+#[derive(Debug)]
+pub(crate) struct Report {
+    /// What was run, each with its name.
+    setting: Vec<(&'static str, String)>,
+    seed: u64,
+    faults: BTreeMap<Kind, u64>,
+    /// Each fault as it came, in words.
+    came: Vec<String>,
+    counts: BTreeMap<String, u64>,
+    holds: u64,
+    held: Duration,
+    lasted: Duration,
+    /// Two holders of a lock, each pair once, as far as it is known.
+    overlaps: BTreeMap<[(Who, u64); 2], Overlap>,
+    /// Everything else that must not be.
+    broken: Vec<String>,
+}
+
+impl Report {
+    pub(crate) fn new(args: &Args, kinds: &[Kind], nodes: &Nodes, crew: &Crew) -> Self {
+        let (kind, [major, minor, patch]) = nodes.fleet[0].version();
+        let libraries: Vec<&str> = (0..crew.len()).map(|slot| crew.library(slot)).collect();
+        let network = if args.inside { "namespaces, veth and nft" } else { "proxies" };
+        let durability = match args.durability {
+            Durability::Persistent => "appendfsync always, `Durability::Persistent`",
+            Durability::Volatile => "no persistence, `Durability::Volatile`",
+            Durability::Forgetful => {
+                "no persistence, `Durability::Persistent`: a broken assumption"
+            }
+        };
+        let mut ttl = format!("{} ms", args.ttl.as_millis());
+        if args.durability != Durability::Volatile && args.with.is_empty() {
+            ttl += ", and 60 s on keys of their own";
+        }
+        let broken = args.durability == Durability::Forgetful || kinds.contains(&Kind::ClockLeap);
+        let setting = vec![
+            ("seed", args.seed.to_string()),
+            ("servers", format!("{} of {kind} {major}.{minor}.{patch}", args.nodes)),
+            ("clients", libraries.join(", ")),
+            ("network", network.into()),
+            ("durability", durability.into()),
+            ("TTL", ttl),
+            ("rate", format!("{} cycles/s, {} faults/s", args.rate, args.fault_rate)),
+            ("assumptions", if broken { "broken" } else { "held" }.into()),
+        ];
+        let kinds = kinds.iter().map(|kind| (*kind, 0)).collect();
+        let report = Self {
+            setting,
+            seed: args.seed,
+            faults: kinds,
+            came: Vec::new(),
+            counts: BTreeMap::new(),
+            holds: 0,
+            held: Duration::ZERO,
+            lasted: Duration::ZERO,
+            overlaps: BTreeMap::new(),
+            broken: Vec::new(),
+        };
+        for (name, value) in &report.setting {
+            eprintln!("{name}: {value}");
+        }
+        report
+    }
+
+    pub(crate) fn fault(&mut self, fault: &Fault) {
+        *self.faults.entry(fault.kind).or_default() += 1;
+        self.came.push(fault.to_string());
+    }
+
+    /// How many have come.
+    pub(crate) fn faults(&self) -> u64 {
+        self.faults.values().sum()
+    }
+
+    /// Two holders of a lock; told when they are found, and once more when all is known.
+    pub(crate) fn overlap(&mut self, overlap: Overlap) {
+        let pair = [&overlap.first, &overlap.second].map(|hold| (hold.who, hold.number));
+        if !self.overlaps.contains_key(&pair) {
+            eprintln!("VIOLATION (seed {}): {overlap}", self.seed);
+        }
+        self.overlaps.insert(pair, overlap);
+    }
+
+    /// Something that must not be; told at once.
+    pub(crate) fn broken(&mut self, what: String) {
+        eprintln!("VIOLATION (seed {}): {what}", self.seed);
+        self.broken.push(what);
+    }
+
+    pub(crate) fn violations(&self) -> usize {
+        self.overlaps.len() + self.broken.len()
+    }
+
+    pub(crate) fn is_broken(&self) -> bool {
+        self.violations() > 0
+    }
+
+    pub(crate) fn finish(
+        &mut self,
+        lasted: Duration,
+        history: &History,
+        counts: &BTreeMap<String, u64>,
+    ) {
+        self.lasted = lasted;
+        self.holds = history.holds;
+        self.held = Duration::from_nanos(history.held);
+        self.counts = counts.clone();
+    }
+
+    /// Writes the summary, and beside it the faults as they came.
+    pub(crate) fn save(&self, path: &Path) -> Result<(), Failure> {
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        std::fs::write(path, self.to_string())?;
+        let mut faults = std::fs::File::create(path.with_extension("faults"))?;
+        self.came.iter().try_for_each(|fault| writeln!(faults, "{fault}"))?;
+        Ok(())
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "# A run of the rig\n")?;
+        for (name, value) in &self.setting {
+            writeln!(f, "- {name}: {value}")?;
+        }
+        let (holds, seconds) = (self.holds, self.lasted.as_secs_f64());
+        writeln!(f, "- lasted: {seconds:.1} s\n")?;
+        let (overlaps, others) = (self.overlaps.len(), self.broken.len());
+        writeln!(f, "**{overlaps} overlaps and {others} other violations** in {holds} holds, ")?;
+        writeln!(f, "{:.1} s held in all, {} faults.\n", self.held.as_secs_f64(), self.faults())?;
+        writeln!(f, "| fault | times |\n|---|---:|")?;
+        for (kind, times) in &self.faults {
+            writeln!(f, "| {} | {times} |", kind.name())?;
+        }
+        writeln!(f, "\n| what clients told | times |\n|---|---:|")?;
+        for (what, times) in &self.counts {
+            writeln!(f, "| {what} | {times} |")?;
+        }
+        let overlaps = self.overlaps.values().map(Overlap::to_string);
+        for what in overlaps.chain(self.broken.iter().cloned()) {
+            writeln!(f, "\n```text\n{what}\n```")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,336 @@
+//! The supervisor: starts everything, lets the faults come, listens, and judges.
+
+use std::collections::BTreeMap;
+use std::iter::Peekable;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+
+use crate::Failure;
+use crate::args::Args;
+use crate::clock;
+use crate::crew::{Crew, News};
+use crate::faults::{Fault, Kind, Means, Schedule};
+use crate::foreign;
+use crate::history::History;
+use crate::leftovers;
+use crate::line::Line;
+use crate::network::Network;
+use crate::nodes::Nodes;
+use crate::report::Report;
+use crate::weather::Weather;
+
+/// How often the clocks go on and everything is looked at.
+const TICK: Duration = Duration::from_millis(20);
+
+/// How often the progress is shown.
+const SHOWN_EVERY: Duration = Duration::from_secs(5);
+
+/// How long the clients may take to end, when all faults are over.
+const ENDING: Duration = Duration::from_secs(60);
+
+/// How often a guard may come whose time is over: a process can be stopped between the library's
+/// last look at the clock and its own first one, though that takes microseconds. In each ten
+/// minutes it may happen once more.
+const LATE_MAX: u64 = 2;
+
+/// Runs to the end, or to the first thing that must not be.
+pub(crate) fn run(args: &Args) -> Result<Report, Failure> {
+    let with: Vec<String> = args.with.iter().filter(|library| can_run(library)).cloned().collect();
+    let args = Args { with, ..args.clone() };
+    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let (sender, news) = channel();
+    listen_for_signals(&runtime, sender.clone());
+    Network::prepare(args.inside)?;
+    let nodes = Nodes::start(&args)?;
+    let places = args.clients + args.with.len();
+    let network = Network::build(args.inside, places, &nodes.ports(), runtime.handle())?;
+    network.apply(&Weather::clear(places, args.nodes))?;
+    let means = Means { namespaces: args.inside, shim: nodes.have_clocks() };
+    let kinds = kinds(&args, means)?;
+    let seats = (places, args.nodes);
+    let schedule = Schedule::new(args.seed, &kinds, args.fault_rate, seats, args.ttl);
+    let crew = Crew::start(&args, &network, sender)?;
+    let report = Report::new(&args, &kinds, &nodes, &crew);
+    let began = clock::now();
+    let mut supervisor = Supervisor {
+        args,
+        nodes,
+        network,
+        crew,
+        news,
+        schedule: schedule.peekable(),
+        active: Vec::new(),
+        history: History::default(),
+        counts: BTreeMap::new(),
+        spared: Vec::new(),
+        report,
+        began,
+        signalled: false,
+    };
+    supervisor.work()?;
+    // The proxies' tasks end with their runtime; nothing in them is worth waiting for.
+    runtime.shutdown_background();
+    Ok(supervisor.report)
+}
+
+/// What is lacking for a library is told, and the run goes on without it.
+fn can_run(library: &str) -> bool {
+    match foreign::lacks(library) {
+        Some(why) => {
+            eprintln!("without {library}: {why}");
+            false
+        }
+        None => true,
+    }
+}
+
+fn kinds(args: &Args, means: Means) -> Result<Vec<Kind>, Failure> {
+    let Some(named) = &args.faults else { return Ok(Kind::usual(means)) };
+    for kind in named {
+        if let Some(lacking) = kind.lacks(means) {
+            return Err(format!("{} needs {lacking}", kind.name()).into());
+        }
+    }
+    Ok(named.clone())
+}
+
+/// The run ends in order when it is interrupted.
+fn listen_for_signals(runtime: &Runtime, news: Sender<News>) {
+    use tokio::signal::unix::{SignalKind, signal};
+    runtime.handle().spawn(async move {
+        let kinds = [SignalKind::interrupt(), SignalKind::terminate()].map(signal);
+        let [Ok(mut interrupt), Ok(mut terminate)] = kinds else { return };
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        // A supervisor that has gone needs no telling.
+        let _ = news.send(News::Signal);
+    });
+}
+
+struct Supervisor {
+    args: Args,
+    nodes: Nodes,
+    network: Network,
+    crew: Crew,
+    news: Receiver<News>,
+    schedule: Peekable<Schedule>,
+    /// The faults that are not over, and when they will be.
+    active: Vec<(Duration, Fault)>,
+    history: History,
+    counts: BTreeMap<String, u64>,
+    /// Values of keys that clients have left on purpose.
+    spared: Vec<String>,
+    report: Report,
+    began: u64,
+    signalled: bool,
+}
+
+impl Supervisor {
+    fn now(&self) -> Duration {
+        clock::between(self.began, clock::now())
+    }
+
+    fn work(&mut self) -> Result<(), Failure> {
+        let end = Duration::from_secs(self.args.seconds);
+        let (mut shown, mut passed) = (Duration::ZERO, Duration::ZERO);
+        while self.now() < end && !self.report.is_broken() && !self.signalled {
+            self.listen(TICK);
+            let now = self.now();
+            self.nodes.pass(now - passed)?;
+            passed = now;
+            self.faults(now)?;
+            for (slot, status) in self.crew.ended() {
+                self.report.broken(format!("client {slot} ended by itself: {status}"));
+            }
+            if now >= shown + SHOWN_EVERY {
+                shown = now;
+                self.show(now);
+            }
+        }
+        self.finish()
+    }
+
+    /// Ends all faults, then the clients, and looks at what is left.
+    fn finish(&mut self) -> Result<(), Failure> {
+        for (_, fault) in std::mem::take(&mut self.active) {
+            self.end(&fault)?;
+        }
+        self.change_weather()?;
+        self.crew.tell_to_end();
+        let told = self.now();
+        while self.crew.is_at_work() && self.now() < told + ENDING {
+            self.listen(TICK);
+            for (slot, status) in self.crew.ended() {
+                if !status.success() {
+                    self.report.broken(format!("client {slot} ended: {status}"));
+                }
+            }
+        }
+        if self.crew.is_at_work() {
+            self.report.broken(format!("a client did not end within {ENDING:?}"));
+        }
+        for slot in 0..self.crew.len() {
+            self.crew.kill(slot);
+        }
+        self.listen(TICK);
+        if self.args.with.is_empty() && !self.report.is_broken() {
+            let left = leftovers::look(&self.nodes, &self.crew.killed, &self.spared);
+            left.into_iter().for_each(|key| self.report.broken(key));
+        }
+        let now = self.now();
+        self.show(now);
+        self.report.finish(now, &self.history, &self.counts);
+        Ok(())
+    }
+
+    /// Takes in what has come, for about so long.
+    fn listen(&mut self, time: Duration) {
+        let until = self.now() + time;
+        loop {
+            let Some(left) = until.checked_sub(self.now()) else { return };
+            let Ok(news) = self.news.recv_timeout(left) else { return };
+            match news {
+                News::Signal => self.signalled = true,
+                News::End(who) => {
+                    if let Err(overlap) = self.history.died(who) {
+                        self.report.overlap(*overlap);
+                    }
+                }
+                News::Line(who, line) => {
+                    self.count(who.slot, &line);
+                    if let Err(overlap) = self.history.record(who, &line) {
+                        self.report.overlap(*overlap);
+                    }
+                }
+            }
+        }
+    }
+
+    fn count(&mut self, slot: usize, line: &Line) {
+        let library = self.crew.library(slot);
+        let what = match line {
+            Line::Granted { .. } => "granted",
+            Line::Ended { .. } => "ended",
+            Line::Held { .. } => "looked",
+            Line::Count(what) => what,
+            Line::Spared(token) => {
+                self.spared.push(token.clone());
+                "spared"
+            }
+            Line::Broken(why) => {
+                self.report.broken(format!("client {slot}: {why}"));
+                "broken"
+            }
+        };
+        let count = self.counts.entry(format!("{library}: {what}")).or_default();
+        *count += 1;
+        if what == "late" && *count > LATE_MAX + self.args.seconds / 600 {
+            self.report.broken(format!("{count} guards came whose time was over"));
+        }
+    }
+
+    /// Ends the faults that are over, and lets those come whose time it is.
+    fn faults(&mut self, now: Duration) -> Result<(), Failure> {
+        let all = std::mem::take(&mut self.active);
+        let (over, active): (Vec<_>, Vec<_>) = all.into_iter().partition(|(end, _)| *end <= now);
+        self.active = active;
+        let mut weather_changes = over.iter().any(|(_, fault)| fault.path.is_some());
+        for (_, fault) in &over {
+            self.end(fault)?;
+        }
+        while let Some(fault) = self.schedule.next_if(|fault| fault.at <= now) {
+            if let Some(fault) = self.begin(fault)? {
+                weather_changes |= fault.path.is_some();
+                self.active.push((now + fault.lasts, fault));
+            }
+        }
+        if weather_changes {
+            self.change_weather()?;
+        }
+        Ok(())
+    }
+
+    /// Begins a fault for those whom no other of its sort has met already; nothing if that is
+    /// nobody.
+    fn begin(&mut self, mut fault: Fault) -> Result<Option<Fault>, Failure> {
+        for (_, other) in &self.active {
+            if fault.kind.is_of_servers() && other.kind.is_of_servers() {
+                fault.nodes &= !other.nodes;
+            }
+            if fault.kind.is_of_clients() && other.kind.is_of_clients() {
+                fault.clients &= !other.clients;
+            }
+        }
+        if fault.nodes == 0 || fault.clients == 0 {
+            return Ok(None);
+        }
+        self.report.fault(&fault);
+        let slots = slots(fault.clients);
+        match fault.kind {
+            Kind::FreezeServer => self.nodes.of(fault.nodes).for_each(|node| node.pause()),
+            Kind::KillServer => self.nodes.of(fault.nodes).for_each(|node| node.stop()),
+            Kind::FreezeClient => slots.for_each(|slot| self.crew.freeze(slot)),
+            Kind::KillClient => slots.for_each(|slot| self.crew.kill(slot)),
+            Kind::Cut => {
+                for node in self.nodes.of(fault.nodes).filter(|node| node.is_running()) {
+                    // A server that cannot answer now is cut off anyhow.
+                    let _ = node.try_command(&["CLIENT", "KILL", "TYPE", "normal"]);
+                }
+            }
+            Kind::ClockRate => {
+                self.nodes.clocks(fault.nodes).for_each(|clock| clock.set_rate(fault.amount));
+            }
+            Kind::ClockStep | Kind::ClockLeap => {
+                for clock in self.nodes.clocks(fault.nodes) {
+                    clock.step(fault.amount)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(Some(fault))
+    }
+
+    fn end(&mut self, fault: &Fault) -> Result<(), Failure> {
+        match fault.kind {
+            Kind::FreezeServer => self.nodes.of(fault.nodes).for_each(|node| node.resume()),
+            Kind::KillServer => self.nodes.of(fault.nodes).for_each(|node| node.restart()),
+            Kind::FreezeClient => slots(fault.clients).for_each(|slot| self.crew.thaw(slot)),
+            Kind::KillClient => {
+                for slot in slots(fault.clients) {
+                    self.crew.spawn(slot, &self.network)?;
+                }
+            }
+            Kind::ClockRate => {
+                self.nodes.clocks(fault.nodes).for_each(|clock| clock.set_rate(0));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn change_weather(&self) -> Result<(), Failure> {
+        let mut weather = Weather::clear(self.crew.len(), self.args.nodes);
+        for (_, fault) in &self.active {
+            if let Some(path) = fault.path {
+                weather.add(fault.clients, fault.nodes, path);
+            }
+        }
+        self.network.apply(&weather)
+    }
+
+    fn show(&self, now: Duration) {
+        let (holds, faults) = (self.history.holds, self.report.faults());
+        let broken = self.report.violations();
+        let seconds = now.as_secs();
+        eprintln!("{seconds:5} s: {holds} holds, {faults} faults, {broken} violations");
+    }
+}
+
+/// The places of a mask.
+fn slots(mask: u32) -> impl Iterator<Item = usize> {
+    (0..32).filter(move |slot| mask >> slot & 1 == 1)
+}

@@ -1,0 +1,32 @@
+//! Where an assumption is broken, the rig finds two holders: what it does not find elsewhere is not
+//! there.
+
+#![expect(clippy::expect_used, reason = "a rig that does not run fails the test on the spot")]
+
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+
+/// Rigs that run beside one another would be faults of their own.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// Runs the rig, for at most a minute: it ends with the first thing that it finds.
+fn finds_two_holders(options: &str) {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_quorlock-rig"));
+    command.args(["--seconds", "60", "--seed", "1", "--ttl-ms", "600", "--keys", "1"]);
+    let output = command.args(options.split(' ')).output().expect("the rig runs");
+    let told = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{options}: {told}{errors}");
+    assert!(told.contains("two holders of k0"), "{options}: {told}{errors}");
+}
+
+#[test]
+fn a_majority_that_forgets_unnoticed_gives_a_lock_away() {
+    finds_two_holders("--durability forgetful --faults kill-server --fault-rate 3");
+}
+
+#[test]
+fn a_majority_whose_clocks_leap_gives_a_lock_away() {
+    finds_two_holders("--faults clock-leap");
+}

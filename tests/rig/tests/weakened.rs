@@ -1,0 +1,100 @@
+//! Each weakness of the library that a rig can show is found within a minute: a test that fails
+//! where nothing is found. What weakness shows only by a race of microseconds is the simulation's.
+//!
+//! It is built by `RUSTFLAGS="--cfg quorlock_weak" cargo test -p quorlock-rig --test weakened`, and
+//! is empty without that. The same build without a weakness is as strong as any, and finds nothing
+//! under the same faults.
+
+#![cfg(quorlock_weak)]
+#![expect(clippy::expect_used, reason = "a rig that does not run fails the test on the spot")]
+
+use std::process::{Command, Output};
+use std::sync::{Mutex, PoisonError};
+
+/// Rigs that run beside one another would be faults of their own.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// Runs the rig with a weakness; the last of the same options counts.
+fn run(weakness: &str, options: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_quorlock-rig"));
+    let usual = "--seconds 60 --seed 1 --keys 1 --rate 240 --fault-rate 3";
+    command.args(usual.split(' ')).args(options.split(' '));
+    command.env("QUORLOCK_WEAKNESS", weakness).output().expect("the rig runs")
+}
+
+/// With the weakness the rig finds this; without it, under the same faults, it finds nothing.
+fn finds(weakness: &str, what: &str, options: &str) {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let weak = run(weakness, options);
+    let told = String::from_utf8_lossy(&weak.stdout);
+    let errors = String::from_utf8_lossy(&weak.stderr);
+    assert_eq!(weak.status.code(), Some(1), "{weakness} was not found: {told}{errors}");
+    assert!(told.contains(what), "{weakness}: {told}{errors}");
+
+    let strong = run("", &format!("{options} --seconds 3"));
+    let told = String::from_utf8_lossy(&strong.stdout);
+    assert_eq!(strong.status.code(), Some(0), "without a weakness: {told}");
+}
+
+#[test]
+fn a_release_that_deletes_whatever_is_there() {
+    finds("delete-without-compare", "two holders", "--ttl-ms 200 --faults freeze-client");
+}
+
+#[test]
+fn one_grant_less_than_a_majority() {
+    finds("majority-less-one", "two holders", "--faults partition,partition-to");
+}
+
+#[test]
+fn no_look_at_the_clock_after_the_deciding_reply() {
+    let options = "--network proxy --faults delay --ttl-ms 150 --node-deadline-ms 500";
+    finds("no-recheck", "guards came whose time was over", options);
+}
+
+#[test]
+fn a_lease_that_counts_from_the_first_reply() {
+    let options =
+        "--network proxy --faults delay,freeze-client --ttl-ms 400 --node-deadline-ms 500";
+    finds("start-at-first-reply", "two holders", options);
+}
+
+#[test]
+fn a_release_that_leaves_out_who_did_not_answer() {
+    let options = "--faults partition-from,freeze-server --seconds 10";
+    finds("release-skipped-on-unknown", "left on node", options);
+}
+
+#[test]
+fn an_undo_on_another_connection() {
+    let options = "--faults partition-to,partition,loss,cut --clients 8 --seconds 15";
+    finds("undo-elsewhere", "left on node", options);
+}
+
+#[test]
+fn a_lease_without_a_margin_for_clocks_that_run_fast() {
+    let options = "--faults clock-rate,kill-client --ttl-ms 2000 --rate 400";
+    finds("no-drift-margin", "two holders", options);
+}
+
+#[test]
+fn a_late_vote_that_counts_for_another_operation() {
+    let options = "--network proxy --faults partition-from,freeze-server,delay --rate 400";
+    finds("slot-without-generation", "two holders", options);
+}
+
+#[test]
+fn the_same_random_value_for_every_attempt() {
+    finds("token-reused", "two holders", "--faults freeze-server,partition-from --ttl-ms 300");
+}
+
+#[test]
+fn replies_that_are_awaited_from_a_connection_that_has_ended() {
+    let options = "--faults cut,reset,freeze-server --seconds 10";
+    finds("in-flight-kept", "a node is still away", options);
+}
+
+#[test]
+fn a_node_that_forgot_and_votes_at_once() {
+    finds("quarantine-off", "two holders", "--durability volatile --faults kill-server");
+}
