@@ -17,10 +17,8 @@
 //! A command of [`Shape::Vote`] tells the server the name of the process that it believes to speak
 //! to. The same bytes go to every node, with a hole at their end, and each link fills it with the
 //! name that *its own connection* was told while shaking hands; what queues before that is filled
-//! when the connection opens. So the name is always that of the process which executes the command:
-//! a connection ends with its server's process, nothing is sent again on another one, and a new
-//! process is only ever spoken to on a connection that has asked it for its name. A server that is
-//! restarted between the two never sees the command.
+//! when the connection opens. A connection ends with its server's process, and nothing is sent on
+//! another one again: a server that is restarted between the two never sees the command.
 //!
 //! However a connection ends, `State::end` tells whoever waits and turns into *debts* whatever may
 //! still have to be undone; the next connection settles them first.

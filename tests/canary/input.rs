@@ -104,6 +104,8 @@ fn options(node: NodeOptions) {
     look(Credentials::from(PASSWORD));
     look(Protocol::Resp2);
     look(TcpOptions::new());
+    #[cfg(feature = "tls-rustls")]
+    look(quorlock::Tls::new());
     look(Driver::Thread);
     look(Extend::Forever);
     look(OnLoss::Signal);

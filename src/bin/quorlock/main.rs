@@ -74,12 +74,11 @@ fn main() -> ExitCode {
 
 /// Help and version are answers; everything else that clap says is a usage error.
 fn usage(error: &clap::Error) -> ExitCode {
-    let said = error.render().to_string();
     // A URL in the wrong place is repeated by what is said of it. And nobody is left to be told
     // when stderr is closed.
-    let _ = match password::without_logins(&said) {
-        Some(said) => std::io::stderr().write_all(said.as_bytes()),
-        None => error.print(),
+    let _ = match password::without_logins(&error.render().to_string()) {
+        Some(said) if error.use_stderr() => std::io::stderr().write_all(said.as_bytes()),
+        _ => error.print(),
     };
     ExitCode::from(if error.use_stderr() { Cause::Usage.code() } else { 0 })
 }
