@@ -40,8 +40,6 @@ mod stagger;
 mod stream;
 #[cfg(test)]
 mod tests;
-#[cfg(feature = "tls-rustls")]
-mod tls;
 mod url;
 
 use std::time::Duration;

@@ -15,7 +15,7 @@ fn run(args: &[&str]) -> Output {
     for variable in ["QUORLOCK_NODES", "REDIS_URL", "REDIS_PASSWORD"] {
         command.env_remove(variable);
     }
-    command.args(args).output().expect("it was built")
+    command.args(args).output().unwrap()
 }
 
 #[test]
