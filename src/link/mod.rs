@@ -38,8 +38,6 @@ mod stagger;
 mod stream;
 #[cfg(test)]
 mod tests;
-#[cfg(feature = "tls-rustls")]
-mod tls;
 mod url;
 
 use std::time::Duration;

@@ -4,6 +4,10 @@
 //! The driver owns the [`Reader`]; the [`Writer`] is shared behind the link's lock, so that a
 //! caller can write without waiting for the driver, and so that the socket outlives the driver.
 
+#[cfg(feature = "tls-rustls")]
+#[path = "tls/mod.rs"]
+mod tls;
+
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
@@ -15,11 +19,11 @@ use tokio::net::tcp;
 use tokio::net::unix;
 
 use super::address::Address;
+#[cfg(feature = "tls-rustls")]
+use super::address::Endpoint;
 use super::handshake::Greeting;
 #[cfg(any(test, feature = "testing"))]
 use super::memory;
-#[cfg(feature = "tls-rustls")]
-use super::{address::Endpoint, tls};
 use crate::report::Fault;
 
 /// Opens streams. A simulation brings its own.

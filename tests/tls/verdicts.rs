@@ -132,8 +132,11 @@ async fn each_has_its_verdict_in_one_line_that_says_what_to_do() {
     let (addr, plain) = (server.addr(), server.addr());
     let rows = [certificates(), clients(), behaviours()].into_iter().flatten();
     let trials: Vec<_> = rows
-        .map(|row| {
+        .enumerate()
+        .map(|(number, row)| {
             let Row { name, host, front, tls, words } = row;
+            let name = format!("{name}, row {number}"); // the key as well: none is held twice
+            let key = name.clone();
             let trial = async move {
                 let (url, terminator) = match front {
                     Front::Plain => (format!("rediss://{plain}"), None),
@@ -142,7 +145,7 @@ async fn each_has_its_verdict_in_one_line_that_says_what_to_do() {
                         (terminator.url(host), Some(terminator))
                     }
                 };
-                let line = verdict(&url, name, Some(tls)).await;
+                let line = verdict(&url, &key, Some(tls)).await;
                 drop(terminator);
                 line
             };
