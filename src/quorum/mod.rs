@@ -206,6 +206,11 @@ impl NodeSet {
         &self.shared.entropy
     }
 
+    /// Whether every reply has come, and no node is owed an undo.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.shared.nodes.iter().flat_map(|node| node.links()).all(|link| link.is_settled())
+    }
+
     /// Which nodes are connected, and why the others are not.
     pub(crate) fn health(&self) -> Vec<NodeReport> {
         let report = |node: &Node| {
