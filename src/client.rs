@@ -9,9 +9,9 @@ use bytes::Bytes;
 use quorlock_resp::{Frame, encode};
 
 use crate::error::{Error, Kind};
-use crate::link::{Address, Greeting, Shape, Urgency};
+use crate::link::{Address, Greeting, IntoNode, Shape, Urgency, security};
 use crate::observe::Observers;
-use crate::options::LinkOptions;
+use crate::options::{LinkOptions, Tls};
 use crate::quorum::{Command, Election, NodeMask, NodeSet};
 use crate::report::Outcome;
 
@@ -42,15 +42,32 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client for the node at this URL. Does no I/O; the first command connects.
+    /// A client for the node at this URL, or with these [`NodeOptions`](crate::NodeOptions). Does
+    /// no I/O; the first command connects.
     ///
     /// # Errors
     ///
-    /// [`is_misuse`](Error::is_misuse) when the URL cannot be right.
-    pub fn new(url: impl AsRef<str>) -> Result<Self, Error> {
-        let address = Address::parse(url.as_ref())?;
+    /// [`is_misuse`](Error::is_misuse) when the address cannot be right.
+    pub fn new(node: impl IntoNode) -> Result<Self, Error> {
+        Self::at(Address::of(node)?, None)
+    }
+
+    /// A client for this node, whose URL begins with `rediss://` or `valkeys://`, with something
+    /// else to trust than what browsers do, or with a certificate of our own.
+    ///
+    /// # Errors
+    ///
+    /// [`is_misuse`](Error::is_misuse) when the address cannot be right or asks for no TLS, and
+    /// when a file that `tls` names cannot be used.
+    #[cfg(feature = "tls-rustls")]
+    pub fn with_tls(node: impl IntoNode, tls: &Tls) -> Result<Self, Error> {
+        Self::at(Address::of(node)?, Some(tls))
+    }
+
+    fn at(address: Address, tls: Option<&Tls>) -> Result<Self, Error> {
         // Its commands are not undone, so it brings no script.
-        let (greeting, undo_head) = (Greeting::default(), Bytes::new());
+        let security = security(std::slice::from_ref(&address), tls)?;
+        let (greeting, undo_head) = (Greeting { security, ..Greeting::default() }, Bytes::new());
         let options = LinkOptions::default();
         let observers = Observers::default();
         let nodes =

@@ -11,11 +11,17 @@
 //!   a lock early, which is safe, and one that is set back changes nothing, for the steady clock
 //!   still counts.
 
+#[cfg(test)]
+mod driven;
+
 use std::pin::Pin;
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use tokio::time::{Instant, Sleep};
+
+#[cfg(test)]
+pub(crate) use driven::Driven;
 
 /// A point of monotonic time, in nanoseconds since an origin that this process chose.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -65,6 +71,11 @@ pub(crate) struct Stamp {
 }
 
 impl Stamp {
+    /// The wall clock's time since 1970, for people: nothing is decided by it alone.
+    pub(crate) fn wall(self) -> Duration {
+        Duration::from_nanos(self.wall)
+    }
+
     /// Before every stamp that was ever read.
     pub(crate) const PAST: Self = Self { steady: 0, wall: 0 };
 
@@ -132,7 +143,7 @@ impl Stamp {
 }
 
 /// All clocks, read together: what was read once need not be read again.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Reading {
     pub(crate) now: Moment,
     pub(crate) stamp: Stamp,
@@ -158,8 +169,21 @@ pub(crate) struct Clock {
 impl Clock {
     #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
     pub(crate) fn now(&self) -> Moment {
-        let origin = *origin();
-        Moment(nanoseconds(Instant::now().saturating_duration_since(origin)))
+        Moment(nanoseconds(Instant::now().saturating_duration_since(self.origin())))
+    }
+
+    fn origin(&self) -> Instant {
+        #[cfg(test)]
+        if let Some(origin) = self.driven.as_ref().and_then(|driven| driven.origin) {
+            return origin;
+        }
+        *origin()
+    }
+
+    /// A task of whoever has this clock: in a simulation it stands still while its machine does.
+    #[cfg(not(test))]
+    pub(crate) fn attend<T>(&self, task: T) -> T {
+        task
     }
 
     /// Reads the clocks of leases.
@@ -176,7 +200,7 @@ impl Clock {
         let left = self.stamp().until(end);
         // An end out of the platform's range (a TTL of a century) is as good as a far one.
         let far = Duration::from_secs(60 * 60 * 24 * 365 * 30);
-        let now = tokio_instant(self.now()).into_std();
+        let now = self.tokio_instant(self.now()).into_std();
         now.checked_add(left).unwrap_or(now + far)
     }
 
@@ -192,12 +216,18 @@ impl Clock {
 
     /// Completes at `moment`; tokio's timers come up to 2 ms late, never early.
     pub(crate) fn sleep_until(&self, moment: Moment) -> Pin<Box<Sleep>> {
-        Box::pin(tokio::time::sleep_until(tokio_instant(moment)))
+        Box::pin(tokio::time::sleep_until(self.tokio_instant(moment)))
     }
 
     /// Sets a sleep of [`Clock::sleep_until`] to another moment.
     pub(crate) fn reset(&self, sleep: Pin<&mut Sleep>, moment: Moment) {
-        sleep.reset(tokio_instant(moment));
+        sleep.reset(self.tokio_instant(moment));
+    }
+
+    fn tokio_instant(&self, moment: Moment) -> Instant {
+        let far = Duration::from_secs(60 * 60 * 24 * 365);
+        let origin = self.origin();
+        origin.checked_add(Duration::from_nanos(moment.0)).unwrap_or(origin + far)
     }
 }
 
@@ -219,49 +249,6 @@ fn wall() -> u64 {
     #[expect(clippy::disallowed_methods, reason = "a guard beside the steady clock; see `Stamp`")]
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     now.map_or(0, nanoseconds)
-}
-
-/// The clocks of a test: tokio's paused one, and what the test lets them run ahead of it.
-#[cfg(test)]
-#[derive(Debug, Default)]
-pub(crate) struct Driven {
-    steady_ahead: std::sync::atomic::AtomicU64,
-    wall_ahead: std::sync::atomic::AtomicI64,
-}
-
-#[cfg(test)]
-impl Driven {
-    /// A clock, and the handle that drives it.
-    pub(crate) fn clock() -> (Clock, std::sync::Arc<Self>) {
-        let driven = std::sync::Arc::new(Self::default());
-        (Clock { driven: Some(driven.clone()) }, driven)
-    }
-
-    fn stamp(&self, now: Moment) -> Stamp {
-        use std::sync::atomic::Ordering::SeqCst;
-        // Far from zero, so that the wall clock can be set back.
-        const EPOCH: u64 = 1 << 60;
-        let wall = (EPOCH + now.0).saturating_add_signed(self.wall_ahead.load(SeqCst));
-        Stamp { steady: now.0 + self.steady_ahead.load(SeqCst), wall }
-    }
-
-    /// The machine is suspended: all clocks of the world go on, tokio's does not.
-    pub(crate) fn suspend(&self, duration: Duration) {
-        self.steady_ahead.fetch_add(nanoseconds(duration), std::sync::atomic::Ordering::SeqCst);
-        self.step_wall(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX));
-    }
-
-    /// Sets the wall clock ahead, or back.
-    pub(crate) fn step_wall(&self, nanos: i64) {
-        self.wall_ahead.fetch_add(nanos, std::sync::atomic::Ordering::SeqCst);
-    }
-}
-
-fn tokio_instant(moment: Moment) -> Instant {
-    let far = Duration::from_secs(60 * 60 * 24 * 365);
-    let origin = *origin();
-    let offset = Duration::from_nanos(moment.0);
-    origin.checked_add(offset).unwrap_or(origin + far)
 }
 
 /// Some time before anything asked. A test's paused clock may stand a little behind the system's,

@@ -32,6 +32,8 @@ mod observe;
 mod options;
 mod quorum;
 mod report;
+#[cfg(test)]
+mod simulation;
 mod slab;
 mod sync;
 #[cfg(test)]
@@ -40,6 +42,7 @@ mod weak;
 
 pub use client::{Client, Pipeline};
 pub use error::{Error, Holder};
+pub use link::IntoNode;
 pub use lock::{
     Acquire, Held, Inspection, KeyState, LockGuard, LockRequest, Locker, LockerBuilder,
     NodeInspection, OnLoss, OwnerToken, Release, Shutdown,
@@ -47,9 +50,19 @@ pub use lock::{
 #[cfg(feature = "tracing")]
 pub use observe::TracingObserver;
 pub use observe::{Event, Loss, Observer};
-pub use options::{Driver, Durability, Extend, Retry};
+#[cfg(feature = "tls-rustls")]
+pub use options::Tls;
+pub use options::{
+    Credentials, Driver, Durability, Extend, NodeOptions, Protocol, Retry, TcpOptions,
+};
 pub use quorlock_resp::Frame;
-pub use report::{Fault, NodeReport, Outcome};
+pub use report::{
+    ClockSkew, Fault, Mode, NodeHealth, NodeReport, Outcome, Persistence, Role, ServerInfo,
+    ServerKind,
+};
+/// For [`Tls::from_config`]: the very version that this crate speaks by.
+#[cfg(feature = "tls-rustls")]
+pub use rustls;
 
 /// The README's program compiles.
 #[cfg(doctest)]

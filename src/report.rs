@@ -1,11 +1,15 @@
 //! What each node did with a command: the votes behind a verdict, in words.
 //!
 //! [`NodeReport`] is one node's line, [`Outcome`] what became of the command there, [`Fault`] why
-//! a node could not be asked at all.
+//! a node could not be asked at all. `health` has what is known of a node without a command.
+
+mod health;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+
+pub use health::{ClockSkew, Mode, NodeHealth, Persistence, Role, ServerInfo, ServerKind};
 
 /// One node's part in an operation.
 #[derive(Clone, Debug)]
@@ -149,11 +153,24 @@ pub enum Fault {
         /// How long was waited.
         after: Duration,
     },
+    /// There is no TLS with the server: its certificate is not to be trusted, it does not trust
+    /// ours, or it does not speak TLS.
+    Tls {
+        /// The cause, and what to do about it.
+        error: Box<str>,
+    },
     /// The server closed the connection.
     Closed,
     /// The password is missing or wrong, or the user may not connect.
     Authentication {
         /// The server's words.
+        error: Box<str>,
+    },
+    /// The login could not be had: what
+    /// [`NodeOptions::credentials_async`](crate::NodeOptions::credentials_async) was given failed,
+    /// or panicked. It is asked again at the next attempt.
+    Credentials {
+        /// Its words.
         error: Box<str>,
     },
     /// The server refused a step of the handshake (the database's number, for one).
@@ -193,8 +210,12 @@ impl fmt::Display for Fault {
             Self::Silent { after } => {
                 write!(f, "was silent for {} while connecting", Humane(*after))
             }
+            Self::Tls { error } => write!(f, "fails TLS: {error}"),
             Self::Closed => f.write_str("closed the connection"),
             Self::Authentication { error } | Self::Handshake { error } => f.write_str(&said(error)),
+            Self::Credentials { error } => {
+                write!(f, "cannot be logged in to (the callback for credentials: {error})")
+            }
             Self::Protocol { error } => write!(f, "does not speak RESP as expected ({error})"),
             Self::Replica => f.write_str("is a replica (give its master's address)"),
             Self::Mode { mode } => {
@@ -211,6 +232,26 @@ impl fmt::Display for Fault {
     }
 }
 
+impl Fault {
+    /// The handshake of TLS did not end within `after`.
+    pub(crate) fn insecure(after: Duration) -> Self {
+        let error = format!(
+            "it was silent for {} in the handshake (is this its TLS port? One of plain text waits \
+             like this; write redis:// for it)",
+            Humane(after)
+        );
+        Self::Tls { error: error.into() }
+    }
+
+    /// What answers plain text is TLS.
+    pub(crate) fn wants_tls() -> Self {
+        Self::Tls { error: "its port answers plain text by TLS (write rediss:// for it)".into() }
+    }
+}
+
+/// A stream that finds one itself hands it up inside its `io::Error`.
+impl std::error::Error for Fault {}
+
 /// A server's error as a clause: the word that names it and what to do, else its own text.
 fn said(error: &str) -> String {
     let code = error.split(' ').next().unwrap_or_default();
@@ -226,6 +267,7 @@ fn hint(code: &str) -> Option<&'static str> {
         "WRONGPASS" => "check the user and the password",
         "NOPERM" => "the user's ACL forbids a command or the key; see the manual for the list",
         "READONLY" => "it is a replica; give its master's address",
+        "DENIED" => "its protected mode takes no connection from here",
         "LOADING" => "it is still loading its data",
         "BUSY" => "it is busy with a slow script",
         "OOM" => "it is out of memory",
@@ -246,15 +288,40 @@ pub(crate) fn is_authentication(error: &str) -> bool {
         || error.starts_with("ERR AUTH <password> called without any password")
 }
 
-/// A server's text made safe to print: capped, control and non-ASCII bytes escaped.
+/// A server's text made safe to print: without what it repeats of a command, capped, control and
+/// non-ASCII bytes escaped.
 pub(crate) fn printable(text: &[u8]) -> Box<str> {
     const LENGTH_MAX: usize = 160;
-    let cut = text.get(..LENGTH_MAX).unwrap_or(text);
+    let text = discreet(text);
+    let cut = text.get(..LENGTH_MAX).unwrap_or(&text);
     let mut printable = cut.escape_ascii().to_string().replace("\\'", "'").replace("\\\"", "\"");
     if text.len() > LENGTH_MAX {
         printable.push('…');
     }
     printable.into()
+}
+
+/// A server's text without the secrets that it may repeat. One that does not know a command says
+/// with which arguments it came: a password, or the random value by which a lock can be released.
+fn discreet(text: &[u8]) -> Vec<u8> {
+    const ARGUMENTS: &[u8] = b", with args beginning with";
+    const VALUE_HEX: usize = 40;
+    /// Far more than is shown.
+    const LENGTH_MAX: usize = 4_096;
+    let text = text.get(..LENGTH_MAX).unwrap_or(text);
+    let end = text.windows(ARGUMENTS.len()).position(|words| words == ARGUMENTS);
+    let mut shown = Vec::new();
+    for &byte in text.get(..end.unwrap_or(text.len())).unwrap_or_default() {
+        if byte == b'@' {
+            let digits = shown.iter().rev().take_while(|byte| u8::is_ascii_hexdigit(byte)).count();
+            if digits >= VALUE_HEX {
+                shown.truncate(shown.len() - digits);
+                shown.extend_from_slice(b"(redacted)");
+            }
+        }
+        shown.push(byte);
+    }
+    shown
 }
 
 /// A duration as people write it: `3.2 s`, `100 ms`, `85 µs`.
@@ -300,6 +367,27 @@ mod tests {
         let odd = Outcome::Failed { error: printable(b"ODD \x1b[2Jthing") };
         assert_eq!(odd.to_string(), r#"said "ODD \\x1b[2Jthing""#);
         assert!(!odd.is_authentication());
+    }
+
+    #[test]
+    fn a_servers_text_is_without_what_it_repeats_of_a_command() {
+        let value = "0123456789abcdef0123456789abcdef01234567@me@h:1";
+        let cases = [
+            (
+                "ERR unknown command `AUTH`, with args beginning with: `pw`, ",
+                "ERR unknown command `AUTH`",
+            ),
+            (
+                "ERR no SET k 0123456789abcdef0123456789abcdef01234567@me@h:1",
+                "ERR no SET k (redacted)@me@h:1",
+            ),
+            ("ERR 0123456789abcdef@me", "ERR 0123456789abcdef@me"),
+        ];
+        for (said, shown) in cases {
+            assert_eq!(&*printable(said.as_bytes()), shown);
+        }
+        let far = format!("{}{value}", "x".repeat(100));
+        assert!(!printable(far.as_bytes()).contains("0123"));
     }
 
     #[test]

@@ -91,6 +91,9 @@ impl<T> Slab<T> {
 
     fn place(&self, index: u32) -> &Place<T> {
         let index = index as usize;
+        if let Some(place) = self.growing[0].get().and_then(|first| first.get(index)) {
+            return place; // few callers never leave the first chunk
+        }
         let Some(beyond) = index.checked_sub(GROWN) else {
             let position = index + FIRST_CHUNK;
             let chunk = (position / FIRST_CHUNK).ilog2() as usize;

@@ -10,6 +10,7 @@
 //! | `program/secret` | passwords: taken from the environment, and shown nowhere |
 //! | `program/status` | who holds a key |
 //! | `program/bench`, `program/schema` | measuring on somebody's nodes; what its JSON has to be |
+//! | `program/ping` | how far the nodes are, and what they are |
 //! | `program/demo` | five servers, and nothing left of them |
 //! | `program/run`, `program/stream` | running the program under a watchdog; what it writes |
 #![cfg(all(feature = "cli", unix))]
@@ -30,6 +31,8 @@ mod lease;
 mod lost;
 #[path = "program/on_lost.rs"]
 mod on_lost;
+#[path = "program/ping.rs"]
+mod ping;
 #[path = "program/run.rs"]
 mod run;
 #[path = "program/schema.rs"]

@@ -310,7 +310,7 @@ fn a_frozen_network_delivers_nothing_until_it_thaws_and_loses_nothing() {
     need_server!();
     let server = Server::start();
     let proxy = Proxy::start(server.addr());
-    let addr = proxy.url().trim_start_matches("redis://").parse().unwrap();
+    let addr = proxy.addr();
     let mut client = Client::connect(addr).unwrap();
     assert_eq!(client.call(&["SET", "k", "1"]).unwrap(), Reply::ok());
     proxy.freeze();

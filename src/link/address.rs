@@ -1,144 +1,100 @@
-//! Where a node is and how to log in there: the URL, taken apart.
-//!
-//! `redis://user:password@host:port/database?protocol=2&name=web`, the same with `valkey:`, and
-//! `unix:///path?db=1` (also `redis+unix:`, `valkey+unix:`). A part that we do not know is an
-//! error: a misspelt option must not pass for a working one. Written by hand because the usual
-//! crate brings 36 others for one split.
+//! Where a node is and how to log in there: what a connection is made from.
 
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::url::IntoNode;
 use crate::error::Error;
+use crate::options::{CredentialSource, Credentials, NodeOptions, Security, TcpOptions, Tls};
+pub(crate) use crate::options::{Endpoint, Protocol};
 
-/// One node's address and login.
+/// One node's address and login, with nothing in it that cannot be right.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Address {
     pub(crate) endpoint: Endpoint,
+    /// Everything is said over TLS, and nothing before it. Only where the endpoint is TCP.
+    pub(crate) tls: bool,
     pub(crate) user: Option<String>,
     pub(crate) password: Option<String>,
+    /// Whom to ask for the login at each connect; see [`Address::with_login`].
+    pub(crate) source: Option<CredentialSource>,
     pub(crate) database: u32,
     pub(crate) protocol: Protocol,
     /// Told to the server with `CLIENT SETNAME`, for its operator's lists.
     pub(crate) name: Option<String>,
+    /// For this node alone; otherwise the locker's, or the defaults.
+    pub(crate) tcp: Option<TcpOptions>,
     /// What is printed: host and port or path, never a login.
     pub(crate) label: Arc<str>,
 }
 
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Endpoint {
-    Tcp { host: String, port: u16 },
-    Unix { path: PathBuf },
-}
-
-/// The protocol to speak: RESP3 where the server has it, unless RESP2 is asked for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Protocol {
-    Resp3,
-    Resp2,
-}
-
-const PORT: u16 = 6379;
+/// Whether this build can speak TLS.
+const SPEAKS_TLS: bool = cfg!(feature = "tls-rustls");
 
 impl Address {
-    /// Takes a URL apart.
-    ///
-    /// The error never repeats the URL: it may hold a password.
+    /// Takes a node as it was given. No error repeats a login.
+    pub(crate) fn of(node: impl IntoNode) -> Result<Self, Error> {
+        let address = Self::new(node.into_node()?.normal()?);
+        address.tcp.unwrap_or_default().check()?;
+        let Self { label, .. } = &address;
+        if address.tls && !SPEAKS_TLS {
+            return Err(Error::misuse(format!(
+                "the node {label} asks for TLS, which needs quorlock's feature `tls-rustls`; build \
+                 with it, or write redis:// where the network is trusted"
+            )));
+        }
+        let has_password = address.password.is_some() || address.source.is_some();
+        if address.user.is_some() && !has_password {
+            return Err(Error::misuse(format!(
+                "the node {label} has a user without a password; write redis://user:password@host"
+            )));
+        }
+        Ok(address)
+    }
+
+    #[cfg(test)]
     pub(crate) fn parse(url: &str) -> Result<Self, Error> {
-        let Some((scheme, rest)) = url.split_once("://") else {
-            return Err(bad("has no scheme; write redis://host:port or unix:///path"));
+        Self::of(url)
+    }
+
+    fn new(node: NodeOptions) -> Self {
+        let label = node.label().into();
+        let NodeOptions { endpoint, tls, username: user, password, source, .. } = node;
+        let NodeOptions { database, protocol, name, tcp, .. } = node;
+        Self { endpoint, tls, user, password, source, database, protocol, name, tcp, label }
+    }
+
+    /// With the login that its source gave.
+    pub(crate) fn with_login(self, login: Credentials) -> Self {
+        let Credentials { username, password } = login;
+        let password = Some(password).filter(|password| !password.is_empty());
+        Self { user: username.or(self.user), password, ..self }
+    }
+}
+
+/// Whom to trust, for the nodes among `addresses` that ask for TLS; `None` if none does.
+pub(crate) fn security(
+    addresses: &[Address],
+    tls: Option<&Tls>,
+) -> Result<Option<Security>, Error> {
+    let hosts = addresses.iter().filter(|address| address.tls);
+    let hosts = hosts.filter_map(|address| match &address.endpoint {
+        Endpoint::Tcp { host, .. } => Some(host),
+        Endpoint::Unix { .. } => None,
+    });
+    let mut hosts = hosts.peekable();
+    if hosts.peek().is_none() {
+        return match tls {
+            None => Ok(None),
+            Some(_) => Err(Error::misuse(
+                "`Tls` was given, and no node's URL asks for it; write rediss:// for those that \
+                 speak it, or leave it out",
+            )),
         };
-        let (rest, query) = match rest.split_once('?') {
-            Some((rest, query)) => (rest, Some(query)),
-            None => (rest, None),
-        };
-        let mut address = match scheme {
-            "redis" | "valkey" => Self::parse_tcp(rest)?,
-            "unix" | "redis+unix" | "valkey+unix" => Self::parse_unix(rest)?,
-            "rediss" | "valkeys" => {
-                return Err(bad("asks for TLS, which this build cannot speak; use redis://"));
-            }
-            _ => return Err(bad("has an unknown scheme; write redis, valkey or unix")),
-        };
-        for pair in query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
-            address.set_parameter(pair)?;
-        }
-        Ok(address)
     }
-
-    fn parse_tcp(rest: &str) -> Result<Self, Error> {
-        let (login, rest) = split_login(rest);
-        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-        let (host, port) = parse_host_and_port(authority)?;
-        let label =
-            if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
-        let mut address = Self::at(Endpoint::Tcp { host, port }, label);
-        address.set_login(login)?;
-        if !path.is_empty() {
-            address.database = parse_database(path)?;
-        }
-        Ok(address)
-    }
-
-    fn parse_unix(rest: &str) -> Result<Self, Error> {
-        let (login, path) = split_login(rest);
-        let path = decode(path)?;
-        if !path.starts_with('/') {
-            return Err(bad("needs an absolute path; write unix:///run/redis.sock"));
-        }
-        let mut address = Self::at(Endpoint::Unix { path: PathBuf::from(&path) }, path);
-        address.set_login(login)?;
-        Ok(address)
-    }
-
-    fn at(endpoint: Endpoint, label: String) -> Self {
-        Self {
-            endpoint,
-            user: None,
-            password: None,
-            database: 0,
-            protocol: Protocol::Resp3,
-            name: None,
-            label: label.into(),
-        }
-    }
-
-    fn set_login(&mut self, login: Option<&str>) -> Result<(), Error> {
-        let Some(login) = login else { return Ok(()) };
-        let (user, password) = match login.split_once(':') {
-            Some((user, password)) => (user, Some(password)),
-            None => (login, None),
-        };
-        self.user = some_text(decode(user)?);
-        self.password = password.map(decode).transpose()?.and_then(some_text);
-        if self.user.is_some() && self.password.is_none() {
-            return Err(bad("has a user without a password; write redis://user:password@host"));
-        }
-        Ok(())
-    }
-
-    fn set_parameter(&mut self, pair: &str) -> Result<(), Error> {
-        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        match (name, value) {
-            ("protocol", "2" | "resp2") => self.protocol = Protocol::Resp2,
-            ("protocol", "3" | "resp3") => self.protocol = Protocol::Resp3,
-            ("protocol", _) => return Err(bad("has a bad ?protocol=; it takes 2 or 3")),
-            ("db", database) => self.database = parse_database(database)?,
-            ("name", name) => self.name = some_text(decode(name)?),
-            (unknown, _) => {
-                return Err(bad(&format!(
-                    "has an unknown parameter{}; known are protocol, db and name",
-                    shown(unknown)
-                )));
-            }
-        }
-        match &self.name {
-            Some(name) if name.chars().any(|c| c.is_whitespace() || c.is_control()) => {
-                Err(bad("has a ?name= with blanks, which servers refuse"))
-            }
-            _ => Ok(()),
-        }
-    }
+    let security = Security::of(tls)?;
+    hosts.try_for_each(|host| security.check(host))?;
+    Ok(Some(security))
 }
 
 /// Prints where the node is, and never the login.
@@ -148,155 +104,87 @@ impl fmt::Debug for Address {
     }
 }
 
-/// The last `@` ends the login, so that a password may hold one.
-fn split_login(rest: &str) -> (Option<&str>, &str) {
-    match rest.rsplit_once('@') {
-        Some((login, rest)) => (Some(login), rest),
-        None => (None, rest),
-    }
-}
-
-fn parse_host_and_port(authority: &str) -> Result<(String, u16), Error> {
-    let (host, port) = match authority.strip_prefix('[') {
-        Some(rest) => {
-            let Some((host, port)) = rest.split_once(']') else {
-                return Err(bad("has a \"[\" without its \"]\""));
-            };
-            (host, port.strip_prefix(':').or_else(|| port.is_empty().then_some("")))
-        }
-        None => match authority.split_once(':') {
-            Some((host, port)) => (host, Some(port)),
-            None => (authority, Some("")),
-        },
-    };
-    let port = match port {
-        Some("") => PORT,
-        Some(port) => port.parse().ok().filter(|port| *port != 0).ok_or_else(|| {
-            bad("has a bad port; write host:port with 1 to 65535, an IPv6 address in brackets")
-        })?,
-        None => return Err(bad("has something behind the \"]\" that is no port")),
-    };
-    let host = decode(host)?;
-    if host.is_empty() || host.chars().any(|c| c.is_whitespace() || c.is_control()) {
-        return Err(bad("has no host; write redis://host:port"));
-    }
-    Ok((host.to_ascii_lowercase(), port))
-}
-
-fn parse_database(text: &str) -> Result<u32, Error> {
-    text.parse().map_err(|_| bad("has a bad database; write its number, as in redis://host:port/0"))
-}
-
-fn some_text(text: String) -> Option<String> {
-    (!text.is_empty()).then_some(text)
-}
-
-/// Resolves `%40` and its like.
-fn decode(text: &str) -> Result<String, Error> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, tail)) = rest.split_first() {
-        rest = tail;
-        if first != b'%' {
-            bytes.push(first);
-            continue;
-        }
-        let digits = rest.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
-        let byte = digits
-            .filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
-            .and_then(|digits| u8::from_str_radix(digits, 16).ok())
-            .ok_or_else(|| {
-                bad("has a \"%\" that two hexadecimal digits do not follow; write %25")
-            })?;
-        bytes.push(byte);
-        rest = rest.get(2..).unwrap_or_default();
-    }
-    String::from_utf8(bytes).map_err(|_| bad("has percent-encoded bytes that are not UTF-8"))
-}
-
-/// A parameter's name, if it can be one: behind a `?` that should have been `%3F` stands the rest
-/// of a password.
-fn shown(name: &str) -> String {
-    let is_name = name.len() <= 32 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-    if is_name { format!(" \"{name}\"") } else { " (a \"?\" in a password is written %3F)".into() }
-}
-
-fn bad(what: &str) -> Error {
-    Error::misuse(format!("a node's URL {what}"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn parse(url: &str) -> Address {
-        Address::parse(url).unwrap()
-    }
-
-    fn refusal(url: &str) -> String {
-        Address::parse(url).unwrap_err().to_string()
-    }
-
     #[test]
-    fn every_part_of_a_url_is_taken() {
-        let address = parse("redis://me:p%40ss@Host:7000/3?protocol=2&name=web");
-        assert_eq!(address.endpoint, Endpoint::Tcp { host: "host".into(), port: 7000 });
-        assert_eq!(address.user.as_deref(), Some("me"));
-        assert_eq!(address.password.as_deref(), Some("p@ss"));
-        assert_eq!(address.database, 3);
-        assert_eq!(address.protocol, Protocol::Resp2);
-        assert_eq!(address.name.as_deref(), Some("web"));
-        assert_eq!(&*address.label, "host:7000");
-    }
-
-    #[test]
-    fn what_is_left_out_has_its_usual_value() {
-        let address = parse("valkey://h");
-        assert_eq!(address.endpoint, Endpoint::Tcp { host: "h".into(), port: 6379 });
-        assert_eq!((address.user, address.password, address.database), (None, None, 0));
-        assert_eq!(parse("redis://:secret@h").password.as_deref(), Some("secret"));
-        assert_eq!(&*parse("redis://[::1]:7000").label, "[::1]:7000");
-        assert_eq!(&*parse("redis://[::1]").label, "[::1]:6379");
-    }
-
-    #[test]
-    fn unix_sockets_have_a_path_and_may_have_a_database() {
-        let address = parse("unix:///run/redis.sock?db=2");
-        assert_eq!(address.endpoint, Endpoint::Unix { path: "/run/redis.sock".into() });
-        assert_eq!(address.database, 2);
-    }
-
-    #[test]
-    fn what_cannot_be_right_is_refused_with_what_to_do() {
+    fn what_is_used_has_a_whole_login_and_a_way_to_be_reached() {
         let cases = [
-            ("host:6379", "has no scheme"),
-            ("http://h", "unknown scheme"),
-            ("rediss://h", "TLS"),
-            ("redis://", "has no host"),
-            ("redis://h:0", "bad port"),
-            ("redis://h:65536", "bad port"),
-            ("redis://::1", "bad port"),
-            ("redis://[::1", "without its"),
-            ("redis://[::1]x", "no port"),
-            ("redis://h/one", "bad database"),
-            ("redis://h?timeout=3", "unknown parameter \"timeout\""),
-            ("redis://h?protocol=4", "it takes 2 or 3"),
-            ("redis://h?name=a%20b", "blanks"),
-            ("redis://h%zz", "two hexadecimal digits"),
-            ("redis://h%+1", "two hexadecimal digits"),
-            ("redis://user@h", "user without a password"),
-            ("unix://run/redis.sock", "absolute path"),
+            ("redis://canary@h", "h:6379 has a user without a password"),
+            ("redis://canary:@h", "h:6379 has a user without a password"),
         ];
+        let tls = [
+            ("rediss://:canary@h", "h:6379 asks for TLS, which needs quorlock's feature"),
+            ("valkeys://h", "`tls-rustls`"),
+        ];
+        assert!(!SPEAKS_TLS || Address::of("rediss://:canary@h").is_ok_and(|it| it.tls));
+        let tls = tls.into_iter().filter(|_| !SPEAKS_TLS);
+        let cases = cases.into_iter().chain(tls);
         for (url, words) in cases {
-            assert!(refusal(url).contains(words), "{url}: {}", refusal(url));
+            let error = Address::of(url).unwrap_err();
+            let line = error.to_string();
+            assert!(error.is_misuse() && line.contains(words), "{url}: {line}");
+            assert!(!line.contains("canary"), "{url}: {line}");
         }
     }
 
     #[test]
-    fn no_error_and_no_debug_shows_the_login() {
-        assert_eq!(format!("{:?}", parse("redis://me:canary@h")), "Address(h:6379)");
-        for url in ["redis://me:canary@h:x", "ftp://me:canary@h", "redis://me:p?canary@h"] {
-            assert!(!refusal(url).contains("canary"), "{}", refusal(url));
+    fn options_say_what_a_url_says() {
+        let options = NodeOptions::tcp("H", 7000)
+            .username("me")
+            .password("p@ss")
+            .database(3)
+            .protocol(Protocol::Resp2)
+            .name("web");
+        let url = "redis://me:p%40ss@h:7000/3?protocol=2&name=web";
+        assert_eq!(Address::of(&options).unwrap(), Address::of(url).unwrap());
+        assert_eq!(Address::of(options.tls(true)).is_ok_and(|it| it.tls), SPEAKS_TLS);
+        let unix = NodeOptions::unix("/run/redis.sock").password("").name("");
+        assert_eq!(Address::of(unix).unwrap(), Address::of("unix:///run/redis.sock").unwrap());
+        for host in ["::1", "[::1]", "0:0::1"] {
+            let label = Address::of(NodeOptions::tcp(host, 1)).unwrap().label;
+            assert_eq!(&*label, "[::1]:1");
         }
+    }
+
+    #[test]
+    fn options_that_cannot_be_right_are_refused() {
+        let good = || NodeOptions::tcp("h", 6379);
+        let cases = [
+            (NodeOptions::tcp("", 6379), "has no host"),
+            (NodeOptions::tcp("canary b", 6379), "host that cannot be one"),
+            (NodeOptions::tcp("redis://:canary@h", 6379), "no IPv6 address"),
+            (NodeOptions::tcp("h", 0), "bad port"),
+            (NodeOptions::unix("canary/s"), "absolute path"),
+            (NodeOptions::unix("/canary\n"), "control characters"),
+            (NodeOptions::unix("/canary").tls(true), "TLS over a Unix socket"),
+            (good().name("canary b"), "name with blanks"),
+            (good().username("canary"), "user without a password"),
+        ];
+        for (node, words) in cases {
+            let line = Address::of(node).unwrap_err().to_string();
+            assert!(line.contains(words) && !line.contains("canary"), "{words}: {line}");
+        }
+    }
+
+    #[test]
+    fn a_login_that_was_asked_for_goes_before_the_one_that_was_given() {
+        let given = Address::of("redis://me:old@h").unwrap();
+        let login = |address: Address| (address.user, address.password);
+        let (me, you, new) = (Some("me".into()), Some("you".into()), Some("new".into()));
+        assert_eq!(login(given.clone().with_login("new".into())), (me.clone(), new.clone()));
+        assert_eq!(login(given.clone().with_login(Credentials::new("you", "new"))), (you, new));
+        assert_eq!(login(given.with_login("".into())), (me, None));
+        let asked = NodeOptions::tcp("h", 6379).username("me").credentials(|| "pw");
+        assert!(Address::of(asked).is_ok());
+    }
+
+    #[test]
+    fn no_debug_shows_the_login() {
+        let options: NodeOptions = "redis://canary:canary@h/1".parse().unwrap();
+        assert_eq!(format!("{:?}", Address::of(&options).unwrap()), "Address(h:6379)");
+        let shown = format!("{options:?} {:?}", options.clone().credentials(|| "canary"));
+        assert!(shown.contains("password: Some(redacted)") && !shown.contains("canary"), "{shown}");
     }
 }

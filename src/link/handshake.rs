@@ -2,98 +2,41 @@
 //!
 //! ```text
 //!  Hello ──reply──▶ Setup ──all replies──▶ done
+//!    │                  └─ no right to SCRIPT LOAD ─▶ Bring ──all replies──▶ done
 //!    │ unknown command (a server before 6.0, or it is renamed away), or RESP2 was asked for
 //!    └──▶ Auth (if there is a password) ──▶ Setup
 //! ```
 //!
 //! `HELLO` and `AUTH` go first, alone, and are awaited: servers from 7.2 on may leave out the reply
 //! to a failing `AUTH` inside a batch, and every later reply would belong to the wrong command.
-//! What follows goes in one batch. Its steps are optional but for `SELECT`: a user without the
-//! right to `INFO` or `SCRIPT LOAD` can still hold locks.
+//! What follows goes in one batch, so that a handshake takes two round trips. Its steps are
+//! optional but for `SELECT`: a user without the right to `INFO`, `CONFIG` or `SCRIPT LOAD` can
+//! still hold locks, and an older server does not know `CLIENT SETINFO`.
+//!
+//! The scripts must be known to the server before the first lock is taken: a guard that is dropped
+//! sends its release by the script's digest and waits for nothing, and where the runtime is gone by
+//! then, nobody would bring a script that is missing. Whoever may not load scripts brings them by
+//! executing them once, without a key: then they fail before they do anything.
+//!
+//! Only a server that answers
+//! one of them with "not logged in" or "not yet" is not usable, whatever it says to the others.
+
+mod told;
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use quorlock_resp::{Frame, encode};
 
 use super::address::{Address, Protocol};
-use crate::report::{Fault, is_authentication, printable};
+use super::peer::{Mark, Peer, Terms};
+use crate::clock::Reading;
+use crate::options::Security;
+use crate::report::{ClockSkew, Fault, is_authentication, printable};
 
-/// What the server said of itself. Where it would not say, it is taken for a plain master.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Peer {
-    /// This connection's number, by which another connection can end it.
-    pub(crate) client_id: Option<i64>,
-    /// The server process's random name: two addresses of one server have the same.
-    pub(crate) run_id: Option<Box<str>>,
-    pub(crate) role: Role,
-    pub(crate) mode: Mode,
-    /// What stands under the key that the locker asked for.
-    pub(crate) mark: Mark,
-    /// What the server does to keys when its memory is full, if that is not to leave them alone.
-    pub(crate) eviction: Option<Box<str>>,
-}
-
-impl Peer {
-    /// The server process's name, if it has the form that can be sent back to it.
-    pub(crate) fn process(&self) -> Option<Process> {
-        let name = self.run_id.as_deref()?.as_bytes();
-        Process::try_from(name).ok().filter(|name| name.iter().all(u8::is_ascii_alphanumeric))
-    }
-}
-
-/// The name of a server's process: all servers give themselves one of this length.
-pub(crate) type Process = [u8; 40];
-
-/// What a server holds under one key.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) enum Mark {
-    /// It was not asked, or did not say.
-    #[default]
-    Untold,
-    Absent,
-    Text(Box<[u8]>),
-    /// Another type than a string.
-    Other,
-}
-
-/// What a locker wants of a server, apart from its being a master. To this room it is opaque.
-pub(crate) trait Terms: fmt::Debug + Send + Sync {
-    /// The key whose value it wants to see first.
-    fn key(&self) -> &[u8];
-
-    fn judge(&self, peer: &Peer) -> Fit;
-
-    /// Why a server is a misfit that refuses a vote for good, and names this time.
-    fn explain(&self, time: Option<Duration>) -> Box<str>;
-}
-
-/// Whether a server is what a locker wants.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Fit {
-    Fits,
-    /// It may be asked, but no lock may be acquired while it is among the nodes, for this reason.
-    Misfit(Box<str>),
-    /// It cannot be used.
-    Unusable(Fault),
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) enum Role {
-    #[default]
-    Master,
-    Replica,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) enum Mode {
-    #[default]
-    Standalone,
-    Cluster,
-    Sentinel,
-}
+/// By this name servers list the connections of this library (`CLIENT LIST`, `lib-name`).
+const LIBRARY: &[u8] = env!("CARGO_PKG_NAME").as_bytes();
+const LIBRARY_VERSION: &[u8] = env!("CARGO_PKG_VERSION").as_bytes();
 
 /// What a locker brings to each connection.
 #[derive(Clone, Debug, Default)]
@@ -101,6 +44,8 @@ pub(crate) struct Greeting {
     /// Scripts to load, so that their digests are known when the first command comes.
     pub(crate) scripts: Vec<&'static str>,
     pub(crate) terms: Option<Arc<dyn Terms>>,
+    /// Whom to trust, where an address asks for TLS.
+    pub(crate) security: Option<Security>,
 }
 
 /// One step whose reply is awaited.
@@ -109,11 +54,15 @@ enum Step {
     Hello,
     Auth,
     Select,
-    SetName,
+    Time,
     Info,
+    Config,
     ClientId,
     Mark,
-    ScriptLoad,
+    /// A script of the greeting, by its place there.
+    Load(usize),
+    /// What is for the server's operator, or brings a script: the reply says nothing.
+    Courtesy,
 }
 
 /// A handshake under way. Not `Debug`: its bytes hold the password.
@@ -121,10 +70,13 @@ pub(crate) struct Handshake {
     address: Address,
     greeting: Greeting,
     awaited: VecDeque<Step>,
-    resp3: bool,
+    /// The scripts that could not be loaded, by their places.
+    missing: Vec<usize>,
     peer: Peer,
     /// Bytes to send.
     outgoing: Vec<u8>,
+    /// The clocks when bytes were last given out.
+    sent: Reading,
 }
 
 impl Handshake {
@@ -133,9 +85,10 @@ impl Handshake {
             address,
             greeting,
             awaited: VecDeque::new(),
-            resp3: false,
+            missing: Vec::new(),
             peer: Peer::default(),
             outgoing: Vec::new(),
+            sent: Reading::default(),
         };
         match handshake.address.protocol {
             Protocol::Resp3 => handshake.say_hello(),
@@ -144,30 +97,52 @@ impl Handshake {
         handshake
     }
 
-    /// The bytes to send now.
-    pub(crate) fn poll_transmit(&mut self) -> Vec<u8> {
+    /// The bytes to send `now`.
+    pub(crate) fn poll_transmit(&mut self, now: Reading) -> Vec<u8> {
+        if !self.outgoing.is_empty() {
+            self.sent = now;
+        }
         std::mem::take(&mut self.outgoing)
     }
 
-    /// Takes the next frame from the server; the peer when that was the last one.
-    pub(crate) fn handle_frame(&mut self, frame: &Frame) -> Result<Option<Peer>, Fault> {
+    /// Takes the next frame from the server, which came `now`; the peer when that was the last one.
+    pub(crate) fn handle_frame(
+        &mut self,
+        frame: &Frame,
+        now: Reading,
+    ) -> Result<Option<Peer>, Fault> {
         if frame.is_push() {
             return Ok(None);
         }
         let Some(step) = self.awaited.pop_front() else {
             return Err(protocol("a reply to nothing that was asked"));
         };
+        let Peer { server, rtt, .. } = &mut self.peer;
+        rtt.get_or_insert_with(|| now.now.since(self.sent.now));
         match step {
             Step::Hello => self.handle_hello(frame)?,
             Step::Auth if frame.is_ok() => self.set_up(),
-            Step::Auth => return Err(refusal(frame)),
             Step::Select if frame.is_ok() => {}
-            Step::Select => return Err(refusal(frame)),
-            Step::Info => self.handle_info(frame),
+            Step::Auth | Step::Select => return Err(refusal(frame)),
+            _ if is_unusable(frame) => return Err(refusal(frame)),
+            Step::Time | Step::Info => {
+                let time = match step {
+                    Step::Time => told::time(frame),
+                    _ => told::info(frame, server),
+                };
+                if let (Some(time), None) = (time, server.clock) {
+                    let (sent, came) = (self.sent.stamp.wall(), now.stamp.wall());
+                    server.clock = Some(ClockSkew::measured(time, sent, came));
+                }
+            }
+            Step::Config => told::config(frame, server),
             Step::ClientId => self.peer.client_id = frame.as_integer().ok(),
             Step::Mark => self.peer.mark = mark(frame),
-            // A name and a preloaded script are conveniences.
-            Step::SetName | Step::ScriptLoad => {}
+            Step::Load(place) if frame.as_error().is_some() => self.missing.push(place),
+            Step::Load(_) | Step::Courtesy => {}
+        }
+        if self.awaited.is_empty() {
+            self.bring_scripts();
         }
         Ok(self.awaited.is_empty().then(|| self.peer.clone()))
     }
@@ -197,9 +172,7 @@ impl Handshake {
 
     fn handle_hello(&mut self, frame: &Frame) -> Result<(), Fault> {
         if let Some(error) = frame.as_error() {
-            let is_unknown =
-                error.starts_with(b"ERR unknown command") || error.starts_with(b"NOPROTO");
-            if !is_unknown {
+            if !is_unknown_command(error) {
                 return Err(refusal(frame));
             }
             self.authenticate();
@@ -208,54 +181,47 @@ impl Handshake {
         let Ok(fields) = frame.as_pairs() else {
             return Err(protocol("HELLO was not answered by a map"));
         };
-        let text = |name: &[u8]| fields.get(name).and_then(|value| value.as_str().ok());
-        self.resp3 = true;
         self.peer.client_id = fields.get(b"id").and_then(|id| id.as_integer().ok());
-        self.peer.mode = mode(text(b"mode"));
-        self.peer.role = role(text(b"role"));
+        self.peer.server.resp3 = true;
+        told::hello(fields, &mut self.peer.server);
         self.set_up();
         Ok(())
     }
 
-    /// The batch behind the login.
+    /// The batch behind the login. The time comes first: what stands before it makes it less exact.
     fn set_up(&mut self) {
         if self.address.database != 0 {
             let database = self.address.database.to_string();
             self.ask(Step::Select, &[b"SELECT", database.as_bytes()]);
         }
-        if let Some(name) = self.address.name.clone() {
-            self.ask(Step::SetName, &[b"CLIENT", b"SETNAME", name.as_bytes()]);
-        }
+        self.ask(Step::Time, &[b"TIME"]);
+        // One section each: servers before 7.0 take no list.
         self.ask(Step::Info, &[b"INFO", b"server"]);
         self.ask(Step::Info, &[b"INFO", b"memory"]);
-        if !self.resp3 {
+        self.ask(Step::Info, &[b"INFO", b"persistence"]);
+        if !self.peer.server.resp3 {
             self.ask(Step::Info, &[b"INFO", b"replication"]);
             self.ask(Step::ClientId, &[b"CLIENT", b"ID"]);
         }
+        self.ask(Step::Config, &[b"CONFIG", b"GET", b"appendfsync"]);
+        self.ask(Step::Config, &[b"CONFIG", b"GET", b"save"]);
         if let Some(terms) = self.greeting.terms.clone() {
             self.ask(Step::Mark, &[b"GET", terms.key()]);
         }
-        for script in self.greeting.scripts.clone() {
-            self.ask(Step::ScriptLoad, &[b"SCRIPT", b"LOAD", script.as_bytes()]);
+        if let Some(name) = self.address.name.clone() {
+            self.ask(Step::Courtesy, &[b"CLIENT", b"SETNAME", name.as_bytes()]);
+        }
+        self.ask(Step::Courtesy, &[b"CLIENT", b"SETINFO", b"LIB-NAME", LIBRARY]);
+        self.ask(Step::Courtesy, &[b"CLIENT", b"SETINFO", b"LIB-VER", LIBRARY_VERSION]);
+        for (place, script) in self.greeting.scripts.clone().into_iter().enumerate() {
+            self.ask(Step::Load(place), &[b"SCRIPT", b"LOAD", script.as_bytes()]);
         }
     }
 
-    fn handle_info(&mut self, frame: &Frame) {
-        let Ok(info) = frame.as_str() else { return }; // the ACL may forbid it
-        let field =
-            |name: &str| info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-        if let Some(run_id) = field("run_id") {
-            self.peer.run_id = Some(run_id.into());
-        }
-        if let Some(policy) = field("maxmemory_policy").filter(|policy| *policy != "noeviction") {
-            self.peer.eviction = Some(printable(policy.as_bytes()));
-        }
-        if !self.resp3 {
-            if let Some(found) = field("redis_mode").or_else(|| field("server_mode")) {
-                self.peer.mode = mode(Some(found));
-            }
-            if let Some(found) = field("role") {
-                self.peer.role = role(Some(found));
+    fn bring_scripts(&mut self) {
+        for place in std::mem::take(&mut self.missing) {
+            if let Some(script) = self.greeting.scripts.get(place).copied() {
+                self.ask(Step::Courtesy, &[b"EVAL", script.as_bytes(), b"0"]);
             }
         }
     }
@@ -266,19 +232,21 @@ impl Handshake {
     }
 }
 
-fn mode(name: Option<&str>) -> Mode {
-    match name {
-        Some("cluster") => Mode::Cluster,
-        Some("sentinel") => Mode::Sentinel,
-        _ => Mode::Standalone,
-    }
+/// Whether a server, or a proxy before it, knows nothing of RESP3.
+fn is_unknown_command(error: &[u8]) -> bool {
+    let error = String::from_utf8_lossy(error).to_ascii_lowercase();
+    let is = |words: &str| error.contains(words);
+    is("unknown command") || is("unsupported command") || error.starts_with("noproto")
 }
 
-fn role(name: Option<&str>) -> Role {
-    match name {
-        Some("replica" | "slave") => Role::Replica,
-        _ => Role::Master,
-    }
+/// Whether an optional step was refused for a reason that leaves nothing usable: nobody is logged
+/// in, the server lets nobody in, or it answers nothing yet. Without this a node would count as
+/// connected whose role and epoch nobody could ask for. (Without a login, the first command of
+/// RESP2 is an optional one.)
+fn is_unusable(frame: &Frame) -> bool {
+    let full = b"ERR max number of clients";
+    matches!(frame.error_word(), Some(b"NOAUTH" | b"DENIED" | b"LOADING" | b"BUSY"))
+        || frame.as_error().is_some_and(|error| error.starts_with(full))
 }
 
 fn mark(frame: &Frame) -> Mark {
@@ -308,166 +276,4 @@ fn protocol(what: &str) -> Fault {
 }
 
 #[cfg(test)]
-mod tests {
-    use bytes::Bytes;
-
-    use super::*;
-
-    const SCRIPT: &str = "return 1";
-
-    fn start(url: &str) -> Handshake {
-        let greeting = Greeting { scripts: vec![SCRIPT], terms: None };
-        Handshake::new(Address::parse(url).unwrap(), greeting)
-    }
-
-    #[derive(Debug)]
-    struct Looks;
-
-    impl Terms for Looks {
-        fn key(&self) -> &[u8] {
-            b"the:mark"
-        }
-
-        fn judge(&self, _: &Peer) -> Fit {
-            Fit::Fits
-        }
-
-        fn explain(&self, _: Option<Duration>) -> Box<str> {
-            "".into()
-        }
-    }
-
-    #[test]
-    fn a_mark_is_asked_for_and_told_as_it_is_found() {
-        let cases = [
-            (bulk("held"), Mark::Text(b"held"[..].into())),
-            (Frame::Null, Mark::Absent),
-            (error("WRONGTYPE Operation against a key"), Mark::Other),
-            (error("NOPERM no get"), Mark::Untold),
-        ];
-        for (reply, found) in cases {
-            let greeting = Greeting { scripts: Vec::new(), terms: Some(Arc::new(Looks)) };
-            let mut handshake = Handshake::new(Address::parse("redis://h").unwrap(), greeting);
-            handshake.poll_transmit();
-            handshake.handle_frame(&hello("standalone", "master")).unwrap();
-            let info = [command(&["INFO", "server"]), command(&["INFO", "memory"])];
-            let batch = [info.concat(), command(&["GET", "the:mark"])];
-            assert_eq!(handshake.poll_transmit(), batch.concat());
-            handshake.handle_frame(&bulk("run_id:abc\r\n")).unwrap();
-            handshake.handle_frame(&bulk("maxmemory_policy:noeviction\r\n")).unwrap();
-            assert_eq!(handshake.handle_frame(&reply).unwrap().unwrap().mark, found);
-        }
-    }
-
-    #[test]
-    fn a_process_has_a_name_of_forty_characters() {
-        let named = |name: &str| Peer { run_id: Some(name.into()), ..Peer::default() }.process();
-        assert_eq!(named(&"a7".repeat(20)).unwrap()[..2], *b"a7");
-        assert_eq!(named("abc"), None);
-        assert_eq!(named(&"a ".repeat(20)), None);
-        assert_eq!(Peer::default().process(), None);
-    }
-
-    fn command(args: &[&str]) -> Vec<u8> {
-        let args: Vec<_> = args.iter().map(|arg| arg.as_bytes()).collect();
-        let mut bytes = Vec::new();
-        encode::command(&mut bytes, &args);
-        bytes
-    }
-
-    fn bulk(text: &'static str) -> Frame {
-        Frame::Bulk(Bytes::from_static(text.as_bytes()))
-    }
-
-    fn error(text: &'static str) -> Frame {
-        Frame::Error(Bytes::from_static(text.as_bytes()))
-    }
-
-    fn ok() -> Frame {
-        Frame::Simple(Bytes::from_static(b"OK"))
-    }
-
-    fn hello(mode: &'static str, role: &'static str) -> Frame {
-        let fields = [
-            (bulk("server"), bulk("redis")),
-            (bulk("id"), Frame::Integer(7)),
-            (bulk("mode"), bulk(mode)),
-            (bulk("role"), bulk(role)),
-        ];
-        Frame::Map(fields.into_iter().collect())
-    }
-
-    #[test]
-    fn resp3_logs_in_with_its_first_command_alone_and_batches_the_rest() {
-        let mut handshake = start("redis://me:pw@h/2?name=web");
-        assert_eq!(handshake.poll_transmit(), command(&["HELLO", "3", "AUTH", "me", "pw"]));
-        assert_eq!(handshake.handle_frame(&hello("standalone", "master")), Ok(None));
-        let batch = [
-            command(&["SELECT", "2"]),
-            command(&["CLIENT", "SETNAME", "web"]),
-            command(&["INFO", "server"]),
-            command(&["INFO", "memory"]),
-            command(&["SCRIPT", "LOAD", SCRIPT]),
-        ];
-        assert_eq!(handshake.poll_transmit(), batch.concat());
-        assert_eq!(handshake.handle_frame(&ok()), Ok(None));
-        assert_eq!(handshake.handle_frame(&ok()), Ok(None));
-        assert_eq!(handshake.handle_frame(&bulk("# Server\r\nrun_id:abc\r\n")), Ok(None));
-        let memory = "# Memory\r\nmaxmemory_policy:volatile-lru\r\n";
-        assert_eq!(handshake.handle_frame(&bulk(memory)), Ok(None));
-        let peer = handshake.handle_frame(&bulk("digest")).unwrap().unwrap();
-        assert_eq!(peer.eviction.as_deref(), Some("volatile-lru"));
-        assert_eq!(peer.client_id, Some(7));
-        assert_eq!(peer.run_id.as_deref(), Some("abc"));
-        assert_eq!((peer.mode, peer.role), (Mode::Standalone, Role::Master));
-    }
-
-    #[test]
-    fn a_server_without_hello_is_spoken_to_in_resp2() {
-        let mut handshake = start("redis://:pw@h");
-        assert_eq!(handshake.poll_transmit(), command(&["HELLO", "3", "AUTH", "default", "pw"]));
-        handshake.handle_frame(&error("ERR unknown command `HELLO`")).unwrap();
-        assert_eq!(handshake.poll_transmit(), command(&["AUTH", "pw"]));
-        handshake.handle_frame(&ok()).unwrap();
-        handshake.poll_transmit();
-        handshake.handle_frame(&bulk("run_id:abc\r\nredis_mode:cluster\r\n")).unwrap();
-        handshake.handle_frame(&bulk("maxmemory_policy:noeviction\r\n")).unwrap();
-        handshake.handle_frame(&bulk("role:slave\r\n")).unwrap();
-        handshake.handle_frame(&Frame::Integer(9)).unwrap();
-        let peer = handshake.handle_frame(&bulk("digest")).unwrap().unwrap();
-        assert_eq!((peer.mode, peer.role), (Mode::Cluster, Role::Replica));
-        assert_eq!((peer.client_id, peer.eviction), (Some(9), None));
-    }
-
-    #[test]
-    fn a_refused_login_is_told_as_one() {
-        for text in ["NOAUTH Authentication required.", "WRONGPASS invalid username-password pair"]
-        {
-            let fault = start("redis://:pw@h").handle_frame(&error(text)).unwrap_err();
-            assert!(matches!(fault, Fault::Authentication { .. }), "{fault:?}");
-        }
-        let mut handshake = start("redis://h/99");
-        handshake.handle_frame(&hello("standalone", "master")).unwrap();
-        let fault = handshake.handle_frame(&error("ERR DB index is out of range")).unwrap_err();
-        assert!(matches!(fault, Fault::Handshake { .. }), "{fault:?}");
-    }
-
-    #[test]
-    fn optional_steps_may_be_refused() {
-        let mut handshake = start("redis://h?name=web");
-        handshake.handle_frame(&hello("standalone", "replica")).unwrap();
-        for _ in 0..3 {
-            assert_eq!(handshake.handle_frame(&error("NOPERM no")), Ok(None));
-        }
-        let peer = handshake.handle_frame(&error("NOPERM no")).unwrap().unwrap();
-        assert_eq!((peer.run_id, peer.role), (None, Role::Replica));
-    }
-
-    #[test]
-    fn a_reply_too_many_and_a_reply_that_cannot_be_are_faults() {
-        assert!(start("redis://h").handle_frame(&ok()).is_err());
-        let mut handshake = start("redis://h?protocol=2");
-        handshake.awaited.clear();
-        assert!(handshake.handle_frame(&ok()).is_err());
-    }
-}
+mod tests;

@@ -6,10 +6,11 @@ use std::task::{Context, Poll};
 use bytes::BytesMut;
 use quorlock_resp::{Decoder, Frame, Limits};
 
-use super::pipeline::Completion;
+use super::pipeline::{Completion, error_word};
 use super::stream::Reader;
 use super::{Link, Stray};
 use crate::clock::Clock;
+use crate::report::Fault;
 
 /// Reads, per pass, of one socket before the others have their turn.
 const READS_MAX: usize = 8;
@@ -21,12 +22,23 @@ pub(crate) enum Ended {
     Eof,
     /// The operating system did.
     Io(io::ErrorKind),
+    /// The stream, which knows best what is wrong: TLS does.
+    Fault(Fault),
     /// What came is not RESP.
     Undecodable(quorlock_resp::DecodeError),
     /// A reply came that answers nothing that was asked.
     Stray,
     /// The server was a master and is a replica now: its name may lead elsewhere by now.
     Demoted,
+}
+
+impl From<io::Error> for Ended {
+    fn from(error: io::Error) -> Self {
+        match error.downcast() {
+            Ok(fault) => Self::Fault(fault),
+            Err(error) => Self::Io(error.kind()),
+        }
+    }
 }
 
 /// The reading half of a connection.
@@ -79,7 +91,7 @@ impl Inbound {
                     self.buffer.extend_from_slice(staging.get(..count).unwrap_or_default());
                 }
                 Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Poll::Ready(Err(error)) => break Some(Ended::Io(error.kind())),
+                Poll::Ready(Err(error)) => break Some(error.into()),
             }
             reads += 1;
             if reads == READS_MAX {
@@ -106,6 +118,9 @@ impl Inbound {
         completions: &mut Vec<Completion>,
     ) -> Result<(), Ended> {
         let undecodable = loop {
+            if self.buffer.is_empty() {
+                break None; // as a rule all replies are whole, and the decoder need not be asked
+            }
             match self.decoder.decode(&mut self.buffer) {
                 // Nobody subscribes to anything yet, and a push answers no command.
                 Ok(Some(Frame::Push(_))) => {}
@@ -117,7 +132,7 @@ impl Inbound {
         if !self.frames.is_empty() {
             let answered = link.answer(&mut self.frames, clock.now(), completions);
             self.put_off |= answered.map_err(|Stray| Ended::Stray)?;
-            if completions.iter().any(|answer| answer.frame.error_word() == Some(b"READONLY")) {
+            if completions.iter().any(|answer| error_word(&answer.frame) == Some(b"READONLY")) {
                 return Err(Ended::Demoted);
             }
         }

@@ -3,8 +3,9 @@
 //! [`Link`] is the half that callers share: the bytes to send and the commands that await a reply,
 //! behind one short lock. [`Inbound`] is the half that the driver owns: it reads and decodes.
 //! [`Handshake`](handshake::Handshake) turns a fresh stream into a usable one, [`Address`] says
-//! where and as whom. This room knows bytes, frames and positions; what a command means, and how
-//! many nodes there are, is not its business, and it calls nobody upward.
+//! where and as whom, [`Network`] makes the stream, and [`Peer`] is who answered. This room knows
+//! bytes, frames and positions; what a command means, and how many nodes there are, is not its
+//! business, and it calls nobody upward.
 //!
 //! ```text
 //!  Opening ──open()──▶ Open ──orphan()──▶ Orphaned ──reopen()──▶ Opening
@@ -25,31 +26,43 @@
 //! still have to be undone; the next connection settles them first.
 
 mod address;
+#[cfg(feature = "serde")]
+mod config;
 mod debts;
+mod dial;
 mod handshake;
 mod inbound;
 #[cfg(test)]
 pub(crate) mod memory;
+mod peer;
 mod pipeline;
+mod stagger;
 mod stream;
 #[cfg(test)]
 mod tests;
+#[cfg(feature = "tls-rustls")]
+mod tls;
+mod url;
 
+use std::time::Duration;
 use std::{io, mem};
 
 use bytes::{Buf, Bytes, BytesMut};
 use quorlock_resp::Frame;
 
-pub(crate) use address::Address;
 #[cfg(test)]
 pub(crate) use address::Endpoint;
+pub(crate) use address::{Address, security};
 pub(crate) use debts::Client;
-pub(crate) use handshake::{Fit, Greeting, Handshake, Mark, Mode, Peer, Process, Role, Terms};
+pub(crate) use dial::Network;
+pub(crate) use handshake::{Greeting, Handshake};
 pub(crate) use inbound::{Ended, Inbound};
+pub(crate) use peer::{Fit, Mark, Peer, Process, Terms};
 pub(crate) use pipeline::{Completion, Entry, Lapsed, Shape, Stray, Ticket};
 #[cfg(test)]
 pub(crate) use stream::Dialing;
-pub(crate) use stream::{Dial, Network, Reader, Writer};
+pub(crate) use stream::{Dial, Reader, Writer, secure};
+pub use url::IntoNode;
 
 use crate::clock::Moment;
 use crate::options::LinkOptions;
@@ -126,6 +139,8 @@ struct State {
     client: Option<Client>,
     /// The name of the process behind the present connection.
     process: Option<Process>,
+    /// How long the latest answer took on it.
+    rtt: Option<Duration>,
     /// Where names are still missing in `queued`, of which nothing has been written yet.
     holes: Vec<usize>,
     debts: Debts,
@@ -163,6 +178,7 @@ impl Link {
             pipeline: Pipeline::default(),
             client: None,
             process: None,
+            rtt: None,
             holes: Vec::new(),
             debts: Debts::default(),
         };
@@ -272,6 +288,7 @@ impl Link {
             completions.extend(state.pipeline.answer(frame, now, &mut unsettled)?);
             Ok(())
         });
+        state.rtt = completions.last().map(|latest| latest.rtt).or(state.rtt);
         let mut put_off = false;
         for Unsettled { entry, undo, again } in unsettled {
             match again {
@@ -309,6 +326,11 @@ impl Link {
             }
         }
         state.debts.due()
+    }
+
+    /// How long the latest answer on the present connection took.
+    pub(crate) fn rtt(&self) -> Option<Duration> {
+        lock(&self.state).rtt
     }
 
     /// See [`Pipeline::expire`].
@@ -415,7 +437,7 @@ impl State {
         self.debts.inherit(self.client.take(), undos, debts_max);
         self.queued.clear();
         self.holes.clear();
-        self.process = None;
+        (self.process, self.rtt) = (None, None);
         (self.written, self.batch) = (0, 0);
     }
 

@@ -138,12 +138,27 @@ impl Again {
     }
 
     fn after_undo(reply: &Frame) -> Option<Self> {
-        match reply.error_word()? {
+        match error_word(reply)? {
             b"NOSCRIPT" => Some(Self::Whole),
-            b"BUSY" | b"LOADING" | b"MISCONF" | b"NOREPLICAS" | b"MASTERDOWN" => Some(Self::Later),
+            b"BUSY" | b"LOADING" | b"MISCONF" | b"NOREPLICAS" | b"MASTERDOWN" | b"READONLY"
+            | b"CLUSTERDOWN" => Some(Self::Later),
             _ => None,
         }
     }
+}
+
+/// The word by which an error is known. Redis 6.2 wraps what a script's command has said:
+/// `ERR Error running script (call to f_…): @user_script:7: @user_script: 7: -READONLY You …`.
+pub(super) fn error_word(reply: &Frame) -> Option<&[u8]> {
+    const WRAPPED: &[u8] = b"ERR Error running script";
+    const INNER: &[u8] = b": -";
+    let error = reply.as_error()?;
+    if error.starts_with(WRAPPED) {
+        if let Some(at) = error.windows(INNER.len()).position(|bytes| bytes == INNER) {
+            return error[at + INNER.len()..].split(|byte| *byte == b' ').next();
+        }
+    }
+    reply.error_word()
 }
 
 /// A frame came that cannot be the reply to the oldest command.
@@ -373,6 +388,25 @@ mod tests {
         let told = pipeline.answer(reply, Moment::default(), &mut unsettled).unwrap();
         assert_eq!(told.unwrap().ticket, Ticket(1));
         assert_eq!(unsettled[0].again, Again::Later);
+    }
+
+    #[test]
+    fn the_word_of_an_error_is_found_where_an_old_server_has_wrapped_it() {
+        let wrapped = "ERR Error running script (call to f_67c605): @user_script:7: \
+                       @user_script: 7: -NOREPLICAS Not enough good replicas to write.";
+        let cases = [
+            (wrapped, "NOREPLICAS"),
+            (
+                "NOREPLICAS Not enough good replicas to write. script: f, on @user_script:7.",
+                "NOREPLICAS",
+            ),
+            ("ERR Error running script (call to f_67c605): @user_script:7: no such thing", "ERR"),
+        ];
+        for (text, word) in cases {
+            assert_eq!(error_word(&error(text)), Some(word.as_bytes()));
+        }
+        assert_eq!(Again::after(Shape::Undo, &error(wrapped)), Some(Again::Later));
+        assert_eq!(error_word(&Frame::Null), None);
     }
 
     #[test]

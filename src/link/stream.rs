@@ -1,5 +1,5 @@
-//! The bytes below a link: TCP, a Unix socket, or memory; split into the half that reads and the
-//! half that writes.
+//! The bytes below a link: TCP, TLS over it, a Unix socket, or memory; split into the half that
+//! reads and the half that writes.
 //!
 //! The driver owns the [`Reader`]; the [`Writer`] is shared behind the link's lock, so that a
 //! caller can write without waiting for the driver, and so that the socket outlives the driver.
@@ -10,72 +10,66 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, ReadBuf};
-use tokio::net::{TcpStream, tcp};
+use tokio::net::tcp;
 #[cfg(unix)]
-use tokio::net::{UnixStream, unix};
+use tokio::net::unix;
 
-use super::address::Endpoint;
+use super::address::Address;
+use super::handshake::Greeting;
 #[cfg(test)]
 use super::memory;
+#[cfg(feature = "tls-rustls")]
+use super::{address::Endpoint, tls};
+use crate::report::Fault;
 
 /// Opens streams. A simulation brings its own.
 pub(crate) trait Dial: Send + Sync {
-    /// Resolves the name each time, since it may have moved.
-    fn dial(&self, endpoint: Endpoint) -> Dialing;
+    /// Resolves the name each time, since it may have moved. The stream carries plain text;
+    /// [`secure`] is for an address that asks for TLS.
+    fn dial(&self, address: &Address) -> Dialing;
 }
 
 /// A connection being made.
 pub(crate) type Dialing = Pin<Box<dyn Future<Output = io::Result<(Reader, Writer)>> + Send>>;
 
-/// Opens streams on the network.
-#[derive(Debug)]
-pub(crate) struct Network;
-
-impl Dial for Network {
-    fn dial(&self, endpoint: Endpoint) -> Dialing {
-        Box::pin(async move {
-            match endpoint {
-                Endpoint::Tcp { host, port } => {
-                    let stream = TcpStream::connect((host.as_str(), port)).await?;
-                    tune(&stream)?;
-                    let (reader, writer) = stream.into_split();
-                    Ok((Reader::Tcp(reader), Writer::Tcp(writer)))
-                }
-                #[cfg(unix)]
-                Endpoint::Unix { path } => {
-                    let (reader, writer) = UnixStream::connect(path).await?.into_split();
-                    Ok((Reader::Unix(reader), Writer::Unix(writer)))
-                }
-                #[cfg(not(unix))]
-                Endpoint::Unix { .. } => {
-                    Err(io::Error::new(io::ErrorKind::Unsupported, "no Unix sockets here"))
-                }
-            }
-        })
-    }
+/// Puts TLS onto a stream that was just dialled for an address that asks for it. There is no way
+/// from such an address to plain text: what cannot be secured is an error.
+#[cfg(feature = "tls-rustls")]
+pub(crate) async fn secure(
+    streams: (Reader, Writer),
+    address: &Address,
+    greeting: &Greeting,
+) -> Result<(Reader, Writer), Fault> {
+    let (Endpoint::Tcp { host, .. }, Some(security)) = (&address.endpoint, &greeting.security)
+    else {
+        return Err(Fault::Tls { error: "nothing says whom to trust".into() });
+    };
+    let (Reader::Tcp(reader), Writer::Tcp(writer)) = streams else {
+        return Err(Fault::Tls { error: "it goes over TCP alone".into() });
+    };
+    let (mut reader, writer) = tls::layer((reader, writer), security, host)?;
+    std::future::poll_fn(|cx| reader.poll_handshake(cx)).await?;
+    Ok((Reader::Tls(Box::new(reader)), Writer::Tls(writer)))
 }
 
-/// No delay: a lock command is small and alone, and Nagle's algorithm would hold it back for the
-/// reply to the one before. Keepalive: an idle link behind a firewall that forgot it must not look
-/// healthy for ever. The user timeout bounds how long sent bytes may stay unacknowledged, for
-/// keepalive says nothing while bytes are outstanding.
-fn tune(stream: &TcpStream) -> io::Result<()> {
-    use std::time::Duration;
-    stream.set_nodelay(true)?;
-    let socket = socket2::SockRef::from(stream);
-    let keepalive = socket2::TcpKeepalive::new()
-        .with_time(Duration::from_secs(15))
-        .with_interval(Duration::from_secs(5));
-    socket.set_tcp_keepalive(&keepalive)?;
-    #[cfg(target_os = "linux")]
-    socket.set_tcp_user_timeout(Some(Duration::from_secs(30)))?;
-    Ok(())
+#[cfg(not(feature = "tls-rustls"))]
+pub(crate) async fn secure(
+    _: (Reader, Writer),
+    _: &Address,
+    greeting: &Greeting,
+) -> Result<(Reader, Writer), Fault> {
+    match &greeting.security {
+        None => Err(Fault::Tls { error: "this build cannot speak it".into() }),
+        Some(security) => match *security {},
+    }
 }
 
 /// The half that reads.
 #[derive(Debug)]
 pub(crate) enum Reader {
     Tcp(tcp::OwnedReadHalf),
+    #[cfg(feature = "tls-rustls")]
+    Tls(Box<tls::Reader>),
     #[cfg(unix)]
     Unix(unix::OwnedReadHalf),
     #[cfg(test)]
@@ -95,6 +89,8 @@ impl Reader {
         let mut buffer = ReadBuf::new(buffer);
         let polled = match self {
             Self::Tcp(reader) => Pin::new(reader).poll_read(cx, &mut buffer),
+            #[cfg(feature = "tls-rustls")]
+            Self::Tls(reader) => return reader.poll_read(cx, buffer.initialized_mut()),
             #[cfg(unix)]
             Self::Unix(reader) => Pin::new(reader).poll_read(cx, &mut buffer),
             #[cfg(test)]
@@ -108,6 +104,8 @@ impl Reader {
     pub(crate) fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Self::Tcp(reader) => reader.as_ref().poll_write_ready(cx),
+            #[cfg(feature = "tls-rustls")]
+            Self::Tls(reader) => reader.poll_write_ready(cx),
             #[cfg(unix)]
             Self::Unix(reader) => reader.as_ref().poll_write_ready(cx),
             #[cfg(test)]
@@ -120,6 +118,8 @@ impl Reader {
 #[derive(Debug)]
 pub(crate) enum Writer {
     Tcp(tcp::OwnedWriteHalf),
+    #[cfg(feature = "tls-rustls")]
+    Tls(tls::Writer),
     #[cfg(unix)]
     Unix(unix::OwnedWriteHalf),
     #[cfg(test)]
@@ -127,10 +127,13 @@ pub(crate) enum Writer {
 }
 
 impl Writer {
-    /// Hands bytes to the kernel; `WouldBlock` when it takes none now. Works without a runtime.
+    /// Hands bytes to the kernel; `WouldBlock` when it takes none now: then whoever writes comes
+    /// again with the same bytes, and perhaps more behind them. Works without a runtime.
     pub(crate) fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(writer) => writer.try_write(bytes),
+            #[cfg(feature = "tls-rustls")]
+            Self::Tls(writer) => writer.try_write(bytes),
             #[cfg(unix)]
             Self::Unix(writer) => writer.try_write(bytes),
             #[cfg(test)]
@@ -149,6 +152,8 @@ impl Writer {
                 let _ = writer.as_ref().set_zero_linger();
                 writer.forget();
             }
+            #[cfg(feature = "tls-rustls")]
+            Self::Tls(writer) => writer.abort(),
             // A Unix socket's bytes are in the peer's buffer already; nothing can be taken back.
             #[cfg(unix)]
             Self::Unix(writer) => writer.forget(),

@@ -9,9 +9,11 @@ use super::command;
 use super::durability::Epoch;
 use super::locker::{Inner, Locker};
 use crate::error::Error;
-use crate::link::{Address, Greeting};
+use crate::link::{Address, Greeting, IntoNode, security};
 use crate::observe::Observer;
-use crate::options::{Driver, Durability, Extend, Options, Retry, whole_millis};
+#[cfg(feature = "tls-rustls")]
+use crate::options::Tls;
+use crate::options::{Driver, Durability, Extend, Options, Retry, TcpOptions, whole_millis};
 use crate::quorum::{NodeSet, Rule};
 
 /// A locker's nodes and options. Every option has a default; `README.md` lists them with the
@@ -24,18 +26,23 @@ pub struct LockerBuilder {
 }
 
 impl LockerBuilder {
-    pub(crate) fn single(url: &str) -> Result<Self, Error> {
-        let address = Address::parse(url)?;
+    pub(crate) fn single(node: impl IntoNode) -> Result<Self, Error> {
+        let address = Address::of(node)?;
         Ok(Self { addresses: vec![address], counted: false, options: Options::default() })
     }
 
-    pub(crate) fn quorum<U>(urls: U) -> Result<Self, Error>
+    pub(crate) fn quorum<N>(nodes: N) -> Result<Self, Error>
     where
-        U: IntoIterator,
-        U::Item: AsRef<str>,
+        N: IntoIterator,
+        N::Item: IntoNode,
     {
-        let parse = |url: U::Item| Address::parse(url.as_ref());
-        let addresses = urls.into_iter().map(parse).collect::<Result<Vec<_>, _>>()?;
+        // An address that is refused is not repeated, so its place is said.
+        let take = |(index, node): (usize, N::Item)| {
+            Address::of(node).map_err(|error| {
+                Error::misuse(format!("{error} (node {} of those given)", index + 1))
+            })
+        };
+        let addresses = nodes.into_iter().enumerate().map(take).collect::<Result<Vec<_>, _>>()?;
         if addresses.is_empty() {
             return Err(Error::misuse("no node was given; a quorum takes 1 to 15, best 5"));
         }
@@ -172,6 +179,13 @@ impl LockerBuilder {
         self
     }
 
+    /// How TCP connections behave: Nagle's algorithm, keepalive, unacknowledged bytes. For the
+    /// nodes that have no [`tcp_options`](crate::NodeOptions::tcp_options) of their own.
+    pub fn tcp(mut self, tcp: TcpOptions) -> Self {
+        self.options.tcp = tcp;
+        self
+    }
+
     /// Commands without a reply that one connection holds at most; a node that is full is not
     /// asked. Bounds the memory that a hung node costs. Default: 65,536.
     pub fn link_entries_max(mut self, entries: usize) -> Self {
@@ -201,30 +215,82 @@ impl LockerBuilder {
         self
     }
 
-    /// Builds the locker. Does no I/O: the nodes are connected to from the first use on.
+    /// Whom to trust, and who we are, for the nodes whose URL begins with `rediss://` or
+    /// `valkeys://`. Default: what browsers trust, and no certificate of our own.
+    #[cfg(feature = "tls-rustls")]
+    pub fn tls(mut self, tls: Tls) -> Self {
+        self.options.tls = Some(tls);
+        self
+    }
+
+    /// Builds the locker. Does no I/O but to read the files that `Tls` names: the nodes are
+    /// connected to from the first use on.
     ///
     /// # Errors
     ///
     /// [`is_misuse`](Error::is_misuse) when an option is out of its range.
     pub fn build(mut self) -> Result<Locker, Error> {
-        self.options.check()?;
-        let Options { ttl, .. } = self.options;
-        self.options.link.undo_horizon = self.options.node_deadline(ttl) + 2 * ttl;
+        let greeting = self.prepare()?;
         let owner = full_name(self.options.owner.as_deref());
-        let mut scripts = command::SCRIPTS.to_vec();
-        if self.options.durability != Durability::Persistent {
-            scripts.push(command::ACQUIRE);
-        }
-        let terms = Arc::new(Epoch::new(&self.options));
         let nodes = NodeSet::on_network(
             self.addresses,
             self.counted,
             self.options.link,
-            Greeting { scripts, terms: Some(terms) },
+            greeting,
             command::undo_head(),
             self.options.observers.clone(),
         )?;
         Ok(Locker::from_inner(Inner::new(nodes, self.options, owner)))
+    }
+
+    /// How old a reply may become before its connection ends.
+    #[cfg(test)]
+    pub(crate) fn reply_age_max(mut self, age: Duration) -> Self {
+        self.options.link.reply_age_max = age;
+        self
+    }
+
+    /// Builds the locker on a simulated machine.
+    #[cfg(test)]
+    pub(crate) fn build_on(
+        mut self,
+        clock: crate::clock::Clock,
+        entropy: crate::entropy::Entropy,
+        dial: Arc<dyn crate::link::Dial>,
+    ) -> Result<Locker, Error> {
+        let greeting = self.prepare()?;
+        let owner = self.options.owner.clone().unwrap_or_default().into();
+        let nodes = NodeSet::new(crate::quorum::Parts {
+            addresses: self.addresses,
+            counted: self.counted,
+            options: self.options.link,
+            clock,
+            entropy: Arc::new(entropy),
+            dial,
+            greeting,
+            undo_head: command::undo_head(),
+            observers: self.options.observers.clone(),
+        });
+        Ok(Locker::from_inner(Inner::new(nodes, self.options, owner)))
+    }
+
+    /// Checks the options and settles what follows from them.
+    fn prepare(&mut self) -> Result<Greeting, Error> {
+        self.options.check()?;
+        let Options { ttl, .. } = self.options;
+        self.options.link.undo_horizon = self.options.node_deadline(ttl) + 2 * ttl;
+        for address in &mut self.addresses {
+            address.tcp.get_or_insert(self.options.tcp);
+        }
+        let mut scripts = command::SCRIPTS.to_vec();
+        if self.options.durability != Durability::Persistent {
+            scripts.push(command::ACQUIRE);
+        }
+        Ok(Greeting {
+            scripts,
+            terms: Some(Arc::new(Epoch::new(&self.options))),
+            security: security(&self.addresses, self.options.tls.as_ref())?,
+        })
     }
 }
 

@@ -220,6 +220,7 @@ fn longest_ttl_of(epoch: &[u8]) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::ServerInfo;
 
     const LONGEST: Duration = Duration::from_secs(30);
 
@@ -227,7 +228,8 @@ mod tests {
         let options = Options { durability, prefix: b"pay:".to_vec(), ..Options::default() };
         let epoch = Epoch::new(&options);
         assert_eq!(epoch.key(), b"pay:quorlock:epoch");
-        let peer = Peer { run_id: run_id.map(Into::into), mark, ..Peer::default() };
+        let server = ServerInfo { run_id: run_id.map(Into::into), ..ServerInfo::default() };
+        let peer = Peer { server, mark, ..Peer::default() };
         epoch.judge(&peer)
     }
 

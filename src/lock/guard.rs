@@ -276,6 +276,12 @@ impl Held {
         Self { hold: guard.hold.clone() }
     }
 
+    /// Whether the lock is held, without the effect that asking has.
+    #[cfg(test)]
+    pub(crate) fn looks_valid(&self) -> bool {
+        self.hold.looks_valid()
+    }
+
     /// As [`LockGuard::is_valid`].
     #[must_use]
     pub fn is_valid(&self) -> bool {

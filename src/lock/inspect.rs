@@ -88,9 +88,9 @@ pub(crate) async fn look(locker: Arc<Inner>, key: Key) -> Inspection {
     let ask = |node: usize, name: &[u8]| ask(&locker, &key, node, name);
     let asked: Vec<_> =
         (0..locker.nodes.len()).map(|n| (ask(n, b"GET"), ask(n, b"PTTL"))).collect();
-    let labels = locker.nodes.health().into_iter().map(|node| node.node);
+    let labels: Vec<_> = locker.nodes.labels().collect();
     let (mut nodes, mut values) = (Vec::new(), Vec::new());
-    for ((index, label), (get, pttl)) in labels.enumerate().zip(asked) {
+    for ((index, label), (get, pttl)) in labels.into_iter().enumerate().zip(asked) {
         let (get, pttl) = (answer(index, get).await, answer(index, pttl).await);
         let is_other_type =
             get.as_ref().is_ok_and(|frame| frame.error_word() == Some(b"WRONGTYPE"));

@@ -19,9 +19,10 @@ use super::request::LockRequest;
 use super::shutdown::{Fate, Shutdown, shut_down};
 use super::takeover;
 use crate::error::Error;
+use crate::link::IntoNode;
 use crate::options::Options;
 use crate::quorum::NodeSet;
-use crate::report::NodeReport;
+use crate::report::{NodeHealth, NodeReport};
 use crate::sync::atomic::{AtomicBool, Ordering};
 
 /// Locks on one node or on a quorum of nodes. Cheap to clone; all clones share their connections.
@@ -107,14 +108,15 @@ impl Drop for Inner {
 }
 
 impl Locker {
-    /// A locker on one server. The lock is as safe as that server: when it fails, or fails over to
+    /// A locker on one server, given by its URL or by its [`NodeOptions`](crate::NodeOptions). The
+    /// lock is as safe as that server: when it fails, or fails over to
     /// a replica, a lock may be lost or be held twice.
     ///
     /// # Errors
     ///
-    /// [`is_misuse`](Error::is_misuse) when the URL cannot be right.
-    pub fn single(url: impl AsRef<str>) -> Result<LockerBuilder, Error> {
-        LockerBuilder::single(url.as_ref())
+    /// [`is_misuse`](Error::is_misuse) when the address cannot be right.
+    pub fn single(node: impl IntoNode) -> Result<LockerBuilder, Error> {
+        LockerBuilder::single(node)
     }
 
     /// A locker on 1 to 15 independent masters, of which a majority must grant a lock (Redlock).
@@ -123,14 +125,14 @@ impl Locker {
     ///
     /// # Errors
     ///
-    /// [`is_misuse`](Error::is_misuse) when there is no URL, more than 15, one that cannot be
-    /// right, or one twice.
-    pub fn quorum<U>(urls: U) -> Result<LockerBuilder, Error>
+    /// [`is_misuse`](Error::is_misuse) when there is no node, more than 15, one whose address
+    /// cannot be right, or one twice.
+    pub fn quorum<N>(nodes: N) -> Result<LockerBuilder, Error>
     where
-        U: IntoIterator,
-        U::Item: AsRef<str>,
+        N: IntoIterator,
+        N::Item: IntoNode,
     {
-        LockerBuilder::quorum(urls)
+        LockerBuilder::quorum(nodes)
     }
 
     pub(crate) fn from_inner(inner: Inner) -> Self {
@@ -172,12 +174,28 @@ impl Locker {
     }
 
     /// Each node's state now: [`Connected`](crate::Outcome::Connected), or
-    /// [`Down`](crate::Outcome::Down) and why. What the connections know by themselves: nothing is
-    /// sent and nothing is waited for, so a node that hangs counts as connected until something
-    /// that was asked of it has gone unanswered for 5 s. Before the first use no node is connected;
-    /// [`ready`](Self::ready) changes that.
+    /// [`Down`](crate::Outcome::Down) and why; how long its latest answer took; and what its server
+    /// said of itself when it was connected to: kind and version, role and mode, persistence,
+    /// eviction, clock.
+    ///
+    /// It is what the connections know by themselves: nothing is sent and nothing is waited for, so
+    /// a node that hangs counts as connected until something that was asked of it has gone
+    /// unanswered for 5 s. Before the first use no node is connected; [`ready`](Self::ready)
+    /// changes that.
+    ///
+    /// ```no_run
+    /// # async fn example(locker: quorlock::Locker) {
+    /// for node in locker.health() {
+    ///     println!("{node}"); // a:6379 is connected (valkey 9.1.2, master, standalone)
+    ///     let server = node.server.unwrap_or_default();
+    ///     if server.maxmemory_policy.is_some_and(|policy| &*policy != "noeviction") {
+    ///         println!("  it may delete a lock that is held");
+    ///     }
+    /// }
+    /// # }
+    /// ```
     #[must_use]
-    pub fn health(&self) -> Vec<NodeReport> {
+    pub fn health(&self) -> Vec<NodeHealth> {
         self.inner.nodes.health()
     }
 

@@ -35,6 +35,9 @@ mod takeover;
 #[cfg(test)]
 mod tests;
 
+#[cfg(all(test, quorlock_weak))]
+pub(crate) use command::{WEAK_EXTEND, WEAK_RELEASE};
+
 pub use acquire::Acquire;
 pub use builder::LockerBuilder;
 pub use guard::{Held, LockGuard, OwnerToken, Release};

@@ -88,7 +88,10 @@
 //! for again until it answers.
 //!
 //! **`connect_deadline`.** Far above a round trip between continents. No caller waits for it: a
-//! node without a connection votes at once.
+//! node without a connection votes at once. It covers resolving the name, which is done anew each
+//! time, connecting, TLS, asking for the login, and the whole handshake. A name with several
+//! addresses is tried at the next one as soon as one fails, and after 250 ms where one is silent
+//! (sooner where there are more than three), both families by turns; the first to connect is used.
 //!
 //! **`reconnect`.** Back in use soon after the server is, without a storm: jittered, one attempt at
 //! a time for each connection, for ever. *Shorter:* a server that is starting is knocked at more
@@ -103,6 +106,7 @@
 //! | `link_entries_max` | 65,536 | commands without a reply, on one connection |
 //! | `link_bytes_max` | 8 MiB | bytes that the kernel has not taken |
 //! | `driver` | `Driver::Runtime` | where the connections are read |
+//! | `tcp` | no delay; keepalive 15 s, then 5 s; user timeout 30 s | what the kernel is told |
 //!
 //! **`connections_per_node`.** One carries more commands than one core of a server executes. All
 //! commands about one key use the same connection; that order is what undoing relies on. *More:*
@@ -118,6 +122,15 @@
 //! *Too low:* bursts find a healthy node full. *Too high:* a hung node under load fills the memory.
 //!
 //! **`driver`.** See [`choosing`](super::choosing).
+//!
+//! **`tcp`.** `TCP_NODELAY`, because a lock's command is small and alone, and would otherwise wait
+//! for the acknowledgement of the one before. Keepalive, because a firewall that forgets a silent
+//! connection tells nobody: choose the first time below what the strictest one on the way takes for
+//! dead. *Too long:* the first lock after a quiet hour waits for a deadline. *Too short:* a packet
+//! each way, for each connection, that often. The user timeout (Linux), because keepalive says
+//! nothing while bytes are under way, and the kernel would try to deliver those for a quarter of an
+//! hour. *Too short:* a failover of the network ends connections that would have survived it.
+//! [`TcpOptions`](crate::TcpOptions) has the figures.
 //!
 //! # Names
 //!

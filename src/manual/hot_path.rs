@@ -17,6 +17,30 @@
 //! In steady state nothing of this allocates (`tests/allocations.rs`), and with one caller each
 //! node costs one write and at most one read (`tests/system_calls.rs`).
 //!
+//! # Over TLS
+//!
+//! The same way, and nothing of it is left to the driver alone. A TLS connection has one state for
+//! both directions, so it stands behind a second short lock, under the link's: whoever writes takes
+//! it, encrypts one record, and hands the ciphertext to the kernel before it lets go; the driver
+//! reads the socket without it, and takes it to decrypt. So commands are encrypted, and leave, in
+//! the order in which they entered the link's pipeline, whichever thread wrote them: an undo still
+//! stands behind its command, a `Drop` still writes by itself, also on a thread without a runtime
+//! and when the runtime is gone.
+//!
+//! - *What the kernel does not take* of a record is not written: the writer is put off and comes
+//!   again with the same bytes, as after any full socket. A peer cannot read a record that lacks a
+//!   byte, so what a link counts as sent is exactly what the server may have seen, and what it has
+//!   to undo when the connection ends is exact too. No more than one record (16 KiB) is ever
+//!   encrypted ahead.
+//! - *What TLS itself has to say* (the answer to a new key, an alert) is sent by whoever reads, and
+//!   never behind half a record.
+//! - *An end without a farewell* is an end. A reply carries its own length, so a cut stream yields
+//!   no half reply, and nothing is made of what never came whole.
+//! - *A link that dies* is closed without delivering, as over TCP, and without a farewell. A link
+//!   that is left to be read to its end says goodbye first.
+//! - *A record costs* one small allocation in rustls each way, and a copy; the system calls are
+//!   those of TCP. `quorlock-peers quick --scenarios tls` has the figures.
+//!
 //! # What was measured
 //!
 //! The records are in `benches/record/`. On two cores that the five servers share with the client:

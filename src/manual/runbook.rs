@@ -83,21 +83,9 @@
 //! # Authentication
 //!
 //! `NOAUTH`: no password was sent. `WRONGPASS`: user or password is wrong. `NOPERM`: the user may
-//! not use a command or the key; `ACL LOG` on the server says which. Enough rights for the locks:
-//!
-//! ```text
-//! ACL SETUSER locker reset on >password %RW~pay:* -@all +hello +auth +set +get +del +pexpire +pttl
-//!     +evalsha +eval +script|load +info +client|id +client|setname +client|kill +type +select
-//! ```
-//!
-//! (In one line; 6.2 writes `~pay:*` for `%RW~pay:*`.) Acquiring and releasing need `set`, `get`,
-//! `del`, `evalsha` and `eval`; `get` and `del` are called inside the script. Extension needs
-//! `pexpire`. Without `pttl` nobody is told who holds a lock and for how long. Without `info` two
-//! names of one server are not noticed. Under `Durability::Volatile` a node does not vote without
-//! either. Without `client|kill` an undo can come before what it
-//! undoes, once in a broken connection; it is then repeated for two TTLs, and until the next
-//! repetition (half a second) that key stands in the way. A changed password
-//! shows at the next connection, not before.
+//! not use a command or the key; `ACL LOG` on the server says which. What each feature needs, and
+//! what is lost without the rest, stands in [`compatibility`](super::compatibility). A password
+//! that was changed shows at the next connection, not before.
 //!
 //! # Lost locks in the log
 //!
@@ -121,6 +109,8 @@
 //!
 //! # Slow acquisitions
 //!
+//! - *The way is long.* `quorlock ping` measures each node's round trip from here, and shows what
+//!   the node is.
 //! - *One try is slow.* [`votes`](crate::LockGuard::votes) has each node's round trip. The
 //!   majority's slowest counts. On the server: `SLOWLOG GET`, `LATENCY DOCTOR`, forks for
 //!   snapshots, `KEYS`. About the node deadline each time: a majority hangs. `is_too_slow`: the TTL

@@ -15,6 +15,7 @@ mod connect;
 mod session;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -22,7 +23,7 @@ pub(crate) use session::{Pass, Session};
 
 use crate::link::{Address, Link, Peer};
 use crate::options::LinkOptions;
-use crate::report::Fault;
+use crate::report::{Fault, NodeHealth, Outcome, ServerInfo};
 use crate::sync::{Mutex, lock};
 
 /// One node as its callers see it.
@@ -40,7 +41,8 @@ struct Health {
     open: usize,
     /// Why one is not, or was not.
     reason: Fault,
-    peer: Option<Peer>,
+    /// What the server said of itself, and how long its login took.
+    server: Option<(ServerInfo, Option<Duration>)>,
     /// An observer was told that the node is down, and not yet that it is up.
     told_down: bool,
 }
@@ -54,7 +56,7 @@ impl Node {
             health: Mutex::new(Health {
                 open: 0,
                 reason: Fault::Connecting,
-                peer: None,
+                server: None,
                 told_down: false,
             }),
         }
@@ -116,7 +118,21 @@ impl Node {
     /// Which server process it was when it was last connected.
     pub(crate) fn run_id(&self) -> Option<Box<str>> {
         let health = lock(&self.health);
-        health.peer.as_ref().and_then(|peer| peer.run_id.clone())
+        health.server.as_ref().and_then(|(server, _)| server.run_id.clone())
+    }
+
+    /// All that is known of it without asking.
+    pub(crate) fn health(&self) -> NodeHealth {
+        let asked = self.links.iter().filter_map(Link::rtt).max();
+        let health = lock(&self.health);
+        let is_up = health.open > 0;
+        let outcome = match is_up {
+            true => Outcome::Connected,
+            false => Outcome::Down { fault: health.reason.clone() },
+        };
+        let (server, login) = health.server.clone().unzip();
+        let rtt = asked.or_else(|| login.flatten()).filter(|_| is_up);
+        NodeHealth { node: self.label(), outcome, rtt, server }
     }
 
     /// A connection has ended, or an attempt to make one. `true`: the node is down since then.
@@ -130,8 +146,17 @@ impl Node {
     /// A connection was made. `true`: the node was down before.
     fn set_peer(&self, peer: Peer) -> bool {
         let mut health = lock(&self.health);
-        health.peer = Some(peer);
+        health.server = Some((peer.server, peer.rtt));
         health.open += 1;
         std::mem::take(&mut health.told_down)
+    }
+
+    /// A server has shaken hands and is refused as what it is: that is shown while nothing better
+    /// is connected.
+    fn note_refused(&self, peer: Peer) {
+        let mut health = lock(&self.health);
+        if health.open == 0 {
+            health.server = Some((peer.server, peer.rtt));
+        }
     }
 }

@@ -71,9 +71,12 @@ impl Session {
             State::Connecting(connecting) => match connecting.as_mut().poll(cx) {
                 Poll::Pending => {}
                 Poll::Ready(connected) => {
-                    let admitted = connected.and_then(|connected| {
-                        admit(&connected.peer)?;
-                        Ok(connected)
+                    let admitted = connected.and_then(|connected| match admit(&connected.peer) {
+                        Ok(()) => Ok(connected),
+                        Err(fault) => {
+                            node.note_refused(connected.peer);
+                            Err(fault)
+                        }
                     });
                     match admitted {
                         Ok(connected) => self.open(connected, node, link, pass),
@@ -140,12 +143,12 @@ impl Session {
         let Connected { inbound, writer, peer } = connected;
         let now = pass.clock.now();
         // Without its process's name a connection's number could be a stranger's.
-        let client = peer.client_id.zip(peer.run_id.clone());
+        let client = peer.client_id.zip(peer.server.run_id.clone());
         let client = client.map(|(number, run_id)| Client { run_id, number });
         link.open(writer, client, peer.process(), now);
         self.state = State::Open { inbound: Box::new(inbound), since: now };
         pass.changed = true;
-        let eviction = peer.eviction.clone();
+        let eviction = peer.eviction().map(Box::<str>::from);
         if node.set_peer(peer) {
             pass.observers.tell(|| Event::NodeUp { node: &node.address().label });
         }
@@ -197,6 +200,7 @@ fn fault(ended: Ended) -> Fault {
             Fault::Closed
         }
         Ended::Io(kind) => Fault::Unreachable { error: printable(kind.to_string().as_bytes()) },
+        Ended::Fault(fault) => fault,
         Ended::Undecodable(error) => Fault::Protocol { error: error.to_string().into() },
         Ended::Demoted => Fault::Replica,
         Ended::Stray => Fault::Protocol { error: "a reply that answers no command".into() },

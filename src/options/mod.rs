@@ -2,12 +2,30 @@
 //!
 //! Plain data: the builders of the face write it, the rooms below are handed the parts they need.
 
+mod credentials;
+mod node;
 mod retry;
+mod tcp;
+#[cfg(feature = "tls-rustls")]
+mod tls;
+#[cfg(not(feature = "tls-rustls"))]
+#[path = "no_tls.rs"]
+mod tls;
 
 use std::time::Duration;
 
+pub(crate) use credentials::CredentialSource;
+pub use credentials::Credentials;
+pub(crate) use node::Endpoint;
+pub use node::{NodeOptions, Protocol};
 pub(crate) use retry::Policy;
 pub use retry::Retry;
+pub use tcp::TcpOptions;
+pub(crate) use tls::Security;
+#[cfg(feature = "tls-rustls")]
+pub use tls::Tls;
+#[cfg(not(feature = "tls-rustls"))]
+pub(crate) use tls::Tls;
 
 use crate::error::Error;
 use crate::observe::Observers;
@@ -108,9 +126,13 @@ pub(crate) struct Options {
     /// When to try again. 50–200 ms, doubling to 1 s: soon enough for people, and no storm.
     pub(crate) retry: Retry,
     pub(crate) link: LinkOptions,
+    /// For the nodes that have none of their own.
+    pub(crate) tcp: TcpOptions,
     pub(crate) observers: Observers,
     /// The holder's name; the host and the process are added to it.
     pub(crate) owner: Option<Box<str>>,
+    /// For the nodes whose URL asks for it; `None` is what browsers trust.
+    pub(crate) tls: Option<Tls>,
 }
 
 impl Default for Options {
@@ -125,8 +147,10 @@ impl Default for Options {
             durability: Durability::default(),
             retry: Retry::default(),
             link: LinkOptions::default(),
+            tcp: TcpOptions::default(),
             observers: Observers::default(),
             owner: None,
+            tls: None,
         }
     }
 }
@@ -139,6 +163,7 @@ impl Options {
         }
         self.check_ttl(self.ttl)?;
         self.retry.check()?;
+        self.tcp.check()?;
         let link = &self.link;
         if link.connections == 0 {
             return Err(Error::misuse("connections_per_node is 0; a node needs at least 1"));

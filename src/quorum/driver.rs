@@ -82,7 +82,7 @@ impl NodeSet {
         let _ = self.ensure_driver();
         let home = lock(&self.shared.driver.home).clone();
         if let Some(home) = home {
-            drop(home.spawn(beside));
+            drop(home.spawn(self.clock().attend(beside)));
         }
     }
 }
@@ -128,7 +128,7 @@ impl Home {
     fn run(self, task: Task) {
         match self {
             // The task ends by itself, when nobody uses the nodes any more.
-            Self::Runtime(runtime) => drop(runtime.spawn(task)),
+            Self::Runtime(runtime) => drop(runtime.spawn(task.pass.clock.clone().attend(task))),
             Self::Thread(own) => {
                 // Without a thread the task is dropped, which tells whoever waits that nothing was
                 // sent; the next use tries again.
@@ -347,6 +347,9 @@ fn vote(shared: &Shared, node: usize, pass: &mut Pass) {
             slots.wake(completion.ticket);
         }
     }
+    if pass.expired.is_empty() && pass.lapsed.is_empty() {
+        return;
+    }
     let expired = pass.expired.drain(..).map(|ticket| (ticket, Deed::Silent));
     let lapsed = pass.lapsed.drain(..).map(|Lapsed { ticket, sent }| {
         (ticket, if sent { Deed::Disconnected } else { Deed::Down })
@@ -396,5 +399,9 @@ fn was_refused(error: &Frame) -> bool {
         b"TRYAGAIN",
         b"NOSCRIPT",
     ];
+    // A script is not undone by its own error: what it did before that has been applied.
+    let of_script = b"@user_script";
+    let is_within = |text: &[u8]| text.windows(of_script.len()).any(|part| part == of_script);
     error.error_word().is_some_and(|word| REFUSALS.contains(&word))
+        && !error.as_error().is_some_and(is_within)
 }

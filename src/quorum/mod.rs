@@ -36,11 +36,11 @@ pub(crate) use tally::{Patience, Rule, Verdict};
 use crate::clock::{Clock, Moment};
 use crate::entropy::Entropy;
 use crate::error::{Error, Kind};
-use crate::link::{Address, Dial, Fit, Greeting, Mode, Network, Peer, Role};
+use crate::link::{Address, Dial, Fit, Greeting, Network, Peer};
 use crate::node::Node;
 use crate::observe::Observers;
 use crate::options::LinkOptions;
-use crate::report::{Fault, NodeReport, Outcome};
+use crate::report::{Fault, Mode, NodeHealth, NodeReport, Outcome};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{AtomicWaker, Mutex};
 use misfits::Misfits;
@@ -156,7 +156,8 @@ impl NodeSet {
         let Some(entropy) = Entropy::from_system() else {
             return Err(Error::closed("the operating system gives no random numbers"));
         };
-        let (clock, entropy, dial) = (Clock::default(), Arc::new(entropy), Arc::new(Network));
+        let (clock, entropy) = (Clock::default(), Arc::new(entropy));
+        let dial = Arc::new(Network::new(clock.clone(), options.connect_deadline));
         let parts = Parts {
             addresses,
             counted,
@@ -211,8 +212,18 @@ impl NodeSet {
         self.shared.nodes.iter().flat_map(|node| node.links()).all(|link| link.is_settled())
     }
 
+    /// What the nodes' names are.
+    pub(crate) fn labels(&self) -> impl Iterator<Item = Arc<str>> + '_ {
+        self.shared.nodes.iter().map(Node::label)
+    }
+
+    /// All that is known of each node without asking.
+    pub(crate) fn health(&self) -> Vec<NodeHealth> {
+        self.shared.nodes.iter().map(Node::health).collect()
+    }
+
     /// Which nodes are connected, and why the others are not.
-    pub(crate) fn health(&self) -> Vec<NodeReport> {
+    fn standing(&self) -> Vec<NodeReport> {
         let report = |node: &Node| {
             let fault = node.fault();
             let outcome = fault.map_or(Outcome::Connected, |fault| Outcome::Down { fault });
@@ -225,7 +236,7 @@ impl NodeSet {
     pub(crate) fn check_fit(&self) -> Result<(), Error> {
         let Some((index, why)) = self.shared.misfits.first() else { return Ok(()) };
         let node = self.shared.nodes.get(index).map(Node::label).unwrap_or_default();
-        Err(Error::misuse(format!("{node} {why}")).with_nodes(self.health()))
+        Err(Error::misuse(format!("{node} {why}")).with_nodes(self.standing()))
     }
 
     /// Waits until every node is connected, or, at the `deadline`, for as many as there are: a
@@ -239,7 +250,7 @@ impl NodeSet {
         loop {
             let changed = self.shared.changed.notified();
             self.check_fit()?;
-            let health = self.health();
+            let health = self.standing();
             let up = health.iter().filter(|node| node.outcome == Outcome::Connected).count();
             if up == self.len() {
                 return Ok(health);
@@ -318,20 +329,15 @@ impl Shared {
 
     fn admit_alone(&self, index: usize, peer: &Peer) -> Result<(), Fault> {
         if !self.counted {
-            return match peer.role {
-                Role::Replica => Err(Fault::Replica),
-                Role::Master => Ok(()),
-            };
+            return if peer.is_replica() { Err(Fault::Replica) } else { Ok(()) };
         }
-        match peer.mode {
-            Mode::Standalone => {}
-            Mode::Cluster => return Err(Fault::Mode { mode: "cluster".into() }),
-            Mode::Sentinel => return Err(Fault::Mode { mode: "sentinel".into() }),
+        if let Some(mode @ (Mode::Cluster | Mode::Sentinel)) = peer.server.mode {
+            return Err(Fault::Mode { mode: mode.to_string().into() });
         }
-        if peer.role == Role::Replica {
+        if peer.is_replica() {
             return Err(Fault::Replica);
         }
-        let Some(run_id) = &peer.run_id else { return Ok(()) };
+        let Some(run_id) = &peer.server.run_id else { return Ok(()) };
         let mut others = self.nodes.iter().enumerate().filter(|(other, _)| *other != index);
         let twin = others.find(|(_, node)| {
             node.fault().is_none() && node.run_id().as_deref() == Some(&**run_id)

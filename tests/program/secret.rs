@@ -105,3 +105,87 @@ fn a_url_that_cannot_be_right_is_not_repeated() {
     ended.says(78, "bad port");
     assert!(!ended.stderr.contains(CANARY), "{ended:?}");
 }
+
+#[test]
+fn a_url_in_the_wrong_place_is_not_repeated_with_its_login() {
+    let url = "redis://me:p@canary ü@h:6379";
+    for args in [
+        &["bench", url][..],
+        &[url],
+        &["lock", "job", url, "--", "true"],
+        &["lock", "--ttl", url, "job", "--", "true"],
+        &["lock", "--on-lost", url, "job", "--", "true"],
+        &["lock", &format!("--{url}"), "job", "--", "true"],
+        &["status", &format!("--nodes={url}"), "job"],
+    ] {
+        let ended = run(program(args));
+        assert_eq!(ended.code, 64, "{ended:?}");
+        assert!(!format!("{ended:?}").contains(CANARY), "{ended:?}");
+    }
+}
+
+/// The random values that a server was told, each by its beginning.
+fn values(server: &Server) -> Vec<String> {
+    let commands = server.command(&["SLOWLOG", "GET", "1000"]).array();
+    let words = commands.into_iter().flat_map(|entry| entry.array().swap_remove(3).array());
+    let words = words.map(|word| word.text());
+    let is_value = |word: &String| {
+        let (value, owner) = word.split_at_checked(40).unwrap_or_default();
+        owner.starts_with('@') && value.bytes().all(|byte| byte.is_ascii_hexdigit())
+    };
+    words.filter(is_value).map(|word| word[..12].to_owned()).collect()
+}
+
+#[test]
+fn no_output_shows_a_password_or_a_random_value() {
+    need_server!();
+    let fleet = Fleet::start_with(3, |_, server| {
+        let memory = ["--slowlog-log-slower-than", "0", "--slowlog-max-len", "1000"];
+        server.args(memory).password(PASSWORD)
+    });
+    let theirs = "c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00@them";
+    fleet.command(&["SET", "theirs", theirs, "PX", "600000"]);
+    fleet.command(&["SET", "foreign", "canary"]);
+    let urls = |login: &str| -> String {
+        let urls: Vec<_> = fleet.iter().map(|s| format!("redis://{login}{}", s.addr())).collect();
+        urls.join(",")
+    };
+    let gone = "redis://:canary@127.0.0.1:1,redis://:canary@no-such-name.invalid";
+    let mut shown = Vec::new();
+    for nodes in [urls(""), urls(":canary@"), urls("me:canary@"), gone.into()] {
+        for how in [&[][..], &["--json"], &["--verbose"], &["--json", "--verbose"]] {
+            for (key, wait) in [("ours", "5s"), ("theirs", "300ms"), ("foreign", "0")] {
+                let command = ["lock", "--wait", wait, key];
+                let mut program = program(&[&command[..], how, &["--", "true"]].concat());
+                program.env("QUORLOCK_NODES", &nodes).env("REDIS_PASSWORD", PASSWORD);
+                shown.push(run(program));
+            }
+        }
+        for args in [&["status", "ours", "theirs", "foreign"][..], &["status", "--json", "theirs"]]
+        {
+            let mut program = program(args);
+            program.env("QUORLOCK_NODES", &nodes).env("REDIS_PASSWORD", PASSWORD);
+            shown.push(run(program));
+        }
+    }
+    for how in ["--json", "--verbose"] {
+        let mut program = program(&["lock", "--ttl", "1s", how, "lost", "--", "sleep", "20"]);
+        program.env("QUORLOCK_NODES", urls("")).env("REDIS_PASSWORD", PASSWORD);
+        let running = Running::start(program);
+        crate::support::eventually("the lock to be held", || fleet.holders("lost").len() == 3);
+        fleet.command(&["DEL", "lost"]);
+        shown.push(running.end());
+    }
+    let codes: Vec<i32> = shown.iter().map(|ended| ended.code).collect();
+    for code in [0, 69, 75, 77, 79] {
+        assert!(codes.contains(&code), "no program ended with {code}: {codes:?}");
+    }
+    let mut canaries: Vec<String> = fleet.iter().flat_map(values).collect();
+    assert!(canaries.len() > 10, "{canaries:?}");
+    canaries.extend([CANARY.to_owned(), theirs[..12].to_owned()]);
+    for ended in shown {
+        let text = format!("{ended:?}");
+        let canary = canaries.iter().find(|canary| text.contains(canary.as_str()));
+        assert_eq!(canary, None, "{ended:?}");
+    }
+}

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use quorlock::{Client, Locker};
+use quorlock::{Client, Locker, NodeOptions, TcpOptions};
 
-use crate::support::{Fleet, Script, Scripted, Server, need_server};
+use crate::support::{Fleet, Script, Scripted, Server, need_server, reach};
 use crate::{builder, connected};
 
 #[track_caller]
@@ -30,6 +30,24 @@ fn urls_that_cannot_be_right_are_refused() {
         "a:6379 was given twice",
     );
     refused(Client::new("redis://h:notaport"), "bad port");
+    // Where there are several, the place of the wrong one is said, for it is not repeated.
+    refused(Locker::quorum(["redis://a", "redis://b:x"]), "(node 2 of those given)");
+    refused(Locker::quorum(["redis://[::1]", "redis://[0::1]"]), "[::1]:6379 was given twice");
+}
+
+#[test]
+fn nodes_options_that_cannot_be_right_are_refused() {
+    let node = || NodeOptions::tcp("h", 6379);
+    refused(Locker::single(NodeOptions::tcp("", 6379)), "has no host");
+    refused(Locker::single(NodeOptions::tcp("redis://h", 6379)), "no IPv6 address");
+    refused(Client::new(NodeOptions::unix("run/s")), "absolute path");
+    refused(Locker::single(node().username("me")), "h:6379 has a user without a password");
+    refused(Locker::quorum([node(), node().database(1)]), "h:6379 was given twice");
+    let tcp = TcpOptions::new().user_timeout(Duration::ZERO);
+    refused(Locker::single(node().tcp_options(tcp)), "at least 1 ms");
+    refused(Locker::single(node()).unwrap().tcp(tcp).build(), "at least 1 ms");
+    let often = TcpOptions::new().keepalive(Duration::from_millis(1), Duration::from_secs(1));
+    refused(Locker::single(node()).unwrap().tcp(often).build(), "1 s to 32,767 s");
 }
 
 #[test]
@@ -81,7 +99,7 @@ async fn a_wrong_password_is_an_authentication_error_and_never_shows() {
         assert!(locker.ready(Duration::from_secs(5)).await.unwrap_err().is_authentication());
     }
     assert!(with(":right@").build().unwrap().lock("k").await.is_ok());
-    let resp2 = fleet.urls().into_iter().map(|url| format!("{url}?protocol=2"));
+    let resp2 = fleet.urls().into_iter().map(|url| reach::with(&url, "protocol=2"));
     assert!(Locker::quorum(resp2).unwrap().build().unwrap().lock("k").await.is_ok());
 }
 
@@ -89,7 +107,7 @@ async fn a_wrong_password_is_an_authentication_error_and_never_shows() {
 async fn the_same_server_under_two_addresses_counts_once_while_n_stays() {
     need_server!();
     let server = Server::start();
-    let twin = server.url().replace("127.0.0.1", "localhost");
+    let twin = server.tcp_url().replace("127.0.0.1", "localhost");
     let locker = Locker::quorum([server.url(), twin.clone()]).unwrap().build().unwrap();
     let error = locker.lock("k").try_acquire().await.unwrap_err();
     assert!(error.is_unavailable(), "{error}");
@@ -147,10 +165,10 @@ async fn a_key_that_no_lock_wrote_is_reported_as_such() {
 async fn a_database_that_is_not_there_is_told() {
     need_server!();
     let server = Server::start();
-    let locker = Locker::single(format!("{}/99", server.url())).unwrap().build().unwrap();
+    let locker = Locker::single(reach::with(&server.url(), "db=99")).unwrap().build().unwrap();
     let error = locker.lock("k").wait(Duration::ZERO).await.unwrap_err();
     assert!(error.to_string().contains("DB index is out of range"), "{error}");
-    let there = Locker::single(format!("{}/3", server.url())).unwrap().build().unwrap();
+    let there = Locker::single(reach::with(&server.url(), "db=3")).unwrap().build().unwrap();
     let guard = there.lock("k").await.unwrap();
     assert!(server.info("db3").is_some(), "the key is in the database of the URL");
     assert!(guard.release().await.unwrap().is_released());

@@ -8,7 +8,7 @@ use crate::support::{PollTimes, Script, Scripted, Server, need_server, poll_time
 async fn commands_and_pipelines_are_answered_in_order() {
     need_server!();
     let server = Server::start();
-    let client = Client::new(server.url()).unwrap();
+    let client = Client::new(server.url_as("")).unwrap();
     assert!(client.command(["SET", "k", "v"]).await.unwrap().is_ok());
     assert_eq!(client.command(["GET", "k"]).await.unwrap().as_str(), Ok("v"));
     assert!(client.command(["GET", "none"]).await.unwrap().is_null());
@@ -28,7 +28,7 @@ async fn commands_and_pipelines_are_answered_in_order() {
 async fn large_values_pass_both_ways() {
     need_server!();
     let server = Server::start();
-    let client = Client::new(server.url()).unwrap();
+    let client = Client::new(server.url_as("")).unwrap();
     let value = vec![b'x'; 3 << 20];
     assert!(client.command([&b"SET"[..], b"k", &value]).await.unwrap().is_ok());
     assert_eq!(client.command(["GET", "k"]).await.unwrap().as_bytes(), Ok(&value[..]));
@@ -39,7 +39,7 @@ async fn large_values_pass_both_ways() {
 async fn a_dropped_requests_reply_reaches_nobody_else() {
     need_server!();
     let server = Server::start();
-    let client = Client::new(server.url()).unwrap();
+    let client = Client::new(server.url_as("")).unwrap();
     let tasks: Vec<_> = (0..16)
         .map(|task| {
             let client = client.clone();

@@ -225,7 +225,7 @@ async fn initialise_refuses_what_is_no_epoch_of_this_deployment() {
         for error in [locker.initialise().await.unwrap_err(), locker.lock("k").await.unwrap_err()] {
             assert!(error.is_misuse() && !error.is_retryable(), "{error}");
             assert!(error.to_string().contains(words), "{error}");
-            assert!(error.to_string().starts_with(&fleet[1].addr().to_string()), "{error}");
+            assert!(error.to_string().starts_with(&fleet[1].label()), "{error}");
         }
         let late = volatile(&fleet).build().unwrap();
         if command[1] == "quorlock:epoch" {
@@ -425,7 +425,7 @@ async fn a_restarted_server_is_told_its_new_name_and_nothing_meant_for_the_old_o
 async fn a_server_that_does_not_tell_its_name_gives_no_vote() {
     need_server!();
     let server = Server::builder().user("me", "on >pw ~* +@all -info").start();
-    let url = server.url().replace("redis://", "redis://me:pw@");
+    let url = server.url_as("me:pw");
     let locker = Locker::single(&url).unwrap().durability(VOLATILE).ttl(LONGEST).build().unwrap();
     let error = locker.ready(Duration::from_secs(5)).await.unwrap_err();
     assert!(error.is_authentication(), "{error}");
@@ -442,7 +442,7 @@ async fn these_rights_are_enough() {
     let rules = "reset on >pw ~p:* -@all +hello +auth +info +client|id +client|setname \
                  +script|load +evalsha +eval +get +set +del +pttl +pexpire";
     let server = Server::builder().user("me", rules).start();
-    let url = server.url().replace("redis://", "redis://me:pw@");
+    let url = server.url_as("me:pw");
     let locker = Locker::single(&url).unwrap().durability(VOLATILE).ttl(LONGEST).prefix("p:");
     let locker = connected(locker).await;
     locker.initialise().await.unwrap();

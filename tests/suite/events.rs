@@ -53,7 +53,7 @@ impl Observer for Recorder {
             }
             Event::NodeDown { node, fault } => {
                 let seen = health.iter().find(|report| *report.node == **node);
-                let is_down = |seen: &quorlock::NodeReport| seen.outcome != Outcome::Connected;
+                let is_down = |seen: &quorlock::NodeHealth| seen.outcome != Outcome::Connected;
                 assert!(seen.is_none_or(is_down), "{seen:?}");
                 assert_ne!(**fault, Fault::Connecting);
                 format!("down {node}")
@@ -153,7 +153,7 @@ async fn a_node_that_goes_and_comes_is_told_of_once_each_time() {
         let builder = builder(&fleet).connections_per_node(connections);
         let (locker, recorder) = observed(builder.reconnect(2 * MS, 10 * MS)).await;
         assert_eq!(recorder.lines(), [""; 0], "what comes up at the start is no news");
-        let node = format!("127.0.0.1:{}", fleet[1].port());
+        let node = fleet[1].label();
         let (down, up) = (format!("down {node}"), format!("up {node}"));
         for _ in 0..2 {
             fleet[1].stop();
@@ -212,5 +212,5 @@ async fn a_node_that_deletes_keys_when_its_memory_is_full_is_told_of() {
     let mut told = recorder.lines();
     told.retain(|line| line.starts_with("Evicts"));
     assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].contains("volatile-lru") && told[0].contains(&careless.port().to_string()));
+    assert!(told[0].contains("volatile-lru") && told[0].contains(&careless.label()));
 }

@@ -5,12 +5,17 @@
 //! | `locking` | is there ever more than one holder, and does the lock come free? |
 //! | `durability` | servers that forget what they granted |
 //! | `scripts` | our scripts on servers that are not as they expect |
+//! | `states` | servers in every state: what each operation says of a node, and what is left |
 //! | `errors` | what an error says of its cause, and of each node |
 //! | `events` | what an observer is told, in what order, and how often |
 //! | `faults` | stopped, hung, restarted and late nodes |
+//! | `handshake` | servers that stall, refuse or mislead at each step of it |
+//! | `health` | what a locker tells of its nodes |
 //! | `cancel` | what is left when a future or a guard is dropped anywhere |
 //! | `cases` | the defects of other lock libraries, by number |
+//! | `addresses` | what a URL may hold, on a server that has it |
 //! | `bad_input` | is every mistake told, and told before anything is sent? |
+//! | `nodes` | every kind of address, and logins that change |
 //! | `interop` | other libraries on the same key |
 //! | `overtaking` | bytes of an ended connection that arrive late |
 //! | `retry` | how often a lock is asked for again, how soon, and when it is given up |
@@ -28,6 +33,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod addresses;
 mod bad_input;
 mod cancel;
 mod cases;
@@ -36,12 +42,16 @@ mod durability;
 mod errors;
 mod events;
 mod faults;
+mod handshake;
+mod health;
 mod interop;
 mod locking;
+mod nodes;
 mod overtaking;
 mod retry;
 mod runtimes;
 mod scripts;
+mod states;
 mod wire;
 
 use std::time::Duration;

@@ -7,7 +7,9 @@ use std::time::Duration;
 use quorlock::{Driver, Event, Locker, Observer};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::support::{Fleet, Script, Scripted, Server, eventually, eventually_async, need_server};
+use crate::support::{
+    Fleet, Heard, Script, Scripted, Server, eventually, eventually_async, need_server,
+};
 use crate::{builder, connected};
 
 fn current_thread() -> Runtime {
@@ -127,10 +129,11 @@ fn an_operation_whose_runtime_ends_is_told_and_the_next_connects_anew() {
     let error = waiting.join().unwrap();
     assert!(error.is_unavailable(), "{error}");
     current_thread().block_on(cycle(&locker));
-    let names = server.names();
-    let next = names.iter().rposition(|name| name == "HELLO").unwrap();
-    let first = |name: &str| names[next..].iter().position(|found| found == name).unwrap();
-    assert!(first("CLIENT") < first("EVAL") && first("EVAL") < first("EVALSHA"), "{names:?}");
+    let heard = server.heard();
+    let next = heard.iter().rposition(|heard| heard.name() == "HELLO").unwrap();
+    let first = |is: fn(&Heard) -> bool| heard[next..].iter().position(is).unwrap();
+    let (kill, undo) = (first(|heard| heard.word(1) == "KILL"), first(|h| h.name() == "EVAL"));
+    assert!(kill < undo && undo < first(|heard| heard.name() == "EVALSHA"), "{heard:?}");
 }
 
 /// Counts losses, and keeps the longest stall that one names.

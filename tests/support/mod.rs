@@ -4,9 +4,12 @@
 //! |---|---|
 //! | `server` | `Server`: one real Redis or Valkey process on a free port, dead when dropped |
 //! | `fleet` | `Fleet`: several independent servers, and who of them holds which key |
+//! | `reach` | the protocol and the transport by which clients reach the servers |
+//! | `acl` | the user that may do what the library needs, and nothing more |
 //! | `scripted` | `Scripted`: a loopback server that plays a `Script` and records what it hears |
 //! | `script`, `greeting` | the steps of a script; the replies to a client's handshake |
 //! | `proxy` | `Proxy`: a network between client and server that delivers late |
+//! | `tls`, `terminator` | certificates; TLS in front of a server, and what goes wrong there |
 //! | `cancel` | `poll_times`: poll a future so many times, then drop it |
 //! | `wait` | `Watchdog`, `eventually`: waiting for a condition, never for a time |
 //! | `tools`, `skip` | finding servers and programs; skipping a test, visibly, without them |
@@ -26,18 +29,22 @@
 )]
 #![expect(clippy::expect_used, reason = "a set-up that fails must fail its test on the spot")]
 
+pub mod acl;
 pub mod cancel;
 pub mod fleet;
 pub mod greeting;
 pub mod port;
 pub mod process;
 pub mod proxy;
+pub mod reach;
 pub mod scratch;
 pub mod script;
 pub mod scripted;
 pub mod server;
 pub mod sha1;
 pub mod skip;
+pub mod terminator;
+pub mod tls;
 pub mod tools;
 pub mod wait;
 pub mod wire;
@@ -50,6 +57,8 @@ pub use proxy::Proxy;
 pub use script::{Gate, Script};
 pub use scripted::{Heard, Scripted};
 pub use server::Server;
-pub(crate) use skip::{need_python, need_redis_cli, need_server, test_name};
+pub(crate) use skip::{need_python, need_redis_cli, need_server, need_tls_server, test_name};
+pub use terminator::{Behaviour, Terminator};
+pub use tls::{Authority, Identity};
 pub use wait::{Watchdog, eventually, eventually_async};
 pub use wire::{Client, Reply};

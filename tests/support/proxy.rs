@@ -61,9 +61,14 @@ impl Proxy {
         Self { addr, state }
     }
 
-    /// `redis://127.0.0.1:port`
+    /// `redis://127.0.0.1:port`, with the protocol that the environment chooses.
     pub fn url(&self) -> String {
-        format!("redis://{}", self.addr)
+        super::reach::in_chosen_protocol(format!("redis://{}", self.addr))
+    }
+
+    /// Its address.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
     }
 
     /// How many connections were made.

@@ -181,6 +181,11 @@ impl Gate {
         changed.notify_all();
     }
 
+    /// Whether it is open.
+    pub fn is_open(&self) -> bool {
+        *self.0.0.lock().expect("nobody panics with a gate in hand")
+    }
+
     /// Waits at most `time` for it; whether it is open.
     pub fn wait_for(&self, time: Duration) -> bool {
         let (open, changed) = &*self.0;

@@ -17,9 +17,13 @@ use std::process::Stdio;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::acl;
 use super::port::Port;
 use super::process::{Process, tied};
+use super::reach::{Place, Transport, in_chosen_protocol};
 use super::scratch::Scratch;
+use super::terminator::{Behaviour, Terminator};
+use super::tls::{self, Identity};
 use super::tools;
 use super::wait::Watchdog;
 use super::wire::{Client, Reply};
@@ -36,6 +40,8 @@ pub struct Builder {
     program: Option<PathBuf>,
     args: Vec<String>,
     password: Option<String>,
+    /// Speaks TLS by itself, and the authority whose clients it serves.
+    tls: Option<(Identity, Option<String>)>,
 }
 
 impl Builder {
@@ -62,6 +68,14 @@ impl Builder {
         self.args(["--user", name]).args(rules.split_whitespace())
     }
 
+    /// Lets it speak TLS itself, on a port beside the other one; with an authority's certificate,
+    /// only to clients that have one of that authority's. [`tools::find_tls_server`] has a program
+    /// that can.
+    pub fn tls(mut self, identity: Identity, clients: Option<String>) -> Self {
+        self.tls = Some((identity, clients));
+        self
+    }
+
     /// Makes it a replica of `master`.
     pub fn replica_of(self, master: &Server) -> Self {
         self.args(["--replicaof", "127.0.0.1", &master.port().to_string()])
@@ -80,10 +94,15 @@ impl Builder {
         let dir = Scratch::new();
         for _ in 0..PORT_TRIES {
             let port = Port::claim();
-            match launch(&program, &self, &port, &dir) {
+            let wants_tls = self.tls.is_some() || tls::everywhere().is_some();
+            let tls_port = wants_tls.then(Port::claim);
+            match launch(&program, &self, (&port, tls_port.as_ref()), &dir) {
                 Ok(process) => {
                     let state = Mutex::new(State::Running(process));
-                    return Server { state, program, spec: self, port, dir };
+                    let front = Mutex::default();
+                    let server = Server { state, front, program, spec: self, port, tls_port, dir };
+                    server.put_up_front();
+                    return server;
                 }
                 Err(Refusal::PortTaken) => {}
                 Err(Refusal::Other(why)) => panic!("{} did not start: {why}", program.display()),
@@ -105,9 +124,12 @@ enum State {
 pub struct Server {
     // First, so that the process is dead before its directory goes.
     state: Mutex<State>,
+    /// What speaks TLS for it, where it does not do so itself.
+    front: Mutex<Option<Terminator>>,
     program: PathBuf,
     spec: Builder,
     port: Port,
+    tls_port: Option<Port>,
     dir: Scratch,
 }
 
@@ -123,15 +145,51 @@ impl Server {
         Builder::default()
     }
 
-    /// `redis://127.0.0.1:port`, with the password if there is one.
+    /// `redis://127.0.0.1:port`, with the password if there is one; or what the environment chooses
+    /// (see [`reach`](super::reach) and [`acl`]). `rediss` if it
+    /// speaks TLS.
     pub fn url(&self) -> String {
-        match &self.spec.password {
-            Some(password) => format!("redis://:{password}@{}", self.addr()),
-            None => format!("redis://{}", self.addr()),
+        self.url_as(&self.login())
+    }
+
+    /// As [`url`](Self::url), as somebody else: `user:password`, or nobody.
+    pub fn url_as(&self, login: &str) -> String {
+        if let Some(addr) = self.tls_addr() {
+            let at = if login.is_empty() { "" } else { "@" };
+            return in_chosen_protocol(format!("rediss://{login}{at}{addr}"));
+        }
+        Place { addr: self.addr(), socket: &self.socket_path(), login }.url()
+    }
+
+    /// As [`url`](Self::url), over TCP whatever the environment chooses.
+    pub fn tcp_url(&self) -> String {
+        let login = self.login();
+        let place = Place { addr: self.addr(), socket: &self.socket_path(), login: &login };
+        place.url_by(Transport::Tcp)
+    }
+
+    /// How a report names it when its [`url`](Self::url) was given.
+    pub fn label(&self) -> String {
+        match self.tls_addr() {
+            Some(addr) => addr.to_string(),
+            None => Place { addr: self.addr(), socket: &self.socket_path(), login: "" }.label(),
         }
     }
 
-    /// Its address.
+    fn login(&self) -> String {
+        match &self.spec.password {
+            Some(password) => format!(":{password}"),
+            None if acl::is_least() => acl::LOGIN.into(),
+            None => String::new(),
+        }
+    }
+
+    /// Its address for TLS, if it speaks that.
+    pub fn tls_addr(&self) -> Option<SocketAddr> {
+        self.tls_port.as_ref().map(Port::addr)
+    }
+
+    /// Its address for plain text.
     pub fn addr(&self) -> SocketAddr {
         self.port.addr()
     }
@@ -172,6 +230,8 @@ impl Server {
             process.kill();
         }
         *state = State::Stopped;
+        drop(state);
+        *self.front() = None;
     }
 
     /// Stops its process with SIGSTOP: it hangs. The kernel still accepts connections and bytes.
@@ -202,9 +262,11 @@ impl Server {
         self.stop();
         let watchdog = Watchdog::new("a stopped server's port to be free again");
         loop {
-            match launch(&self.program, &self.spec, &self.port, &self.dir) {
+            let ports = (&self.port, self.tls_port.as_ref());
+            match launch(&self.program, &self.spec, ports, &self.dir) {
                 Ok(process) => {
                     *self.state() = State::Running(process);
+                    self.put_up_front();
                     return;
                 }
                 Err(Refusal::PortTaken) => watchdog.pause(),
@@ -258,6 +320,24 @@ impl Server {
         read_log(&self.dir)
     }
 
+    /// Puts TLS before it, if all servers are to speak that and it does not do so itself.
+    fn put_up_front(&self) {
+        let (Some(port), None) = (&self.tls_port, &self.spec.tls) else { return };
+        let config = tls::authority().server().server_config(None, rustls::ALL_VERSIONS);
+        let watchdog = Watchdog::new("the port for TLS to be free");
+        let front = loop {
+            match Terminator::on(port.addr(), self.addr(), config.clone(), Behaviour::Serve) {
+                Ok(front) => break front,
+                Err(_) => watchdog.pause(),
+            }
+        };
+        *self.front() = Some(front);
+    }
+
+    fn front(&self) -> MutexGuard<'_, Option<Terminator>> {
+        self.front.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         // A test that panicked with the lock held must not hide its own message behind this one.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -276,7 +356,12 @@ enum Refusal {
 }
 
 /// Runs the program and waits until it answers.
-fn launch(program: &Path, spec: &Builder, port: &Port, dir: &Scratch) -> Result<Process, Refusal> {
+fn launch(
+    program: &Path,
+    spec: &Builder,
+    (port, tls_port): (&Port, Option<&Port>),
+    dir: &Scratch,
+) -> Result<Process, Refusal> {
     let log = File::create(log_path(dir)).expect("our own directory takes a file");
     let mut command = tied(program);
     command
@@ -289,8 +374,28 @@ fn launch(program: &Path, spec: &Builder, port: &Port, dir: &Scratch) -> Result<
         .stdin(Stdio::null())
         .stderr(log.try_clone().expect("a file handle can be cloned"))
         .stdout(log);
+    if acl::is_least() {
+        command.args(["--user", "least"]).args(acl::least().split(' '));
+    }
     if cfg!(unix) {
         command.arg("--unixsocket").arg(socket_path(dir));
+    }
+    if let (Some((identity, clients)), Some(port)) = (&spec.tls, tls_port) {
+        let file = |name: &str, pem: &str| {
+            let path = dir.path().join(name);
+            std::fs::write(&path, pem).expect("our own directory takes a file");
+            path
+        };
+        command
+            .args(["--tls-port", &port.number().to_string()])
+            .arg("--tls-cert-file")
+            .arg(file("server.crt", &identity.certificate))
+            .arg("--tls-key-file")
+            .arg(file("server.key", &identity.key))
+            .args(["--tls-auth-clients", if clients.is_some() { "yes" } else { "no" }]);
+        if let Some(authority) = clients {
+            command.arg("--tls-ca-cert-file").arg(file("clients.crt", authority));
+        }
     }
     let mut process = Process::spawn(command).map_err(|error| Refusal::Other(error.to_string()))?;
 

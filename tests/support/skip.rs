@@ -58,6 +58,19 @@ macro_rules! need_server {
     };
 }
 
+/// The path of a real server's program that was built with TLS, or skips the test.
+macro_rules! need_tls_server {
+    () => {
+        match $crate::support::tools::find_tls_server() {
+            Ok(path) => path,
+            Err(why) => {
+                $crate::support::skip::skip($crate::support::test_name!(), &why);
+                return;
+            }
+        }
+    };
+}
+
 /// The path of `redis-cli`, or skips the test.
 macro_rules! need_redis_cli {
     () => {
@@ -84,4 +97,4 @@ macro_rules! need_python {
     };
 }
 
-pub(crate) use {need_python, need_redis_cli, need_server, test_name};
+pub(crate) use {need_python, need_redis_cli, need_server, need_tls_server, test_name};

@@ -52,6 +52,22 @@ pub fn all_servers() -> Vec<PathBuf> {
     all
 }
 
+/// A server's program that speaks TLS itself, or why there is none: only some are built so.
+pub fn find_tls_server() -> Result<PathBuf, String> {
+    static FOUND: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let speaks = |program: &PathBuf| {
+        // What cannot speak it says so before it looks at the port, which is not to be opened.
+        let args = ["--port", "0", "--tls-port", "1", "--tls-cert-file", "/none"];
+        let said = Command::new(program).args(args).stdin(Stdio::null()).output();
+        said.is_ok_and(|said| {
+            let text = String::from_utf8_lossy(&said.stdout).into_owned();
+            text.contains("Failed to configure TLS")
+        })
+    };
+    let found = FOUND.get_or_init(|| all_servers().into_iter().find(speaks));
+    found.clone().ok_or_else(|| "no server that was built with TLS (run tests/servers)".into())
+}
+
 /// The first of `names` that the variable, the path or the fetched servers have.
 fn find(variable: &str, names: &[&str]) -> Result<PathBuf, String> {
     if let Some(path) = std::env::var_os(variable).map(PathBuf::from) {

@@ -7,7 +7,7 @@
 use crate::source::{Fault, Source, is_word, item_end};
 
 /// The ranks. A room of `src` that is not here has no place yet, and that is a fault.
-const RANKS: [(&str, u8); 17] = [
+const RANKS: [(&str, u8); 18] = [
     ("options", BASE),
     ("error", BASE),
     ("report", BASE),
@@ -24,6 +24,7 @@ const RANKS: [(&str, u8); 17] = [
     ("client", 5),
     ("recipe", 6),
     ("testing", 6),
+    ("simulation", 7),
     ("bin", 7),
 ];
 

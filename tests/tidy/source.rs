@@ -128,7 +128,8 @@ pub(crate) fn item_end(code: &str, from: usize) -> usize {
 
 /// Files that are nothing but tests.
 fn is_test_file(path: &str) -> bool {
-    path.split('/').any(|word| word == "tests" || word == "tests.rs" || word == "benches")
+    let tests = ["tests", "tests.rs", "benches", "simulation"];
+    path.split('/').any(|word| tests.contains(&word))
 }
 
 /// The items that only a test build sees.

@@ -15,7 +15,7 @@ usage: quorlock-peers [quick|record [DATE]] [options]
   record [DATE]         the whole, within twenty; kept in benches/record (today)
   agree OLD NEW         whether two records agree within their intervals
 
-  --scenarios NAME,…    of peers,one,open,delay,hung,growth (all)
+  --scenarios NAME,…    of peers,one,open,delay,hung,growth,tls (all)
   --callers N,…         how many callers at once, among the peers (1,64,512)
   --nodes N             how many servers, among the peers (5)
   --rate N              cycles started per second, in the open loop (20000)
@@ -48,16 +48,18 @@ pub(crate) enum Scenario {
     Delay,
     Hung,
     Growth,
+    Tls,
 }
 
 /// All of them, in the record's order.
-const SCENARIOS: [(&str, Scenario); 6] = [
+const SCENARIOS: [(&str, Scenario); 7] = [
     ("peers", Scenario::Peers),
     ("one", Scenario::One),
     ("open", Scenario::Open),
     ("delay", Scenario::Delay),
     ("hung", Scenario::Hung),
     ("growth", Scenario::Growth),
+    ("tls", Scenario::Tls),
 ];
 
 /// The arguments, with their defaults.

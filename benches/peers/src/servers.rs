@@ -9,13 +9,15 @@ use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::clock;
 use crate::contest::Failure;
-use crate::support::{Fleet, Reply, Server, tools};
+use crate::support::{Fleet, Reply, Server, tls, tools};
 
 /// How a node is reached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Transport {
     Tcp,
     Unix,
+    /// TLS over TCP: the URLs say so, the endpoints are those of plain text.
+    Tls,
 }
 
 /// Where a node is.
@@ -99,13 +101,27 @@ impl Servers {
         Ok(Self { fleet, program })
     }
 
+    /// Starts so many that speak TLS as well.
+    pub(crate) fn start_with_tls(count: usize) -> Result<Self, Failure> {
+        let program = tools::find_tls_server()?;
+        let identity = tls::authority().server();
+        let fleet = Fleet::start_with(count, |_, server| {
+            server.program(&program).tls(identity.clone(), None)
+        });
+        Ok(Self { fleet, program })
+    }
+
     /// How they are reached by this transport.
     pub(crate) fn nodes(&self, transport: Transport) -> Nodes {
         let endpoint = |server: &Server| match transport {
-            Transport::Tcp => Endpoint::Tcp(server.addr()),
+            Transport::Tcp | Transport::Tls => Endpoint::Tcp(server.addr()),
             Transport::Unix => Endpoint::Unix(server.socket_path()),
         };
-        Nodes::new(self.fleet.iter().map(endpoint).collect())
+        let mut nodes = Nodes::new(self.fleet.iter().map(endpoint).collect());
+        if transport == Transport::Tls {
+            nodes.urls = self.fleet.urls();
+        }
+        nodes
     }
 
     /// Their TCP addresses, in order.

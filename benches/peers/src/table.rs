@@ -47,7 +47,7 @@ const FIGURES: [(&str, Figure); 4] = [
 ];
 
 /// What each did.
-fn figures(heat: &Heat) -> String {
+pub(crate) fn figures(heat: &Heat) -> String {
     let head = [
         "contestant",
         "p50 µs",
@@ -97,6 +97,24 @@ fn ratios(heat: &Heat, setting: &str, ledger: &mut Ledger) -> String {
         }
     }
     align(&["ours", "theirs", "p50", "p99", "cycles/s", "CPU per cycle"], &rows)
+}
+
+/// These of the same runtime against each other.
+pub(crate) fn pairs(
+    heat: &Heat,
+    pairs: &[(&str, &str)],
+    setting: &str,
+    ledger: &mut Ledger,
+) -> String {
+    let mut rows = Vec::new();
+    for runtime in [Runtime::Current, Runtime::Multi] {
+        for (one, other) in pairs {
+            if let (Some(one), Some(other)) = (heat.find(one, runtime), heat.find(other, runtime)) {
+                rows.push(against(one, other, None, setting, ledger));
+            }
+        }
+    }
+    align(&["this", "to that", "p50", "p99", "cycles/s", "CPU per cycle"], &rows)
 }
 
 fn against(

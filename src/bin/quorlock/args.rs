@@ -66,6 +66,22 @@ is deleted at the end. The two release scripts stay in the nodes' script caches.
 Assertions are about ourselves, and must hold with every number of callers: p50, p90, p99, p99.9 and
 max of acquiring with < or <=, cycles (a second) with > or >=. One that does not hold exits 99.";
 
+const PING: &str = "\
+The nodes are asked in turn, and never at once. A round trip is what a caller of the library waits
+for; p99.9 says something from a --count of some thousands on. What the user may not ask for (INFO,
+CONFIG GET, TIME) is shown as not told. The clock is compared with this machine's: a difference does
+not hurt a lock, one that changes does.
+
+A maxmemory-policy other than noeviction is a warning: such a node deletes locks when it is full.
+
+Exit codes: 0 when a majority answered, whatever is warned of; else
+   64  the command line is wrong
+   69  no quorum: too few nodes could be reached, or answered
+   77  the nodes refused the password, the user or a right
+   78  no nodes, or a bad URL
+  125  quorlock itself failed
+  128 and a signal's number, when that ended it early";
+
 /// Distributed locks on Redis and Valkey, for shells.
 #[derive(Parser)]
 #[command(name = "quorlock", version, max_term_width = 100)]
@@ -85,6 +101,9 @@ pub(crate) enum Command {
     /// Measure locking on your own nodes, beside what bare sockets can do there
     #[command(after_help = NODES, after_long_help = format!("{BENCH}\n\n{NODES}"))]
     Bench(BenchArgs),
+    /// Show how far the nodes are, and what they are: version, role, persistence, eviction, clock
+    #[command(after_help = NODES, after_long_help = format!("{PING}\n\n{NODES}"))]
+    Ping(PingArgs),
     /// Start five servers here, contend for a lock, let two of them fail, and clean up
     ///
     /// Needs redis-server or valkey-server: on the path, in QUORLOCK_SERVER, or in target/servers.
@@ -106,6 +125,9 @@ pub(crate) struct NodeArgs {
     /// which a node that came back gives no vote. All clients must say the same
     #[arg(long, value_name = "TIME", value_parser = duration::parse_ttl)]
     pub(crate) longest_ttl: Option<Duration>,
+    #[cfg(feature = "tls-rustls")]
+    #[command(flatten)]
+    pub(crate) tls: crate::tls::TlsArgs,
 }
 
 #[derive(Args)]
@@ -207,6 +229,25 @@ pub(crate) struct BenchArgs {
     /// Measure also on nodes that hold keys or cannot be counted
     #[arg(long)]
     pub(crate) force: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct PingArgs {
+    #[command(flatten)]
+    pub(crate) nodes: NodeArgs,
+    /// How often each node is asked
+    #[arg(short, long, value_name = "COUNT", default_value_t = 1_000)]
+    #[arg(value_parser = value_parser!(u32).range(1..=10_000_000))]
+    pub(crate) count: u32,
+    /// The pause before all of them are asked again
+    #[arg(short, long, value_name = "TIME", default_value = "1ms", value_parser = duration::parse)]
+    pub(crate) interval: Duration,
+    /// Print one JSON object and no table
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print the JSON Schema of what --json prints, and do nothing else
+    #[arg(long)]
+    pub(crate) schema: bool,
 }
 
 /// Which of tokio's runtimes.

@@ -10,6 +10,7 @@
 //! | `lock/` | `quorlock lock`: a command under a lock |
 //! | `status` | `quorlock status`: who holds a key |
 //! | `bench/` | `quorlock bench`: our lock and the raw floor, on the user's nodes |
+//! | `ping/` | `quorlock ping`: how far the nodes are, and what they are |
 //! | `demo/` | `quorlock demo`: five servers, two of which fail |
 //! | `tied` | children that do not outlive us |
 //! | `signals` | the signals that we pass on, or end for |
@@ -35,14 +36,19 @@ mod json;
 mod lock;
 mod nodes;
 mod password;
+#[cfg(unix)]
+mod ping;
 mod reach;
 #[cfg(unix)]
 mod signals;
 mod status;
 #[cfg(unix)]
 mod tied;
+#[cfg(feature = "tls-rustls")]
+mod tls;
 mod words;
 
+use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
@@ -68,8 +74,13 @@ fn main() -> ExitCode {
 
 /// Help and version are answers; everything else that clap says is a usage error.
 fn usage(error: &clap::Error) -> ExitCode {
-    // Nobody is left to be told when stderr is closed.
-    let _ = error.print();
+    let said = error.render().to_string();
+    // A URL in the wrong place is repeated by what is said of it. And nobody is left to be told
+    // when stderr is closed.
+    let _ = match password::without_logins(&said) {
+        Some(said) => std::io::stderr().write_all(said.as_bytes()),
+        None => error.print(),
+    };
     ExitCode::from(if error.use_stderr() { Cause::Usage.code() } else { 0 })
 }
 
@@ -80,12 +91,16 @@ fn run(command: &Command) -> u8 {
         #[cfg(unix)]
         Command::Bench(args) => bench::run(args),
         #[cfg(unix)]
+        Command::Ping(args) => ping::run(args),
+        #[cfg(unix)]
         Command::Demo => demo::run(),
         #[cfg(not(unix))]
-        Command::Lock(_) | Command::Bench(_) | Command::Demo => exit::tell(&Failure::new(
-            Cause::Internal,
-            "this command needs a Unix system; here only `status` works",
-        )),
+        Command::Lock(_) | Command::Bench(_) | Command::Ping(_) | Command::Demo => {
+            exit::tell(&Failure::new(
+                Cause::Internal,
+                "this command needs a Unix system; here only `status` works",
+            ))
+        }
         Command::Status(args) => status::run(args),
     }
 }

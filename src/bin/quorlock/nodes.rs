@@ -22,7 +22,10 @@ pub(crate) fn locker(args: &NodeArgs) -> Result<LockerBuilder, Failure> {
         Some(longest_ttl) => Durability::Volatile { longest_ttl },
         None => Durability::Persistent,
     };
-    Ok(builder?.prefix(args.prefix.as_encoded_bytes()).durability(durability))
+    let builder = builder?.prefix(args.prefix.as_encoded_bytes()).durability(durability);
+    #[cfg(feature = "tls-rustls")]
+    let builder = args.tls.apply(builder);
+    Ok(builder)
 }
 
 /// The nodes' URLs, with the password.

@@ -1,4 +1,5 @@
-//! The password from the environment, put into a URL that has none.
+//! The password from the environment, put into a URL that has none; and logins that are not to be
+//! shown.
 //!
 //! A URL on the command line is seen by everybody who lists processes; a variable is not. The
 //! library takes logins by URL only, so the password goes in there, percent-encoded: whatever its
@@ -15,8 +16,12 @@ pub(crate) fn into_url(url: &str, password: &str) -> String {
         Some((place, query)) => (place, Some(query)),
         None => (rest, None),
     };
-    // As the library reads it: the last "@" ends the login, its first ":" the user.
-    let (login, place) = place.rsplit_once('@').unwrap_or(("", place));
+    // As the library reads it: the last "@" ends the login, its first ":" the user; where a path
+    // begins there is no login.
+    let (login, place) = match place.rsplit_once('@') {
+        Some(parts) if !place.starts_with('/') => parts,
+        _ => ("", place),
+    };
     let (user, own) = login.split_once(':').unwrap_or((login, ""));
     if !own.is_empty() {
         return url.into();
@@ -39,6 +44,18 @@ fn encode(text: &str) -> String {
     encoded
 }
 
+/// What is between each line's `://` and its last `@`, taken out; nothing if there is nothing.
+pub(crate) fn without_logins(text: &str) -> Option<String> {
+    let hide = |line: &str| {
+        let (scheme, rest) = line.split_once("://")?;
+        let (_, place) = rest.rsplit_once('@')?;
+        Some(format!("{scheme}://…@{place}"))
+    };
+    let is_there = text.lines().any(|line| hide(line).is_some());
+    let shown = |line: &str| hide(line).unwrap_or_else(|| line.into());
+    is_there.then(|| text.split('\n').map(shown).collect::<Vec<_>>().join("\n"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -52,6 +69,7 @@ mod tests {
             ("redis://me:@h", "redis://me:pw@h"),
             ("redis://:@[::1]:7000", "redis://:pw@[::1]:7000"),
             ("unix:///run/redis.sock?db=1", "unix://:pw@/run/redis.sock?db=1"),
+            ("unix:///run/a@b", "unix://:pw@/run/a@b"),
             ("redis://h?name=a@b", "redis://:pw@h?name=a@b"),
         ];
         for (url, with) in cases {
@@ -65,6 +83,20 @@ mod tests {
         {
             let with = into_url(url, "pw");
             assert!(with == url || url == "://", "{url}: {with}");
+        }
+    }
+
+    #[test]
+    fn a_login_is_taken_out_of_what_is_said() {
+        let cases = [
+            ("no URL: a@b\n", None),
+            ("redis://h/1 is fine", None),
+            ("bad 'redis://:p@w@h'\n\nUsage\n", Some("bad 'redis://…@h'\n\nUsage\n")),
+            ("a redis://u:p@a,redis://:p w@b 'x'", Some("a redis://…@b 'x'")),
+            ("one unix://:p@/s\ntwo redis://p@h", Some("one unix://…@/s\ntwo redis://…@h")),
+        ];
+        for (said, shown) in cases {
+            assert_eq!(without_logins(said).as_deref(), shown);
         }
     }
 

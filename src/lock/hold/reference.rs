@@ -70,6 +70,13 @@ impl HoldRef {
         self.with(|body| body.is_valid(now)).unwrap_or(false)
     }
 
+    /// As [`HoldRef::is_valid`], for whoever only watches: what is found invalid is not made so.
+    #[cfg(test)]
+    pub(crate) fn looks_valid(&self) -> bool {
+        let now = self.locker.nodes.clock().stamp();
+        self.with(|body| body.lost.is_none() && body.lease.is_valid(now)).unwrap_or(false)
+    }
+
     pub(crate) fn remaining(&self) -> Duration {
         let now = self.locker.nodes.clock().stamp();
         let left = |body: &mut Body| match body.is_valid(now) {

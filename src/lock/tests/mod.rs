@@ -91,7 +91,7 @@ impl World {
             observers: options.observers.clone(),
             entropy: Arc::new(Entropy::from_seed(seed)),
             dial: Arc::new(Network(nodes.clone())),
-            greeting: Greeting { scripts: command::SCRIPTS.to_vec(), terms: None },
+            greeting: Greeting { scripts: command::SCRIPTS.to_vec(), ..Greeting::default() },
             undo_head: command::undo_head(),
         });
         let locker = Locker::from_inner(Inner::new(set, options, format!("test{seed}").into()));

@@ -11,7 +11,7 @@ use tokio::sync::{Notify, mpsc};
 
 use super::server::State;
 use crate::clock::{Clock, Moment};
-use crate::link::{Dial, Dialing, Endpoint, Reader, Writer, memory};
+use crate::link::{Address, Dial, Dialing, Endpoint, Reader, Writer, memory};
 
 /// How a node serves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -209,8 +209,8 @@ fn words(command: &Frame) -> Option<Vec<Vec<u8>>> {
 pub(super) struct Network(pub(super) Vec<Arc<Node>>);
 
 impl Dial for Network {
-    fn dial(&self, endpoint: Endpoint) -> Dialing {
-        let Endpoint::Tcp { host, .. } = endpoint else { unreachable!("tests use host names") };
+    fn dial(&self, address: &Address) -> Dialing {
+        let Endpoint::Tcp { host, .. } = &address.endpoint else { unreachable!("by host name") };
         let node = self.0[host[1..].parse::<usize>().unwrap()].clone();
         Box::pin(async move {
             if node.with(|state| state.behaviour) == Behaviour::Down {

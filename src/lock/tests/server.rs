@@ -64,7 +64,7 @@ impl State {
             [b"EVALSHA", RELEASE_SHA1, _, key, ..] => ("release", key),
             [b"EVAL", script, _, key, ..] if script == EXTEND.as_bytes() => ("EXTEND", key),
             [b"EVAL", script, _, key, ..] if script == RELEASE.as_bytes() => ("RELEASE", key),
-            [b"HELLO" | b"INFO" | b"CLIENT" | b"SCRIPT", ..] => return,
+            [b"HELLO" | b"TIME" | b"INFO" | b"CONFIG" | b"CLIENT" | b"SCRIPT", ..] => return,
             _ => ("?", &b""[..]),
         };
         self.log.push(Said { at, connection, read: self.reads, what, key: text(key) });

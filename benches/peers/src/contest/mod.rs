@@ -9,6 +9,7 @@
 //! | `fred`, `rustis` | the crates of these names, in the ways that may be their best |
 //! | `rslock` | the `rslock` crate, with its defaults |
 //! | `wait` | all replies or enough of them, for crates that have no quorum |
+//! | `stage` | the thread that each has for itself |
 //! | `on_tokio`, `open` | what the asynchronous ones share: a runtime, callers, their samples |
 //!
 //! Another client is one more file with a [`Lock`], a line in [`enter`], and its ways in [`PEERS`].
@@ -25,6 +26,7 @@ mod ours;
 mod redis;
 mod rslock;
 mod rustis;
+mod stage;
 mod wait;
 mod wire;
 
@@ -39,6 +41,7 @@ use ours::Ours;
 use redis::Redis;
 use rslock::Rslock;
 use rustis::Rustis;
+use stage::Stage;
 use wait::Wait;
 
 use crate::args::Args;
@@ -156,11 +159,26 @@ pub(crate) fn enter(
     name: &'static str,
     runtime: Runtime,
 ) -> Result<Entrant, Failure> {
+    let place = if name.contains("-body") { Place::Body } else { Place::Spawned };
+    // A body is one caller.
+    let callers_max = if place == Place::Body { 1 } else { usize::MAX };
+    let leaves_keys = name.starts_with("redis-quorum");
+    let (args, nodes) = (args.clone(), nodes.clone());
+    let stage = Stage::new(move || make(&args, &nodes, name, runtime, place))?;
+    Ok(Entrant { name, runtime, leaves_keys, callers_max, contestant: Box::new(stage) })
+}
+
+fn make(
+    args: &Args,
+    nodes: &Nodes,
+    name: &str,
+    runtime: Runtime,
+    place: Place,
+) -> Result<Box<dyn Contestant>, Failure> {
     let urls = &*nodes.urls;
     let wait = if name.contains("-quorum") { Wait::Quorum } else { Wait::All };
     let nodelay = !name.ends_with("-delay");
-    let place = if name.contains("-body") { Place::Body } else { Place::Spawned };
-    let contestant: Box<dyn Contestant> = match name.split('-').next().unwrap_or_default() {
+    Ok(match name.split('-').next().unwrap_or_default() {
         "floor" if name == "floor-all" => Box::new(Floor::connect(nodes, urls.len())?),
         "floor" => Box::new(Floor::connect(nodes, urls.len() / 2 + 1)?),
         "ceiling" => Box::new(Ceiling::connect(nodes)?),
@@ -170,11 +188,7 @@ pub(crate) fn enter(
         "rustis" => start(runtime, place, async || Rustis::connect(urls, wait, nodelay).await)?,
         "rslock" => start(runtime, place, async || Rslock::connect(urls).await)?,
         _ => return Err(format!("who is `{name}`?").into()),
-    };
-    // A body is one caller.
-    let callers_max = if place == Place::Body { 1 } else { usize::MAX };
-    let leaves_keys = name.starts_with("redis-quorum");
-    Ok(Entrant { name, runtime, leaves_keys, callers_max, contestant })
+    })
 }
 
 fn start<L: Lock>(

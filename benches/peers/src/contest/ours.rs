@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use quorlock::{LockGuard, Locker, Outcome};
+use quorlock::{LockGuard, Locker, Outcome, Tls};
 
 use super::Failure;
 use super::on_tokio::Lock;
 use crate::args::Args;
+use crate::support::tls;
 
 /// How long the nodes may take to be connected.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -18,6 +19,9 @@ impl Ours {
     /// Connects, with the defaults but for the options under study.
     pub(crate) async fn connect(urls: &[String], args: &Args) -> Result<Self, Failure> {
         let mut builder = Locker::quorum(urls)?;
+        if urls.iter().any(|url| url.starts_with("rediss://")) {
+            builder = builder.tls(Tls::new().ca_pem(tls::authority().pem()));
+        }
         if let Some(outstanding) = args.direct_writes {
             builder = builder.direct_writes(outstanding);
         }

@@ -7,6 +7,7 @@
 //! | `delay`, `proxy` | nodes at different distances |
 //! | `hung` | two of five nodes do not answer |
 //! | `growth`, `chart` | more nodes, more callers, both transports |
+//! | `tls` | TCP, Unix sockets and TLS beside each other |
 //!
 //! Each gives its part of the record, and its figures to the ledger.
 
@@ -17,6 +18,7 @@ mod growth;
 mod hung;
 mod open;
 mod proxy;
+mod tls;
 
 use crate::args::{Args, Scenario};
 use crate::contest::Failure;
@@ -45,5 +47,6 @@ pub(crate) fn run(scenario: Scenario, args: &Args, ledger: &mut Ledger) -> Resul
         Scenario::Delay => delay::run(args, ledger)?.into(),
         Scenario::Hung => hung::run(args, ledger)?.into(),
         Scenario::Growth => growth::run(args, ledger)?,
+        Scenario::Tls => tls::run(args, ledger)?.into(),
     })
 }

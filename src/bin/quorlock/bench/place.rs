@@ -36,12 +36,15 @@ impl Place {
     fn parse(url: &str) -> Option<Self> {
         let (scheme, rest) = url.split_once("://")?;
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-        // The last "@" ends the login, its first ":" the user.
-        let (login, rest) = rest.rsplit_once('@').unwrap_or(("", rest));
+        // The last "@" ends the login, its first ":" the user; a path alone has none.
+        let (login, rest) = match rest.rsplit_once('@') {
+            Some(parts) if !rest.starts_with('/') => parts,
+            _ => ("", rest),
+        };
         let (user, password) = login.split_once(':').unwrap_or((login, ""));
         let text = |text: &str| decode(text).map(|text| Some(text).filter(|text| !text.is_empty()));
         let (user, password) = (text(user)?, text(password)?);
-        let is_path = scheme.ends_with("unix");
+        let is_path = scheme.to_ascii_lowercase().ends_with("unix");
         let (place, mut database) = match rest.split_once('/') {
             Some((place, database)) if !is_path => (place, decode(database)?),
             _ => (rest, String::new()),
@@ -77,6 +80,7 @@ fn tcp(place: &str) -> Option<(Endpoint, String)> {
         port => port.parse().ok()?,
     };
     let host = decode(host)?.to_ascii_lowercase();
+    let host = host.parse::<std::net::Ipv6Addr>().map_or(host, |address| address.to_string());
     let label =
         if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
     Some((Endpoint::Tcp { host, port }, label))
@@ -119,7 +123,15 @@ mod tests {
 
     #[test]
     fn the_label_is_the_librarys() {
-        for url in ["redis://H", "redis://[::1]:7", "redis://u:p@h:1/2", "unix:///a%20b?db=1"] {
+        let urls = [
+            "redis://H",
+            "redis://[::1]:7",
+            "redis://[0:0::1]",
+            "redis://u:p@h:1/2",
+            "unix:///a%20b?db=1",
+            "UNIX:///a@b",
+        ];
+        for url in urls {
             let seen = format!("{:?}", quorlock::Client::new(url).unwrap());
             let place = Place::parse(url).unwrap();
             assert!(seen.contains(&place.label), "{seen}: {}", place.label);

@@ -20,7 +20,13 @@ struct Stall {
 
 /// What is known of the times in which this thread was not let run.
 #[derive(Clone, Default)]
-pub(super) struct Pulse(Arc<Mutex<Vec<Stall>>>);
+pub(super) struct Pulse(Arc<Mutex<Beats>>);
+
+#[derive(Default)]
+struct Beats {
+    stalls: Vec<Stall>,
+    last: Option<Instant>,
+}
 
 impl Pulse {
     /// Beats for ever, on the current thread.
@@ -29,17 +35,26 @@ impl Pulse {
         loop {
             tokio::time::sleep(Duration::from_millis(1)).await;
             let (now, works) = (Instant::now(), thread_time());
+            let mut beats = self.0.lock().unwrap();
             if (now - last).saturating_sub(works - worked) > BEAT_MAX {
-                self.0.lock().unwrap().push(Stall { from: last, to: now });
+                beats.stalls.push(Stall { from: last, to: now });
             }
+            beats.last = Some(now);
+            drop(beats);
             (last, worked) = (now, works);
         }
     }
 
+    /// Whether it has beaten since then, so that every stall before that is known: whoever is told
+    /// at the end of one may be asked about it before the pulse has had its turn.
+    pub(super) fn has_beaten_since(&self, then: Instant) -> bool {
+        self.0.lock().unwrap().last.is_some_and(|last| last > then)
+    }
+
     /// For how long the thread was not let run, in the stalls that touch these times.
     pub(super) fn stalled(&self, from: Instant, to: Instant) -> Duration {
-        let stalls = self.0.lock().unwrap();
-        let touching = stalls.iter().filter(|stall| stall.from < to && stall.to > from);
+        let beats = self.0.lock().unwrap();
+        let touching = beats.stalls.iter().filter(|stall| stall.from < to && stall.to > from);
         touching.map(|stall| stall.to - stall.from).sum()
     }
 }

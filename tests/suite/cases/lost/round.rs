@@ -10,6 +10,7 @@ use super::Random;
 use super::blow::{Blow, World};
 use super::pulse::Pulse;
 use crate::connected;
+use crate::support::eventually_async;
 
 /// How long before the end of validity a stall of the machine can make us miss it: `lost()` is told
 /// by a timer that is set 3 ms or 1 % of the TTL before it, and tokio's come up to 2 ms late.
@@ -90,10 +91,19 @@ pub(super) async fn play(
     let struck = Instant::now();
     let striking = world.clone();
     spawn_blocking(move || striking.strike(blow)).await.unwrap();
-    runs.iter_mut().for_each(Run::look);
+    // What was granted before the blow may be delivered after it, and move a deadline on.
+    while !runs.iter().all(|run| run.told.is_finished()) {
+        runs.iter_mut().for_each(Run::look);
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    let mut told = Vec::with_capacity(runs.len());
+    for run in &mut runs {
+        told.push((&mut run.told).await.unwrap());
+    }
+    let all_told = Instant::now();
+    eventually_async("the pulse beats", async || pulse.has_beaten_since(all_told)).await;
     let mut round = Round::default();
-    for run in runs {
-        let (at, last) = run.told.await.unwrap();
+    for (run, (at, last)) in runs.iter().zip(told) {
         let end = run.end.max(last);
         let late = end.map(|end| at.saturating_duration_since(end));
         let stalled = end.map_or(Duration::ZERO, |end| pulse.stalled(end - BEFORE, at));

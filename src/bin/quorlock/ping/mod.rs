@@ -1,0 +1,127 @@
+//! `quorlock ping`: how far the nodes are, and what they are.
+//!
+//! | file | job |
+//! |---|---|
+//! | `measure` | asking the nodes in turn, and timing the answers |
+//! | `table`, `report` | for people, for programs (`schema.json`) |
+//!
+//! What a node is, the library knows from shaking hands with it. The round trips are those of
+//! `PING` over the library's own connections: what a caller waits for, the program's own part
+//! included. The nodes are asked in turn and never at once, so that none waits behind another.
+
+mod measure;
+mod report;
+mod table;
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use quorlock::{Fault, Locker, NodeHealth};
+
+use crate::args::PingArgs;
+use crate::exit::{self, Cause, Failure};
+use crate::{nodes, reach};
+use measure::Pings;
+
+/// What `--json` prints, as a JSON Schema.
+const SCHEMA: &str = include_str!("schema.json");
+
+/// How long a node may take to be connected to: less than it is waited for, so that one that hangs
+/// is told as such.
+const CONNECT_DEADLINE: Duration = Duration::from_millis(800);
+
+/// One node, and how it answered. Nothing was sent to one that is not connected.
+struct Node {
+    health: NodeHealth,
+    pings: Option<Pings>,
+}
+
+impl Node {
+    fn has_answered(&self) -> bool {
+        self.health.is_connected() && self.pings.as_ref().is_some_and(|pings| pings.answered() > 0)
+    }
+
+    /// What is wrong with it, though it works.
+    fn warning(&self) -> Option<String> {
+        let policy = self.health.server.as_ref()?.maxmemory_policy.as_deref()?;
+        (policy != "noeviction").then(|| {
+            format!(
+                "{} deletes keys when its memory is full (maxmemory-policy {policy}), a lock that \
+                 is held among them; set noeviction",
+                self.health.node
+            )
+        })
+    }
+}
+
+/// Measures and shows.
+pub(crate) fn run(args: &PingArgs) -> u8 {
+    let done = if args.schema {
+        print(|| io::stdout().write_all(SCHEMA.as_bytes()))
+    } else {
+        crate::runtime().and_then(|runtime| runtime.block_on(measure_and_show(args)))
+    };
+    done.map_or_else(|failure| exit::tell(&failure), |()| 0)
+}
+
+async fn measure_and_show(args: &PingArgs) -> Result<(), Failure> {
+    let urls = nodes::urls(&args.nodes)?;
+    let builder = nodes::locker(&args.nodes)?.connect_deadline(CONNECT_DEADLINE);
+    let locker: Locker = nodes::build(builder)?;
+    match reach::every_answer(&locker).await {
+        // The table shows which nodes refused us, and why.
+        Err(error) if !error.is_authentication() => return Err(error.into()),
+        _ => {}
+    }
+    let health = locker.health();
+    let is_connected: Vec<bool> = health.iter().map(NodeHealth::is_connected).collect();
+    let (pings, signal) = measure::ask_in_turn(args, &urls, &is_connected).await?;
+    let nodes = health.into_iter().zip(pings);
+    let nodes: Vec<Node> = nodes.map(|(health, pings)| Node { health, pings }).collect();
+
+    print(|| match args.json {
+        true => writeln!(io::stdout(), "{}", report::json(args, &nodes)),
+        false => table::show(&mut anstream::stdout(), args, &nodes),
+    })?;
+    match signal {
+        Some(cause) => Err(Failure::new(cause, "stopped early; what is shown is what came so far")),
+        None => judge(&nodes),
+    }
+}
+
+/// How many nodes decide.
+fn needed(nodes: usize) -> usize {
+    nodes / 2 + 1
+}
+
+/// Whether a lock could be had.
+fn judge(nodes: &[Node]) -> Result<(), Failure> {
+    let answered = nodes.iter().filter(|node| node.has_answered()).count();
+    let (all, needed) = (nodes.len(), needed(nodes.len()));
+    if answered >= needed {
+        return Ok(());
+    }
+    let is_denied = |node: &&Node| {
+        matches!(node.health.fault(), Some(Fault::Authentication { .. } | Fault::Anonymous))
+    };
+    let denied = nodes.iter().filter(is_denied).count();
+    let cause = if denied > all - needed { Cause::Denied } else { Cause::Unavailable };
+    let down = nodes.iter().filter(|node| !node.has_answered());
+    let down: Vec<String> =
+        down.map(|node| format!("{} {}", node.health.node, why(node))).collect();
+    let what = format!("no quorum: {answered} of {all} nodes answered, {needed} needed");
+    Err(Failure::new(cause, format!("{what}; {}", down.join(", "))))
+}
+
+/// Why a node counts for nothing.
+fn why(node: &Node) -> String {
+    match node.health.fault() {
+        Some(fault) => fault.to_string(),
+        None => "did not answer".into(),
+    }
+}
+
+fn print(write: impl FnOnce() -> io::Result<()>) -> Result<(), Failure> {
+    let written = write().and_then(|()| io::stdout().flush());
+    written.map_err(|error| Failure::internal("cannot write to stdout", &error))
+}

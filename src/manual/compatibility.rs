@@ -1,0 +1,117 @@
+//! What it was tried with, which rights a user needs, and what managed services forbid.
+//!
+//! ```sh
+//! quorlock ping    # with your nodes in QUORLOCK_NODES: what they are, and what they do not tell
+//! ```
+//!
+//! # What was tried
+//!
+//! The whole acceptance suite (`tests/suite`), and the test of rights below, on each of these:
+//!
+//! | server | RESP3 | RESP2 | TCP | Unix socket | with the least rights |
+//! |---|---|---|---|---|---|
+//! | Redis 6.2.14 | yes | yes | yes | yes | yes |
+//! | Redis 7.0.15 | yes | yes | yes | yes | yes |
+//! | Redis 8.2.3 | yes | yes | yes | yes | yes |
+//! | Valkey 9.1.2 | yes | yes | yes | yes | yes |
+//!
+//! ```sh
+//! tests/servers all                                   # fetches them
+//! tests/matrix                                        # each protocol and transport
+//! QUORLOCK_ACL=least cargo test --all-features --test suite
+//! ```
+//!
+//! RESP3 is spoken where the server has it; `?protocol=2` asks for RESP2, and a server (or a proxy)
+//! that does not know `HELLO` gets it without being asked for. Nothing but the round trip of that
+//! question is lost with it.
+//!
+//! Redis before 6.2 is not tried. Servers that only speak like these (KeyDB, Dragonfly, Kvrocks,
+//! Garnet) are not tried either: what they must have is `SET … NX PX` and scripts that run as one
+//! step. A proxy that spreads keys over several servers (twemproxy, Envoy's) is not supported: a
+//! node of a quorum is *one* server, and what undoes a command must reach the server that had it.
+//!
+//! # The handshake
+//!
+//! Two round trips: `HELLO 3 AUTH …`, alone and awaited, then everything else together. One
+//! deadline holds over all of it (`connect_deadline`), and a step that stalls ends the connection.
+//! The second batch is optional, but for `SELECT`; each part may be refused. What is lost then:
+//!
+//! - `INFO`: two addresses of one server are not found out; what a lost connection may have left
+//!   is undone repeatedly, not exactly; an eviction policy that deletes locks is not warned of;
+//!   there is no `Durability::Volatile`.
+//! - `CONFIG GET`: `health` does not tell `appendfsync` and `save`.
+//! - `TIME`: nothing, for `INFO` tells the time as well.
+//! - `CLIENT SETNAME`, `CLIENT SETINFO`: `CLIENT LIST` shows neither name nor library.
+//! - `SCRIPT LOAD`: one more round trip. The scripts are brought by `EVAL` without a key, which
+//!   fails before it does anything.
+//! - `GET` on `quorlock:epoch` behind the prefix: a locker of the wrong durability is found out
+//!   at its first lock, and not when it connects.
+//!
+//! A server writes each refusal to its `ACL LOG`, a few lines for each connection. Grant what is
+//! asked, or do not be surprised by them.
+//!
+//! # Which rights a user needs
+//!
+//! Found by `tests/acl.rs`: on every server above, it takes away one right after the other until
+//! only what is needed remains, and compares that with this very table. `pay:` is the locker's
+//! prefix. `HELLO` and `AUTH` need no right. Before Redis 7.0, `~` is written for `%R~` and `%W~`.
+//!
+#![doc = include_str!("acl.md")]
+//!
+//! So for a service that takes, extends and waits for locks on a quorum:
+//!
+//! ```text
+//! ACL SETUSER locker on >password ~pay:* resetchannels -@all +set +get +del +pexpire +pttl
+//!     +eval +evalsha +script|load +info +client|kill +client|id +client|setname
+//! ```
+//!
+//! and, from Redis 7.2 and on Valkey, `+client|setinfo`. Some advice on the rest:
+//!
+//! - `+client|kill` lets a user end *any* connection. Without it, what a dead connection may have
+//!   left is undone again and again for a node deadline and two TTLs, which is nearly as good.
+//! - `+config|get` shows the server's passwords among other things. Do not grant it to a service;
+//!   `quorlock ping` can log in as somebody else.
+//! - A right to `EVAL` is a right to run any script on the keys that the user may touch. The keys
+//!   are what protects others: give each service a prefix of its own.
+//! - `quorlock bench` measures bare sockets beside the locks, and those need `+script|load`. It
+//!   counts the keys by `+info`.
+//!
+//! An operation that a right is missing for fails with
+//! [`is_authentication`](crate::Error::is_authentication), and names `NOPERM` and the node.
+//!
+//! # What managed services forbid
+//!
+//! **None of these was tried**: this is what their documentation says (read in November 2026; names
+//! of pages in brackets), and what it means here. Nearly all of them replicate and fail over by
+//! themselves. Such a node can forget a lock that it has granted whatever it persists, so it makes
+//! a [`single`](crate::Locker::single) locker with that weakness, and no member of a quorum of
+//! independent masters: see [`choosing`](super::choosing).
+//!
+//! - **Amazon ElastiCache** ("Restricted commands", for Redis OSS): `CONFIG`, `DEBUG`, and what
+//!   is about persistence and replication. So `appendfsync` and `save` are not told.
+//! - **Amazon MemoryDB** ("Restricted commands"): the same, and changing ACLs.
+//! - **Google Memorystore for Redis** ("Product constraints"): `CLIENT`, `CONFIG`, `ACL`,
+//!   `COMMAND`, `OBJECT`, `MONITOR`, and persistence commands. So there is no exact undo, and no
+//!   name in lists.
+//! - **Aiven for Caching** ("Restricted commands"): `CONFIG`, `ACL`, `ROLE`, `COMMAND`,
+//!   `MONITOR`, and persistence and replication commands. The role is taken from `HELLO` or
+//!   `INFO`, so this costs what it costs on ElastiCache.
+//! - **Oracle OCI Cache** ("Unsupported Valkey and Redis Commands"): `CONFIG SET`, `ACL`,
+//!   `CLUSTER`; on sharded ones also `EVAL`, `EVALSHA` and `SCRIPT`. So a sharded one cannot be
+//!   used: locks are released by script.
+//! - **Tencent Cloud Redis** ("Connection Group", and its differences from the original): RESP3
+//!   and ACL users are not supported, nor `CLIENT KILL` and `CLIENT LIST`. `HELLO` is there, so
+//!   give `?protocol=2`; there is no exact undo.
+//! - **Redis Cloud, Redis Software** ("Connection management commands compatibility", "Scripting
+//!   commands compatibility"): `CLIENT PAUSE`, shared databases and changing ACLs are not
+//!   supported; `CLIENT ID`, `CLIENT KILL`, `CLIENT SETINFO` and scripts are. A proxy stands
+//!   before the server, and `CLIENT ID` is not increasing across its nodes.
+//! - **Others** were not looked up. `quorlock ping` tells in a second.
+//!
+//! The same services often show fewer fields of `INFO` than a server of your own. A field that is
+//! missing is not told, and never taken for a value.
+//!
+//! Proxies: twemproxy is documented to know `EVAL` and `EVALSHA` but no `SCRIPT` and no `SELECT`,
+//! and it spreads keys; Envoy's describes itself as a cache of best effort that partitions
+//! commands. Neither is supported. A proxy that passes bytes (HAProxy, stunnel, a service mesh in
+//! TCP mode) is no different from a network, if all connections through it reach *one* server.

@@ -1,0 +1,132 @@
+//! The login of a connection, and where it comes from when it changes.
+
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+/// A password, and the user it belongs to. Shown by nothing, `Debug` included.
+///
+/// Made from a string it is a password alone: the user is then the one of the
+/// [`NodeOptions`](crate::NodeOptions), or the server's `default`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credentials {
+    pub(crate) username: Option<String>,
+    pub(crate) password: String,
+}
+
+impl Credentials {
+    /// A user of the server's ACL and the user's password.
+    pub fn new(username: impl Into<String>, password: impl Into<String>) -> Self {
+        Self { username: Some(username.into()), password: password.into() }
+    }
+}
+
+impl From<String> for Credentials {
+    fn from(password: String) -> Self {
+        Self { username: None, password }
+    }
+}
+
+impl From<&str> for Credentials {
+    fn from(password: &str) -> Self {
+        password.to_owned().into()
+    }
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Credentials(redacted)")
+    }
+}
+
+/// An answer under way: the login, or why there is none.
+type Fetching = Pin<Box<dyn Future<Output = Result<Credentials, String>> + Send>>;
+
+/// Whom to ask for the login at each connect. All clones ask the same.
+#[derive(Clone)]
+pub(crate) struct CredentialSource(Arc<dyn Fn() -> Fetching + Send + Sync>);
+
+impl CredentialSource {
+    pub(crate) fn of<C: Into<Credentials>>(ask: impl Fn() -> C + Send + Sync + 'static) -> Self {
+        Self(Arc::new(move || {
+            let answer = ask().into();
+            Box::pin(async { Ok(answer) })
+        }))
+    }
+
+    pub(crate) fn of_async<Ask, Answer, C, E>(ask: Ask) -> Self
+    where
+        Ask: Fn() -> Answer + Send + Sync + 'static,
+        Answer: Future<Output = Result<C, E>> + Send + 'static,
+        C: Into<Credentials>,
+        E: fmt::Display,
+    {
+        Self(Arc::new(move || {
+            let answer = ask();
+            Box::pin(async { answer.await.map(Into::into).map_err(|error| error.to_string()) })
+        }))
+    }
+
+    /// Asks. A panic in the application's code is an answer too: it is called on the task that
+    /// reads all connections, and must not end that.
+    pub(crate) async fn fetch(&self) -> Result<Credentials, String> {
+        let panicked = || Err("it panicked".to_owned());
+        let Ok(mut fetching) = catch_unwind(AssertUnwindSafe(|| (self.0)())) else {
+            return panicked();
+        };
+        poll_fn(|cx| {
+            let polled = catch_unwind(AssertUnwindSafe(|| fetching.as_mut().poll(cx)));
+            polled.unwrap_or_else(|_| Poll::Ready(panicked()))
+        })
+        .await
+    }
+}
+
+impl PartialEq for CredentialSource {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for CredentialSource {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_source_gives_a_login_or_says_why_not() {
+        let password = Credentials { username: None, password: "pw".into() };
+        assert_eq!(CredentialSource::of(|| "pw").fetch().await, Ok(password.clone()));
+        assert_eq!(CredentialSource::of(|| "pw".to_owned()).fetch().await, Ok(password));
+        let both = CredentialSource::of_async(|| async {
+            tokio::task::yield_now().await;
+            Ok::<_, String>(Credentials::new("me", "pw"))
+        });
+        assert_eq!(both.fetch().await, Ok(Credentials::new("me", "pw")));
+        let none = CredentialSource::of_async(|| async { Err::<String, _>("the vault is sealed") });
+        assert_eq!(none.fetch().await.unwrap_err(), "the vault is sealed");
+    }
+
+    #[tokio::test]
+    async fn a_panic_in_a_source_is_an_answer() {
+        let at_once = CredentialSource::of(|| -> String { panic!("a bug of the application's") });
+        assert_eq!(at_once.fetch().await.unwrap_err(), "it panicked");
+        let later = CredentialSource::of_async(|| async {
+            tokio::task::yield_now().await;
+            if true {
+                panic!("a bug of the application's");
+            }
+            Ok::<String, String>(String::new())
+        });
+        assert_eq!(later.fetch().await.unwrap_err(), "it panicked");
+    }
+
+    #[test]
+    fn no_debug_shows_a_login() {
+        assert_eq!(format!("{:?}", Credentials::new("me", "pw")), "Credentials(redacted)");
+    }
+}

@@ -1,0 +1,280 @@
+//! A node's health: whether it is connected, and what its server said of itself.
+//!
+//! [`NodeHealth`] is one node's line, [`ServerInfo`] what the server tells while shaking hands,
+//! [`ClockSkew`] how far its clock is from ours. Everything that a server says is optional: an ACL
+//! may forbid the question, and a managed service may hide the answer.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Fault, Humane, Outcome};
+
+/// One node as a locker knows it, without asking anything.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct NodeHealth {
+    /// The node's address as given, without user and password.
+    pub node: Arc<str>,
+    /// [`Connected`](Outcome::Connected), or [`Down`](Outcome::Down) and why.
+    pub outcome: Outcome,
+    /// How long the latest answer took, from queueing the command to reading its reply; of several
+    /// connections, the slowest one's. Before anything was asked, the answer to the login. `None`
+    /// while there is no connection.
+    pub rtt: Option<Duration>,
+    /// What the server said of itself when it was last connected to: also while it is down, or
+    /// where it was refused as what it is. `None` before it has ever answered.
+    pub server: Option<ServerInfo>,
+}
+
+impl NodeHealth {
+    /// Whether the node can be asked.
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
+        self.outcome == Outcome::Connected
+    }
+
+    /// Why the node cannot be asked.
+    #[must_use]
+    pub fn fault(&self) -> Option<&Fault> {
+        match &self.outcome {
+            Outcome::Down { fault } => Some(fault),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for NodeHealth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.node, self.outcome)?;
+        match &self.server {
+            Some(server) => write!(f, " ({server})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What a server said of itself while shaking hands. `None` stands for what it did not tell: the
+/// user's ACL forbids the question, or the server hides it.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct ServerInfo {
+    /// Redis, Valkey, or something that speaks like them.
+    pub kind: Option<ServerKind>,
+    /// Its own version: of a Valkey that poses as a Redis for old clients, Valkey's.
+    pub version: Option<Box<str>>,
+    /// Whether it accepts writes of its own.
+    pub role: Option<Role>,
+    /// Whether it stands alone.
+    pub mode: Option<Mode>,
+    /// Its process's random name, which changes with every start.
+    pub run_id: Option<Box<str>>,
+    /// Whether RESP3 is spoken with it; else RESP2.
+    pub resp3: bool,
+    /// What it keeps when it stops.
+    pub persistence: Persistence,
+    /// What it does to keys when its memory is full (`maxmemory-policy`). Anything but `noeviction`
+    /// can delete a lock that is held.
+    pub maxmemory_policy: Option<Box<str>>,
+    /// How far its wall clock was from ours.
+    pub clock: Option<ClockSkew>,
+}
+
+/// `valkey 9.1.2, master, standalone`, as far as it was told.
+impl fmt::Display for ServerInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            Some(kind) => kind.fmt(f)?,
+            None => f.write_str("a server")?,
+        }
+        match &self.version {
+            Some(version) => write!(f, " {version}")?,
+            None => f.write_str(" of a version that it does not tell")?,
+        }
+        if let Some(role) = self.role {
+            write!(f, ", {role}")?;
+        }
+        match self.mode {
+            Some(mode) => write!(f, ", {mode}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The kind of a server.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum ServerKind {
+    /// Redis, or what calls itself so.
+    Redis,
+    /// Valkey.
+    Valkey,
+    /// Another server that speaks the protocol, by the name that it gives itself.
+    Other(Box<str>),
+}
+
+impl fmt::Display for ServerKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Redis => "redis",
+            Self::Valkey => "valkey",
+            Self::Other(name) => name,
+        })
+    }
+}
+
+/// A server's part in replication.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Role {
+    /// It takes writes.
+    Master,
+    /// It copies a master, and cannot vote.
+    Replica,
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Master => "master",
+            Self::Replica => "replica",
+        })
+    }
+}
+
+/// How a server runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Mode {
+    /// On its own: what a quorum is made of.
+    Standalone,
+    /// As a node of a Cluster.
+    Cluster,
+    /// As a Sentinel, which holds no keys.
+    Sentinel,
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Standalone => "standalone",
+            Self::Cluster => "cluster",
+            Self::Sentinel => "sentinel",
+        })
+    }
+}
+
+/// What a server keeps when it stops: its configuration when it was connected to.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct Persistence {
+    /// Whether each write goes to a log (`appendonly`).
+    pub appendonly: Option<bool>,
+    /// How often the log is forced to the disk: `always`, `everysec` or `no`. Only with `always`
+    /// does a lock that was granted survive a loss of power.
+    pub appendfsync: Option<Box<str>>,
+    /// When snapshots are taken, as in `3600 1 300 100`; empty for never.
+    pub save: Option<Box<str>>,
+}
+
+/// `appendonly yes, appendfsync everysec, save 3600 1`, as far as it was told.
+impl fmt::Display for Persistence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut comma = "";
+        if let Some(appendonly) = self.appendonly {
+            write!(f, "appendonly {}", if appendonly { "yes" } else { "no" })?;
+            comma = ", ";
+        }
+        // Without a log nothing is forced to the disk, whatever is configured.
+        if let (Some(appendfsync), true) = (&self.appendfsync, self.appendonly != Some(false)) {
+            write!(f, "{comma}appendfsync {appendfsync}")?;
+            comma = ", ";
+        }
+        match self.save.as_deref() {
+            Some("") => write!(f, "{comma}no snapshots"),
+            Some(save) => write!(f, "{comma}save {save}"),
+            None if comma.is_empty() => f.write_str("not told"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// How far a server's wall clock was from ours when it was connected to. A constant difference does
+/// not hurt a lock; one that changes does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct ClockSkew {
+    /// How far apart the clocks were.
+    pub apart: Duration,
+    /// Whether the server's was ahead of ours.
+    pub is_ahead: bool,
+    /// How exactly that is known: half of the time that the question took.
+    pub within: Duration,
+}
+
+impl ClockSkew {
+    /// What the server's time means that was asked for at `sent` and told by `received`; all three
+    /// by wall clocks, since 1970.
+    pub(crate) fn measured(server: Duration, sent: Duration, received: Duration) -> Self {
+        let within = received.saturating_sub(sent) / 2;
+        let ours = sent + within;
+        Self { apart: server.abs_diff(ours), is_ahead: server > ours, within }
+    }
+}
+
+/// `1.2 ms ahead (± 85 µs)`.
+impl fmt::Display for ClockSkew {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { apart, is_ahead, within } = *self;
+        let (apart, within) = (Humane(apart), Humane(within));
+        write!(f, "{apart} {} (± {within})", if is_ahead { "ahead" } else { "behind" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_told_is_shown_and_what_was_not_is_not() {
+        let mut server = ServerInfo::default();
+        assert_eq!(server.to_string(), "a server of a version that it does not tell");
+        server.kind = Some(ServerKind::Valkey);
+        server.version = Some("9.1.2".into());
+        (server.role, server.mode) = (Some(Role::Replica), Some(Mode::Cluster));
+        assert_eq!(server.to_string(), "valkey 9.1.2, replica, cluster");
+        let health = NodeHealth {
+            node: "h:1".into(),
+            outcome: Outcome::Down { fault: Fault::Replica },
+            rtt: None,
+            server: Some(server),
+        };
+        assert!(!health.is_connected() && health.fault() == Some(&Fault::Replica));
+        assert!(health.to_string().ends_with(" (valkey 9.1.2, replica, cluster)"), "{health}");
+    }
+
+    #[test]
+    fn persistence_reads_as_the_configuration_does() {
+        let told = |appendonly, appendfsync: Option<&str>, save: Option<&str>| {
+            let (appendfsync, save) = (appendfsync.map(Into::into), save.map(Into::into));
+            Persistence { appendonly, appendfsync, save }.to_string()
+        };
+        assert_eq!(told(None, None, None), "not told");
+        assert_eq!(told(Some(false), None, None), "appendonly no");
+        assert_eq!(told(Some(false), Some("always"), Some("")), "appendonly no, no snapshots");
+        let all = told(Some(true), Some("everysec"), Some("3600 1"));
+        assert_eq!(all, "appendonly yes, appendfsync everysec, save 3600 1");
+        assert_eq!(told(None, Some("no"), None), "appendfsync no");
+    }
+
+    #[test]
+    fn a_skew_is_measured_from_the_middle_of_the_question() {
+        let at = Duration::from_micros;
+        let skew = |server| ClockSkew::measured(at(server), at(1_000), at(1_400));
+        assert_eq!(skew(1_200).to_string(), "0 µs behind (± 200 µs)");
+        assert_eq!(skew(3_300).to_string(), "2.1 ms ahead (± 200 µs)");
+        assert_eq!(skew(1_100).to_string(), "100 µs behind (± 200 µs)");
+        let set_back = ClockSkew::measured(at(1_000), at(1_000), at(400));
+        assert_eq!((set_back.apart, set_back.within), (Duration::ZERO, Duration::ZERO));
+    }
+}

@@ -1,0 +1,51 @@
+//! Chance that can be had again: the same seed draws the same.
+
+/// A generator: SplitMix64, of G. Steele, D. Lea and C. Flood (2014). Small, fast, and good enough
+/// to choose faults with.
+#[derive(Clone, Debug)]
+pub(super) struct Chance(u64);
+
+impl Chance {
+    /// One of many that have nothing in common, by the seed and a number of one's own.
+    pub(super) fn new(seed: u64, stream: u64) -> Self {
+        let mut chance = Self(seed ^ stream.wrapping_mul(0xd6e8_feb8_6659_fd93));
+        chance.next();
+        chance
+    }
+
+    pub(super) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    /// A number from `low` to `high`, both included.
+    pub(super) fn between(&mut self, low: u64, high: u64) -> u64 {
+        low + self.next() % (high - low + 1)
+    }
+
+    /// A number below `count`.
+    pub(super) fn below(&mut self, count: usize) -> usize {
+        (self.next() % count as u64) as usize
+    }
+
+    /// `true` so many times in a hundred.
+    pub(super) fn percent(&mut self, share: u64) -> bool {
+        self.next() % 100 < share
+    }
+
+    pub(super) fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len())]
+    }
+
+    /// A duration in milliseconds, most often short and now and then as long as `longest`.
+    pub(super) fn lasting(&mut self, longest: u64) -> u64 {
+        let longest = match self.below(4) {
+            0 => longest,
+            1 => longest / 4,
+            _ => longest / 20,
+        };
+        self.between(1, longest.max(1))
+    }
+}

@@ -1,0 +1,135 @@
+//! A deterministic simulation: nodes, clients and a network in one thread, whose time stands still
+//! while anybody has something to do, and whose every choice follows from one number, the *seed*.
+//!
+//! | file | job |
+//! |---|---|
+//! | `plan`, `chance` | what a seed stands for; how choices are drawn |
+//! | `world` | all there is, and what is to happen when |
+//! | `network` | bytes on their way: late, in order, or not at all |
+//! | `node` | a node: its keys, its clock, what it has not read yet |
+//! | `client` | a machine, its locker, and tasks that take locks |
+//! | `faults` | what befalls all of them |
+//! | `oracle` | what must always be true |
+//! | `trace` | what happened, line by line |
+//!
+//! The clients are the library as it is; only the clock, the source of randomness and the streams
+//! are other ones. A machine that is frozen is one whose tasks are not polled; one that has crashed
+//! is never polled again. The same seed gives the same run, byte by byte of its trace:
+//! `QUORLOCK_SEED=7 cargo test --release --lib simulation::tests::replay -- --nocapture` prints it.
+
+mod chance;
+mod client;
+mod faults;
+mod network;
+mod node;
+mod oracle;
+mod plan;
+mod tests;
+mod trace;
+mod world;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use plan::Plan;
+use world::{Event, Hub};
+
+/// How long it may take after the last fault until everything has come to rest: a connection that
+/// died without a word is given up after a second, and the next is made at most half a second
+/// later.
+const REST: u64 = 4_000;
+
+/// How long a client may take to end after that: its longest wait, and what follows it.
+const LAST_CALL: u64 = 6_000;
+
+/// What came of a run.
+#[derive(Debug, Default)]
+struct Report {
+    violations: Vec<String>,
+    hash: u64,
+    lines: u64,
+    acquired: u64,
+    faults: u64,
+}
+
+/// Runs what the plan says.
+fn run(plan: Plan, printed: bool) -> Report {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let hub = Hub::new(plan, printed);
+        simulate(&hub).await;
+        let lockers = hub.with(|world| {
+            let lockers = world.machines.iter_mut().map(|machine| machine.locker.take());
+            lockers.collect::<Vec<_>>()
+        });
+        let report = hub.with(|world| Report {
+            violations: std::mem::take(&mut world.oracle.violations),
+            hash: world.trace.hash(),
+            lines: world.trace.lines(),
+            acquired: world.oracle.acquired,
+            faults: world.faults,
+        });
+        drop(lockers);
+        report
+    })
+}
+
+async fn simulate(hub: &Arc<Hub>) {
+    #[expect(clippy::disallowed_methods, reason = "the network is a task of its own")]
+    tokio::spawn(hub.clone().fabric());
+    let plan = hub.with(|world| world.plan.clone());
+    hub.with(|world| world.tell(format_args!("{plan:?}")));
+    if plan.longest_ttl.is_some() {
+        put_into_service(hub, plan.clients).await;
+    }
+    hub.with(|world| {
+        let now = world.now();
+        for slot in 0..plan.clients {
+            world.plan_at(now, Event::Start(slot));
+        }
+        if plan.fault_pause > 0 {
+            world.plan_at(now + plan.fault_pause, Event::Fault);
+        }
+        world.ring();
+    });
+    hub.sleep(plan.length).await;
+    hub.with(world::World::heal);
+    let last_call = hub.now() + LAST_CALL;
+    while hub.with(|world| world.workers_left()) > 0 {
+        if hub.now() > last_call {
+            return hub.with(|world| world.oracle.violate("a client did not end".into()));
+        }
+        hub.sleep(10).await;
+    }
+    let rest = hub.now() + REST;
+    loop {
+        let (quiet, forgotten) = hub.with(|world| (world.is_quiet(), world.forgotten()));
+        if quiet && forgotten.is_empty() {
+            return;
+        }
+        if hub.now() > rest {
+            return hub.with(|world| {
+                let what = forgotten.into_iter().map(|key| format!("a key was left behind: {key}"));
+                what.for_each(|what| world.oracle.violate(what));
+            });
+        }
+        hub.sleep(20).await;
+    }
+}
+
+/// The operator's part where servers may forget.
+async fn put_into_service(hub: &Arc<Hub>, slot: usize) {
+    let (machine, locker, _) = client::set_up(hub, slot);
+    // A library that knows no quarantine has nothing to do here.
+    let ready = locker.ready(Duration::from_secs(1)).await.is_ok();
+    let done = locker.initialise().await.is_ok();
+    hub.with(|world| {
+        world.tell(format_args!("in service: {ready} {done}"));
+        world.machines[machine].is_gone = true;
+        world.machines[machine].locker = None;
+    });
+}

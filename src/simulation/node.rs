@@ -1,0 +1,160 @@
+//! A node: its keys, its clock, and what it has not read yet.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use super::chance::Chance;
+use crate::testing::store::{Effects, SessionId, Setup, Store};
+
+/// How a node is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum State {
+    Up,
+    /// Its process does nothing; what comes waits for it.
+    Still,
+    /// Its process has ended: whoever comes is refused.
+    Ended,
+    /// Its machine is off: whoever comes hears nothing.
+    Off,
+}
+
+/// What comes on a connection.
+#[derive(Clone, Debug)]
+pub(super) enum Parcel {
+    Bytes(Vec<u8>),
+    End,
+}
+
+/// One node. Connections are known by their numbers in the network.
+pub(super) struct Node {
+    index: usize,
+    pub(super) store: Store,
+    pub(super) state: State,
+    /// Until when it is in a state other than up.
+    pub(super) until: u64,
+    /// How often it was started.
+    pub(super) process: u64,
+    /// How much faster than true time its clock runs, in millionths.
+    rate: i64,
+    /// By how much it was set, in milliseconds.
+    stepped: i64,
+    pub(super) sessions: BTreeMap<SessionId, usize>,
+    unread: VecDeque<(usize, Parcel)>,
+}
+
+/// The time of day when a run begins.
+const DAY: u64 = 1_000_000_000;
+
+impl Node {
+    pub(super) fn new(index: usize, chance: &mut Chance) -> Self {
+        let setup = Setup { run_id: run_id(index, 1), ..Setup::default() };
+        // With the slowest client: within the margin of 1 %.
+        let rate = chance.between(0, 12_000) as i64 - 6_000;
+        Self {
+            index,
+            store: Store::new(setup),
+            state: State::Up,
+            until: 0,
+            process: 1,
+            rate,
+            stepped: 0,
+            sessions: BTreeMap::new(),
+            unread: VecDeque::new(),
+        }
+    }
+
+    /// What its clock shows.
+    pub(super) fn time(&self, at: u64) -> Duration {
+        let micros = (DAY + at) as i64 * 1_000 + at as i64 * self.rate / 1_000;
+        Duration::from_micros((micros + self.stepped * 1_000) as u64)
+    }
+
+    pub(super) fn step(&mut self, millis: i64) {
+        self.stepped += millis;
+    }
+
+    pub(super) fn connect(&mut self, connection: usize) -> SessionId {
+        let session = self.store.connect();
+        self.sessions.insert(session, connection);
+        session
+    }
+
+    pub(super) fn disconnect(&mut self, session: SessionId) {
+        self.store.disconnect(session);
+        self.sessions.remove(&session);
+    }
+
+    /// Its process ends, and another one starts.
+    pub(super) fn restart(&mut self, keeps_data: bool) {
+        self.process += 1;
+        self.store.restart(run_id(self.index, self.process), keeps_data);
+        self.sessions.clear();
+        self.unread.clear();
+    }
+
+    /// Something has come that it does not read now.
+    pub(super) fn put_off(&mut self, connection: usize, parcel: Parcel) {
+        self.unread.push_back((connection, parcel));
+    }
+
+    /// What it reads first: of any connection that has something, the oldest.
+    pub(super) fn read(&mut self, chance: &mut Chance) -> Option<(usize, Parcel)> {
+        let any = (!self.unread.is_empty()).then(|| chance.below(self.unread.len()))?;
+        let connection = self.unread[any].0;
+        let oldest = self.unread.iter().position(|(of, _)| *of == connection)?;
+        self.unread.remove(oldest)
+    }
+
+    /// Executes a command.
+    pub(super) fn execute(&mut self, session: SessionId, words: &[&[u8]], at: u64) -> Effects {
+        let now = self.time(at);
+        #[cfg(quorlock_weak)]
+        if let Some(effects) = self.execute_weak(session, words, now) {
+            return effects;
+        }
+        self.store.execute(session, words, now)
+    }
+
+    /// The scripts of the weakened library, which no node in memory knows.
+    #[cfg(quorlock_weak)]
+    fn execute_weak(
+        &mut self,
+        session: SessionId,
+        words: &[&[u8]],
+        now: Duration,
+    ) -> Option<Effects> {
+        use bytes::Bytes;
+        use quorlock_resp::Frame;
+        let [b"EVAL", script, b"1", key, value, rest @ ..] = words else { return None };
+        if *script == crate::lock::WEAK_RELEASE {
+            return Some(self.store.execute(session, &[b"DEL", key], now));
+        }
+        if *script != crate::lock::WEAK_EXTEND {
+            return None;
+        }
+        let answer = |number| Effects {
+            messages: vec![(session, Frame::Integer(number))],
+            ..Effects::default()
+        };
+        let held = self.store.text(key, now).map(|(held, _)| held);
+        if held.is_some_and(|held| held != Bytes::copy_from_slice(value)) {
+            return Some(answer(-1));
+        }
+        let set = [&b"SET"[..], key, value, b"PX", rest.first()?];
+        self.store.execute(session, &set, now);
+        Some(answer(1))
+    }
+
+    /// The keys that are there, and what stands under them.
+    pub(super) fn held(&self, at: u64) -> Vec<(String, String)> {
+        let now = self.time(at);
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let keys = self.store.keys().into_iter();
+        keys.filter_map(|key| Some((text(&key), text(&self.store.text(&key, now)?.0)))).collect()
+    }
+}
+
+/// Forty characters, as all servers have.
+fn run_id(node: usize, process: u64) -> String {
+    format!("{:040x}", (node as u64 + 1) << 32 | process)
+}

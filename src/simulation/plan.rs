@@ -1,0 +1,86 @@
+//! What a seed stands for: how many nodes and clients, of which kind, and what befalls them.
+
+use super::chance::Chance;
+
+/// Which of the lock's assumptions the world keeps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Regime {
+    /// All.
+    Kept,
+    /// A majority of the nodes have their clocks set ahead.
+    Stepped,
+    /// Nodes come back without their keys, and the clients believe that they never do.
+    Amnesia,
+}
+
+impl Regime {
+    pub(super) const ALL: [Self; 3] = [Self::Kept, Self::Stepped, Self::Amnesia];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Kept => "kept",
+            Self::Stepped => "stepped",
+            Self::Amnesia => "amnesia",
+        }
+    }
+}
+
+/// One run. Times are in milliseconds, rates in millionths.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) seed: u64,
+    pub(super) regime: Regime,
+    pub(super) nodes: usize,
+    pub(super) clients: usize,
+    /// Tasks that acquire, for each client.
+    pub(super) workers: usize,
+    pub(super) keys: usize,
+    pub(super) connections: usize,
+    /// The longest TTL of servers that may forget; none where they do not.
+    pub(super) longest_ttl: Option<u64>,
+    pub(super) ttls: Vec<u64>,
+    /// How long the clients work; then all faults end, and everything must come to rest.
+    pub(super) length: u64,
+    /// The pause between two faults, at most; 0 is none at all.
+    pub(super) fault_pause: u64,
+    /// A fault lasts so long at most.
+    pub(super) fault_longest: u64,
+    /// The latency of two bytes on the same path differs so much at most, and that of two paths
+    /// as much again.
+    pub(super) latency: u64,
+    /// How long a node may take; the default where it is none.
+    pub(super) node_deadline: Option<u64>,
+    /// Between two locks a task pauses so long at most.
+    pub(super) think: u64,
+}
+
+impl Plan {
+    pub(super) fn new(seed: u64, regime: Regime) -> Self {
+        let mut chance = Chance::new(seed, 1);
+        let forgets = regime == Regime::Kept && chance.percent(30);
+        let long = !forgets && chance.percent(40);
+        let ttls = match (forgets, long) {
+            (true, _) => vec![150, 300, 900],
+            (_, true) => vec![300, 20_000],
+            _ => vec![150, 400, 1_500],
+        };
+        let kept = regime == Regime::Kept;
+        Self {
+            seed,
+            regime,
+            nodes: chance.pick(&[1, 2, 3, 3, 3, 4, 5, 5]).max(if kept { 1 } else { 3 }),
+            clients: chance.pick(&[2, 2, 3, 4]),
+            workers: chance.pick(&[1, 1, 2]),
+            keys: chance.pick(&[1, 1, 2, 3]),
+            connections: chance.pick(&[1, 1, 2]),
+            longest_ttl: forgets.then_some(900),
+            ttls,
+            length: chance.pick(&[3_000, 5_000, 8_000]),
+            fault_pause: chance.pick(&[0, 80, 300, 600, 1_500]),
+            fault_longest: chance.pick(&[300, 1_000, 2_500]),
+            latency: chance.pick(&[0, 1, 3, 10, 40]),
+            node_deadline: chance.pick(&[None, None, Some(250)]),
+            think: chance.pick(&[0, 20, 100]),
+        }
+    }
+}

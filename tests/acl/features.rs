@@ -1,0 +1,262 @@
+//! What the library can do, each as a function that says whether it could.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use quorlock::{Client, Durability, KeyState, LockGuard, Locker, LockerBuilder, Retry, ServerInfo};
+
+use crate::support::reach::with;
+use crate::support::{Proxy, Reply, Server};
+
+type Outcome = Result<(), String>;
+type Trying<'a> = Pin<Box<dyn Future<Output = Outcome> + 'a>>;
+
+/// A feature, by the name of its row in the manual's table.
+pub(crate) struct Feature {
+    pub(crate) name: &'static str,
+    try_out: for<'a> fn(&'a Server, &'a str) -> Trying<'a>,
+}
+
+impl Feature {
+    /// Whether it works on this server, as the user of this URL.
+    pub(crate) fn run(&self, server: &Server, url: &str) -> Outcome {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let limit = tokio::time::timeout(Duration::from_secs(10), (self.try_out)(server, url));
+            limit.await.unwrap_or_else(|_| Err("took too long".into()))
+        })
+    }
+}
+
+macro_rules! features {
+    ($($name:literal => $function:ident,)*) => {
+        [$(Feature { name: $name, try_out: |server, url| Box::pin($function(server, url)) },)*]
+    };
+}
+
+pub(crate) const FEATURES: [Feature; 15] = features![
+    "acquire and release, by release or by dropping" => acquire_and_release,
+    "extend, by extend or by itself" => extend,
+    "wait for a lock, and be told who holds it" => wait,
+    "inspect, quorlock status" => inspect,
+    "inspect a key that no lock wrote" => inspect_foreign,
+    "forget and adopt" => adopt,
+    "force_release" => force_release,
+    "Durability::Volatile, with initialise" => volatile,
+    "undo exactly what a dead connection left" => undo_exactly,
+    "the same over RESP2" => undo_exactly_resp2,
+    "health, quorlock ping: run_id, eviction, log, clock" => health,
+    "health, quorlock ping: appendfsync and save" => health_of_persistence,
+    "a database other than 0" => database,
+    "?name= in CLIENT LIST" => name,
+    "a Client: what it is told to send, as here PING" => client,
+];
+
+fn said(error: quorlock::Error) -> String {
+    error.to_string()
+}
+
+fn check(holds: bool, what: &str) -> Outcome {
+    if holds { Ok(()) } else { Err(what.into()) }
+}
+
+fn builder(url: &str) -> LockerBuilder {
+    // Generous, for a slow machine must not make a right look needed.
+    let builder = Locker::single(url).unwrap().node_deadline(Duration::from_secs(2));
+    let builder = builder.prefix("pay:").wait(Duration::ZERO);
+    builder.reconnect(Duration::from_millis(1), Duration::from_millis(2))
+}
+
+async fn ready(builder: LockerBuilder) -> Result<Locker, String> {
+    let locker = builder.build().unwrap();
+    locker.ready(Duration::from_secs(2)).await.map_err(said)?;
+    Ok(locker)
+}
+
+async fn acquire(locker: &Locker) -> Result<LockGuard, String> {
+    let acquired = locker.lock("k").try_acquire().await.map_err(said)?;
+    acquired.ok_or_else(|| "the lock is held".into())
+}
+
+async fn release(guard: LockGuard) -> Outcome {
+    let found = guard.release().await.map_err(said)?;
+    check(found.is_released(), "it was not released")
+}
+
+fn is_gone(server: &Server) -> bool {
+    server.command(&["EXISTS", "pay:k"]) == Reply::Int(0)
+}
+
+/// Looks for a short while: whatever works here works within milliseconds.
+async fn soon(what: &str, condition: impl Fn() -> bool) -> Outcome {
+    for _ in 0..750 {
+        if condition() {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    Err(format!("not soon: {what}"))
+}
+
+async fn acquire_and_release(server: &Server, url: &str) -> Outcome {
+    let locker = ready(builder(url)).await?;
+    // The server has never seen a script: a drop must be as good as any later one.
+    drop(acquire(&locker).await?);
+    for _ in 0..2 {
+        release(acquire(&locker).await?).await?;
+        drop(acquire(&locker).await?);
+        soon("a lock that was dropped is gone", || is_gone(server)).await?;
+        // The second time on a server that has forgotten what it was given.
+        server.command(&["SCRIPT", "FLUSH"]);
+    }
+    Ok(())
+}
+
+async fn extend(server: &Server, url: &str) -> Outcome {
+    acquire_and_release(server, url).await?;
+    let locker = ready(builder(url)).await?;
+    let guard = acquire(&locker).await?;
+    guard.extend(Duration::from_secs(20)).await.map_err(said)?;
+    server.command(&["SCRIPT", "FLUSH"]);
+    guard.extend(Duration::from_secs(30)).await.map_err(said)?;
+    check(guard.remaining() > Duration::from_secs(25), "it was not extended")?;
+    release(guard).await
+}
+
+async fn wait(server: &Server, url: &str) -> Outcome {
+    acquire_and_release(server, url).await?;
+    let value = format!("{}@them@host:1", "ab".repeat(20));
+    server.command(&["SET", "pay:k", &value, "PX", "60000"]);
+    let locker = ready(builder(url).retry(Retry::fixed(Duration::from_millis(5)))).await?;
+    let waited = locker.lock("k").wait(Duration::from_millis(20)).await;
+    let Err(error) = waited else { return Err("it is held".into()) };
+    let holder = error.holder().ok_or_else(|| error.to_string())?;
+    check(holder.owner.as_deref() == Some("them@host:1"), "the holder is told")?;
+    check(holder.remaining > Duration::from_secs(50), "its time is told")
+}
+
+async fn inspect(server: &Server, url: &str) -> Outcome {
+    let locker = ready(builder(url)).await?;
+    let seen = locker.inspect("k").await.map_err(said)?;
+    check(seen.free() == 1, "it is free")?;
+    let value = format!("{}@them@host:1", "ab".repeat(20));
+    server.command(&["SET", "pay:k", &value, "PX", "60000"]);
+    let seen = locker.inspect("k").await.map_err(said)?;
+    check(seen.holder().is_some(), "it is held")
+}
+
+async fn inspect_foreign(server: &Server, url: &str) -> Outcome {
+    server.command(&["HSET", "pay:k", "field", "value"]);
+    let locker = ready(builder(url)).await?;
+    let seen = locker.inspect("k").await.map_err(said)?;
+    match &seen.nodes[0].state {
+        KeyState::Foreign { what } => check(what.contains("hash"), what),
+        other => Err(format!("{other:?}")),
+    }
+}
+
+async fn adopt(server: &Server, url: &str) -> Outcome {
+    acquire_and_release(server, url).await?;
+    let locker = ready(builder(url)).await?;
+    let token = acquire(&locker).await?.forget();
+    server.command(&["SCRIPT", "FLUSH"]);
+    release(locker.adopt("k", &token).await.map_err(said)?).await
+}
+
+async fn force_release(server: &Server, url: &str) -> Outcome {
+    server.command(&["SET", "pay:k", "theirs", "PX", "60000"]);
+    let locker = ready(builder(url)).await?;
+    locker.force_release("k").await.map_err(said)?;
+    check(is_gone(server), "it is gone")
+}
+
+async fn volatile(server: &Server, url: &str) -> Outcome {
+    let longest_ttl = Duration::from_secs(30);
+    let builder = builder(url).durability(Durability::Volatile { longest_ttl });
+    let locker = ready(builder).await?;
+    locker.initialise().await.map_err(said)?;
+    for _ in 0..2 {
+        release(acquire(&locker).await?).await?;
+        server.command(&["SCRIPT", "FLUSH"]);
+    }
+    Ok(())
+}
+
+async fn undo_exactly(server: &Server, url: &str) -> Outcome {
+    undo_on_the_next_connection(server, url, "protocol=3").await
+}
+
+async fn undo_exactly_resp2(server: &Server, url: &str) -> Outcome {
+    undo_on_the_next_connection(server, url, "protocol=2").await
+}
+
+/// The network holds an acquisition back and the connection ends: the next one must have the server
+/// end the first, for what was held back may still be delivered.
+async fn undo_on_the_next_connection(server: &Server, url: &str, protocol: &str) -> Outcome {
+    acquire_and_release(server, url).await?;
+    let proxy = Proxy::start(server.addr());
+    let through = format!("redis://tried:pw@{}", proxy.addr());
+    let locker = ready(builder(&with(&through, protocol))).await?;
+    let before = connections(server);
+    proxy.hold();
+    let trying = locker.lock("k").try_acquire();
+    let cutting = async {
+        soon("the network holds the acquisition", || proxy.held() > 0).await?;
+        proxy.pass();
+        proxy.cut_clients();
+        Ok::<_, String>(())
+    };
+    let (tried, cut) = tokio::join!(trying, cutting);
+    cut?;
+    check(tried.is_err(), "nobody has answered it")?;
+    locker.ready(Duration::from_secs(2)).await.map_err(said)?;
+    let is_ended = || connections(server).iter().all(|id| !before.contains(id));
+    soon("the old connection was ended", is_ended).await?;
+    proxy.deliver();
+    soon("no key is left", || is_gone(server)).await
+}
+
+/// The numbers of the tried user's connections, as the server has them.
+fn connections(server: &Server) -> Vec<String> {
+    let list = server.command(&["CLIENT", "LIST"]).text();
+    let ours = list.lines().filter(|line| line.contains(" user=tried "));
+    ours.filter_map(|line| line.strip_prefix("id=")?.split(' ').next()).map(String::from).collect()
+}
+
+async fn told(url: &str) -> Result<ServerInfo, String> {
+    let locker = ready(builder(url)).await?;
+    let node = locker.health().remove(0);
+    check(node.is_connected(), "it is connected")?;
+    node.server.ok_or_else(|| "nothing is known".into())
+}
+
+async fn health(_: &Server, url: &str) -> Outcome {
+    let told = told(url).await?;
+    let is_told = told.run_id.is_some() && told.version.is_some() && told.role.is_some();
+    let is_set_up = told.maxmemory_policy.is_some() && told.persistence.appendonly.is_some();
+    check(is_told && is_set_up && told.clock.is_some(), "something is not told")
+}
+
+async fn health_of_persistence(_: &Server, url: &str) -> Outcome {
+    let persistence = told(url).await?.persistence;
+    check(persistence.appendfsync.is_some() && persistence.save.is_some(), "something is not told")
+}
+
+async fn database(server: &Server, url: &str) -> Outcome {
+    let _locker = ready(builder(&with(url, "db=3"))).await?;
+    // Its server looks at database 0, where nothing is.
+    acquire_and_release(server, &with(url, "db=3")).await
+}
+
+async fn name(server: &Server, url: &str) -> Outcome {
+    let _locker = ready(builder(&with(url, "name=web"))).await?;
+    let list = server.command(&["CLIENT", "LIST"]).text();
+    check(list.contains(" name=web "), "it has no name")
+}
+
+async fn client(_: &Server, url: &str) -> Outcome {
+    let client = Client::new(url).unwrap();
+    let reply = client.command(["PING"]).await.map_err(said)?;
+    check(reply.as_error().is_none(), "it was refused")
+}

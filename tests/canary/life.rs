@@ -1,0 +1,160 @@
+//! Locks from their acquisition to their end, whatever that is.
+
+use std::time::Duration;
+
+use quorlock::{Client, Error, Extend, Locker, LockerBuilder, OnLoss};
+
+use crate::print::{fails, look, observed, show, show_error};
+use crate::support::{Fleet, eventually_async};
+use crate::{ENCODED, PASSWORD, Tokens, random_values, with_memory};
+
+const MS: Duration = Duration::from_millis(1);
+
+/// All nodes with the right password.
+pub(crate) fn builder(fleet: &Fleet) -> LockerBuilder {
+    let login = format!("redis://:{ENCODED}@");
+    let urls = fleet.iter().map(|server| format!("{login}{}", server.addr()));
+    observed(Locker::quorum(urls).unwrap()).owner("me").wait(300 * MS)
+}
+
+/// Servers with the password, that remember what they were told.
+pub(crate) fn fleet(size: usize) -> Fleet {
+    Fleet::start_with(size, |_, server| with_memory(server).password(PASSWORD))
+}
+
+pub(crate) async fn run(tokens: &mut Tokens) {
+    let fleet = fleet(3);
+    held_and_released(&fleet).await;
+    contended(&fleet).await;
+    lost(&fleet).await;
+    panicked(&fleet).await;
+    hung(&fleet).await;
+    by_client(&fleet).await;
+    tokens.extend(fleet.iter().flat_map(random_values));
+}
+
+async fn held_and_released(fleet: &Fleet) {
+    let locker = show(builder(fleet).build().unwrap());
+    look(locker.ready(Duration::from_secs(5)).await.unwrap());
+    look(show(locker.lock("k")).into_future());
+    let guard = show(locker.lock("k").await.unwrap());
+    look(guard.votes());
+    look(guard.owner_token());
+    guard.extend(Duration::from_secs(5)).await.unwrap();
+    look(show(locker.inspect("k").await.unwrap()).nodes.remove(0));
+    look(locker.inspect("k").await.unwrap().nodes[0].state.clone());
+    look(guard.release().await.unwrap());
+    let done: Result<(), Error> = locker
+        .lock("k")
+        .run(|held| async move {
+            look(held);
+            Ok(())
+        })
+        .await;
+    done.unwrap();
+    let token = show(locker.lock("k").await.unwrap().forget());
+    look(show(locker.adopt("k", &token).await.unwrap()).forget());
+    look(locker.force_release("k").await.unwrap());
+    fails(locker.adopt("k", &token).await);
+    look(locker.health());
+    look(locker.shutdown(Duration::from_secs(2)).await.unwrap());
+    fails(locker.lock("k").await);
+}
+
+async fn contended(fleet: &Fleet) {
+    let (ours, theirs) = (builder(fleet).build().unwrap(), builder(fleet).build().unwrap());
+    let guard = theirs.lock("k").await.unwrap();
+    fails(ours.lock("k").await);
+    look(ours.lock("k").try_acquire().await.unwrap());
+    drop(guard);
+    fleet.command(&["HSET", "foreign", "field", "value"]);
+    fails(ours.lock("foreign").await);
+    look(ours.inspect("foreign").await.unwrap());
+}
+
+async fn lost(fleet: &Fleet) {
+    let locker = builder(fleet).ttl(500 * MS).build().unwrap();
+    for on_loss in [OnLoss::Cancel, OnLoss::Signal] {
+        let done: Result<(), Error> = locker
+            .lock("lost")
+            .on_loss(on_loss)
+            .run(|held| async move {
+                fleet.command(&["DEL", "lost"]);
+                held.lost().await;
+                look(held);
+                std::future::pending::<()>().await;
+                Ok(())
+            })
+            .await_at_most()
+            .await;
+        if let Err(error) = done {
+            show_error(&error);
+        }
+    }
+    let guard = locker.lock("lost").await.unwrap();
+    fleet.command(&["SET", "lost", "another's", "PX", "60000"]);
+    guard.lost().await;
+    fails(guard.protect(std::future::pending::<()>()).await);
+    fails(guard.extend(Duration::from_secs(1)).await);
+    look(show(guard).release().await.unwrap());
+    // Held for too long, and gone by itself.
+    let guard = locker.lock("old").extend(Extend::For(50 * MS)).await.unwrap();
+    guard.lost().await;
+    look(guard.release().await.unwrap());
+}
+
+/// A bound for work that never ends.
+trait AtMost: Future<Output = Result<(), Error>> + Sized {
+    async fn await_at_most(self) -> Result<(), Error> {
+        tokio::time::timeout(Duration::from_secs(2), self).await.unwrap_or(Ok(()))
+    }
+}
+
+impl<F: Future<Output = Result<(), Error>>> AtMost for F {}
+
+async fn panicked(fleet: &Fleet) {
+    let locker = builder(fleet).build().unwrap();
+    let theirs = locker.clone();
+    let task = tokio::spawn(async move {
+        let guard = theirs.lock("k").await.unwrap();
+        let seen = theirs.lock("k").await;
+        panic!("with {guard:?} of {theirs:?}: {}", seen.unwrap_err());
+    });
+    println!("{:?}", task.await.unwrap_err());
+    let theirs = locker.clone();
+    let task = tokio::spawn(async move { theirs.lock("").await.unwrap() });
+    println!("{}", task.await.unwrap_err());
+}
+
+async fn hung(fleet: &Fleet) {
+    let locker = builder(fleet).ttl(600 * MS).build().unwrap();
+    let guard = locker.lock("hung").await.unwrap();
+    for server in &fleet.iter().collect::<Vec<_>>()[1..] {
+        server.pause();
+    }
+    fails(locker.lock("another").await);
+    fails(locker.lock("another").try_acquire().await);
+    look(locker.inspect("hung").await.unwrap());
+    guard.lost().await;
+    look(guard.release().await.unwrap());
+    look(locker.health());
+    for server in fleet.iter() {
+        server.resume();
+    }
+    fleet[0].stop();
+    eventually_async("the lock to be had without the node that stopped", async || {
+        locker.lock("k").try_acquire().await.is_ok_and(|guard| guard.is_some())
+    })
+    .await;
+    fleet[0].restart();
+}
+
+async fn by_client(fleet: &Fleet) {
+    let client = |login: &str| Client::new(format!("redis://{login}{}", fleet[1].addr())).unwrap();
+    let right = show(client(&format!(":{ENCODED}@")));
+    look(right.pipeline().command(["GET", "k"]));
+    right.command(["PING"]).await.unwrap();
+    fails(right.command([""]).await);
+    fails(client(":wrong-c4n4ry@").command(["PING"]).await);
+    fails(client("").command(["PING"]).await);
+}

@@ -1,0 +1,37 @@
+//! Everything that a URL may hold, on a server that has it.
+
+use std::net::{Ipv6Addr, TcpListener};
+
+use quorlock::Locker;
+
+use crate::connected;
+use crate::support::{Reply, Server, need_server, reach, skip, test_name};
+
+/// An IPv6 address, a password that must be encoded, a database and a name, all in one URL; and the
+/// same without the address on the transport that the environment chooses.
+#[tokio::test]
+async fn a_url_may_hold_an_ipv6_address_a_password_a_database_and_a_name() {
+    need_server!();
+    if TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_err() {
+        return skip::skip(test_name!(), "no IPv6 here");
+    }
+    let server = Server::builder().args(["--bind", "127.0.0.1", "::1"]);
+    let server = server.user("me", "on >p@ss:w/rd? ~* &* +@all").start();
+    let login = "me:p%40ss:w%2Frd%3F";
+    let ipv6 = format!("redis://{login}@[::1]:{}/3?name=web", server.port());
+    let chosen = reach::with(&reach::with(&server.url_as(login), "db=3"), "name=web");
+    for url in [reach::in_chosen_protocol(ipv6), chosen] {
+        let locker = connected(Locker::single(&url).unwrap()).await;
+        let guard = locker.lock("k").await.unwrap();
+        assert!(!guard.votes()[0].node.contains("p@ss"), "{:?}", guard.votes());
+        let mut third = server.connect().unwrap();
+        assert_eq!(third.call(&["SELECT", "3"]).unwrap(), Reply::ok());
+        assert_eq!(third.call(&["GET", "k"]).unwrap(), Reply::bulk(guard.owner_token().as_str()));
+        let clients = server.command(&["CLIENT", "LIST"]).text();
+        let ours = clients.lines().find(|line| line.contains("name=web ")).unwrap();
+        assert!(ours.contains("db=3 ") && ours.contains("user=me "), "{ours}");
+        guard.extend(guard.remaining() * 2).await.unwrap();
+        assert!(guard.release().await.unwrap().is_released());
+        assert_eq!(server.info("db3"), None, "no key is left");
+    }
+}

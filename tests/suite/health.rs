@@ -1,0 +1,94 @@
+//! What a locker tells of its nodes, on real servers.
+
+use std::time::Duration;
+
+use quorlock::{Fault, Locker, Mode, Outcome, Role, ServerKind};
+
+use crate::support::{Fleet, Script, Scripted, Server, eventually_async, need_server};
+use crate::{builder, connected};
+
+#[tokio::test]
+async fn each_node_says_what_it_is_and_how_it_is_set_up() {
+    need_server!();
+    let described = |number, builder: crate::support::server::Builder| match number {
+        0 => builder.args(["--appendonly", "yes", "--appendfsync", "always"]),
+        1 => builder.args(["--save", "3600", "1", "--maxmemory-policy", "allkeys-lru"]),
+        _ => builder,
+    };
+    let fleet = Fleet::start_with(3, described);
+    let locker = connected(builder(&fleet)).await;
+    let health = locker.health();
+    for (node, server) in health.iter().zip(&fleet) {
+        assert_eq!(*node.node, server.label());
+        assert!(node.is_connected() && node.fault().is_none());
+        assert!(node.rtt.is_some_and(|rtt| rtt > Duration::ZERO), "{node:?}");
+        let told = node.server.clone().unwrap();
+        let (kind, [major, minor, patch]) = server.version();
+        let is_valkey = told.kind == Some(ServerKind::Valkey);
+        assert_eq!(is_valkey, kind == "valkey", "{told:?}");
+        assert_eq!(told.version.as_deref(), Some(&*format!("{major}.{minor}.{patch}")));
+        assert_eq!((told.role, told.mode), (Some(Role::Master), Some(Mode::Standalone)));
+        assert_eq!(told.run_id.as_deref(), server.info("run_id").as_deref());
+        assert_eq!(told.resp3, !server.url().contains("protocol=2"));
+        let clock = told.clock.unwrap();
+        assert!(clock.apart <= clock.within + Duration::from_millis(50), "one clock: {clock:?}");
+    }
+    let told = |node: usize| health[node].server.clone().unwrap();
+    let persistence = |node| told(node).persistence.to_string();
+    assert_eq!(persistence(0), "appendonly yes, appendfsync always, no snapshots");
+    assert_eq!(persistence(1), "appendonly no, save 3600 1");
+    assert_eq!(persistence(2), "appendonly no, no snapshots");
+    assert_eq!(told(0).maxmemory_policy.as_deref(), Some("noeviction"));
+    assert_eq!(told(1).maxmemory_policy.as_deref(), Some("allkeys-lru"));
+}
+
+#[tokio::test]
+async fn a_node_that_goes_keeps_what_it_said_and_says_why_it_is_gone() {
+    need_server!();
+    let fleet = Fleet::start(1);
+    let locker = connected(builder(&fleet)).await;
+    let before = locker.health()[0].server.clone().unwrap();
+    fleet[0].stop();
+    eventually_async("it is known to be down", async || {
+        locker.health()[0].fault() == Some(&Fault::Refused)
+    })
+    .await;
+    let node = &locker.health()[0];
+    assert_eq!((node.rtt, node.server.as_ref()), (None, Some(&before)));
+    fleet[0].restart();
+    eventually_async("it is back", async || locker.health()[0].is_connected()).await;
+    let after = locker.health()[0].server.clone().unwrap();
+    assert_ne!(after.run_id, before.run_id, "another process");
+}
+
+#[tokio::test]
+async fn the_latest_answer_is_timed() {
+    let server = Scripted::start(
+        Script::greeting()
+            .expect("SET")
+            .delay(Duration::from_millis(60))
+            .reply("+OK\r\n")
+            .answer_all(|_| b":1\r\n".to_vec()),
+    );
+    let locker = Locker::single(server.url()).unwrap().node_deadline(Duration::from_secs(2));
+    let locker = connected(locker).await;
+    assert!(locker.health()[0].rtt.unwrap() < Duration::from_millis(60));
+    let guard = locker.lock("k").await.unwrap();
+    assert!(locker.health()[0].rtt.unwrap() >= Duration::from_millis(60));
+    assert!(guard.release().await.unwrap().is_released());
+    assert!(locker.health()[0].rtt.unwrap() < Duration::from_millis(60));
+}
+
+#[tokio::test]
+async fn a_replica_is_refused_as_what_it_is() {
+    need_server!();
+    let master = Server::start();
+    let replica = Server::builder().replica_of(&master).start();
+    let locker = Locker::quorum([master.url(), replica.url()]).unwrap().build().unwrap();
+    locker.ready(Duration::from_millis(200)).await.unwrap_err();
+    let health = locker.health();
+    assert_eq!(health[1].outcome, Outcome::Down { fault: Fault::Replica });
+    let told = health[1].server.as_ref().unwrap();
+    assert_eq!(told.role, Some(Role::Replica));
+    assert!(health[1].to_string().contains(", replica, standalone)"), "{}", health[1]);
+}

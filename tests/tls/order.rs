@@ -1,0 +1,151 @@
+//! What the hot path rests on holds over TLS: an undo stands behind its command on the same
+//! connection, and is written by whoever drops, from any thread, without a runtime.
+
+use std::pin::pin;
+use std::thread;
+use std::time::Duration;
+
+use quorlock::rustls;
+use quorlock::{Driver, Locker};
+
+use crate::support::tls::authority;
+use crate::support::{
+    Behaviour, Proxy, Server, Terminator, eventually, eventually_async, need_server,
+    need_tls_server, poll_times,
+};
+use crate::{builder, trusting};
+
+/// A server that speaks TLS itself where there is one, else behind a terminator.
+struct Node(Server, Option<Terminator>);
+
+impl Node {
+    fn start() -> Self {
+        let server = Server::start();
+        let config = authority().server().server_config(None, rustls::ALL_VERSIONS);
+        let terminator = Terminator::with(server.addr(), config, Behaviour::Serve);
+        Self(server, Some(terminator))
+    }
+
+    fn url(&self) -> String {
+        let url = |terminator: &Terminator| terminator.url("127.0.0.1");
+        self.1.as_ref().map_or_else(|| self.0.url(), url)
+    }
+
+    async fn locker(&self) -> Locker {
+        let locker = builder(&self.url(), trusting()).node_deadline(Duration::from_secs(5));
+        let locker = locker.build().unwrap();
+        locker.ready(Duration::from_secs(5)).await.unwrap();
+        locker
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.command(&["KEYS", "*"]).array().is_empty()
+    }
+}
+
+async fn drop_and_acquire(node: &Node) {
+    let locker = node.locker().await;
+    for turn in 0..300 {
+        let guard = locker.lock("k").try_acquire().await.unwrap();
+        drop(guard.unwrap_or_else(|| panic!("turn {turn}: the one before was dropped")));
+    }
+    let same = locker.clone();
+    eventually_async("no key is left", async || node.is_empty()).await;
+    drop(same);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dropped_guard_is_released_before_whoever_asks_next() {
+    need_server!();
+    drop_and_acquire(&Node::start()).await;
+}
+
+#[tokio::test]
+async fn a_real_servers_tls_keeps_the_order_too() {
+    let program = need_tls_server!();
+    let server = Server::builder().program(program).tls(authority().server(), None).start();
+    drop_and_acquire(&Node(server, None)).await;
+}
+
+#[tokio::test]
+async fn a_dropped_attempt_leaves_no_key() {
+    need_server!();
+    let node = Node::start();
+    let locker = node.locker().await;
+    for polls in 1..=3 {
+        for _ in 0..20 {
+            let mut attempt = pin!(locker.lock("k").try_acquire());
+            // Whether it is done by then is the machine's affair.
+            let _ = poll_times(&mut attempt, polls).await;
+        }
+    }
+    let guard = locker.lock("k").try_acquire().await.unwrap();
+    assert!(guard.is_some(), "all the attempts before are undone");
+    drop(guard);
+    eventually_async("no key is left", async || node.is_empty()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_guard_may_be_dropped_on_a_thread_without_a_runtime() {
+    need_server!();
+    let node = Node::start();
+    let locker = node.locker().await;
+    for _ in 0..50 {
+        let guard = locker.lock("k").try_acquire().await.unwrap().expect("it is free");
+        thread::spawn(move || drop(guard)).join().unwrap();
+    }
+    assert!(locker.lock("k").try_acquire().await.unwrap().is_some());
+}
+
+#[test]
+fn a_guard_may_be_dropped_when_its_runtime_is_gone() {
+    need_server!();
+    let node = Node::start();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let guard = runtime.block_on(async {
+        let locker = node.locker().await;
+        locker.lock("k").try_acquire().await.unwrap().expect("it is free")
+    });
+    drop(runtime);
+    assert!(!node.is_empty());
+    drop(guard);
+    eventually("the release was written", || node.is_empty());
+}
+
+/// A thread of many callers writes into a connection that does not move; then it moves again.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_full_socket_holds_up_goes_on_in_order() {
+    need_server!();
+    let server = Server::start();
+    let config = authority().server().server_config(None, rustls::ALL_VERSIONS);
+    let terminator = Terminator::start(server.addr(), config);
+    let proxy = Proxy::start(terminator.addr());
+    let url = proxy.url().replace("redis://", "rediss://");
+    let locker = builder(&url, trusting())
+        .node_deadline(Duration::from_secs(20))
+        .driver(Driver::Thread)
+        .build()
+        .unwrap();
+    locker.ready(Duration::from_secs(5)).await.unwrap();
+    proxy.freeze();
+    let key = |n: usize| format!("{n}-{}", "k".repeat(4_000));
+    let mut callers = Vec::new();
+    for n in 0..2_000 {
+        let locker = locker.clone();
+        callers.push(tokio::spawn(async move {
+            let guard = locker.lock(key(n)).try_acquire().await.unwrap();
+            drop(guard.expect("nobody else has this key"));
+        }));
+    }
+    // More than both kernels' buffers hold is under way when the first byte has arrived.
+    eventually_async("the connection is full", async || proxy.waiting() > 0).await;
+    proxy.thaw();
+    for caller in callers {
+        caller.await.unwrap();
+    }
+    eventually_async("no key is left", async || {
+        server.command(&["DBSIZE"]) == crate::support::Reply::Int(0)
+    })
+    .await;
+    assert_eq!(terminator.handshakes(), (1, 0), "all on one connection");
+}
