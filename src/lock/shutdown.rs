@@ -47,6 +47,9 @@ pub(crate) enum Fate {
     Leave,
 }
 
+/// The pause between two looks at what is still under way: short beside a reconnection.
+const SETTLING: Duration = Duration::from_millis(10);
+
 /// Ends the locker's work within `deadline`. See [`Locker::shutdown`](super::Locker::shutdown).
 pub(crate) async fn shut_down(
     locker: &Inner,
@@ -70,6 +73,11 @@ pub(crate) async fn shut_down(
         }
         for ping in &pings {
             poll_fn(|cx| ping.poll_verdict(cx)).await;
+        }
+        // A node that hangs or is away has answered nothing, and may be owed an undo: what this
+        // process does not send, nobody will.
+        while !locker.nodes.is_settled() {
+            clock.sleep_until(clock.now().plus(SETTLING)).await;
         }
     });
     poll_fn(|cx| match settled.as_mut().poll(cx) {

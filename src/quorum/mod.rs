@@ -234,6 +234,11 @@ impl NodeSet {
         &self.shared.entropy
     }
 
+    /// Whether every reply has come, and no node is owed an undo.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.shared.nodes.iter().flat_map(|node| node.links()).all(|link| link.is_settled())
+    }
+
     /// What the nodes' names are.
     pub(crate) fn labels(&self) -> impl Iterator<Item = Arc<str>> + '_ {
         self.shared.nodes.iter().map(Node::label)

@@ -5,8 +5,8 @@ use std::future::{Future, IntoFuture, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
 
-use super::Behaviour::{After, Down, Grants};
-use super::{World, ms, pass};
+use super::Behaviour::{After, Down, Grants, Hangs};
+use super::{World, ms, now, pass};
 use crate::lock::LockGuard;
 use crate::options::Options;
 use crate::report::Outcome;
@@ -80,6 +80,29 @@ async fn a_node_that_was_away_at_the_shutdown_gets_whole_commands_when_it_is_bac
     let whats: Vec<_> = world.nodes[0].log().iter().skip(8).map(|said| said.what).collect();
     assert_eq!(whats, ["PING"; 2]);
     assert!((0..8).all(|key| world.keys(&format!("k{key}")) == 0));
+}
+
+/// Behind a process that has ended nobody undoes anything.
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_waits_for_what_a_node_that_hangs_or_is_away_is_owed() {
+    for (behaviour, lasts) in [(Hangs, ms(1_000)), (Hangs, ms(8_000)), (Down, ms(1_000))] {
+        let world = World::ready(3).await;
+        let guard = world.locker.lock("k").await.unwrap();
+        world.set(0..1, behaviour);
+        drop(guard);
+        // A node that hangs has become suspect by then.
+        pass(ms(600)).await;
+        let began = now();
+        let back = async {
+            pass(lasts).await;
+            world.set(0..1, Grants);
+        };
+        let (found, ()) = tokio::join!(world.locker.shutdown(ms(20_000)), back);
+        assert!(found.is_ok());
+        let took = now().since(began);
+        assert!(took >= lasts && took <= lasts + ms(1_500), "{behaviour:?}: {took:?}");
+        assert_eq!(world.keys("k"), 0, "{behaviour:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
