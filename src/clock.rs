@@ -200,6 +200,18 @@ impl Clock {
         task
     }
 
+    /// What the wall clock showed at the moment zero.
+    #[cfg(feature = "testing")]
+    pub(crate) fn wall_origin() -> Duration {
+        static SHOWN: OnceLock<u64> = OnceLock::new();
+        #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
+        let shown = SHOWN.get_or_init(|| {
+            let since = std::time::Instant::now().saturating_duration_since(origin().into_std());
+            wall().saturating_sub(nanoseconds(since))
+        });
+        Duration::from_nanos(*shown)
+    }
+
     /// Reads the clocks of leases.
     pub(crate) fn stamp(&self) -> Stamp {
         #[cfg(test)]
@@ -209,7 +221,7 @@ impl Clock {
         #[cfg(all(feature = "testing", not(test)))]
         if self.is_tokios {
             let now = self.now().0;
-            return Stamp { steady: now, wall: now };
+            return Stamp { steady: now, wall: nanoseconds(Self::wall_origin()) + now };
         }
         Stamp { steady: steady(), wall: wall() }
     }

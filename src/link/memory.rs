@@ -9,6 +9,9 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::io::ReadBuf;
 
+#[cfg(feature = "testing")]
+pub(crate) use super::{address::Endpoint, stream::Dialing};
+
 use crate::sync::{Mutex, lock};
 
 /// One direction of a pair.

@@ -40,13 +40,12 @@ mod stream;
 mod tests;
 mod url;
 
-use std::time::Duration;
-use std::{io, mem};
+use std::{io, mem, time::Duration};
 
 use bytes::{Buf, Bytes, BytesMut};
 use quorlock_resp::Frame;
 
-#[cfg(any(test, feature = "testing"))]
+#[cfg(test)]
 pub(crate) use address::Endpoint;
 pub(crate) use address::{Address, security};
 pub(crate) use debts::Client;
@@ -55,7 +54,7 @@ pub(crate) use handshake::{Greeting, Handshake};
 pub(crate) use inbound::{Ended, Inbound};
 pub(crate) use peer::{Fit, Mark, Peer, Process, Terms};
 pub(crate) use pipeline::{Completion, Entry, Lapsed, Shape, Stray, Ticket};
-#[cfg(any(test, feature = "testing"))]
+#[cfg(test)]
 pub(crate) use stream::Dialing;
 pub(crate) use stream::{Dial, Reader, Writer, secure};
 pub use url::IntoNode;

@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-use crate::clock::Moment;
-
-/// Where every node's clock begins: some day, so that a test sees the same times on any other.
-const BEGINNING: Duration = Duration::from_secs(1_767_225_600);
+use crate::clock::{Clock, Moment};
 
 const MILLION: i128 = 1_000_000;
 
@@ -21,8 +18,9 @@ pub(super) struct NodeClock {
 }
 
 impl NodeClock {
+    /// One that shows the right time.
     pub(super) fn new() -> Self {
-        Self { moment: Moment::default(), time: BEGINNING, drift_ppm: 0 }
+        Self { moment: Moment::default(), time: Clock::wall_origin(), drift_ppm: 0 }
     }
 
     pub(super) fn read(&self, now: Moment) -> Duration {
@@ -64,16 +62,16 @@ mod tests {
     #[test]
     fn it_steps_and_drifts_and_goes_on_from_there() {
         let at = |seconds: u64| Moment::from_nanos(seconds * 1_000_000_000);
-        let mut clock = NodeClock::new();
-        let shown = |clock: &NodeClock, seconds| (clock.read(at(seconds)) - BEGINNING).as_millis();
+        let (mut clock, beginning) = (NodeClock::new(), Clock::wall_origin());
+        let shown = |clock: &NodeClock, seconds| (clock.read(at(seconds)) - beginning).as_millis();
         assert_eq!(shown(&clock, 10), 10_000);
         clock.step(at(10), -2_500);
         assert_eq!(shown(&clock, 10), 7_500);
         clock.drift(at(10), 100_000);
         assert_eq!(shown(&clock, 20), 18_500);
-        let time = BEGINNING + Duration::from_millis(29_500);
+        let time = beginning + Duration::from_millis(29_500);
         assert_eq!(clock.moment(time, at(20)), at(30));
-        assert_eq!(clock.moment(BEGINNING, at(20)), at(20), "it has come");
+        assert_eq!(clock.moment(beginning, at(20)), at(20), "it has come");
         clock.drift(at(20), 0);
         assert_eq!(shown(&clock, 21), 19_500);
     }

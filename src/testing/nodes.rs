@@ -10,7 +10,7 @@ use super::listen::meet;
 use super::node::Node;
 use super::serve::{Stream, serve};
 use super::shared::Life;
-use crate::link::{Address, Dial, Dialing, Endpoint, Reader, Writer, memory};
+use crate::link::{Address, Dial, Reader, Writer, memory};
 use crate::lock::LockerBuilder;
 
 /// How many bytes are under way in one direction at most.
@@ -114,10 +114,12 @@ impl fmt::Debug for Nodes {
 }
 
 impl Dial for Nodes {
-    fn dial(&self, address: &Address) -> Dialing {
+    fn dial(&self, address: &Address) -> memory::Dialing {
         let number = match &address.endpoint {
-            Endpoint::Tcp { host, .. } => host.strip_prefix("node-").and_then(|n| n.parse().ok()),
-            Endpoint::Unix { .. } => None,
+            memory::Endpoint::Tcp { host, .. } => {
+                host.strip_prefix("node-").and_then(|n| n.parse().ok())
+            }
+            memory::Endpoint::Unix { .. } => None,
         };
         let node = number.and_then(|number: usize| self.nodes.get(number).cloned());
         Box::pin(async move {

@@ -5,13 +5,13 @@ use std::net::{Ipv6Addr, TcpListener};
 use quorlock::Locker;
 
 use crate::connected;
-use crate::support::{Reply, Server, need_server, reach, skip, test_name};
+use crate::support::{Reply, Server, need_process, reach, skip, test_name};
 
 /// An IPv6 address, a password that must be encoded, a database and a name, all in one URL; and the
 /// same without the address on the transport that the environment chooses.
 #[tokio::test]
 async fn a_url_may_hold_an_ipv6_address_a_password_a_database_and_a_name() {
-    need_server!();
+    need_process!();
     if TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_err() {
         return skip::skip(test_name!(), "no IPv6 here");
     }

@@ -7,7 +7,7 @@ use quorlock::{Client, Fault, Locker, Outcome};
 use crate::connected;
 use crate::support::script::Command;
 use crate::support::{
-    Greeting, Heard, Script, Scripted, Server, acl, eventually, need_server, reach,
+    Greeting, Heard, Script, Scripted, Server, acl, eventually, need_process, need_server, reach,
 };
 
 /// Short, for each step waits for it once.
@@ -122,7 +122,7 @@ async fn eventually_heard(server: &Scripted, condition: impl Fn(&[Heard]) -> boo
 /// What a server may forbid, and the lock works all the same.
 #[tokio::test]
 async fn a_lock_needs_none_of_the_optional_steps() {
-    need_server!();
+    need_process!();
     let forbidden = ["INFO", "CONFIG", "TIME", "CLIENT", "SCRIPT"];
     let args = forbidden.iter().flat_map(|name| ["--rename-command", name, ""]);
     let server = Server::builder().args(args).start();
@@ -158,7 +158,7 @@ async fn without_a_login_resp2_is_told_that_one_is_asked_for() {
 
 #[tokio::test]
 async fn the_servers_lists_name_the_library_where_they_can() {
-    need_server!();
+    need_process!();
     let server = Server::start();
     let client = Client::new(reach::with(&server.url(), "name=web")).unwrap();
     assert!(client.command(["PING"]).await.is_ok());

@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use quorlock::{Fault, Locker, Mode, Outcome, Role, ServerKind};
 
-use crate::support::{Fleet, Script, Scripted, Server, eventually_async, need_server};
+use crate::support::{
+    Fleet, Script, Scripted, Server, eventually_async, need_process, need_server,
+};
 use crate::{builder, connected};
 
 #[tokio::test]
 async fn each_node_says_what_it_is_and_how_it_is_set_up() {
-    need_server!();
+    need_process!();
     let described = |number, builder: crate::support::server::Builder| match number {
         0 => builder.args(["--appendonly", "yes", "--appendfsync", "always"]),
         1 => builder.args(["--save", "3600", "1", "--maxmemory-policy", "allkeys-lru"]),

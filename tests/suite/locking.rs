@@ -335,7 +335,8 @@ async fn a_held_lock_outlives_its_ttl() {
         assert!(guard.is_valid());
         assert_eq!(fleet.holders("k").len(), size);
         assert!(guard.release().await.unwrap().is_released());
-        assert!(fleet.holders("k").is_empty());
+        // A majority has said so; a node that is late on a busy machine follows.
+        eventually("no node has it", || fleet.holders("k").is_empty());
     }
 }
 

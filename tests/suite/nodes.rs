@@ -8,7 +8,7 @@ use quorlock::{Client, Credentials, Fault, Locker, NodeOptions, Outcome, Protoco
 
 use crate::connected;
 use crate::support::{
-    Fleet, Greeting, Reply, Script, Scripted, Server, eventually_async, need_server,
+    Fleet, Greeting, Reply, Script, Scripted, Server, eventually_async, need_process, need_server,
 };
 
 fn node(server: &Server) -> NodeOptions {
@@ -23,7 +23,7 @@ fn accepts(server: &Server, args: &[&str]) {
 
 #[tokio::test]
 async fn a_lock_is_held_over_every_kind_of_address() {
-    need_server!();
+    need_process!();
     let server = Server::builder()
         .user("me", "on >p@ss:w/?#[]% ~* +@all")
         .args(["--bind", "127.0.0.1", "-::1"])
@@ -94,7 +94,7 @@ fn kill_clients(server: &Server) {
 
 #[tokio::test]
 async fn a_login_is_asked_for_at_each_connect() {
-    need_server!();
+    need_process!();
     let server = Server::builder().user("me", "on >first ~* +@all").start();
     let vault = Vault::holding("first");
     let [by_password, by_both] = [vault.clone(), vault.clone()];

@@ -50,7 +50,7 @@ async fn case_04_a_failed_attempt_leaves_no_key_and_does_not_block_its_own_retry
         })
         .await;
         assert!(guard.release().await.unwrap().is_released());
-        assert!(fleet.holders("k").is_empty());
+        held_by_none(&fleet).await;
     }
 }
 

@@ -17,7 +17,7 @@ mod state;
 
 use state::State;
 
-use crate::support::need_server;
+use crate::support::need_process;
 
 const MANUAL: &str = include_str!("../../../src/manual/server_states.rs");
 
@@ -29,7 +29,7 @@ macro_rules! through {
     ($name:ident, $operation:path) => {
         #[test]
         fn $name() {
-            need_server!();
+            need_process!();
             through_all(|state| {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
                 let play = async { $operation(state, &rig::Rig::new(state)).await };
