@@ -4,10 +4,6 @@
 //! The driver owns the [`Reader`]; the [`Writer`] is shared behind the link's lock, so that a
 //! caller can write without waiting for the driver, and so that the socket outlives the driver.
 
-#[cfg(feature = "tls-rustls")]
-#[path = "tls/mod.rs"]
-mod tls;
-
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
@@ -24,6 +20,8 @@ use super::address::Endpoint;
 use super::handshake::Greeting;
 #[cfg(any(test, feature = "testing"))]
 use super::memory;
+#[cfg(feature = "tls-rustls")]
+use super::tls;
 use crate::report::Fault;
 
 /// Opens streams. A simulation brings its own.
