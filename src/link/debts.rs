@@ -10,6 +10,10 @@
 //! Where the old connection cannot be ended, because the server hides its name or forbids `CLIENT
 //! KILL`, what it sent may arrive at any time. Then the undos are sent again and again, for as long
 //! as a late command could matter.
+//!
+//! Until an undo has been answered it is *open*: the server may refuse it for the moment, and then
+//! it is sent once more, behind whatever was sent meanwhile. So no command is sent that would
+//! confirm the very key that an open undo deletes.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -52,7 +56,10 @@ pub(super) struct Debts {
     unnamed: bool,
     /// How many old connections the server was told to end, and has not answered.
     ending: usize,
-    /// What was undone behind that; sent again if one of them cannot be ended.
+    /// How many undos were sent that have not been answered.
+    unanswered: usize,
+    /// The undos that were sent since there was last nothing to hear; sent again if an old
+    /// connection cannot be ended.
     undone: Vec<Vec<u8>>,
     /// Undos whose commands may still arrive, and until when.
     doubtful: Vec<(Vec<u8>, Moment)>,
@@ -74,7 +81,7 @@ impl Debts {
             }
         }
         self.unnamed |= client.is_none() && self.undos.len() > had;
-        (self.ending, self.due) = (0, None);
+        (self.ending, self.unanswered, self.due) = (0, 0, None);
         self.undone.clear();
         if self.undos.is_empty() {
             // What the connections before this one left is settled, and they are ended.
@@ -113,7 +120,17 @@ impl Debts {
     /// The server has ended an old connection.
     pub(super) fn confirm(&mut self) {
         self.ending = self.ending.saturating_sub(1);
-        if self.ending == 0 {
+        self.forget_undone();
+    }
+
+    /// The server has answered an undo; if it would not execute it now, that is kept for later.
+    pub(super) fn answered(&mut self) {
+        self.unanswered = self.unanswered.saturating_sub(1);
+        self.forget_undone();
+    }
+
+    fn forget_undone(&mut self) {
+        if self.ending == 0 && self.unanswered == 0 {
             self.undone.clear();
         }
     }
@@ -180,13 +197,12 @@ impl Debts {
         let unnamed = std::mem::take(&mut self.unnamed) || run_id.is_none();
         for undo in self.undos.drain(..) {
             let owed = if unnamed { &[][..] } else { &undo };
-            send(entry(Shape::Undo), &[undo_head, &undo].concat(), owed);
+            send(entry(Shape::Owed), &[undo_head, &undo].concat(), owed);
             self.undone.push(undo);
+            self.unanswered += 1;
         }
         if unnamed || !self.doubtful.is_empty() {
             self.doubt(now, bound);
-        } else if self.ending == 0 {
-            self.undone.clear();
         }
     }
 }
@@ -263,6 +279,8 @@ mod tests {
         debts.add(b"a".to_vec(), 9);
         assert!(debts.concern(b"EXTEND a") && !debts.concern(b"EXTEND b"));
         settled(&mut debts, "one");
+        assert!(debts.concern(b"EXTEND a"), "it may be refused, and then it comes once more");
+        debts.answered();
         assert!(!debts.concern(b"EXTEND a"), "what is sent now stands behind the undo");
         debts.inherit(None, [b"b".to_vec()], 9);
         settled_at(&mut debts, None, 0);

@@ -254,15 +254,20 @@ impl Link {
                     state.append(entry, &command, &undo);
                     self.dirty.store(true, Ordering::Release);
                 }
+                Again::Settled => state.debts.answered(),
                 Again::Ended => state.debts.confirm(),
                 Again::Doubt => {
                     let until = now.plus(self.options.undo_horizon);
                     state.debts.doubt(now, (until, self.options.entries_max));
                     put_off = true;
                 }
-                // One that is repeated anyway is not owed once more.
-                Again::Later if undo.is_empty() => {}
                 Again::Later => {
+                    if entry.shape == Shape::Owed {
+                        state.debts.answered();
+                    }
+                    if undo.is_empty() {
+                        continue; // one that is repeated anyway is not owed once more
+                    }
                     state.debts.add_for_later(undo, self.options.entries_max, now);
                     put_off = true;
                 }

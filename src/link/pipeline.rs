@@ -44,6 +44,9 @@ pub(crate) enum Shape {
     /// and a number. The command ends in a hole of a [`Process`]'s length, which each link fills
     /// with the name of the server process that it is connected to.
     Vote,
+    /// The reply to an undo that an earlier connection owed: as to an undo, and the debts hear of
+    /// it.
+    Owed,
     /// The reply to ending a connection: how many were ended, or an error.
     Ended,
     /// Any frame that is no push.
@@ -56,7 +59,7 @@ impl Shape {
             (_, Frame::Push(_)) => false,
             (Self::Any, _) | (_, Frame::Error(_)) | (Self::Status, Frame::Null) => true,
             (Self::Status, Frame::Simple(text)) => &text[..] == b"OK",
-            (Self::Undo | Self::Script | Self::Vote, Frame::Integer(count)) => {
+            (Self::Undo | Self::Owed | Self::Script | Self::Vote, Frame::Integer(count)) => {
                 (-1..=1).contains(count)
             }
             (Self::Vote, Frame::Array(items)) => {
@@ -121,6 +124,8 @@ pub(crate) enum Again {
     Whole,
     /// Later: the server takes no writes for the moment.
     Later,
+    /// Nothing: an undo that was owed has been answered for good.
+    Settled,
     /// Nothing: an old connection has ended.
     Ended,
     /// Whatever an old connection sent may still arrive: the server does not end it.
@@ -131,6 +136,7 @@ impl Again {
     fn after(shape: Shape, reply: &Frame) -> Option<Self> {
         match shape {
             Shape::Undo => Self::after_undo(reply),
+            Shape::Owed => Some(Self::after_undo(reply).unwrap_or(Self::Settled)),
             Shape::Ended if reply.as_error().is_some() => Some(Self::Doubt),
             Shape::Ended => Some(Self::Ended),
             _ => None,
@@ -271,7 +277,7 @@ impl Pipeline {
         for waiting in self.waiting.drain(..) {
             let sent = waiting.begins < written;
             // An unsent command needs no undo; an undo that was not sent is still owed.
-            let owed = sent || waiting.entry.shape == Shape::Undo;
+            let owed = sent || matches!(waiting.entry.shape, Shape::Undo | Shape::Owed);
             if owed && waiting.undo_len > 0 {
                 undos.push(self.undo[..waiting.undo_len].to_vec());
             }
