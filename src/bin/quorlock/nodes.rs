@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use quorlock::{Durability, Locker, LockerBuilder};
+use quorlock::{Client, Durability, Locker, LockerBuilder};
 
 use crate::args::NodeArgs;
 use crate::exit::{Cause, Failure};
@@ -26,6 +26,17 @@ pub(crate) fn locker(args: &NodeArgs) -> Result<LockerBuilder, Failure> {
     #[cfg(feature = "tls-rustls")]
     let builder = args.tls.apply(builder);
     Ok(builder)
+}
+
+/// A client for one of the [`urls`], for commands that are no locks'.
+pub(crate) fn client(args: &NodeArgs, url: &str) -> Result<Client, Failure> {
+    #[cfg(feature = "tls-rustls")]
+    return Ok(args.tls.client(url)?);
+    #[cfg(not(feature = "tls-rustls"))]
+    {
+        let _ = args; // they say nothing that matters without TLS
+        Ok(Client::new(url)?)
+    }
 }
 
 /// The nodes' URLs, with the password.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use quorlock::{LockerBuilder, Tls};
+use quorlock::{Client, Error, LockerBuilder, Tls};
 
 const HEADING: &str = "TLS, for rediss:// and valkeys://";
 
@@ -26,9 +26,25 @@ pub(crate) struct TlsArgs {
 impl TlsArgs {
     /// Tells the locker, if there is anything to tell.
     pub(crate) fn apply(&self, builder: LockerBuilder) -> LockerBuilder {
+        match self.tls() {
+            Some(tls) => builder.tls(tls),
+            None => builder,
+        }
+    }
+
+    /// A client that trusts, and shows, the same as the locker.
+    pub(crate) fn client(&self, url: &str) -> Result<Client, Error> {
+        let is_secure = url.starts_with("rediss:") || url.starts_with("valkeys:");
+        match self.tls().filter(|_| is_secure) {
+            Some(tls) => Client::with_tls(url, &tls),
+            None => Client::new(url),
+        }
+    }
+
+    fn tls(&self) -> Option<Tls> {
         let Self { ca, certificate, key, server_name } = self;
         if ca.is_none() && certificate.is_none() && server_name.is_none() {
-            return builder;
+            return None;
         }
         let mut tls = Tls::new();
         if let Some(path) = ca {
@@ -40,6 +56,6 @@ impl TlsArgs {
         if let Some(name) = server_name {
             tls = tls.server_name(name.as_str());
         }
-        builder.tls(tls)
+        Some(tls)
     }
 }

@@ -9,6 +9,7 @@ use quorlock::Client;
 use crate::args::PingArgs;
 use crate::clock;
 use crate::exit::{Cause, Failure};
+use crate::nodes;
 use crate::signals::{self, Signals};
 
 /// How long a node may take to answer. While it owes one, it is not asked again.
@@ -62,7 +63,8 @@ pub(super) async fn ask_in_turn(
 ) -> Result<(Vec<Option<Pings>>, Option<Cause>), Failure> {
     let mut signals = Signals::listen()?;
     let client = |(url, up): (&String, &bool)| {
-        up.then(|| Client::new(url).map(|client| client.deadline(PATIENCE))).transpose()
+        up.then(|| nodes::client(&args.nodes, url).map(|client| client.deadline(PATIENCE)))
+            .transpose()
     };
     let clients: Vec<Option<Client>> =
         urls.iter().zip(is_connected).map(client).collect::<Result<_, _>>()?;
