@@ -18,7 +18,7 @@ mod features;
 use std::path::Path;
 
 use features::FEATURES;
-use support::{Reply, Server, acl, need_server, tools};
+use support::{Reply, Server, acl, need_process, tools};
 
 /// Every command that the library has a use for, in the order in which they are taken away: first
 /// what saves a round trip or is for people, so that what stays is what there is no way around.
@@ -138,11 +138,12 @@ fn check(program: &Path) -> Vec<String> {
 
 #[test]
 fn what_each_feature_needs_is_what_the_manual_says() {
-    need_server!();
+    need_process!();
     let rows: Vec<String> = acl::rows().into_iter().map(|(what, _)| what).collect();
     let names: Vec<&str> = FEATURES.iter().map(|feature| feature.name).collect();
     assert_eq!(rows, names, "a row for each feature, in this order");
     let programs = tools::all_servers();
+    assert!(!programs.is_empty(), "there is one, or this would have been skipped");
     let faults: Vec<String> = std::thread::scope(|scope| {
         let checks: Vec<_> =
             programs.iter().map(|program| scope.spawn(move || check(program))).collect();
@@ -154,7 +155,7 @@ fn what_each_feature_needs_is_what_the_manual_says() {
 /// Nothing is sent that is not among the candidates: or a permission could be needed unseen.
 #[test]
 fn the_candidates_are_all_that_the_library_sends() {
-    need_server!();
+    need_process!();
     let trial = Trial::start(&tools::find_server().unwrap());
     trial.server.command(&["CONFIG", "RESETSTAT"]);
     for feature in &FEATURES {

@@ -35,7 +35,7 @@ use std::time::Duration;
 
 use support::process::tied;
 use support::scratch::Scratch;
-use support::{Reply, Server, need_server};
+use support::{Reply, Server, need_process};
 
 /// In every password here, and in nothing else.
 const CANARY: &str = "c4n4ry";
@@ -73,7 +73,7 @@ const WORDS: [&str; 3] = ["Mode", "Role", "ServerKind"];
 
 #[test]
 fn no_password_no_random_value_and_no_url_is_shown() {
-    need_server!();
+    need_process!();
     if let Some(path) = std::env::var_os(VARIABLE) {
         return run(Path::new(&path));
     }
