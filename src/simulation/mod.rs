@@ -123,6 +123,9 @@ async fn simulate(hub: &Arc<Hub>) {
             return hub.with(|world| {
                 let what = forgotten.into_iter().map(|key| format!("a key was left behind: {key}"));
                 what.for_each(|what| world.oracle.violate(what));
+                if !quiet {
+                    world.oracle.violate("it never came to rest".into());
+                }
             });
         }
         hub.sleep(20).await;
