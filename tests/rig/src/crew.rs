@@ -145,6 +145,11 @@ impl Crew {
         ended.collect()
     }
 
+    /// How many processes were started, each of which tells its end.
+    pub(crate) fn lives(&self) -> u64 {
+        self.places.iter().map(|place| u64::from(place.life)).sum()
+    }
+
     /// Whether any is still there.
     pub(crate) fn is_at_work(&self) -> bool {
         self.places.iter().any(|place| place.process.is_some())

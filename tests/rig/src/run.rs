@@ -68,6 +68,7 @@ pub(crate) fn run(args: &Args) -> Result<Report, Failure> {
         report,
         began,
         signalled: false,
+        ended: 0,
     };
     supervisor.work()?;
     // The proxies' tasks end with their runtime; nothing in them is worth waiting for.
@@ -122,6 +123,8 @@ struct Supervisor {
     active: Vec<(Duration, Fault)>,
     history: History,
     counts: BTreeMap<String, u64>,
+    /// How many of the processes have told their end.
+    ended: u64,
     /// Values of keys that clients have left on purpose.
     spared: Vec<String>,
     report: Report,
@@ -176,7 +179,17 @@ impl Supervisor {
         for slot in 0..self.crew.len() {
             self.crew.kill(slot);
         }
-        self.listen(TICK);
+        // A process is gone before the last of what it told has been read.
+        while self.ended < self.crew.lives() && self.now() < told + 2 * ENDING {
+            self.listen(TICK);
+        }
+        for slot in 0..self.crew.len() {
+            let library = self.crew.library(slot);
+            if !self.counts.contains_key(&format!("{library}: granted")) && !self.signalled {
+                let why = "was never granted a lock, so this run shows nothing of it";
+                self.report.broken(format!("{library} {why}"));
+            }
+        }
         if self.args.with.is_empty() && !self.report.is_broken() {
             let left = leftovers::look(&self.nodes, &self.crew.killed, &self.spared);
             left.into_iter().for_each(|key| self.report.broken(key));
@@ -196,6 +209,7 @@ impl Supervisor {
             match news {
                 News::Signal => self.signalled = true,
                 News::End(who) => {
+                    self.ended += 1;
                     if let Err(overlap) = self.history.died(who) {
                         self.report.overlap(*overlap);
                     }

@@ -53,14 +53,6 @@ fn no_look_at_the_clock_after_the_deciding_reply() {
 }
 
 #[test]
-fn a_lease_that_counts_from_the_first_reply() {
-    // With one node, whose reply is the first and the last.
-    let options = "--network proxy --nodes 1 --faults delay,kill-client --ttl-ms 400 \
-                   --node-deadline-ms 500";
-    finds("start-at-first-reply", "two holders", options);
-}
-
-#[test]
 fn a_release_that_leaves_out_who_did_not_answer() {
     let options = "--faults partition-from,freeze-server --seconds 10";
     finds("release-skipped-on-unknown", "left on node", options);
