@@ -1,4 +1,5 @@
-//! One lock, taken and released by one caller: a number for a developer's five minutes.
+//! The fan-out: one lock, taken and released by one caller, a number for a developer's five
+//! minutes. What one link does is in `link`.
 //!
 //! It needs a server (see `tests/servers`) and says so where there is none. For claims beside the
 //! raw sockets and the peers, in interleaved rounds, there is `benches/peers`.
