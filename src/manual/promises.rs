@@ -49,11 +49,13 @@
 //!
 //! - **Server clocks run at our rate**, within the drift margin. One that runs fast ends its key
 //!   early. If a majority does, two clients hold the lock for as long as those clocks ran ahead.
-//! - **No majority of server clocks is stepped.** Servers expire keys by the time of day. Forward
-//!   (an administrator's `date`, a time daemon that steps, a restored snapshot), and those keys end
-//!   at once: two holders until our deadline. Backward, and they live on: nobody gets the lock, and
-//!   exclusion holds. Seen on Redis 7.0.15: after a step of −1 h, a key of 30 s had 3,660 s to
-//!   live; after +31 s it was gone.
+//! - **No voting server's clock is set ahead.** Servers expire keys by the time of day. Forward
+//!   (an administrator's `date`, a time daemon that steps, a restored snapshot), and keys end at
+//!   once on that server, as if it had forgotten them. On a majority that is two holders until our
+//!   deadline. On a single server it can be, too: a lock that was granted by just a majority may
+//!   meet the next one's majority in no other server. Backward, and keys live on: nobody gets the
+//!   lock, and exclusion holds. Seen on Redis 7.0.15: after a step of −1 h, a key of 30 s had
+//!   3,660 s to live; after +31 s it was gone.
 //! - **A node that votes has not forgotten.** A restart without persistence, a power cut with
 //!   `appendfsync everysec`, `FLUSHALL`, eviction, a failover to a replica: the node can grant
 //!   again what it had granted. Two majorities then need not meet in a node that remembers: two
