@@ -116,7 +116,8 @@ impl Tls {
     }
 
     /// Leaves everything but [`server_name`](Self::server_name) to a configuration of your own: its
-    /// roots, certificates, versions, ciphers, and its store of sessions.
+    /// roots, certificates, versions, ciphers, and its store of sessions. Its `max_fragment_size` is
+    /// not heeded: what a link writes at once is one record.
     pub fn from_config(config: Arc<ClientConfig>) -> Self {
         Self { config: Some(config), ..Self::default() }
     }
@@ -131,6 +132,12 @@ impl Tls {
                     "has a configuration of your own and authorities or a certificate beside it; \
                      put them into the configuration",
                 ));
+            }
+            // A link counts on it that what it writes at once is one record: see `link::tls`.
+            Some(config) if config.max_fragment_size.is_some() => {
+                let mut whole = ClientConfig::clone(config);
+                whole.max_fragment_size = None;
+                Arc::new(whole)
             }
             Some(config) => config.clone(),
             None => self.config(named)?,

@@ -75,12 +75,13 @@ impl Reader {
             // The alert that tells the peer is on its way already.
             shaken.map_err(|error| fault::of(&error))?;
             match pushed {
-                Ok(()) if is_done => return Poll::Ready(Ok(())),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     let writable = ready!(self.half.as_ref().poll_write_ready(cx));
                     writable.map_err(fault::of_handshake)?;
                     continue;
                 }
+                // Also where our last word found no way: whoever reads next learns why.
+                _ if is_done => return Poll::Ready(Ok(())),
                 // Whoever closed may have said why before: that is read next.
                 Ok(()) | Err(_) => {}
             }

@@ -27,6 +27,8 @@ pub(super) struct Session {
     connection: ClientConnection,
     /// Bytes of plaintext; at most [`RECORD_MAX`].
     credit: usize,
+    /// What went wrong behind plaintext that has not been taken yet.
+    failed: Option<rustls::Error>,
 }
 
 /// What was found in the ciphertext.
@@ -42,7 +44,7 @@ impl Session {
     pub(super) fn new(mut connection: ClientConnection) -> Self {
         // What waits here is bounded by the credit.
         connection.set_buffer_limit(None);
-        Self { connection, credit: 0 }
+        Self { connection, credit: 0, failed: None }
     }
 
     /// Whether hands must still be shaken.
@@ -66,11 +68,15 @@ impl Session {
         plaintext: &mut [u8],
     ) -> Result<Taken, rustls::Error> {
         loop {
-            match self.connection.reader().read(plaintext) {
-                Ok(0) => return Ok(Taken::End),
-                Ok(count) => return Ok(Taken::Plaintext(count)),
-                Err(_) if incoming.is_empty() => return Ok(Taken::Nothing),
-                Err(_) => self.decrypt(incoming)?,
+            match (self.connection.reader().read(plaintext), self.failed.take()) {
+                (Ok(0), _) => return Ok(Taken::End),
+                (Ok(count), failed) => {
+                    self.failed = failed;
+                    return Ok(Taken::Plaintext(count));
+                }
+                (Err(_), Some(failed)) => return Err(failed),
+                (Err(_), None) if incoming.is_empty() => return Ok(Taken::Nothing),
+                (Err(_), None) => self.failed = self.decrypt(incoming).err(),
             }
         }
     }
