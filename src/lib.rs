@@ -11,11 +11,13 @@
 //! | `error`, `report`, `observe` | what went wrong, and whose doing; each node's part; events |
 //! | `clock`, `entropy`, `sync` | the one clock, the one source of randomness, std or loom |
 //! | `slab` | places that are used again and again, without a lock |
+//! | `weak` | the rules of safety, each of which a build that never ships can leave out |
 //! | `link` | one connection: address, handshake, bytes out, replies in, what a dead one left |
 //! | `node` | one node: its links, its health, reconnecting |
 //! | `quorum` | many nodes, one verdict: fan-out, votes, the driver task |
 //! | `lock`, `client` | the lock itself, and the protocol-level client |
 //! | `testing` | servers inside the process, and faults for them |
+//! | `simulation` | tests only: clients, nodes and faults on one machine in memory, from a seed |
 //! | `bin/quorlock` | the program, over the public face |
 //! | `manual` | what the code alone does not say |
 #![forbid(unsafe_code)]
