@@ -116,8 +116,8 @@ impl Tls {
     }
 
     /// Leaves everything but [`server_name`](Self::server_name) to a configuration of your own: its
-    /// roots, certificates, versions, ciphers, and its store of sessions. Its `max_fragment_size` is
-    /// not heeded: what a link writes at once is one record.
+    /// roots, certificates, versions, ciphers, and its store of sessions. Its `max_fragment_size`
+    /// is not heeded: what a link writes at once is one record.
     pub fn from_config(config: Arc<ClientConfig>) -> Self {
         Self { config: Some(config), ..Self::default() }
     }
