@@ -198,6 +198,12 @@ impl Election {
         (0..self.set.len()).map(deed)
     }
 
+    /// The nodes that have granted by now.
+    pub(crate) fn granted(&self) -> impl Iterator<Item = usize> + use<> {
+        let votes = self.set.shared.slots.votes(self.ticket);
+        (0..self.set.len()).filter(move |node| votes.of(*node) == Some(Vote::Granted))
+    }
+
     /// Whether every node has voted.
     pub(crate) fn is_complete(&self) -> bool {
         self.set.shared.slots.votes(self.ticket).cast() >= u32::from(self.rule.voters)
