@@ -28,7 +28,7 @@ use super::slots::Deed;
 use super::{NodeSet, Shared};
 use crate::clock::Moment;
 use crate::error::Error;
-use crate::link::{Lapsed, Shape, Ticket};
+use crate::link::{Lapsed, Reply, Shape, Ticket};
 use crate::node::{Node, Pass, Session};
 use crate::options::Driver;
 use crate::sync::atomic::Ordering;
@@ -335,7 +335,7 @@ fn vote(shared: &Shared, node: usize, pass: &mut Pass) {
         if completion.ticket == Ticket::NOBODY {
             continue;
         }
-        let (deed, extra) = deed_of(completion.shape, completion.frame);
+        let (deed, extra) = deed_of(completion.shape, completion.reply);
         if let Some(frame) = extra {
             if deed == Deed::Misfit {
                 // Before the vote, and also where nobody waits for it any more.
@@ -362,21 +362,26 @@ fn vote(shared: &Shared, node: usize, pass: &mut Pass) {
 }
 
 /// What a reply means, by its shape; and the frame itself where somebody will want to read it.
-fn deed_of(shape: Shape, frame: Frame) -> (Deed, Option<Frame>) {
+#[inline]
+fn deed_of(shape: Shape, reply: Reply) -> (Deed, Option<Frame>) {
     if shape == Shape::Any {
-        return (Deed::Granted, Some(frame));
+        return (Deed::Granted, Some(reply.into_frame()));
     }
-    match frame.value() {
-        Frame::Null => (Deed::Held, None),
-        Frame::Integer(0) => (Deed::Gone, None),
-        Frame::Integer(-1) => (Deed::Held, None),
-        Frame::Simple(_) | Frame::Integer(_) => (Deed::Granted, None),
-        Frame::Array(reason) if reason.first() == Some(&Frame::Integer(2)) => {
-            (Deed::Quarantined, Some(frame))
+    match reply {
+        Reply::Null | Reply::Integer(-1) => (Deed::Held, None),
+        Reply::Integer(0) => (Deed::Gone, None),
+        Reply::Ok | Reply::Integer(_) => (Deed::Granted, None),
+        Reply::Whole(frame) => {
+            let deed = match &*frame {
+                Frame::Array(reason) if reason.first() == Some(&Frame::Integer(2)) => {
+                    Deed::Quarantined
+                }
+                Frame::Array(_) => Deed::Misfit,
+                error if was_refused(error) => Deed::Refused,
+                _ => Deed::Failed,
+            };
+            (deed, Some(*frame))
         }
-        Frame::Array(_) => (Deed::Misfit, Some(frame)),
-        _ if was_refused(&frame) => (Deed::Refused, Some(frame)),
-        _ => (Deed::Failed, Some(frame)),
     }
 }
 
