@@ -12,6 +12,7 @@ mod ballot;
 mod driver;
 mod fanout;
 mod misfits;
+mod signal;
 mod slots;
 mod tally;
 #[cfg(all(test, quorlock_models))]
