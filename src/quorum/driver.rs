@@ -188,13 +188,13 @@ impl Task {
         for (index, node) in shared.nodes.iter().enumerate() {
             for link in 0..node.links().len() {
                 let session = Session::start(node, &pass);
-                let signal = Signal::new(&shared);
+                let signal = Signal::new(&shared.driver.waker);
                 let waker = signal.waker();
                 waker.wake_by_ref(); // its first poll is due
                 sessions.push(Place { node: index, link, session, signal, waker });
             }
         }
-        let signal = Signal::new(&shared);
+        let signal = Signal::new(&shared.driver.waker);
         let bell = (signal.clone(), signal.waker());
         Self {
             shared,

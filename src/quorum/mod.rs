@@ -88,7 +88,7 @@ struct Shared {
 
 /// What is known of the driver from outside.
 struct DriverState {
-    waker: AtomicWaker,
+    waker: Arc<AtomicWaker>,
     /// Guards starting.
     starting: Mutex<()>,
     /// The runtime on which the last driver was started.
@@ -118,7 +118,7 @@ impl NodeSet {
         let nodes: Box<[Node]> =
             addresses.into_iter().map(|address| Node::new(address, &undo_head, options)).collect();
         let driver = DriverState {
-            waker: AtomicWaker::new(),
+            waker: Arc::new(AtomicWaker::new()),
             starting: Mutex::new(()),
             home: Mutex::new(None),
             running: AtomicBool::new(false),

@@ -12,19 +12,20 @@
 use std::sync::Arc;
 use std::task::{Wake, Waker};
 
-use super::Shared;
+use crate::sync::AtomicWaker;
 use crate::sync::atomic::{AtomicBool, Ordering};
 
 /// One connection's signal.
 pub(super) struct Signal {
     raised: AtomicBool,
-    shared: Arc<Shared>,
+    /// The task that drives the connection.
+    driver: Arc<AtomicWaker>,
 }
 
 impl Signal {
     /// A signal that nobody has raised.
-    pub(super) fn new(shared: &Arc<Shared>) -> Arc<Self> {
-        Arc::new(Self { raised: AtomicBool::new(false), shared: shared.clone() })
+    pub(super) fn new(driver: &Arc<AtomicWaker>) -> Arc<Self> {
+        Arc::new(Self { raised: AtomicBool::new(false), driver: driver.clone() })
     }
 
     /// Takes the signal down; `true` if it was raised.
@@ -48,7 +49,7 @@ impl Wake for Signal {
     fn wake_by_ref(self: &Arc<Self>) {
         // Whoever raised it before has woken the task, or is about to.
         if !self.raised.swap(true, Ordering::AcqRel) {
-            self.shared.wake_driver();
+            self.driver.wake();
         }
     }
 }
