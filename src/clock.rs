@@ -124,6 +124,10 @@ impl Stamp {
     /// Until when so many of these last: of the `count` latest by the steady clock, what each clock
     /// reaches first.
     pub(crate) fn lasting(stamps: &[Self], count: usize) -> Self {
+        let latest = stamps.iter().max_by_key(|stamp| stamp.steady).copied().unwrap_or(Self::PAST);
+        if stamps.iter().filter(|stamp| **stamp == latest).count() >= count {
+            return latest; // as after every acquisition and extension that went well
+        }
         let mut sorted = [Self::PAST; LASTING_OF];
         let known = stamps.len().min(LASTING_OF);
         sorted.iter_mut().zip(stamps).for_each(|(slot, stamp)| *slot = *stamp);

@@ -245,7 +245,9 @@ impl Link {
         let mut state = lock(&self.state);
         state.batch = replies.len();
         let result = replies.drain(..).try_for_each(|reply| {
-            completions.extend(state.pipeline.answer(reply, now, &mut unsettled)?);
+            if let Some(completion) = state.pipeline.answer(reply, now, &mut unsettled)? {
+                completions.push(completion);
+            }
             Ok(())
         });
         state.rtt = completions.last().map(|latest| latest.rtt).or(state.rtt);
