@@ -2,10 +2,8 @@
 
 use std::net::{Ipv6Addr, TcpListener};
 
-use quorlock::Locker;
-
-use crate::connected;
 use crate::support::{Reply, Server, need_process, reach, skip, test_name};
+use crate::{connected, single};
 
 /// An IPv6 address, a password that must be encoded, a database and a name, all in one URL; and the
 /// same without the address on the transport that the environment chooses.
@@ -21,7 +19,7 @@ async fn a_url_may_hold_an_ipv6_address_a_password_a_database_and_a_name() {
     let ipv6 = format!("redis://{login}@[::1]:{}/3?name=web", server.port());
     let chosen = reach::with(&reach::with(&server.url_as(login), "db=3"), "name=web");
     for url in [reach::in_chosen_protocol(ipv6), chosen] {
-        let locker = connected(Locker::single(&url).unwrap()).await;
+        let locker = connected(single(&url)).await;
         let guard = locker.lock("k").await.unwrap();
         assert!(!guard.votes()[0].node.contains("p@ss"), "{:?}", guard.votes());
         let mut third = server.connect().unwrap();

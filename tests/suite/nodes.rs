@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use quorlock::{Client, Credentials, Fault, Locker, NodeOptions, Outcome, Protocol};
+use quorlock::{Client, Credentials, Fault, NodeOptions, Outcome, Protocol};
 
-use crate::connected;
 use crate::support::{
     Fleet, Greeting, Reply, Script, Scripted, Server, eventually_async, need_process, need_server,
 };
+use crate::{connected, quorum, single};
 
 fn node(server: &Server) -> NodeOptions {
     NodeOptions::tcp("127.0.0.1", server.port())
@@ -50,10 +50,10 @@ async fn a_lock_is_held_over_every_kind_of_address() {
     }
     for node in nodes {
         let shown = format!("{node:?}");
-        let locker = connected(Locker::single(&node).unwrap()).await;
+        let locker = connected(single(&node)).await;
         let guard = locker.lock("k").await.unwrap_or_else(|error| panic!("{shown}: {error}"));
         assert!(guard.release().await.unwrap().is_released(), "{shown}");
-        let client = Client::new(node).unwrap();
+        let client = Client::new(node).unwrap().deadline(Duration::from_secs(5));
         let name = client.command(["CLIENT", "GETNAME"]).await.unwrap();
         assert_eq!(name.as_str() == Ok("web"), shown.contains("web"), "{shown}: {name:?}");
     }
@@ -112,7 +112,7 @@ async fn a_login_is_asked_for_at_each_connect() {
         vault.put("first");
         accepts(&server, &["ACL", "SETUSER", "me", "resetpass", ">first"]);
         let before = vault.asked();
-        let locker = connected(Locker::single(node).unwrap()).await;
+        let locker = connected(single(node)).await;
         assert_eq!(vault.asked(), before + 1);
 
         // A connection that stands is not asked again.
@@ -160,12 +160,15 @@ async fn a_login_that_cannot_be_had_is_told_and_asked_for_again() {
             "pw"
         }),
     ];
-    let locker = Locker::quorum(nodes).unwrap().build().unwrap();
-    let error = locker.lock("k").wait(Duration::from_millis(500)).await.unwrap_err();
-    assert!(error.is_unavailable() && error.is_retryable(), "{error}");
-    let line = error.to_string();
-    assert!(line.contains(r"the callback for credentials: the vault\nis sealed"), "{line}");
-    assert!(line.contains("the callback for credentials: it panicked"), "{line}");
+    let locker = quorum(nodes).build().unwrap();
+    eventually_async("both failures are told", async || {
+        let error = locker.lock("k").wait(Duration::from_millis(500)).await.unwrap_err();
+        assert!(error.is_unavailable() && error.is_retryable(), "{error}");
+        let line = error.to_string();
+        line.contains(r"the callback for credentials: the vault\nis sealed")
+            && line.contains("the callback for credentials: it panicked")
+    })
+    .await;
 
     // Neither has hurt what is beside it, and both are asked again.
     is_open.store(true, Ordering::SeqCst);
@@ -179,8 +182,11 @@ async fn a_login_that_takes_too_long_counts_towards_the_connects_deadline() {
     let node = NodeOptions::tcp("127.0.0.1", server.addr().port())
         .credentials_async(std::future::pending::<Result<String, String>>);
     let deadline = Duration::from_millis(100);
-    let locker = Locker::single(node).unwrap().connect_deadline(deadline).build().unwrap();
-    let error = locker.lock("k").wait(Duration::from_secs(1)).await.unwrap_err();
-    assert!(error.to_string().contains("was silent for 100 ms while connecting"), "{error}");
+    let locker = single(node).connect_deadline(deadline).build().unwrap();
+    eventually_async("the silence is told", async || {
+        let error = locker.lock("k").wait(Duration::from_secs(1)).await.unwrap_err();
+        error.to_string().contains("was silent for 100 ms while connecting")
+    })
+    .await;
     assert!(server.heard().is_empty(), "nothing is said before there is a login");
 }
