@@ -20,6 +20,7 @@ async fn a_url_may_hold_an_ipv6_address_a_password_a_database_and_a_name() {
     let login = "me:p%40ss:w%2Frd%3F";
     let ipv6 = format!("redis://{login}@[::1]:{}/3?name=web", server.port());
     let chosen = reach::with(&reach::with(&server.url_as(login), "db=3"), "name=web");
+    reach::aside("an address of IPv6: over TCP, and then as it was asked for");
     for url in [reach::in_chosen_protocol(ipv6), chosen] {
         let locker = connected(Locker::single(&url).unwrap()).await;
         let guard = locker.lock("k").await.unwrap();
