@@ -204,6 +204,11 @@ impl Server {
         self.tls_port.as_ref().map(Port::addr)
     }
 
+    /// How many hands the terminator before it has shaken, if there is one.
+    pub fn handshakes(&self) -> Option<usize> {
+        self.front().as_ref().map(|front| front.handshakes().0)
+    }
+
     /// Its address for clients over TCP: for TLS, if it speaks that.
     pub fn tcp_addr(&self) -> SocketAddr {
         self.tls_addr().unwrap_or_else(|| self.addr())
