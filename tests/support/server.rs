@@ -86,10 +86,8 @@ impl Builder {
     pub fn start(mut self) -> Server {
         let kind = self.program.clone().map(Kind::Process).map_or_else(tools::find_kind, Ok);
         let kind = kind.unwrap_or_else(|why| panic!("{why}; open with need_server!()"));
-        if let Kind::Process(program) = &kind {
-            if tls::is_everywhere() && self.tls.is_none() && tools::speaks_tls(program) {
-                self.tls = Some((tls::identity().clone(), None));
-            }
+        if tls::is_everywhere() && self.tls.is_none() && kind.speaks_tls() {
+            self.tls = Some((tls::identity().clone(), None));
         }
         let dir = Scratch::new();
         for _ in 0..PORT_TRIES {

@@ -20,6 +20,16 @@ pub enum Kind {
     InProcess,
 }
 
+impl Kind {
+    /// Whether it was built with TLS.
+    pub fn speaks_tls(&self) -> bool {
+        match self {
+            Self::Process(program) => speaks_tls(program),
+            Self::InProcess => false,
+        }
+    }
+}
+
 /// What a server is to be, or why there is none.
 pub fn find_kind() -> Result<Kind, String> {
     match find_server() {
@@ -88,7 +98,7 @@ pub fn find_tls_server() -> Result<PathBuf, String> {
 }
 
 /// Whether a server's program was built with TLS.
-pub fn speaks_tls(program: &Path) -> bool {
+fn speaks_tls(program: &Path) -> bool {
     static KNOWN: Mutex<BTreeMap<PathBuf, bool>> = Mutex::new(BTreeMap::new());
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     *known.entry(program.to_owned()).or_insert_with(|| {
