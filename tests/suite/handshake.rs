@@ -162,7 +162,8 @@ async fn without_a_login_resp2_is_told_that_one_is_asked_for() {
     need_server!();
     let server = Server::builder().password("right").start();
     for parameters in ["", "?protocol=2"] {
-        let url = format!("redis://{}{parameters}", server.addr());
+        let url = server.url_as("");
+        let url = format!("{}{parameters}", url.split('?').next().unwrap());
         let locker = single(url).build().unwrap();
         let error = locker.ready(Duration::from_secs(5)).await.unwrap_err();
         assert!(error.is_authentication(), "{parameters:?}: {error}");
