@@ -279,10 +279,10 @@ impl Held {
         Self { hold: guard.hold.clone() }
     }
 
-    /// Whether the lock is held, without the effect that asking has.
+    /// How long the lock is still held, if it is, without the effect that asking has.
     #[cfg(all(test, feature = "testing"))]
-    pub(crate) fn looks_valid(&self) -> bool {
-        self.hold.looks_valid()
+    pub(crate) fn looks_left(&self) -> Option<Duration> {
+        self.hold.looks_left()
     }
 
     /// As [`LockGuard::is_valid`].

@@ -11,12 +11,13 @@ use std::time::Duration;
 use super::chance::Chance;
 use super::network::{Lane, Line};
 use super::node::State;
+use super::oracle::{Grant, Kind};
 use super::world::{Hub, Machine, World};
 use crate::clock::{Clock, Driven};
 use crate::entropy::Entropy;
 use crate::link::{Address, Dial, Dialing, Endpoint, Reader, Writer, memory};
 use crate::testing::wire::Requests;
-use crate::{Durability, Extend, Held, LockGuard, Locker};
+use crate::{Durability, Extend, Held, LockGuard, Locker, Release};
 
 /// What a wait may take beyond what was asked for: a last try, and a last look at the holder.
 const LAST_TRY: u64 = 1_500;
@@ -162,7 +163,7 @@ pub(super) fn set_up(hub: &Arc<Hub>, slot: usize) -> (usize, Locker, Clock) {
             workers: 0,
             still_since: None,
             still: 0,
-            leapt: false,
+            rate,
         });
     });
     (machine, locker, clock)
@@ -223,7 +224,7 @@ impl Worker {
             let number = self.number;
             if waited > wait + LAST_TRY {
                 let what = format!("w{number} asked for {wait} ms and waited {waited} ms");
-                world.oracle.violate(what);
+                world.oracle.violate(Kind::LongWait, what);
             }
             match &outcome {
                 None => world.tell(format_args!("w{number} gives up")),
@@ -237,9 +238,11 @@ impl Worker {
     /// Has the lock, and lets go of it in some way.
     async fn hold(&mut self, guard: LockGuard, key: &str, ttl: u64) {
         let (token, held) = (guard.owner_token(), Held::new(&guard));
-        let machine = self.machine;
-        let hold =
-            self.hub.with(|world| world.oracle.acquire(machine, key, token.as_str(), held.clone()));
+        let (machine, value) = (self.machine, token.as_str());
+        let hold = self.hub.with(|world| {
+            let (now, rate) = (world.nanos(), world.machines[machine].rate);
+            world.oracle.acquire(now, Grant { machine, key, value, held: held.clone(), rate })
+        });
         let work = match self.chance.below(5) {
             0 => 0,
             1 => self.chance.between(0, 20),
@@ -250,20 +253,25 @@ impl Worker {
         };
         self.work(&guard, &held, hold, work, ttl).await;
         self.hub.with(|world| {
-            world.oracle.look();
-            world.oracle.end(hold);
+            world.oracle.end(world.nanos(), hold);
             world.tell(format_args!("w{} lets go of {key}", self.number));
         });
         match self.chance.below(10) {
             0..=4 => {
+                self.hub.with(|world| world.oracle.releasing(value));
                 let released = guard.release().await;
                 let what = match &released {
-                    Ok(crate::Release::Unknown(_)) => "unknown".into(),
+                    Ok(Release::Unknown(_)) => "unknown".into(),
                     Ok(release) => format!("{release:?}"),
                     Err(error) => error.to_string(),
                 };
                 let number = self.number;
-                self.hub.with(|world| world.tell(format_args!("w{number} released: {what}")));
+                self.hub.with(|world| {
+                    world.tell(format_args!("w{number} released: {what}"));
+                    if let Ok(release) = &released {
+                        world.oracle.released(hold, value, release);
+                    }
+                });
             }
             5..=8 => drop(guard),
             _ => {
@@ -296,7 +304,7 @@ impl Worker {
             })
             .await;
             let now = self.hub.now();
-            if !told && !held.looks_valid() {
+            if !told && held.looks_left().is_none() {
                 let lived =
                     self.hub.with(|world| now - world.machines[self.machine].stood_still(now));
                 let since = *invalid_since.get_or_insert(lived);
@@ -316,9 +324,9 @@ impl Worker {
     /// A lock is not valid any more, and its holder has not been told.
     fn check_lost(&self, hold: u64, late: u64) {
         self.hub.with(|world| {
-            let leapt = world.machines[self.machine].leapt;
-            if !leapt || late > TICK {
-                world.oracle.violate(format!("guard {hold} was lost and nobody was told"));
+            if late > TICK || !world.oracle.has_leapt(self.machine) {
+                let what = format!("guard {hold} was lost and nobody was told");
+                world.oracle.violate(Kind::Untold, what);
             }
         });
     }

@@ -158,7 +158,7 @@ impl World {
         let (slot, owner) = (gone.slot, gone.owner.clone());
         let is_told = self.chance.percent(60);
         self.tell(format_args!("m{machine} crashes, told: {is_told}"));
-        self.oracle.bury(machine);
+        self.oracle.bury(self.nanos(), machine);
         self.oracle.leave(&owner);
         for line in 0..self.lines.len() {
             let of = &mut self.lines[line];
@@ -177,14 +177,14 @@ impl World {
         match (self.chance.below(4), self.plan.regime) {
             (0, _) => {
                 let ahead = self.chance.lasting(2_000);
+                self.oracle.leap(self.nanos(), machine);
                 self.machines[machine].driven.suspend(std::time::Duration::from_millis(ahead));
-                self.machines[machine].leapt = true;
                 self.tell(format_args!("m{machine} clocks leap by {ahead}"));
             }
             (1, _) => {
                 let by = self.chance.between(0, 4_000) as i64 - 2_000;
+                self.oracle.leap(self.nanos(), machine);
                 self.machines[machine].driven.step_wall(by * 1_000_000);
-                self.machines[machine].leapt = true;
                 self.tell(format_args!("m{machine} wall clock set by {by}"));
             }
             (_, Regime::Stepped) => {

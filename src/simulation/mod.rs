@@ -10,6 +10,7 @@
 //! | `client` | a machine, its locker, and tasks that take locks |
 //! | `faults` | what befalls all of them |
 //! | `oracle` | what must always be true |
+//! | `holds`, `releases` | who held what and when; what releases found |
 //! | `trace` | what happened, line by line |
 //!
 //! The clients are the library as it is; only the clock, the source of randomness and the streams
@@ -28,10 +29,12 @@
 mod chance;
 mod client;
 mod faults;
+mod holds;
 mod network;
 mod node;
 mod oracle;
 mod plan;
+mod releases;
 mod tests;
 mod trace;
 mod world;
@@ -39,6 +42,7 @@ mod world;
 use std::sync::Arc;
 use std::time::Duration;
 
+use oracle::{Kind, Violation};
 use plan::Plan;
 use world::{Event, Hub};
 
@@ -53,7 +57,7 @@ const LAST_CALL: u64 = 6_000;
 /// What came of a run.
 #[derive(Debug, Default)]
 struct Report {
-    violations: Vec<String>,
+    violations: Vec<Violation>,
     hash: u64,
     lines: u64,
     acquired: u64,
@@ -78,7 +82,7 @@ fn run(plan: Plan, printed: bool) -> Report {
             violations: std::mem::take(&mut world.oracle.violations),
             hash: world.trace.hash(),
             lines: world.trace.lines(),
-            acquired: world.oracle.acquired,
+            acquired: world.oracle.acquired(),
             faults: world.faults,
         });
         drop(lockers);
@@ -109,7 +113,8 @@ async fn simulate(hub: &Arc<Hub>) {
     let last_call = hub.now() + LAST_CALL;
     while hub.with(|world| world.workers_left()) > 0 {
         if hub.now() > last_call {
-            return hub.with(|world| world.oracle.violate("a client did not end".into()));
+            let what = "a client did not end".into();
+            return hub.with(|world| world.oracle.violate(Kind::Endless, what));
         }
         hub.sleep(10).await;
     }
@@ -122,9 +127,9 @@ async fn simulate(hub: &Arc<Hub>) {
         if hub.now() > rest {
             return hub.with(|world| {
                 let what = forgotten.into_iter().map(|key| format!("a key was left behind: {key}"));
-                what.for_each(|what| world.oracle.violate(what));
+                what.for_each(|what| world.oracle.violate(Kind::LeftBehind, what));
                 if !quiet {
-                    world.oracle.violate("it never came to rest".into());
+                    world.oracle.violate(Kind::Restless, "it never came to rest".into());
                 }
             });
         }

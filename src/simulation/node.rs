@@ -25,6 +25,25 @@ pub(super) enum Parcel {
     End,
 }
 
+/// What stands under a key, for whoever has put a value there or means to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Found {
+    Ours,
+    Gone,
+    Others,
+}
+
+/// What a command about a key and a value found there, and what it left.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Sight {
+    pub(super) node: usize,
+    pub(super) value: String,
+    pub(super) before: Found,
+    pub(super) after: Found,
+    /// It deletes the key if the value is there.
+    pub(super) is_release: bool,
+}
+
 /// One node. Connections are known by their numbers in the network.
 pub(super) struct Node {
     index: usize,
@@ -105,14 +124,43 @@ impl Node {
         self.unread.remove(oldest)
     }
 
-    /// Executes a command.
-    pub(super) fn execute(&mut self, session: SessionId, words: &[&[u8]], at: u64) -> Effects {
+    /// Executes a command, and says what it found and left if it is about a lock.
+    pub(super) fn execute(
+        &mut self,
+        session: SessionId,
+        words: &[&[u8]],
+        at: u64,
+    ) -> (Effects, Option<Sight>) {
         let now = self.time(at);
+        let subject = subject(words);
+        let before = subject.map(|(key, value, _)| self.find(key, value, now));
+        let effects = self.execute_any(session, words, now);
+        let is_done = effects.messages.iter().all(|(_, frame)| frame.as_error().is_none());
+        let sight = subject.zip(before).filter(|_| is_done);
+        let sight = sight.map(|((key, value, is_release), before)| Sight {
+            node: self.index,
+            value: String::from_utf8_lossy(value).into_owned(),
+            before,
+            after: self.find(key, value, now),
+            is_release,
+        });
+        (effects, sight)
+    }
+
+    fn execute_any(&mut self, session: SessionId, words: &[&[u8]], now: Duration) -> Effects {
         #[cfg(quorlock_weak)]
         if let Some(effects) = self.execute_weak(session, words, now) {
             return effects;
         }
         self.store.execute(session, words, now)
+    }
+
+    fn find(&self, key: &[u8], value: &[u8], now: Duration) -> Found {
+        match self.store.text(key, now) {
+            None => Found::Gone,
+            Some((there, _)) if there[..] == *value => Found::Ours,
+            Some(_) => Found::Others,
+        }
     }
 
     /// The scripts of the weakened library, which no node in memory knows.
@@ -151,6 +199,18 @@ impl Node {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let keys = self.store.keys().into_iter();
         keys.filter_map(|key| Some((text(&key), text(&self.store.text(&key, now)?.0)))).collect()
+    }
+}
+
+/// The key and the value that a lock's command is about, and whether it is a release.
+fn subject<'a>(words: &[&'a [u8]]) -> Option<(&'a [u8], &'a [u8], bool)> {
+    match words {
+        [b"SET", key, value, ..] => Some((key, value, false)),
+        [b"EVAL" | b"EVALSHA", _, b"1", key, value] => Some((key, value, true)),
+        [b"EVAL" | b"EVALSHA", _, b"1", key, value, ..] => Some((key, value, false)),
+        // Behind the keys of the node's epoch and of its quarantine.
+        [b"EVAL" | b"EVALSHA", _, b"3", _, _, key, value, ..] => Some((key, value, false)),
+        _ => None,
     }
 }
 

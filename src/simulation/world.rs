@@ -45,8 +45,8 @@ pub(super) struct Machine {
     pub(super) still_since: Option<u64>,
     /// For how long it has stood still before.
     pub(super) still: u64,
-    /// Its clocks have leapt.
-    pub(super) leapt: bool,
+    /// How much faster than true time its clocks run, in millionths.
+    pub(super) rate: i64,
 }
 
 impl Machine {
@@ -78,6 +78,8 @@ pub(super) struct World {
     clock: Clock,
     pub(super) trace: Trace,
     pub(super) oracle: Oracle,
+    /// So many violations stand in the trace.
+    told: usize,
     pub(super) nodes: Vec<Node>,
     pub(super) machines: Vec<Machine>,
     pub(super) lines: Vec<Line>,
@@ -117,7 +119,8 @@ impl Hub {
             faults: 0,
             clock: clock.clone(),
             trace: Trace::new(printed),
-            oracle: Oracle::default(),
+            oracle: Oracle::new(plan.nodes),
+            told: 0,
             plan,
             chance,
         };
@@ -201,10 +204,26 @@ impl World {
         }
     }
 
+    /// True time, in nanoseconds.
+    pub(super) fn nanos(&self) -> u64 {
+        self.clock.now().as_nanos()
+    }
+
+    /// Has the oracles look, and enters what they have found.
+    pub(super) fn look(&mut self) {
+        self.oracle.look(self.nanos());
+        let now = self.now();
+        for violation in &self.oracle.violations[self.told..] {
+            self.trace.tell(now, format_args!("WRONG: {}", violation.what));
+        }
+        self.told = self.oracle.violations.len();
+    }
+
     /// Does all that is to be done by now. Returns when there will be more.
     fn work(&mut self, cx: &mut Context<'_>, staging: &mut [u8]) -> Option<u64> {
         loop {
             self.collect(cx, staging);
+            self.look();
             let now = self.now();
             let due = self.agenda.peek().is_some_and(|Reverse((at, ..))| *at <= now);
             let Some(Reverse((_, _, _, event))) = due.then(|| self.agenda.pop()).flatten() else {
@@ -344,7 +363,10 @@ impl World {
         let mut answer = Vec::new();
         while let Ok(Some(words)) = self.lines[line].requests.next() {
             let words: Vec<&[u8]> = words.iter().map(|word| &word[..]).collect();
-            let effects = self.nodes[node].execute(session, &words, now);
+            let (effects, sight) = self.nodes[node].execute(session, &words, now);
+            if let Some(sight) = sight {
+                self.oracle.see(&sight);
+            }
             let from = answer.len();
             for (_, frame) in &effects.messages {
                 wire::put(&mut answer, frame, self.nodes[node].store.speaks_resp3(session));
