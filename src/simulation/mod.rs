@@ -23,8 +23,11 @@
 //!
 //! ```sh
 //! QUORLOCK_SEED=7 cargo test --release --features testing --lib \
-//!     simulation::tests::replay -- --nocapture
+//!     simulation::tests::replays_a_seed -- --nocapture
 //! ```
+//!
+//! A seed that fails is told with the whole of that command, also where the library was built to
+//! lack a precaution.
 
 mod chance;
 mod client;
