@@ -193,6 +193,12 @@ impl World {
                 self.tell(format_args!("{majority} clocks set ahead by {ahead}"));
                 self.nodes.iter_mut().take(majority).for_each(|node| node.step(ahead));
             }
+            (_, Regime::OneStepped) => {
+                let longest = self.plan.ttls.iter().max().copied().unwrap_or_default();
+                let ahead = longest + self.chance.between(1, 1_000);
+                self.tell(format_args!("n0 clock set ahead by {ahead}"));
+                self.nodes[0].step(ahead as i64);
+            }
             _ => {
                 let back = self.chance.lasting(2_000) as i64;
                 self.tell(format_args!("n{node} clock set back by {back}"));

@@ -9,17 +9,20 @@ pub(super) enum Regime {
     Kept,
     /// A majority of the nodes have their clocks set ahead.
     Stepped,
+    /// One node alone, always the first, has its clock set ahead, by more than any TTL.
+    OneStepped,
     /// Nodes come back without their keys, and the clients believe that they never do.
     Amnesia,
 }
 
 impl Regime {
-    pub(super) const ALL: [Self; 3] = [Self::Kept, Self::Stepped, Self::Amnesia];
+    pub(super) const ALL: [Self; 4] = [Self::Kept, Self::Stepped, Self::OneStepped, Self::Amnesia];
 
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Kept => "kept",
             Self::Stepped => "stepped",
+            Self::OneStepped => "one-stepped",
             Self::Amnesia => "amnesia",
         }
     }
