@@ -4,10 +4,12 @@
 //! | file | job |
 //! |---|---|
 //! | `plan`, `chance` | what a seed stands for; how choices are drawn |
-//! | `world` | all there is, and what is to happen when |
+//! | `world` | all there is, and its course: what takes more than one of the following |
+//! | `agenda` | what is to happen, and when |
 //! | `network` | bytes on their way: late, in order, or not at all |
 //! | `node` | a node: its keys, its clock, what it has not read yet |
-//! | `client` | a machine, its locker, and tasks that take locks |
+//! | `machine` | a client's machine: what befalls it |
+//! | `client` | its locker, and tasks that take locks |
 //! | `faults` | what befalls all of them |
 //! | `oracle` | what must always be true |
 //! | `holds`, `releases` | who held what and when; what releases found |
@@ -28,10 +30,12 @@
 //! A seed that fails is told with the whole of that command, also where the library was built to
 //! lack a precaution.
 
+mod agenda;
 mod chance;
 mod client;
 mod faults;
 mod holds;
+mod machine;
 mod network;
 mod node;
 mod oracle;
@@ -44,9 +48,10 @@ mod world;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agenda::Event;
 use oracle::{Kind, Violation};
 use plan::Plan;
-use world::{Event, Hub};
+use world::Hub;
 
 /// How long it may take after the last fault until everything has come to rest: a connection that
 /// died without a word is given up after a second, and the next is made at most half a second
@@ -77,7 +82,7 @@ fn run(plan: Plan, printed: bool) -> Report {
         let hub = Hub::new(plan, printed);
         simulate(&hub).await;
         let lockers = hub.with(|world| {
-            let lockers = world.machines.iter_mut().map(|machine| machine.locker.take());
+            let lockers = world.machines.iter_mut().map(machine::Machine::take_locker);
             lockers.collect::<Vec<_>>()
         });
         let report = hub.with(|world| Report {
@@ -102,13 +107,13 @@ async fn simulate(hub: &Arc<Hub>) {
     }
     hub.with(|world| {
         let now = world.now();
-        for slot in 0..plan.clients {
-            world.plan_at(now, Event::Start(slot));
+        for place in 0..plan.clients {
+            world.agenda.enter(now, Event::Start(place));
         }
         if plan.fault_pause > 0 {
-            world.plan_at(now + plan.fault_pause, Event::Fault);
+            world.agenda.enter(now + plan.fault_pause, Event::Fault);
         }
-        world.ring();
+        world.agenda.ring();
     });
     hub.sleep(plan.length).await;
     hub.with(world::World::heal);
@@ -122,7 +127,7 @@ async fn simulate(hub: &Arc<Hub>) {
     }
     let rest = hub.now() + REST;
     loop {
-        let (quiet, forgotten) = hub.with(|world| (world.is_quiet(), world.forgotten()));
+        let (quiet, forgotten) = hub.with(|world| (world.network.is_quiet(), world.forgotten()));
         if quiet && forgotten.is_empty() {
             return;
         }
@@ -140,14 +145,13 @@ async fn simulate(hub: &Arc<Hub>) {
 }
 
 /// The operator's part where servers may forget.
-async fn put_into_service(hub: &Arc<Hub>, slot: usize) {
-    let (machine, locker, _) = client::set_up(hub, slot);
+async fn put_into_service(hub: &Arc<Hub>, place: usize) {
+    let (machine, locker, _) = client::set_up(hub, place);
     // A library that knows no quarantine has nothing to do here.
     let ready = locker.ready(Duration::from_secs(1)).await.is_ok();
     let done = locker.initialise().await.is_ok();
     hub.with(|world| {
         world.tell(format_args!("in service: {ready} {done}"));
-        world.machines[machine].is_gone = true;
-        world.machines[machine].locker = None;
+        world.machines[machine].retire();
     });
 }

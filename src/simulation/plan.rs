@@ -1,6 +1,6 @@
 //! What a seed stands for: how many nodes and clients, of which kind, and what befalls them.
 
-use super::chance::Chance;
+use super::chance::{self, Chance};
 
 /// Which of the lock's assumptions the world keeps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,7 +59,7 @@ pub(super) struct Plan {
 
 impl Plan {
     pub(super) fn new(seed: u64, regime: Regime) -> Self {
-        let mut chance = Chance::new(seed, 1);
+        let mut chance = Chance::new(seed, chance::PLAN);
         let forgets = regime == Regime::Kept && chance.percent(30);
         let long = !forgets && chance.percent(40);
         let ttls = match (forgets, long) {
