@@ -218,7 +218,10 @@ impl Worker {
         let (machine, value) = (self.machine, token.as_str());
         let hold = self.hub.with(|world| {
             let (now, rate) = (world.nanos(), world.machines[machine].rate);
-            world.oracle.acquire(now, Grant { machine, key, value, held: held.clone(), rate })
+            let grant = Grant { machine, key, value, held: held.clone(), rate };
+            let hold = world.oracle.acquire(now, grant);
+            world.look();
+            hold
         });
         let work = match self.chance.below(5) {
             0 => 0,

@@ -51,7 +51,7 @@ use std::time::Duration;
 use agenda::Event;
 use oracle::{Kind, Violation};
 use plan::Plan;
-use world::Hub;
+use world::{Hub, Standing};
 
 /// How long it may take after the last fault until everything has come to rest: a connection that
 /// died without a word is given up after a second, and the next is made at most half a second
@@ -65,6 +65,7 @@ const LAST_CALL: u64 = 6_000;
 #[derive(Debug, Default)]
 struct Report {
     violations: Vec<Violation>,
+    overlaps: Vec<Standing>,
     hash: u64,
     lines: u64,
     acquired: u64,
@@ -87,6 +88,7 @@ fn run(plan: Plan, printed: bool) -> Report {
         });
         let report = hub.with(|world| Report {
             violations: std::mem::take(&mut world.oracle.violations),
+            overlaps: std::mem::take(&mut world.overlaps),
             hash: world.trace.hash(),
             lines: world.trace.lines(),
             acquired: world.oracle.acquired(),

@@ -221,6 +221,11 @@ impl Node {
         Some(answer(1))
     }
 
+    /// Whether this value stands under some key.
+    pub(super) fn holds(&self, value: &str, at: u64) -> bool {
+        self.held(at).iter().any(|(_, held)| held == value)
+    }
+
     /// The keys that are there, and what stands under them.
     pub(super) fn held(&self, at: u64) -> Vec<(String, String)> {
         let now = self.clock.read(moment(at));

@@ -2,10 +2,10 @@
 //!
 //! The oracles know what nobody in the world does: true time, and what stands on every node.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::holds::{Findings, Holds, Overlap};
-use super::node::{Found, Sight};
+use super::node::Sight;
 use super::releases::Releases;
 use crate::{Held, Release};
 
@@ -51,13 +51,6 @@ pub(super) struct Grant<'a> {
     pub(super) rate: i64,
 }
 
-/// Where the keys of two holders stood.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Places {
-    pub(super) first: BTreeSet<usize>,
-    pub(super) second: BTreeSet<usize>,
-}
-
 /// What is known of all holders and waiters, and what was found wrong.
 pub(super) struct Oracle {
     majority: usize,
@@ -65,15 +58,13 @@ pub(super) struct Oracle {
     releases: Releases,
     numbers: u64,
     tokens: BTreeSet<String>,
-    /// The nodes on which each value has stood.
-    stood: BTreeMap<String, BTreeSet<usize>>,
     /// Values whose keys may be left behind: their holders have crashed, or wanted it so.
     left: BTreeSet<String>,
     /// Machines whose clocks have leapt.
     leapt: BTreeSet<usize>,
     pub(super) violations: Vec<Violation>,
-    /// For each overlap that was found, where the two keys stood then.
-    pub(super) overlaps: Vec<Places>,
+    /// Overlaps that were found, and that nobody has looked into yet.
+    pub(super) overlaps: Vec<Overlap>,
 }
 
 impl Oracle {
@@ -85,7 +76,6 @@ impl Oracle {
             releases: Releases::default(),
             numbers: 0,
             tokens: BTreeSet::new(),
-            stood: BTreeMap::new(),
             left: BTreeSet::new(),
             leapt: BTreeSet::new(),
             violations: Vec::new(),
@@ -98,7 +88,7 @@ impl Oracle {
         self.numbers
     }
 
-    /// Somebody has got a guard. Whoever else holds the key may not do so now.
+    /// Somebody has got a guard. Whoever else holds the key is found at the next look.
     pub(super) fn acquire(&mut self, now: u64, grant: Grant<'_>) -> u64 {
         self.numbers += 1;
         let (number, Grant { machine, key, value, held, rate }) = (self.numbers, grant);
@@ -111,7 +101,6 @@ impl Oracle {
             self.violate(Kind::SameValue, what);
         }
         self.holds.begin((number, machine), (key, value), (held, rate), now);
-        self.look(now);
         number
     }
 
@@ -119,7 +108,11 @@ impl Oracle {
     pub(super) fn look(&mut self, now: u64) {
         let Findings { overlaps, revived } = self.holds.look(now);
         for overlap in overlaps {
-            self.tell_overlap(&overlap);
+            let Overlap { key, guards: [a, b], at, .. } = &overlap;
+            let when = *at as f64 / 1e6;
+            let what = format!("guards {a} and {b} of `{key}` are both held at {when} ms");
+            self.violate(Kind::Overlap, what);
+            self.overlaps.push(overlap);
         }
         for (number, machine) in revived {
             // A clock that was ahead, and is set right, gives back what it seemed to have taken.
@@ -128,20 +121,6 @@ impl Oracle {
                 self.violate(Kind::Revived, what);
             }
         }
-    }
-
-    fn tell_overlap(&mut self, overlap: &Overlap) {
-        let Overlap { key, guards: [a, b], values: [first, second], at } = overlap;
-        let stood = |value| self.stood.get(value).cloned().unwrap_or_default();
-        let places = Places { first: stood(first), second: stood(second) };
-        let when = *at as f64 / 1e6;
-        let what = format!(
-            "guards {a} and {b} of `{key}` are held at the same time, at {when} ms; their keys \
-             stood on {:?} and on {:?}",
-            places.first, places.second
-        );
-        self.overlaps.push(places);
-        self.violate(Kind::Overlap, what);
     }
 
     /// A guard is about to be let go of.
@@ -169,9 +148,6 @@ impl Oracle {
     /// A node has executed a command about a key and a value.
     pub(super) fn see(&mut self, sight: &Sight) {
         self.releases.see(sight);
-        if sight.after == Found::Ours {
-            self.stood.entry(sight.value.clone()).or_default().insert(sight.node);
-        }
     }
 
     /// A guard is about to be released, by somebody who wants to know how that went.

@@ -13,6 +13,7 @@ use std::task::{Context, Poll};
 use super::agenda::{Agenda, Event};
 use super::chance::{self, Chance};
 use super::client;
+use super::holds::Overlap;
 use super::machine::Machine;
 use super::network::{Network, Parcel, Way};
 use super::node::{Node, State, moment};
@@ -50,6 +51,15 @@ pub(super) struct World {
     pub(super) faults: u64,
     /// How many violations stand in the trace.
     told: usize,
+    /// Where the first holder's key stood when there came a second one.
+    pub(super) overlaps: Vec<Standing>,
+}
+
+/// Of so many nodes, those on which a key stands.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Standing {
+    pub(super) nodes: usize,
+    pub(super) stands: Vec<usize>,
 }
 
 impl Hub {
@@ -71,6 +81,7 @@ impl Hub {
             is_over: false,
             faults: 0,
             told: 0,
+            overlaps: Vec::new(),
             plan,
         };
         Arc::new(Self { world: Mutex::new(world), clock, origin })
@@ -138,9 +149,17 @@ impl World {
     }
 
     /// Has the oracles look, and enters what they have found.
-    fn look(&mut self) {
+    pub(super) fn look(&mut self) {
         self.oracle.look(self.nanos());
         let now = self.now();
+        for Overlap { values: [first, _], .. } in self.oracle.overlaps.drain(..) {
+            let nodes = self.nodes.iter().enumerate();
+            let stands: Vec<usize> =
+                nodes.filter(|(_, node)| node.holds(&first, now)).map(|(index, _)| index).collect();
+            let nodes = self.nodes.len();
+            self.trace.tell(now, format_args!("the first one's key stands on {stands:?}"));
+            self.overlaps.push(Standing { nodes, stands });
+        }
         for violation in &self.oracle.violations[self.told..] {
             self.trace.tell(now, format_args!("WRONG: {}", violation.what));
         }
