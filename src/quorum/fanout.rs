@@ -160,6 +160,8 @@ pub(crate) struct Found {
     pub(crate) held: usize,
     pub(crate) gone: usize,
     pub(crate) not_asked: usize,
+    /// Nodes that have not told, whatever they did.
+    pub(crate) unknown: usize,
 }
 
 /// An operation on its way: the right to its slot. Dropping it gives the slot back; replies that
@@ -275,7 +277,7 @@ impl Election {
                 Deed::Held => found.held += 1,
                 Deed::Gone => found.gone += 1,
                 Deed::NotAsked => found.not_asked += 1,
-                _ => {}
+                _ => found.unknown += 1,
             }
         }
         found

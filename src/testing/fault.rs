@@ -197,8 +197,9 @@ impl Rule {
     }
 }
 
-/// The next number of a sequence that its seed repeats (SplitMix64).
-fn draw(state: &mut u64) -> u64 {
+/// The next number of a sequence that its seed repeats: SplitMix64, of G. Steele, D. Lea and C.
+/// Flood (2014), small, fast, and good enough to choose faults by.
+pub(crate) fn draw(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mixed = (*state ^ *state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);

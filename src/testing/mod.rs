@@ -38,6 +38,10 @@ mod shared;
 pub(crate) mod store;
 pub(crate) mod wire;
 
+#[cfg(test)]
+pub(crate) use clock::NodeClock;
+#[cfg(test)]
+pub(crate) use fault::draw;
 pub use fault::{Reaction, Rule, When};
 pub use node::{Node, NodeBuilder};
 pub use nodes::Nodes;
