@@ -6,7 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use quorlock_resp::Frame;
 
-use super::{OPERATOR, SessionId, Store, connection, expiry, script, server, strings};
+use super::version::Since;
+use super::{OPERATOR, SessionId, Store, connection, expiry, info, script, server, strings};
 
 /// A command under way.
 pub(super) struct Call<'a> {
@@ -68,7 +69,7 @@ impl Refusal {
         Self::new(format!("ERR invalid expire time in '{command}' command"))
     }
 
-    fn arity(command: &str) -> Self {
+    pub(super) fn arity(command: &str) -> Self {
         Self::new(format!("ERR wrong number of arguments for '{command}' command"))
     }
 
@@ -164,7 +165,7 @@ static TABLE: [Spec; 37] = [
     spec("dbsize", [1, 1], Keys::None, Deed::Other, server::dbsize),
     spec("flushall", [1, 2], Keys::None, Deed::Writes, server::flushall),
     spec("flushdb", [1, 2], Keys::None, Deed::Writes, server::flushdb),
-    spec("info", [1, ANY], Keys::None, Deed::Other, server::info),
+    spec("info", [1, ANY], Keys::None, Deed::Other, info::info),
     spec("keys", [2, 2], Keys::None, Deed::Other, server::keys),
     spec("role", [1, 1], Keys::None, Deed::Other, server::role),
     spec("time", [1, 1], Keys::None, Deed::Other, server::time),
@@ -192,6 +193,29 @@ static TABLE: [Spec; 37] = [
     spec("ttl", [2, 2], Keys::First, Deed::Reads, expiry::ttl),
 ];
 
+/// What only later servers know.
+const LATER: [(&str, Since); 3] = [
+    ("delifeq", Since { redis: None, valkey: Some([9, 0]) }),
+    ("expiretime", Since::redis([7, 0])),
+    ("pexpiretime", Since::redis([7, 0])),
+];
+
+/// A command by its name, in any case.
+fn find(name: &[u8]) -> Option<&'static Spec> {
+    TABLE.iter().find(|spec| spec.name.as_bytes().eq_ignore_ascii_case(name))
+}
+
+/// The names of all commands.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    TABLE.iter().map(|spec| spec.name)
+}
+
+/// Whether a command of this name may write. Nobody knows of a script before it has run.
+pub(super) fn may_write(name: &[u8]) -> bool {
+    let writes = |spec: &Spec| matches!(spec.deed, Deed::Writes | Deed::Grows);
+    find(name).is_some_and(|spec| writes(spec) || spec.keys == Keys::Counted)
+}
+
 impl Spec {
     /// The keys among a command's words.
     fn keys<'a>(&self, call: &Call<'a>) -> &'a [&'a [u8]] {
@@ -209,9 +233,12 @@ impl Spec {
 impl Store {
     /// Executes one command, if it is one and may be said.
     pub(super) fn call(&mut self, call: &Call<'_>) -> Reply {
+        let version = self.setup.version;
+        let is_known = |spec: &&Spec| {
+            LATER.iter().all(|(name, since)| *name != spec.name || version.knows(*since))
+        };
         let said = call.words.first().copied().unwrap_or_default();
-        let is_it = |spec: &&Spec| spec.name.as_bytes().eq_ignore_ascii_case(said);
-        let Some(spec) = TABLE.iter().find(is_it) else {
+        let Some(spec) = find(said).filter(is_known) else {
             return Err(Refusal::unknown(call.words));
         };
         let name = spec.name;

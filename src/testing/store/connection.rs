@@ -6,13 +6,16 @@ use bytes::Bytes;
 use quorlock_resp::Frame;
 
 use super::call::{Call, Refusal, Reply, bulk, count, integer, lower, ok};
-use super::{NOBODY, SessionId, Store, tracking};
+use super::version::Since;
+use super::{NOBODY, Pause, SessionId, Store, tracking};
 
 /// How many databases a node has.
 const DATABASES: i64 = 16;
 
 const WRONG_LOGIN: Refusal =
     Refusal::of("WRONGPASS invalid username-password pair or user is disabled.");
+
+const SETINFO: Since = Since::redis([7, 2]);
 
 pub(super) fn auth(store: &mut Store, call: &Call<'_>) -> Reply {
     match *call.arguments() {
@@ -78,8 +81,8 @@ fn greeting(store: &Store, session: SessionId, resp3: bool) -> Frame {
     let mode = if store.setup.is_cluster { "cluster" } else { "standalone" };
     let role = if store.setup.is_replica { "replica" } else { "master" };
     let fields = [
-        (bulk("server"), bulk("quorlock")),
-        (bulk("version"), bulk(env!("CARGO_PKG_VERSION"))),
+        (bulk("server"), bulk(store.setup.version.name())),
+        (bulk("version"), bulk(store.setup.version.text())),
         (bulk("proto"), Frame::Integer(if resp3 { 3 } else { 2 })),
         (bulk("id"), Frame::Integer(session)),
         (bulk("mode"), bulk(mode)),
@@ -126,23 +129,37 @@ pub(super) fn client(store: &mut Store, call: &Call<'_>) -> Reply {
             Ok(if name.is_empty() { Frame::Null } else { Frame::Bulk(name) })
         }
         ("setname", [name]) => set_name(store, call, name),
-        ("setinfo", [_, _]) => Ok(ok()),
+        ("setinfo", [_, _]) if store.setup.version.knows(SETINFO) => Ok(ok()),
         ("kill", [_, ..]) => kill(store, call, words),
         ("tracking", [_, ..]) => tracking::track(store, call, words),
-        ("pause", [millis, ..]) => {
-            let millis = u64::try_from(integer(millis)?)
-                .map_err(|_| Refusal::of("ERR timeout is negative"))?;
-            store.paused_until = call.now.checked_add(Duration::from_millis(millis));
-            Ok(ok())
-        }
+        ("pause", [millis]) => pause(store, call, millis, b"all"),
+        ("pause", [millis, mode]) => pause(store, call, millis, mode),
         ("unpause", []) => {
-            store.paused_until = None;
+            store.pause = None;
             Ok(ok())
         }
         (other, _) => Err(Refusal::new(format!(
             "ERR unknown subcommand or wrong number of arguments for '{other}'. Try CLIENT HELP."
         ))),
     }
+}
+
+/// Of a pause under way and a new one the longer time counts, and the wider mode.
+fn pause(store: &mut Store, call: &Call<'_>, millis: &[u8], mode: &[u8]) -> Reply {
+    let is_of_all = match lower(mode).as_str() {
+        "all" => true,
+        "write" => false,
+        _ => return Err(Refusal::of("ERR CLIENT PAUSE mode must be WRITE or ALL")),
+    };
+    let wrong = |_| Refusal::of("ERR timeout is not an integer or out of range");
+    let millis = integer(millis).map_err(wrong)?;
+    let millis = u64::try_from(millis).map_err(|_| Refusal::of("ERR timeout is negative"))?;
+    let until = call.now.saturating_add(Duration::from_millis(millis));
+    let former = store.pause.filter(|former| former.until > call.now);
+    let former = former.unwrap_or(Pause { until, is_of_all });
+    let is_of_all = is_of_all || former.is_of_all;
+    store.pause = Some(Pause { until: until.max(former.until), is_of_all });
+    Ok(ok())
 }
 
 fn set_name(store: &mut Store, call: &Call<'_>, name: &[u8]) -> Reply {

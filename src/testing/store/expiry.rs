@@ -7,6 +7,7 @@ use quorlock_resp::Frame;
 use super::Store;
 use super::call::{Call, Refusal, Reply, integer, lower};
 use super::keyspace::Entry;
+use super::version::Since;
 
 /// The end that a number of this unit means: `ex`, `px`, `exat` or `pxat`. `None` where servers
 /// have no such time.
@@ -32,7 +33,13 @@ pub(super) fn pexpireat(store: &mut Store, call: &Call<'_>) -> Reply {
     set_end(store, call, "pxat")
 }
 
+/// `NX`, `XX`, `GT` and `LT`.
+const CONDITIONS: Since = Since::redis([7, 0]);
+
 fn set_end(store: &mut Store, call: &Call<'_>, unit: &str) -> Reply {
+    if call.words.len() > 3 && !store.setup.version.knows(CONDITIONS) {
+        return Err(Refusal::arity(&call.name()));
+    }
     let number = integer(call.argument(1))?;
     let Some(end) = end_of(call.now, unit, number) else {
         return Err(Refusal::expiry(&call.name()));

@@ -99,6 +99,11 @@ fn digests() -> &'static [String; 4] {
     DIGESTS.get_or_init(|| KNOWN.map(|(_, text, _)| digest(text.as_bytes())))
 }
 
+/// The names of the locks' scripts.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    KNOWN.iter().map(|(name, ..)| *name)
+}
+
 /// The name of one of the locks' scripts, by its digest or its text.
 pub(crate) fn script_name(script: &[u8]) -> Option<&'static str> {
     let mut known = KNOWN.iter().zip(digests());

@@ -321,11 +321,36 @@ fn connections_end_when_they_are_killed_and_nothing_more_is_executed_for_them() 
 }
 
 #[test]
-fn a_node_can_be_looked_into_restarted_and_paused() {
+fn of_two_pauses_the_longer_and_the_wider_count() {
+    let mut world = World::new();
+    let until = |world: &World, name: &str| {
+        let until = world.store.paused_until(name.as_bytes())?;
+        Some((until - world.now).as_millis())
+    };
+    for wrong in [&["CLIENT", "PAUSE", "x"][..], &["CLIENT", "PAUSE", "-1"]] {
+        assert!(world.error(wrong).starts_with("ERR timeout is "), "{wrong:?}");
+    }
+    assert!(world.error(&["CLIENT", "PAUSE", "9", "SOME"]).contains("mode must be"));
+    world.ok(&["CLIENT", "PAUSE", "20", "WRITE"]);
+    for name in ["SET", "del", "EVAL", "evalsha", "FLUSHALL", "INCR"] {
+        assert_eq!(until(&world, name), Some(20), "{name}");
+    }
+    for name in ["GET", "PING", "CLIENT", "SCRIPT", "INFO", "NONE"] {
+        assert_eq!(until(&world, name), None, "{name}");
+    }
+    world.ok(&["CLIENT", "PAUSE", "10", "ALL"]);
+    assert_eq!((until(&world, "SET"), until(&world, "GET")), (Some(20), Some(20)));
+    world.pass(20);
+    world.ok(&["CLIENT", "PAUSE", "5", "WRITE"]);
+    assert_eq!((until(&world, "SET"), until(&world, "GET")), (Some(5), None), "the last is over");
+    world.ok(&["CLIENT", "UNPAUSE"]);
+    assert!(!world.store.is_pausing() && until(&world, "SET").is_none());
+}
+
+#[test]
+fn a_node_can_be_looked_into_and_restarted() {
     let mut world = World::new();
     world.ok(&["SET", "k", "v", "PX", "100"]);
-    world.ok(&["CLIENT", "PAUSE", "20", "ALL"]);
-    assert_eq!(world.store.paused_until(), Some(world.now + Duration::from_millis(20)));
     for (keeps_data, keys) in [(true, 1), (false, 0)] {
         world.store.restart("c9".repeat(20), keeps_data);
         assert_eq!(world.store.setup().run_id, "c9".repeat(20));
