@@ -6,7 +6,6 @@ use bytes::Bytes;
 use quorlock_resp::Frame;
 
 use super::call::{Call, Refusal, Reply, bulk, count, integer, lower, ok};
-use super::version::Since;
 use super::{NOBODY, Pause, SessionId, Store, tracking};
 
 /// How many databases a node has.
@@ -14,8 +13,6 @@ const DATABASES: i64 = 16;
 
 const WRONG_LOGIN: Refusal =
     Refusal::of("WRONGPASS invalid username-password pair or user is disabled.");
-
-const SETINFO: Since = Since::redis([7, 2]);
 
 pub(super) fn auth(store: &mut Store, call: &Call<'_>) -> Reply {
     match *call.arguments() {
@@ -52,28 +49,26 @@ pub(super) fn hello(store: &mut Store, call: &Call<'_>) -> Reply {
         match lower(word).as_str() {
             "auth" => {
                 let (user, password) = (words.next(), words.next());
-                let (user, password) = user.zip(password).ok_or(Refusal::SYNTAX)?;
+                let (user, password) = user.zip(password).ok_or_else(|| wrong_option(word))?;
                 store.log_in(call, user, password)?;
             }
-            "setname" => name = Some(words.next().ok_or(Refusal::SYNTAX)?),
-            other => {
-                let what = format!("ERR Syntax error in HELLO option '{other}'");
-                return Err(Refusal::new(what));
-            }
+            "setname" => name = Some(words.next().ok_or_else(|| wrong_option(word))?),
+            _ => return Err(wrong_option(word)),
         }
     }
     if !store.session(call)?.authenticated {
-        return Err(Refusal::of(
-            "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
-             HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and \
-             select the RESP protocol version at the same time",
-        ));
+        return Err(store.setup.version.login_missing());
     }
     if let Some(name) = name {
         set_name(store, call, name)?;
     }
     store.session(call)?.resp3 = resp3;
     Ok(greeting(store, call.session, resp3))
+}
+
+fn wrong_option(word: &[u8]) -> Refusal {
+    let word = String::from_utf8_lossy(word);
+    Refusal::new(format!("ERR Syntax error in HELLO option '{word}'"))
 }
 
 /// What `HELLO` is answered.
@@ -129,8 +124,8 @@ pub(super) fn client(store: &mut Store, call: &Call<'_>) -> Reply {
             Ok(if name.is_empty() { Frame::Null } else { Frame::Bulk(name) })
         }
         ("setname", [name]) => set_name(store, call, name),
-        ("setinfo", [_, _]) if store.setup.version.knows(SETINFO) => Ok(ok()),
-        ("kill", [_, ..]) => kill(store, call, words),
+        ("setinfo", [_, _]) => Ok(ok()),
+        ("kill", _) => kill(store, call, words),
         ("tracking", [_, ..]) => tracking::track(store, call, words),
         ("pause", [millis]) => pause(store, call, millis, b"all"),
         ("pause", [millis, mode]) => pause(store, call, millis, mode),
@@ -138,9 +133,7 @@ pub(super) fn client(store: &mut Store, call: &Call<'_>) -> Reply {
             store.pause = None;
             Ok(ok())
         }
-        (other, _) => Err(Refusal::new(format!(
-            "ERR unknown subcommand or wrong number of arguments for '{other}'. Try CLIENT HELP."
-        ))),
+        _ => Err(Refusal::SYNTAX),
     }
 }
 
@@ -174,13 +167,19 @@ fn set_name(store: &mut Store, call: &Call<'_>, name: &[u8]) -> Reply {
 
 /// `CLIENT KILL` with filters: `ID n`, `TYPE normal`, `SKIPME yes|no`.
 fn kill(store: &mut Store, call: &Call<'_>, words: &[&[u8]]) -> Reply {
+    if words.is_empty() {
+        return Err(Refusal::SYNTAX);
+    }
+    let version = store.setup.version;
     let (mut only, mut any_type, mut spares_me) = (None, true, true);
     for filter in words.chunks(2) {
         let [name, value] = filter else { return Err(Refusal::SYNTAX) };
         match (lower(name).as_str(), lower(value).as_str()) {
             ("id", _) => {
-                let wrong = Refusal::of("ERR client-id should be greater than 0");
-                only = Some(integer(value).ok().filter(|id| *id > 0).ok_or(wrong)?);
+                only = match integer(value) {
+                    Ok(id) if id > 0 || !version.has_subcommands() => Some(id),
+                    wrong => return Err(version.wrong_client(wrong)),
+                };
             }
             ("type", kind) => any_type = kind == "normal",
             ("skipme", "yes") => spares_me = true,

@@ -12,7 +12,7 @@
 //! | `script` | the locks' own scripts, each a function that does what its Lua does |
 //! | `tracking` | who is told that a key has changed |
 //! | `keyspace`, `acl` | keys with their ends; users with their rights |
-//! | `version` | which server the node poses as, and what that does not know yet |
+//! | `version`, `wording` | which server the node poses as: what it knows, how it refuses |
 //! | `glob`, `sha1` | patterns; the names of scripts |
 //!
 //! What it knows of Redis and Valkey is what a lock needs of them, and answers as they do. It is no
@@ -33,6 +33,7 @@ mod strings;
 mod tests;
 mod tracking;
 mod version;
+mod wording;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -134,7 +135,8 @@ pub(crate) struct Store {
     scripts: BTreeSet<String>,
     /// Who has read which key since it was last told of a change.
     readers: BTreeMap<Bytes, BTreeSet<SessionId>>,
-    /// What is to be said behind the reply.
+    /// What is to be said before the reply, and behind it.
+    pushes_first: Vec<(SessionId, Frame)>,
     pushes: Vec<(SessionId, Frame)>,
     ended: Vec<SessionId>,
     pause: Option<Pause>,
@@ -168,6 +170,7 @@ impl Store {
             sessions: BTreeMap::new(),
             scripts: BTreeSet::new(),
             readers: BTreeMap::new(),
+            pushes_first: Vec::new(),
             pushes: Vec::new(),
             ended: Vec::new(),
             pause: None,
@@ -231,8 +234,9 @@ impl Store {
         if !self.is_connected(session) {
             return effects;
         }
-        let call = Call { session, words, now, scripted: false };
+        let call = Call { session, words, now, line: None };
         let reply = self.call(&call).unwrap_or_else(Refusal::into_frame);
+        effects.messages.append(&mut self.pushes_first);
         effects.messages.push((session, reply));
         self.collect(effects)
     }

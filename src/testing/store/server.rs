@@ -37,16 +37,24 @@ pub(super) fn keys(store: &mut Store, call: &Call<'_>) -> Reply {
     Ok(Frame::Array(keys.into()))
 }
 
-pub(super) fn flushall(store: &mut Store, _: &Call<'_>) -> Reply {
-    store.keys.clear(None);
-    store.invalidate_all();
-    Ok(ok())
+pub(super) fn flushall(store: &mut Store, call: &Call<'_>) -> Reply {
+    flush(store, call, None)
 }
 
 pub(super) fn flushdb(store: &mut Store, call: &Call<'_>) -> Reply {
     let (database, _) = store.place(call, b"");
-    store.keys.clear(Some(database));
+    flush(store, call, Some(database))
+}
+
+fn flush(store: &mut Store, call: &Call<'_>, database: Option<u32>) -> Reply {
+    if call.words.len() > 1 && !matches!(lower(call.argument(0)).as_str(), "async" | "sync") {
+        return Err(Refusal::SYNTAX);
+    }
+    store.keys.clear(database);
     store.invalidate_all();
+    if store.setup.version.tells_flush_first() {
+        store.pushes_first.append(&mut store.pushes);
+    }
     Ok(ok())
 }
 
@@ -74,9 +82,7 @@ pub(super) fn config(store: &mut Store, call: &Call<'_>) -> Reply {
             store.counts.expired = 0;
             Ok(ok())
         }
-        (other, _) => Err(Refusal::new(format!(
-            "ERR unknown subcommand or wrong number of arguments for '{other}'. Try CONFIG HELP."
-        ))),
+        _ => Err(Refusal::SYNTAX),
     }
 }
 
@@ -90,11 +96,7 @@ fn set(store: &mut Store, name: &str, value: &[u8]) -> Reply {
         "appendonly" => persistence.appendonly = lower(value) == "yes",
         "appendfsync" => persistence.appendfsync = lower(value),
         "save" => persistence.save = lower(value),
-        other => {
-            return Err(Refusal::new(format!(
-                "ERR Unknown option or number of arguments for CONFIG SET - '{other}'"
-            )));
-        }
+        other => return Err(store.setup.version.unknown_parameter(other)),
     }
     Ok(ok())
 }

@@ -62,7 +62,7 @@ impl<'a> Options<'a> {
                 unit @ ("ex" | "px" | "exat" | "pxat") if is_endless => {
                     let number = integer(words.next().ok_or(Refusal::SYNTAX)?)?;
                     let end = end_of(call.now, unit, number).filter(|_| number > 0);
-                    options.end = End::At(end.ok_or_else(|| Refusal::expiry("set"))?);
+                    options.end = End::At(end.ok_or_else(|| version.wrong_expiry("set"))?);
                 }
                 _ => return Err(Refusal::SYNTAX),
             }

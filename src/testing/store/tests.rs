@@ -4,6 +4,7 @@ use super::call::{bulk, ok};
 use super::*;
 
 const RELEASE: &str = include_str!("../../lock/script/release.lua");
+const RELEASE_SHA1: &str = "67c605b1b34e2099787af3db75593d86479b9232";
 const EXTEND: &str = include_str!("../../lock/script/extend.lua");
 const ACQUIRE: &str = include_str!("../../lock/script/acquire.lua");
 const INITIALISE: &str = include_str!("../../lock/script/initialise.lua");
@@ -154,6 +155,31 @@ fn what_is_no_command_is_refused_as_servers_do() {
     assert_eq!(world.say(&["GET", "k"]), Frame::Null, "databases are apart");
 }
 
+/// As the servers themselves say it; all of it is compared with them in `tests/suite/twins`.
+#[test]
+fn each_version_refuses_in_its_own_words() {
+    let cases = [
+        (Version::redis("6.2.14"), "ERR unknown command `FOO`, with args beginning with: `a`, "),
+        (Version::redis("7.0.15"), "ERR unknown command 'FOO', with args beginning with: 'a' "),
+        (Version::valkey("9.1.2"), "ERR unknown command 'FOO', with args beginning with: 'a' "),
+    ];
+    for (version, unknown) in cases {
+        let version = version.unwrap();
+        let mut world = World::with(Setup { version, ..Setup::default() });
+        assert_eq!(world.error(&["FOO", "a"]), unknown);
+        let expiry = world.error(&["SET", "k", "v", "PX", "0"]);
+        assert_eq!(expiry.ends_with("in 'set' command"), version.has_subcommands(), "{expiry}");
+        let dance = world.error(&["CLIENT", "DANCE"]);
+        assert_eq!(dance.starts_with("ERR unknown"), version.has_subcommands(), "{dance}");
+        let lost = world.error(&["EVALSHA", RELEASE_SHA1, "0"]);
+        assert_eq!(lost.ends_with("use EVAL."), !version.is_valkey(), "{lost}");
+        world.ok(&["SET", "k", "v"]);
+        let raised = world.error(&["EVAL", EXTEND, "1", "k", "v", "x"]);
+        assert!(raised.contains("user_script:9: attempt to compare number with nil"), "{raised}");
+        assert_eq!(raised.starts_with("ERR Error running"), !version.has_subcommands());
+    }
+}
+
 #[test]
 fn the_handshake_tells_who_is_there() {
     let mut world = World::with(Setup { run_id: "a7".repeat(20), ..Setup::default() });
@@ -222,7 +248,7 @@ fn an_extension_neither_shortens_nor_creates() {
     assert_eq!(extend(&mut world, "100"), 1);
     assert_eq!(extend(&mut world, "10"), 1);
     assert_eq!(world.int(&["PTTL", "k"]), 100);
-    assert!(world.error(&["EVAL", EXTEND, "1", "k", "v", "x"]).contains("compare nil"));
+    assert!(world.error(&["EVAL", EXTEND, "1", "k", "v", "x"]).contains("number with nil"));
     world.ok(&["SET", "k", "w"]);
     assert_eq!(extend(&mut world, "100"), -1);
 }
@@ -298,6 +324,8 @@ fn who_has_read_a_key_is_told_once_of_its_change() {
     assert_eq!(world.store.next_end(), Some(world.now));
     assert_eq!(world.store.advance(world.now).messages, [told(k())], "its end has come");
     assert_eq!(world.effects(other, &["FLUSHALL"]).messages, [(other, ok()), told(Frame::Null)]);
+    assert!(world.error(&["CLIENT", "TRACKING", "ON", "BCAST"]).contains("BCAST mode on/off"));
+    world.ok(&["CLIENT", "TRACKING", "OFF"]);
     world.ok(&["CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", "a:"]);
     assert_eq!(world.effects(other, &["SET", "b:1", "v"]).messages.len(), 1);
     assert_eq!(world.effects(other, &["SET", "a:1", "v"]).messages.len(), 2);
