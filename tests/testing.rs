@@ -202,6 +202,7 @@ async fn nodes_are_what_their_builder_says() {
         .each(|node| node.password("pw").user("app", "on >secret ~app:* +@all"))
         .each(|node| node.valkey("9.1.2").appendonly("always").snapshots("3600 1"))
         .node(3, |node| node.redis("6.2.14").maxmemory_policy("allkeys-lru"))
+        .node(2, |node| node.without("CONFIG").without("time"))
         .node(4, |node| node.replica())
         .build();
     let locker = nodes.locker().build().unwrap();
@@ -210,6 +211,8 @@ async fn nodes_are_what_their_builder_says() {
     let told = |number: usize| health[number].server.as_ref().unwrap();
     assert_eq!(told(0).to_string(), "valkey 9.1.2, master, standalone");
     assert_eq!(told(0).persistence.to_string(), "appendonly yes, appendfsync always, save 3600 1");
+    let hidden = told(2);
+    assert_eq!((&hidden.persistence.appendfsync, hidden.clock), (&None, None), "nobody tells");
     assert_eq!(told(3).to_string(), "redis 6.2.14, master, standalone");
     assert_eq!(told(3).maxmemory_policy.as_deref(), Some("allkeys-lru"));
     assert!(health[4].to_string().contains("replica"), "{}", health[4]);

@@ -1,6 +1,6 @@
 //! The face of one node.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -69,6 +69,7 @@ pub struct NodeBuilder {
     maxmemory_policy: Option<String>,
     port: u16,
     poses: Option<Pose>,
+    hidden: BTreeSet<String>,
     persistence: Persistence,
 }
 
@@ -103,6 +104,18 @@ impl NodeBuilder {
     /// Says that it is a Valkey of this version, as [`redis`](Self::redis).
     pub fn valkey(mut self, version: &str) -> Self {
         self.poses = Some(Pose::Valkey(version.to_owned()));
+        self
+    }
+
+    /// Takes a command away, as managed services do with `CONFIG` or `CLIENT`, and others by
+    /// `rename-command`: it answers that it knows none such.
+    ///
+    /// # Panics
+    ///
+    /// With a name of no command.
+    #[track_caller]
+    pub fn without(mut self, command: &str) -> Self {
+        self.hidden.insert(known_name(command));
         self
     }
 
@@ -201,6 +214,7 @@ impl NodeBuilder {
             maxmemory_policy: policy,
             port: self.port,
             version,
+            hidden: self.hidden.clone(),
             persistence: self.persistence.clone(),
         })
     }

@@ -77,11 +77,8 @@ pub fn describe(args: &[String]) -> NodeBuilder {
             ("--replicaof", _) => builder.replica(),
             ("--cluster-enabled", ["yes"]) => builder.cluster(),
             ("--maxmemory-policy", [policy]) => builder.maxmemory_policy(policy),
-            // A command without a name is one that nobody may say.
-            ("--rename-command", [command, ""]) => {
-                let command = command.to_ascii_lowercase();
-                builder.user("default", &format!("on nopass ~* +@all -{command}"))
-            }
+            // A command without a name is one that nobody can say.
+            ("--rename-command", [command, ""]) => builder.without(command),
             other => panic!("{other:?} is for a real server: open with need_process!()"),
         };
     }

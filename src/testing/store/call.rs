@@ -7,7 +7,7 @@ use bytes::Bytes;
 use quorlock_resp::Frame;
 
 use super::version::{Since, Version};
-use super::{OPERATOR, SessionId, Store, connection, expiry, info, script, server, strings};
+use super::{OPERATOR, SessionId, Store, acl, connection, expiry, info, script, server, strings};
 
 /// A command under way.
 pub(super) struct Call<'a> {
@@ -138,7 +138,8 @@ const fn spec(
 const ANY: usize = usize::MAX;
 
 /// All commands.
-static TABLE: [Spec; 37] = [
+static TABLE: [Spec; 38] = [
+    spec("acl", [2, ANY], Keys::None, Deed::Other, acl::command),
     spec("auth", [2, ANY], Keys::None, Deed::Opens, connection::auth),
     spec("hello", [1, ANY], Keys::None, Deed::Opens, connection::hello),
     spec("quit", [1, ANY], Keys::None, Deed::Opens, connection::quit),
@@ -179,7 +180,9 @@ static TABLE: [Spec; 37] = [
 ];
 
 /// The subcommands, with the least number of words, the command's name included, and the greatest.
-const SUBCOMMANDS: [(&str, &str, [usize; 2]); 14] = [
+const SUBCOMMANDS: [(&str, &str, [usize; 2]); 16] = [
+    ("acl", "setuser", [3, ANY]),
+    ("acl", "whoami", [2, 2]),
     ("client", "getname", [2, 2]),
     ("client", "id", [2, 2]),
     ("client", "kill", [3, ANY]),
@@ -307,7 +310,8 @@ impl Store {
     fn recognise(&mut self, call: &Call<'_>) -> Result<&'static Spec, Refusal> {
         let version = self.setup.version;
         let is_known = |spec: &&Spec| {
-            LATER.iter().all(|(name, since)| *name != spec.name || version.knows(*since))
+            !self.setup.hidden.contains(spec.name)
+                && LATER.iter().all(|(name, since)| *name != spec.name || version.knows(*since))
         };
         let said = call.words.first().copied().unwrap_or_default();
         let found = find(said).filter(is_known);

@@ -11,7 +11,7 @@
 //! | `strings`, `expiry` | commands about keys |
 //! | `script` | the locks' own scripts, each a function that does what its Lua does |
 //! | `tracking` | who is told that a key has changed |
-//! | `keyspace`, `acl` | keys with their ends; users with their rights |
+//! | `keyspace`, `acl` | keys with their ends; users with their rights, and commands about them |
 //! | `version`, `wording` | which server the node poses as: what it knows, how it refuses |
 //! | `glob`, `sha1` | patterns; the names of scripts |
 //!
@@ -71,6 +71,8 @@ pub(crate) struct Setup {
     pub(crate) maxmemory_policy: String,
     pub(crate) port: u16,
     pub(crate) version: Version,
+    /// Commands that it does not know, in lower case.
+    pub(crate) hidden: BTreeSet<String>,
     pub(crate) persistence: Persistence,
 }
 
@@ -98,6 +100,7 @@ impl Default for Setup {
             maxmemory_policy: "noeviction".into(),
             port: 0,
             version: Version::default(),
+            hidden: BTreeSet::new(),
             persistence: Persistence::default(),
         }
     }

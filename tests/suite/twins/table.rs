@@ -197,7 +197,13 @@ pub(super) fn guarded() -> Vec<Words> {
     said.push(vec!["AUTH", "alice", "pw"]);
     said.push(vec!["EVAL", RELEASE, "1", "k", "v"]);
     said.push(vec!["EVAL", RELEASE, "1", "lock:1", "v"]);
-    said.extend(commands("AUTH default open-sesame | GET k | QUIT"));
+    said.extend(commands("AUTH default open-sesame | GET k"));
+    said.extend(commands(
+        "ACL | ACL DANCE | ACL WHOAMI | ACL WHOAMI a | ACL SETUSER | ACL SETUSER dave
+        AUTH dave x | ACL SETUSER dave on >x ~* +get +acl|whoami | AUTH dave x | ACL WHOAMI | GET k
+        SET k v | ACL SETUSER dave +@all | AUTH default open-sesame | ACL SETUSER dave resetpass >y
+        AUTH dave x | AUTH dave y | ACL WHOAMI | ACL SETUSER dave nopass | QUIT",
+    ));
     said
 }
 
