@@ -155,6 +155,34 @@ async fn a_clock_that_is_stepped_or_drifts_ends_keys_early_or_late() {
     assert!(guard.is_valid(), "a majority of clocks was wrong, and only a fence would help");
 }
 
+/// What can be said to a node can be a rule, too.
+#[tokio::test(start_paused = true)]
+async fn nodes_hang_restart_and_have_wrong_clocks_by_rule() {
+    let nodes = Nodes::new(5);
+    let locker = connected(&nodes).await;
+    let on_key = |when: When| when.key("k").nth(1);
+    nodes[0].add(on_key(When::after("SET")).then(Reaction::StepClock { millis: 4_000 }));
+    nodes[1].add(on_key(When::after("SET")).then(Reaction::DriftClock { ppm: 1_000_000 }));
+    nodes[2].add(on_key(When::before("SET")).then(Reaction::Restart { keeps_data: true }));
+    nodes[3].add(on_key(When::after("SET")).then(Reaction::Restart { keeps_data: false }));
+    nodes[4].add(on_key(When::after("SET")).then(Reaction::Hang));
+    drop(locker.lock("other").await.unwrap());
+    let error = refused(&locker).await;
+    assert!(error.is_unavailable(), "two of five have answered: {error}");
+    assert!(!nodes[4].is_running() && nodes[2].is_running() && nodes[3].is_running());
+    assert_eq!((nodes[2].calls("SET"), nodes[3].calls("SET")), (0, 0), "another process");
+    assert_eq!(nodes[4].calls("SET"), 2, "it had executed it");
+    nodes[4].resume();
+    pass(Duration::from_secs(5)).await;
+    assert_eq!(nodes.holding("k"), 0, "what was executed is undone");
+    let guard = locker.lock("k").await.unwrap();
+    assert_eq!(nodes.holding("k"), 5);
+    pass(TTL / 2).await;
+    assert_eq!(nodes[0].remaining("k"), Some(TTL / 2), "a step is over when it is done");
+    assert_eq!(nodes[1].remaining("k"), None, "a drift goes on");
+    drop(guard);
+}
+
 #[tokio::test(start_paused = true)]
 async fn connecting_can_be_refused_and_commands_can_be_late() {
     let nodes = Nodes::new(3);
