@@ -180,7 +180,7 @@ impl Clock {
     }
 
     /// A clock that measures leases too by tokio's, which a test can pause.
-    #[cfg(all(feature = "testing", test))]
+    #[cfg(test)]
     pub(crate) fn tokios() -> Self {
         Driven::clock().0
     }
@@ -205,7 +205,7 @@ impl Clock {
     }
 
     /// What the wall clock showed at the moment zero.
-    #[cfg(feature = "testing")]
+    #[cfg(any(test, feature = "testing"))]
     pub(crate) fn wall_origin() -> Duration {
         static SHOWN: OnceLock<u64> = OnceLock::new();
         #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]

@@ -149,6 +149,7 @@ impl NodeSet {
     pub(crate) fn on_network(
         addresses: Vec<Address>,
         counted: bool,
+        clock: Clock,
         options: LinkOptions,
         greeting: Greeting,
         undo_head: Bytes,
@@ -157,7 +158,7 @@ impl NodeSet {
         let Some(entropy) = Entropy::from_system() else {
             return Err(Error::closed("the operating system gives no random numbers"));
         };
-        let (clock, entropy) = (Clock::default(), Arc::new(entropy));
+        let entropy = Arc::new(entropy);
         let dial = Arc::new(Network::new(clock.clone(), options.connect_deadline));
         let parts = Parts {
             addresses,
@@ -173,10 +174,11 @@ impl NodeSet {
         Ok(Self::new(parts))
     }
 
-    /// Nodes of a quorum that are reached through `dial`, under tokio's clock.
-    #[cfg(feature = "testing")]
+    /// Nodes of a quorum that are reached through `dial`.
+    #[cfg(any(test, feature = "testing"))]
     pub(crate) fn in_memory(
         addresses: Vec<Address>,
+        clock: Clock,
         options: LinkOptions,
         greeting: Greeting,
         undo_head: Bytes,
@@ -186,7 +188,7 @@ impl NodeSet {
         let Some(entropy) = Entropy::from_system() else {
             return Err(Error::closed("the operating system gives no random numbers"));
         };
-        let (clock, entropy, counted) = (Clock::tokios(), Arc::new(entropy), true);
+        let (entropy, counted) = (Arc::new(entropy), true);
         Ok(Self::new(Parts {
             addresses,
             counted,

@@ -136,7 +136,7 @@ async fn eventually_heard(server: &Scripted, condition: impl Fn(&[Heard]) -> boo
 /// What a server may forbid, and the lock works all the same.
 #[tokio::test]
 async fn a_lock_needs_none_of_the_optional_steps() {
-    need_process!();
+    need_server!();
     let forbidden = ["INFO", "CONFIG", "TIME", "CLIENT", "SCRIPT"];
     let args = forbidden.iter().flat_map(|name| ["--rename-command", name, ""]);
     let server = Server::builder().args(args).start();
