@@ -2,6 +2,8 @@
 
 use std::net::{Ipv6Addr, TcpListener};
 
+use quorlock::Client;
+
 use crate::support::reach::Transport;
 use crate::support::{Reply, Server, need_process, reach, skip, test_name};
 use crate::{connected, single};
