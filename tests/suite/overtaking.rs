@@ -16,6 +16,8 @@ async fn a_set_that_arrives_after_its_undo_leaves_no_key() {
         let server = Server::start();
         let proxy = Proxy::before(&server);
         let locker = connected(single(proxy.url())).await;
+        let settled = || server.command(&["INFO", "commandstats"]).text().contains("cmdstat_eval:");
+        assert!(!settled(), "nothing was undone yet: {}", settling(&server));
         proxy.hold();
         let key = format!("k{round}");
         let trying = tokio::spawn({
@@ -29,16 +31,22 @@ async fn a_set_that_arrives_after_its_undo_leaves_no_key() {
         eventually("a new connection", || proxy.accepted() == 2);
         // What it settles has been executed when the link is in use again.
         locker.ready(Duration::from_secs(5)).await.unwrap();
-        let settled = || server.command(&["INFO", "commandstats"]).text().contains("cmdstat_eval:");
         eventually("the undo was executed", settled);
         proxy.deliver();
         let client = Client::new(server.url()).unwrap().deadline(Duration::from_secs(5));
         assert!(client.command(["PING"]).await.is_ok());
         // Whatever was delivered has been read by the time that several answers have come.
         for _ in 0..3 {
-            assert_eq!(server.command(&["DBSIZE"]), Reply::Int(0), "round {round}");
+            let left = server.command(&["KEYS", "*"]);
+            assert_eq!(left, Reply::Array(Vec::new()), "round {round}: {}", settling(&server));
         }
     }
+}
+
+/// What the server knows of a settlement that went wrong.
+fn settling(server: &Server) -> String {
+    let asked: [&[&str]; 3] = [&["INFO", "commandstats"], &["CLIENT", "LIST"], &["ACL", "LOG"]];
+    asked.map(|words| format!("{:?}", server.command(words))).join("\n")
 }
 
 /// The same without `CLIENT KILL`: the danger is real, the test can see it, and it passes.
