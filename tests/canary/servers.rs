@@ -131,7 +131,7 @@ async fn logins(tokens: &mut Tokens) {
     fleet.command(&["CLIENT", "KILL", "TYPE", "normal"]);
     eventually_async("the next connections tell what was set", async || {
         let told = locker.health().into_iter().filter_map(|node| node.server?.maxmemory_policy);
-        told.filter(|policy| policy == "allkeys-lru").count() == 3
+        told.filter(|policy| **policy == *"allkeys-lru").count() == 3
     })
     .await;
     drop(locker.lock("k").await.unwrap());
