@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use quorlock_resp::Frame;
+
 use super::*;
 
 const HEAD: &str = "UNDO ";
@@ -78,8 +80,9 @@ impl Wire {
 
     /// Whose replies these have been, but for those that nobody waits for.
     fn answer(&self, frames: impl IntoIterator<Item = Frame>) -> Vec<u64> {
-        let (mut frames, mut completions) = (frames.into_iter().collect(), Vec::new());
-        self.link.answer(&mut frames, self.now, &mut completions).unwrap();
+        let mut replies = frames.into_iter().map(Reply::from).collect();
+        let mut completions = Vec::new();
+        self.link.answer(&mut replies, self.now, &mut completions).unwrap();
         let tickets = completions.iter().map(|completion| completion.ticket);
         tickets.filter(|ticket| *ticket != Ticket::NOBODY).map(|ticket| ticket.0).collect()
     }

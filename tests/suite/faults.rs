@@ -218,7 +218,7 @@ async fn case_19_ten_thousand_waiters_and_five_dead_servers_make_no_storm_of_con
     // On each node's port somebody hangs up on everyone, and counts them.
     let impostors: Vec<_> = fleet
         .iter()
-        .map(|server| Scripted::start_on(server.port(), Script::bare().cut()))
+        .map(|server| Scripted::start_on(server.tcp_addr().port(), Script::bare().cut()))
         .collect();
     let waiters: Vec<_> = (0..waiters)
         .map(|index| {

@@ -136,7 +136,7 @@ async fn eventually_heard(server: &Scripted, condition: impl Fn(&[Heard]) -> boo
 /// What a server may forbid, and the lock works all the same.
 #[tokio::test]
 async fn a_lock_needs_none_of_the_optional_steps() {
-    need_process!();
+    need_server!();
     let forbidden = ["INFO", "CONFIG", "TIME", "CLIENT", "SCRIPT"];
     let args = forbidden.iter().flat_map(|name| ["--rename-command", name, ""]);
     let server = Server::builder().args(args).start();
@@ -162,7 +162,8 @@ async fn without_a_login_resp2_is_told_that_one_is_asked_for() {
     need_server!();
     let server = Server::builder().password("right").start();
     for parameters in ["", "?protocol=2"] {
-        let url = format!("redis://{}{parameters}", server.addr());
+        let url = server.url_as("");
+        let url = format!("{}{parameters}", url.split('?').next().unwrap());
         let locker = single(url).build().unwrap();
         let error = locker.ready(Duration::from_secs(5)).await.unwrap_err();
         assert!(error.is_authentication(), "{parameters:?}: {error}");

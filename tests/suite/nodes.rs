@@ -8,11 +8,13 @@ use quorlock::{Client, Credentials, Fault, NodeOptions, Outcome, Protocol};
 
 use crate::support::{
     Fleet, Greeting, Reply, Script, Scripted, Server, eventually_async, need_process, need_server,
+    reach,
 };
 use crate::{connected, quorum, single};
 
+/// As the environment chooses, and nobody in particular.
 fn node(server: &Server) -> NodeOptions {
-    NodeOptions::tcp("127.0.0.1", server.port())
+    server.url_as("").parse().unwrap()
 }
 
 #[track_caller]
@@ -40,7 +42,7 @@ async fn a_lock_is_held_over_every_kind_of_address() {
     ];
     let mut nodes: Vec<NodeOptions> = urls.iter().map(|url| url.parse().unwrap()).collect();
     nodes.extend([
-        me(node(&server)).database(2).protocol(Protocol::Resp2).name("web"),
+        me(NodeOptions::tcp("127.0.0.1", port)).database(2).protocol(Protocol::Resp2).name("web"),
         me(NodeOptions::tcp("LOCALHOST", port)),
         me(NodeOptions::unix(&path)).database(3),
     ]);
@@ -48,6 +50,8 @@ async fn a_lock_is_held_over_every_kind_of_address() {
         nodes.push(me(NodeOptions::tcp("::1", port)));
         nodes.push(format!("redis://[::1]:{port}").parse().unwrap());
     }
+    nodes.extend(server.tls_addr().map(|addr| format!("rediss://{addr}").parse().unwrap()));
+    reach::aside("every kind of address, one by one");
     for node in nodes {
         let shown = format!("{node:?}");
         let locker = connected(single(&node)).await;
@@ -179,8 +183,8 @@ async fn a_login_that_cannot_be_had_is_told_and_asked_for_again() {
 #[tokio::test]
 async fn a_login_that_takes_too_long_counts_towards_the_connects_deadline() {
     let server = Scripted::start(Script::greeting_as(Greeting::default().password("pw")));
-    let node = NodeOptions::tcp("127.0.0.1", server.addr().port())
-        .credentials_async(std::future::pending::<Result<String, String>>);
+    let node: NodeOptions = server.url().parse().unwrap();
+    let node = node.credentials_async(std::future::pending::<Result<String, String>>);
     let deadline = Duration::from_millis(100);
     let locker = single(node).connect_deadline(deadline).build().unwrap();
     eventually_async("the silence is told", async || {

@@ -14,7 +14,7 @@ async fn a_set_that_arrives_after_its_undo_leaves_no_key() {
     need_server!();
     for round in 0..20 {
         let server = Server::start();
-        let proxy = Proxy::start(server.addr());
+        let proxy = Proxy::before(&server);
         let locker = connected(single(proxy.url())).await;
         proxy.hold();
         let key = format!("k{round}");
@@ -46,7 +46,7 @@ async fn a_set_that_arrives_after_its_undo_leaves_no_key() {
 async fn without_ending_the_old_connection_the_key_appears_and_is_undone_again() {
     need_server!();
     let server = Server::builder().args(["--rename-command", "CLIENT", ""]).start();
-    let proxy = Proxy::start(server.addr());
+    let proxy = Proxy::before(&server);
     let locker = connected(single(proxy.url())).await;
     proxy.hold();
     let trying = tokio::spawn({

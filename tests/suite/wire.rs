@@ -15,7 +15,7 @@ fn single(server: &Scripted) -> LockerBuilder {
 #[tokio::test]
 async fn the_login_goes_first_alone_and_is_awaited() {
     let server = Scripted::start(Script::bare().expect("HELLO").stall());
-    let url = server.url().replace("redis://", "redis://me:pw@");
+    let url = server.url().replace("://", "://me:pw@");
     let client = Client::new(url).unwrap();
     let asking = tokio::spawn(async move { client.command(["PING"]).await });
     eventually_async("the login is heard", async || !server.heard().is_empty()).await;

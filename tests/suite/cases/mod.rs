@@ -61,7 +61,7 @@ async fn granted_by_all(acquire: impl AsyncFn() -> LockGuard) -> LockGuard {
 
 /// A proxy before each node.
 fn proxies(fleet: &Fleet) -> Vec<Proxy> {
-    fleet.iter().map(|server| Proxy::start(server.addr())).collect()
+    fleet.iter().map(Proxy::before).collect()
 }
 
 /// A locker's builder on these proxies.

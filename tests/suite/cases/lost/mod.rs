@@ -93,6 +93,7 @@ fn strike_many(blow: Blow) {
         _ => RUNS,
     };
     let runs = from_environment("QUORLOCK_LOSS_RUNS").map_or(runs, |runs| runs as usize);
+    assert!(runs > 0, "QUORLOCK_LOSS_RUNS takes a number from 1 on");
     let seed = from_environment("QUORLOCK_SEED").unwrap_or_else(|| RandomState::new().hash_one(0));
     let mut random = Random(seed);
     let world = Arc::new(World::start(5));
