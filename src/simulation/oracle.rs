@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use super::holds::{Findings, Holds, Overlap};
+use super::holds::{Findings, Holds, Overlap, View};
 use super::node::Sight;
 use super::releases::Releases;
 use crate::{Held, Release};
@@ -100,7 +100,8 @@ impl Oracle {
             let what = format!("guard {number} of `{key}` has the value of another: {value}");
             self.violate(Kind::SameValue, what);
         }
-        self.holds.begin((number, machine), (key, value), (held, rate), now);
+        let view = View { left: Box::new(move || held.looks_left()), rate };
+        self.holds.begin((number, machine), (key, value), view, now);
         number
     }
 
