@@ -313,7 +313,7 @@ impl LockerBuilder {
     fn prepare(&mut self) -> Result<Greeting, Error> {
         self.options.check()?;
         let Options { ttl, .. } = self.options;
-        self.options.link.undo_horizon = self.options.node_deadline(ttl) + 2 * ttl;
+        self.options.link.undo_horizon = self.options.undo_horizon(ttl);
         for address in &mut self.addresses {
             address.tcp.get_or_insert(self.options.tcp);
         }

@@ -80,6 +80,16 @@ impl Inner {
         self.nodes.check_fit()
     }
 
+    /// Refuses a TTL that no lock of this locker can have; what has to be known of a longer one
+    /// than usual is told to the nodes.
+    pub(crate) fn admit_ttl(&self, ttl: Duration) -> Result<(), Error> {
+        self.options.check_ttl(ttl)?;
+        if ttl > self.options.ttl {
+            self.nodes.extend_horizon(self.options.undo_horizon(ttl));
+        }
+        Ok(())
+    }
+
     fn is_closed(&self) -> bool {
         self.closing.load(Ordering::SeqCst)
     }

@@ -103,6 +103,11 @@ impl Node {
         self.with(|state| state.kills = false);
     }
 
+    /// It refuses to execute scripts, or no longer does.
+    pub(super) fn set_busy(&self, busy: bool) {
+        self.with(|state| state.busy = busy);
+    }
+
     /// What stands under the key.
     pub(super) fn value(&self, key: &str) -> Option<Vec<u8>> {
         self.with(|state| state.live(key).map(|entry| entry.value.clone()))

@@ -19,6 +19,8 @@ pub(super) struct State {
     pub(super) connections: u64,
     /// Whether it ends connections that it is told to end.
     pub(super) kills: bool,
+    /// Whether it executes scripts at present.
+    pub(super) busy: bool,
     pub(super) log: Vec<Said>,
 }
 
@@ -38,6 +40,7 @@ impl State {
             reads: 0,
             connections: 0,
             kills: true,
+            busy: false,
             log: Vec::new(),
         }
     }
@@ -97,6 +100,7 @@ impl State {
                 format!(":{}\r\n", u8::from(deleted))
             }
             [b"SET", key, value, b"NX", b"PX", ttl] => self.set(text(key), value, millis(ttl)),
+            [b"EVALSHA" | b"EVAL", ..] if self.busy => "-BUSY running a script\r\n".into(),
             [b"EVALSHA", digest, ..] if !self.scripts.contains(digest) => {
                 "-NOSCRIPT No matching script. Please use EVAL.\r\n".into()
             }
