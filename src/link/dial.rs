@@ -12,11 +12,10 @@ use tokio::net::TcpStream;
 use tokio::net::UnixStream;
 use tokio::time::Sleep;
 
-use super::address::{Address, Endpoint};
 use super::stagger::{Stagger, Step};
 use super::stream::{Dial, Dialing, Reader, Writer};
 use crate::clock::{Clock, Moment};
-use crate::options::TcpOptions;
+use crate::options::{Address, Endpoint, TcpOptions};
 
 /// Opens streams on the network.
 #[derive(Debug)]

@@ -2,10 +2,10 @@
 //!
 //! [`Link`] is the half that callers share: the bytes to send and the commands that await a reply,
 //! behind one short lock. [`Inbound`] is the half that the driver owns: it reads and decodes.
-//! [`Handshake`](handshake::Handshake) turns a fresh stream into a usable one, [`Address`] says
-//! where and as whom, [`Network`] makes the stream, and [`Peer`] is who answered. This room knows
-//! bytes, frames and positions; what a command means, and how many nodes there are, is not its
-//! business, and it calls nobody upward.
+//! [`Network`] makes a stream to where an address says, [`Handshake`](handshake::Handshake) turns
+//! it into a usable one, and [`Peer`] is who answered. This room knows bytes, frames and positions;
+//! what a command means, and how many nodes there are, is not its business, and it calls nobody
+//! upward.
 //!
 //! ```text
 //!  Opening ──open()──▶ Open ──orphan()──▶ Orphaned ──reopen()──▶ Opening
@@ -23,9 +23,6 @@
 //! However a connection ends, `State::end` tells whoever waits and turns into *debts* whatever may
 //! still have to be undone; the next connection settles them first.
 
-mod address;
-#[cfg(feature = "serde")]
-mod config;
 mod debts;
 mod dial;
 mod handshake;
@@ -41,16 +38,12 @@ mod stream;
 mod tests;
 #[cfg(feature = "tls-rustls")]
 mod tls;
-mod url;
 
 use std::{io, mem, time::Duration};
 
 use bytes::{Bytes, BytesMut};
 use quorlock_resp::Frame;
 
-#[cfg(test)]
-pub(crate) use address::Endpoint;
-pub(crate) use address::{Address, security};
 pub(crate) use debts::Client;
 pub(crate) use dial::Network;
 pub(crate) use handshake::{Greeting, Handshake};
@@ -60,7 +53,6 @@ pub(crate) use pipeline::{Completion, Entry, Lapsed, Shape, Stray, Ticket};
 #[cfg(test)]
 pub(crate) use stream::Dialing;
 pub(crate) use stream::{Dial, Reader, Writer, secure};
-pub use url::IntoNode;
 
 use crate::clock::Moment;
 use crate::options::LinkOptions;

@@ -9,11 +9,14 @@ use super::command;
 use super::durability::Epoch;
 use super::locker::{Inner, Locker};
 use crate::error::Error;
-use crate::link::{Address, Greeting, IntoNode, security};
+use crate::link::Greeting;
 use crate::observe::Observer;
 #[cfg(feature = "tls-rustls")]
 use crate::options::Tls;
-use crate::options::{Driver, Durability, Extend, Options, Retry, TcpOptions, whole_millis};
+use crate::options::{
+    Address, Driver, Durability, Extend, IntoNode, Options, Retry, TcpOptions, security,
+    whole_millis,
+};
 use crate::quorum::{NodeSet, Rule};
 
 /// A locker's nodes and options. Every option has a default; `README.md` lists them with the

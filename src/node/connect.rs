@@ -24,7 +24,8 @@ use quorlock_resp::{Decoder, Frame};
 use tokio::time::Sleep;
 
 use crate::clock::Clock;
-use crate::link::{Address, Dial, Greeting, Handshake, Inbound, Peer, Reader, Writer, secure};
+use crate::link::{Dial, Greeting, Handshake, Inbound, Peer, Reader, Writer, secure};
+use crate::options::Address;
 use crate::report::{Fault, Humane, printable, without_secret};
 
 /// A stream that has shaken hands.

@@ -16,8 +16,8 @@ use std::time::Duration;
 
 pub(crate) use credentials::CredentialSource;
 pub use credentials::Credentials;
-pub(crate) use node::Endpoint;
-pub use node::{NodeOptions, Protocol};
+pub(crate) use node::{Address, Endpoint, security};
+pub use node::{IntoNode, NodeOptions, Protocol};
 pub(crate) use retry::Policy;
 pub use retry::Retry;
 pub use tcp::TcpOptions;

@@ -14,7 +14,8 @@ use super::node::State;
 use super::world::{Hub, Machine, World};
 use crate::clock::{Clock, Driven};
 use crate::entropy::Entropy;
-use crate::link::{Address, Dial, Dialing, Endpoint, Reader, Writer, memory};
+use crate::link::{Dial, Dialing, Reader, Writer, memory};
+use crate::options::{Address, Endpoint};
 use crate::testing::wire::Requests;
 use crate::{Durability, Extend, Held, LockGuard, Locker};
 

@@ -29,9 +29,9 @@ use super::guard::LockGuard;
 use super::locker::{Inner, Locker};
 use crate::clock::{Clock, Driven, Moment};
 use crate::entropy::Entropy;
-use crate::link::{Address, Greeting};
+use crate::link::Greeting;
 use crate::observe::{Event, Loss, Observer};
-use crate::options::Options;
+use crate::options::{Address, Options};
 use crate::quorum::{NodeSet, Parts};
 use node::{Behaviour, Network, Node, Said};
 

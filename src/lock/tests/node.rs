@@ -11,7 +11,8 @@ use tokio::sync::{Notify, mpsc};
 
 use super::server::State;
 use crate::clock::{Clock, Moment};
-use crate::link::{Address, Dial, Dialing, Endpoint, Reader, Writer, memory};
+use crate::link::{Dial, Dialing, Reader, Writer, memory};
+use crate::options::{Address, Endpoint};
 
 /// How a node serves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

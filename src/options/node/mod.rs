@@ -1,9 +1,21 @@
-//! One node: where it is, as whom, and what is said to it first. The same as its URL says.
+//! One node: where it is, as whom, and what is said to it first.
+//!
+//! [`NodeOptions`] has the parts, which a URL (`url`) or a configuration (`config`) says as well;
+//! [`IntoNode`] is whichever of them was given. An [`Address`] is what is left when they have been
+//! found right: what a connection is made from.
+
+mod address;
+#[cfg(feature = "serde")]
+mod config;
+mod url;
 
 use std::fmt;
 use std::future::Future;
 use std::net::Ipv6Addr;
 use std::path::PathBuf;
+
+pub(crate) use address::{Address, security};
+pub use url::IntoNode;
 
 use super::credentials::{CredentialSource, Credentials};
 use super::tcp::TcpOptions;

@@ -4,9 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::url::IntoNode;
+use super::{Endpoint, NodeOptions, Protocol};
 use crate::error::Error;
-use crate::options::{CredentialSource, Credentials, NodeOptions, Security, TcpOptions, Tls};
-pub(crate) use crate::options::{Endpoint, Protocol};
+use crate::options::{CredentialSource, Credentials, Security, TcpOptions, Tls};
 
 /// One node's address and login, with nothing in it that cannot be right.
 #[derive(Clone, PartialEq, Eq)]
