@@ -96,7 +96,7 @@ fn discreet(text: &[u8]) -> Vec<u8> {
     let text = text.get(..LENGTH_MAX).unwrap_or(text);
     let end = find(text, ARGUMENTS).unwrap_or(text.len());
     let text = without_values(text.get(..end).unwrap_or_default());
-    without_parameters(&without_login(&text))
+    without_cut_logins(&without_parameters(&without_login(&text)))
 }
 
 /// Without the random part of locks' values, of which the owner behind the `@` is left.
@@ -116,39 +116,58 @@ fn without_values(text: &[u8]) -> Vec<u8> {
     shown
 }
 
+/// Before a URL's login.
+const LOGIN: &[u8] = b"://";
+
 /// Without what stands between the first `://` and the last `@` behind it: a password that was not
 /// encoded may hold either, and any other mark. With a `?` among it, that `@` may be a parameter's,
 /// and the rest of the word goes too.
 fn without_login(text: &[u8]) -> Vec<u8> {
-    const MARK: &[u8] = b"://";
-    let Some(begin) = find(text, MARK).map(|at| at + MARK.len()) else { return text.to_vec() };
+    let Some(begin) = find(text, LOGIN).map(|at| at + LOGIN.len()) else { return text.to_vec() };
     let (before, behind) = text.split_at_checked(begin).unwrap_or((text, b""));
     let Some(end) = behind.iter().rposition(|byte| *byte == b'@') else { return text.to_vec() };
     let (login, place) = behind.split_at_checked(end).unwrap_or((behind, b""));
-    let ends = |byte: &u8| byte.is_ascii_whitespace();
-    let kept = match login.contains(&b'?') {
-        true => place.iter().position(ends).unwrap_or(place.len()),
+    let from = match login.contains(&b'?') {
+        true => place.iter().position(u8::is_ascii_whitespace).unwrap_or(place.len()),
         false => 0,
     };
-    [before, REDACTED, place.get(kept..).unwrap_or_default()].concat()
+    [before, REDACTED, place.get(from..).unwrap_or_default()].concat()
+}
+
+/// Each word without what is behind the place that is found in it.
+fn in_words(text: &[u8], find: impl Fn(&[u8]) -> Option<usize>) -> Vec<u8> {
+    let mut shown = Vec::new();
+    for word in text.split_inclusive(u8::is_ascii_whitespace) {
+        match find(word) {
+            Some(at) => {
+                shown.extend_from_slice(word.get(..at).unwrap_or(word));
+                shown.extend_from_slice(REDACTED);
+                shown.extend(word.last().filter(|last| last.is_ascii_whitespace()));
+            }
+            None => shown.extend_from_slice(word),
+        }
+    }
+    shown
 }
 
 /// Without what stands behind a `?` in a word, if that says that something equals something.
 fn without_parameters(text: &[u8]) -> Vec<u8> {
-    let mut shown = Vec::new();
-    for word in text.split_inclusive(u8::is_ascii_whitespace) {
-        let mark = word.iter().position(|byte| *byte == b'?');
-        let (place, query) =
-            word.split_at_checked(mark.map_or(word.len(), |mark| mark + 1)).unwrap_or((word, b""));
-        shown.extend_from_slice(place);
-        if query.contains(&b'=') {
-            shown.extend_from_slice(REDACTED);
-            shown.extend(query.last().filter(|last| last.is_ascii_whitespace()));
-        } else {
-            shown.extend_from_slice(query);
-        }
-    }
-    shown
+    in_words(text, |word| {
+        let query = word.iter().position(|byte| *byte == b'?')? + 1;
+        word.get(query..)?.contains(&b'=').then_some(query)
+    })
+}
+
+/// Without logins that were cut off before their `@`: what is behind a colon is no port.
+fn without_cut_logins(text: &[u8]) -> Vec<u8> {
+    let is_end = |byte: &u8| byte.is_ascii_whitespace() || b"/?#'\"`),".contains(byte);
+    in_words(text, |word| {
+        let login = find(word, LOGIN)? + LOGIN.len();
+        let place = word.get(login..)?.split(is_end).next()?;
+        let port = place.get(find(place, b":")? + 1..)?;
+        let is_login = !place.starts_with(b"[") && !port.iter().all(u8::is_ascii_digit);
+        is_login.then_some(login)
+    })
 }
 
 fn find(text: &[u8], part: &[u8]) -> Option<usize> {
@@ -192,6 +211,9 @@ mod tests {
             ("https://v/a?token=t&b=c: 403", "https://v/a?(redacted) 403"),
             ("GET /a?token=t\nfailed", "GET /a?(redacted)\\nfailed"),
             ("https://u:p@v/a?mail=a@b.c failed", "https://(redacted) failed"),
+            ("redis://me:pa, redis://:p", "redis://(redacted) redis://(redacted)"),
+            ("(redis://h:1), redis://h: no", "(redis://h:1), redis://h: no"),
+            ("redis://[::1]:1 is", "redis://[::1]:1 is"),
             ("is it there? no", "is it there? no"),
             ("me@h is no user?", "me@h is no user?"),
         ];
