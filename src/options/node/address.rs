@@ -149,6 +149,15 @@ mod tests {
     }
 
     #[test]
+    fn a_common_password_is_for_nodes_without_one() {
+        let read = |url: &str| url.parse::<NodeOptions>().unwrap();
+        assert_eq!(read("redis://me@h").default_password("pw"), read("redis://me:pw@h"));
+        assert_eq!(read("redis://:own@h").default_password("pw"), read("redis://:own@h"));
+        assert_eq!(read("redis://h").default_password(""), read("redis://h"));
+        assert!(read("VALKEYS://h").is_tls() && !read("redis://h").is_tls());
+    }
+
+    #[test]
     fn options_that_cannot_be_right_are_refused() {
         let good = || NodeOptions::tcp("h", 6379);
         let cases = [

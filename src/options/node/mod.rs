@@ -107,6 +107,11 @@ impl NodeOptions {
         self
     }
 
+    /// Whether everything is said over TLS: by [`tls`](Self::tls), or by a URL that says so.
+    pub fn is_tls(&self) -> bool {
+        self.tls
+    }
+
     /// A user of the server's ACL. Needs a password. Default: the server's `default` user.
     #[must_use]
     pub fn username(mut self, username: impl Into<String>) -> Self {
@@ -119,6 +124,13 @@ impl NodeOptions {
     pub fn password(mut self, password: impl Into<String>) -> Self {
         self.password = Some(password.into()).filter(|password| !password.is_empty());
         self
+    }
+
+    /// The password if there is none by now, from a URL or from [`password`](Self::password): for
+    /// one that is common to all nodes, some of which may have their own.
+    #[must_use]
+    pub fn default_password(self, password: impl Into<String>) -> Self {
+        if self.password.is_some() { self } else { self.password(password) }
     }
 
     /// Whom to ask for the login, at every connect: for passwords that are rotated. Goes before
