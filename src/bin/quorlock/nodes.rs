@@ -2,7 +2,9 @@
 
 use std::ffi::OsString;
 
-use quorlock::{Client, Durability, Locker, LockerBuilder, NodeOptions};
+#[cfg(unix)]
+use quorlock::Client;
+use quorlock::{Durability, Locker, LockerBuilder, NodeOptions};
 
 use crate::args::NodeArgs;
 use crate::exit::{Cause, Failure};

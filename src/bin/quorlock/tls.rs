@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use quorlock::{Client, Error, LockerBuilder, NodeOptions, Tls};
+#[cfg(unix)]
+use quorlock::{Client, Error, NodeOptions};
+use quorlock::{LockerBuilder, Tls};
 
 const HEADING: &str = "TLS, for rediss:// and valkeys://";
 
