@@ -1,5 +1,6 @@
 //! What one cycle (acquire, release) costs in instructions of this process, counted by callgrind:
-//! the same on a quiet machine and on a busy one, but for how many replies one wait finds.
+//! the same on a quiet machine and on a busy one, but for how many replies one wait finds. With many
+//! callers it is what a reply and a command cost beyond the system calls that they share.
 //!
 //! `cargo bench --bench instructions` runs itself twice under valgrind against five servers; the
 //! difference of the two counts is what so many more cycles cost. It prints a table in Markdown,
@@ -17,15 +18,20 @@ use std::process::Command;
 use quorlock::Locker;
 use support::{Fleet, tools};
 use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinSet;
 
 /// Where the cycles run, for the process under valgrind.
 const PLACE: &str = "QUORLOCK_COUNT_PLACE";
 const CYCLES: &str = "QUORLOCK_COUNT_CYCLES";
 const NODES: &str = "QUORLOCK_COUNT_NODES";
+const CALLERS: &str = "QUORLOCK_COUNT_CALLERS";
 
-/// The two counts differ by so many cycles.
-const FEW: u32 = 500;
-const MANY: u32 = 2_500;
+/// The runtimes, and how many callers use the locker at once.
+const CASES: [(&str, u32); 4] = [("current", 1), ("multi", 1), ("current", 64), ("multi", 64)];
+
+/// The two counts differ by so many cycles, of all callers together.
+const FEW: u32 = 640;
+const MANY: u32 = 3_200;
 
 /// How many functions are named.
 const NAMED: usize = 25;
@@ -44,13 +50,15 @@ fn main() {
     }
     let fleet = Fleet::start(5);
     let nodes = fleet.urls().join(",");
-    println!("| runtime | instructions per cycle |\n|---|---:|");
+    println!("| runtime | callers | instructions per cycle |\n|---|---:|---:|");
     let mut functions = String::new();
-    for place in ["current", "multi"] {
-        let (few, many) = (profile(place, FEW, &nodes), profile(place, MANY, &nodes));
+    for case in CASES {
+        let (few, many) = (profile(case, FEW, &nodes), profile(case, MANY, &nodes));
         let per_cycle = |total: i64| total / i64::from(MANY - FEW);
-        println!("| {place} | {} |", per_cycle(total(&many) - total(&few)));
-        functions += &format!("\nOf these, {place}:\n\n| instructions | function |\n|---:|---|\n");
+        let (place, callers) = case;
+        println!("| {place} | {callers} | {} |", per_cycle(total(&many) - total(&few)));
+        functions += &format!("\nOf these, {place}, {callers} callers:\n\n");
+        functions += "| instructions | function |\n|---:|---|\n";
         let mut costs: Vec<_> = many
             .iter()
             .map(|(name, count)| (per_cycle(count - few.get(name).unwrap_or(&0)), name))
@@ -65,20 +73,24 @@ fn main() {
 
 /// Runs the cycles: this is what valgrind looks at.
 fn count(place: &str) {
-    let cycles: u32 = std::env::var(CYCLES).unwrap().parse().unwrap();
+    let number = |name| std::env::var(name).unwrap().parse::<u32>().unwrap();
+    let (cycles, callers) = (number(CYCLES), number(CALLERS));
     let nodes = std::env::var(NODES).unwrap();
     let runtime = runtime(place);
     runtime.block_on(async move {
         let locker = Locker::quorum(nodes.split(',')).unwrap().build().unwrap();
         locker.ready(std::time::Duration::from_secs(60)).await.unwrap();
-        let task = async move {
-            for _ in 0..cycles {
-                let guard = locker.lock("counted").await.unwrap();
-                assert!(guard.release().await.unwrap().is_released());
-            }
-        };
-        #[expect(clippy::disallowed_methods, reason = "a caller is a task of its own")]
-        tokio::spawn(task).await.unwrap();
+        let mut tasks = JoinSet::new();
+        for caller in 0..callers {
+            let (locker, key) = (locker.clone(), format!("counted-{caller}"));
+            tasks.spawn(async move {
+                for _ in 0..cycles / callers {
+                    let guard = locker.lock(&key).await.unwrap();
+                    assert!(guard.release().await.unwrap().is_released());
+                }
+            });
+        }
+        tasks.join_all().await;
     });
 }
 
@@ -91,13 +103,14 @@ fn runtime(place: &str) -> Runtime {
 }
 
 /// The instructions of each function in a run of so many cycles.
-fn profile(place: &str, cycles: u32, nodes: &str) -> BTreeMap<String, i64> {
+fn profile((place, callers): (&str, u32), cycles: u32, nodes: &str) -> BTreeMap<String, i64> {
     let out = std::env::temp_dir().join(format!("quorlock-count-{}", std::process::id()));
     let ran = Command::new("valgrind")
         .args(["--tool=callgrind", "--quiet"])
         .arg(format!("--callgrind-out-file={}", out.display()))
         .arg(std::env::current_exe().unwrap())
-        .envs([(PLACE, place), (CYCLES, &cycles.to_string()), (NODES, nodes)])
+        .envs([(PLACE, place), (NODES, nodes)])
+        .envs([(CYCLES, cycles.to_string()), (CALLERS, callers.to_string())])
         .output()
         .unwrap();
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));

@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use quorlock_resp::{Frame, encode};
 
+use crate::clock::Clock;
 use crate::error::{Error, Kind};
 use crate::link::{Greeting, Shape, Urgency};
 use crate::observe::Observers;
@@ -70,8 +71,9 @@ impl Client {
         let (greeting, undo_head) = (Greeting { security, ..Greeting::default() }, Bytes::new());
         let options = LinkOptions::default();
         let observers = Observers::default();
+        let (nodes, clock) = (vec![address], Clock::default());
         let nodes =
-            NodeSet::on_network(vec![address], false, options, greeting, undo_head, observers)?;
+            NodeSet::on_network(nodes, false, clock, options, greeting, undo_head, observers)?;
         Ok(Self { nodes: Arc::new(nodes), deadline: DEADLINE })
     }
 

@@ -124,6 +124,10 @@ impl Stamp {
     /// Until when so many of these last: of the `count` latest by the steady clock, what each clock
     /// reaches first.
     pub(crate) fn lasting(stamps: &[Self], count: usize) -> Self {
+        let latest = stamps.iter().max_by_key(|stamp| stamp.steady).copied().unwrap_or(Self::PAST);
+        if stamps.iter().filter(|stamp| **stamp == latest).count() >= count {
+            return latest; // as after every acquisition and extension that went well
+        }
         let mut sorted = [Self::PAST; LASTING_OF];
         let known = stamps.len().min(LASTING_OF);
         sorted.iter_mut().zip(stamps).for_each(|(slot, stamp)| *slot = *stamp);
@@ -176,7 +180,7 @@ impl Clock {
     }
 
     /// A clock that measures leases too by tokio's, which a test can pause.
-    #[cfg(all(feature = "testing", test))]
+    #[cfg(test)]
     pub(crate) fn tokios() -> Self {
         Driven::clock().0
     }
@@ -201,7 +205,7 @@ impl Clock {
     }
 
     /// What the wall clock showed at the moment zero.
-    #[cfg(feature = "testing")]
+    #[cfg(any(test, feature = "testing"))]
     pub(crate) fn wall_origin() -> Duration {
         static SHOWN: OnceLock<u64> = OnceLock::new();
         #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]

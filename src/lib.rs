@@ -40,7 +40,7 @@ mod report;
 mod simulation;
 mod slab;
 mod sync;
-#[cfg(feature = "testing")]
+#[cfg(any(test, feature = "testing"))]
 pub mod testing;
 mod weak;
 

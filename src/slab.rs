@@ -89,11 +89,20 @@ impl<T> Slab<T> {
         self.used.load(Ordering::SeqCst)
     }
 
+    #[inline]
     fn place(&self, index: u32) -> &Place<T> {
-        let index = index as usize;
-        if let Some(place) = self.growing[0].get().and_then(|first| first.get(index)) {
-            return place; // few callers never leave the first chunk
+        // Counted from the first chunk's size, each chunk begins at its own.
+        let position = index as usize + FIRST_CHUNK;
+        let chunk = (position / FIRST_CHUNK).ilog2() as usize;
+        let made = self.growing.get(chunk).and_then(OnceLock::get);
+        match made.and_then(|places| places.get(position - (FIRST_CHUNK << chunk))) {
+            Some(place) => place,
+            None => self.place_anywhere(index as usize),
         }
+    }
+
+    #[cold]
+    fn place_anywhere(&self, index: usize) -> &Place<T> {
         let Some(beyond) = index.checked_sub(GROWN) else {
             let position = index + FIRST_CHUNK;
             let chunk = (position / FIRST_CHUNK).ilog2() as usize;

@@ -27,6 +27,9 @@ use support::{Fleet, need_process};
 const WARM_UP: u64 = 500;
 const CYCLES: u64 = 3_000;
 
+/// How often it is counted at most: a cost that is there is there each time.
+const TRIES: usize = 4;
+
 /// Where the caller runs.
 #[derive(Clone, Copy, Debug)]
 enum Caller {
@@ -63,7 +66,7 @@ impl Caller {
         match self {
             Self::CurrentThread | Self::CurrentThreadBody => 0.01,
             Self::Spawned => 1.0,
-            // A busy machine moves it a little: 6.7 when nothing else runs, 7.2 was seen.
+            // 6.7 when nothing else runs.
             Self::BlockOn => 8.0,
         }
     }
@@ -157,25 +160,30 @@ fn an_operation_costs_few_system_calls() {
     let counter = build_counter(scratch.path());
     let urls = fleet.urls().join(",");
     for caller in Caller::ALL {
-        let few = count(&counter, caller, &urls, WARM_UP);
-        let many = count(&counter, caller, &urls, WARM_UP + CYCLES);
-        let operations = (2 * CYCLES) as f64; // an acquisition and a release
-        let each: Vec<f64> = many
-            .iter()
-            .zip(few)
-            .map(|(many, few)| (*many as f64 - few as f64) / operations)
-            .collect();
-        let [sends, receives, waits, futexes, others] = each[..] else { unreachable!() };
-        let total: f64 = each.iter().sum();
-        let told = format!(
-            "{caller:?}: {total:.2} an operation (sends {sends:.2}, receives {receives:.2}, waits \
-             {waits:.2}, futexes {futexes:.2}, others {others:.2})"
-        );
-        println!("{told}");
-        // A caller that woke its driver for each command would write six times, a read that leaves
-        // a socket's readiness set would read twice.
-        assert!(sends <= 5.5 && receives <= 5.1 && others <= 0.1, "{told}");
-        assert!(futexes <= caller.futexes_max(), "{told}");
-        assert!(total <= caller.total_max(), "{told}");
+        // What else the machine does adds to what is counted, and never takes from it.
+        let tried = (1..=TRIES).map(|_| measure(&counter, caller, &urls));
+        let told: Vec<_> = tried.map_while(Result::err).collect();
+        assert!(told.len() < TRIES, "{told:#?}");
     }
+}
+
+/// Counts, and says what is too much.
+fn measure(counter: &Path, caller: Caller, urls: &str) -> Result<(), String> {
+    let few = count(counter, caller, urls, WARM_UP);
+    let many = count(counter, caller, urls, WARM_UP + CYCLES);
+    let operations = (2 * CYCLES) as f64; // an acquisition and a release
+    let each: Vec<f64> =
+        many.iter().zip(few).map(|(many, few)| (*many as f64 - few as f64) / operations).collect();
+    let [sends, receives, waits, futexes, others] = each[..] else { unreachable!() };
+    let total: f64 = each.iter().sum();
+    let told = format!(
+        "{caller:?}: {total:.2} an operation (sends {sends:.2}, receives {receives:.2}, waits \
+         {waits:.2}, futexes {futexes:.2}, others {others:.2})"
+    );
+    println!("{told}");
+    // A caller that woke its driver for each command would write six times, a read that leaves a
+    // socket's readiness set would read twice.
+    let few = sends <= 5.5 && receives <= 5.1 && others <= 0.1;
+    let few = few && futexes <= caller.futexes_max() && total <= caller.total_max();
+    if few { Ok(()) } else { Err(told) }
 }

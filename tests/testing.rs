@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use quorlock::testing::{Node, Nodes, Reaction, When};
-use quorlock::{Client, Durability, Error, Extend, LockGuard, Locker, Outcome};
+use quorlock::{Client, Durability, Error, Extend, LockGuard, Locker, LockerBuilder, Outcome};
 use tokio::time::Instant;
 
 const TTL: Duration = Duration::from_secs(10);
@@ -155,6 +155,34 @@ async fn a_clock_that_is_stepped_or_drifts_ends_keys_early_or_late() {
     assert!(guard.is_valid(), "a majority of clocks was wrong, and only a fence would help");
 }
 
+/// What can be said to a node can be a rule, too.
+#[tokio::test(start_paused = true)]
+async fn nodes_hang_restart_and_have_wrong_clocks_by_rule() {
+    let nodes = Nodes::new(5);
+    let locker = connected(&nodes).await;
+    let on_key = |when: When| when.key("k").nth(1);
+    nodes[0].add(on_key(When::after("SET")).then(Reaction::StepClock { millis: 4_000 }));
+    nodes[1].add(on_key(When::after("SET")).then(Reaction::DriftClock { ppm: 1_000_000 }));
+    nodes[2].add(on_key(When::before("SET")).then(Reaction::Restart { keeps_data: true }));
+    nodes[3].add(on_key(When::after("SET")).then(Reaction::Restart { keeps_data: false }));
+    nodes[4].add(on_key(When::after("SET")).then(Reaction::Hang));
+    drop(locker.lock("other").await.unwrap());
+    let error = refused(&locker).await;
+    assert!(error.is_unavailable(), "two of five have answered: {error}");
+    assert!(!nodes[4].is_running() && nodes[2].is_running() && nodes[3].is_running());
+    assert_eq!((nodes[2].calls("SET"), nodes[3].calls("SET")), (0, 0), "another process");
+    assert_eq!(nodes[4].calls("SET"), 2, "it had executed it");
+    nodes[4].resume();
+    pass(Duration::from_secs(5)).await;
+    assert_eq!(nodes.holding("k"), 0, "what was executed is undone");
+    let guard = locker.lock("k").await.unwrap();
+    assert_eq!(nodes.holding("k"), 5);
+    pass(TTL / 2).await;
+    assert_eq!(nodes[0].remaining("k"), Some(TTL / 2), "a step is over when it is done");
+    assert_eq!(nodes[1].remaining("k"), None, "a drift goes on");
+    drop(guard);
+}
+
 #[tokio::test(start_paused = true)]
 async fn connecting_can_be_refused_and_commands_can_be_late() {
     let nodes = Nodes::new(3);
@@ -168,19 +196,151 @@ async fn connecting_can_be_refused_and_commands_can_be_late() {
     assert!(began.elapsed() >= Duration::from_millis(60));
 }
 
+/// What this panics with.
+fn panic_of(work: impl FnOnce() + std::panic::UnwindSafe) -> String {
+    let panic = std::panic::catch_unwind(work).unwrap_err();
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap()
+}
+
+#[test]
+fn what_cannot_be_is_refused_at_once() {
+    for count in [0, 16] {
+        let told = panic_of(move || drop(Nodes::new(count)));
+        assert_eq!(told, format!("a quorum takes 1 to 15 nodes, not {count}"));
+    }
+    assert_eq!((Nodes::new(1).len(), Nodes::new(15).len()), (1, 15));
+    let told = panic_of(|| drop(Nodes::builder(3).node(3, |node| node.replica())));
+    assert_eq!(told, "there is no node 3 among 3: they are counted from 0");
+    let told = panic_of(|| drop(Nodes::builder(2).node(1, |node| node.valkey("nine")).build()));
+    assert_eq!(told, "node 1: a version is three numbers, such as 8.2.3: \"nine\"");
+    let told = panic_of(|| drop(Nodes::builder(1).each(|node| node.user("a", "+@read")).build()));
+    assert!(told.starts_with("node 0: an in-process node knows no category"), "{told}");
+    let told = panic_of(|| drop(Nodes::builder(1).each(|node| node.appendonly("daily")).build()));
+    assert!(told.contains("always, everysec or no: \"daily\""), "{told}");
+    let told = panic_of(|| drop(When::after("relase")));
+    assert!(told.starts_with("\"relase\" is no command or script of an in-process node"), "{told}");
+    let told = panic_of(|| assert_eq!(Nodes::new(1)[0].calls("GTE"), 0));
+    assert!(told.starts_with("\"GTE\" is no command"), "{told}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_are_what_their_builder_says() {
+    let nodes = Nodes::builder(5)
+        .each(|node| node.password("pw").user("app", "on >secret ~app:* +@all"))
+        .each(|node| node.valkey("9.1.2").appendonly("always").snapshots("3600 1"))
+        .node(3, |node| node.redis("6.2.14").maxmemory_policy("allkeys-lru"))
+        .node(2, |node| node.without("CONFIG").without("time"))
+        .node(4, |node| node.replica())
+        .build();
+    let locker = nodes.locker().build().unwrap();
+    locker.ready(Duration::from_secs(1)).await.unwrap();
+    let health = locker.health();
+    let told = |number: usize| health[number].server.as_ref().unwrap();
+    assert_eq!(told(0).to_string(), "valkey 9.1.2, master, standalone");
+    assert_eq!(told(0).persistence.to_string(), "appendonly yes, appendfsync always, save 3600 1");
+    let hidden = told(2);
+    assert_eq!((&hidden.persistence.appendfsync, hidden.clock), (&None, None), "nobody tells");
+    assert_eq!(told(3).to_string(), "redis 6.2.14, master, standalone");
+    assert_eq!(told(3).maxmemory_policy.as_deref(), Some("allkeys-lru"));
+    assert!(health[4].to_string().contains("replica"), "{}", health[4]);
+    let guard = locker.lock("k").await.unwrap();
+    assert_eq!(nodes.holding("k"), 4, "a replica has no vote");
+    assert!(guard.release().await.unwrap().is_released());
+
+    let app = nodes.locker_as("app", "secret").build().unwrap();
+    let error = refused(&app).await;
+    assert!(error.to_string().contains("NOPERM"), "{error}");
+    assert!(app.lock("app:k").await.is_ok());
+    let stranger = nodes.locker_as("app", "guess").build().unwrap();
+    assert!(refused(&stranger).await.is_authentication());
+    let plain = Nodes::new(1);
+    let locker = connected(&plain).await;
+    let health = locker.health();
+    let told = health[0].server.as_ref().unwrap().persistence.to_string();
+    assert_eq!(told, "appendonly no, no snapshots");
+}
+
+/// The network is late, and not the node: what was sent together arrives together.
+#[tokio::test(start_paused = true)]
+async fn what_is_late_is_late_together_and_in_order() {
+    let nodes = Nodes::new(1);
+    let locker = connected(&nodes).await;
+    let late = Duration::from_millis(40);
+    for when in [When::before("SET"), When::after("SET")] {
+        nodes[0].clear_rules();
+        nodes[0].add(when.then(Reaction::Delay(late)));
+        let began = now();
+        let (a, b, c) = tokio::join!(locker.lock("a"), locker.lock("b"), locker.lock("c"));
+        let took = began.elapsed();
+        assert!(took >= late && took < 2 * late, "{took:?}");
+        drop((a.unwrap(), b.unwrap(), c.unwrap()));
+        pass(late).await;
+        assert_eq!(nodes[0].keys().len(), 0);
+    }
+    // A connection that ends takes along what is still under way.
+    nodes[0].clear_rules();
+    nodes[0].add(When::after("SET").then(Reaction::Delay(late)));
+    let (tried, ()) = tokio::join!(refused(&locker), async {
+        pass(late / 2).await;
+        assert_eq!(nodes.holding("k"), 1, "it was executed");
+        nodes[0].cut();
+    });
+    assert!(tried.is_unavailable(), "{tried}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_of_writes_lets_others_read() {
+    let nodes = Nodes::new(1);
+    let locker = connected(&nodes).await;
+    nodes[0].command(["CLIENT", "PAUSE", "60", "WRITE"]);
+    let began = now();
+    assert!(locker.inspect("k").await.is_ok());
+    assert_eq!(began.elapsed(), Duration::ZERO);
+    let guard = locker.lock("k").await.unwrap();
+    let took = began.elapsed();
+    assert!(took >= Duration::from_millis(60) && took < Duration::from_millis(62), "{took:?}");
+    drop(guard);
+}
+
+/// A node over TCP keeps its keys by the clock of the runtime that asks; a locker of a URL measures
+/// its leases by the machine's, unless it is told otherwise.
+#[tokio::test(start_paused = true)]
+async fn over_tcp_keys_end_by_tokios_clock_and_leases_if_asked() {
+    let node = Node::listen().await.unwrap();
+    let url = node.url().unwrap();
+    let locker = |builder: LockerBuilder| builder.ttl(TTL).extend(Extend::Off).build().unwrap();
+    let ours = locker(Locker::single(&url).unwrap().tokio_clock());
+    let guard = ours.lock("k").await.unwrap();
+    guard.lost().await;
+    assert!(guard.remaining() <= TTL / 100, "ten seconds have passed for both");
+    let left = node.remaining("k").unwrap();
+    assert!(left < TTL / 30, "{left:?}: what the margin for drift leaves");
+    pass(left).await;
+    assert_eq!(node.value("k"), None);
+
+    let machines = locker(Locker::single(&url).unwrap());
+    let guard = machines.lock("k").await.unwrap();
+    pass(TTL).await;
+    assert_eq!(node.value("k"), None, "the key has ended");
+    assert!(guard.is_valid(), "and the machine's clock has not gone on");
+}
+
 #[tokio::test]
 async fn a_node_that_listens_is_a_server_like_any_other() {
     let node = Node::builder().password("pw").user("me", "on >p ~* +@all -del").listen().await;
     let node = node.unwrap();
     let url = node.url().unwrap();
     assert!(url.starts_with("redis://:pw@127.0.0.1:"), "{url}");
-    let client = Client::new(&url).unwrap();
+    // With deadlines that a busy machine keeps: this one test does not drive its clock.
+    let patience = Duration::from_secs(5);
+    let client = Client::new(&url).unwrap().deadline(patience);
     assert!(client.command(["SET", "k", "v", "PX", "60000"]).await.unwrap().is_ok());
     assert_eq!(client.command(["GET", "k"]).await.unwrap().as_str(), Ok("v"));
-    let me = Client::new(url.replace(":pw@", "me:p@")).unwrap();
+    let me = Client::new(url.replace(":pw@", "me:p@")).unwrap().deadline(patience);
     let denied = me.command(["DEL", "k"]).await.unwrap();
     assert_eq!(denied.error_word(), Some(&b"NOPERM"[..]));
-    let locker = Locker::single(&url).unwrap().build().unwrap();
+    let locker = Locker::single(&url).unwrap().node_deadline(patience).build().unwrap();
     let guard = locker.lock("lock").await.unwrap();
     assert!(node.value("lock").is_some());
     assert!(guard.release().await.unwrap().is_released());
@@ -189,7 +349,7 @@ async fn a_node_that_listens_is_a_server_like_any_other() {
     let error = locker.lock("lock").wait(Duration::ZERO).await.unwrap_err();
     assert!(error.is_unavailable(), "{error}");
     node.restart(true).unwrap();
-    let guard = locker.lock("lock").wait(Duration::from_secs(5)).await.unwrap();
+    let guard = locker.lock("lock").wait(patience).await.unwrap();
     assert_eq!(node.value("k").as_deref(), Some(&b"v"[..]));
     drop((guard, node));
     let error = Client::new(&url).unwrap().command(["PING"]).await.unwrap_err();

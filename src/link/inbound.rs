@@ -6,7 +6,8 @@ use std::task::{Context, Poll};
 use bytes::BytesMut;
 use quorlock_resp::{Decoder, Frame, Limits};
 
-use super::pipeline::{Completion, error_word};
+use super::pipeline::Completion;
+use super::reply::Reply;
 use super::stream::Reader;
 use super::{Link, Stray};
 use crate::clock::Clock;
@@ -48,8 +49,8 @@ pub(crate) struct Inbound {
     /// Bytes of a frame that is not complete yet.
     buffer: BytesMut,
     decoder: Decoder,
-    /// Frames of one pass; kept for its capacity.
-    frames: Vec<Frame>,
+    /// Replies of one pass; kept for its capacity.
+    replies: Vec<Reply>,
     /// The link's writer was full; wait until it is not.
     pub(crate) blocked: bool,
     /// An undo was refused for now; whoever sees this has it tried again.
@@ -59,7 +60,7 @@ pub(crate) struct Inbound {
 impl Inbound {
     /// Takes over behind a handshake, with what it had read beyond its own replies.
     pub(crate) fn new(reader: Reader, buffer: BytesMut, decoder: Decoder) -> Self {
-        Self { reader, buffer, decoder, frames: Vec::new(), blocked: false, put_off: false }
+        Self { reader, buffer, decoder, replies: Vec::new(), blocked: false, put_off: false }
     }
 
     /// A decoder with the bounds that a lock's replies keep to; `Client` asks for any reply, so
@@ -82,13 +83,18 @@ impl Inbound {
             self.blocked = false;
             link.unblock();
         }
+        // A handshake may have read more than its own replies.
+        let mut ended = self.decode(&[]).err();
         let mut reads = 0;
         let ended = loop {
+            if ended.is_some() {
+                break ended;
+            }
             match self.reader.poll_read(cx, staging) {
                 Poll::Pending => break None,
                 Poll::Ready(Ok(0)) => break Some(Ended::Eof),
                 Poll::Ready(Ok(count)) => {
-                    self.buffer.extend_from_slice(staging.get(..count).unwrap_or_default());
+                    ended = self.decode(staging.get(..count).unwrap_or_default()).err();
                 }
                 Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Poll::Ready(Err(error)) => break Some(error.into()),
@@ -99,43 +105,49 @@ impl Inbound {
                 break None;
             }
         };
-        if reads > 0 {
-            // Replies that came before the end still count.
-            if let Err(ended) = self.decode(link, clock, completions) {
-                return Poll::Ready(ended);
-            }
-        }
-        match ended {
+        // Replies that came before the end still count.
+        match self.answer(link, clock, completions).err().or(ended) {
             Some(ended) => Poll::Ready(ended),
             None => Poll::Pending,
         }
     }
 
-    fn decode(
+    /// Makes replies of what was read. As a rule they are a lock's, and all whole: those are taken
+    /// where they stand, and the buffer stays empty.
+    fn decode(&mut self, mut read: &[u8]) -> Result<(), Ended> {
+        if self.buffer.is_empty() {
+            while let Some(short) = self.decoder.take_short(&mut read) {
+                self.replies.push(short.into());
+            }
+        }
+        self.buffer.extend_from_slice(read);
+        while !self.buffer.is_empty() {
+            match self.decoder.decode(&mut self.buffer) {
+                // Nobody subscribes to anything yet, and a push answers no command.
+                Ok(Some(Frame::Push(_))) => {}
+                Ok(Some(frame)) => self.replies.push(frame.into()),
+                Ok(None) => break,
+                Err(error) => return Err(Ended::Undecodable(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives each reply to its command.
+    fn answer(
         &mut self,
         link: &Link,
         clock: &Clock,
         completions: &mut Vec<Completion>,
     ) -> Result<(), Ended> {
-        let undecodable = loop {
-            if self.buffer.is_empty() {
-                break None; // as a rule all replies are whole, and the decoder need not be asked
-            }
-            match self.decoder.decode(&mut self.buffer) {
-                // Nobody subscribes to anything yet, and a push answers no command.
-                Ok(Some(Frame::Push(_))) => {}
-                Ok(Some(frame)) => self.frames.push(frame),
-                Ok(None) => break None,
-                Err(error) => break Some(Ended::Undecodable(error)),
-            }
-        };
-        if !self.frames.is_empty() {
-            let answered = link.answer(&mut self.frames, clock.now(), completions);
-            self.put_off |= answered.map_err(|Stray| Ended::Stray)?;
-            if completions.iter().any(|answer| error_word(&answer.frame) == Some(b"READONLY")) {
-                return Err(Ended::Demoted);
-            }
+        if self.replies.is_empty() {
+            return Ok(());
         }
-        undecodable.map_or(Ok(()), Err)
+        let answered = link.answer(&mut self.replies, clock.now(), completions);
+        self.put_off |= answered.map_err(|Stray| Ended::Stray)?;
+        match completions.iter().any(|answer| answer.reply.error_word() == Some(b"READONLY")) {
+            true => Err(Ended::Demoted),
+            false => Ok(()),
+        }
     }
 }

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::io::ReadBuf;
 
-#[cfg(feature = "testing")]
+#[cfg(any(test, feature = "testing"))]
 pub(crate) use super::stream::Dialing;
 
 use crate::sync::{Mutex, lock};
@@ -101,7 +101,7 @@ impl Writer {
     }
 
     /// Waits until the other end has taken something, or is gone.
-    #[cfg(feature = "testing")]
+    #[cfg(any(test, feature = "testing"))]
     pub(crate) fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut pipe = lock(&self.to);
         if pipe.bytes.len() < pipe.capacity || pipe.closed {

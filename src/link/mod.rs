@@ -25,12 +25,14 @@
 
 mod debts;
 mod dial;
+mod fifo;
 mod handshake;
 mod inbound;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod memory;
 mod peer;
 mod pipeline;
+mod reply;
 mod stagger;
 mod state;
 mod stream;
@@ -41,8 +43,7 @@ mod tls;
 
 use std::{io, mem, time::Duration};
 
-use bytes::{Bytes, BytesMut};
-use quorlock_resp::Frame;
+use bytes::Bytes;
 
 pub(crate) use debts::Client;
 pub(crate) use dial::Network;
@@ -50,6 +51,7 @@ pub(crate) use handshake::{Greeting, Handshake};
 pub(crate) use inbound::{Ended, Inbound};
 pub(crate) use peer::{Fit, Mark, Peer, Process, Terms};
 pub(crate) use pipeline::{Completion, Entry, Lapsed, Shape, Stray, Ticket};
+pub(crate) use reply::Reply;
 #[cfg(test)]
 pub(crate) use stream::Dialing;
 pub(crate) use stream::{Dial, Reader, Writer, secure};
@@ -59,6 +61,7 @@ use crate::options::LinkOptions;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Mutex, lock};
 use debts::Debts;
+use fifo::Fifo;
 use pipeline::{Again, Pipeline, Unsettled};
 use state::{Phase, QUEUED_CAPACITY, State};
 
@@ -119,7 +122,7 @@ impl Link {
         let state = State {
             phase: Phase::Opening,
             writer: None,
-            queued: BytesMut::new(),
+            queued: Fifo::default(),
             written: 0,
             blocked: false,
             batch: 0,
@@ -221,20 +224,22 @@ impl Link {
         self.dirty.store(true, Ordering::Release);
     }
 
-    /// Gives decoded frames to the commands they answer. A stray poisons the connection: those
+    /// Gives replies to the commands they answer. A stray poisons the connection: those
     /// before it stand, it and those after it are dropped. `true`: an undo was refused for now, and
     /// [`Link::retry`] must be called.
     pub(crate) fn answer(
         &self,
-        frames: &mut Vec<Frame>,
+        replies: &mut Vec<Reply>,
         now: Moment,
         completions: &mut Vec<Completion>,
     ) -> Result<bool, Stray> {
         let mut unsettled = Vec::new(); // allocates only when a server refused an undo
         let mut state = lock(&self.state);
-        state.batch = frames.len();
-        let result = frames.drain(..).try_for_each(|frame| {
-            completions.extend(state.pipeline.answer(frame, now, &mut unsettled)?);
+        state.batch = replies.len();
+        let result = replies.drain(..).try_for_each(|reply| {
+            if let Some(completion) = state.pipeline.answer(reply, now, &mut unsettled)? {
+                completions.push(completion);
+            }
             Ok(())
         });
         state.rtt = completions.last().map(|latest| latest.rtt).or(state.rtt);
@@ -302,7 +307,7 @@ impl Link {
         // What the earlier connections left comes first: an undo may not follow a command whose
         // grant counts on the key that the undo deletes.
         let (pipeline, holes) = (mem::take(&mut state.pipeline), mem::take(&mut state.holes));
-        let queued = state.queued.split();
+        let queued = state.queued.take();
         state.queued.reserve(QUEUED_CAPACITY);
         state.pipeline.reserve();
         self.settle(&mut state, now);

@@ -15,11 +15,12 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use bytes::{Buf, BytesMut};
 use quorlock_resp::Frame;
 
 #[cfg(doc)]
 use super::Process;
+use super::fifo::Fifo;
+use super::reply::Reply;
 use crate::clock::Moment;
 
 /// The sender's name for an operation; this room only hands it back.
@@ -54,19 +55,22 @@ pub(crate) enum Shape {
 }
 
 impl Shape {
-    fn accepts(self, frame: &Frame) -> bool {
-        match (self, frame) {
-            (_, Frame::Push(_)) => false,
-            (Self::Any, _) | (_, Frame::Error(_)) | (Self::Status, Frame::Null) => true,
-            (Self::Status, Frame::Simple(text)) => &text[..] == b"OK",
-            (Self::Undo | Self::Owed | Self::Script | Self::Vote, Frame::Integer(count)) => {
-                (-1..=1).contains(count)
-            }
-            (Self::Vote, Frame::Array(items)) => {
-                matches!(items[..], [Frame::Integer(_), Frame::Integer(_)])
-            }
-            (Self::Ended, Frame::Integer(_)) => true,
-            _ => false,
+    fn accepts(self, reply: &Reply) -> bool {
+        match reply {
+            Reply::Ok | Reply::Null => matches!(self, Self::Status | Self::Any),
+            Reply::Integer(count) => match self {
+                Self::Undo | Self::Owed | Self::Script | Self::Vote => (-1..=1).contains(count),
+                Self::Ended | Self::Any => true,
+                Self::Status => false,
+            },
+            Reply::Whole(frame) => match (self, &**frame) {
+                (_, Frame::Push(_)) => false,
+                (Self::Any, _) | (_, Frame::Error(_)) => true,
+                (Self::Vote, Frame::Array(items)) => {
+                    matches!(items[..], [Frame::Integer(_), Frame::Integer(_)])
+                }
+                _ => false,
+            },
         }
     }
 }
@@ -97,7 +101,7 @@ struct Waiting {
 pub(crate) struct Completion {
     pub(crate) ticket: Ticket,
     pub(crate) shape: Shape,
-    pub(crate) frame: Frame,
+    pub(crate) reply: Reply,
     pub(crate) rtt: Duration,
 }
 
@@ -133,7 +137,8 @@ pub(crate) enum Again {
 }
 
 impl Again {
-    fn after(shape: Shape, reply: &Frame) -> Option<Self> {
+    #[inline]
+    fn after(shape: Shape, reply: &Reply) -> Option<Self> {
         match shape {
             Shape::Undo => Self::after_undo(reply),
             Shape::Owed => Some(Self::after_undo(reply).unwrap_or(Self::Settled)),
@@ -143,28 +148,14 @@ impl Again {
         }
     }
 
-    fn after_undo(reply: &Frame) -> Option<Self> {
-        match error_word(reply)? {
+    fn after_undo(reply: &Reply) -> Option<Self> {
+        match reply.error_word()? {
             b"NOSCRIPT" => Some(Self::Whole),
             b"BUSY" | b"LOADING" | b"MISCONF" | b"NOREPLICAS" | b"MASTERDOWN" | b"READONLY"
             | b"CLUSTERDOWN" => Some(Self::Later),
             _ => None,
         }
     }
-}
-
-/// The word by which an error is known. Redis 6.2 wraps what a script's command has said:
-/// `ERR Error running script (call to f_…): @user_script:7: @user_script: 7: -READONLY You …`.
-pub(super) fn error_word(reply: &Frame) -> Option<&[u8]> {
-    const WRAPPED: &[u8] = b"ERR Error running script";
-    const INNER: &[u8] = b": -";
-    let error = reply.as_error()?;
-    if error.starts_with(WRAPPED) {
-        if let Some(at) = error.windows(INNER.len()).position(|bytes| bytes == INNER) {
-            return error[at + INNER.len()..].split(|byte| *byte == b' ').next();
-        }
-    }
-    reply.error_word()
 }
 
 /// A frame came that cannot be the reply to the oldest command.
@@ -176,7 +167,7 @@ pub(crate) struct Stray;
 pub(crate) struct Pipeline {
     waiting: VecDeque<Waiting>,
     /// The undos of all `waiting`, in their order, each `undo_len` long.
-    undo: BytesMut,
+    undo: Fifo,
 }
 
 impl Pipeline {
@@ -197,14 +188,14 @@ impl Pipeline {
     /// Appends a command whose first byte stands at `begins` in the stream. An empty `undo` says
     /// that there is nothing to undo.
     pub(crate) fn push(&mut self, entry: Entry, begins: u64, undo: &[u8]) {
-        self.undo.extend_from_slice(undo);
+        self.undo.push(undo);
         self.waiting.push_back(Waiting { entry, begins, undo_len: undo.len(), tombstone: false });
     }
 
     /// Appends another connection's commands, none of which has been sent; they begin `shift` bytes
     /// later here.
     pub(crate) fn append(&mut self, other: Self, shift: u64) {
-        self.undo.extend_from_slice(&other.undo);
+        self.undo.push(other.undo.as_slice());
         let later = |waiting: Waiting| Waiting { begins: waiting.begins + shift, ..waiting };
         self.waiting.extend(other.waiting.into_iter().map(later));
     }
@@ -213,20 +204,20 @@ impl Pipeline {
     /// back in `unsettled`.
     pub(crate) fn answer(
         &mut self,
-        frame: Frame,
+        reply: Reply,
         now: Moment,
         unsettled: &mut Vec<Unsettled>,
     ) -> Result<Option<Completion>, Stray> {
         let Some(oldest) = self.waiting.front() else { return Err(Stray) };
-        if !oldest.entry.shape.accepts(&frame) {
+        if !oldest.entry.shape.accepts(&reply) {
             return Err(Stray);
         }
         let Some(Waiting { entry, undo_len, .. }) = self.waiting.pop_front() else {
             return Err(Stray);
         };
-        let again = Again::after(entry.shape, &frame);
+        let again = Again::after(entry.shape, &reply);
         if let Some(again) = again {
-            let undo = self.undo.chunk()[..undo_len].to_vec();
+            let undo = self.undo.as_slice()[..undo_len].to_vec();
             unsettled.push(Unsettled { entry, undo, again });
         }
         self.undo.advance(undo_len);
@@ -234,7 +225,7 @@ impl Pipeline {
             return Ok(None); // its sender waits for the reply to that one
         }
         let Entry { ticket, shape, sent, .. } = entry;
-        Ok(Some(Completion { ticket, shape, frame, rtt: now.since(sent) }))
+        Ok(Some(Completion { ticket, shape, reply, rtt: now.since(sent) }))
     }
 
     /// Tells which operations have waited beyond their deadline, each once, and returns the
@@ -279,7 +270,7 @@ impl Pipeline {
             // An unsent command needs no undo; an undo that was not sent is still owed.
             let owed = sent || matches!(waiting.entry.shape, Shape::Undo | Shape::Owed);
             if owed && waiting.undo_len > 0 {
-                undos.push(self.undo[..waiting.undo_len].to_vec());
+                undos.push(self.undo.as_slice()[..waiting.undo_len].to_vec());
             }
             self.undo.advance(waiting.undo_len);
             lapsed.push(Lapsed { ticket: waiting.entry.ticket, sent });
@@ -311,7 +302,7 @@ mod tests {
     }
 
     fn answer(pipeline: &mut Pipeline, frame: Frame) -> Result<u64, Stray> {
-        let completion = pipeline.answer(frame, Moment::from_nanos(5), &mut Vec::new())?;
+        let completion = pipeline.answer(frame.into(), Moment::from_nanos(5), &mut Vec::new())?;
         Ok(completion.map_or(u64::MAX, |completion| completion.ticket.0))
     }
 
@@ -379,7 +370,9 @@ mod tests {
         pipeline.push(entry(1, Shape::Undo, 9), 0, b"tail");
         let mut forgotten = Vec::new();
         let reply = error("NOSCRIPT No matching script.");
-        assert!(pipeline.answer(reply, Moment::default(), &mut forgotten).unwrap().is_none());
+        assert!(
+            pipeline.answer(reply.into(), Moment::default(), &mut forgotten).unwrap().is_none()
+        );
         assert_eq!(forgotten[0].undo, b"tail");
         assert_eq!(forgotten[0].again, Again::Whole);
         assert_eq!(forgotten[0].entry.ticket, Ticket(1));
@@ -391,7 +384,7 @@ mod tests {
         pipeline.push(entry(1, Shape::Undo, 9), 0, b"tail");
         let mut unsettled = Vec::new();
         let reply = error("BUSY Redis is busy running a script.");
-        let told = pipeline.answer(reply, Moment::default(), &mut unsettled).unwrap();
+        let told = pipeline.answer(reply.into(), Moment::default(), &mut unsettled).unwrap();
         assert_eq!(told.unwrap().ticket, Ticket(1));
         assert_eq!(unsettled[0].again, Again::Later);
     }
@@ -409,10 +402,9 @@ mod tests {
             ("ERR Error running script (call to f_67c605): @user_script:7: no such thing", "ERR"),
         ];
         for (text, word) in cases {
-            assert_eq!(error_word(&error(text)), Some(word.as_bytes()));
+            assert_eq!(Reply::from(error(text)).error_word(), Some(word.as_bytes()));
         }
-        assert_eq!(Again::after(Shape::Undo, &error(wrapped)), Some(Again::Later));
-        assert_eq!(error_word(&Frame::Null), None);
+        assert_eq!(Again::after(Shape::Undo, &error(wrapped).into()), Some(Again::Later));
     }
 
     #[test]

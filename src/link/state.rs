@@ -3,10 +3,9 @@
 use std::io;
 use std::time::Duration;
 
-use bytes::{Buf, BytesMut};
-
 use super::Outgoing;
 use super::debts::{Client, Debts};
+use super::fifo::Fifo;
 use super::peer::Process;
 use super::pipeline::{Entry, Lapsed, Pipeline};
 use super::stream::Writer;
@@ -25,7 +24,7 @@ pub(super) struct State {
     pub(super) phase: Phase,
     pub(super) writer: Option<Writer>,
     /// Bytes that the kernel has not taken yet.
-    pub(super) queued: BytesMut,
+    pub(super) queued: Fifo,
     /// How many bytes the kernel has taken on this connection.
     pub(super) written: u64,
     /// The kernel takes no more for now; the driver waits until it does.
@@ -82,7 +81,7 @@ impl State {
             self.debts.add(command.undo);
         }
         if self.phase == Phase::Orphaned {
-            self.queued.extend_from_slice(command.bytes);
+            self.queued.push(command.bytes);
             self.write();
         }
     }
@@ -91,7 +90,7 @@ impl State {
     pub(super) fn follow(&mut self, pipeline: Pipeline, queued: &[u8], holes: Vec<usize>) {
         let shift = self.queued.len();
         self.pipeline.append(pipeline, shift as u64);
-        self.queued.extend_from_slice(queued);
+        self.queued.push(queued);
         self.holes.extend(holes.into_iter().map(|hole| shift + hole));
         self.fill_holes();
     }
@@ -99,7 +98,7 @@ impl State {
     pub(super) fn append(&mut self, entry: Entry, bytes: &[u8], undo: &[u8]) {
         let begins = self.written.saturating_add(self.queued.len() as u64);
         self.pipeline.push(entry, begins, undo);
-        self.queued.extend_from_slice(bytes);
+        self.queued.push(bytes);
     }
 
     /// Whether the process's name is known, or will be before anything is written.
@@ -119,7 +118,7 @@ impl State {
     pub(super) fn fill_holes(&mut self) {
         let Some(name) = &self.process else { return };
         for hole in self.holes.drain(..) {
-            if let Some(hole) = self.queued.get_mut(hole..hole + name.len()) {
+            if let Some(hole) = self.queued.get_mut(hole, name.len()) {
                 hole.copy_from_slice(name);
             }
         }
@@ -129,7 +128,7 @@ impl State {
     pub(super) fn write(&mut self) {
         let Some(writer) = &self.writer else { return };
         while !self.queued.is_empty() && !self.blocked && self.broken.is_none() {
-            match writer.try_write(&self.queued) {
+            match writer.try_write(self.queued.as_slice()) {
                 Ok(0) => self.broken = Some(io::ErrorKind::WriteZero),
                 Ok(count) => {
                     self.queued.advance(count);

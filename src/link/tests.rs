@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorlock_resp::encode;
+use quorlock_resp::{Frame, encode};
 
 use super::*;
 
@@ -99,8 +99,9 @@ impl Wire {
 
     /// Whose replies these have been, but for those that nobody waits for.
     fn answer(&self, frames: impl IntoIterator<Item = Frame>) -> Vec<u64> {
-        let (mut frames, mut completions) = (frames.into_iter().collect(), Vec::new());
-        self.link.answer(&mut frames, self.now, &mut completions).unwrap();
+        let mut replies = frames.into_iter().map(Reply::from).collect();
+        let mut completions = Vec::new();
+        self.link.answer(&mut replies, self.now, &mut completions).unwrap();
         let tickets = completions.iter().map(|completion| completion.ticket);
         tickets.filter(|ticket| *ticket != Ticket::NOBODY).map(|ticket| ticket.0).collect()
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::command;
 use super::durability::Epoch;
 use super::locker::{Inner, Locker};
+use crate::clock::Clock;
 use crate::error::Error;
 use crate::link::Greeting;
 use crate::observe::Observer;
@@ -26,8 +27,9 @@ pub struct LockerBuilder {
     addresses: Vec<Address>,
     counted: bool,
     options: Options,
+    clock: Clock,
     /// What stands in the place of the network.
-    #[cfg(feature = "testing")]
+    #[cfg(any(test, feature = "testing"))]
     dial: Option<Arc<dyn crate::link::Dial>>,
 }
 
@@ -74,19 +76,33 @@ impl LockerBuilder {
             addresses,
             counted,
             options: Options::default(),
-            #[cfg(feature = "testing")]
+            clock: Clock::default(),
+            #[cfg(any(test, feature = "testing"))]
             dial: None,
         }
     }
 
     /// Nodes that are reached through `dial`, and whose leases are kept by tokio's clock.
-    #[cfg(feature = "testing")]
+    #[cfg(any(test, feature = "testing"))]
     pub(crate) fn in_memory<U>(urls: U, dial: Arc<dyn crate::link::Dial>) -> Result<Self, Error>
     where
         U: IntoIterator,
         U::Item: IntoNode,
     {
-        Ok(Self { dial: Some(dial), ..Self::quorum(urls)? })
+        Ok(Self { dial: Some(dial), ..Self::quorum(urls)? }.tokio_clock())
+    }
+
+    /// Measures leases by tokio's clock, which a test can pause and advance, and not by the clock
+    /// of the machine. (Feature `testing`.)
+    ///
+    /// For a locker whose servers' time the test drives, too: on
+    /// [`testing::Node::listen`](crate::testing::Node::listen). The lockers of
+    /// [`testing::Nodes`](crate::testing::Nodes) do so by themselves. Never for real servers: a
+    /// machine's clock goes on while it is suspended, and tokio's does not.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn tokio_clock(mut self) -> Self {
+        self.clock = Clock::tokios();
+        self
     }
 
     /// Put before every key, verbatim. Default: nothing.
@@ -258,10 +274,11 @@ impl LockerBuilder {
     pub fn build(mut self) -> Result<Locker, Error> {
         let greeting = self.prepare()?;
         let owner = full_name(self.options.owner.as_deref());
-        #[cfg(feature = "testing")]
+        #[cfg(any(test, feature = "testing"))]
         if let Some(dial) = self.dial {
             let nodes = NodeSet::in_memory(
                 self.addresses,
+                self.clock,
                 self.options.link,
                 greeting,
                 command::undo_head(),
@@ -273,6 +290,7 @@ impl LockerBuilder {
         let nodes = NodeSet::on_network(
             self.addresses,
             self.counted,
+            self.clock,
             self.options.link,
             greeting,
             command::undo_head(),
@@ -292,7 +310,7 @@ impl LockerBuilder {
     #[cfg(all(test, feature = "testing"))]
     pub(crate) fn build_on(
         mut self,
-        clock: crate::clock::Clock,
+        clock: Clock,
         entropy: crate::entropy::Entropy,
         dial: Arc<dyn crate::link::Dial>,
     ) -> Result<Locker, Error> {

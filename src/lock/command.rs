@@ -28,7 +28,13 @@ use crate::weak::{self, Weakness::*};
 /// Compare-and-delete.
 pub(crate) const RELEASE: &str = include_str!("script/release.lua");
 /// By this name a server that has loaded it knows it. (A test compares the two.)
-pub(super) const RELEASE_SHA1: &[u8] = b"67c605b1b34e2099787af3db75593d86479b9232";
+macro_rules! release_sha1 {
+    () => {
+        "67c605b1b34e2099787af3db75593d86479b9232"
+    };
+}
+#[cfg(test)]
+pub(super) const RELEASE_SHA1: &[u8] = release_sha1!().as_bytes();
 
 /// Compare-and-extend.
 pub(crate) const EXTEND: &str = include_str!("script/extend.lua");
@@ -56,6 +62,12 @@ pub(crate) const SCRIPTS: [&str; 2] = [RELEASE, EXTEND];
 /// How many characters the random part of a value has.
 const NONCE_HEX: usize = 2 * Nonce::BYTES;
 
+/// How the two commands of every lock begin. (A test compares them with what `encode` makes.)
+const SET: &[u8] = b"*6\r\n$3\r\nSET\r\n";
+const EVALSHA_RELEASE: &[u8] =
+    concat!("*5\r\n$7\r\nEVALSHA\r\n$40\r\n", release_sha1!(), "\r\n$1\r\n1\r\n").as_bytes();
+const NX_PX: &[u8] = b"$2\r\nNX\r\n$2\r\nPX\r\n";
+
 /// What a key holds: one plain string.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Value<'a> {
@@ -72,7 +84,7 @@ impl Value<'_> {
             Value::Drawn { nonce, owner } => {
                 let len = NONCE_HEX + 1 + owner.len();
                 out.push(b'$');
-                out.extend_from_slice(decimal(len as u128, &mut [0; DECIMAL_MAX]));
+                out.extend_from_slice(decimal(len as u64, &mut [0; DECIMAL_MAX]));
                 out.extend_from_slice(b"\r\n");
                 out.extend_from_slice(&hexadecimal(nonce));
                 out.push(b'@');
@@ -121,12 +133,10 @@ pub(crate) fn with_acquire<R>(
     send: impl FnOnce(Encoded<'_>) -> R,
 ) -> R {
     with_scratch(|out| {
-        encode::array_header(out, 6);
-        encode::bulk(out, b"SET");
+        out.extend_from_slice(SET);
         let undo = put_key_and_value(out, key, value);
-        encode::bulk(out, b"NX");
-        encode::bulk(out, b"PX");
-        encode::bulk(out, decimal(ttl.as_millis(), &mut [0; DECIMAL_MAX]));
+        out.extend_from_slice(NX_PX);
+        put_millis(out, ttl);
         send(Encoded { bytes: out, undo: &out[undo] })
     })
 }
@@ -138,18 +148,12 @@ pub(crate) fn with_release<R>(
     send: impl FnOnce(Encoded<'_>) -> R,
 ) -> R {
     with_scratch(|out| {
-        encode::array_header(out, 5);
-        match weak::is(DeleteWithoutCompare) {
-            false => {
-                encode::bulk(out, b"EVALSHA");
-                encode::bulk(out, RELEASE_SHA1);
-            }
-            true => {
-                encode::bulk(out, b"EVAL");
-                encode::bulk(out, WEAK_RELEASE);
-            }
+        if weak::is(DeleteWithoutCompare) {
+            encode::array_header(out, 5);
+            [b"EVAL", WEAK_RELEASE, b"1"].into_iter().for_each(|word| encode::bulk(out, word));
+        } else {
+            out.extend_from_slice(EVALSHA_RELEASE);
         }
-        encode::bulk(out, b"1");
         let undo = put_key_and_value(out, key, value);
         send(Encoded { bytes: out, undo: &out[undo] })
     })
@@ -183,7 +187,7 @@ pub(crate) fn with_extend<R>(
         encode::bulk(out, script);
         encode::bulk(out, b"1");
         put_key_and_value(out, key, value);
-        encode::bulk(out, decimal(ttl.as_millis(), &mut [0; DECIMAL_MAX]));
+        put_millis(out, ttl);
         send(Encoded { bytes: out, undo: &[] })
     })
 }
@@ -209,8 +213,8 @@ pub(crate) fn with_vote<R>(
         encode::bulk(out, b"3");
         out.extend_from_slice(companions);
         let undo = put_key_and_value(out, key, value);
-        encode::bulk(out, decimal(ttl.as_millis(), &mut [0; DECIMAL_MAX]));
-        encode::bulk(out, decimal(longest_ttl.as_millis(), &mut [0; DECIMAL_MAX]));
+        put_millis(out, ttl);
+        put_millis(out, longest_ttl);
         encode::bulk(out, HOLE);
         send(Encoded { bytes: out, undo: &out[undo] })
     })
@@ -230,7 +234,7 @@ pub(crate) fn with_initialise<R>(
         encode::bulk(out, b"2");
         out.extend_from_slice(companions);
         encode::bulk(out, act);
-        encode::bulk(out, decimal(longest_ttl.as_millis(), &mut [0; DECIMAL_MAX]));
+        put_millis(out, longest_ttl);
         encode::bulk(out, HOLE);
         send(out)
     })
@@ -250,19 +254,35 @@ fn put_key_and_value(out: &mut Vec<u8>, key: &[u8], value: Value<'_>) -> Range<u
     start..out.len()
 }
 
+/// Each byte's two digits: looked up at once, because every command spells 20 of them.
+const HEX: [[u8; 2]; 256] = {
+    let digits = b"0123456789abcdef";
+    let mut pairs = [[0; 2]; 256];
+    let mut byte = 0;
+    while byte < pairs.len() {
+        pairs[byte] = [digits[byte >> 4], digits[byte & 0x0f]];
+        byte += 1;
+    }
+    pairs
+};
+
 fn hexadecimal(nonce: Nonce) -> [u8; NONCE_HEX] {
-    const DIGITS: [u8; 16] = *b"0123456789abcdef";
     let mut hex = [0; NONCE_HEX];
     for (pair, byte) in hex.chunks_exact_mut(2).zip(nonce.0) {
-        pair[0] = DIGITS[usize::from(byte >> 4)];
-        pair[1] = DIGITS[usize::from(byte & 0x0f)];
+        pair.copy_from_slice(&HEX[usize::from(byte)]);
     }
     hex
 }
 
-const DECIMAL_MAX: usize = 39;
+/// A time in milliseconds, as an argument.
+fn put_millis(out: &mut Vec<u8>, time: Duration) {
+    let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    encode::bulk(out, decimal(millis, &mut [0; DECIMAL_MAX]));
+}
 
-fn decimal(mut number: u128, digits: &mut [u8; DECIMAL_MAX]) -> &[u8] {
+const DECIMAL_MAX: usize = 20;
+
+fn decimal(mut number: u64, digits: &mut [u8; DECIMAL_MAX]) -> &[u8] {
     let mut start = DECIMAL_MAX;
     loop {
         start -= 1;
@@ -385,7 +405,7 @@ mod tests {
 
     #[test]
     fn numbers_are_decimal() {
-        for number in [0, 7, 10, 1_000, u128::from(u64::MAX)] {
+        for number in [0, 7, 10, 1_000, u64::MAX] {
             assert_eq!(text(decimal(number, &mut [0; DECIMAL_MAX])), number.to_string());
         }
     }

@@ -81,7 +81,7 @@ impl Extension {
         let end = self.end(locker);
         for (node, deed) in self.election.deeds() {
             match (deed, self.kind) {
-                (Deed::Granted, _) => lease.grant(node, self.sent, end),
+                (Deed::Granted, _) => lease.grant([node], self.sent, end),
                 (Deed::Gone | Deed::Held, Kind::Extend(_)) => lease.lose(node, self.sent),
                 _ => {}
             }

@@ -224,11 +224,14 @@ impl Release {
 
     /// What the nodes' answers mean; `None` when they are too few to mean anything.
     pub(crate) fn from_found(found: Found, needed: usize) -> Option<Self> {
-        let Found { granted: deleted, gone, held: taken, not_asked } = found;
+        let Found { granted: deleted, gone, held: taken, not_asked, unknown } = found;
         // Nodes that had refused the acquisition were not asked: they hold no key of ours.
         let clear = deleted + gone + not_asked;
         if deleted >= needed {
             Some(Self::Released)
+        } else if deleted + unknown >= needed {
+            // Those that have not told may have deleted it, too: it may have been ours to the end.
+            None
         } else if gone > 0 && clear >= needed {
             Some(Self::Expired)
         } else if taken > 0 && clear + taken >= needed {
@@ -276,10 +279,10 @@ impl Held {
         Self { hold: guard.hold.clone() }
     }
 
-    /// Whether the lock is held, without the effect that asking has.
+    /// How long the lock is still held, if it is, without the effect that asking has.
     #[cfg(all(test, feature = "testing"))]
-    pub(crate) fn looks_valid(&self) -> bool {
-        self.hold.looks_valid()
+    pub(crate) fn looks_left(&self) -> Option<Duration> {
+        self.hold.looks_left()
     }
 
     /// As [`LockGuard::is_valid`].
@@ -323,7 +326,8 @@ mod tests {
     #[test]
     fn a_release_says_what_it_found() {
         let of_five = |granted, gone, held, not_asked| {
-            Release::from_found(Found { granted, held, gone, not_asked }, 3)
+            let unknown = 5 - granted - gone - held - not_asked;
+            Release::from_found(Found { granted, held, gone, not_asked, unknown }, 3)
         };
         // A majority deleted it; who is still to answer does not matter.
         assert!(matches!(of_five(3, 0, 0, 0), Some(Release::Released)));
@@ -335,6 +339,14 @@ mod tests {
         assert!(matches!(of_five(0, 2, 3, 0), Some(Release::Taken)));
         // Too few answered.
         assert!(of_five(2, 0, 0, 0).is_none());
+        // Two deleted it and the third may have: the lock may have been ours to the end, though a
+        // node had never heard of it, or had granted the key to somebody else's vain attempt.
+        assert!(of_five(2, 2, 0, 0).is_none());
+        assert!(of_five(2, 1, 1, 0).is_none());
+        assert!(of_five(2, 0, 1, 1).is_none());
+        // One deleted it and one may have: no majority can have had it.
+        assert!(matches!(of_five(1, 3, 0, 0), Some(Release::Expired)));
+        assert!(matches!(of_five(1, 0, 2, 1), Some(Release::Taken)));
     }
 
     #[test]

@@ -35,8 +35,9 @@ use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// The clocks are compared this often while anything is held.
 const TICK: Duration = Duration::from_millis(100);
 
-/// The keeper goes to sleep when nothing was held at so many ticks in a row. Not at the first:
-/// where locks come and go, each would have to wake it.
+/// The keeper goes to sleep when nothing was held for so many ticks in a row. Not at the first, and
+/// not because nothing is held just when it looks: where locks come and go, each would have to
+/// wake it.
 const IDLE_MAX: u32 = 10;
 
 /// A clock that ran ahead of the process by more than this has leapt.
@@ -130,7 +131,7 @@ struct Keeper {
     /// What is to be told, once nothing is half done: an observer may panic.
     news: Vec<(News, Option<Duration>)>,
     timer: Option<Pin<Box<Sleep>>>,
-    /// How often in a row nothing was held.
+    /// For how many ticks in a row nothing was held.
     idle: u32,
     /// The clocks when they were compared last, while anything has been held since.
     compared: Option<(Moment, Stamp)>,
@@ -185,13 +186,15 @@ impl Future for Keeper {
             let rang = timer_at != Moment::NEVER
                 && this.timer.as_mut().is_some_and(|timer| timer.as_mut().poll(cx).is_ready());
             let sleeps = timer_at == Moment::NEVER;
+            // Something was held since the last look, though it may have ended already.
+            let was_busy = keeping.earliest() != Moment::NEVER;
             if rang || keeping.earliest() <= now || (sleeps && this.holds.count() > 0) {
                 let late = if rang { now.since(timer_at) } else { Duration::ZERO };
                 this.look(&locker, late);
             } else if keeping.earliest() >= timer_at {
                 return Poll::Pending;
             }
-            this.arm(&locker);
+            this.arm(&locker, was_busy);
             this.tell_news(&locker);
         }
     }
@@ -199,13 +202,14 @@ impl Future for Keeper {
 
 impl Keeper {
     /// Sets the timer for whatever is due next, or goes to sleep when nothing is held.
-    fn arm(&mut self, locker: &Inner) {
+    fn arm(&mut self, locker: &Inner, was_busy: bool) {
         let now = locker.nodes.clock().now();
         let keeping = &self.holds.keeping;
         // Ordering: published before the count is read. Whoever begins a hold counts it first, and
         // then looks at the timer: one of the two sees the other.
         keeping.timer.store(Moment::NEVER.as_nanos(), Ordering::SeqCst);
-        self.idle = if self.holds.count() == 0 { self.idle.saturating_add(1) } else { 0 };
+        let is_idle = self.holds.count() == 0 && !was_busy;
+        self.idle = if is_idle { self.idle.saturating_add(1) } else { 0 };
         if self.idle > IDLE_MAX {
             // A hold that begins meanwhile wakes the keeper, which looks at all of them.
             keeping.earliest.store(Moment::NEVER.as_nanos(), Ordering::SeqCst);

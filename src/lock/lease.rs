@@ -57,13 +57,20 @@ impl Lease {
         self.margin = (ttl / 100).max(Duration::from_millis(3));
     }
 
-    /// A node that was told so at `sent` holds the key until `end` at least.
-    pub(crate) fn grant(&mut self, node: usize, sent: Stamp, end: Stamp) {
+    /// Nodes that were told so at `sent` hold the key until `end` at least.
+    pub(crate) fn grant(
+        &mut self,
+        nodes: impl IntoIterator<Item = usize>,
+        sent: Stamp,
+        end: Stamp,
+    ) {
         if sent != sent.later(self.missed) {
             return;
         }
-        if let Some(known) = self.ends.get_mut(node) {
-            *known = known.later(end);
+        for node in nodes {
+            if let Some(known) = self.ends.get_mut(node) {
+                *known = known.later(end);
+            }
         }
         self.end = Stamp::lasting(&self.ends, self.needed);
     }
@@ -117,7 +124,7 @@ mod tests {
     fn granted(by: &[usize], sent: u64) -> Lease {
         let mut lease = Lease::new(5, 3);
         lease.set_ttl(TTL);
-        by.iter().for_each(|node| lease.grant(*node, at(sent), end(at(sent), TTL, DRIFT)));
+        lease.grant(by.iter().copied(), at(sent), end(at(sent), TTL, DRIFT));
         lease
     }
 
@@ -142,10 +149,9 @@ mod tests {
     fn an_extension_by_a_minority_changes_nothing_and_by_a_majority_all() {
         let mut lease = granted(&[0, 1, 2], 1_000);
         let new = end(at(5_000), TTL, DRIFT);
-        lease.grant(0, at(5_000), new);
-        lease.grant(3, at(5_000), new);
+        lease.grant([0, 3], at(5_000), new);
         assert_eq!(lease.end(), at(10_898), "the third latest end is an old one");
-        lease.grant(1, at(5_000), new);
+        lease.grant([1], at(5_000), new);
         assert_eq!(lease.end(), new);
     }
 
@@ -154,7 +160,7 @@ mod tests {
         let mut lease = granted(&[0, 1, 2], 1_000);
         let shorter = end(at(1_100), Duration::from_secs(1), DRIFT);
         for node in 0..3 {
-            lease.grant(node, at(1_100), shorter);
+            lease.grant([node], at(1_100), shorter);
         }
         assert_eq!(lease.end(), at(10_898));
     }
@@ -166,9 +172,9 @@ mod tests {
         assert!(lease.is_valid(at(2_000)), "three are left");
         lease.lose(0, at(1_500));
         assert!(lease.is_gone(), "two are not a majority");
-        lease.grant(0, at(1_400), end(at(1_400), TTL, DRIFT));
+        lease.grant([0], at(1_400), end(at(1_400), TTL, DRIFT));
         assert!(lease.is_gone(), "an answer to an earlier question knows less");
-        lease.grant(0, at(2_000), end(at(2_000), TTL, DRIFT));
+        lease.grant([0], at(2_000), end(at(2_000), TTL, DRIFT));
         assert!(lease.is_valid(at(2_000)), "a node that got it back counts again");
     }
 }

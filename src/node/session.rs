@@ -4,7 +4,7 @@
 //! ever see a link that takes commands or one that does not.
 
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use super::Node;
 use super::backoff::Backoff;
@@ -98,24 +98,26 @@ impl Session {
         }
     }
 
-    /// Writes what callers have queued.
-    pub(crate) fn flush(&mut self, cx: &Context<'_>, node: &Node, link: &Link, pass: &mut Pass) {
+    /// Writes what callers have queued. `waker` has this session polled.
+    pub(crate) fn flush(&mut self, waker: &Waker, node: &Node, link: &Link, pass: &mut Pass) {
         let State::Open { inbound, .. } = &mut self.state else { return };
         match link.flush() {
             Ok(blocked) => {
                 if blocked && !inbound.blocked {
                     inbound.blocked = true;
-                    cx.waker().wake_by_ref(); // so that the next pass registers for writability
+                    waker.wake_by_ref(); // so that the next pass registers for writability
                 }
             }
             Err(kind) => self.fail(fault(Ended::Io(kind)), node, link, pass),
         }
     }
 
-    /// Does what is due at `now`, and returns when something will be due next.
+    /// Does what is due at `now`, and returns when something will be due next. `waker` has this
+    /// session polled.
     pub(crate) fn tick(
         &mut self,
         now: Moment,
+        waker: &Waker,
         node: &Node,
         link: &Link,
         pass: &mut Pass,
@@ -125,7 +127,7 @@ impl Session {
                 return until;
             }
             self.state = State::Connecting(attempt(node, pass));
-            return now; // the attempt must be polled
+            waker.wake_by_ref();
         }
         let next = link.expire(now, &mut pass.expired);
         let State::Open { .. } = self.state else { return next };

@@ -16,7 +16,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Duration;
 
@@ -24,11 +24,12 @@ use quorlock_resp::Frame;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::time::Sleep;
 
+use super::signal::Signal;
 use super::slots::Deed;
 use super::{NodeSet, Shared};
 use crate::clock::Moment;
 use crate::error::Error;
-use crate::link::{Lapsed, Shape, Ticket};
+use crate::link::{Lapsed, Reply, Shape, Ticket};
 use crate::node::{Node, Pass, Session};
 use crate::options::Driver;
 use crate::sync::atomic::Ordering;
@@ -150,17 +151,22 @@ struct Task {
     yielded: bool,
     timer: Option<Pin<Box<Sleep>>>,
     armed: bool,
+    /// What says that the timer must be polled, and what raises it.
+    bell: (Arc<Signal>, Waker),
     /// The timer came so late that the fault is ours; what was due was put off once.
     excused: bool,
     /// When to end, once nobody uses the nodes.
     last_call: Option<Moment>,
 }
 
-/// A session and whose it is.
+/// A session, whose it is, and what says that it has something to do.
 struct Place {
     node: usize,
     link: usize,
     session: Session,
+    signal: Arc<Signal>,
+    /// Raises the signal.
+    waker: Waker,
 }
 
 impl Task {
@@ -181,9 +187,15 @@ impl Task {
         let mut sessions = Vec::new();
         for (index, node) in shared.nodes.iter().enumerate() {
             for link in 0..node.links().len() {
-                sessions.push(Place { node: index, link, session: Session::start(node, &pass) });
+                let session = Session::start(node, &pass);
+                let signal = Signal::new(&shared.driver.waker);
+                let waker = signal.waker();
+                waker.wake_by_ref(); // its first poll is due
+                sessions.push(Place { node: index, link, session, signal, waker });
             }
         }
+        let signal = Signal::new(&shared.driver.waker);
+        let bell = (signal.clone(), signal.waker());
         Self {
             shared,
             sessions,
@@ -192,33 +204,38 @@ impl Task {
             yielded: false,
             timer: None,
             armed: false,
+            bell,
             excused: false,
             last_call: None,
         }
     }
 
-    /// Lets every session do what it can, and casts the votes that this brings.
-    fn serve(&mut self, cx: &mut Context<'_>) {
+    /// Lets every session that has something to do, do it, and casts the votes that this brings.
+    fn serve(&mut self) {
         let Self { shared, sessions, pass, first, .. } = self;
         let count = sessions.len();
         for offset in 0..count {
             let place = &mut sessions[(*first + offset) % count];
+            if !place.signal.take() {
+                continue;
+            }
+            let mut cx = Context::from_waker(&place.waker);
             let node = &shared.nodes[place.node];
             let link = &node.links()[place.link];
             let admit = |peer: &_| shared.admit(place.node, peer);
-            place.session.poll(cx, node, link, pass, admit);
+            place.session.poll(&mut cx, node, link, pass, admit);
             vote(shared, place.node, pass);
         }
         *first = (*first + 1) % count.max(1);
     }
 
     /// Writes what is queued.
-    fn flush(&mut self, cx: &Context<'_>) {
+    fn flush(&mut self) {
         for place in &mut self.sessions {
             let node = &self.shared.nodes[place.node];
             let link = &node.links()[place.link];
             if link.is_dirty() {
-                place.session.flush(cx, node, link, &mut self.pass);
+                place.session.flush(&place.waker, node, link, &mut self.pass);
                 vote(&self.shared, place.node, &mut self.pass);
             }
         }
@@ -230,9 +247,11 @@ impl Task {
     }
 
     /// Does what time demands, and sets the timer for the next such moment.
-    fn keep_time(&mut self, cx: &mut Context<'_>) {
+    fn keep_time(&mut self) {
         let fired = match &mut self.timer {
-            Some(timer) if self.armed => timer.as_mut().poll(cx).is_ready(),
+            Some(timer) if self.armed && self.bell.0.take() => {
+                timer.as_mut().poll(&mut Context::from_waker(&self.bell.1)).is_ready()
+            }
             _ => false,
         };
         let driver = &self.shared.driver;
@@ -248,20 +267,20 @@ impl Task {
         // Cleared first: see `Shared::needs_timer`.
         driver.timer.store(Moment::NEVER.as_nanos(), Ordering::SeqCst);
         if fired && now.since(due) > STALL && !std::mem::replace(&mut self.excused, true) {
-            return self.arm(now.plus(GRACE), cx);
+            return self.arm(now.plus(GRACE));
         }
         self.excused = false;
         let mut next = self.last_call.unwrap_or(Moment::NEVER);
         for place in &mut self.sessions {
             let node = &self.shared.nodes[place.node];
             let link = &node.links()[place.link];
-            next = next.min(place.session.tick(now, node, link, &mut self.pass));
+            next = next.min(place.session.tick(now, &place.waker, node, link, &mut self.pass));
             vote(&self.shared, place.node, &mut self.pass);
         }
-        self.arm(next, cx);
+        self.arm(next);
     }
 
-    fn arm(&mut self, next: Moment, cx: &Context<'_>) {
+    fn arm(&mut self, next: Moment) {
         self.armed = next != Moment::NEVER;
         if !self.armed {
             return;
@@ -272,7 +291,7 @@ impl Task {
             None => self.timer = Some(clock.sleep_until(next)),
         }
         self.shared.driver.timer.store(next.as_nanos(), Ordering::SeqCst);
-        cx.waker().wake_by_ref(); // the timer registers when it is polled
+        self.bell.1.wake_by_ref(); // the timer registers when it is polled
     }
 
     /// Whether the driver may end: nobody uses the nodes, and all they were sent has been answered.
@@ -297,20 +316,20 @@ impl Future for Task {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
         this.shared.driver.waker.register(cx.waker());
-        this.serve(cx);
+        this.serve();
         if this.has_queued() {
             if !this.yielded {
                 this.yielded = true;
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
-            this.flush(cx);
+            this.flush();
         }
         this.yielded = false;
         if this.is_done() {
             return Poll::Ready(());
         }
-        this.keep_time(cx);
+        this.keep_time();
         Poll::Pending
     }
 }
@@ -335,7 +354,7 @@ fn vote(shared: &Shared, node: usize, pass: &mut Pass) {
         if completion.ticket == Ticket::NOBODY {
             continue;
         }
-        let (deed, extra) = deed_of(completion.shape, completion.frame);
+        let (deed, extra) = deed_of(completion.shape, completion.reply);
         if let Some(frame) = extra {
             if deed == Deed::Misfit {
                 // Before the vote, and also where nobody waits for it any more.
@@ -362,21 +381,26 @@ fn vote(shared: &Shared, node: usize, pass: &mut Pass) {
 }
 
 /// What a reply means, by its shape; and the frame itself where somebody will want to read it.
-fn deed_of(shape: Shape, frame: Frame) -> (Deed, Option<Frame>) {
+#[inline]
+fn deed_of(shape: Shape, reply: Reply) -> (Deed, Option<Frame>) {
     if shape == Shape::Any {
-        return (Deed::Granted, Some(frame));
+        return (Deed::Granted, Some(reply.into_frame()));
     }
-    match frame.value() {
-        Frame::Null => (Deed::Held, None),
-        Frame::Integer(0) => (Deed::Gone, None),
-        Frame::Integer(-1) => (Deed::Held, None),
-        Frame::Simple(_) | Frame::Integer(_) => (Deed::Granted, None),
-        Frame::Array(reason) if reason.first() == Some(&Frame::Integer(2)) => {
-            (Deed::Quarantined, Some(frame))
+    match reply {
+        Reply::Null | Reply::Integer(-1) => (Deed::Held, None),
+        Reply::Integer(0) => (Deed::Gone, None),
+        Reply::Ok | Reply::Integer(_) => (Deed::Granted, None),
+        Reply::Whole(frame) => {
+            let deed = match &*frame {
+                Frame::Array(reason) if reason.first() == Some(&Frame::Integer(2)) => {
+                    Deed::Quarantined
+                }
+                Frame::Array(_) => Deed::Misfit,
+                error if was_refused(error) => Deed::Refused,
+                _ => Deed::Failed,
+            };
+            (deed, Some(*frame))
         }
-        Frame::Array(_) => (Deed::Misfit, Some(frame)),
-        _ if was_refused(&frame) => (Deed::Refused, Some(frame)),
-        _ => (Deed::Failed, Some(frame)),
     }
 }
 

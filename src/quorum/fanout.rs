@@ -160,6 +160,8 @@ pub(crate) struct Found {
     pub(crate) held: usize,
     pub(crate) gone: usize,
     pub(crate) not_asked: usize,
+    /// Nodes that have not told, whatever they did.
+    pub(crate) unknown: usize,
 }
 
 /// An operation on its way: the right to its slot. Dropping it gives the slot back; replies that
@@ -196,6 +198,12 @@ impl Election {
     pub(crate) fn deeds(&self) -> impl Iterator<Item = (usize, Deed)> + '_ {
         let deed = |node| (node, self.set.shared.slots.detail(self.ticket, node).0);
         (0..self.set.len()).map(deed)
+    }
+
+    /// The nodes that have granted by now.
+    pub(crate) fn granted(&self) -> impl Iterator<Item = usize> + use<> {
+        let votes = self.set.shared.slots.votes(self.ticket);
+        (0..self.set.len()).filter(move |node| votes.of(*node) == Some(Vote::Granted))
     }
 
     /// Whether every node has voted.
@@ -269,7 +277,7 @@ impl Election {
                 Deed::Held => found.held += 1,
                 Deed::Gone => found.gone += 1,
                 Deed::NotAsked => found.not_asked += 1,
-                _ => {}
+                _ => found.unknown += 1,
             }
         }
         found

@@ -12,6 +12,7 @@ mod ballot;
 mod driver;
 mod fanout;
 mod misfits;
+mod signal;
 mod slots;
 mod tally;
 #[cfg(all(test, quorlock_models))]
@@ -89,7 +90,7 @@ struct Shared {
 
 /// What is known of the driver from outside.
 struct DriverState {
-    waker: AtomicWaker,
+    waker: Arc<AtomicWaker>,
     /// Guards starting.
     starting: Mutex<()>,
     /// The runtime on which the last driver was started.
@@ -119,7 +120,7 @@ impl NodeSet {
         let nodes: Box<[Node]> =
             addresses.into_iter().map(|address| Node::new(address, &undo_head, options)).collect();
         let driver = DriverState {
-            waker: AtomicWaker::new(),
+            waker: Arc::new(AtomicWaker::new()),
             starting: Mutex::new(()),
             home: Mutex::new(None),
             running: AtomicBool::new(false),
@@ -152,6 +153,7 @@ impl NodeSet {
     pub(crate) fn on_network(
         addresses: Vec<Address>,
         counted: bool,
+        clock: Clock,
         options: LinkOptions,
         greeting: Greeting,
         undo_head: Bytes,
@@ -160,7 +162,7 @@ impl NodeSet {
         let Some(entropy) = Entropy::from_system() else {
             return Err(Error::closed("the operating system gives no random numbers"));
         };
-        let (clock, entropy) = (Clock::default(), Arc::new(entropy));
+        let entropy = Arc::new(entropy);
         let dial = Arc::new(Network::new(clock.clone(), options.connect_deadline));
         let parts = Parts {
             addresses,
@@ -176,10 +178,11 @@ impl NodeSet {
         Ok(Self::new(parts))
     }
 
-    /// Nodes of a quorum that are reached through `dial`, under tokio's clock.
-    #[cfg(feature = "testing")]
+    /// Nodes of a quorum that are reached through `dial`.
+    #[cfg(any(test, feature = "testing"))]
     pub(crate) fn in_memory(
         addresses: Vec<Address>,
+        clock: Clock,
         options: LinkOptions,
         greeting: Greeting,
         undo_head: Bytes,
@@ -189,7 +192,7 @@ impl NodeSet {
         let Some(entropy) = Entropy::from_system() else {
             return Err(Error::closed("the operating system gives no random numbers"));
         };
-        let (clock, entropy, counted) = (Clock::tokios(), Arc::new(entropy), true);
+        let (entropy, counted) = (Arc::new(entropy), true);
         Ok(Self::new(Parts {
             addresses,
             counted,

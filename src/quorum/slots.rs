@@ -84,10 +84,11 @@ impl Deed {
 struct Detail(u64);
 
 impl Detail {
-    const RTT_MAX: u128 = (1 << 26) - 1;
+    const RTT_MAX: u64 = (1 << 26) - 1;
 
     fn new(generation: u32, deed: Deed, rtt: Duration) -> Self {
-        let rtt = (rtt.as_nanos() / 100).min(Self::RTT_MAX) as u64;
+        let units = rtt.as_secs().saturating_mul(10_000_000);
+        let rtt = units.saturating_add(u64::from(rtt.subsec_nanos() / 100)).min(Self::RTT_MAX);
         Self(u64::from(generation) << 32 | rtt << 6 | deed as u64)
     }
 
@@ -104,7 +105,7 @@ impl Detail {
     }
 
     fn rtt(self) -> Duration {
-        Duration::from_nanos(((self.0 >> 6) & Self::RTT_MAX as u64) * 100)
+        Duration::from_nanos(((self.0 >> 6) & Self::RTT_MAX) * 100)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The races of `ballot` and `slots`, every interleaving of each, by loom.
+//! The races of `ballot`, `slots` and `signal`, every interleaving of each, by loom.
 //!
 //! Each model has a twin that is weakened in just the point that settles the race, and that must
 //! fail: a model that cannot fail shows nothing. Run them with
@@ -14,9 +14,11 @@ use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 
 use super::ballot::{Ballot, Cast};
+use super::signal::Signal;
 use super::slots::{Deed, Slots};
 use super::tally::{Patience, Rule, Vote};
 use crate::link::Ticket;
+use crate::sync::AtomicWaker;
 
 const TWO_OF_TWO: Rule = Rule { voters: 2, needed: 2, patience: Patience::Early };
 const ONE_OF_ONE: Rule = Rule { voters: 1, needed: 1, patience: Patience::Early };
@@ -250,5 +252,38 @@ fn loom_a_slot_is_claimed_by_one_at_a_time_weakened() {
         let after = list.pop();
         let (_, theirs) = other.join().unwrap();
         assert!(theirs == NONE || (ours != theirs && after != theirs), "one slot, two holders");
+    });
+}
+
+/// A signal is raised while its task looks once: it has seen that, or is woken to look again.
+fn signal_raised_while_polled(poll: fn(&AtomicWaker, &Signal, &std::task::Waker) -> bool) {
+    let driver = Arc::new(AtomicWaker::new());
+    let signal = Signal::new(&driver);
+    let raised = signal.waker();
+    let raiser = thread::spawn(move || raised.wake());
+    let flag = Arc::new(Flag(AtomicBool::new(false)));
+    let seen = poll(&driver, &signal, &flag.clone().into());
+    raiser.join().unwrap();
+    assert!(seen || flag.0.load(Ordering::SeqCst), "raised, and neither seen nor woken");
+}
+
+#[test]
+fn loom_signal_raised_while_polled() {
+    loom::model(|| {
+        signal_raised_while_polled(|driver, signal, waker| {
+            driver.register(waker);
+            signal.take()
+        });
+    });
+}
+
+#[test]
+fn loom_signal_raised_while_polled_weakened() {
+    must_fail(|| {
+        signal_raised_while_polled(|driver, signal, waker| {
+            let seen = signal.take(); // looks first, and registers behind it
+            driver.register(waker);
+            seen
+        });
     });
 }

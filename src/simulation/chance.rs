@@ -1,7 +1,17 @@
 //! Chance that can be had again: the same seed draws the same.
 
-/// A generator: SplitMix64, of G. Steele, D. Lea and C. Flood (2014). Small, fast, and good enough
-/// to choose faults with.
+use crate::testing::draw;
+
+/// Who draws from which stream of a seed. Each has one of its own, so that what one of them draws
+/// does not change what another one does.
+pub(super) const PLAN: u64 = 1;
+pub(super) const FAULTS: u64 = 2;
+pub(super) const AGENDA: u64 = 3;
+pub(super) const NETWORK: u64 = 4;
+pub(super) const NODES: u64 = 100;
+pub(super) const WORKERS: u64 = 1_000;
+
+/// Draws choices from the same generator as the servers of `testing`.
 #[derive(Clone, Debug)]
 pub(super) struct Chance(u64);
 
@@ -14,10 +24,7 @@ impl Chance {
     }
 
     pub(super) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
+        draw(&mut self.0)
     }
 
     /// A number from `low` to `high`, both included.

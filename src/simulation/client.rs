@@ -8,16 +8,16 @@ use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::time::Duration;
 
-use super::chance::Chance;
-use super::network::{Lane, Line};
+use super::chance::{self, Chance};
+use super::machine::Machine;
 use super::node::State;
-use super::world::{Hub, Machine, World};
+use super::oracle::{Grant, Kind};
+use super::world::{Hub, World};
 use crate::clock::{Clock, Driven};
 use crate::entropy::Entropy;
 use crate::link::{Dial, Dialing, Reader, Writer, memory};
 use crate::options::{Address, Endpoint};
-use crate::testing::wire::Requests;
-use crate::{Durability, Extend, Held, LockGuard, Locker};
+use crate::{Durability, Extend, Held, LockGuard, Locker, Release};
 
 /// What a wait may take beyond what was asked for: a last try, and a last look at the holder.
 const LAST_TRY: u64 = 1_500;
@@ -69,34 +69,22 @@ impl Dial for Port {
 impl World {
     /// When a first packet and its answer have gone their ways.
     fn way_there(&mut self, machine: usize, node: usize) -> u64 {
-        let (now, latency) = (self.now(), self.plan.latency);
-        let path = &self.paths[self.machines[machine].slot][node];
-        let there = path.up.arrival(now, latency, &mut self.chance);
-        path.down.arrival(there, latency, &mut self.chance)
+        self.network.round_trip(self.now(), self.machines[machine].place, node)
     }
 
     fn knock(&mut self, machine: usize, node: usize) -> Found {
-        let now = self.now();
-        let path = &self.paths[self.machines[machine].slot][node];
-        let lost_until = path.up.lost_until.max(path.down.lost_until);
-        if lost_until > now {
+        let place = self.machines[machine].place;
+        let lost_until = self.network.lost_until(place, node);
+        if lost_until > self.now() {
             return Found::Nothing { until: lost_until };
         }
-        match self.nodes[node].state {
-            State::Off => Found::Nothing { until: self.nodes[node].until + 1 },
+        match self.nodes[node].state() {
+            State::Off => Found::Nothing { until: self.nodes[node].until() + 1 },
             State::Ended => Found::Refusal,
             State::Up | State::Still => {
-                let ((reader, writer), (far_reader, far_writer)) = memory::pair(1 << 18);
-                let line = self.open(Line {
-                    machine,
-                    node,
-                    session: None,
-                    reader: Some(far_reader),
-                    writer: Some(far_writer),
-                    up: Lane::default(),
-                    down: Lane::default(),
-                    requests: Requests::new(),
-                });
+                let (line, reader, writer) = self.network.open((machine, place), node);
+                self.network.line(line).session = Some(self.nodes[node].connect(line));
+                self.agenda.ring();
                 self.tell(format_args!("l{line}: m{machine} connects to n{node}"));
                 Found::Stream(reader, writer)
             }
@@ -105,24 +93,24 @@ impl World {
 }
 
 /// Starts a client in this place, with its workers.
-pub(super) fn start(hub: &Arc<Hub>, slot: usize) {
+pub(super) fn start(hub: &Arc<Hub>, place: usize) {
     if hub.with(|world| world.is_over) {
         return;
     }
-    let (machine, locker, clock) = set_up(hub, slot);
+    let (machine, locker, clock) = set_up(hub, place);
     let (workers, seed) = hub.with(|world| (world.plan.workers, world.plan.seed));
     for worker in 0..workers {
-        let chance = Chance::new(seed, 1_000 + (machine * 8 + worker) as u64);
         let number = machine * 8 + worker;
+        let chance = Chance::new(seed, chance::WORKERS + number as u64);
         let task = Worker { hub: hub.clone(), machine, number, locker: locker.clone(), chance };
-        hub.with(|world| world.machines[machine].workers += 1);
+        hub.with(|world| world.machines[machine].begin_work());
         #[expect(clippy::disallowed_methods, reason = "the user's own tasks")]
         tokio::spawn(clock.attend(task.run()));
     }
 }
 
 /// A machine with a locker.
-pub(super) fn set_up(hub: &Arc<Hub>, slot: usize) -> (usize, Locker, Clock) {
+pub(super) fn set_up(hub: &Arc<Hub>, place: usize) -> (usize, Locker, Clock) {
     let (clock, driven) = Driven::since(hub.origin);
     let (plan, machine, rate) = hub.with(|world| {
         let rate = -(world.chance.between(0, 3_000) as i64);
@@ -153,18 +141,8 @@ pub(super) fn set_up(hub: &Arc<Hub>, slot: usize) -> (usize, Locker, Clock) {
         )
         .unwrap();
     hub.with(|world| {
-        world.tell(format_args!("m{machine} starts in place {slot}, rate {rate}"));
-        world.machines.push(Machine {
-            slot,
-            owner,
-            driven,
-            locker: Some(locker.clone()),
-            is_gone: false,
-            workers: 0,
-            still_since: None,
-            still: 0,
-            leapt: false,
-        });
+        world.tell(format_args!("m{machine} starts in place {place}, rate {rate}"));
+        world.machines.push(Machine::new(place, owner, rate, driven, locker.clone()));
     });
     (machine, locker, clock)
 }
@@ -192,7 +170,7 @@ impl Worker {
                 self.hold(guard, &key, ttl).await;
             }
         }
-        self.hub.with(|world| world.machines[self.machine].workers -= 1);
+        self.hub.with(|world| world.machines[self.machine].end_work());
     }
 
     /// Asks for a lock, and may give up before there is an answer.
@@ -224,7 +202,7 @@ impl Worker {
             let number = self.number;
             if waited > wait + LAST_TRY {
                 let what = format!("w{number} asked for {wait} ms and waited {waited} ms");
-                world.oracle.violate(what);
+                world.oracle.violate(Kind::LongWait, what);
             }
             match &outcome {
                 None => world.tell(format_args!("w{number} gives up")),
@@ -238,9 +216,14 @@ impl Worker {
     /// Has the lock, and lets go of it in some way.
     async fn hold(&mut self, guard: LockGuard, key: &str, ttl: u64) {
         let (token, held) = (guard.owner_token(), Held::new(&guard));
-        let machine = self.machine;
-        let hold =
-            self.hub.with(|world| world.oracle.acquire(machine, key, token.as_str(), held.clone()));
+        let (machine, value) = (self.machine, token.as_str());
+        let hold = self.hub.with(|world| {
+            let (now, rate) = (world.nanos(), world.machines[machine].rate);
+            let grant = Grant { machine, key, value, held: held.clone(), rate };
+            let hold = world.oracle.acquire(now, grant);
+            world.look();
+            hold
+        });
         let work = match self.chance.below(5) {
             0 => 0,
             1 => self.chance.between(0, 20),
@@ -251,20 +234,25 @@ impl Worker {
         };
         self.work(&guard, &held, hold, work, ttl).await;
         self.hub.with(|world| {
-            world.oracle.look();
-            world.oracle.end(hold);
+            world.oracle.end(world.nanos(), hold);
             world.tell(format_args!("w{} lets go of {key}", self.number));
         });
         match self.chance.below(10) {
             0..=4 => {
+                self.hub.with(|world| world.oracle.releasing(value));
                 let released = guard.release().await;
                 let what = match &released {
-                    Ok(crate::Release::Unknown(_)) => "unknown".into(),
+                    Ok(Release::Unknown(_)) => "unknown".into(),
                     Ok(release) => format!("{release:?}"),
                     Err(error) => error.to_string(),
                 };
                 let number = self.number;
-                self.hub.with(|world| world.tell(format_args!("w{number} released: {what}")));
+                self.hub.with(|world| {
+                    world.tell(format_args!("w{number} released: {what}"));
+                    if let Ok(release) = &released {
+                        world.oracle.released(hold, value, release);
+                    }
+                });
             }
             5..=8 => drop(guard),
             _ => {
@@ -297,7 +285,7 @@ impl Worker {
             })
             .await;
             let now = self.hub.now();
-            if !told && !held.looks_valid() {
+            if !told && held.looks_left().is_none() {
                 let lived =
                     self.hub.with(|world| now - world.machines[self.machine].stood_still(now));
                 let since = *invalid_since.get_or_insert(lived);
@@ -317,9 +305,9 @@ impl Worker {
     /// A lock is not valid any more, and its holder has not been told.
     fn check_lost(&self, hold: u64, late: u64) {
         self.hub.with(|world| {
-            let leapt = world.machines[self.machine].leapt;
-            if !leapt || late > TICK {
-                world.oracle.violate(format!("guard {hold} was lost and nobody was told"));
+            if late > TICK || !world.oracle.has_leapt(self.machine) {
+                let what = format!("guard {hold} was lost and nobody was told");
+                world.oracle.violate(Kind::Untold, what);
             }
         });
     }

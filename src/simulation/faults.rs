@@ -1,9 +1,10 @@
 //! What befalls nodes, machines and the network, and how it ends.
 
-use super::network::Way;
-use super::node::{Parcel, State};
+use super::agenda::Event;
+use super::network::{Parcel, Way};
+use super::node::State;
 use super::plan::Regime;
-use super::world::{Event, World};
+use super::world::World;
 
 /// How long a machine that has crashed is missed.
 const ABSENCE: u64 = 200;
@@ -27,13 +28,16 @@ impl World {
             6 | 7 => self.lose(Some(machine), Some(node), until),
             8 => self.lose(Some(machine), None, until),
             9 | 10 => self.slow(machine, node, until),
-            11 => self.reset(machine, node),
+            11 => {
+                self.tell(format_args!("m{machine} n{node} reset"));
+                self.network.reset(machine, node);
+            }
             12 | 13 => self.freeze(machine, until),
             14 => self.crash(machine),
             _ => self.set_clocks(machine, node),
         }
         let next = now + self.chance.between(1, self.plan.fault_pause);
-        self.plan_at(next, Event::Fault);
+        self.agenda.enter(next, Event::Fault);
     }
 
     /// Somebody has sent something: the worst moment for its machine to stop.
@@ -42,7 +46,7 @@ impl World {
             return;
         }
         self.faults += 1;
-        let (machine, longest) = (self.lines[line].machine, self.plan.fault_longest);
+        let (machine, longest) = (self.network.line(line).machine, self.plan.fault_longest);
         let until = self.now() + self.chance.lasting(longest);
         match self.chance.percent(10) {
             true => self.crash(machine),
@@ -51,21 +55,17 @@ impl World {
     }
 
     fn stop_node(&mut self, node: usize, state: State, until: u64) {
-        if self.nodes[node].state != State::Up {
+        if !self.nodes[node].stop(state, until) {
             return;
         }
         self.tell(format_args!("n{node} {state:?} until {until}"));
-        (self.nodes[node].state, self.nodes[node].until) = (state, until);
-        self.plan_at(until, Event::Node(node));
+        self.agenda.enter(until, Event::Node(node));
         if state == State::Still {
             return;
         }
-        for line in 0..self.lines.len() {
-            if self.lines[line].node == node && self.lines[line].session.take().is_some() {
-                self.lines[line].up.clear();
-                if state == State::Ended {
-                    self.send(line, Way::Down, Parcel::End);
-                }
+        for line in self.network.forsake(node) {
+            if state == State::Ended {
+                self.send(line, Way::Down, Parcel::End);
             }
         }
         let forgets = self.plan.longest_ttl.is_some() || self.plan.regime == Regime::Amnesia;
@@ -77,12 +77,10 @@ impl World {
     /// A node is up again.
     pub(super) fn revive(&mut self, node: usize) {
         let now = self.now();
-        if self.nodes[node].state == State::Up || self.nodes[node].until > now {
-            return;
+        if self.nodes[node].revive(now, self.is_over) {
+            self.tell(format_args!("n{node} up"));
+            self.catch_up(node);
         }
-        self.tell(format_args!("n{node} up"));
-        self.nodes[node].state = State::Up;
-        self.catch_up(node);
     }
 
     /// Packets are lost between these, all nodes or all machines where none is named; in one
@@ -90,113 +88,84 @@ impl World {
     fn lose(&mut self, machine: Option<usize>, node: Option<usize>, until: u64) {
         let ways = [&[Way::Up][..], &[Way::Down], &[Way::Up, Way::Down]];
         let ways = self.chance.pick(&ways);
-        let slot = machine.map(|machine| self.machines[machine].slot);
-        self.tell(format_args!("lost until {until}: {slot:?} {node:?} {ways:?}"));
-        for (place, paths) in self.paths.iter_mut().enumerate() {
-            for (index, path) in paths.iter_mut().enumerate() {
-                let concerned =
-                    slot.is_none_or(|slot| slot == place) && node.is_none_or(|node| node == index);
-                for way in ways.iter().filter(|_| concerned) {
-                    path.route(*way).lost_until = until;
-                }
-            }
-        }
+        let place = machine.map(|machine| self.machines[machine].place);
+        self.tell(format_args!("lost until {until}: {place:?} {node:?} {ways:?}"));
+        self.network.lose(place, node, ways, until);
     }
 
     fn slow(&mut self, machine: usize, node: usize, until: u64) {
         let way = self.chance.pick(&[Way::Up, Way::Down]);
         let by = self.chance.pick(&[5, 40, 200, 800]);
-        let slot = self.machines[machine].slot;
-        self.tell(format_args!("slow by {by} until {until}: {slot} n{node} {way:?}"));
-        self.paths[slot][node].route(way).slow = (until, by);
-    }
-
-    /// Somebody between the two ends all their connections.
-    fn reset(&mut self, machine: usize, node: usize) {
-        self.tell(format_args!("m{machine} n{node} reset"));
-        for line in 0..self.lines.len() {
-            let of = &mut self.lines[line];
-            if (of.machine, of.node) != (machine, node) {
-                continue;
-            }
-            // The node may hear of it later, and read before what was under way.
-            of.writer = None;
-            of.down.clear();
-        }
+        let place = self.machines[machine].place;
+        self.tell(format_args!("slow by {by} until {until}: {place} n{node} {way:?}"));
+        self.network.slow(place, node, way, (until, by));
     }
 
     fn freeze(&mut self, machine: usize, until: u64) {
         let now = self.now();
-        let frozen = &mut self.machines[machine];
-        if frozen.is_gone || frozen.still_since.is_some() {
-            return;
+        if self.machines[machine].freeze(now) {
+            self.tell(format_args!("m{machine} still until {until}"));
+            self.agenda.enter(until, Event::Machine(machine));
         }
-        frozen.still_since = Some(now);
-        frozen.driven.stand_still(true);
-        self.tell(format_args!("m{machine} still until {until}"));
-        self.plan_at(until, Event::Machine(machine));
     }
 
     pub(super) fn thaw(&mut self, machine: usize) {
         let now = self.now();
-        let frozen = &mut self.machines[machine];
-        let Some(since) = frozen.still_since.filter(|_| !frozen.is_gone) else { return };
-        frozen.still += now - since;
-        frozen.still_since = None;
-        frozen.driven.stand_still(false);
-        self.tell(format_args!("m{machine} goes on"));
+        if self.machines[machine].thaw(now) {
+            self.tell(format_args!("m{machine} goes on"));
+        }
     }
 
     /// A machine's process ends without a word, or its power does: then nobody is told.
     fn crash(&mut self, machine: usize) {
-        let (now, gone) = (self.now(), &mut self.machines[machine]);
-        if gone.is_gone {
+        if !self.machines[machine].crash() {
             return;
         }
-        gone.is_gone = true;
-        gone.driven.stand_still(true);
-        let (slot, owner) = (gone.slot, gone.owner.clone());
+        let now = self.now();
+        let (place, owner) = (self.machines[machine].place, &self.machines[machine].owner);
+        self.oracle.leave(owner);
         let is_told = self.chance.percent(60);
         self.tell(format_args!("m{machine} crashes, told: {is_told}"));
-        self.oracle.bury(machine);
-        self.oracle.leave(&owner);
-        for line in 0..self.lines.len() {
-            let of = &mut self.lines[line];
-            if of.machine == machine && of.reader.take().is_some() {
-                of.writer = None;
-                of.down.clear();
-                if is_told {
-                    self.send(line, Way::Up, Parcel::End);
-                }
+        self.oracle.bury(self.nanos(), machine);
+        for line in self.network.abandon(machine) {
+            if is_told {
+                self.send(line, Way::Up, Parcel::End);
             }
         }
-        self.plan_at(now + ABSENCE, Event::Start(slot));
+        self.agenda.enter(now + ABSENCE, Event::Start(place));
     }
 
     fn set_clocks(&mut self, machine: usize, node: usize) {
+        let now = self.now();
         match (self.chance.below(4), self.plan.regime) {
             (0, _) => {
                 let ahead = self.chance.lasting(2_000);
-                self.machines[machine].driven.suspend(std::time::Duration::from_millis(ahead));
-                self.machines[machine].leapt = true;
+                self.oracle.leap(self.nanos(), machine);
+                self.machines[machine].suspend(ahead);
                 self.tell(format_args!("m{machine} clocks leap by {ahead}"));
             }
             (1, _) => {
                 let by = self.chance.between(0, 4_000) as i64 - 2_000;
-                self.machines[machine].driven.step_wall(by * 1_000_000);
-                self.machines[machine].leapt = true;
+                self.oracle.leap(self.nanos(), machine);
+                self.machines[machine].step_wall(by);
                 self.tell(format_args!("m{machine} wall clock set by {by}"));
             }
             (_, Regime::Stepped) => {
                 let ahead = self.chance.between(100, 3_000) as i64;
                 let majority = self.nodes.len() / 2 + 1;
                 self.tell(format_args!("{majority} clocks set ahead by {ahead}"));
-                self.nodes.iter_mut().take(majority).for_each(|node| node.step(ahead));
+                self.nodes.iter_mut().take(majority).for_each(|node| node.step(now, ahead));
+            }
+            (_, Regime::OneStepped) => {
+                let longest = self.plan.ttls.iter().max().copied().unwrap_or_default();
+                let ahead = longest + self.chance.between(1, 1_000);
+                self.tell(format_args!("n0 clock set ahead by {ahead}"));
+                self.nodes[0].step(now, ahead as i64);
             }
             _ => {
                 let back = self.chance.lasting(2_000) as i64;
                 self.tell(format_args!("n{node} clock set back by {back}"));
-                self.nodes[node].step(-back);
+                self.nodes[node].step(now, -back);
             }
         }
     }
@@ -205,21 +174,18 @@ impl World {
     pub(super) fn heal(&mut self) {
         self.tell(format_args!("all faults end"));
         self.is_over = true;
-        for path in self.paths.iter_mut().flatten() {
-            path.heal();
-        }
+        self.network.heal();
         for node in 0..self.nodes.len() {
-            self.nodes[node].until = 0;
             self.revive(node);
         }
         for machine in 0..self.machines.len() {
             self.thaw(machine);
         }
         let now = self.now();
-        for line in 0..self.lines.len() {
-            self.plan_at(now, Event::Arrival { line, up: true });
-            self.plan_at(now, Event::Arrival { line, up: false });
+        for line in 0..self.network.len() {
+            self.agenda.enter(now, Event::Arrival { line, way: Way::Up });
+            self.agenda.enter(now, Event::Arrival { line, way: Way::Down });
         }
-        self.ring();
+        self.agenda.ring();
     }
 }

@@ -4,34 +4,43 @@
 //! | file | job |
 //! |---|---|
 //! | `plan`, `chance` | what a seed stands for; how choices are drawn |
-//! | `world` | all there is, and what is to happen when |
+//! | `world` | all there is, and its course: what takes more than one of the following |
+//! | `agenda` | what is to happen, and when |
 //! | `network` | bytes on their way: late, in order, or not at all |
 //! | `node` | a node: its keys, its clock, what it has not read yet |
-//! | `client` | a machine, its locker, and tasks that take locks |
+//! | `machine` | a client's machine: what befalls it |
+//! | `client` | its locker, and tasks that take locks |
 //! | `faults` | what befalls all of them |
 //! | `oracle` | what must always be true |
+//! | `holds`, `releases` | who held what and when; what releases found |
 //! | `trace` | what happened, line by line |
 //!
 //! The clients are the library as it is; only the clock, the source of randomness and the streams
 //! are other ones. A machine that is frozen is one whose tasks are not polled; one that has crashed
 //! is never polled again. While the assumptions are kept, clocks drift within the margin, those of
-//! nodes are set back and never ahead (one is enough to break a lock that only just has its
-//! majority), and a node forgets its keys only where its clients expect it.
+//! nodes are set back and never ahead (one is enough: see `tests`), and a node forgets its keys only where its clients expect it.
 //!
 //! The same seed gives the same run, byte by byte of its trace. A run is printed by
 //!
 //! ```sh
 //! QUORLOCK_SEED=7 cargo test --release --features testing --lib \
-//!     simulation::tests::replay -- --nocapture
+//!     simulation::tests::replays_a_seed -- --nocapture
 //! ```
+//!
+//! A seed that fails is told with the whole of that command, also where the library was built to
+//! lack a precaution.
 
+mod agenda;
 mod chance;
 mod client;
 mod faults;
+mod holds;
+mod machine;
 mod network;
 mod node;
 mod oracle;
 mod plan;
+mod releases;
 mod tests;
 mod trace;
 mod world;
@@ -39,8 +48,10 @@ mod world;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agenda::Event;
+use oracle::{Kind, Violation};
 use plan::Plan;
-use world::{Event, Hub};
+use world::{Hub, Standing};
 
 /// How long it may take after the last fault until everything has come to rest: a connection that
 /// died without a word is given up after a second, and the next is made at most half a second
@@ -53,7 +64,8 @@ const LAST_CALL: u64 = 6_000;
 /// What came of a run.
 #[derive(Debug, Default)]
 struct Report {
-    violations: Vec<String>,
+    violations: Vec<Violation>,
+    overlaps: Vec<Standing>,
     hash: u64,
     lines: u64,
     acquired: u64,
@@ -71,14 +83,15 @@ fn run(plan: Plan, printed: bool) -> Report {
         let hub = Hub::new(plan, printed);
         simulate(&hub).await;
         let lockers = hub.with(|world| {
-            let lockers = world.machines.iter_mut().map(|machine| machine.locker.take());
+            let lockers = world.machines.iter_mut().map(machine::Machine::take_locker);
             lockers.collect::<Vec<_>>()
         });
         let report = hub.with(|world| Report {
             violations: std::mem::take(&mut world.oracle.violations),
+            overlaps: std::mem::take(&mut world.overlaps),
             hash: world.trace.hash(),
             lines: world.trace.lines(),
-            acquired: world.oracle.acquired,
+            acquired: world.oracle.acquired(),
             faults: world.faults,
         });
         drop(lockers);
@@ -96,35 +109,36 @@ async fn simulate(hub: &Arc<Hub>) {
     }
     hub.with(|world| {
         let now = world.now();
-        for slot in 0..plan.clients {
-            world.plan_at(now, Event::Start(slot));
+        for place in 0..plan.clients {
+            world.agenda.enter(now, Event::Start(place));
         }
         if plan.fault_pause > 0 {
-            world.plan_at(now + plan.fault_pause, Event::Fault);
+            world.agenda.enter(now + plan.fault_pause, Event::Fault);
         }
-        world.ring();
+        world.agenda.ring();
     });
     hub.sleep(plan.length).await;
     hub.with(world::World::heal);
     let last_call = hub.now() + LAST_CALL;
     while hub.with(|world| world.workers_left()) > 0 {
         if hub.now() > last_call {
-            return hub.with(|world| world.oracle.violate("a client did not end".into()));
+            let what = "a client did not end".into();
+            return hub.with(|world| world.oracle.violate(Kind::Endless, what));
         }
         hub.sleep(10).await;
     }
     let rest = hub.now() + REST;
     loop {
-        let (quiet, forgotten) = hub.with(|world| (world.is_quiet(), world.forgotten()));
+        let (quiet, forgotten) = hub.with(|world| (world.network.is_quiet(), world.forgotten()));
         if quiet && forgotten.is_empty() {
             return;
         }
         if hub.now() > rest {
             return hub.with(|world| {
                 let what = forgotten.into_iter().map(|key| format!("a key was left behind: {key}"));
-                what.for_each(|what| world.oracle.violate(what));
+                what.for_each(|what| world.oracle.violate(Kind::LeftBehind, what));
                 if !quiet {
-                    world.oracle.violate("it never came to rest".into());
+                    world.oracle.violate(Kind::Restless, "it never came to rest".into());
                 }
             });
         }
@@ -133,14 +147,13 @@ async fn simulate(hub: &Arc<Hub>) {
 }
 
 /// The operator's part where servers may forget.
-async fn put_into_service(hub: &Arc<Hub>, slot: usize) {
-    let (machine, locker, _) = client::set_up(hub, slot);
+async fn put_into_service(hub: &Arc<Hub>, place: usize) {
+    let (machine, locker, _) = client::set_up(hub, place);
     // A library that knows no quarantine has nothing to do here.
     let ready = locker.ready(Duration::from_secs(1)).await.is_ok();
     let done = locker.initialise().await.is_ok();
     hub.with(|world| {
         world.tell(format_args!("in service: {ready} {done}"));
-        world.machines[machine].is_gone = true;
-        world.machines[machine].locker = None;
+        world.machines[machine].retire();
     });
 }

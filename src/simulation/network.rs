@@ -6,19 +6,18 @@
 //! on a path. Each direction of a line keeps its order; lines do not wait for each other, so the
 //! bytes of one that was closed may come behind those of the next.
 
-use std::collections::VecDeque;
-use std::task::{Context, Poll};
+mod line;
 
-use tokio::io::ReadBuf;
+use std::io::ErrorKind;
+use std::task::Context;
 
-use super::chance::Chance;
-use super::node::Parcel;
+pub(super) use line::{Line, Parcel};
+
+use super::chance::{self, Chance};
 use crate::link::memory;
-use crate::testing::store::SessionId;
-use crate::testing::wire::Requests;
 
 /// The way from a machine to a node, or back.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Way {
     Up,
     Down,
@@ -26,18 +25,18 @@ pub(super) enum Way {
 
 /// What befalls one direction of a path.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Route {
+struct Route {
     /// Bytes are under way so long at least.
-    pub(super) base: u64,
+    base: u64,
     /// Nothing arrives before.
-    pub(super) lost_until: u64,
+    lost_until: u64,
     /// Until then bytes are under way for longer, by up to so much.
-    pub(super) slow: (u64, u64),
+    slow: (u64, u64),
 }
 
 impl Route {
     /// When something that is sent now arrives, if nothing befalls it.
-    pub(super) fn arrival(&self, now: u64, latency: u64, chance: &mut Chance) -> u64 {
+    fn arrival(&self, now: u64, latency: u64, chance: &mut Chance) -> u64 {
         let (until, by) = self.slow;
         let slower = if now < until { chance.between(0, by) } else { 0 };
         now + self.base + chance.between(0, latency) + slower
@@ -46,26 +45,26 @@ impl Route {
 
 /// A path: up and down.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Path {
-    pub(super) up: Route,
-    pub(super) down: Route,
+struct Path {
+    up: Route,
+    down: Route,
 }
 
 impl Path {
     /// A way there and a way back, of which either may be the longer one.
-    pub(super) fn new(latency: u64, chance: &mut Chance) -> Self {
+    fn new(latency: u64, chance: &mut Chance) -> Self {
         let mut route = || Route { base: chance.between(0, latency), ..Route::default() };
         Self { up: route(), down: route() }
     }
 
     /// Nothing befalls it any more.
-    pub(super) fn heal(&mut self) {
+    fn heal(&mut self) {
         for route in [&mut self.up, &mut self.down] {
             (route.lost_until, route.slow) = (0, (0, 0));
         }
     }
 
-    pub(super) fn route(&mut self, way: Way) -> &mut Route {
+    fn route(&mut self, way: Way) -> &mut Route {
         match way {
             Way::Up => &mut self.up,
             Way::Down => &mut self.down,
@@ -73,79 +72,194 @@ impl Path {
     }
 }
 
-/// One direction of a line: what is under way, and when it arrives.
-#[derive(Debug, Default)]
-pub(super) struct Lane {
-    parcels: VecDeque<(u64, Parcel)>,
-    last: u64,
+/// All paths, and all lines that there ever were.
+pub(super) struct Network {
+    latency: u64,
+    /// By place and node.
+    paths: Vec<Vec<Path>>,
+    lines: Vec<Line>,
+    /// Lines on which something may happen.
+    live: Vec<usize>,
+    chance: Chance,
 }
 
-impl Lane {
-    /// Sends something behind all that is under way. Returns when it arrives.
-    pub(super) fn send(&mut self, parcel: Parcel, arrival: u64) -> u64 {
-        self.last = self.last.max(arrival);
-        self.parcels.push_back((self.last, parcel));
-        self.last
+impl Network {
+    pub(super) fn new(places: usize, nodes: usize, latency: u64, seed: u64) -> Self {
+        let mut chance = Chance::new(seed, chance::NETWORK);
+        let mut paths = || (0..nodes).map(|_| Path::new(latency, &mut chance)).collect();
+        let paths = (0..places).map(|_| paths()).collect();
+        Self { latency, paths, lines: Vec::new(), live: Vec::new(), chance }
     }
 
-    /// Puts back what has not found room.
-    pub(super) fn put_back(&mut self, parcel: Parcel, at: u64) {
-        self.parcels.push_front((at, parcel));
+    pub(super) fn line(&mut self, line: usize) -> &mut Line {
+        &mut self.lines[line]
     }
 
-    /// What has arrived by now.
-    pub(super) fn receive(&mut self, now: u64) -> Option<Parcel> {
-        let (at, _) = self.parcels.front()?;
-        if *at > now { None } else { self.parcels.pop_front().map(|(_, parcel)| parcel) }
+    /// How many lines there ever were.
+    pub(super) fn len(&self) -> usize {
+        self.lines.len()
     }
 
-    /// What is under way never arrives.
-    pub(super) fn clear(&mut self) {
-        self.parcels.clear();
+    /// When a first packet and its answer have gone their ways.
+    pub(super) fn round_trip(&mut self, now: u64, place: usize, node: usize) -> u64 {
+        let Self { paths, latency, chance, .. } = self;
+        let path = &paths[place][node];
+        let there = path.up.arrival(now, *latency, chance);
+        path.down.arrival(there, *latency, chance)
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.parcels.is_empty()
+    /// Until when nothing arrives on one of the two ways; the past, where all does.
+    pub(super) fn lost_until(&self, place: usize, node: usize) -> u64 {
+        let path = &self.paths[place][node];
+        path.up.lost_until.max(path.down.lost_until)
     }
-}
 
-/// A connection.
-pub(super) struct Line {
-    pub(super) machine: usize,
-    pub(super) node: usize,
-    /// As the node knows it, while it does.
-    pub(super) session: Option<SessionId>,
-    /// The client's end.
-    pub(super) reader: Option<memory::Reader>,
-    pub(super) writer: Option<memory::Writer>,
-    pub(super) up: Lane,
-    pub(super) down: Lane,
-    pub(super) requests: Requests,
-}
+    /// A connection is made. Returns its number, and the client's end of it.
+    pub(super) fn open(
+        &mut self,
+        (machine, place): (usize, usize),
+        node: usize,
+    ) -> (usize, memory::Reader, memory::Writer) {
+        let ((reader, writer), (far_reader, far_writer)) = memory::pair(1 << 18);
+        let number = self.lines.len();
+        self.lines.push(Line::new((machine, place), node, (far_reader, far_writer)));
+        self.live.push(number);
+        (number, reader, writer)
+    }
 
-impl Line {
-    pub(super) fn lane(&mut self, way: Way) -> &mut Lane {
-        match way {
-            Way::Up => &mut self.up,
-            Way::Down => &mut self.down,
+    /// What some client has written since it was asked last, and on which line; looks on from where
+    /// `at` stands among the lines.
+    pub(super) fn written(
+        &mut self,
+        at: &mut usize,
+        cx: &mut Context<'_>,
+        staging: &mut [u8],
+    ) -> Option<(usize, Parcel)> {
+        while let Some(&line) = self.live.get(*at) {
+            if let Some(parcel) = self.lines[line].written(cx, staging) {
+                return Some((line, parcel));
+            }
+            if self.lines[line].is_over() {
+                self.live.remove(*at);
+            } else {
+                *at += 1;
+            }
+        }
+        None
+    }
+
+    /// Sends something on a line. Returns when it arrives, if nothing befalls it.
+    pub(super) fn send(&mut self, now: u64, line: usize, way: Way, parcel: Parcel) -> u64 {
+        let Self { paths, lines, latency, chance, .. } = self;
+        let line = &mut lines[line];
+        let arrival = paths[line.place][line.node].route(way).arrival(now, *latency, chance);
+        line.lane(way).send(parcel, arrival)
+    }
+
+    /// What has arrived by now; an error says until when nothing does.
+    pub(super) fn receive(
+        &mut self,
+        now: u64,
+        line: usize,
+        way: Way,
+    ) -> Result<Option<Parcel>, u64> {
+        let line = &mut self.lines[line];
+        let lost_until = self.paths[line.place][line.node].route(way).lost_until;
+        if lost_until > now { Err(lost_until) } else { Ok(line.lane(way).receive(now)) }
+    }
+
+    /// Hands to the client what has arrived. `false`: it has no room for the rest, which arrives a
+    /// little later.
+    pub(super) fn hand_over(&mut self, now: u64, line: usize, parcel: Parcel) -> bool {
+        let line = &mut self.lines[line];
+        let Parcel::Bytes(mut bytes) = parcel else {
+            line.writer = None;
+            return true;
+        };
+        let Some(writer) = &line.writer else { return true };
+        while !bytes.is_empty() {
+            match writer.try_write(&bytes) {
+                Ok(count) => drop(bytes.drain(..count)),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    line.down.put_back(Parcel::Bytes(bytes), now + 1);
+                    return false;
+                }
+                Err(_) => break, // it has closed its end
+            }
+        }
+        true
+    }
+
+    /// The client has closed its end. Its machine may take back what is still under way, or not.
+    pub(super) fn hang_up(&mut self, line: usize) {
+        let line = &mut self.lines[line];
+        line.go_silent();
+        if self.chance.percent(40) {
+            line.up.clear();
         }
     }
 
-    /// What the client has written since it was asked last.
-    pub(super) fn written(&mut self, cx: &mut Context<'_>, staging: &mut [u8]) -> Option<Parcel> {
-        let mut buffer = ReadBuf::new(staging);
-        match self.reader.as_mut()?.poll_read(cx, &mut buffer) {
-            Poll::Pending => None,
-            Poll::Ready(Ok(count)) if count > 0 => Some(Parcel::Bytes(buffer.filled().to_vec())),
-            Poll::Ready(_) => {
-                self.reader = None;
-                Some(Parcel::End)
+    /// Somebody between a machine and a node ends all their connections. The node may hear of it
+    /// later, and read before what was under way.
+    pub(super) fn reset(&mut self, machine: usize, node: usize) {
+        let lines = self.lines.iter_mut();
+        let lines = lines.filter(|line| (line.machine, line.node) == (machine, node));
+        lines.for_each(Line::go_silent);
+    }
+
+    /// A machine is gone. Returns the lines whose ends went with it.
+    pub(super) fn abandon(&mut self, machine: usize) -> Vec<usize> {
+        let lines = self.lines.iter_mut().enumerate();
+        let ended = lines.filter(|(_, line)| line.machine == machine).filter_map(|(at, line)| {
+            line.reader.take()?;
+            line.go_silent();
+            Some(at)
+        });
+        ended.collect()
+    }
+
+    /// A node's process is gone, with all that was on its way there. Returns the lines that it had.
+    pub(super) fn forsake(&mut self, node: usize) -> Vec<usize> {
+        let lines = self.lines.iter_mut().enumerate();
+        let ended = lines.filter(|(_, line)| line.node == node).filter_map(|(at, line)| {
+            line.session.take()?;
+            line.up.clear();
+            Some(at)
+        });
+        ended.collect()
+    }
+
+    /// Packets are lost between these, all places or all nodes where none is named.
+    pub(super) fn lose(
+        &mut self,
+        place: Option<usize>,
+        node: Option<usize>,
+        ways: &[Way],
+        until: u64,
+    ) {
+        for (at, paths) in self.paths.iter_mut().enumerate() {
+            for (index, path) in paths.iter_mut().enumerate() {
+                let concerned =
+                    place.is_none_or(|place| place == at) && node.is_none_or(|node| node == index);
+                for way in ways.iter().filter(|_| concerned) {
+                    path.route(*way).lost_until = until;
+                }
             }
         }
     }
 
-    /// Whether nothing can happen on it any more.
-    pub(super) fn is_over(&self) -> bool {
-        self.reader.is_none() && self.session.is_none() && self.up.is_empty()
+    /// One way is slower, by up to so much.
+    pub(super) fn slow(&mut self, place: usize, node: usize, way: Way, (until, by): (u64, u64)) {
+        self.paths[place][node].route(way).slow = (until, by);
+    }
+
+    /// Nothing befalls any path any more.
+    pub(super) fn heal(&mut self) {
+        self.paths.iter_mut().flatten().for_each(Path::heal);
+    }
+
+    /// Whether nothing is under way.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.lines.iter().all(|line| line.up.is_empty() && line.down.is_empty())
     }
 }

@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use super::chance::Chance;
+use super::chance::{self, Chance};
+use super::network::Parcel;
+use crate::clock::Moment;
+use crate::testing::NodeClock;
 use crate::testing::store::{Effects, SessionId, Setup, Store};
 
 /// How a node is.
@@ -18,59 +21,98 @@ pub(super) enum State {
     Off,
 }
 
-/// What comes on a connection.
-#[derive(Clone, Debug)]
-pub(super) enum Parcel {
-    Bytes(Vec<u8>),
-    End,
+/// What stands under a key, for whoever has put a value there or means to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Found {
+    Ours,
+    Gone,
+    Others,
+}
+
+/// What a command about a key and a value found there, and what it left.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Sight {
+    pub(super) node: usize,
+    pub(super) value: String,
+    pub(super) before: Found,
+    pub(super) after: Found,
+    /// It deletes the key if the value is there.
+    pub(super) is_release: bool,
 }
 
 /// One node. Connections are known by their numbers in the network.
 pub(super) struct Node {
     index: usize,
-    pub(super) store: Store,
-    pub(super) state: State,
+    store: Store,
+    state: State,
     /// Until when it is in a state other than up.
-    pub(super) until: u64,
+    until: u64,
     /// How often it was started.
-    pub(super) process: u64,
-    /// How much faster than true time its clock runs, in millionths.
-    rate: i64,
-    /// By how much it was set, in milliseconds.
-    stepped: i64,
-    pub(super) sessions: BTreeMap<SessionId, usize>,
+    process: u64,
+    clock: NodeClock,
+    sessions: BTreeMap<SessionId, usize>,
     unread: VecDeque<(usize, Parcel)>,
+    chance: Chance,
 }
 
 /// The time of day when a run begins.
-const DAY: u64 = 1_000_000_000;
+const DAY: Duration = Duration::from_secs(1_000_000);
 
 impl Node {
-    pub(super) fn new(index: usize, chance: &mut Chance) -> Self {
+    pub(super) fn new(index: usize, seed: u64) -> Self {
+        let mut chance = Chance::new(seed, chance::NODES + index as u64);
         let setup = Setup { run_id: run_id(index, 1), ..Setup::default() };
         // With the slowest client: within the margin of 1 %.
-        let rate = chance.between(0, 12_000) as i64 - 6_000;
+        let rate = chance.between(0, 12_000) as i32 - 6_000;
+        let mut clock = NodeClock::showing(DAY);
+        clock.drift(Moment::default(), rate);
         Self {
             index,
             store: Store::new(setup),
             state: State::Up,
             until: 0,
             process: 1,
-            rate,
-            stepped: 0,
+            clock,
             sessions: BTreeMap::new(),
             unread: VecDeque::new(),
+            chance,
         }
     }
 
-    /// What its clock shows.
-    pub(super) fn time(&self, at: u64) -> Duration {
-        let micros = (DAY + at) as i64 * 1_000 + at as i64 * self.rate / 1_000;
-        Duration::from_micros((micros + self.stepped * 1_000) as u64)
+    pub(super) fn state(&self) -> State {
+        self.state
     }
 
-    pub(super) fn step(&mut self, millis: i64) {
-        self.stepped += millis;
+    /// Until when it is in a state other than up.
+    pub(super) fn until(&self) -> u64 {
+        self.until
+    }
+
+    /// It is in another state for a while, unless it is so already.
+    pub(super) fn stop(&mut self, state: State, until: u64) -> bool {
+        let can = self.state == State::Up;
+        if can {
+            (self.state, self.until) = (state, until);
+        }
+        can
+    }
+
+    /// It is up again, if its time has come, or if all faults are over.
+    pub(super) fn revive(&mut self, now: u64, all_is_over: bool) -> bool {
+        let can = self.state != State::Up && (all_is_over || self.until <= now);
+        if can {
+            self.state = State::Up;
+        }
+        can
+    }
+
+    /// Its clock is set, by so many milliseconds.
+    pub(super) fn step(&mut self, now: u64, millis: i64) {
+        self.clock.step(moment(now), millis);
+    }
+
+    pub(super) fn speaks_resp3(&self, session: SessionId) -> bool {
+        self.store.speaks_resp3(session)
     }
 
     pub(super) fn connect(&mut self, connection: usize) -> SessionId {
@@ -82,6 +124,11 @@ impl Node {
     pub(super) fn disconnect(&mut self, session: SessionId) {
         self.store.disconnect(session);
         self.sessions.remove(&session);
+    }
+
+    /// It has ended a connection itself. Returns which it was.
+    pub(super) fn forget(&mut self, session: SessionId) -> Option<usize> {
+        self.sessions.remove(&session)
     }
 
     /// Its process ends, and another one starts.
@@ -98,21 +145,50 @@ impl Node {
     }
 
     /// What it reads first: of any connection that has something, the oldest.
-    pub(super) fn read(&mut self, chance: &mut Chance) -> Option<(usize, Parcel)> {
-        let any = (!self.unread.is_empty()).then(|| chance.below(self.unread.len()))?;
+    pub(super) fn read(&mut self) -> Option<(usize, Parcel)> {
+        let any = (!self.unread.is_empty()).then(|| self.chance.below(self.unread.len()))?;
         let connection = self.unread[any].0;
         let oldest = self.unread.iter().position(|(of, _)| *of == connection)?;
         self.unread.remove(oldest)
     }
 
-    /// Executes a command.
-    pub(super) fn execute(&mut self, session: SessionId, words: &[&[u8]], at: u64) -> Effects {
-        let now = self.time(at);
+    /// Executes a command, and says what it found and left if it is about a lock.
+    pub(super) fn execute(
+        &mut self,
+        session: SessionId,
+        words: &[&[u8]],
+        at: u64,
+    ) -> (Effects, Option<Sight>) {
+        let now = self.clock.read(moment(at));
+        let subject = subject(words);
+        let before = subject.map(|(key, value, _)| self.find(key, value, now));
+        let effects = self.execute_any(session, words, now);
+        let is_done = effects.messages.iter().all(|(_, frame)| frame.as_error().is_none());
+        let sight = subject.zip(before).filter(|_| is_done);
+        let sight = sight.map(|((key, value, is_release), before)| Sight {
+            node: self.index,
+            value: String::from_utf8_lossy(value).into_owned(),
+            before,
+            after: self.find(key, value, now),
+            is_release,
+        });
+        (effects, sight)
+    }
+
+    fn execute_any(&mut self, session: SessionId, words: &[&[u8]], now: Duration) -> Effects {
         #[cfg(quorlock_weak)]
         if let Some(effects) = self.execute_weak(session, words, now) {
             return effects;
         }
         self.store.execute(session, words, now)
+    }
+
+    fn find(&self, key: &[u8], value: &[u8], now: Duration) -> Found {
+        match self.store.text(key, now) {
+            None => Found::Gone,
+            Some((there, _)) if there[..] == *value => Found::Ours,
+            Some(_) => Found::Others,
+        }
     }
 
     /// The scripts of the weakened library, which no node in memory knows.
@@ -145,12 +221,34 @@ impl Node {
         Some(answer(1))
     }
 
+    /// Whether this value stands under some key.
+    pub(super) fn holds(&self, value: &str, at: u64) -> bool {
+        self.held(at).iter().any(|(_, held)| held == value)
+    }
+
     /// The keys that are there, and what stands under them.
     pub(super) fn held(&self, at: u64) -> Vec<(String, String)> {
-        let now = self.time(at);
+        let now = self.clock.read(moment(at));
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let keys = self.store.keys().into_iter();
         keys.filter_map(|key| Some((text(&key), text(&self.store.text(&key, now)?.0)))).collect()
+    }
+}
+
+/// A time of the world, in milliseconds, as clocks take it.
+pub(super) fn moment(millis: u64) -> Moment {
+    Moment::from_nanos(millis * 1_000_000)
+}
+
+/// The key and the value that a lock's command is about, and whether it is a release.
+fn subject<'a>(words: &[&'a [u8]]) -> Option<(&'a [u8], &'a [u8], bool)> {
+    match words {
+        [b"SET", key, value, ..] => Some((key, value, false)),
+        [b"EVAL" | b"EVALSHA", _, b"1", key, value] => Some((key, value, true)),
+        [b"EVAL" | b"EVALSHA", _, b"1", key, value, ..] => Some((key, value, false)),
+        // Behind the keys of the node's epoch and of its quarantine.
+        [b"EVAL" | b"EVALSHA", _, b"3", _, _, key, value, ..] => Some((key, value, false)),
+        _ => None,
     }
 }
 

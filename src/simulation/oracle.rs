@@ -1,67 +1,166 @@
 //! What must always be true, whatever happens.
+//!
+//! The oracles know what nobody in the world does: true time, and what stands on every node.
 
 use std::collections::BTreeSet;
 
-use crate::Held;
+use super::holds::{Findings, Holds, Overlap};
+use super::node::Sight;
+use super::releases::Releases;
+use crate::{Held, Release};
 
-/// A guard that somebody has in hand.
-pub(super) struct Hold {
-    pub(super) number: u64,
+/// What can be found wrong.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Kind {
+    /// Two guards of one key are held at the same time.
+    Overlap,
+    /// A guard was given for a lock that was not held.
+    NotHeld,
+    /// Two attempts had the same value.
+    SameValue,
+    /// A lock that was over is held again.
+    Revived,
+    /// A release told something else than what the nodes had.
+    FalseRelease,
+    /// A lock was lost, and its holder was not told in time.
+    Untold,
+    /// Somebody waited for longer than was asked for.
+    LongWait,
+    /// A task did not end.
+    Endless,
+    /// A key was left behind.
+    LeftBehind,
+    /// The world never came to rest.
+    Restless,
+}
+
+/// Something that is wrong.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Violation {
+    pub(super) kind: Kind,
+    pub(super) what: String,
+}
+
+/// A guard, in its holder's hand.
+pub(super) struct Grant<'a> {
     pub(super) machine: usize,
-    pub(super) key: String,
+    pub(super) key: &'a str,
+    pub(super) value: &'a str,
     pub(super) held: Held,
+    /// How much faster than true time its machine's clocks run, in millionths.
+    pub(super) rate: i64,
 }
 
 /// What is known of all holders and waiters, and what was found wrong.
-#[derive(Default)]
 pub(super) struct Oracle {
-    holds: Vec<Hold>,
+    majority: usize,
+    holds: Holds,
+    releases: Releases,
     numbers: u64,
     tokens: BTreeSet<String>,
     /// Values whose keys may be left behind: their holders have crashed, or wanted it so.
     left: BTreeSet<String>,
-    pub(super) violations: Vec<String>,
-    pub(super) acquired: u64,
+    /// Machines whose clocks have leapt.
+    leapt: BTreeSet<usize>,
+    pub(super) violations: Vec<Violation>,
+    /// Overlaps that were found, and that nobody has looked into yet.
+    pub(super) overlaps: Vec<Overlap>,
 }
 
 impl Oracle {
-    /// Somebody has got a guard. Whoever else holds the key may not do so now.
-    pub(super) fn acquire(&mut self, machine: usize, key: &str, token: &str, held: Held) -> u64 {
-        self.acquired += 1;
+    /// Watches so many nodes.
+    pub(super) fn new(nodes: usize) -> Self {
+        Self {
+            majority: nodes / 2 + 1,
+            holds: Holds::default(),
+            releases: Releases::default(),
+            numbers: 0,
+            tokens: BTreeSet::new(),
+            left: BTreeSet::new(),
+            leapt: BTreeSet::new(),
+            violations: Vec::new(),
+            overlaps: Vec::new(),
+        }
+    }
+
+    /// How many guards were given.
+    pub(super) fn acquired(&self) -> u64 {
+        self.numbers
+    }
+
+    /// Somebody has got a guard. Whoever else holds the key is found at the next look.
+    pub(super) fn acquire(&mut self, now: u64, grant: Grant<'_>) -> u64 {
         self.numbers += 1;
-        let number = self.numbers;
-        if !held.looks_valid() {
-            self.violate(format!("guard {number} of `{key}` was not valid when it was given"));
+        let (number, Grant { machine, key, value, held, rate }) = (self.numbers, grant);
+        if held.looks_left().is_none() {
+            let what = format!("guard {number} of `{key}` was not held when it was given");
+            self.violate(Kind::NotHeld, what);
         }
-        if !self.tokens.insert(token.into()) {
-            self.violate(format!("guard {number} of `{key}` has the value of another: {token}"));
+        if !self.tokens.insert(value.into()) {
+            let what = format!("guard {number} of `{key}` has the value of another: {value}");
+            self.violate(Kind::SameValue, what);
         }
-        self.holds.push(Hold { number, machine, key: key.into(), held });
-        self.look();
+        self.holds.begin((number, machine), (key, value), (held, rate), now);
         number
     }
 
-    /// No two guards of one key are valid.
-    pub(super) fn look(&mut self) {
-        let valid: Vec<_> = self.holds.iter().filter(|hold| hold.held.looks_valid()).collect();
-        let mut found = Vec::new();
-        for (index, one) in valid.iter().enumerate() {
-            for other in valid[index + 1..].iter().filter(|other| other.key == one.key) {
-                let (a, b, key) = (one.number, other.number, &one.key);
-                found.push(format!("guards {a} and {b} of `{key}` are valid at the same time"));
+    /// Looks at all that is held. Called before and behind everything that happens.
+    pub(super) fn look(&mut self, now: u64) {
+        let Findings { overlaps, revived } = self.holds.look(now);
+        for overlap in overlaps {
+            let Overlap { key, guards: [a, b], at, .. } = &overlap;
+            let when = *at as f64 / 1e6;
+            let what = format!("guards {a} and {b} of `{key}` are both held at {when} ms");
+            self.violate(Kind::Overlap, what);
+            self.overlaps.push(overlap);
+        }
+        for (number, machine) in revived {
+            // A clock that was ahead, and is set right, gives back what it seemed to have taken.
+            if !self.leapt.contains(&machine) {
+                let what = format!("guard {number} was over, and is held again");
+                self.violate(Kind::Revived, what);
             }
         }
-        found.into_iter().for_each(|what| self.violate(what));
     }
 
     /// A guard is about to be let go of.
-    pub(super) fn end(&mut self, number: u64) {
-        self.holds.retain(|hold| hold.number != number);
+    pub(super) fn end(&mut self, now: u64, number: u64) {
+        self.look(now);
+        self.holds.end(number);
     }
 
-    /// A machine is gone: nobody there holds anything any more.
-    pub(super) fn bury(&mut self, machine: usize) {
-        self.holds.retain(|hold| hold.machine != machine);
+    /// A machine is gone.
+    pub(super) fn bury(&mut self, now: u64, machine: usize) {
+        self.look(now);
+        self.holds.bury(machine);
+    }
+
+    /// A machine's clocks are about to leap.
+    pub(super) fn leap(&mut self, now: u64, machine: usize) {
+        self.look(now);
+        self.leapt.insert(machine);
+    }
+
+    pub(super) fn has_leapt(&self, machine: usize) -> bool {
+        self.leapt.contains(&machine)
+    }
+
+    /// A node has executed a command about a key and a value.
+    pub(super) fn see(&mut self, sight: &Sight) {
+        self.releases.see(sight);
+    }
+
+    /// A guard is about to be released, by somebody who wants to know how that went.
+    pub(super) fn releasing(&mut self, value: &str) {
+        self.releases.begin(value);
+    }
+
+    /// A release has told what it found.
+    pub(super) fn released(&mut self, number: u64, value: &str, told: &Release) {
+        if let Some(wrong) = self.releases.end(value, told, self.majority) {
+            let what = format!("the release of guard {number}: {wrong}");
+            self.violate(Kind::FalseRelease, what);
+        }
     }
 
     /// The keys with this value, or with those of this owner, may be left behind.
@@ -75,9 +174,10 @@ impl Oracle {
         !owner.is_empty() && !self.left.contains(value) && !self.left.contains(owner)
     }
 
-    pub(super) fn violate(&mut self, what: String) {
-        if !self.violations.contains(&what) {
-            self.violations.push(what);
+    pub(super) fn violate(&mut self, kind: Kind, what: String) {
+        let violation = Violation { kind, what };
+        if !self.violations.contains(&violation) {
+            self.violations.push(violation);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What a seed stands for: how many nodes and clients, of which kind, and what befalls them.
 
-use super::chance::Chance;
+use super::chance::{self, Chance};
 
 /// Which of the lock's assumptions the world keeps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -9,17 +9,20 @@ pub(super) enum Regime {
     Kept,
     /// A majority of the nodes have their clocks set ahead.
     Stepped,
+    /// One node alone, always the first, has its clock set ahead, by more than any TTL.
+    OneStepped,
     /// Nodes come back without their keys, and the clients believe that they never do.
     Amnesia,
 }
 
 impl Regime {
-    pub(super) const ALL: [Self; 3] = [Self::Kept, Self::Stepped, Self::Amnesia];
+    pub(super) const ALL: [Self; 4] = [Self::Kept, Self::Stepped, Self::OneStepped, Self::Amnesia];
 
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Kept => "kept",
             Self::Stepped => "stepped",
+            Self::OneStepped => "one-stepped",
             Self::Amnesia => "amnesia",
         }
     }
@@ -56,7 +59,7 @@ pub(super) struct Plan {
 
 impl Plan {
     pub(super) fn new(seed: u64, regime: Regime) -> Self {
-        let mut chance = Chance::new(seed, 1);
+        let mut chance = Chance::new(seed, chance::PLAN);
         let forgets = regime == Regime::Kept && chance.percent(30);
         let long = !forgets && chance.percent(40);
         let ttls = match (forgets, long) {

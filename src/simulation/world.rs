@@ -1,125 +1,88 @@
-//! All there is: nodes, machines, the network between them, and what is to happen when.
+//! All there is, and its course.
 //!
 //! Everything happens in one thread. The [`Hub`] is what tasks share; its world is locked for a
 //! moment at a time, and nobody waits with it in hand. The *fabric* is the one task that moves
-//! bytes, executes commands and strikes with faults, each at its time.
+//! bytes, executes commands and strikes with faults, each at its time. What there is belongs to
+//! parts that do not know each other: the agenda, the network, the nodes, the machines, the oracle.
+//! Here stands only what takes more than one of them.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
-use std::time::Duration;
+use std::task::{Context, Poll};
 
-use super::chance::Chance;
+use super::agenda::{Agenda, Event};
+use super::chance::{self, Chance};
 use super::client;
-use super::network::{Line, Path, Way};
-use super::node::{Node, Parcel, State};
+use super::holds::Overlap;
+use super::machine::Machine;
+use super::network::{Network, Parcel, Way};
+use super::node::{Node, State, moment};
 use super::oracle::Oracle;
 use super::plan::Plan;
 use super::trace::Trace;
-use crate::Locker;
-use crate::clock::{Clock, Driven, Moment};
+use crate::clock::{Clock, Driven};
 use crate::testing::wire;
 
 /// What all tasks of a run share.
 pub(super) struct Hub {
     world: Mutex<World>,
     /// True time, from the beginning of the run.
-    pub(super) clock: Clock,
+    clock: Clock,
     pub(super) origin: tokio::time::Instant,
-}
-
-/// A client's machine, from its start to its end.
-pub(super) struct Machine {
-    /// Its place in the network. When it is gone another one takes that.
-    pub(super) slot: usize,
-    pub(super) owner: String,
-    pub(super) driven: Arc<Driven>,
-    /// Kept here, so that it lives until everything has come to rest.
-    pub(super) locker: Option<Locker>,
-    pub(super) is_gone: bool,
-    /// Its tasks that have not ended.
-    pub(super) workers: usize,
-    /// It stands still.
-    pub(super) still_since: Option<u64>,
-    /// For how long it has stood still before.
-    pub(super) still: u64,
-    /// Its clocks have leapt.
-    pub(super) leapt: bool,
-}
-
-impl Machine {
-    /// How long it has stood still by now.
-    pub(super) fn stood_still(&self, now: u64) -> u64 {
-        self.still + self.still_since.map_or(0, |since| now - since)
-    }
-}
-
-/// What is to happen.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Event {
-    /// Something may have arrived on a line.
-    Arrival { line: usize, up: bool },
-    /// The next fault strikes.
-    Fault,
-    /// A node may be up again.
-    Node(usize),
-    /// A machine may go on.
-    Machine(usize),
-    /// A client starts in this place.
-    Start(usize),
 }
 
 /// The state of everything.
 pub(super) struct World {
     pub(super) plan: Plan,
-    pub(super) chance: Chance,
     clock: Clock,
     pub(super) trace: Trace,
-    pub(super) oracle: Oracle,
+    pub(super) agenda: Agenda,
+    pub(super) network: Network,
     pub(super) nodes: Vec<Node>,
     pub(super) machines: Vec<Machine>,
-    pub(super) lines: Vec<Line>,
-    /// Lines on which something may happen.
-    live: Vec<usize>,
-    /// By place and node.
-    pub(super) paths: Vec<Vec<Path>>,
-    agenda: BinaryHeap<Reverse<(u64, u64, u64, Event)>>,
-    order: u64,
-    /// Clients that are to start.
-    pub(super) starting: Vec<usize>,
-    bell: Option<Waker>,
+    pub(super) oracle: Oracle,
+    /// For faults and for machines.
+    pub(super) chance: Chance,
+    /// Places where clients are to start.
+    starting: Vec<usize>,
     /// The clients shall come to an end.
     pub(super) is_over: bool,
+    /// How many faults there were.
     pub(super) faults: u64,
+    /// How many violations stand in the trace.
+    told: usize,
+    /// Where the first holder's key stood when there came a second one.
+    pub(super) overlaps: Vec<Standing>,
+}
+
+/// Of so many nodes, those on which a key stands.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Standing {
+    pub(super) nodes: usize,
+    pub(super) stands: Vec<usize>,
 }
 
 impl Hub {
     pub(super) fn new(plan: Plan, printed: bool) -> Arc<Self> {
         let origin = Driven::origin();
         let (clock, _) = Driven::since(origin);
-        let mut chance = Chance::new(plan.seed, 2);
+        let seed = plan.seed;
         let world = World {
-            nodes: (0..plan.nodes).map(|index| Node::new(index, &mut chance)).collect(),
-            // One more place, for the operator.
-            paths: (0..=plan.clients)
-                .map(|_| (0..plan.nodes).map(|_| Path::new(plan.latency, &mut chance)).collect())
-                .collect(),
-            machines: Vec::new(),
-            lines: Vec::new(),
-            live: Vec::new(),
-            agenda: BinaryHeap::new(),
-            order: 0,
-            starting: Vec::new(),
-            bell: None,
-            is_over: false,
-            faults: 0,
             clock: clock.clone(),
             trace: Trace::new(printed),
-            oracle: Oracle::default(),
+            agenda: Agenda::new(seed),
+            // One more place, for the operator.
+            network: Network::new(plan.clients + 1, plan.nodes, plan.latency, seed),
+            nodes: (0..plan.nodes).map(|index| Node::new(index, seed)).collect(),
+            machines: Vec::new(),
+            oracle: Oracle::new(plan.nodes),
+            chance: Chance::new(seed, chance::FAULTS),
+            starting: Vec::new(),
+            is_over: false,
+            faults: 0,
+            told: 0,
+            overlaps: Vec::new(),
             plan,
-            chance,
         };
         Arc::new(Self { world: Mutex::new(world), clock, origin })
     }
@@ -130,7 +93,7 @@ impl Hub {
 
     /// Milliseconds since the beginning.
     pub(super) fn now(&self) -> u64 {
-        millis(self.clock.now())
+        self.clock.now().as_nanos() / 1_000_000
     }
 
     pub(super) async fn sleep_until(&self, at: u64) {
@@ -150,10 +113,10 @@ impl Hub {
             loop {
                 let (next, starting) = self.with(|world| {
                     let next = world.work(cx, &mut staging);
-                    world.bell = Some(cx.waker().clone());
+                    world.agenda.wait(cx.waker().clone());
                     (next, std::mem::take(&mut world.starting))
                 });
-                starting.into_iter().for_each(|slot| client::start(&self, slot));
+                starting.into_iter().for_each(|place| client::start(&self, place));
                 let Some(next) = next else { return Poll::Pending::<()> };
                 if armed != next {
                     armed = next;
@@ -169,17 +132,15 @@ impl Hub {
     }
 }
 
-pub(super) fn moment(millis: u64) -> Moment {
-    Moment::from_nanos(0).plus(Duration::from_millis(millis))
-}
-
-fn millis(moment: Moment) -> u64 {
-    moment.as_nanos() / 1_000_000
-}
-
 impl World {
+    /// True time, in nanoseconds.
+    pub(super) fn nanos(&self) -> u64 {
+        self.clock.now().as_nanos()
+    }
+
+    /// The same in milliseconds.
     pub(super) fn now(&self) -> u64 {
-        millis(self.clock.now())
+        self.nanos() / 1_000_000
     }
 
     pub(super) fn tell(&mut self, what: std::fmt::Arguments<'_>) {
@@ -187,133 +148,80 @@ impl World {
         self.trace.tell(now, what);
     }
 
-    /// Enters what is to happen. What happens at the same time does so in any order.
-    pub(super) fn plan_at(&mut self, at: u64, event: Event) {
-        self.order += 1;
-        let any = self.chance.next() % 16;
-        self.agenda.push(Reverse((at, any, self.order, event)));
-    }
-
-    /// Has the fabric look again.
-    pub(super) fn ring(&mut self) {
-        if let Some(bell) = self.bell.take() {
-            bell.wake();
+    /// Has the oracles look, and enters what they have found.
+    pub(super) fn look(&mut self) {
+        self.oracle.look(self.nanos());
+        let now = self.now();
+        for Overlap { values: [first, _], .. } in self.oracle.overlaps.drain(..) {
+            let nodes = self.nodes.iter().enumerate();
+            let stands: Vec<usize> =
+                nodes.filter(|(_, node)| node.holds(&first, now)).map(|(index, _)| index).collect();
+            let nodes = self.nodes.len();
+            self.trace.tell(now, format_args!("the first one's key stands on {stands:?}"));
+            self.overlaps.push(Standing { nodes, stands });
         }
+        for violation in &self.oracle.violations[self.told..] {
+            self.trace.tell(now, format_args!("WRONG: {}", violation.what));
+        }
+        self.told = self.oracle.violations.len();
     }
 
     /// Does all that is to be done by now. Returns when there will be more.
     fn work(&mut self, cx: &mut Context<'_>, staging: &mut [u8]) -> Option<u64> {
         loop {
             self.collect(cx, staging);
-            let now = self.now();
-            let due = self.agenda.peek().is_some_and(|Reverse((at, ..))| *at <= now);
-            let Some(Reverse((_, _, _, event))) = due.then(|| self.agenda.pop()).flatten() else {
-                return self.agenda.peek().map(|Reverse((at, ..))| *at);
-            };
+            self.look();
+            let Some(event) = self.agenda.take(self.now()) else { return self.agenda.next() };
             match event {
-                Event::Arrival { line, up: true } => self.arrive(line, Way::Up),
-                Event::Arrival { line, up: false } => self.arrive(line, Way::Down),
+                Event::Arrival { line, way } => self.arrive(line, way),
                 Event::Fault => self.strike(),
                 Event::Node(node) => self.revive(node),
                 Event::Machine(machine) => self.thaw(machine),
-                Event::Start(slot) => self.starting.push(slot),
+                Event::Start(place) => self.starting.push(place),
             }
         }
     }
 
     /// Takes what the clients have written.
     fn collect(&mut self, cx: &mut Context<'_>, staging: &mut [u8]) {
-        let mut index = 0;
-        while let Some(&line) = self.live.get(index) {
-            while let Some(parcel) = self.lines[line].written(cx, staging) {
-                if matches!(parcel, Parcel::End) {
-                    self.hang_up(line);
-                } else {
-                    self.send(line, Way::Up, parcel);
-                    self.strike_behind(line);
-                }
-            }
-            if self.lines[line].is_over() {
-                self.live.remove(index);
+        let mut at = 0;
+        while let Some((line, parcel)) = self.network.written(&mut at, cx, staging) {
+            if matches!(parcel, Parcel::End) {
+                self.tell(format_args!("l{line} closed by the client"));
+                self.network.hang_up(line);
+                self.send(line, Way::Up, Parcel::End);
             } else {
-                index += 1;
+                self.send(line, Way::Up, parcel);
+                self.strike_behind(line);
             }
         }
-    }
-
-    /// The client's end is closed. Its machine may take back what is still under way, or not.
-    pub(super) fn hang_up(&mut self, line: usize) {
-        self.tell(format_args!("l{line} closed by the client"));
-        self.lines[line].down.clear();
-        self.lines[line].writer = None;
-        if self.chance.percent(40) {
-            self.lines[line].up.clear();
-        }
-        self.send(line, Way::Up, Parcel::End);
-    }
-
-    pub(super) fn path(&mut self, line: usize) -> &mut Path {
-        let Line { machine, node, .. } = self.lines[line];
-        &mut self.paths[self.machines[machine].slot][node]
     }
 
     /// Sends something on a line.
     pub(super) fn send(&mut self, line: usize, way: Way, parcel: Parcel) {
-        let (now, latency) = (self.now(), self.plan.latency);
-        let Line { machine, node, .. } = self.lines[line];
-        let route = self.paths[self.machines[machine].slot][node].route(way);
-        let arrival = route.arrival(now, latency, &mut self.chance);
-        let at = self.lines[line].lane(way).send(parcel, arrival);
-        self.plan_at(at, Event::Arrival { line, up: way == Way::Up });
-    }
-
-    /// A connection is made.
-    pub(super) fn open(&mut self, line: Line) -> usize {
-        let number = self.lines.len();
-        self.lines.push(line);
-        self.live.push(number);
-        let session = self.nodes[self.lines[number].node].connect(number);
-        self.lines[number].session = Some(session);
-        self.ring();
-        number
+        let at = self.network.send(self.now(), line, way, parcel);
+        self.agenda.enter(at, Event::Arrival { line, way });
     }
 
     fn arrive(&mut self, line: usize, way: Way) {
         let now = self.now();
-        let lost_until = self.path(line).route(way).lost_until;
-        if lost_until > now {
-            return self.plan_at(lost_until, Event::Arrival { line, up: way == Way::Up });
-        }
-        while let Some(parcel) = self.lines[line].lane(way).receive(now) {
-            match way {
-                Way::Up => self.arrive_at_node(line, parcel),
-                Way::Down => self.arrive_at_client(line, parcel),
-            }
-        }
-    }
-
-    fn arrive_at_client(&mut self, line: usize, parcel: Parcel) {
-        let now = self.now();
-        let Parcel::Bytes(mut bytes) = parcel else {
-            self.lines[line].writer = None;
-            return;
-        };
-        let Some(writer) = &self.lines[line].writer else { return };
-        while !bytes.is_empty() {
-            match writer.try_write(&bytes) {
-                Ok(count) => drop(bytes.drain(..count)),
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
-                    self.lines[line].down.put_back(Parcel::Bytes(bytes), now + 1);
-                    return self.plan_at(now + 1, Event::Arrival { line, up: false });
-                }
-                Err(_) => return, // it has closed its end
+        loop {
+            let parcel = match self.network.receive(now, line, way) {
+                Ok(Some(parcel)) => parcel,
+                Ok(None) => return,
+                Err(until) => return self.agenda.enter(until, Event::Arrival { line, way }),
+            };
+            if way == Way::Up {
+                self.arrive_at_node(line, parcel);
+            } else if !self.network.hand_over(now, line, parcel) {
+                return self.agenda.enter(now + 1, Event::Arrival { line, way });
             }
         }
     }
 
     fn arrive_at_node(&mut self, line: usize, parcel: Parcel) {
-        let node = self.lines[line].node;
-        match (self.nodes[node].state, self.lines[line].session) {
+        let (node, session) = (self.network.line(line).node, self.network.line(line).session);
+        match (self.nodes[node].state(), session) {
             (State::Off, _) => {}
             (State::Up, Some(_)) => self.serve(line, parcel),
             (State::Still, Some(_)) => self.nodes[node].put_off(line, parcel),
@@ -324,8 +232,8 @@ impl World {
 
     /// A node that was still reads what has come meanwhile.
     pub(super) fn catch_up(&mut self, node: usize) {
-        while let Some((line, parcel)) = self.nodes[node].read(&mut self.chance) {
-            if self.lines[line].session.is_some() {
+        while let Some((line, parcel)) = self.nodes[node].read() {
+            if self.network.line(line).session.is_some() {
                 self.serve(line, parcel);
             }
         }
@@ -333,30 +241,34 @@ impl World {
 
     /// A node reads, executes and answers.
     fn serve(&mut self, line: usize, parcel: Parcel) {
-        let (node, now) = (self.lines[line].node, self.now());
-        let Some(session) = self.lines[line].session else { return };
+        let (node, session) = (self.network.line(line).node, self.network.line(line).session);
+        let Some(session) = session else { return };
         let Parcel::Bytes(bytes) = parcel else {
             self.nodes[node].disconnect(session);
-            self.lines[line].session = None;
+            self.network.line(line).session = None;
             return;
         };
-        self.lines[line].requests.push(&bytes);
+        self.network.line(line).requests.push(&bytes);
         let mut answer = Vec::new();
-        while let Ok(Some(words)) = self.lines[line].requests.next() {
+        while let Ok(Some(words)) = self.network.line(line).requests.next() {
             let words: Vec<&[u8]> = words.iter().map(|word| &word[..]).collect();
-            let effects = self.nodes[node].execute(session, &words, now);
+            let now = self.now();
+            let (effects, sight) = self.nodes[node].execute(session, &words, now);
+            if let Some(sight) = sight {
+                self.oracle.see(&sight);
+            }
             let from = answer.len();
             for (_, frame) in &effects.messages {
-                wire::put(&mut answer, frame, self.nodes[node].store.speaks_resp3(session));
+                wire::put(&mut answer, frame, self.nodes[node].speaks_resp3(session));
             }
             self.tell_command(node, line, &words, &answer[from..]);
             for ended in effects.ended {
-                if let Some(line) = self.nodes[node].sessions.remove(&ended) {
-                    self.lines[line].session = None;
+                if let Some(line) = self.nodes[node].forget(ended) {
+                    self.network.line(line).session = None;
                     self.send(line, Way::Down, Parcel::End);
                 }
             }
-            if self.lines[line].session.is_none() {
+            if self.network.line(line).session.is_none() {
                 break;
             }
         }
@@ -366,22 +278,15 @@ impl World {
     }
 
     fn tell_command(&mut self, node: usize, line: usize, words: &[&[u8]], answer: &[u8]) {
-        let now = self.now();
         let short = |bytes: &[u8]| bytes[..bytes.len().min(16)].escape_ascii().to_string();
         let words: Vec<String> = words.iter().take(6).map(|word| short(word)).collect();
         let (said, answer) = (words.join(" "), short(answer));
-        self.trace.tell(now, format_args!("n{node} l{line} {said} -> {answer}"));
+        self.tell(format_args!("n{node} l{line} {said} -> {answer}"));
     }
 
     /// How many tasks of the machines that are there have not ended.
     pub(super) fn workers_left(&self) -> usize {
-        let there = self.machines.iter().filter(|machine| !machine.is_gone);
-        there.map(|machine| machine.workers).sum()
-    }
-
-    /// Whether bytes are under way, or unread.
-    pub(super) fn is_quiet(&self) -> bool {
-        self.lines.iter().all(|line| line.up.is_empty() && line.down.is_empty())
+        self.machines.iter().map(Machine::workers_left).sum()
     }
 
     /// The keys that are there and should not be.

@@ -8,7 +8,7 @@ const MILLION: i128 = 1_000_000;
 
 /// Tells a node's time out of the process's.
 #[derive(Clone, Debug)]
-pub(super) struct NodeClock {
+pub(crate) struct NodeClock {
     /// At this moment of the process …
     moment: Moment,
     /// … it showed this time.
@@ -20,10 +20,15 @@ pub(super) struct NodeClock {
 impl NodeClock {
     /// One that shows the right time.
     pub(super) fn new() -> Self {
-        Self { moment: Moment::default(), time: Clock::wall_origin(), drift_ppm: 0 }
+        Self::showing(Clock::wall_origin())
     }
 
-    pub(super) fn read(&self, now: Moment) -> Duration {
+    /// One that showed this time at the moment zero.
+    pub(crate) fn showing(time: Duration) -> Self {
+        Self { moment: Moment::default(), time, drift_ppm: 0 }
+    }
+
+    pub(crate) fn read(&self, now: Moment) -> Duration {
         let elapsed = i128::from(now.as_nanos()) - i128::from(self.moment.as_nanos());
         after(self.time, elapsed * (MILLION + i128::from(self.drift_ppm)) / MILLION)
     }
@@ -38,13 +43,13 @@ impl NodeClock {
     }
 
     /// Sets it ahead, or back.
-    pub(super) fn step(&mut self, now: Moment, millis: i64) {
+    pub(crate) fn step(&mut self, now: Moment, millis: i64) {
         let time = after(self.read(now), i128::from(millis) * MILLION);
         *self = Self { moment: now, time, ..*self };
     }
 
     /// From now on it is too fast by so many millionths, or too slow.
-    pub(super) fn drift(&mut self, now: Moment, ppm: i32) {
+    pub(crate) fn drift(&mut self, now: Moment, ppm: i32) {
         *self = Self { moment: now, time: self.read(now), drift_ppm: ppm };
     }
 }

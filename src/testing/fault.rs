@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::store::{command_names, script_names};
+
 /// At which point of a command's way a rule looks at it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Point {
@@ -18,7 +20,8 @@ pub(super) enum Point {
 /// Names are those of commands (`SET`, in any case) or of the locks' own scripts, whether they come
 /// whole or by digest: `release`, `extend`, `acquire` (under
 /// [`Durability::Volatile`](crate::Durability::Volatile); otherwise a lock is acquired by `SET`),
-/// `initialise`.
+/// `initialise`. A name that a node does not know is refused at once, for a rule about it would
+/// never hold.
 ///
 /// ```
 /// use quorlock::testing::{Nodes, Reaction, When};
@@ -43,12 +46,18 @@ pub struct When {
 }
 
 impl When {
+    #[track_caller]
     fn at(point: Point, name: Option<&str>) -> Self {
-        let name = name.map(str::to_ascii_lowercase);
+        let name = name.map(known_name);
         Self { point, name, key: None, first: 1, count: u64::MAX, chance: None }
     }
 
     /// Before a command of this name is executed.
+    ///
+    /// # Panics
+    ///
+    /// With a name of no command and no script.
+    #[track_caller]
     pub fn before(name: &str) -> Self {
         Self::at(Point::Before, Some(name))
     }
@@ -59,6 +68,11 @@ impl When {
     }
 
     /// When a command of this name has been executed, and before its reply is sent.
+    ///
+    /// # Panics
+    ///
+    /// With a name of no command and no script.
+    #[track_caller]
     pub fn after(name: &str) -> Self {
         Self::at(Point::After, Some(name))
     }
@@ -108,12 +122,32 @@ impl When {
     }
 }
 
+/// The name as nodes have it; panics where they have none such.
+#[track_caller]
+pub(super) fn known_name(name: &str) -> String {
+    let lower = name.to_ascii_lowercase();
+    if !command_names().chain(script_names()).any(|known| known == lower) {
+        let mut commands: Vec<String> = command_names().map(str::to_ascii_uppercase).collect();
+        commands.sort_unstable();
+        let scripts: Vec<&str> = script_names().collect();
+        panic!(
+            "{name:?} is no command or script of an in-process node; its commands are {}, its \
+             scripts {}",
+            commands.join(", "),
+            scripts.join(", ")
+        );
+    }
+    lower
+}
+
 /// What a node does when a [`When`] holds.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reaction {
-    /// It takes so long: before the command is executed; after it, before the reply is sent; on
-    /// connecting, before anything else. What came behind it on the same connection waits too.
+    /// The network takes so long, counted from when the command came or was answered. Before: the
+    /// command is executed so late. After: its reply arrives so late, and the node has gone on
+    /// meanwhile. On connecting: it takes so long until there is a connection. What stands behind
+    /// it on the same connection waits as well, and what came together is late together.
     Delay(Duration),
     /// The network loses what is under way, and all that comes behind it in the same direction on
     /// the same connection, for a stream has no gaps. Before: the command, which is not executed.
@@ -134,7 +168,7 @@ pub enum Reaction {
         /// Whether it still has its keys.
         keeps_data: bool,
     },
-    /// The node's clock is set by so many milliseconds, ahead or back.
+    /// The node's clock is set by so many milliseconds, ahead or back: keys end sooner, or later.
     StepClock {
         /// Above zero, keys end sooner.
         millis: i64,
@@ -197,8 +231,9 @@ impl Rule {
     }
 }
 
-/// The next number of a sequence that its seed repeats (SplitMix64).
-fn draw(state: &mut u64) -> u64 {
+/// The next number of a sequence that its seed repeats: SplitMix64, of G. Steele, D. Lea and C.
+/// Flood (2014), small, fast, and good enough to choose faults by.
+pub(crate) fn draw(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mixed = (*state ^ *state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -208,6 +243,21 @@ fn draw(state: &mut u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_that_nobody_has_is_refused_with_those_that_are_known() {
+        for (name, known) in [("set", true), ("EvalSha", true), ("release", true), ("SETT", false)]
+        {
+            let made = std::panic::catch_unwind(|| When::before(name));
+            let Err(panic) = made else {
+                assert!(known, "{name}");
+                continue;
+            };
+            let told = panic.downcast_ref::<String>().unwrap();
+            assert!(!known && told.starts_with("\"SETT\" is no command or script"), "{told}");
+            assert!(told.contains(" AUTH, CLIENT, ") && told.ends_with("initialise"), "{told}");
+        }
+    }
 
     fn times(when: When, of: usize) -> Vec<usize> {
         let mut rule = when.then(Reaction::Drop);

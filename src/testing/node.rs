@@ -1,6 +1,6 @@
 //! The face of one node.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -8,10 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::fault::{Reaction, Rule};
+use super::fault::{Reaction, Rule, known_name};
 use super::listen::Listening;
+#[cfg(test)]
+use super::shared::Heard;
 use super::shared::{Life, Shared};
-use super::store::{Setup, User};
+use super::store::{Persistence, Setup, User, Version};
 
 /// A server inside the process: what a lock needs of Redis or Valkey, for unit tests.
 ///
@@ -66,6 +68,16 @@ pub struct NodeBuilder {
     is_cluster: bool,
     maxmemory_policy: Option<String>,
     port: u16,
+    poses: Option<Pose>,
+    hidden: BTreeSet<String>,
+    persistence: Persistence,
+}
+
+/// Which server it says that it is, of which version.
+#[derive(Clone)]
+enum Pose {
+    Redis(String),
+    Valkey(String),
 }
 
 impl NodeBuilder {
@@ -79,6 +91,46 @@ impl NodeBuilder {
     /// rules known are those that name a command, a subcommand, `@all`, or a pattern of keys.
     pub fn user(mut self, name: &str, rules: &str) -> Self {
         self.users.push((name.to_owned(), rules.to_owned()));
+        self
+    }
+
+    /// Says that it is a Redis of this version, such as `8.2.3`, and knows nothing that came later.
+    /// Default: it says that it is `quorlock`, and knows whatever any server does.
+    pub fn redis(mut self, version: &str) -> Self {
+        self.poses = Some(Pose::Redis(version.to_owned()));
+        self
+    }
+
+    /// Says that it is a Valkey of this version, as [`redis`](Self::redis).
+    pub fn valkey(mut self, version: &str) -> Self {
+        self.poses = Some(Pose::Valkey(version.to_owned()));
+        self
+    }
+
+    /// Takes a command away, as managed services do with `CONFIG` or `CLIENT`, and others by
+    /// `rename-command`: it answers that it knows none such.
+    ///
+    /// # Panics
+    ///
+    /// With a name of no command.
+    #[track_caller]
+    pub fn without(mut self, command: &str) -> Self {
+        self.hidden.insert(known_name(command));
+        self
+    }
+
+    /// Says that it logs each write, and how often it forces the log to the disk: `always`,
+    /// `everysec` or `no`. What it still has after a [`restart`](Node::restart) is said there.
+    /// Default: it logs nothing.
+    pub fn appendonly(mut self, fsync: &str) -> Self {
+        self.persistence.appendonly = true;
+        self.persistence.appendfsync = fsync.to_owned();
+        self
+    }
+
+    /// Says that it takes snapshots, and when, as in `3600 1 300 100`. Default: it takes none.
+    pub fn snapshots(mut self, save: &str) -> Self {
+        self.persistence.save = save.to_owned();
         self
     }
 
@@ -100,7 +152,7 @@ impl NodeBuilder {
         self
     }
 
-    /// The port to listen on. Default: a free one.
+    /// The port to listen on. Default: a free one. In memory there is none.
     pub fn port(mut self, port: u16) -> Self {
         self.port = port;
         self
@@ -110,7 +162,8 @@ impl NodeBuilder {
     ///
     /// # Errors
     ///
-    /// When the port is taken, a rule is none, or there is no runtime.
+    /// When the port is taken, there is no runtime, or what was described cannot be: a rule that is
+    /// none, a version that is none.
     ///
     /// # Cancel safety
     ///
@@ -127,6 +180,13 @@ impl NodeBuilder {
         Ok(Node { owner: Arc::new(owner) })
     }
 
+    /// One that is reached in memory only.
+    pub(super) fn in_memory(self) -> Result<Node, String> {
+        let shared = Arc::new(Shared::new(self.setup()?));
+        let owner = Owner { shared, listening: None, password: self.password };
+        Ok(Node { owner: Arc::new(owner) })
+    }
+
     fn setup(&self) -> Result<Setup, String> {
         let usual = match &self.password {
             Some(password) => User::with_password(password),
@@ -136,6 +196,15 @@ impl NodeBuilder {
         for (name, rules) in &self.users {
             users.insert(name.clone(), User::by_rules(rules)?);
         }
+        let version = match &self.poses {
+            None => Version::default(),
+            Some(Pose::Redis(version)) => Version::redis(version)?,
+            Some(Pose::Valkey(version)) => Version::valkey(version)?,
+        };
+        let fsync = &*self.persistence.appendfsync;
+        if !matches!(fsync, "always" | "everysec" | "no") {
+            return Err(format!("appendfsync is always, everysec or no: {fsync:?}"));
+        }
         let policy = self.maxmemory_policy.clone().unwrap_or_else(|| "noeviction".into());
         Ok(Setup {
             run_id: first_run_id(),
@@ -144,6 +213,9 @@ impl NodeBuilder {
             is_cluster: self.is_cluster,
             maxmemory_policy: policy,
             port: self.port,
+            version,
+            hidden: self.hidden.clone(),
+            persistence: self.persistence.clone(),
         })
     }
 }
@@ -182,15 +254,12 @@ impl Node {
         NodeBuilder::default()
     }
 
-    /// One that is reached in memory only.
-    pub(super) fn in_memory() -> Self {
-        let setup = Setup { run_id: first_run_id(), ..Setup::default() };
-        let shared = Arc::new(Shared::new(setup));
-        Self { owner: Arc::new(Owner { shared, listening: None, password: None }) }
-    }
-
     pub(super) fn shared(&self) -> &Arc<Shared> {
         &self.owner.shared
+    }
+
+    pub(super) fn password(&self) -> Option<&str> {
+        self.owner.password.as_deref()
     }
 
     /// Its URL, with the password if it asks for one; `None` in memory.
@@ -332,9 +401,26 @@ impl Node {
 
     /// How often its process has executed a command of this name, or one of the locks' own scripts;
     /// see [`When`](super::When) for their names.
+    ///
+    /// # Panics
+    ///
+    /// With a name of no command and no script.
     #[must_use]
+    #[track_caller]
     pub fn calls(&self, name: &str) -> u64 {
-        self.shared().with(|state| state.store.calls(&name.to_ascii_lowercase()))
+        let name = known_name(name);
+        self.shared().with(|state| state.store.calls(&name))
+    }
+
+    /// What has come since [`Node::forget_heard`], in this order.
+    #[cfg(test)]
+    pub(crate) fn heard(&self) -> Vec<Heard> {
+        self.shared().with(|state| state.heard.clone())
+    }
+
+    #[cfg(test)]
+    pub(crate) fn forget_heard(&self) {
+        self.shared().with(|state| state.heard.clear());
     }
 }
 

@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use super::fault::Rule;
 use super::listen::meet;
-use super::node::Node;
+use super::node::{Node, NodeBuilder};
 use super::serve::{Stream, serve};
 use super::shared::Life;
 use crate::link::{Dial, Reader, Writer, memory};
 use crate::lock::LockerBuilder;
-use crate::options::{Address, Endpoint};
+use crate::options::{Address, Credentials, Endpoint, NodeOptions};
+use crate::quorum;
 
 /// How many bytes are under way in one direction at most.
 const CAPACITY: usize = 1 << 16;
@@ -43,22 +44,117 @@ pub struct Nodes {
     nodes: Arc<[Node]>,
 }
 
-impl Nodes {
-    /// So many nodes; a quorum takes 1 to 15.
-    #[must_use]
-    pub fn new(count: usize) -> Self {
-        Self { nodes: (0..count).map(|_| Node::in_memory()).collect() }
+/// What some nodes are to be; see [`Nodes::builder`].
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until the nodes are built"]
+pub struct NodesBuilder {
+    nodes: Vec<NodeBuilder>,
+}
+
+impl NodesBuilder {
+    /// Says what each of them is.
+    pub fn each(mut self, describe: impl Fn(NodeBuilder) -> NodeBuilder) -> Self {
+        self.nodes = self.nodes.into_iter().map(describe).collect();
+        self
     }
 
-    /// A locker's builder on these nodes: a quorum of them all. Each call makes another client,
-    /// with connections of its own.
+    /// Says what this one is, by its number from 0, beside what was said before.
     ///
     /// # Panics
     ///
-    /// With a count of nodes that no quorum has.
+    /// When there is no such node.
+    #[track_caller]
+    pub fn node(
+        mut self,
+        number: usize,
+        describe: impl FnOnce(NodeBuilder) -> NodeBuilder,
+    ) -> Self {
+        let count = self.nodes.len();
+        let Some(node) = self.nodes.get_mut(number) else {
+            panic!("there is no node {number} among {count}: they are counted from 0");
+        };
+        *node = describe(std::mem::take(node));
+        self
+    }
+
+    /// The nodes.
+    ///
+    /// # Panics
+    ///
+    /// When what was said of one of them cannot be: an ACL rule that is none, a version that is
+    /// none.
+    #[must_use]
+    #[track_caller]
+    pub fn build(self) -> Nodes {
+        let nodes = self.nodes.into_iter().enumerate();
+        let built = nodes.map(|(number, node)| match node.in_memory() {
+            Ok(node) => node,
+            Err(error) => panic!("node {number}: {error}"),
+        });
+        Nodes { nodes: built.collect() }
+    }
+}
+
+impl Nodes {
+    /// So many nodes that ask for no password.
+    ///
+    /// # Panics
+    ///
+    /// With a count that no quorum has: it takes 1 to 15 nodes.
+    #[must_use]
+    #[track_caller]
+    pub fn new(count: usize) -> Self {
+        Self::builder(count).build()
+    }
+
+    /// So many nodes still to be described.
+    ///
+    /// ```
+    /// use quorlock::testing::Nodes;
+    ///
+    /// let nodes = Nodes::builder(5)
+    ///     .each(|node| node.password("pw").user("app", "on >secret ~app:* +@all"))
+    ///     .each(|node| node.valkey("9.1.2").appendonly("always"))
+    ///     .node(4, |node| node.replica())
+    ///     .build();
+    /// # let locker = nodes.locker_as("app", "secret").build();
+    /// # assert!(locker.is_ok() && nodes.len() == 5);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// With a count that no quorum has: it takes 1 to 15 nodes.
+    #[track_caller]
+    pub fn builder(count: usize) -> NodesBuilder {
+        assert!(
+            (1..=quorum::Rule::VOTERS_MAX).contains(&count),
+            "a quorum takes 1 to {} nodes, not {count}",
+            quorum::Rule::VOTERS_MAX
+        );
+        NodesBuilder { nodes: vec![Node::builder(); count] }
+    }
+
+    /// A locker's builder on these nodes: a quorum of them all, with their password if they ask for
+    /// one. Each call makes another client, with connections of its own.
     pub fn locker(&self) -> LockerBuilder {
-        let names = (0..self.nodes.len()).map(|number| format!("redis://node-{number}"));
-        let builder = LockerBuilder::in_memory(names, Arc::new(self.clone()));
+        let password = |node: &Node| node.password().map(Credentials::from);
+        self.locker_with(self.iter().map(password))
+    }
+
+    /// As [`locker`](Self::locker), as another user.
+    pub fn locker_as(&self, user: &str, password: &str) -> LockerBuilder {
+        let login = Credentials::new(user, password);
+        self.locker_with(self.iter().map(|_| Some(login.clone())))
+    }
+
+    fn locker_with(&self, logins: impl Iterator<Item = Option<Credentials>>) -> LockerBuilder {
+        let nodes = logins.enumerate().map(|(number, login)| {
+            let node = NodeOptions::tcp(format!("node-{number}"), 6379);
+            let Some(Credentials { username, password }) = login else { return node };
+            node.username(username.unwrap_or_default()).password(password)
+        });
+        let builder = LockerBuilder::in_memory(nodes, Arc::new(self.clone()));
+        // Their count was looked at when they were made, and their addresses are ours.
         builder.unwrap_or_else(|error| panic!("{error}"))
     }
 

@@ -1,24 +1,32 @@
 //! One connection of a node: bytes in, commands on their way past the rules, bytes out.
+//!
+//! Three things go on beside each other: what comes is read, also while a command waits; commands
+//! are executed one after the other; and replies are written, each when it is due.
 
+use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::io::ReadBuf;
 use tokio::net::{TcpStream, tcp};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, mpsc};
 
 use super::fault::{Point, Reaction};
 use super::shared::{Gone, Shared};
 use super::store::SessionId;
 use super::wire::Requests;
-use crate::clock::Clock;
+use crate::clock::{Clock, Moment};
 use crate::link::memory;
-use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Mutex, lock};
+
+/// Commands of one connection that wait to be executed at most. What comes behind them waits in the
+/// stream.
+const QUEUE_MAX: usize = 4_096;
 
 /// A node's end of a connection.
 pub(super) enum Stream {
@@ -41,31 +49,57 @@ enum Out {
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     content: Mutex<Content>,
-    /// The network loses whatever is sent.
-    muted: AtomicBool,
     filled: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Content {
+    /// What leaves at once, unless something late stands before it.
     bytes: Vec<u8>,
-    /// The connection ends behind these bytes.
+    /// What leaves later, and when: never before what stands in front of it.
+    late: VecDeque<(Moment, Vec<u8>)>,
+    /// The network loses whatever is sent from now on.
+    is_muted: bool,
+    /// The connection ends behind all this.
     closes: bool,
+}
+
+impl Content {
+    /// Moves what is due by now to what leaves; the moment when the next is.
+    fn advance(&mut self, now: Moment) -> Option<Moment> {
+        while let Some((due, bytes)) = self.late.front_mut() {
+            if *due > now {
+                return Some(*due);
+            }
+            self.bytes.append(bytes);
+            self.late.pop_front();
+        }
+        None
+    }
 }
 
 impl Outbox {
     pub(super) fn send(&self, bytes: &[u8]) {
-        if !self.muted.load(Ordering::SeqCst) {
-            self.put(|content| {
-                if !content.closes {
-                    content.bytes.extend_from_slice(bytes);
-                }
-            });
-        }
+        self.send_late(bytes, Duration::ZERO);
+    }
+
+    /// What is sent arrives so late, and nothing that is sent after it arrives before it.
+    fn send_late(&self, bytes: &[u8], delay: Duration) {
+        self.put(|content| {
+            if content.closes || content.is_muted || bytes.is_empty() {
+                return;
+            }
+            if delay.is_zero() && content.late.is_empty() {
+                return content.bytes.extend_from_slice(bytes);
+            }
+            let due = Clock::default().now().plus(delay);
+            let last = content.late.back().map_or(due, |(last, _)| *last);
+            content.late.push_back((due.max(last), bytes.to_vec()));
+        });
     }
 
     fn mute(&self) {
-        self.muted.store(true, Ordering::SeqCst);
+        self.put(|content| content.is_muted = true);
     }
 
     /// The connection ends behind what is sent already.
@@ -73,20 +107,39 @@ impl Outbox {
         self.put(|content| content.closes = true);
     }
 
+    /// The connection ends; what would arrive later never does.
+    pub(super) fn abort(&self) {
+        self.put(|content| {
+            content.late.clear();
+            content.closes = true;
+        });
+    }
+
     fn put(&self, change: impl FnOnce(&mut Content)) {
         change(&mut lock(&self.content));
         self.filled.notify_one();
     }
 
-    /// All that there is to send, when there is anything.
-    async fn next(&self) -> Content {
+    /// What there is to send, when there is anything; and whether that is the end.
+    async fn next(&self) -> (Vec<u8>, bool) {
         loop {
             let filled = self.filled.notified();
-            let content = std::mem::take(&mut *lock(&self.content));
-            if content.closes || !content.bytes.is_empty() {
-                return content;
+            let due = {
+                let mut content = lock(&self.content);
+                let due = match content.late.is_empty() {
+                    true => None,
+                    false => content.advance(Clock::default().now()),
+                };
+                let ends = content.closes && content.late.is_empty();
+                if ends || !content.bytes.is_empty() {
+                    return (std::mem::take(&mut content.bytes), ends);
+                }
+                due
+            };
+            match due {
+                Some(due) => first(Clock::default().sleep_until(due), filled).await,
+                None => filled.await,
             }
-            filled.await;
         }
     }
 }
@@ -104,12 +157,25 @@ pub(super) async fn serve(node: Arc<Shared>, stream: Stream) {
     };
     let Some((session, process, outbox)) = node.admit() else { return };
     let connection = Connection { node: &node, session, process, outbox: &outbox };
+    let (commands, queue) = mpsc::channel(QUEUE_MAX);
     let reading = async {
-        // Either way nothing more can be read.
-        let _ = connection.read(reader).await;
+        // Either way nothing more can be read; what was is still executed.
+        let _ = connection.read(reader, commands).await;
+        std::future::pending().await
     };
-    first(first(reading, write(writer, &outbox)), node.keep_time(process)).await;
+    let working = first(connection.work(queue), write(writer, &outbox));
+    first(first(working, reading), node.keep_time(process)).await;
     node.leave(session, process);
+}
+
+/// What has come on a connection.
+enum Come {
+    Command {
+        words: Vec<Bytes>,
+        at: Moment,
+    },
+    /// What is no command.
+    Nonsense,
 }
 
 /// Whether a command has come through to the node.
@@ -127,41 +193,63 @@ struct Connection<'a> {
 }
 
 impl Connection<'_> {
-    async fn read(&self, mut reader: In) -> io::Result<()> {
+    async fn read(&self, mut reader: In, commands: mpsc::Sender<Come>) -> io::Result<()> {
         let (mut requests, mut buffer) = (Requests::new(), vec![0; 1 << 14]);
-        // The network loses whatever comes.
-        let mut deaf = false;
         loop {
             let count = reader.read(&mut buffer).await?;
             if count == 0 {
                 return Ok(());
             }
             requests.push(&buffer[..count]);
+            let at = Clock::default().now();
+            #[cfg(test)]
+            self.node.with(|state| state.reads += 1);
             loop {
-                let words = match requests.next() {
-                    Ok(Some(words)) => words,
+                let come = match requests.next() {
                     Ok(None) => break,
-                    Err(_) => {
-                        self.outbox.send(b"-ERR Protocol error\r\n");
-                        self.outbox.close();
-                        return std::future::pending().await;
+                    Ok(Some(words)) => {
+                        #[cfg(test)]
+                        self.node.note(self.session, at, &words);
+                        Come::Command { words, at }
                     }
+                    Err(_) => Come::Nonsense,
                 };
-                if deaf {
-                    continue;
-                }
-                match self.handle(&words).await {
-                    Ok(Heard::Yes) => {}
-                    Ok(Heard::Never) => deaf = true,
-                    Err(Gone) => return Ok(()),
+                let is_last = matches!(come, Come::Nonsense);
+                if commands.send(come).await.is_err() || is_last {
+                    return Ok(());
                 }
             }
         }
     }
 
+    /// Executes what has come until the connection ends.
+    async fn work(&self, mut queue: mpsc::Receiver<Come>) {
+        // The network loses whatever comes.
+        let mut deaf = false;
+        while let Some(come) = queue.recv().await {
+            let Come::Command { words, at } = come else {
+                self.outbox.send(b"-ERR Protocol error\r\n");
+                self.outbox.close();
+                return std::future::pending().await;
+            };
+            if deaf {
+                continue;
+            }
+            match self.handle(&words, at).await {
+                Ok(Heard::Yes) => {}
+                Ok(Heard::Never) => deaf = true,
+                Err(Gone) => return,
+            }
+        }
+        // It has ended its half. It is still answered.
+        self.outbox.close();
+        std::future::pending().await
+    }
+
     /// Leads one command past the rules.
-    async fn handle(&self, words: &[Bytes]) -> Result<Heard, Gone> {
-        self.node.gate(self.process).await?;
+    async fn handle(&self, words: &[Bytes], came: Moment) -> Result<Heard, Gone> {
+        self.node.gate(self.process, words).await?;
+        let mut delay = Duration::ZERO;
         for reaction in self.node.judge(Point::Before, words) {
             match reaction {
                 Reaction::Drop => return Ok(Heard::Never),
@@ -170,47 +258,46 @@ impl Connection<'_> {
                     self.outbox.send(&bytes);
                     return Ok(Heard::Yes);
                 }
-                other => self.suffer(other).await?,
+                Reaction::Delay(more) => {
+                    delay = delay.saturating_add(more);
+                    Clock::default().sleep_until(came.plus(delay)).await;
+                    self.node.gate(self.process, words).await?;
+                }
+                other => self.suffer(&other, words).await?,
             }
         }
         let mut reply = self.node.execute(self.session, self.process, words)?;
+        let mut delay = Duration::ZERO;
         for reaction in self.node.judge(Point::After, words) {
             match reaction {
                 Reaction::Drop => self.outbox.mute(),
                 Reaction::Cut { after_bytes } => {
                     reply.truncate(after_bytes);
-                    self.outbox.send(&reply);
+                    self.outbox.send_late(&reply, delay);
                     self.outbox.close();
                     return std::future::pending().await;
                 }
                 Reaction::Answer(bytes) => reply = bytes,
-                other => self.suffer(other).await?,
+                Reaction::Delay(more) => delay = delay.saturating_add(more),
+                other => self.suffer(&other, &[]).await?,
             }
         }
-        if !reply.is_empty() {
-            self.outbox.send(&reply);
-        }
+        self.outbox.send_late(&reply, delay);
         self.node.release(self.session);
         Ok(Heard::Yes)
     }
 
     /// What befalls the node, whatever becomes of the command.
-    async fn suffer(&self, reaction: Reaction) -> Result<(), Gone> {
-        match reaction {
-            Reaction::Delay(delay) => {
-                let clock = Clock::default();
-                clock.sleep_until(clock.now().plus(delay)).await;
-            }
-            other => self.node.suffer(&other),
-        }
-        self.node.gate(self.process).await
+    async fn suffer(&self, reaction: &Reaction, words: &[Bytes]) -> Result<(), Gone> {
+        self.node.suffer(reaction);
+        self.node.gate(self.process, words).await
     }
 }
 
 async fn write(writer: Out, outbox: &Outbox) {
     loop {
-        let Content { bytes, closes } = outbox.next().await;
-        if writer.write_all(&bytes).await.is_err() || closes {
+        let (bytes, ends) = outbox.next().await;
+        if writer.write_all(&bytes).await.is_err() || ends {
             return;
         }
     }

@@ -39,6 +39,23 @@ pub(super) struct State {
     pub(super) process: u64,
     /// Where the present process's connections are written to.
     outboxes: BTreeMap<SessionId, Arc<Outbox>>,
+    /// What has come, for tests that look into it.
+    #[cfg(test)]
+    pub(super) heard: Vec<Heard>,
+    /// How often bytes have come.
+    #[cfg(test)]
+    pub(super) reads: u64,
+}
+
+/// A command that has come on a connection, whether it is executed or not.
+#[cfg(test)]
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Heard {
+    pub(crate) at: Moment,
+    pub(crate) connection: SessionId,
+    /// Commands that came together have the same number.
+    pub(crate) read: u64,
+    pub(crate) words: Vec<Bytes>,
 }
 
 /// A node, as its connections have it.
@@ -64,6 +81,10 @@ impl Shared {
             life: Life::Runs,
             process: 0,
             outboxes: BTreeMap::new(),
+            #[cfg(test)]
+            heard: Vec::new(),
+            #[cfg(test)]
+            reads: 0,
         };
         Self { state: Mutex::new(state), changed: Notify::new() }
     }
@@ -77,6 +98,15 @@ impl Shared {
         let result = self.with(work);
         self.changed.notify_waiters();
         result
+    }
+
+    /// Remembers what has come.
+    #[cfg(test)]
+    pub(super) fn note(&self, connection: SessionId, at: Moment, words: &[Bytes]) {
+        self.with(|state| {
+            let (read, words) = (state.reads, words.to_vec());
+            state.heard.push(Heard { at, connection, read, words });
+        });
     }
 
     /// Takes in a new connection, unless there is no process.
@@ -116,11 +146,11 @@ impl Shared {
         });
     }
 
-    /// Waits while the node hangs or is paused.
-    pub(super) async fn gate(&self, process: u64) -> Result<(), Gone> {
+    /// Waits while the node hangs, or is paused for such a command.
+    pub(super) async fn gate(&self, process: u64, words: &[Bytes]) -> Result<(), Gone> {
         loop {
             let changed = self.changed.notified();
-            match self.with(|state| state.hindrance(process)) {
+            match self.with(|state| state.hindrance(process, words)) {
                 None => return Ok(()),
                 Some(Hindrance::Gone) => return Err(Gone),
                 Some(Hindrance::Unknown) => changed.await,
@@ -157,10 +187,11 @@ impl Shared {
             }
             let now = state.now();
             let words: Vec<&[u8]> = words.iter().map(AsRef::as_ref).collect();
-            let end = state.store.next_end();
+            let (end, was_pausing) = (state.store.next_end(), state.store.is_pausing());
             let effects = state.store.execute(session, &words, now);
-            let paused = state.store.paused_until().is_some();
-            Ok((state.deliver(effects, Some(session)), paused || end != state.store.next_end()))
+            let paused = was_pausing || state.store.is_pausing();
+            let timed = paused || end != state.store.next_end();
+            Ok((state.deliver(effects, Some(session)), timed))
         });
         let (reply, timed) = executed?;
         if timed {
@@ -227,19 +258,22 @@ impl State {
     pub(super) fn cut(&mut self) {
         for (session, outbox) in std::mem::take(&mut self.outboxes) {
             self.store.disconnect(session);
-            outbox.close();
+            outbox.abort();
         }
     }
 
-    fn hindrance(&self, process: u64) -> Option<Hindrance> {
+    fn hindrance(&self, process: u64, words: &[Bytes]) -> Option<Hindrance> {
         if self.process != process || self.life == Life::Stopped {
             return Some(Hindrance::Gone);
         }
         if self.life == Life::Hangs {
             return Some(Hindrance::Unknown);
         }
+        let until = self.store.paused_until(words.first()?)?;
         let now = Clock::default().now();
-        let until = self.store.paused_until().filter(|until| *until > self.clock.read(now))?;
+        if until <= self.clock.read(now) {
+            return None;
+        }
         Some(Hindrance::Until(self.clock.moment(until, now)))
     }
 

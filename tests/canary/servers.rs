@@ -7,7 +7,7 @@ use quorlock::{Client, Credentials, Durability, Locker, NodeOptions};
 
 use crate::life::{builder, fleet};
 use crate::print::{fails, look, observed, show};
-use crate::support::{Greeting, Script, Scripted, Server};
+use crate::support::{Greeting, Script, Scripted, Server, eventually_async};
 use crate::{CANARY, PASSWORD, Tokens, random_values, values_in, with_memory};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -129,7 +129,12 @@ async fn logins(tokens: &mut Tokens) {
     drop(locker.lock("k").await.unwrap());
     fleet.command(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]);
     fleet.command(&["CLIENT", "KILL", "TYPE", "normal"]);
-    locker.ready(5 * SECOND).await.unwrap();
+    eventually_async("the next connections tell what was set", async || {
+        let told = locker.health().into_iter().filter_map(|node| node.server?.maxmemory_policy);
+        told.filter(|policy| **policy == *"allkeys-lru").count() == 3
+    })
+    .await;
+    drop(locker.lock("k").await.unwrap());
     tokens.extend(fleet.iter().flat_map(random_values));
 }
 

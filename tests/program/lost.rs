@@ -10,7 +10,7 @@ fn the_command_is_told_to_end_before_the_lock_does() {
     let script = "trap 'echo told; exit 0' TERM; sleep 600 & wait";
     let ended = run(program_on(
         &server,
-        &["lock", "--no-extend", "--ttl", "4s", "job", "--", "sh", "-c", script],
+        &["lock", "--no-extend", "--ttl", "10s", "job", "--", "sh", "-c", script],
     ));
     ended.says(79, "lock \"job\" was lost: its time ended before the command did");
     assert_eq!(ended.stdout, "told\n");
@@ -22,7 +22,7 @@ fn a_command_that_does_not_obey_is_killed_with_all_its_children() {
     need_server!();
     let server = Server::start();
     let script = "trap '' TERM; sleep 600 & echo $!; wait; while :; do sleep 0.01; done";
-    let options = ["lock", "--json", "--no-extend", "--ttl", "300ms"];
+    let options = ["lock", "--json", "--no-extend", "--ttl", "1500ms"];
     let args = [&options[..], &["job", "--", "sh", "-c", script]].concat();
     let ended = run(program_on(&server, &args));
     assert_eq!(ended.code, 79, "{ended:?}");
@@ -43,7 +43,7 @@ fn what_an_orderly_command_left_behind_is_killed_too() {
     let script = "(trap '' TERM; exec sleep 600) & echo $!; trap 'exit 0' TERM; wait; exit 0";
     let ended = run(program_on(
         &server,
-        &["lock", "--no-extend", "--ttl", "300ms", "job", "--", "sh", "-c", script],
+        &["lock", "--no-extend", "--ttl", "1500ms", "job", "--", "sh", "-c", script],
     ));
     assert_eq!(ended.code, 79, "{ended:?}");
     ends(ended.stdout.trim_end());

@@ -4,10 +4,10 @@ use crate::run::{Ended, Running, ends, holding, program_on_all};
 use crate::support::{Fleet, need_server};
 
 /// Short, for a loss is found out at the next extension: at a third of it.
-const TTL: &str = "900ms";
+const TTL: &str = "3s";
 
 /// Long enough for a grace in which a shell is heard on a machine that is busy.
-const TTL_TO_OBEY: &str = "4s";
+const TTL_TO_OBEY: &str = "10s";
 
 /// Tells of TERM and does not obey; its child, whose id it prints, obeys.
 const STUBBORN: &str =
@@ -64,12 +64,13 @@ fn a_command_is_told_when_its_lock_is_gone() {
 fn one_that_does_not_obey_is_killed_long_before_the_lease_would_have_ended() {
     need_server!();
     let fleet = Fleet::start(3);
-    let (child, ended) = harmed(&fleet, &["--json", "--ttl=6s"], STUBBORN, deleted);
+    let (child, ended) = harmed(&fleet, &["--json", "--ttl=15s"], STUBBORN, deleted);
     let json = ended.json();
     assert_eq!((ended.code, &*ended.stdout), (79, "told\n"), "{ended:?}");
     assert_eq!((&json["lost"], &json["child_signal"]), (&"gone".into(), &9.into()), "{json}");
-    // Found out after at most 2 s, and a grace of 600 ms; the lease had 4 s to go then.
-    assert!(json["hold_us"].as_u64() < Some(4_500_000), "{json}");
+    // Found out after a third of it, and killed a tenth behind that. The rest is for a busy
+    // machine; the times are exact in the tests of `src/bin/quorlock/lock/plan.rs`.
+    assert!(json["hold_us"].as_u64() < Some(14_000_000), "{json}");
     ends(&child);
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use quorlock::{Client, Locker, NodeOptions, TcpOptions};
 
 use crate::support::{Fleet, Script, Scripted, Server, need_server, reach};
-use crate::{builder, connected};
+use crate::{builder, connected, quorum, single};
 
 #[track_caller]
 fn refused<T>(result: Result<T, quorlock::Error>, words: &str) {
@@ -65,7 +65,7 @@ fn options_out_of_range_are_refused() {
 #[tokio::test]
 async fn a_bad_key_or_ttl_sends_nothing() {
     let server = Scripted::start(Script::greeting().answer_all(|_| b"+OK\r\n".to_vec()));
-    let locker = connected(Locker::single(server.url()).unwrap()).await;
+    let locker = connected(single(server.url())).await;
     let greeted = server.heard().len();
     refused(locker.lock("").await, "the key is empty");
     refused(locker.lock("").try_acquire().await, "the key is empty");
@@ -86,7 +86,7 @@ async fn a_wrong_password_is_an_authentication_error_and_never_shows() {
     let fleet = Fleet::start_with(3, |_, server| server.password("right"));
     let with = |login: &str| {
         let url = |url: String| url.replace(":right@", login);
-        Locker::quorum(fleet.urls().into_iter().map(url)).unwrap()
+        quorum(fleet.urls().into_iter().map(url))
     };
     for login in [":canary@", "me:canary@", ""] {
         let locker = with(login).build().unwrap();
@@ -100,7 +100,7 @@ async fn a_wrong_password_is_an_authentication_error_and_never_shows() {
     }
     assert!(with(":right@").build().unwrap().lock("k").await.is_ok());
     let resp2 = fleet.urls().into_iter().map(|url| reach::with(&url, "protocol=2"));
-    assert!(Locker::quorum(resp2).unwrap().build().unwrap().lock("k").await.is_ok());
+    assert!(quorum(resp2).build().unwrap().lock("k").await.is_ok());
 }
 
 #[tokio::test]
@@ -108,7 +108,7 @@ async fn the_same_server_under_two_addresses_counts_once_while_n_stays() {
     need_server!();
     let server = Server::start();
     let twin = server.tcp_url().replace("127.0.0.1", "localhost");
-    let locker = Locker::quorum([server.url(), twin.clone()]).unwrap().build().unwrap();
+    let locker = quorum([server.url(), twin.clone()]).build().unwrap();
     let error = locker.lock("k").try_acquire().await.unwrap_err();
     assert!(error.is_unavailable(), "{error}");
     assert!(error.to_string().contains("is the same server as"), "{error}");
@@ -116,7 +116,7 @@ async fn the_same_server_under_two_addresses_counts_once_while_n_stays() {
     // With two more, two of three votes are a majority.
     let other = Server::start();
     let urls = [server.url(), twin, other.url()];
-    let locker = Locker::quorum(urls).unwrap().build().unwrap();
+    let locker = quorum(urls).build().unwrap();
     let guard = locker.lock("k").wait(Duration::from_secs(5)).await.unwrap();
     assert_eq!(guard.votes().len(), 3, "N stays");
 }
@@ -129,14 +129,14 @@ async fn replicas_and_cluster_nodes_do_not_vote() {
     let cluster = Server::builder().cluster().start();
 
     let urls = [master.url(), replica.url(), cluster.url()];
-    let locker = Locker::quorum(urls).unwrap().build().unwrap();
+    let locker = quorum(urls).build().unwrap();
     let error = locker.lock("k").try_acquire().await.unwrap_err();
     assert!(error.is_unavailable(), "{error}");
     let line = error.to_string();
     assert!(line.contains("is a replica (give its master's address)"), "{line}");
     assert!(line.contains("runs as a cluster node"), "{line}");
 
-    let alone = Locker::single(replica.url()).unwrap().build().unwrap();
+    let alone = single(replica.url()).build().unwrap();
     let error = alone.lock("k").wait(Duration::ZERO).await.unwrap_err();
     assert!(error.to_string().contains("is a replica"), "{error}");
 }
@@ -165,10 +165,10 @@ async fn a_key_that_no_lock_wrote_is_reported_as_such() {
 async fn a_database_that_is_not_there_is_told() {
     need_server!();
     let server = Server::start();
-    let locker = Locker::single(reach::with(&server.url(), "db=99")).unwrap().build().unwrap();
+    let locker = single(reach::with(&server.url(), "db=99")).build().unwrap();
     let error = locker.lock("k").wait(Duration::ZERO).await.unwrap_err();
     assert!(error.to_string().contains("DB index is out of range"), "{error}");
-    let there = Locker::single(reach::with(&server.url(), "db=3")).unwrap().build().unwrap();
+    let there = single(reach::with(&server.url(), "db=3")).build().unwrap();
     let guard = there.lock("k").await.unwrap();
     assert!(server.info("db3").is_some(), "the key is in the database of the URL");
     assert!(guard.release().await.unwrap().is_released());

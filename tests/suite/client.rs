@@ -2,13 +2,19 @@
 
 use quorlock::{Client, Frame};
 
+use crate::support::wait::PATIENCE;
 use crate::support::{PollTimes, Script, Scripted, Server, need_server, poll_times};
+
+/// A client that a busy machine does not make give up.
+fn patient(url: String) -> Client {
+    Client::new(url).unwrap().deadline(PATIENCE)
+}
 
 #[tokio::test]
 async fn commands_and_pipelines_are_answered_in_order() {
     need_server!();
     let server = Server::start();
-    let client = Client::new(server.url_as("")).unwrap();
+    let client = patient(server.url_as(""));
     assert!(client.command(["SET", "k", "v"]).await.unwrap().is_ok());
     assert_eq!(client.command(["GET", "k"]).await.unwrap().as_str(), Ok("v"));
     assert!(client.command(["GET", "none"]).await.unwrap().is_null());
@@ -28,7 +34,7 @@ async fn commands_and_pipelines_are_answered_in_order() {
 async fn large_values_pass_both_ways() {
     need_server!();
     let server = Server::start();
-    let client = Client::new(server.url_as("")).unwrap();
+    let client = patient(server.url_as(""));
     let value = vec![b'x'; 3 << 20];
     assert!(client.command([&b"SET"[..], b"k", &value]).await.unwrap().is_ok());
     assert_eq!(client.command(["GET", "k"]).await.unwrap().as_bytes(), Ok(&value[..]));
@@ -39,7 +45,7 @@ async fn large_values_pass_both_ways() {
 async fn a_dropped_requests_reply_reaches_nobody_else() {
     need_server!();
     let server = Server::start();
-    let client = Client::new(server.url_as("")).unwrap();
+    let client = patient(server.url_as(""));
     let tasks: Vec<_> = (0..16)
         .map(|task| {
             let client = client.clone();
@@ -63,7 +69,7 @@ async fn a_dropped_requests_reply_reaches_nobody_else() {
 #[tokio::test]
 async fn a_command_without_a_reply_is_unknown_and_one_that_was_not_sent_is_unavailable() {
     let server = Scripted::start(Script::greeting().expect("INCR").cut());
-    let client = Client::new(server.url()).unwrap();
+    let client = patient(server.url());
     let error = client.command(["INCR", "n"]).await.unwrap_err();
     assert!(error.is_unknown(), "{error}");
     assert!(error.to_string().contains("closed the connection"), "{error}");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use quorlock::{Event, Extend, Fault, Locker, LockerBuilder, Loss, Observer, Outcome, Retry};
 
 use crate::support::{Fleet, Port, Server, eventually, eventually_async, need_server};
-use crate::{builder, connected};
+use crate::{builder, connected, quorum, single};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -135,7 +135,7 @@ async fn a_lock_that_is_never_in_anybodys_way_is_acquired_extended_and_released(
     need_server!();
     let fleet = Fleet::start(1);
     let (locker, recorder) = observed(builder(&fleet)).await;
-    let guard = locker.lock("k").ttl(600 * MS).await.unwrap();
+    let guard = locker.lock("k").ttl(6_000 * MS).await.unwrap();
     eventually_async("it is extended by itself", async || recorder.has("extended k")).await;
     drop(guard);
     let lines = recorder.lines();
@@ -179,11 +179,15 @@ async fn a_node_that_goes_and_comes_is_told_of_once_each_time() {
 async fn a_node_that_was_never_there_is_told_of_once() {
     let port = Port::claim();
     let recorder = Arc::new(Recorder::default());
-    let builder = Locker::single(format!("redis://127.0.0.1:{}", port.number())).unwrap();
+    let builder = single(format!("redis://127.0.0.1:{}", port.number()));
     let builder = builder.reconnect(MS, 2 * MS).observer(recorder.clone());
     let locker = builder.build().unwrap();
     locker.ready(50 * MS).await.unwrap_err();
-    assert_eq!(recorder.lines(), [format!("down 127.0.0.1:{}", port.number())]);
+    let down = format!("down 127.0.0.1:{}", port.number());
+    eventually_async("it is told of", async || recorder.has(&down)).await;
+    // And of the tries that follow nobody hears.
+    locker.ready(50 * MS).await.unwrap_err();
+    assert_eq!(recorder.lines(), [down]);
 }
 
 /// Connections end with the runtime that they belong to. The nodes have done nothing.
@@ -208,7 +212,7 @@ async fn a_node_that_deletes_keys_when_its_memory_is_full_is_told_of() {
     let careful = Server::start();
     let careless = Server::builder().args(["--maxmemory-policy", "volatile-lru"]).start();
     let urls = [careful.url(), careless.url()];
-    let (_locker, recorder) = observed(Locker::quorum(&urls).unwrap()).await;
+    let (_locker, recorder) = observed(quorum(&urls)).await;
     let mut told = recorder.lines();
     told.retain(|line| line.starts_with("Evicts"));
     assert_eq!(told.len(), 1, "{told:?}");

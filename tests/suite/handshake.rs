@@ -1,24 +1,26 @@
 //! Servers that stall, refuse or mislead while shaking hands.
 
+use std::thread;
 use std::time::Duration;
 
 use quorlock::{Client, Fault, Locker, Outcome};
 
-use crate::connected;
 use crate::support::script::Command;
 use crate::support::{
-    Greeting, Heard, Script, Scripted, Server, acl, eventually, need_process, need_server, reach,
+    Greeting, Heard, Script, Scripted, Server, acl, eventually, eventually_async, need_process,
+    need_server, reach,
 };
+use crate::{connected, single};
 
-/// Short, for each step waits for it once.
-const DEADLINE: Duration = Duration::from_millis(150);
+/// Long beside a handshake, also on a busy machine; each step waits for it once.
+const DEADLINE: Duration = Duration::from_secs(1);
 
 /// What a locker asks of a server while shaking hands: everything up to the first lock.
 fn asked(parameters: &str) -> Vec<Command> {
     let server = Scripted::start(Script::greeting_as(greeting(parameters)));
     let url = format!("{}{parameters}", server.url().replace("//", "//:pw@"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let locker = Locker::single(url).unwrap().build().unwrap();
+    let locker = single(url).build().unwrap();
     runtime.block_on(locker.ready(Duration::from_secs(5))).unwrap();
     server.commands()
 }
@@ -46,43 +48,59 @@ fn stalls_behind(answers: usize, parameters: &str) -> Scripted {
 #[test]
 fn a_server_that_stalls_at_any_step_costs_one_deadline_and_its_connection() {
     for parameters in ["/3?name=web", "/3?name=web&protocol=2"] {
-        let steps = asked(parameters);
+        let steps = &asked(parameters)[..];
         assert!(steps.len() > 10, "{steps:?}");
-        for step in 0..steps.len() {
-            let server = stalls_behind(step, parameters);
-            let url = format!("{}{parameters}", server.url().replace("//", "//:pw@"));
-            let builder = Locker::single(url).unwrap().connect_deadline(DEADLINE);
-            let runtime =
-                tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            runtime.block_on(async {
-                let locker = builder.build().unwrap();
-                let error = locker.ready(2 * DEADLINE).await;
-                let seen = locker.health();
-                // A second connection does all of it again, and nothing of the first is used.
-                let ready = locker.ready(Duration::from_secs(5)).await;
-                assert!(ready.is_ok(), "step {step}: {ready:?}");
-                let said = format!("{error:?} {seen:?}");
-                assert!(said.contains("Silent") || server.accepted() > 1, "step {step}: {said}");
-                assert!(locker.lock("k").try_acquire().await.unwrap().is_some());
-            });
-            let heard = server.heard();
-            let of = |number| heard.iter().filter(move |heard| heard.connection == number);
-            assert!(step > 0 || of(0).count() == 1, "nothing follows an unanswered login");
-            let again: Vec<_> =
-                of(1).take(steps.len()).map(|heard| heard.command.clone()).collect();
-            assert_eq!(again, steps, "step {step}");
-        }
+        // All at once, for each of them waits.
+        thread::scope(|scope| {
+            for step in 0..steps.len() {
+                scope.spawn(move || stall_at(step, steps, parameters));
+            }
+        });
     }
+}
+
+fn stall_at(step: usize, steps: &[Command], parameters: &str) {
+    let server = stalls_behind(step, parameters);
+    let url = format!("{}{parameters}", server.url().replace("//", "//:pw@"));
+    let builder = single(url).connect_deadline(DEADLINE);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let locker = builder.build().unwrap();
+        let error = locker.ready(2 * DEADLINE).await;
+        let seen = locker.health();
+        // A second connection does all of it again, and nothing of the first is used.
+        let ready = locker.ready(Duration::from_secs(5)).await;
+        assert!(ready.is_ok(), "step {step}: {ready:?}");
+        let said = format!("{error:?} {seen:?}");
+        assert!(said.contains("Silent") || server.accepted() > 1, "step {step}: {said}");
+        assert!(locker.lock("k").try_acquire().await.unwrap().is_some());
+    });
+    let heard = server.heard();
+    let of = |number| heard.iter().filter(move |heard| heard.connection == number);
+    assert!(step > 0 || of(0).count() == 1, "nothing follows an unanswered login");
+    let again: Vec<_> = of(1).take(steps.len()).map(|heard| heard.command.clone()).collect();
+    assert_eq!(again, steps, "step {step}");
+}
+
+/// A locker that connects once in this test, and has been told that the server was silent for the
+/// deadline.
+async fn silenced(server: &Scripted) -> Locker {
+    let builder = single(server.url()).connect_deadline(DEADLINE);
+    let locker = builder.reconnect(Duration::from_secs(60), Duration::from_secs(60)).build();
+    let locker = locker.unwrap();
+    let silent = Outcome::Down { fault: Fault::Silent { after: DEADLINE } };
+    locker.ready(DEADLINE / 2).await.unwrap_err();
+    eventually_async("it is silent", async || locker.health()[0].outcome == silent).await;
+    locker
 }
 
 #[tokio::test]
 async fn a_stall_is_told_with_its_time() {
     let server = Scripted::start(Script::bare().stall());
-    let builder = Locker::single(server.url()).unwrap().connect_deadline(DEADLINE);
-    let locker = builder.reconnect(Duration::from_secs(5), Duration::from_secs(5)).build().unwrap();
-    let error = locker.ready(3 * DEADLINE).await.unwrap_err();
+    let locker = silenced(&server).await;
+    let error = locker.ready(Duration::from_millis(10)).await.unwrap_err();
     assert!(error.is_unavailable(), "{error}");
-    assert!(error.to_string().contains("was silent for 150 ms while connecting"), "{error}");
+    assert!(error.to_string().contains("was silent for 1.0 s while connecting"), "{error}");
     server.wait_for_closed();
 }
 
@@ -94,11 +112,7 @@ async fn a_server_that_drips_its_answers_does_not_outlast_the_deadline() {
         script = script.reply([*byte]).delay(DEADLINE / 5);
     }
     let server = Scripted::start(script.stall());
-    let builder = Locker::single(server.url()).unwrap().connect_deadline(DEADLINE);
-    let locker = builder.reconnect(Duration::from_secs(5), Duration::from_secs(5)).build().unwrap();
-    let error = locker.ready(3 * DEADLINE).await.unwrap_err();
-    let fault = Fault::Silent { after: DEADLINE };
-    assert_eq!(error.nodes()[0].outcome, Outcome::Down { fault }, "{error}");
+    silenced(&server).await;
 }
 
 #[tokio::test]
@@ -106,7 +120,7 @@ async fn everything_behind_the_login_comes_in_one_batch() {
     let server = Scripted::start(
         Script::greeting().expect_where("TIME", |command| command[0] == b"TIME").stall(),
     );
-    let locker = Locker::single(server.url()).unwrap().build().unwrap();
+    let locker = single(server.url()).build().unwrap();
     let waiting = tokio::spawn(async move { locker.ready(Duration::from_secs(5)).await });
     // Not one more is answered, and all of them are there.
     let is_last = |heard: &Heard| heard.name() == "SCRIPT";
@@ -116,19 +130,19 @@ async fn everything_behind_the_login_comes_in_one_batch() {
 }
 
 async fn eventually_heard(server: &Scripted, condition: impl Fn(&[Heard]) -> bool) {
-    crate::support::eventually_async("it was heard", async || condition(&server.heard())).await;
+    eventually_async("it was heard", async || condition(&server.heard())).await;
 }
 
 /// What a server may forbid, and the lock works all the same.
 #[tokio::test]
 async fn a_lock_needs_none_of_the_optional_steps() {
-    need_process!();
+    need_server!();
     let forbidden = ["INFO", "CONFIG", "TIME", "CLIENT", "SCRIPT"];
     let args = forbidden.iter().flat_map(|name| ["--rename-command", name, ""]);
     let server = Server::builder().args(args).start();
     for parameter in ["protocol=3", "protocol=2"] {
         let url = reach::with(&reach::with(&server.url(), "name=web"), parameter);
-        let locker = connected(Locker::single(&url).unwrap()).await;
+        let locker = connected(single(&url)).await;
         // The server was given the scripts in another way: the first drop is as good as any.
         for _ in 0..3 {
             drop(locker.lock("k").try_acquire().await.unwrap().unwrap());
@@ -148,8 +162,9 @@ async fn without_a_login_resp2_is_told_that_one_is_asked_for() {
     need_server!();
     let server = Server::builder().password("right").start();
     for parameters in ["", "?protocol=2"] {
-        let url = format!("redis://{}{parameters}", server.addr());
-        let locker = Locker::single(url).unwrap().build().unwrap();
+        let url = server.url_as("");
+        let url = format!("{}{parameters}", url.split('?').next().unwrap());
+        let locker = single(url).build().unwrap();
         let error = locker.ready(Duration::from_secs(5)).await.unwrap_err();
         assert!(error.is_authentication(), "{parameters:?}: {error}");
         assert!(error.to_string().contains("NOAUTH"), "{error}");
@@ -161,6 +176,7 @@ async fn the_servers_lists_name_the_library_where_they_can() {
     need_process!();
     let server = Server::start();
     let client = Client::new(reach::with(&server.url(), "name=web")).unwrap();
+    let client = client.deadline(Duration::from_secs(5));
     assert!(client.command(["PING"]).await.is_ok());
     let list = server.command(&["CLIENT", "LIST"]).text();
     assert!(list.contains(" name=web "), "{list}");

@@ -2,13 +2,18 @@
 //! that its dependencies burden nobody's tests.)
 
 use std::process::{Command, Output};
+use std::time::Duration;
 
 use crate::support::{Fleet, Server, eventually, need_process, need_python, need_redis_cli};
-use crate::{builder, connected};
+use crate::{builder, connected, single};
 
 /// What people write by hand: compare and delete.
 const RELEASE_BY_HAND: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then \
                                return redis.call('DEL', KEYS[1]) else return 0 end";
+
+/// Other programs take their time to start, and the runtime of these tests is blocked meanwhile: no
+/// lock is extended.
+const LONG: Duration = Duration::from_secs(600);
 
 fn stdout(output: &Output) -> String {
     assert!(output.status.success(), "{output:?}");
@@ -20,7 +25,7 @@ async fn redis_cli_excludes_us_and_is_excluded_by_us() {
     need_process!();
     let cli = need_redis_cli!();
     let fleet = Fleet::start(3);
-    let locker = connected(builder(&fleet)).await;
+    let locker = connected(builder(&fleet).ttl(LONG)).await;
     let on = |server: &Server, words: &[&str]| {
         let port = server.port().to_string();
         stdout(&Command::new(&cli).args(["-p", &port]).args(words).output().unwrap())
@@ -29,13 +34,13 @@ async fn redis_cli_excludes_us_and_is_excluded_by_us() {
     let guard = locker.lock("k").await.unwrap();
     eventually("all nodes have the key", || fleet.holders("k").len() == 3);
     for server in fleet.iter() {
-        assert_eq!(on(server, &["SET", "k", "by-hand", "NX", "PX", "60000"]), "");
+        assert_eq!(on(server, &["SET", "k", "by-hand", "NX", "PX", "600000"]), "");
     }
     assert!(guard.release().await.unwrap().is_released());
     eventually("released", || fleet.keys_left("").is_empty());
 
     for server in fleet.iter() {
-        assert_eq!(on(server, &["SET", "k", "by-hand", "NX", "PX", "60000"]), "OK");
+        assert_eq!(on(server, &["SET", "k", "by-hand", "NX", "PX", "600000"]), "OK");
     }
     assert!(locker.lock("k").try_acquire().await.unwrap().is_none());
     for server in fleet.iter() {
@@ -56,10 +61,10 @@ async fn redis_cli_excludes_us_and_is_excluded_by_us() {
 async fn redis_pys_lock_excludes_us_and_is_excluded_by_us() {
     need_process!();
     let server = Server::start();
-    let locker = connected(quorlock::Locker::single(server.url()).unwrap()).await;
+    let locker = connected(single(server.url()).ttl(LONG)).await;
     let run = |python: &mut Command, body: &str| {
         let script = format!(
-            "import redis\nr = redis.Redis(port={})\nlock = r.lock('k', timeout=60)\n{body}",
+            "import redis\nr = redis.Redis(port={})\nlock = r.lock('k', timeout=600)\n{body}",
             server.port()
         );
         stdout(&python.args(["-c", &script]).output().unwrap())

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use quorlock::{Extend, Locker, Release, Retry};
 
+use crate::support::wait::PATIENCE;
 use crate::support::{Fleet, Reply, eventually, eventually_async, need_server};
 use crate::{builder, connected};
 
@@ -114,8 +115,8 @@ async fn case_22_sixty_four_tasks_on_one_key_are_never_two_inside() {
         let pause = Duration::from_micros(200);
         let builder =
             builder(&fleet).retry(Retry::full_jitter(pause, 10 * pause, 20 * pause)).wait_forever();
-        // A busy machine is no reason for an unknown outcome.
-        let locker = connected(builder.node_deadline(Duration::from_secs(2))).await;
+        // So many at once keep a slow machine's nodes behind for longer than one alone waits.
+        let locker = connected(builder.node_deadline(6 * PATIENCE)).await;
         let (inside, done) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
         let tasks: Vec<_> = (0..64)
             .map(|_| {
@@ -149,15 +150,16 @@ async fn a_waiter_that_gives_up_says_who_holds_the_lock() {
         let holder = connected(builder(&fleet).owner("pay-api")).await;
         let waiter = connected(builder(&fleet)).await;
         let _guard = holder.lock("order:42").await.unwrap();
-        let error = waiter.lock("order:42").wait(Duration::from_millis(300)).await.unwrap_err();
+        let waits = waiter.lock("order:42").wait(Duration::from_millis(300));
+        let error = waits.await.unwrap_err();
         assert!(error.is_contended(), "{error}");
         let found = error.holder().unwrap();
         assert_eq!(found.owner.as_deref(), Some(holder.owner()));
-        assert!(found.remaining > Duration::from_secs(8));
+        assert!(found.remaining > Duration::ZERO && found.remaining <= Duration::from_secs(10));
         let words = error.to_string();
-        let start = format!("lock \"order:42\" is held by {}, 9.", holder.owner());
+        let start = format!("lock \"order:42\" is held by {}, ", holder.owner());
         assert!(words.starts_with(&start), "{words}");
-        assert!(words.contains(" s left; gave up after "), "{words}");
+        assert!(words.contains(" left; gave up after "), "{words}");
     }
 }
 
@@ -168,8 +170,9 @@ async fn run_gives_the_work_the_lock_and_releases_it_whatever_happens() {
     let locker = connected(builder(&fleet)).await;
     let ok: Result<u32, quorlock::Error> = locker
         .lock("k")
+        .ttl(Duration::from_secs(60))
         .run(|held| async move {
-            assert!(held.is_valid() && held.remaining() > Duration::from_secs(9));
+            assert!(held.is_valid() && held.remaining() > Duration::from_secs(30));
             Ok(7)
         })
         .await;
@@ -284,7 +287,7 @@ async fn a_forgotten_lock_stays_until_its_ttl() {
     need_server!();
     let fleet = Fleet::start(1);
     let locker = connected(builder(&fleet)).await;
-    let token = locker.lock("k").ttl(Duration::from_millis(400)).await.unwrap().forget();
+    let token = locker.lock("k").ttl(Duration::from_secs(3)).await.unwrap().forget();
     assert_eq!(fleet.command(&["GET", "k"]), [Reply::bulk(token.as_str())]);
     assert!(locker.lock("k").try_acquire().await.unwrap().is_none());
     eventually_async("the key expires", async || fleet.keys_left("").is_empty()).await;
@@ -321,23 +324,28 @@ async fn inspect_tells_each_nodes_holder_and_the_majority() {
     assert_eq!(seen.holder().unwrap().owner.as_deref(), Some(locker.owner()));
 }
 
-/// The lock outlives its TTL many times while its guard lives, and not its guard.
+/// The lock outlives its TTL while its guard lives, and not its guard. How often and how exactly it
+/// is extended is in `src/lock/tests/extension.rs`, under a driven clock.
 #[tokio::test]
 async fn a_held_lock_outlives_its_ttl() {
-    const TTL: Duration = Duration::from_millis(600);
+    const TTL: Duration = Duration::from_secs(3);
     need_server!();
-    for size in SIZES {
+    let outlives = async |size| {
         let fleet = Fleet::start(size);
         let locker = connected(builder(&fleet)).await;
         let guard = locker.lock("k").ttl(TTL).await.unwrap();
         let first = guard.deadline();
-        eventually_async("it is extended", async || guard.deadline() > first + 3 * TTL).await;
+        for half in [1, 2] {
+            let extended = async || guard.deadline() > first + half * TTL / 2;
+            eventually_async("it is extended", extended).await;
+        }
         assert!(guard.is_valid());
-        assert_eq!(fleet.holders("k").len(), size);
+        // A majority has extended it, and a majority will delete it; one that is late follows.
+        eventually_async("all hold it", async || fleet.holders("k").len() == size).await;
         assert!(guard.release().await.unwrap().is_released());
-        // A majority has said so; a node that is late on a busy machine follows.
-        eventually("no node has it", || fleet.holders("k").is_empty());
-    }
+        eventually_async("no node has it", async || fleet.holders("k").is_empty()).await;
+    };
+    tokio::join!(outlives(SIZES[0]), outlives(SIZES[1]));
 }
 
 /// What a locker keeps of a hold is used again by the next one: nothing of the first may be left.

@@ -60,11 +60,36 @@ mod wire;
 
 use std::time::Duration;
 
-use quorlock::{Locker, LockerBuilder};
+use quorlock::{IntoNode, Locker, LockerBuilder};
 use support::Fleet;
+use support::wait::PATIENCE;
+
+// What the library promises to do within a time is exact under a driven clock (`src/lock/tests`)
+// or is measured (`benches/record`). Here it competes with everything else that the machine does:
+// nobody here is told of a failure because of that, and nothing is asserted of how soon.
+
+/// With deadlines that a busy machine keeps. A test of a deadline sets its own behind this.
+fn patient(builder: LockerBuilder) -> LockerBuilder {
+    builder.node_deadline(PATIENCE).connect_deadline(PATIENCE)
+}
+
+/// A locker on one node.
+fn single(node: impl IntoNode) -> LockerBuilder {
+    patient(Locker::single(node).unwrap())
+}
+
+/// A locker on several nodes.
+fn quorum<N: IntoNode>(nodes: impl IntoIterator<Item = N>) -> LockerBuilder {
+    patient(Locker::quorum(nodes).unwrap())
+}
 
 /// A locker on all of a fleet, in the way that its size asks for.
 fn builder(fleet: &Fleet) -> LockerBuilder {
+    patient(hasty(fleet))
+}
+
+/// As [`builder`], with the library's own deadlines: for nodes that hang, on which it must give up.
+fn hasty(fleet: &Fleet) -> LockerBuilder {
     match fleet.urls().as_slice() {
         [only] => Locker::single(only).unwrap(),
         many => Locker::quorum(many).unwrap(),

@@ -4,15 +4,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use quorlock::{Client, Credentials, Fault, Locker, NodeOptions, Outcome, Protocol};
+use quorlock::{Client, Credentials, Fault, NodeOptions, Outcome, Protocol};
 
-use crate::connected;
 use crate::support::{
     Fleet, Greeting, Reply, Script, Scripted, Server, eventually_async, need_process, need_server,
+    reach,
 };
+use crate::{connected, quorum, single};
 
+/// As the environment chooses, and nobody in particular.
 fn node(server: &Server) -> NodeOptions {
-    NodeOptions::tcp("127.0.0.1", server.port())
+    server.url_as("").parse().unwrap()
 }
 
 #[track_caller]
@@ -40,7 +42,7 @@ async fn a_lock_is_held_over_every_kind_of_address() {
     ];
     let mut nodes: Vec<NodeOptions> = urls.iter().map(|url| url.parse().unwrap()).collect();
     nodes.extend([
-        me(node(&server)).database(2).protocol(Protocol::Resp2).name("web"),
+        me(NodeOptions::tcp("127.0.0.1", port)).database(2).protocol(Protocol::Resp2).name("web"),
         me(NodeOptions::tcp("LOCALHOST", port)),
         me(NodeOptions::unix(&path)).database(3),
     ]);
@@ -48,12 +50,14 @@ async fn a_lock_is_held_over_every_kind_of_address() {
         nodes.push(me(NodeOptions::tcp("::1", port)));
         nodes.push(format!("redis://[::1]:{port}").parse().unwrap());
     }
+    nodes.extend(server.tls_addr().map(|addr| format!("rediss://{addr}").parse().unwrap()));
+    reach::aside("every kind of address, one by one");
     for node in nodes {
         let shown = format!("{node:?}");
-        let locker = connected(Locker::single(&node).unwrap()).await;
+        let locker = connected(single(&node)).await;
         let guard = locker.lock("k").await.unwrap_or_else(|error| panic!("{shown}: {error}"));
         assert!(guard.release().await.unwrap().is_released(), "{shown}");
-        let client = Client::new(node).unwrap();
+        let client = Client::new(node).unwrap().deadline(Duration::from_secs(5));
         let name = client.command(["CLIENT", "GETNAME"]).await.unwrap();
         assert_eq!(name.as_str() == Ok("web"), shown.contains("web"), "{shown}: {name:?}");
     }
@@ -112,7 +116,7 @@ async fn a_login_is_asked_for_at_each_connect() {
         vault.put("first");
         accepts(&server, &["ACL", "SETUSER", "me", "resetpass", ">first"]);
         let before = vault.asked();
-        let locker = connected(Locker::single(node).unwrap()).await;
+        let locker = connected(single(node)).await;
         assert_eq!(vault.asked(), before + 1);
 
         // A connection that stands is not asked again.
@@ -160,12 +164,15 @@ async fn a_login_that_cannot_be_had_is_told_and_asked_for_again() {
             "pw"
         }),
     ];
-    let locker = Locker::quorum(nodes).unwrap().build().unwrap();
-    let error = locker.lock("k").wait(Duration::from_millis(500)).await.unwrap_err();
-    assert!(error.is_unavailable() && error.is_retryable(), "{error}");
-    let line = error.to_string();
-    assert!(line.contains(r"the callback for credentials: the vault\nis sealed"), "{line}");
-    assert!(line.contains("the callback for credentials: it panicked"), "{line}");
+    let locker = quorum(nodes).build().unwrap();
+    eventually_async("both failures are told", async || {
+        let error = locker.lock("k").wait(Duration::from_millis(500)).await.unwrap_err();
+        assert!(error.is_unavailable() && error.is_retryable(), "{error}");
+        let line = error.to_string();
+        line.contains(r"the callback for credentials: the vault\nis sealed")
+            && line.contains("the callback for credentials: it panicked")
+    })
+    .await;
 
     // Neither has hurt what is beside it, and both are asked again.
     is_open.store(true, Ordering::SeqCst);
@@ -176,12 +183,14 @@ async fn a_login_that_cannot_be_had_is_told_and_asked_for_again() {
 #[tokio::test]
 async fn a_login_that_takes_too_long_counts_towards_the_connects_deadline() {
     let server = Scripted::start(Script::greeting_as(Greeting::default().password("pw")));
-    let node = NodeOptions::tcp("127.0.0.1", server.addr().port())
-        .credentials_async(std::future::pending::<Result<String, String>>);
+    let node: NodeOptions = server.url().parse().unwrap();
+    let node = node.credentials_async(std::future::pending::<Result<String, String>>);
     let deadline = Duration::from_millis(100);
-    let locker = Locker::single(node).unwrap().connect_deadline(deadline).build().unwrap();
-    let error = locker.lock("k").wait(Duration::from_secs(1)).await.unwrap_err();
-    let line = error.to_string();
-    assert!(line.contains("(the callback for credentials: no answer within 100 ms)"), "{line}");
+    let locker = single(node).connect_deadline(deadline).build().unwrap();
+    eventually_async("the callback's silence is told", async || {
+        let error = locker.lock("k").wait(Duration::from_secs(1)).await.unwrap_err();
+        error.to_string().contains("(the callback for credentials: no answer within 100 ms)")
+    })
+    .await;
     assert!(server.heard().is_empty(), "nothing is said before there is a login");
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use quorlock::{Client, Locker};
+use quorlock::Client;
 
-use crate::connected;
 use crate::support::{Proxy, Reply, Server, eventually, need_server};
+use crate::{connected, single};
 
 /// The network holds a `SET` back, the connection dies, the next one settles it, and only then the
 /// network delivers. The server must have been told to end the old connection first.
@@ -14,8 +14,8 @@ async fn a_set_that_arrives_after_its_undo_leaves_no_key() {
     need_server!();
     for round in 0..20 {
         let server = Server::start();
-        let proxy = Proxy::start(server.addr());
-        let locker = connected(Locker::single(proxy.url()).unwrap()).await;
+        let proxy = Proxy::before(&server);
+        let locker = connected(single(proxy.url())).await;
         proxy.hold();
         let key = format!("k{round}");
         let trying = tokio::spawn({
@@ -32,7 +32,7 @@ async fn a_set_that_arrives_after_its_undo_leaves_no_key() {
         let settled = || server.command(&["INFO", "commandstats"]).text().contains("cmdstat_eval:");
         eventually("the undo was executed", settled);
         proxy.deliver();
-        let client = Client::new(server.url()).unwrap();
+        let client = Client::new(server.url()).unwrap().deadline(Duration::from_secs(5));
         assert!(client.command(["PING"]).await.is_ok());
         // Whatever was delivered has been read by the time that several answers have come.
         for _ in 0..3 {
@@ -46,8 +46,8 @@ async fn a_set_that_arrives_after_its_undo_leaves_no_key() {
 async fn without_ending_the_old_connection_the_key_appears_and_is_undone_again() {
     need_server!();
     let server = Server::builder().args(["--rename-command", "CLIENT", ""]).start();
-    let proxy = Proxy::start(server.addr());
-    let locker = connected(Locker::single(proxy.url()).unwrap()).await;
+    let proxy = Proxy::before(&server);
+    let locker = connected(single(proxy.url())).await;
     proxy.hold();
     let trying = tokio::spawn({
         let locker = locker.clone();
@@ -59,8 +59,17 @@ async fn without_ending_the_old_connection_the_key_appears_and_is_undone_again()
     assert!(trying.await.unwrap().unwrap_err().is_unavailable());
     let settled = || server.command(&["INFO", "commandstats"]).text().contains("cmdstat_eval:");
     eventually("the undo was executed", settled);
+    let calls = |name: &str| {
+        let stats = server.command(&["INFO", "commandstats"]).text();
+        let line =
+            stats.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{name}:calls=")));
+        line.and_then(|rest| rest.split(',').next()?.parse().ok()).unwrap_or(0)
+    };
+    assert_eq!((calls("set"), calls("del")), (0, 0), "the undo found nothing");
     proxy.deliver();
-    eventually("the SET arrives late", || server.command(&["DBSIZE"]) == Reply::Int(1));
-    // Whoever cannot end the old connection undoes again.
-    eventually("it is undone again", || server.command(&["DBSIZE"]) == Reply::Int(0));
+    // Whoever cannot end the old connection undoes again: what arrived late was there, then, for
+    // only a key with our value is deleted.
+    eventually("the SET arrives late", || calls("set") == 1);
+    eventually("it is undone again", || calls("del") == 1);
+    assert_eq!(server.command(&["DBSIZE"]), Reply::Int(0));
 }

@@ -2,23 +2,26 @@
 
 use std::time::Duration;
 
-use quorlock::{Client, Locker, LockerBuilder};
+use quorlock::{Client, LockerBuilder};
 
 use crate::connected;
 use crate::support::greeting::Greeting;
-use crate::support::{Heard, Script, Scripted, Server, eventually, need_server};
+use crate::support::{Heard, Script, Scripted, Server, eventually, eventually_async, need_server};
 
 fn single(server: &Scripted) -> LockerBuilder {
-    Locker::single(server.url()).unwrap().wait(Duration::ZERO)
+    crate::single(server.url()).wait(Duration::ZERO)
 }
 
 #[tokio::test]
 async fn the_login_goes_first_alone_and_is_awaited() {
     let server = Scripted::start(Script::bare().expect("HELLO").stall());
-    let url = server.url().replace("redis://", "redis://me:pw@");
+    let url = server.url().replace("://", "://me:pw@");
     let client = Client::new(url).unwrap();
-    let asking = tokio::time::timeout(Duration::from_millis(100), client.command(["PING"]));
-    assert!(asking.await.is_err() || server.names() == ["HELLO"]);
+    let asking = tokio::spawn(async move { client.command(["PING"]).await });
+    eventually_async("the login is heard", async || !server.heard().is_empty()).await;
+    // What else was on its way would come in no time.
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    asking.abort();
     let heard = server.commands();
     assert_eq!(heard.len(), 1, "nothing is sent before the login is answered: {heard:?}");
     assert_eq!(heard[0], ["HELLO", "3", "AUTH", "me", "pw"].map(|word| word.as_bytes().to_vec()));
@@ -109,14 +112,14 @@ async fn what_a_dead_connection_left_is_settled_by_the_next_in_order() {
 async fn an_undo_that_finds_no_connection_is_sent_by_the_next() {
     need_server!();
     let server = Server::start();
-    let locker = connected(Locker::single(server.url()).unwrap()).await;
+    let locker = connected(crate::single(server.url())).await;
     let guard = locker.lock("k").await.unwrap();
     server.pause();
     // The connection is cut while the guard is held, and the guard is dropped meanwhile.
     server.resume();
     server.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
     let cut = async || locker.lock("other").try_acquire().await.is_err();
-    crate::support::eventually_async("the locker has noticed", cut).await;
+    eventually_async("the locker has noticed", cut).await;
     drop(guard);
     eventually("the key is released", || server.command(&["EXISTS", "k"]).int() == 0);
 }
@@ -144,7 +147,8 @@ async fn a_release_that_was_queued_when_the_connection_ended_is_sent_by_the_next
         Script::greeting().expect("SET").reply("+OK\r\n").deaf(),
         Script::greeting().answer_all(|_| b":1\r\n".to_vec()),
     ]);
-    let builder = single(&server).link_bytes_max(64 << 20);
+    // The others are given up, soon.
+    let builder = single(&server).link_bytes_max(64 << 20).node_deadline(Duration::from_secs(1));
     let locker = connected(builder).await;
     let guard = locker.lock("k").try_acquire().await.unwrap().unwrap();
     let token = guard.owner_token();

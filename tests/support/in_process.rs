@@ -41,7 +41,15 @@ impl Drop for Inside {
 /// taken; panics for an option that nodes do not have.
 #[track_caller]
 pub fn start(port: &Port, args: &[String]) -> Option<Inside> {
-    let builder = describe(args).port(port.number());
+    match serve(describe(args).port(port.number())) {
+        Ok(node) => Some(node),
+        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => None,
+        Err(error) => panic!("a node did not start: {error}"),
+    }
+}
+
+/// Starts one as it is described.
+pub fn serve(builder: NodeBuilder) -> std::io::Result<Inside> {
     let start = || {
         let mut runtime = tokio::runtime::Builder::new_multi_thread();
         let runtime = runtime.worker_threads(1).thread_name("node").enable_all().build();
@@ -50,14 +58,12 @@ pub fn start(port: &Port, args: &[String]) -> Option<Inside> {
     };
     // A runtime cannot be waited for from inside another one.
     let started = thread::spawn(start).join();
-    match started.expect("a node starts or says why not") {
-        Ok(node) => Some(node),
-        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => None,
-        Err(error) => panic!("a node did not start: {error}"),
-    }
+    started.expect("a node starts or says why not")
 }
 
-fn describe(args: &[String]) -> NodeBuilder {
+/// What a server's command line says, as nodes take it.
+#[track_caller]
+pub fn describe(args: &[String]) -> NodeBuilder {
     let mut builder = Node::builder();
     let mut words = args.iter().map(String::as_str).peekable();
     while let Some(option) = words.next() {
@@ -71,11 +77,8 @@ fn describe(args: &[String]) -> NodeBuilder {
             ("--replicaof", _) => builder.replica(),
             ("--cluster-enabled", ["yes"]) => builder.cluster(),
             ("--maxmemory-policy", [policy]) => builder.maxmemory_policy(policy),
-            // A command without a name is one that nobody may say.
-            ("--rename-command", [command, ""]) => {
-                let command = command.to_ascii_lowercase();
-                builder.user("default", &format!("on nopass ~* +@all -{command}"))
-            }
+            // A command without a name is one that nobody can say.
+            ("--rename-command", [command, ""]) => builder.without(command),
             other => panic!("{other:?} is for a real server: open with need_process!()"),
         };
     }

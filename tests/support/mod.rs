@@ -3,13 +3,14 @@
 //! | file | owns |
 //! |---|---|
 //! | `server` | `Server`: one real Redis or Valkey process on a free port, dead when dropped |
+//! | `launch` | how a server's process is started |
 //! | `in_process` | a node inside this process in the place of a server's process |
 //! | `fleet` | `Fleet`: several independent servers, and who of them holds which key |
 //! | `reach` | the protocol and the transport by which clients reach the servers |
 //! | `acl` | the user that may do what the library needs, and nothing more |
 //! | `scripted` | `Scripted`: a loopback server that plays a `Script` and records what it hears |
 //! | `script`, `greeting` | the steps of a script; the replies to a client's handshake |
-//! | `proxy` | `Proxy`: a network between client and server that delivers late |
+//! | `proxy` | `Proxy`: a network between client and server that delivers late, or nothing |
 //! | `tls`, `terminator` | certificates; TLS in front of a server, and what goes wrong there |
 //! | `cancel` | `poll_times`: poll a future so many times, then drop it |
 //! | `wait` | `Watchdog`, `eventually`: waiting for a condition, never for a time |
@@ -36,6 +37,7 @@ pub mod fleet;
 pub mod greeting;
 #[cfg(feature = "testing")]
 pub mod in_process;
+mod launch;
 pub mod port;
 pub mod process;
 pub mod proxy;

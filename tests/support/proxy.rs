@@ -10,10 +10,16 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
+use super::reach::{self, Transport};
+use super::server::Server;
+
 /// A proxy on a free loopback port.
 #[derive(Debug)]
 pub struct Proxy {
     addr: SocketAddr,
+    /// How its URL begins, and as whom clients log in.
+    scheme: &'static str,
+    login: String,
     state: Arc<State>,
 }
 
@@ -33,6 +39,20 @@ struct State {
 }
 
 impl Proxy {
+    /// Starts one before this server, for clients that speak with it as the environment asks: TLS
+    /// passes as it is.
+    pub fn before(server: &Server) -> Self {
+        if Transport::chosen() == Transport::Unix {
+            reach::aside("a network that is late: over TCP");
+        }
+        let mut proxy = Self::start(server.tcp_addr());
+        proxy.login = server.login();
+        if server.tls_addr().is_some() {
+            proxy.scheme = "rediss";
+        }
+        proxy
+    }
+
     /// Starts one before `server`.
     pub fn start(server: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback works");
@@ -58,12 +78,13 @@ impl Proxy {
                 thread::spawn(move || state.serve(client.expect("loopback works")));
             }
         });
-        Self { addr, state }
+        Self { addr, scheme: "redis", login: String::new(), state }
     }
 
-    /// `redis://127.0.0.1:port`, with the protocol that the environment chooses.
+    /// The server's URL, but for the address.
     pub fn url(&self) -> String {
-        super::reach::in_chosen_protocol(format!("redis://{}", self.addr))
+        let url = reach::url(self.scheme, &self.login, &self.addr.to_string());
+        reach::in_chosen_protocol(url)
     }
 
     /// Its address.

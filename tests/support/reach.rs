@@ -4,10 +4,17 @@
 //! | variable | values | without it |
 //! |---|---|---|
 //! | `QUORLOCK_PROTOCOL` | `2`, `3` | what the library takes |
-//! | `QUORLOCK_TRANSPORT` | `tcp`, `unix` | `tcp` |
+//! | `QUORLOCK_TRANSPORT` | `tcp`, `unix`, `tls` | `tcp` |
 //!
-//! Scripted servers are not concerned: what they hear and say is their tests' business.
+//! For `tls`, `SSL_CERT_FILE=DIR/ca.crt` says where the tests' authority keeps its certificate: the
+//! tests make it, and lockers find it there as they find the platform's own (all features).
+//!
+//! Proxies and scripted servers speak TLS like everything else, but listen on no Unix socket. What
+//! is reached by something else than the environment asks for says so by [`aside`], and why: it is
+//! written to the file that `QUORLOCK_ASIDE` names, and counted.
 
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -15,6 +22,8 @@ use std::path::Path;
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
     pub addr: SocketAddr,
+    /// Where it speaks TLS, if it does: then nothing else is asked of it.
+    pub tls: Option<SocketAddr>,
     pub socket: &'a Path,
     /// What a client says of itself, as in a URL: nothing, `:password` or `user:password`.
     pub login: &'a str,
@@ -25,6 +34,7 @@ pub struct Place<'a> {
 pub enum Transport {
     Tcp,
     Unix,
+    Tls,
 }
 
 impl Transport {
@@ -33,7 +43,8 @@ impl Transport {
         match choice("QUORLOCK_TRANSPORT").as_deref() {
             None | Some("tcp") => Self::Tcp,
             Some("unix") => Self::Unix,
-            Some(other) => panic!("QUORLOCK_TRANSPORT takes tcp or unix, not {other:?}"),
+            Some("tls") => Self::Tls,
+            Some(other) => panic!("QUORLOCK_TRANSPORT takes tcp, unix or tls, not {other:?}"),
         }
     }
 }
@@ -41,26 +52,50 @@ impl Transport {
 impl Place<'_> {
     /// The URL by the transport and the protocol that the environment chooses.
     pub fn url(self) -> String {
-        self.url_by(Transport::chosen())
+        match (self.tls, Transport::chosen()) {
+            (None, Transport::Unix) => {
+                let place = self.socket.display().to_string();
+                in_chosen_protocol(url("unix", self.login, &place))
+            }
+            _ => self.tcp_url(),
+        }
     }
 
-    /// The URL by this transport, whatever the environment chooses.
-    pub fn url_by(self, transport: Transport) -> String {
-        let at = if self.login.is_empty() { "" } else { "@" };
-        let login = format!("{}{at}", self.login);
-        in_chosen_protocol(match transport {
-            Transport::Tcp => format!("redis://{login}{}", self.addr),
-            Transport::Unix => format!("unix://{login}{}", self.socket.display()),
-        })
+    /// The URL over TCP, also where the environment chooses a Unix socket; with TLS if that is
+    /// there.
+    pub fn tcp_url(self) -> String {
+        let (scheme, addr) = match self.tls {
+            Some(addr) => ("rediss", addr),
+            None => ("redis", self.addr),
+        };
+        in_chosen_protocol(url(scheme, self.login, &addr.to_string()))
     }
 
     /// How a report names the server.
     pub fn label(self) -> String {
-        match Transport::chosen() {
-            Transport::Tcp => self.addr.to_string(),
-            Transport::Unix => self.socket.display().to_string(),
+        match (self.tls, Transport::chosen()) {
+            (Some(addr), _) => addr.to_string(),
+            (None, Transport::Unix) => self.socket.display().to_string(),
+            (None, _) => self.addr.to_string(),
         }
     }
+}
+
+/// `scheme://login@place`
+pub fn url(scheme: &str, login: &str, place: &str) -> String {
+    let at = if login.is_empty() { "" } else { "@" };
+    format!("{scheme}://{login}{at}{place}")
+}
+
+/// Says that something is reached by another transport than the environment asks for, and why. It
+/// asks for none but by name: TCP is what it gets where it says nothing.
+pub fn aside(why: &str) {
+    let Some(path) = choice("QUORLOCK_ASIDE") else { return };
+    if Transport::chosen() == Transport::Tcp {
+        return;
+    }
+    let mut file = OpenOptions::new().create(true).append(true).open(path).expect("it opens");
+    file.write_all(format!("{why}\n").as_bytes()).expect("it takes a line");
 }
 
 /// The URL with the protocol that the environment chooses.

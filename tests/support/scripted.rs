@@ -7,12 +7,15 @@
 use std::collections::HashMap;
 use std::io::{self, BufReader, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::greeting::Handshake;
+use super::reach::{self, Transport};
 use super::script::{Command, Expectation, Gate, Script, Step};
+use super::terminator::Terminator;
+use super::tls;
 use super::wait::{PATIENCE, Watchdog};
 use super::wire;
 
@@ -44,6 +47,8 @@ pub struct Scripted {
     shared: Arc<Shared>,
     addr: SocketAddr,
     acceptor: Option<JoinHandle<()>>,
+    /// What speaks TLS for it, once somebody has asked how it is reached so.
+    front: OnceLock<Terminator>,
 }
 
 #[derive(Debug, Default)]
@@ -85,20 +90,28 @@ impl Scripted {
 
     fn listen(port: u16, scripts: Vec<Script>) -> Self {
         assert!(!scripts.is_empty(), "a scripted server needs a script");
+        if Transport::chosen() == Transport::Unix {
+            reach::aside("a scripted server: over TCP");
+        }
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).expect("a free port");
         let addr = listener.local_addr().expect("a bound listener has an address");
         let shared = Arc::<Shared>::default();
         let for_acceptor = Arc::clone(&shared);
         let acceptor = std::thread::spawn(move || accept(&listener, &scripts, &for_acceptor));
-        Self { shared, addr, acceptor: Some(acceptor) }
+        Self { shared, addr, acceptor: Some(acceptor), front: OnceLock::new() }
     }
 
-    /// `redis://127.0.0.1:port`
+    /// `redis://127.0.0.1:port`; or `rediss`, where the environment asks for TLS.
     pub fn url(&self) -> String {
-        format!("redis://{}", self.addr)
+        if !tls::is_everywhere() {
+            return format!("redis://{}", self.addr);
+        }
+        let config = || tls::identity().server_config(None, rustls::ALL_VERSIONS);
+        let front = self.front.get_or_init(|| Terminator::start(self.addr, config()));
+        front.url("127.0.0.1")
     }
 
-    /// Its address.
+    /// Its address for plain text.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }

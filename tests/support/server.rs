@@ -9,27 +9,22 @@
 //!
 //! A server keeps nothing on disk: `restart` is what a crash without persistence looks like.
 
-use std::fs::File;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use super::acl;
+use super::launch::{Refusal, launch, read_log, socket_path};
 use super::port::Port;
-use super::process::{Process, tied};
-use super::reach::{Place, Transport, in_chosen_protocol};
+use super::process::Process;
+use super::reach::Place;
 use super::scratch::Scratch;
 use super::terminator::{Behaviour, Terminator};
 use super::tls::{self, Identity};
 use super::tools::{self, Kind};
 use super::wait::Watchdog;
 use super::wire::{Client, Reply};
-
-/// How long a server may take to answer its first PING: long, for the machine may be building.
-const START_PATIENCE: Duration = Duration::from_secs(20);
 
 /// How often another port is tried. Two in a row being taken is rare; ten are a broken machine.
 const PORT_TRIES: usize = 10;
@@ -38,10 +33,10 @@ const PORT_TRIES: usize = 10;
 #[derive(Clone, Debug, Default)]
 pub struct Builder {
     program: Option<PathBuf>,
-    args: Vec<String>,
+    pub(super) args: Vec<String>,
     password: Option<String>,
     /// Speaks TLS by itself, and the authority whose clients it serves.
-    tls: Option<(Identity, Option<String>)>,
+    pub(super) tls: Option<(Identity, Option<String>)>,
 }
 
 impl Builder {
@@ -88,13 +83,16 @@ impl Builder {
 
     /// Starts it, and returns when it answers. Panics, with its log, where it does not.
     #[track_caller]
-    pub fn start(self) -> Server {
+    pub fn start(mut self) -> Server {
         let kind = self.program.clone().map(Kind::Process).map_or_else(tools::find_kind, Ok);
         let kind = kind.unwrap_or_else(|why| panic!("{why}; open with need_server!()"));
+        if tls::is_everywhere() && self.tls.is_none() && kind.speaks_tls() {
+            self.tls = Some((tls::identity().clone(), None));
+        }
         let dir = Scratch::new();
         for _ in 0..PORT_TRIES {
             let port = Port::claim();
-            let wants_tls = self.tls.is_some() || tls::everywhere().is_some();
+            let wants_tls = self.tls.is_some() || tls::is_everywhere();
             let tls_port = wants_tls.then(Port::claim);
             let started = match &kind {
                 Kind::Process(program) => {
@@ -173,29 +171,25 @@ impl Server {
 
     /// As [`url`](Self::url), as somebody else: `user:password`, or nobody.
     pub fn url_as(&self, login: &str) -> String {
-        if let Some(addr) = self.tls_addr() {
-            let at = if login.is_empty() { "" } else { "@" };
-            return in_chosen_protocol(format!("rediss://{login}{at}{addr}"));
-        }
-        Place { addr: self.addr(), socket: &self.socket_path(), login }.url()
+        self.place(&self.socket_path(), login).url()
     }
 
-    /// As [`url`](Self::url), over TCP whatever the environment chooses.
+    /// As [`url`](Self::url), over TCP where the environment chooses a Unix socket.
     pub fn tcp_url(&self) -> String {
-        let login = self.login();
-        let place = Place { addr: self.addr(), socket: &self.socket_path(), login: &login };
-        place.url_by(Transport::Tcp)
+        self.place(&self.socket_path(), &self.login()).tcp_url()
     }
 
     /// How a report names it when its [`url`](Self::url) was given.
     pub fn label(&self) -> String {
-        match self.tls_addr() {
-            Some(addr) => addr.to_string(),
-            None => Place { addr: self.addr(), socket: &self.socket_path(), login: "" }.label(),
-        }
+        self.place(&self.socket_path(), "").label()
     }
 
-    fn login(&self) -> String {
+    fn place<'a>(&self, socket: &'a Path, login: &'a str) -> Place<'a> {
+        Place { addr: self.addr(), tls: self.tls_addr(), socket, login }
+    }
+
+    /// As whom the environment has clients log in.
+    pub fn login(&self) -> String {
         match &self.spec.password {
             Some(password) => format!(":{password}"),
             None if acl::is_least() => acl::LOGIN.into(),
@@ -208,7 +202,17 @@ impl Server {
         self.tls_port.as_ref().map(Port::addr)
     }
 
-    /// Its address for plain text.
+    /// How many hands the terminator before it has shaken, if there is one.
+    pub fn handshakes(&self) -> Option<usize> {
+        self.front().as_ref().map(|front| front.handshakes().0)
+    }
+
+    /// Its address for clients over TCP: for TLS, if it speaks that.
+    pub fn tcp_addr(&self) -> SocketAddr {
+        self.tls_addr().unwrap_or_else(|| self.addr())
+    }
+
+    /// Its address for plain text, where tests themselves look at it.
     pub fn addr(&self) -> SocketAddr {
         self.port.addr()
     }
@@ -386,7 +390,7 @@ impl Server {
     /// Puts TLS before it, if all servers are to speak that and it does not do so itself.
     fn put_up_front(&self) {
         let (Some(port), None) = (&self.tls_port, &self.spec.tls) else { return };
-        let config = tls::authority().server().server_config(None, rustls::ALL_VERSIONS);
+        let config = tls::identity().server_config(None, rustls::ALL_VERSIONS);
         let watchdog = Watchdog::new("the port for TLS to be free");
         let front = loop {
             match Terminator::on(port.addr(), self.addr(), config.clone(), Behaviour::Serve) {
@@ -410,92 +414,4 @@ impl Server {
         let mut state = self.state();
         *state = step(std::mem::replace(&mut *state, State::Stopped));
     }
-}
-
-/// Why a process did not become a server.
-enum Refusal {
-    PortTaken,
-    Other(String),
-}
-
-/// Runs the program and waits until it answers.
-fn launch(
-    program: &Path,
-    spec: &Builder,
-    (port, tls_port): (&Port, Option<&Port>),
-    dir: &Scratch,
-) -> Result<Process, Refusal> {
-    let log = File::create(log_path(dir)).expect("our own directory takes a file");
-    let mut command = tied(program);
-    command
-        .args(["--port", &port.number().to_string(), "--bind", "127.0.0.1"])
-        .args(["--save", "", "--appendonly", "no"])
-        .arg("--dir")
-        .arg(dir.path())
-        .args(&spec.args)
-        .current_dir(dir.path())
-        .stdin(Stdio::null())
-        .stderr(log.try_clone().expect("a file handle can be cloned"))
-        .stdout(log);
-    if acl::is_least() {
-        command.args(["--user", "least"]).args(acl::least().split(' '));
-    }
-    if cfg!(unix) {
-        command.arg("--unixsocket").arg(socket_path(dir));
-    }
-    if let (Some((identity, clients)), Some(port)) = (&spec.tls, tls_port) {
-        let file = |name: &str, pem: &str| {
-            let path = dir.path().join(name);
-            std::fs::write(&path, pem).expect("our own directory takes a file");
-            path
-        };
-        command
-            .args(["--tls-port", &port.number().to_string()])
-            .arg("--tls-cert-file")
-            .arg(file("server.crt", &identity.certificate))
-            .arg("--tls-key-file")
-            .arg(file("server.key", &identity.key))
-            .args(["--tls-auth-clients", if clients.is_some() { "yes" } else { "no" }]);
-        if let Some(authority) = clients {
-            command.arg("--tls-ca-cert-file").arg(file("clients.crt", authority));
-        }
-    }
-    let mut process = Process::spawn(command).map_err(|error| Refusal::Other(error.to_string()))?;
-
-    let what = format!("{} to answer PING on {}", program.display(), port.addr());
-    let watchdog = Watchdog::with_patience(what, START_PATIENCE);
-    loop {
-        if process.exited().is_some() {
-            let log = read_log(dir);
-            let taken = log.contains("already in use") || log.contains("Failed listening");
-            return Err(if taken { Refusal::PortTaken } else { Refusal::Other(log) });
-        }
-        if answers(port.addr()) {
-            return Ok(process);
-        }
-        watchdog.pause();
-    }
-}
-
-/// Whether a server is there and ready. One that asks for a password is.
-fn answers(addr: SocketAddr) -> bool {
-    let reply = Client::connect(addr).and_then(|mut client| client.call(&["PING"]));
-    match reply {
-        Ok(Reply::Error(why)) => !why.starts_with("LOADING"),
-        Ok(_) => true,
-        Err(_) => false,
-    }
-}
-
-fn socket_path(dir: &Scratch) -> PathBuf {
-    dir.path().join("server.sock")
-}
-
-fn log_path(dir: &Scratch) -> PathBuf {
-    dir.path().join("server.log")
-}
-
-fn read_log(dir: &Scratch) -> String {
-    let bytes = std::fs::read(log_path(dir)).unwrap_or_default();
-    String::from_utf8_lossy(&bytes).into_owned()
 }

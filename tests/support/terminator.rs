@@ -7,7 +7,7 @@ use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 use rustls::{HandshakeKind, ServerConfig, ServerConnection};
 
@@ -31,6 +31,7 @@ pub enum Behaviour {
 pub struct Terminator {
     addr: SocketAddr,
     state: Arc<State>,
+    acceptor: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
@@ -81,7 +82,7 @@ impl Terminator {
             resumed: AtomicUsize::new(0),
         });
         let shared = state.clone();
-        thread::spawn(move || {
+        let acceptor = thread::spawn(move || {
             for client in listener.incoming() {
                 if shared.stopping.load(Ordering::SeqCst) {
                     return;
@@ -91,7 +92,7 @@ impl Terminator {
                 thread::spawn(move || state.serve(client).ok());
             }
         });
-        Ok(Self { addr, state })
+        Ok(Self { addr, state, acceptor: Some(acceptor) })
     }
 
     /// Where it listens.
@@ -156,8 +157,11 @@ impl Terminator {
 impl Drop for Terminator {
     fn drop(&mut self) {
         self.state.stopping.store(true, Ordering::SeqCst);
-        // Wakes the listener, which looks whether it shall stop.
-        let _ = TcpStream::connect(self.addr);
+        // Wakes the listener, which looks whether it shall stop. Once it has, the port is free.
+        if TcpStream::connect(self.addr).is_ok() {
+            // If it has panicked, it has said why.
+            let _ = self.acceptor.take().map(JoinHandle::join);
+        }
         self.cut();
     }
 }

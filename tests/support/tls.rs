@@ -1,8 +1,8 @@
 //! Certificates: an authority, and what it issues.
 //!
-//! With `QUORLOCK_TLS=DIR` in the environment every server speaks TLS, and its URL says so: for a
-//! run of any test over TLS. The authority's certificate is then `DIR/ca.crt`, made by whichever
-//! process comes first, so that `SSL_CERT_FILE=DIR/ca.crt` makes it a root of the platform's.
+//! Where the environment asks for TLS ([`reach`](super::reach)), every server speaks it, and the
+//! authority's key and certificate are kept where `SSL_CERT_FILE` says: made by whichever process
+//! comes first, and found there by the lockers, as one of the platform's roots.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -16,8 +16,13 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion};
 
+use super::reach::Transport;
+
 /// Where servers are found in tests.
 const HERE: [&str; 3] = ["127.0.0.1", "::1", "localhost"];
+
+/// The file with the authority's certificate.
+const CERTIFICATE: &str = "ca.crt";
 
 /// Somebody who issues certificates.
 #[derive(Debug)]
@@ -30,18 +35,31 @@ pub struct Identity {
     pub key: String,
 }
 
-/// Where `QUORLOCK_TLS` has the authority, if every server is to speak TLS.
-pub fn everywhere() -> Option<PathBuf> {
-    std::env::var_os("QUORLOCK_TLS").filter(|dir| !dir.is_empty()).map(PathBuf::from)
+/// Whether every server is to speak TLS.
+pub fn is_everywhere() -> bool {
+    Transport::chosen() == Transport::Tls
 }
 
 /// The authority of this process's servers.
 pub fn authority() -> &'static Authority {
     static AUTHORITY: OnceLock<Authority> = OnceLock::new();
-    AUTHORITY.get_or_init(|| match everywhere() {
-        Some(dir) => Authority::kept_in(&dir),
-        None => Authority::new("the tests' authority"),
+    AUTHORITY.get_or_init(|| {
+        if !is_everywhere() {
+            return Authority::new("the tests' authority");
+        }
+        let file = std::env::var_os("SSL_CERT_FILE").map(PathBuf::from).unwrap_or_default();
+        assert!(
+            file.ends_with(CERTIFICATE),
+            "QUORLOCK_TRANSPORT=tls needs SSL_CERT_FILE=DIR/{CERTIFICATE}, a file for tests to make"
+        );
+        Authority::kept_in(file.parent().expect("a file is in a directory"))
     })
+}
+
+/// What every server shows that was not given something else.
+pub fn identity() -> &'static Identity {
+    static IDENTITY: OnceLock<Identity> = OnceLock::new();
+    IDENTITY.get_or_init(|| authority().server())
 }
 
 impl Authority {
@@ -59,7 +77,7 @@ impl Authority {
 
     fn kept_in(dir: &Path) -> Self {
         std::fs::create_dir_all(dir).expect("the directory can be made");
-        let (key, certificate) = (dir.join("ca.key"), dir.join("ca.crt"));
+        let (key, certificate) = (dir.join("ca.key"), dir.join(CERTIFICATE));
         if !key.exists() {
             // Whoever is first wins: a file is linked whole, or not at all.
             let own = dir.join(format!("ca.key.{}", std::process::id()));

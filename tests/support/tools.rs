@@ -3,9 +3,10 @@
 //! Order: the environment variable that names it, the path, what `tests/servers` fetched. A
 //! variable that names nothing is an error and never a skip, for somebody meant it.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::skip::{NO_PROCESS, NO_PYTHON, servers_are_required};
 
@@ -17,6 +18,16 @@ pub enum Kind {
     /// Nodes inside this process: where there is no program, or they are asked for by
     /// `QUORLOCK_SERVER=in-process`.
     InProcess,
+}
+
+impl Kind {
+    /// Whether it was built with TLS.
+    pub fn speaks_tls(&self) -> bool {
+        match self {
+            Self::Process(program) => speaks_tls(program),
+            Self::InProcess => false,
+        }
+    }
 }
 
 /// What a server is to be, or why there is none.
@@ -82,18 +93,22 @@ pub fn all_servers() -> Vec<PathBuf> {
 
 /// A server's program that speaks TLS itself, or why there is none: only some are built so.
 pub fn find_tls_server() -> Result<PathBuf, String> {
-    static FOUND: OnceLock<Option<PathBuf>> = OnceLock::new();
-    let speaks = |program: &PathBuf| {
+    let found = all_servers().into_iter().find(|program| speaks_tls(program));
+    found.ok_or_else(|| "no server that was built with TLS (run tests/servers)".into())
+}
+
+/// Whether a server's program was built with TLS.
+fn speaks_tls(program: &Path) -> bool {
+    static KNOWN: Mutex<BTreeMap<PathBuf, bool>> = Mutex::new(BTreeMap::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    *known.entry(program.to_owned()).or_insert_with(|| {
         // What cannot speak it says so before it looks at the port, which is not to be opened.
         let args = ["--port", "0", "--tls-port", "1", "--tls-cert-file", "/none"];
         let said = Command::new(program).args(args).stdin(Stdio::null()).output();
         said.is_ok_and(|said| {
-            let text = String::from_utf8_lossy(&said.stdout).into_owned();
-            text.contains("Failed to configure TLS")
+            String::from_utf8_lossy(&said.stdout).contains("Failed to configure TLS")
         })
-    };
-    let found = FOUND.get_or_init(|| all_servers().into_iter().find(speaks));
-    found.clone().ok_or_else(|| "no server that was built with TLS (run tests/servers)".into())
+    })
 }
 
 /// The first of `names` that the variable, the path or the fetched servers have.

@@ -132,6 +132,36 @@ impl Decoder {
         Some(result)
     }
 
+    /// As [`decode_short`](Self::decode_short), of bytes that stand in no buffer: takes the next
+    /// frame from the front of `bytes` if it is a [`Short`] one and all there. What is left when it
+    /// is not goes into the buffer, for [`decode`](Self::decode); until that is empty again, the
+    /// bytes that follow belong there.
+    ///
+    /// ```
+    /// # use bytes::BytesMut;
+    /// # use quorlock_resp::{Decoder, Frame, Limits, Short};
+    /// let mut decoder = Decoder::new(Limits::default());
+    /// let mut read = &b"+OK\r\n:1\r\n$2\r\nab\r\n"[..];
+    /// assert_eq!(decoder.take_short(&mut read), Some(Short::Ok));
+    /// assert_eq!(decoder.take_short(&mut read), Some(Short::Integer(1)));
+    /// assert_eq!(decoder.take_short(&mut read), None);
+    ///
+    /// let mut buffer = BytesMut::from(read);
+    /// assert_eq!(decoder.decode(&mut buffer)?, Some(Frame::Bulk("ab".into())));
+    /// assert_eq!(decoder.consumed(), 17);
+    /// # Ok::<(), quorlock_resp::DecodeError>(())
+    /// ```
+    #[inline]
+    pub fn take_short<'b>(&mut self, bytes: &mut &'b [u8]) -> Option<Short<'b>> {
+        if self.midway {
+            return None;
+        }
+        let (short, len) = short::any(bytes, &self.limits)?;
+        *bytes = bytes.get(len..).unwrap_or_default();
+        self.count(len);
+        Some(short)
+    }
+
     /// The next frame, left where it is, if it is a [`Short`] one and all there.
     #[inline]
     #[must_use]

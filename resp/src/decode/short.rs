@@ -26,7 +26,8 @@ pub enum Short<'b> {
 impl Short<'_> {
     /// The same as a frame. Allocates for an error only.
     #[inline]
-    pub(super) fn into_frame(self) -> Frame {
+    #[must_use]
+    pub fn into_frame(self) -> Frame {
         match self {
             Self::Ok => Frame::Simple(Bytes::from_static(b"OK")),
             Self::Null => Frame::Null,

@@ -159,10 +159,13 @@ impl Server {
             command.spawn().expect("the server starts")
         };
         let mut process = start(&["--enable-debug-command", "yes"]);
-        thread::sleep(Duration::from_millis(100));
-        if process.try_wait().is_ok_and(|ended| ended.is_some()) {
-            // Before 7.0 the option is unknown, and `DEBUG` always allowed.
-            process = start(&[]);
+        // It listens, or it ends: before 7.0 the option is unknown, and `DEBUG` always allowed.
+        while UnixStream::connect(directory.join("socket")).is_err() {
+            if process.try_wait().is_ok_and(|ended| ended.is_some()) {
+                process = start(&[]);
+                break;
+            }
+            thread::sleep(Duration::from_millis(25));
         }
         Self { process, directory }
     }

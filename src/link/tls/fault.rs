@@ -15,8 +15,9 @@ const NAMES_MAX: usize = 3;
 
 const PLAIN: &str =
     "what came is no TLS (give its TLS port, or write redis:// for the one of plain text)";
+// A server that speaks TLS itself cannot say that it has too many clients before hands are shaken.
 const CLOSED: &str = "the server closed the connection in the handshake (is this its TLS port? \
-                      write redis:// for the one of plain text)";
+                      write redis:// for the one of plain text; or are its `maxclients` reached?)";
 const OURS: &str = "the server wants a client certificate (give one by `Tls::client_cert_files`)";
 
 /// What is said of a connection that had shaken hands: its peer does speak TLS.

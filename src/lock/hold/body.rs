@@ -10,7 +10,6 @@ use crate::clock::{Moment, Reading, Stamp};
 use crate::error::{Error, Kind};
 use crate::observe::Loss;
 use crate::options::Extend;
-use crate::quorum::Deed;
 
 /// The state of one hold.
 pub(in crate::lock) struct Body {
@@ -118,11 +117,7 @@ impl Body {
     fn enter_grants(&mut self, locker: &Inner) {
         let Some(tie) = &self.tie else { return };
         let end = tie.end_of(tie.sent, locker);
-        for (node, deed) in tie.election.deeds() {
-            if deed == Deed::Granted {
-                self.lease.grant(node, tie.sent, end);
-            }
-        }
+        self.lease.grant(tie.election.granted(), tie.sent, end);
     }
 
     /// Enters what an extension has brought, unless the lock was lost before, and says what follows

@@ -70,11 +70,14 @@ impl HoldRef {
         self.with(|body| body.is_valid(now)).unwrap_or(false)
     }
 
-    /// As [`HoldRef::is_valid`], for whoever only watches: what is found invalid is not made so.
+    /// As [`HoldRef::remaining`], for whoever only watches: what is found invalid is not made so.
     #[cfg(all(test, feature = "testing"))]
-    pub(crate) fn looks_valid(&self) -> bool {
+    pub(crate) fn looks_left(&self) -> Option<Duration> {
         let now = self.locker.nodes.clock().stamp();
-        self.with(|body| body.lost.is_none() && body.lease.is_valid(now)).unwrap_or(false)
+        self.with(|body| {
+            let is_held = body.lost.is_none() && body.lease.is_valid(now);
+            is_held.then(|| body.lease.remaining(now))
+        })?
     }
 
     pub(crate) fn remaining(&self) -> Duration {

@@ -155,6 +155,17 @@ async fn the_keeper_sleeps_while_nothing_is_held() {
     assert!(guard.is_valid());
 }
 
+#[tokio::test(start_paused = true)]
+async fn the_keeper_is_not_woken_by_each_lock_that_comes_and_goes() {
+    let world = World::ready(3).await;
+    for _ in 0..50 {
+        let guard = world.locker.lock("k").await.unwrap();
+        assert!(guard.release().await.unwrap().is_released());
+        pass(ms(50)).await; // nothing is held whenever the keeper looks
+    }
+    assert!(parks(ms(500)).await >= 5, "its timer goes on: the next lock need not wake it");
+}
+
 /// How often the runtime slept while the time passed.
 async fn parks(duration: Duration) -> u64 {
     let count = || Handle::current().metrics().worker_park_count(0);

@@ -92,7 +92,7 @@ impl Model {
             return;
         }
         if granted {
-            self.lease.grant(node, sent, end(sent, ms(ttl), DRIFT));
+            self.lease.grant([node], sent, end(sent, ms(ttl), DRIFT));
         } else {
             self.lease.lose(node, sent);
             self.nodes[node].promises.retain(|(before, _)| *before > executed);

@@ -3,11 +3,14 @@
 use std::time::Duration;
 
 use super::Behaviour::{After, Down, Grants, Hangs};
-use super::{World, assert_due, ms, now, pass, warning};
+use super::{GRAIN, World, assert_due, ms, now, pass, warning};
 use crate::observe::Loss;
 use crate::options::Extend;
 
 const TTL: Duration = ms(10_000);
+
+/// Later than any of these tests lasts.
+const NEVER: Duration = ms(3_600_000);
 
 /// The lock is held to its end, extending is tried again and again, and the holder is told before
 /// the end, to the timer's millisecond.
@@ -74,6 +77,41 @@ async fn a_lock_lives_on_when_every_node_is_away_and_back_in_time() {
     assert_eq!(world.told.losses(), []);
 }
 
+/// Whatever keeps the nodes from extending it, and however old it is: its holder is told a margin
+/// before the end, to the timer's ticks, and it is valid to the end, to the nanosecond.
+#[tokio::test(start_paused = true)]
+async fn whatever_befalls_the_nodes_the_loss_is_told_before_the_end() {
+    type Blow = fn(&World);
+    let blows: [(&str, Blow); 6] = [
+        ("a majority is killed", |world| world.set(0..3, Down)),
+        ("all are killed", |world| world.set(0..5, Down)),
+        ("a majority hangs", |world| world.set(2..5, Hangs)),
+        ("all hang", |world| world.set(0..5, Hangs)),
+        ("what a majority answers does not arrive", |world| world.set(1..4, After(NEVER))),
+        ("what they answer does not arrive", |world| world.set(0..5, After(NEVER))),
+    ];
+    let lives = [(300, 0), (300, 950), (839, 2_345), (10_000, 12_345), (10_000, 23_456)];
+    for (name, blow) in blows {
+        for (ttl, age) in lives {
+            let what = format!("{name}, a TTL of {ttl} ms at an age of {age} ms");
+            let world = World::ready(5).await;
+            let guard = world.locker.lock("k").ttl(ms(ttl)).await.unwrap();
+            pass(ms(age)).await;
+            blow(&world);
+            let due = warning(&guard, ms(ttl));
+            guard.lost().await;
+            // A time between two of the timer's ticks may have to wait for the second.
+            assert!(due <= now() && now() <= due.plus(2 * GRAIN), "{what}: {:?}", now().since(due));
+            assert!(guard.is_valid(), "{what}: it has not ended yet");
+            tokio::time::advance(guard.remaining() - Duration::from_nanos(1)).await;
+            assert!(guard.is_valid(), "{what}: one nanosecond is left");
+            tokio::time::advance(Duration::from_nanos(1)).await;
+            assert!(!guard.is_valid(), "{what}: it has ended");
+            assert!(matches!(world.told.losses()[..], [(_, Loss::Expired)]), "{what}");
+        }
+    }
+}
+
 /// The next extension finds it, and whoever waits is told with the deciding answer.
 #[tokio::test(start_paused = true)]
 async fn a_lock_that_is_gone_from_a_majority_is_lost_at_once() {
@@ -83,13 +121,18 @@ async fn a_lock_that_is_gone_from_a_majority_is_lost_at_once() {
         ("flushed", |node| node.flush()),
         ("stolen", |node| node.steal("k")),
     ];
-    for (name, harm) in harms {
+    let harms = harms.into_iter().flat_map(|harm| [0, 12_345, 23_456].map(|age| (harm, age)));
+    for ((name, harm), age) in harms {
         let world = World::ready(5).await;
         let guard = world.locker.lock("k").await.unwrap();
+        pass(ms(age)).await;
+        world.nodes[0].clear_log();
         world.nodes[1..4].iter().for_each(|node| harm(node));
+        let end = now().plus(guard.remaining());
         guard.lost().await;
         let sent = world.got(0, "extend");
         assert_eq!((sent.len(), now()), (1, sent[0].at), "{name}: with the first extension");
+        assert!(now() < end, "{name}: long before its end");
         assert!(!guard.is_valid() && guard.remaining().is_zero(), "{name}");
         assert!(matches!(world.told.losses()[..], [(_, Loss::Gone)]), "{name}");
         let error = guard.extend(TTL).await.unwrap_err();

@@ -16,7 +16,6 @@ mod node;
 mod owed;
 mod panics;
 mod quorum;
-mod server;
 mod shutdown;
 mod takeover;
 mod views;
@@ -33,10 +32,12 @@ use crate::link::Greeting;
 use crate::observe::{Event, Loss, Observer};
 use crate::options::{Address, Options};
 use crate::quorum::{NodeSet, Parts};
-use node::{Behaviour, Network, Node, Said};
+use crate::testing::Nodes;
+use node::{Behaviour, Node, Said};
 
 /// Some nodes and a client.
 struct World {
+    network: Nodes,
     nodes: Vec<Arc<Node>>,
     locker: Locker,
     driven: Arc<Driven>,
@@ -46,9 +47,9 @@ struct World {
 impl World {
     /// Nodes that behave so, and a client that knows none of them yet.
     fn of(behaviours: &[Behaviour]) -> Self {
-        let nodes = behaviours.iter().enumerate();
-        let nodes = nodes.map(|(index, behaviour)| Node::new(index, *behaviour)).collect();
-        Self::client(nodes, 1, Options::default())
+        let world = Self::client(&Nodes::new(behaviours.len()), 1, Options::default());
+        world.behave(behaviours);
+        world
     }
 
     /// Nodes that serve at once, and a client that is connected to them all.
@@ -59,43 +60,46 @@ impl World {
     /// As [`World::ready`]; once connected, the nodes behave so.
     async fn behaving(behaviours: &[Behaviour]) -> Self {
         let world = Self::with(behaviours.len(), Options::default()).await;
-        for (node, behaviour) in world.nodes.iter().zip(behaviours) {
-            node.set(*behaviour);
-        }
+        world.behave(behaviours);
         world
     }
 
     /// As [`World::ready`], with a client that has these options.
     async fn with(count: usize, options: Options) -> Self {
-        let nodes = (0..count).map(|index| Node::new(index, Behaviour::Grants)).collect();
-        let world = Self::client(nodes, 1, options);
+        let world = Self::client(&Nodes::new(count), 1, options);
         world.locker.ready(Duration::from_secs(1)).await.unwrap();
         world
     }
 
     /// Another client of the same nodes, with clocks of its own.
     fn beside(&self) -> Self {
-        Self::client(self.nodes.clone(), 2, Options::default())
+        Self::client(&self.network, 2, Options::default())
     }
 
-    fn client(nodes: Vec<Arc<Node>>, seed: u64, mut options: Options) -> Self {
+    fn client(network: &Nodes, seed: u64, mut options: Options) -> Self {
         let (clock, driven) = Driven::clock();
         let told = Arc::new(Told::default());
         options.observers.add(told.clone());
-        let address = |index: usize| Address::parse(&format!("redis://n{index}")).unwrap();
+        let address = |index: usize| Address::parse(&format!("redis://node-{index}")).unwrap();
         let set = NodeSet::new(Parts {
-            addresses: (0..nodes.len()).map(address).collect(),
+            addresses: (0..network.len()).map(address).collect(),
             counted: true,
             options: options.link,
             clock,
             observers: options.observers.clone(),
             entropy: Arc::new(Entropy::from_seed(seed)),
-            dial: Arc::new(Network(nodes.clone())),
+            dial: Arc::new(network.clone()),
             greeting: Greeting { scripts: command::SCRIPTS.to_vec(), ..Greeting::default() },
             undo_head: command::undo_head(),
         });
         let locker = Locker::from_inner(Inner::new(set, options, format!("test{seed}").into()));
-        Self { nodes, locker, driven, told }
+        let (network, nodes) = (network.clone(), Node::all(network));
+        Self { network, nodes, locker, driven, told }
+    }
+
+    /// How each node serves from now on.
+    fn behave(&self, behaviours: &[Behaviour]) {
+        self.nodes.iter().zip(behaviours).for_each(|(node, behaviour)| node.set(*behaviour));
     }
 
     fn set(&self, nodes: std::ops::Range<usize>, behaviour: Behaviour) {

@@ -1,18 +1,13 @@
-//! A node in memory: a small honest server behind connections. It can be switched while it runs,
-//! and remembers what it was told.
+//! A node of [`testing`], as these tests drive it, and what it was told, as they read it.
 
-use std::io;
-use std::sync::{Arc, Mutex};
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bytes::BytesMut;
-use quorlock_resp::{Decoder, Frame, Limits};
-use tokio::sync::{Notify, mpsc};
-
-use super::server::State;
-use crate::clock::{Clock, Moment};
-use crate::link::{Dial, Dialing, Reader, Writer, memory};
-use crate::options::{Address, Endpoint};
+use super::super::command::{EXTEND, EXTEND_SHA1, RELEASE, RELEASE_SHA1};
+use crate::clock::Moment;
+use crate::testing::{self, Heard, Nodes, Reaction, When};
 
 /// How a node serves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,201 +27,119 @@ pub(super) enum Behaviour {
 pub(super) struct Said {
     /// When it came.
     pub(super) at: Moment,
-    /// Connections have numbers.
-    pub(super) connection: u64,
+    /// Connections of one process have numbers.
+    pub(super) connection: i64,
     /// Commands that came together have the same number.
     pub(super) read: u64,
-    /// `SET`, `extend`, `EXTEND` (the whole script), `release`, `RELEASE`, `DEL` and so on; `?` for
-    /// what is no whole command.
+    /// `SET`, `extend`, `EXTEND` (the whole script), `release`, `RELEASE`, `DEL` and so on.
     pub(super) what: &'static str,
     pub(super) key: String,
 }
 
 /// One node.
 pub(super) struct Node {
-    state: Mutex<State>,
-    /// Its behaviour has changed.
-    switched: Notify,
-    /// Every connection ends.
-    cut: Notify,
+    node: testing::Node,
+    /// Whether it ends connections that it is told to end.
+    kills: AtomicBool,
 }
 
-/// A command that waits to be executed.
-struct Command {
-    words: Vec<Vec<u8>>,
-    came: Moment,
+impl Deref for Node {
+    type Target = testing::Node;
+
+    fn deref(&self) -> &testing::Node {
+        &self.node
+    }
 }
 
 impl Node {
-    pub(super) fn new(index: usize, behaviour: Behaviour) -> Arc<Self> {
-        let state = State::new(index, behaviour);
-        Arc::new(Self { state: Mutex::new(state), switched: Notify::new(), cut: Notify::new() })
-    }
-
-    fn with<R>(&self, work: impl FnOnce(&mut State) -> R) -> R {
-        work(&mut self.state.lock().unwrap())
+    /// All nodes of a network.
+    pub(super) fn all(nodes: &Nodes) -> Vec<Arc<Self>> {
+        let node = |node: &testing::Node| Self { node: node.clone(), kills: AtomicBool::new(true) };
+        nodes.iter().map(|inside| Arc::new(node(inside))).collect()
     }
 
     pub(super) fn set(&self, behaviour: Behaviour) {
-        self.with(|state| state.behaviour = behaviour);
-        self.switched.notify_waiters();
-        if behaviour == Behaviour::Down {
-            self.cut();
+        self.clear_rules();
+        if !self.kills.load(Ordering::SeqCst) {
+            let denied = Reaction::Answer(b"-NOPERM no permission\r\n".to_vec());
+            self.add(When::before("CLIENT").key("KILL").then(denied));
         }
-    }
-
-    /// Ends every connection. What it had not executed is lost.
-    pub(super) fn cut(&self) {
-        self.cut.notify_waiters();
+        match behaviour {
+            Behaviour::Down => return self.stop(),
+            Behaviour::Hangs => return self.hang(),
+            Behaviour::After(late) => self.add(When::after_any().then(Reaction::Delay(late))),
+            Behaviour::Grants => {}
+        }
+        self.resume();
+        if !self.is_running() {
+            self.restart(true).unwrap();
+        }
     }
 
     /// Empties it.
     pub(super) fn flush(&self) {
-        self.with(|state| state.keys.clear());
+        assert!(self.command(["FLUSHALL"]).is_ok());
     }
 
     pub(super) fn delete(&self, key: &str) {
-        self.with(|state| state.keys.remove(key));
+        self.command(["DEL", key]);
     }
 
     /// Gives the key to somebody else, for an hour.
     pub(super) fn steal(&self, key: &str) {
-        let end = Clock::default().now().plus(Duration::from_secs(3_600));
-        self.with(|state| state.put(key, b"thief", end));
+        assert!(self.command(["SET", key, "thief", "PX", "3600000"]).is_ok());
     }
 
     pub(super) fn forget_scripts(&self) {
-        self.with(|state| state.scripts.clear());
+        assert!(self.command(["SCRIPT", "FLUSH"]).is_ok());
     }
 
     /// It ends no connection that it is told to end.
     pub(super) fn forbid_kill(&self) {
-        self.with(|state| state.kills = false);
+        self.kills.store(false, Ordering::SeqCst);
+        self.set(Behaviour::Grants);
     }
 
     /// It refuses to execute scripts, or no longer does.
     pub(super) fn set_busy(&self, busy: bool) {
-        self.with(|state| state.busy = busy);
-    }
-
-    /// What stands under the key.
-    pub(super) fn value(&self, key: &str) -> Option<Vec<u8>> {
-        self.with(|state| state.live(key).map(|entry| entry.value.clone()))
+        self.set(Behaviour::Grants);
+        let scripts = ["EVAL", "EVALSHA"].into_iter().filter(|_| busy);
+        for script in scripts {
+            let refusal = Reaction::Answer(b"-BUSY running a script\r\n".to_vec());
+            self.add(When::before(script).then(refusal));
+        }
     }
 
     /// How long the key lives still.
     pub(super) fn left(&self, key: &str) -> Duration {
-        let now = Clock::default().now();
-        self.with(|state| state.live(key).map(|entry| entry.end.since(now)).unwrap_or_default())
+        self.remaining(key).unwrap_or_default()
     }
 
     /// What it has got since [`Node::clear_log`], without the handshakes.
     pub(super) fn log(&self) -> Vec<Said> {
-        self.with(|state| state.log.clone())
+        self.heard().iter().filter_map(said).collect()
     }
 
     pub(super) fn clear_log(&self) {
-        self.with(|state| state.log.clear());
-    }
-
-    /// Completes with the present behaviour, unless that is to hang.
-    async fn awake(&self) -> Behaviour {
-        loop {
-            let switched = self.switched.notified();
-            let behaviour = self.with(|state| state.behaviour);
-            if behaviour != Behaviour::Hangs {
-                return behaviour;
-            }
-            switched.await;
-        }
-    }
-
-    async fn serve(self: Arc<Self>, (reader, writer): (Reader, Writer)) {
-        let (commands, queue) = mpsc::unbounded_channel();
-        tokio::select! {
-            biased; // what it has not executed is lost
-            () = self.cut.notified() => {}
-            _ = self.read(reader, commands) => {}
-            _ = self.work(queue, writer) => {}
-        }
-    }
-
-    async fn read(
-        &self,
-        mut reader: Reader,
-        commands: mpsc::UnboundedSender<Command>,
-    ) -> io::Result<()> {
-        let (mut decoder, mut buffer) = (Decoder::new(Limits::default()), BytesMut::new());
-        let mut staging = vec![0; 1 << 16];
-        let connection = self.with(|state| {
-            state.connections += 1;
-            state.connections
-        });
-        loop {
-            let count = std::future::poll_fn(|cx| reader.poll_read(cx, &mut staging)).await?;
-            if count == 0 {
-                return Ok(());
-            }
-            buffer.extend_from_slice(&staging[..count]);
-            self.with(|state| state.reads += 1);
-            loop {
-                let words = match decoder.decode(&mut buffer) {
-                    Ok(None) => break,
-                    Ok(Some(command)) => words(&command).unwrap_or_default(),
-                    Err(_) => Vec::new(),
-                };
-                let came = Clock::default().now();
-                self.with(|state| state.note(&words, connection, came));
-                if words.is_empty() {
-                    return Ok(()); // servers hang up on what is no command
-                }
-                if commands.send(Command { words, came }).is_err() {
-                    return Ok(());
-                }
-            }
-        }
-    }
-
-    async fn work(
-        &self,
-        mut queue: mpsc::UnboundedReceiver<Command>,
-        writer: Writer,
-    ) -> io::Result<()> {
-        while let Some(Command { words, came }) = queue.recv().await {
-            let behaviour = self.awake().await;
-            let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-            let reply = self.with(|state| state.execute(&words));
-            if let Behaviour::After(late) = behaviour {
-                Clock::default().sleep_until(came.plus(late)).await;
-            }
-            writer.try_write(reply.as_bytes())?;
-        }
-        Ok(())
+        self.forget_heard();
     }
 }
 
-/// A command's words, if it is one.
-fn words(command: &Frame) -> Option<Vec<Vec<u8>>> {
-    let word = |frame: &Frame| Some(frame.as_bytes().ok()?.to_vec());
-    command.as_items().ok()?.iter().map(word).collect()
-}
-
-/// Nodes by their host names, `n0` and so on.
-pub(super) struct Network(pub(super) Vec<Arc<Node>>);
-
-impl Dial for Network {
-    fn dial(&self, address: &Address) -> Dialing {
-        let Endpoint::Tcp { host, .. } = &address.endpoint else { unreachable!("by host name") };
-        let node = self.0[host[1..].parse::<usize>().unwrap()].clone();
-        Box::pin(async move {
-            if node.with(|state| state.behaviour) == Behaviour::Down {
-                return Err(io::ErrorKind::ConnectionRefused.into());
-            }
-            let ((reader, writer), (far_reader, far_writer)) = memory::pair(1 << 16);
-            let far = (Reader::Memory(far_reader), Writer::Memory(far_writer));
-            #[expect(clippy::disallowed_methods, reason = "the far end of a test's connection")]
-            tokio::spawn(node.serve(far));
-            Ok((Reader::Memory(reader), Writer::Memory(writer)))
-        })
-    }
+fn said(heard: &Heard) -> Option<Said> {
+    let words: Vec<&[u8]> = heard.words.iter().map(AsRef::as_ref).collect();
+    let (what, key) = match words[..] {
+        [b"SET", key, ..] => ("SET", key),
+        [b"GET", key] => ("GET", key),
+        [b"PTTL", key] => ("PTTL", key),
+        [b"DEL", key] => ("DEL", key),
+        [b"PING"] => ("PING", &b""[..]),
+        [b"EVALSHA", EXTEND_SHA1, _, key, ..] => ("extend", key),
+        [b"EVALSHA", RELEASE_SHA1, _, key, ..] => ("release", key),
+        [b"EVAL", script, _, key, ..] if script == EXTEND.as_bytes() => ("EXTEND", key),
+        [b"EVAL", script, _, key, ..] if script == RELEASE.as_bytes() => ("RELEASE", key),
+        [b"HELLO" | b"TIME" | b"INFO" | b"CONFIG" | b"CLIENT" | b"SCRIPT", ..] => return None,
+        _ => panic!("no lock says such a thing: {words:?}"),
+    };
+    let key = String::from_utf8(key.into()).unwrap();
+    Some(Said { at: heard.at, connection: heard.connection, read: heard.read, what, key })
 }

@@ -56,7 +56,7 @@ async fn nodes_that_are_down_vote_at_once() {
     let began = now();
     for _ in 0..10 {
         let error = world.locker.lock("k").try_acquire().await.unwrap_err();
-        assert!(error.to_string().contains("n0:6379 refused the connection"), "{error}");
+        assert!(error.to_string().contains("node-0:6379 refused the connection"), "{error}");
     }
     assert_eq!(now().since(began), Duration::ZERO);
 }

@@ -132,7 +132,7 @@ async fn a_shutdown_waits_for_what_may_still_have_to_be_undone() {
 async fn a_shutdown_goes_on_when_its_driver_has_gone() {
     let mut options = Options::default();
     let is_second = |event: &Event<'_>| match event {
-        Event::NodeDown { node, .. } => node.starts_with("n1:"),
+        Event::NodeDown { node, .. } => node.starts_with("node-1:"),
         _ => false,
     };
     let bomb = Bomb::new(is_second);

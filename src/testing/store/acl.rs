@@ -1,6 +1,29 @@
 //! Users: who may say which command about which key.
 
+use super::Store;
+use super::call::{Call, Refusal, Reply, bulk, lower, ok};
 use super::glob::matches;
+
+/// `ACL SETUSER` and `ACL WHOAMI`.
+pub(super) fn command(store: &mut Store, call: &Call<'_>) -> Reply {
+    match (lower(call.argument(0)).as_str(), call.arguments().get(1..).unwrap_or_default()) {
+        ("whoami", []) => Ok(bulk(&*store.session(call)?.user)),
+        ("setuser", [name, rules @ ..]) => {
+            let name = String::from_utf8_lossy(name).into_owned();
+            let mut user = store.setup.users.get(&name).cloned().unwrap_or_default();
+            for rule in rules {
+                let rule = String::from_utf8_lossy(rule);
+                user.apply(&rule).map_err(|_| {
+                    let what = format!("ERR Error in ACL SETUSER modifier '{rule}': Syntax error");
+                    Refusal::new(what)
+                })?;
+            }
+            store.setup.users.insert(name, user);
+            Ok(ok())
+        }
+        _ => Err(Refusal::SYNTAX),
+    }
+}
 
 /// A user and its rights.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -31,8 +54,8 @@ impl User {
     }
 
     /// A user by rules as `ACL SETUSER` takes them, of which a lock needs these: `on`, `off`,
-    /// `reset`, `nopass`, `>password`, `~pattern`, `%RW~pattern`, `allkeys`, `+…` and `-…` with a
-    /// command, `command|subcommand` or `@all`.
+    /// `reset`, `nopass`, `resetpass`, `>password`, `~pattern`, `%RW~pattern`, `allkeys`, `+…` and
+    /// `-…` with a command, `command|subcommand` or `@all`.
     pub(crate) fn by_rules(rules: &str) -> Result<Self, String> {
         let mut user = Self::default();
         rules.split_whitespace().try_for_each(|rule| user.apply(rule))?;
@@ -44,7 +67,14 @@ impl User {
             "on" => self.is_on = true,
             "off" => self.is_on = false,
             "reset" => *self = Self::default(),
-            "nopass" => self.nopass = true,
+            "nopass" => {
+                self.nopass = true;
+                self.passwords.clear();
+            }
+            "resetpass" => {
+                self.nopass = false;
+                self.passwords.clear();
+            }
             "allkeys" => self.keys.push(b"*".to_vec()),
             "allcommands" => self.commands.push((true, "@all".into())),
             _ => {
@@ -52,6 +82,7 @@ impl User {
                 if let Some(pattern) = pattern {
                     self.keys.push(pattern.into());
                 } else if let Some(password) = rule.strip_prefix('>') {
+                    self.nopass = false;
                     self.passwords.push(password.into());
                 } else if let Some(name) = rule.strip_prefix('+') {
                     self.rule_commands(true, name)?;

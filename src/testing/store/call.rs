@@ -6,7 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use quorlock_resp::Frame;
 
-use super::{OPERATOR, SessionId, Store, connection, expiry, script, server, strings};
+use super::version::{Since, Version};
+use super::{OPERATOR, SessionId, Store, acl, connection, expiry, info, script, server, strings};
 
 /// A command under way.
 pub(super) struct Call<'a> {
@@ -14,8 +15,8 @@ pub(super) struct Call<'a> {
     /// Its name is the first.
     pub(super) words: &'a [&'a [u8]],
     pub(super) now: Duration,
-    /// A script says it.
-    pub(super) scripted: bool,
+    /// A script says it, in this line.
+    pub(super) line: Option<u32>,
 }
 
 impl<'a> Call<'a> {
@@ -62,24 +63,9 @@ impl Refusal {
     const READ_ONLY: Self = Self::of("READONLY You can't write against a read only replica.");
     const MEMORY: Self = Self::of("OOM command not allowed when used memory > 'maxmemory'.");
     const LOGIN: Self = Self::of("NOAUTH Authentication required.");
-    const KEY: Self = Self::of("NOPERM No permissions to access a key");
 
-    pub(super) fn expiry(command: &str) -> Self {
-        Self::new(format!("ERR invalid expire time in '{command}' command"))
-    }
-
-    fn arity(command: &str) -> Self {
+    pub(super) fn arity(command: &str) -> Self {
         Self::new(format!("ERR wrong number of arguments for '{command}' command"))
-    }
-
-    fn unknown(words: &[&[u8]]) -> Self {
-        let text = |word: &[u8]| String::from_utf8_lossy(&word[..word.len().min(128)]).into_owned();
-        let name = text(words.first().copied().unwrap_or_default());
-        let mut line = format!("ERR unknown command '{name}', with args beginning with: ");
-        for word in words.iter().skip(1).take(20) {
-            line.push_str(&format!("'{}' ", text(word)));
-        }
-        Self::new(line)
     }
 }
 
@@ -152,8 +138,9 @@ const fn spec(
 const ANY: usize = usize::MAX;
 
 /// All commands.
-static TABLE: [Spec; 37] = [
-    spec("auth", [2, 3], Keys::None, Deed::Opens, connection::auth),
+static TABLE: [Spec; 38] = [
+    spec("acl", [2, ANY], Keys::None, Deed::Other, acl::command),
+    spec("auth", [2, ANY], Keys::None, Deed::Opens, connection::auth),
     spec("hello", [1, ANY], Keys::None, Deed::Opens, connection::hello),
     spec("quit", [1, ANY], Keys::None, Deed::Opens, connection::quit),
     spec("client", [2, ANY], Keys::None, Deed::Other, connection::client),
@@ -164,7 +151,7 @@ static TABLE: [Spec; 37] = [
     spec("dbsize", [1, 1], Keys::None, Deed::Other, server::dbsize),
     spec("flushall", [1, 2], Keys::None, Deed::Writes, server::flushall),
     spec("flushdb", [1, 2], Keys::None, Deed::Writes, server::flushdb),
-    spec("info", [1, ANY], Keys::None, Deed::Other, server::info),
+    spec("info", [1, ANY], Keys::None, Deed::Other, info::info),
     spec("keys", [2, 2], Keys::None, Deed::Other, server::keys),
     spec("role", [1, 1], Keys::None, Deed::Other, server::role),
     spec("time", [1, 1], Keys::None, Deed::Other, server::time),
@@ -192,6 +179,52 @@ static TABLE: [Spec; 37] = [
     spec("ttl", [2, 2], Keys::First, Deed::Reads, expiry::ttl),
 ];
 
+/// The subcommands, with the least number of words, the command's name included, and the greatest.
+const SUBCOMMANDS: [(&str, &str, [usize; 2]); 16] = [
+    ("acl", "setuser", [3, ANY]),
+    ("acl", "whoami", [2, 2]),
+    ("client", "getname", [2, 2]),
+    ("client", "id", [2, 2]),
+    ("client", "kill", [3, ANY]),
+    ("client", "pause", [3, 4]),
+    ("client", "setinfo", [4, 4]),
+    ("client", "setname", [3, 3]),
+    ("client", "tracking", [3, ANY]),
+    ("client", "unpause", [2, 2]),
+    ("config", "get", [3, ANY]),
+    ("config", "resetstat", [2, 2]),
+    ("config", "set", [4, ANY]),
+    ("script", "exists", [3, ANY]),
+    ("script", "flush", [2, 3]),
+    ("script", "load", [3, 3]),
+];
+
+/// What only later servers know.
+const LATER: [(&str, Since); 3] = [
+    ("delifeq", Since { redis: None, valkey: Some([9, 0]) }),
+    ("expiretime", Since::redis([7, 0])),
+    ("pexpiretime", Since::redis([7, 0])),
+];
+
+/// `CLIENT SETINFO`
+const SETINFO: Since = Since::redis([7, 2]);
+
+/// A command by its name, in any case.
+fn find(name: &[u8]) -> Option<&'static Spec> {
+    TABLE.iter().find(|spec| spec.name.as_bytes().eq_ignore_ascii_case(name))
+}
+
+/// The names of all commands.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    TABLE.iter().map(|spec| spec.name)
+}
+
+/// Whether a command of this name may write. Nobody knows of a script before it has run.
+pub(super) fn may_write(name: &[u8]) -> bool {
+    let writes = |spec: &Spec| matches!(spec.deed, Deed::Writes | Deed::Grows);
+    find(name).is_some_and(|spec| writes(spec) || spec.keys == Keys::Counted)
+}
+
 impl Spec {
     /// The keys among a command's words.
     fn keys<'a>(&self, call: &Call<'a>) -> &'a [&'a [u8]] {
@@ -206,19 +239,45 @@ impl Spec {
     }
 }
 
+/// A command's subcommand, in lower case; empty where it has none.
+fn subcommand(name: &str, call: &Call<'_>) -> String {
+    match SUBCOMMANDS.iter().any(|(command, ..)| *command == name) {
+        true => lower(call.argument(0)),
+        false => String::new(),
+    }
+}
+
+impl Spec {
+    /// Whether its subcommand is one, and has so many words.
+    fn check_subcommand(&self, call: &Call<'_>, version: Version) -> Result<(), Refusal> {
+        if !SUBCOMMANDS.iter().any(|(command, ..)| *command == self.name) {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(call.argument(0));
+        let is_it = |(command, name, _): &&(&str, &str, [usize; 2])| {
+            *command == self.name && name.eq_ignore_ascii_case(&said)
+        };
+        let is_known = |name: &str| name != "setinfo" || version.knows(SETINFO);
+        let Some((_, name, [least, most])) =
+            SUBCOMMANDS.iter().find(is_it).filter(|(_, name, _)| is_known(name))
+        else {
+            return Err(version.unknown_subcommand(self.name, &said));
+        };
+        // Before they were commands of their own, two of them counted for themselves.
+        let counts = !version.has_subcommands() && matches!(*name, "kill" | "exists");
+        if counts || (*least..=*most).contains(&call.words.len()) {
+            return Ok(());
+        }
+        Err(version.subcommand_arity(self.name, &said))
+    }
+}
+
 impl Store {
     /// Executes one command, if it is one and may be said.
     pub(super) fn call(&mut self, call: &Call<'_>) -> Reply {
-        let said = call.words.first().copied().unwrap_or_default();
-        let is_it = |spec: &&Spec| spec.name.as_bytes().eq_ignore_ascii_case(said);
-        let Some(spec) = TABLE.iter().find(is_it) else {
-            return Err(Refusal::unknown(call.words));
-        };
+        let spec = self.recognise(call)?;
         let name = spec.name;
-        let [least, most] = spec.words;
-        if !(least..=most).contains(&call.words.len()) {
-            return Err(Refusal::arity(name));
-        }
+        let version = self.setup.version;
         let session = self.session(call)?;
         if !session.authenticated && spec.deed != Deed::Opens {
             return Err(Refusal::LOGIN);
@@ -230,21 +289,45 @@ impl Store {
         }
         let writes = matches!(spec.deed, Deed::Writes | Deed::Grows);
         if writes && self.setup.is_replica {
-            return Err(Refusal::READ_ONLY);
+            return Err(version.refused(Refusal::READ_ONLY, call.line));
         }
         if spec.deed == Deed::Grows && self.is_full() {
-            return Err(Refusal::MEMORY);
+            return Err(version.refused(Refusal::MEMORY, call.line));
         }
-        let subcommand = match name {
-            "client" | "script" | "config" => lower(call.argument(0)),
-            _ => String::new(),
-        };
+        if !version.has_subcommands() {
+            spec.check_subcommand(call, version)?;
+        }
+        let subcommand = subcommand(name, call);
         *self.counts.calls.entry((name, subcommand)).or_default() += 1;
         let reply = (spec.run)(self, call);
         if spec.deed == Deed::Reads {
             keys.iter().for_each(|key| self.remember_reader(call.session, key));
         }
         reply
+    }
+
+    /// The command that is said, if there is one such, with so many words.
+    fn recognise(&mut self, call: &Call<'_>) -> Result<&'static Spec, Refusal> {
+        let version = self.setup.version;
+        let is_known = |spec: &&Spec| {
+            !self.setup.hidden.contains(spec.name)
+                && LATER.iter().all(|(name, since)| *name != spec.name || version.knows(*since))
+        };
+        let said = call.words.first().copied().unwrap_or_default();
+        let found = find(said).filter(is_known);
+        let opens = found.is_some_and(|spec| spec.deed == Deed::Opens);
+        if version.asks_login_first() && !opens && !self.session(call)?.authenticated {
+            return Err(Refusal::LOGIN);
+        }
+        let spec = found.ok_or_else(|| version.unknown_command(call.words))?;
+        let [least, most] = spec.words;
+        if !(least..=most).contains(&call.words.len()) {
+            return Err(Refusal::arity(spec.name));
+        }
+        if version.has_subcommands() {
+            spec.check_subcommand(call, version)?;
+        }
+        Ok(spec)
     }
 
     fn check_rights(
@@ -255,29 +338,14 @@ impl Store {
         keys: &[&[u8]],
     ) -> Result<(), Refusal> {
         let Some(rights) = self.setup.users.get(user) else { return Err(Refusal::LOGIN) };
-        let subcommand = match name {
-            "client" | "script" | "config" => Some(lower(call.argument(0))),
-            _ => None,
-        };
-        if !rights.may_say(name, subcommand.as_deref()) {
-            let what = subcommand.map_or_else(|| name.into(), |sub| format!("{name}|{sub}"));
-            return Err(Refusal::new(match call.scripted {
-                true => format!(
-                    "ERR ACL failure in script: User {user} has no permissions to run the \
-                     '{what}' command"
-                ),
-                false => {
-                    format!("NOPERM User {user} has no permissions to run the '{what}' command")
-                }
-            }));
+        let (version, subcommand) = (self.setup.version, subcommand(name, call));
+        if !rights.may_say(name, Some(&*subcommand).filter(|sub| !sub.is_empty())) {
+            return Err(version.may_not_say(user, [name, &subcommand], call.line));
         }
-        if !keys.iter().all(|key| rights.may_touch(key)) {
-            return Err(match call.scripted {
-                true => Refusal::of("ERR ACL failure in script: No permissions to access a key"),
-                false => Refusal::KEY,
-            });
+        match keys.iter().all(|key| rights.may_touch(key)) {
+            true => Ok(()),
+            false => Err(version.may_not_touch(call.line)),
         }
-        Ok(())
     }
 
     fn is_full(&self) -> bool {

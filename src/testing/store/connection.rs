@@ -6,7 +6,7 @@ use bytes::Bytes;
 use quorlock_resp::Frame;
 
 use super::call::{Call, Refusal, Reply, bulk, count, integer, lower, ok};
-use super::{NOBODY, SessionId, Store, tracking};
+use super::{NOBODY, Pause, SessionId, Store, tracking};
 
 /// How many databases a node has.
 const DATABASES: i64 = 16;
@@ -49,22 +49,15 @@ pub(super) fn hello(store: &mut Store, call: &Call<'_>) -> Reply {
         match lower(word).as_str() {
             "auth" => {
                 let (user, password) = (words.next(), words.next());
-                let (user, password) = user.zip(password).ok_or(Refusal::SYNTAX)?;
+                let (user, password) = user.zip(password).ok_or_else(|| wrong_option(word))?;
                 store.log_in(call, user, password)?;
             }
-            "setname" => name = Some(words.next().ok_or(Refusal::SYNTAX)?),
-            other => {
-                let what = format!("ERR Syntax error in HELLO option '{other}'");
-                return Err(Refusal::new(what));
-            }
+            "setname" => name = Some(words.next().ok_or_else(|| wrong_option(word))?),
+            _ => return Err(wrong_option(word)),
         }
     }
     if !store.session(call)?.authenticated {
-        return Err(Refusal::of(
-            "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
-             HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and \
-             select the RESP protocol version at the same time",
-        ));
+        return Err(store.setup.version.login_missing());
     }
     if let Some(name) = name {
         set_name(store, call, name)?;
@@ -73,13 +66,18 @@ pub(super) fn hello(store: &mut Store, call: &Call<'_>) -> Reply {
     Ok(greeting(store, call.session, resp3))
 }
 
+fn wrong_option(word: &[u8]) -> Refusal {
+    let word = String::from_utf8_lossy(word);
+    Refusal::new(format!("ERR Syntax error in HELLO option '{word}'"))
+}
+
 /// What `HELLO` is answered.
 fn greeting(store: &Store, session: SessionId, resp3: bool) -> Frame {
     let mode = if store.setup.is_cluster { "cluster" } else { "standalone" };
     let role = if store.setup.is_replica { "replica" } else { "master" };
     let fields = [
-        (bulk("server"), bulk("quorlock")),
-        (bulk("version"), bulk(env!("CARGO_PKG_VERSION"))),
+        (bulk("server"), bulk(store.setup.version.name())),
+        (bulk("version"), bulk(store.setup.version.text())),
         (bulk("proto"), Frame::Integer(if resp3 { 3 } else { 2 })),
         (bulk("id"), Frame::Integer(session)),
         (bulk("mode"), bulk(mode)),
@@ -127,22 +125,34 @@ pub(super) fn client(store: &mut Store, call: &Call<'_>) -> Reply {
         }
         ("setname", [name]) => set_name(store, call, name),
         ("setinfo", [_, _]) => Ok(ok()),
-        ("kill", [_, ..]) => kill(store, call, words),
+        ("kill", _) => kill(store, call, words),
         ("tracking", [_, ..]) => tracking::track(store, call, words),
-        ("pause", [millis, ..]) => {
-            let millis = u64::try_from(integer(millis)?)
-                .map_err(|_| Refusal::of("ERR timeout is negative"))?;
-            store.paused_until = call.now.checked_add(Duration::from_millis(millis));
-            Ok(ok())
-        }
+        ("pause", [millis]) => pause(store, call, millis, b"all"),
+        ("pause", [millis, mode]) => pause(store, call, millis, mode),
         ("unpause", []) => {
-            store.paused_until = None;
+            store.pause = None;
             Ok(ok())
         }
-        (other, _) => Err(Refusal::new(format!(
-            "ERR unknown subcommand or wrong number of arguments for '{other}'. Try CLIENT HELP."
-        ))),
+        _ => Err(Refusal::SYNTAX),
     }
+}
+
+/// Of a pause under way and a new one the longer time counts, and the wider mode.
+fn pause(store: &mut Store, call: &Call<'_>, millis: &[u8], mode: &[u8]) -> Reply {
+    let is_of_all = match lower(mode).as_str() {
+        "all" => true,
+        "write" => false,
+        _ => return Err(Refusal::of("ERR CLIENT PAUSE mode must be WRITE or ALL")),
+    };
+    let wrong = |_| Refusal::of("ERR timeout is not an integer or out of range");
+    let millis = integer(millis).map_err(wrong)?;
+    let millis = u64::try_from(millis).map_err(|_| Refusal::of("ERR timeout is negative"))?;
+    let until = call.now.saturating_add(Duration::from_millis(millis));
+    let former = store.pause.filter(|former| former.until > call.now);
+    let former = former.unwrap_or(Pause { until, is_of_all });
+    let is_of_all = is_of_all || former.is_of_all;
+    store.pause = Some(Pause { until: until.max(former.until), is_of_all });
+    Ok(ok())
 }
 
 fn set_name(store: &mut Store, call: &Call<'_>, name: &[u8]) -> Reply {
@@ -157,13 +167,19 @@ fn set_name(store: &mut Store, call: &Call<'_>, name: &[u8]) -> Reply {
 
 /// `CLIENT KILL` with filters: `ID n`, `TYPE normal`, `SKIPME yes|no`.
 fn kill(store: &mut Store, call: &Call<'_>, words: &[&[u8]]) -> Reply {
+    if words.is_empty() {
+        return Err(Refusal::SYNTAX);
+    }
+    let version = store.setup.version;
     let (mut only, mut any_type, mut spares_me) = (None, true, true);
     for filter in words.chunks(2) {
         let [name, value] = filter else { return Err(Refusal::SYNTAX) };
         match (lower(name).as_str(), lower(value).as_str()) {
             ("id", _) => {
-                let wrong = Refusal::of("ERR client-id should be greater than 0");
-                only = Some(integer(value).ok().filter(|id| *id > 0).ok_or(wrong)?);
+                only = match integer(value) {
+                    Ok(id) if id > 0 || !version.has_subcommands() => Some(id),
+                    wrong => return Err(version.wrong_client(wrong)),
+                };
             }
             ("type", kind) => any_type = kind == "normal",
             ("skipme", "yes") => spares_me = true,

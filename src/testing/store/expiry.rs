@@ -7,6 +7,7 @@ use quorlock_resp::Frame;
 use super::Store;
 use super::call::{Call, Refusal, Reply, integer, lower};
 use super::keyspace::Entry;
+use super::version::Since;
 
 /// The end that a number of this unit means: `ex`, `px`, `exat` or `pxat`. `None` where servers
 /// have no such time.
@@ -32,22 +33,31 @@ pub(super) fn pexpireat(store: &mut Store, call: &Call<'_>) -> Reply {
     set_end(store, call, "pxat")
 }
 
+/// `NX`, `XX`, `GT` and `LT`.
+const CONDITIONS: Since = Since::redis([7, 0]);
+
 fn set_end(store: &mut Store, call: &Call<'_>, unit: &str) -> Reply {
+    if call.words.len() > 3 && !store.setup.version.knows(CONDITIONS) {
+        return Err(Refusal::arity(&call.name()));
+    }
     let number = integer(call.argument(1))?;
     let Some(end) = end_of(call.now, unit, number) else {
-        return Err(Refusal::expiry(&call.name()));
+        return Err(store.setup.version.wrong_expiry(&call.name()));
     };
-    let condition = call.arguments().get(2).map(|word| lower(word));
+    let condition = call.arguments().get(2).map(|word| (lower(word), word));
     let place = store.place(call, call.argument(0));
     let Some(entry) = store.keys.get(&place).cloned() else { return Ok(Frame::Integer(0)) };
     // Without an end it lasts longer than with any.
-    let may = match condition.as_deref() {
+    let may = match condition.as_ref().map(|(condition, said)| (condition.as_str(), said)) {
         None => true,
-        Some("nx") => entry.end.is_none(),
-        Some("xx") => entry.end.is_some(),
-        Some("gt") => entry.end.is_some_and(|former| end > former),
-        Some("lt") => entry.end.is_none_or(|former| end < former),
-        Some(other) => return Err(Refusal::new(format!("ERR Unsupported option {other}"))),
+        Some(("nx", _)) => entry.end.is_none(),
+        Some(("xx", _)) => entry.end.is_some(),
+        Some(("gt", _)) => entry.end.is_some_and(|former| end > former),
+        Some(("lt", _)) => entry.end.is_none_or(|former| end < former),
+        Some((_, said)) => {
+            let said = String::from_utf8_lossy(said);
+            return Err(Refusal::new(format!("ERR Unsupported option {said}")));
+        }
     };
     if may {
         store.write(call, place, Entry { end: Some(end), ..entry });

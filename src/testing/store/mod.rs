@@ -7,11 +7,12 @@
 //! | file | job |
 //! |---|---|
 //! | `call` | one command: its arity, its rights, its refusal; the table of all commands |
-//! | `connection`, `server` | commands about a connection, and about the node |
+//! | `connection`, `server`, `info` | commands about a connection, and about the node |
 //! | `strings`, `expiry` | commands about keys |
 //! | `script` | the locks' own scripts, each a function that does what its Lua does |
 //! | `tracking` | who is told that a key has changed |
-//! | `keyspace`, `acl` | keys with their ends; users with their rights |
+//! | `keyspace`, `acl` | keys with their ends; users with their rights, and commands about them |
+//! | `version`, `wording` | which server the node poses as: what it knows, how it refuses |
 //! | `glob`, `sha1` | patterns; the names of scripts |
 //!
 //! What it knows of Redis and Valkey is what a lock needs of them, and answers as they do. It is no
@@ -22,6 +23,7 @@ mod call;
 mod connection;
 mod expiry;
 mod glob;
+mod info;
 mod keyspace;
 mod script;
 mod server;
@@ -30,6 +32,8 @@ mod strings;
 #[cfg(test)]
 mod tests;
 mod tracking;
+mod version;
+mod wording;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -39,10 +43,12 @@ use bytes::Bytes;
 use quorlock_resp::Frame;
 
 pub(crate) use acl::User;
+pub(crate) use call::names as command_names;
 use call::{Call, Refusal};
 use keyspace::{Keyspace, Place};
-pub(crate) use script::script_name;
+pub(crate) use script::{names as script_names, script_name};
 use tracking::Tracking;
+pub(crate) use version::Version;
 
 /// A connection, by the number that the node gives it.
 pub(crate) type SessionId = i64;
@@ -64,6 +70,24 @@ pub(crate) struct Setup {
     /// As `INFO` and `CONFIG GET` tell it. Nothing is ever evicted.
     pub(crate) maxmemory_policy: String,
     pub(crate) port: u16,
+    pub(crate) version: Version,
+    /// Commands that it does not know, in lower case.
+    pub(crate) hidden: BTreeSet<String>,
+    pub(crate) persistence: Persistence,
+}
+
+/// What the node says that it keeps on a disk. It keeps nothing there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Persistence {
+    pub(crate) appendonly: bool,
+    pub(crate) appendfsync: String,
+    pub(crate) save: String,
+}
+
+impl Default for Persistence {
+    fn default() -> Self {
+        Self { appendonly: false, appendfsync: "everysec".into(), save: String::new() }
+    }
 }
 
 impl Default for Setup {
@@ -75,6 +99,9 @@ impl Default for Setup {
             is_cluster: false,
             maxmemory_policy: "noeviction".into(),
             port: 0,
+            version: Version::default(),
+            hidden: BTreeSet::new(),
+            persistence: Persistence::default(),
         }
     }
 }
@@ -111,12 +138,21 @@ pub(crate) struct Store {
     scripts: BTreeSet<String>,
     /// Who has read which key since it was last told of a change.
     readers: BTreeMap<Bytes, BTreeSet<SessionId>>,
-    /// What is to be said behind the reply.
+    /// What is to be said before the reply, and behind it.
+    pushes_first: Vec<(SessionId, Frame)>,
     pushes: Vec<(SessionId, Frame)>,
     ended: Vec<SessionId>,
-    paused_until: Option<Duration>,
+    pause: Option<Pause>,
     memory_max: u64,
     counts: Counts,
+}
+
+/// What `CLIENT PAUSE` keeps waiting, and until when.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Pause {
+    until: Duration,
+    /// Every command waits; otherwise those that may write.
+    is_of_all: bool,
 }
 
 /// What a node counts.
@@ -137,9 +173,10 @@ impl Store {
             sessions: BTreeMap::new(),
             scripts: BTreeSet::new(),
             readers: BTreeMap::new(),
+            pushes_first: Vec::new(),
             pushes: Vec::new(),
             ended: Vec::new(),
-            paused_until: None,
+            pause: None,
             memory_max: 0,
             counts: Counts::default(),
         }
@@ -200,8 +237,9 @@ impl Store {
         if !self.is_connected(session) {
             return effects;
         }
-        let call = Call { session, words, now, scripted: false };
+        let call = Call { session, words, now, line: None };
         let reply = self.call(&call).unwrap_or_else(Refusal::into_frame);
+        effects.messages.append(&mut self.pushes_first);
         effects.messages.push((session, reply));
         self.collect(effects)
     }
@@ -252,9 +290,15 @@ impl Store {
         script + calls.map(|(_, calls)| calls).sum::<u64>()
     }
 
-    /// Until when `CLIENT PAUSE` keeps commands waiting.
-    pub(crate) fn paused_until(&self) -> Option<Duration> {
-        self.paused_until
+    /// Until when `CLIENT PAUSE` keeps a command of this name waiting.
+    pub(crate) fn paused_until(&self, name: &[u8]) -> Option<Duration> {
+        let pause = self.pause.filter(|pause| pause.is_of_all || call::may_write(name))?;
+        Some(pause.until)
+    }
+
+    /// Whether `CLIENT PAUSE` was said, and no `CLIENT UNPAUSE` since.
+    pub(crate) fn is_pausing(&self) -> bool {
+        self.pause.is_some()
     }
 
     /// The text under a key of the first database, and until when it is there (for ever: `None`).

@@ -2,8 +2,9 @@
 //!
 //! Whatever a script says to the node goes through the same door as a command, so that a missing
 //! right, a full memory or a value of another type is met where the Lua would meet it. `call` ends
-//! the script with its error, `pcall` hands the error over. There is no Lua here: any other script
-//! can be loaded, and is refused when it is to run.
+//! the script with its error, `pcall` hands the error over; either in a line of the Lua, which some
+//! servers tell. There is no Lua here: any other script can be loaded, and is refused when it is to
+//! run.
 
 use std::sync::OnceLock;
 
@@ -22,8 +23,8 @@ struct Run<'s, 'c> {
     arguments: &'c [&'c [u8]],
 }
 
-/// What a script does.
-type Body = fn(&mut Run<'_, '_>) -> Reply;
+/// What a script does: its reply, or the error that ends it and the line in which that is met.
+type Body = fn(&mut Run<'_, '_>) -> Result<Frame, (u32, Refusal)>;
 
 /// The scripts that this node can run, with their names.
 static KNOWN: [(&str, &str, Body); 4] = [
@@ -35,8 +36,6 @@ static KNOWN: [(&str, &str, Body); 4] = [
 
 /// How long a script's name is.
 const DIGEST_CHARS: usize = 40;
-
-const NO_SCRIPT: Refusal = Refusal::of("NOSCRIPT No matching script. Please use EVAL.");
 
 pub(super) fn eval(store: &mut Store, call: &Call<'_>) -> Reply {
     split(call.arguments())?;
@@ -52,7 +51,7 @@ pub(super) fn evalsha(store: &mut Store, call: &Call<'_>) -> Reply {
         split(call.arguments())?;
     }
     if !store.scripts.contains(&name) {
-        return Err(NO_SCRIPT);
+        return Err(store.setup.version.no_script());
     }
     run(store, call, &name)
 }
@@ -65,17 +64,18 @@ pub(super) fn script(store: &mut Store, call: &Call<'_>) -> Reply {
             store.scripts.insert(name.clone());
             Ok(bulk(name))
         }
-        ("exists", names @ [_, ..]) => {
+        ("exists", names) => {
             let known = names.iter().map(|name| store.scripts.contains(&lower(name)));
             Ok(Frame::Array(known.map(|known| Frame::Integer(known.into())).collect()))
         }
-        ("flush", [] | [_]) => {
+        ("flush", [mode]) if !matches!(lower(mode).as_str(), "async" | "sync") => {
+            Err(Refusal::of("ERR SCRIPT FLUSH only support SYNC|ASYNC option"))
+        }
+        ("flush", _) => {
             store.scripts.clear();
             Ok(ok())
         }
-        (other, _) => Err(Refusal::new(format!(
-            "ERR unknown subcommand or wrong number of arguments for '{other}'. Try SCRIPT HELP."
-        ))),
+        _ => Err(Refusal::SYNTAX),
     }
 }
 
@@ -99,6 +99,11 @@ fn digests() -> &'static [String; 4] {
     DIGESTS.get_or_init(|| KNOWN.map(|(_, text, _)| digest(text.as_bytes())))
 }
 
+/// The names of the locks' scripts.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    KNOWN.iter().map(|(name, ..)| *name)
+}
+
 /// The name of one of the locks' scripts, by its digest or its text.
 pub(crate) fn script_name(script: &[u8]) -> Option<&'static str> {
     let mut known = KNOWN.iter().zip(digests());
@@ -117,8 +122,9 @@ fn run(store: &mut Store, call: &Call<'_>, name: &str) -> Reply {
         ));
     };
     *store.counts.scripts.entry(script).or_default() += 1;
+    let version = store.setup.version;
     run(&mut Run { store, call, keys, arguments })
-        .map_err(|Refusal(error)| Refusal::new(format!("{error} script: {name}, on @user_script.")))
+        .map_err(|(line, Refusal(error))| version.raised(name, line, &error))
 }
 
 impl<'c> Run<'_, 'c> {
@@ -130,25 +136,26 @@ impl<'c> Run<'_, 'c> {
         self.arguments.get(number).copied().unwrap_or_default()
     }
 
-    /// `redis.call`
-    fn call(&mut self, words: &[&[u8]]) -> Reply {
+    /// `redis.call`, in this line of the script.
+    fn call(&mut self, line: u32, words: &[&[u8]]) -> Result<Frame, (u32, Refusal)> {
         let Call { session, now, .. } = *self.call;
-        self.store.call(&Call { session, words, now, scripted: true })
+        let reply = self.store.call(&Call { session, words, now, line: Some(line) });
+        reply.map_err(|error| (line, error))
     }
 
     /// `redis.pcall('GET', key)`: what is found, or an error as it is told.
-    fn get(&mut self, key: &[u8]) -> Result<Option<Bytes>, Frame> {
-        match self.call(&[b"GET", key]) {
+    fn get(&mut self, line: u32, key: &[u8]) -> Result<Option<Bytes>, Frame> {
+        match self.call(line, &[b"GET", key]) {
             Ok(found) => Ok(found.into_bytes().ok()),
-            Err(error) => Err(error.into_frame()),
+            Err((_, error)) => Err(error.into_frame()),
         }
     }
 
     /// `redis.pcall('PTTL', key)`
-    fn pttl(&mut self, key: &[u8]) -> Result<i64, Frame> {
-        match self.call(&[b"PTTL", key]) {
+    fn pttl(&mut self, line: u32, key: &[u8]) -> Result<i64, Frame> {
+        match self.call(line, &[b"PTTL", key]) {
             Ok(found) => Ok(found.as_integer().unwrap_or_default()),
-            Err(error) => Err(error.into_frame()),
+            Err((_, error)) => Err(error.into_frame()),
         }
     }
 }
@@ -168,37 +175,38 @@ fn is_wrong_type(error: &Frame) -> bool {
 }
 
 /// `release.lua`
-fn release(run: &mut Run<'_, '_>) -> Reply {
+fn release(run: &mut Run<'_, '_>) -> Result<Frame, (u32, Refusal)> {
     let key = run.key(0);
-    let held = run.get(key);
+    let held = run.get(5, key);
     if held.as_ref().is_ok_and(|held| held.as_deref() == Some(run.argument(0))) {
-        return run.call(&[b"DEL", key]);
+        return run.call(7, &[b"DEL", key]);
     }
     Ok(not_ours(held))
 }
 
 /// `extend.lua`
-fn extend(run: &mut Run<'_, '_>) -> Reply {
+fn extend(run: &mut Run<'_, '_>) -> Result<Frame, (u32, Refusal)> {
     let (key, ttl) = (run.key(0), run.argument(1));
-    let held = run.get(key);
+    let held = run.get(6, key);
     if !held.as_ref().is_ok_and(|held| held.as_deref() == Some(run.argument(0))) {
         return Ok(not_ours(held));
     }
-    let is_shorter = match run.pttl(key) {
+    let is_shorter = match run.pttl(8, key) {
         Ok(left) => {
-            let comparing = Refusal::of("ERR user_script: attempt to compare nil with number");
-            (left as f64) < number(ttl).ok_or(comparing)?
+            let what = "attempt to compare number with nil";
+            let error = || (9, Refusal::new(run.store.setup.version.lua(9, what)));
+            (left as f64) < number(ttl).ok_or_else(error)?
         }
         Err(_) => true,
     };
     if is_shorter {
-        run.call(&[b"PEXPIRE", key, ttl])?;
+        run.call(10, &[b"PEXPIRE", key, ttl])?;
     }
     Ok(Frame::Integer(1))
 }
 
 /// `acquire.lua`
-fn acquire(run: &mut Run<'_, '_>) -> Reply {
+fn acquire(run: &mut Run<'_, '_>) -> Result<Frame, (u32, Refusal)> {
     let (epoch_key, quarantine, key) = (run.key(0), run.key(1), run.key(2));
     let (value, ttl, longest, name) =
         (run.argument(0), run.argument(1), run.argument(2), run.argument(3));
@@ -208,7 +216,7 @@ fn acquire(run: &mut Run<'_, '_>) -> Reply {
     if number(ttl) > number(longest) {
         return Ok(Refusal::of("ERR no TTL may be above the longest").into_frame());
     }
-    let (epoch, left) = match standing(run, epoch_key, quarantine) {
+    let (epoch, left) = match standing(run, 21, epoch_key, quarantine) {
         Ok(standing) => standing,
         Err(reason) => return Ok(reason),
     };
@@ -217,25 +225,25 @@ fn acquire(run: &mut Run<'_, '_>) -> Reply {
         if let Some(reason) = other_deployment(epoch.as_deref(), longest) {
             return Ok(reason);
         }
-        run.call(&[b"SET", quarantine, name, b"PX", longest])?;
-        run.call(&[b"SET", epoch_key, &own])?;
+        run.call(45, &[b"SET", quarantine, name, b"PX", longest])?;
+        run.call(46, &[b"SET", epoch_key, &own])?;
         return Ok(reason(2, number(longest)));
     }
     if left >= 0 {
         return Ok(reason(2, Some(left as f64)));
     }
-    let set = run.call(&[b"SET", key, value, b"NX", b"PX", ttl])?;
+    let set = run.call(52, &[b"SET", key, value, b"NX", b"PX", ttl])?;
     Ok(Frame::Integer(if set.is_null() { -1 } else { 1 }))
 }
 
 /// `initialise.lua`
-fn initialise(run: &mut Run<'_, '_>) -> Reply {
+fn initialise(run: &mut Run<'_, '_>) -> Result<Frame, (u32, Refusal)> {
     let (epoch_key, quarantine) = (run.key(0), run.key(1));
     let (act, longest, name) = (run.argument(0), run.argument(1), run.argument(2));
     if !is_digits(longest) {
         return Ok(Refusal::of("ERR a TTL must be a whole number").into_frame());
     }
-    let (epoch, left) = match standing(run, epoch_key, quarantine) {
+    let (epoch, left) = match standing(run, 14, epoch_key, quarantine) {
         Ok(standing) => standing,
         Err(reason) => return Ok(reason),
     };
@@ -244,8 +252,8 @@ fn initialise(run: &mut Run<'_, '_>) -> Reply {
     }
     let own = [name, b" ", longest].concat();
     if act == b"write" {
-        run.call(&[b"SET", epoch_key, &own])?;
-        run.call(&[b"DEL", quarantine])?;
+        run.call(38, &[b"SET", epoch_key, &own])?;
+        run.call(39, &[b"DEL", quarantine])?;
         return Ok(Frame::Integer(1));
     }
     let serves = epoch.as_deref() == Some(&own[..]) && left == -2;
@@ -255,10 +263,11 @@ fn initialise(run: &mut Run<'_, '_>) -> Reply {
 /// The epoch and the quarantine's time left, or what both scripts answer instead.
 fn standing(
     run: &mut Run<'_, '_>,
+    line: u32,
     epoch: &[u8],
     quarantine: &[u8],
 ) -> Result<(Option<Bytes>, i64), Frame> {
-    let (epoch, left) = (run.get(epoch), run.pttl(quarantine));
+    let (epoch, left) = (run.get(line, epoch), run.pttl(line, quarantine));
     let epoch = epoch.map_err(|error| match is_wrong_type(&error) {
         true => reason(4, Some(0.0)),
         false => error,

@@ -10,6 +10,7 @@ use super::Store;
 use super::call::{Call, Refusal, Reply, count, integer, lower, ok};
 use super::expiry::end_of;
 use super::keyspace::{Entry, Place, Value};
+use super::version::{Since, Version};
 
 /// When a key may be set.
 enum When<'a> {
@@ -38,8 +39,12 @@ struct Options<'a> {
     tells_former: bool,
 }
 
+const IFEQ: Since = Since { redis: Some([8, 4]), valkey: Some([8, 1]) };
+/// `NX` and `GET` together.
+const NX_GET: Since = Since::redis([7, 0]);
+
 impl<'a> Options<'a> {
-    fn read(call: &Call<'a>) -> Result<Self, Refusal> {
+    fn read(call: &Call<'a>, version: Version) -> Result<Self, Refusal> {
         let mut options = Self { when: When::Always, end: End::Never, tells_former: false };
         let mut words = call.arguments().iter().skip(2);
         while let Some(word) = words.next() {
@@ -49,7 +54,7 @@ impl<'a> Options<'a> {
             match option.as_str() {
                 "nx" if is_free => options.when = When::Absent,
                 "xx" if is_free => options.when = When::Present,
-                "ifeq" if is_free => {
+                "ifeq" if is_free && version.knows(IFEQ) => {
                     options.when = When::Holds(words.next().ok_or(Refusal::SYNTAX)?);
                 }
                 "get" => options.tells_former = true,
@@ -57,17 +62,21 @@ impl<'a> Options<'a> {
                 unit @ ("ex" | "px" | "exat" | "pxat") if is_endless => {
                     let number = integer(words.next().ok_or(Refusal::SYNTAX)?)?;
                     let end = end_of(call.now, unit, number).filter(|_| number > 0);
-                    options.end = End::At(end.ok_or_else(|| Refusal::expiry("set"))?);
+                    options.end = End::At(end.ok_or_else(|| version.wrong_expiry("set"))?);
                 }
                 _ => return Err(Refusal::SYNTAX),
             }
+        }
+        let is_absent = matches!(options.when, When::Absent);
+        if options.tells_former && is_absent && !version.knows(NX_GET) {
+            return Err(Refusal::SYNTAX);
         }
         Ok(options)
     }
 }
 
 pub(super) fn set(store: &mut Store, call: &Call<'_>) -> Reply {
-    let options = Options::read(call)?;
+    let options = Options::read(call, store.setup.version)?;
     let place = store.place(call, call.argument(0));
     let former = store.keys.get(&place).cloned();
     let must_be_text = options.tells_former || matches!(options.when, When::Holds(_));

@@ -4,6 +4,7 @@ use super::call::{bulk, ok};
 use super::*;
 
 const RELEASE: &str = include_str!("../../lock/script/release.lua");
+const RELEASE_SHA1: &str = "67c605b1b34e2099787af3db75593d86479b9232";
 const EXTEND: &str = include_str!("../../lock/script/extend.lua");
 const ACQUIRE: &str = include_str!("../../lock/script/acquire.lua");
 const INITIALISE: &str = include_str!("../../lock/script/initialise.lua");
@@ -154,6 +155,31 @@ fn what_is_no_command_is_refused_as_servers_do() {
     assert_eq!(world.say(&["GET", "k"]), Frame::Null, "databases are apart");
 }
 
+/// As the servers themselves say it; all of it is compared with them in `tests/suite/twins`.
+#[test]
+fn each_version_refuses_in_its_own_words() {
+    let cases = [
+        (Version::redis("6.2.14"), "ERR unknown command `FOO`, with args beginning with: `a`, "),
+        (Version::redis("7.0.15"), "ERR unknown command 'FOO', with args beginning with: 'a' "),
+        (Version::valkey("9.1.2"), "ERR unknown command 'FOO', with args beginning with: 'a' "),
+    ];
+    for (version, unknown) in cases {
+        let version = version.unwrap();
+        let mut world = World::with(Setup { version, ..Setup::default() });
+        assert_eq!(world.error(&["FOO", "a"]), unknown);
+        let expiry = world.error(&["SET", "k", "v", "PX", "0"]);
+        assert_eq!(expiry.ends_with("in 'set' command"), version.has_subcommands(), "{expiry}");
+        let dance = world.error(&["CLIENT", "DANCE"]);
+        assert_eq!(dance.starts_with("ERR unknown"), version.has_subcommands(), "{dance}");
+        let lost = world.error(&["EVALSHA", RELEASE_SHA1, "0"]);
+        assert_eq!(lost.ends_with("use EVAL."), !version.is_valkey(), "{lost}");
+        world.ok(&["SET", "k", "v"]);
+        let raised = world.error(&["EVAL", EXTEND, "1", "k", "v", "x"]);
+        assert!(raised.contains("user_script:9: attempt to compare number with nil"), "{raised}");
+        assert_eq!(raised.starts_with("ERR Error running"), !version.has_subcommands());
+    }
+}
+
 #[test]
 fn the_handshake_tells_who_is_there() {
     let mut world = World::with(Setup { run_id: "a7".repeat(20), ..Setup::default() });
@@ -222,7 +248,7 @@ fn an_extension_neither_shortens_nor_creates() {
     assert_eq!(extend(&mut world, "100"), 1);
     assert_eq!(extend(&mut world, "10"), 1);
     assert_eq!(world.int(&["PTTL", "k"]), 100);
-    assert!(world.error(&["EVAL", EXTEND, "1", "k", "v", "x"]).contains("compare nil"));
+    assert!(world.error(&["EVAL", EXTEND, "1", "k", "v", "x"]).contains("number with nil"));
     world.ok(&["SET", "k", "w"]);
     assert_eq!(extend(&mut world, "100"), -1);
 }
@@ -298,6 +324,8 @@ fn who_has_read_a_key_is_told_once_of_its_change() {
     assert_eq!(world.store.next_end(), Some(world.now));
     assert_eq!(world.store.advance(world.now).messages, [told(k())], "its end has come");
     assert_eq!(world.effects(other, &["FLUSHALL"]).messages, [(other, ok()), told(Frame::Null)]);
+    assert!(world.error(&["CLIENT", "TRACKING", "ON", "BCAST"]).contains("BCAST mode on/off"));
+    world.ok(&["CLIENT", "TRACKING", "OFF"]);
     world.ok(&["CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", "a:"]);
     assert_eq!(world.effects(other, &["SET", "b:1", "v"]).messages.len(), 1);
     assert_eq!(world.effects(other, &["SET", "a:1", "v"]).messages.len(), 2);
@@ -321,11 +349,36 @@ fn connections_end_when_they_are_killed_and_nothing_more_is_executed_for_them() 
 }
 
 #[test]
-fn a_node_can_be_looked_into_restarted_and_paused() {
+fn of_two_pauses_the_longer_and_the_wider_count() {
+    let mut world = World::new();
+    let until = |world: &World, name: &str| {
+        let until = world.store.paused_until(name.as_bytes())?;
+        Some((until - world.now).as_millis())
+    };
+    for wrong in [&["CLIENT", "PAUSE", "x"][..], &["CLIENT", "PAUSE", "-1"]] {
+        assert!(world.error(wrong).starts_with("ERR timeout is "), "{wrong:?}");
+    }
+    assert!(world.error(&["CLIENT", "PAUSE", "9", "SOME"]).contains("mode must be"));
+    world.ok(&["CLIENT", "PAUSE", "20", "WRITE"]);
+    for name in ["SET", "del", "EVAL", "evalsha", "FLUSHALL", "INCR"] {
+        assert_eq!(until(&world, name), Some(20), "{name}");
+    }
+    for name in ["GET", "PING", "CLIENT", "SCRIPT", "INFO", "NONE"] {
+        assert_eq!(until(&world, name), None, "{name}");
+    }
+    world.ok(&["CLIENT", "PAUSE", "10", "ALL"]);
+    assert_eq!((until(&world, "SET"), until(&world, "GET")), (Some(20), Some(20)));
+    world.pass(20);
+    world.ok(&["CLIENT", "PAUSE", "5", "WRITE"]);
+    assert_eq!((until(&world, "SET"), until(&world, "GET")), (Some(5), None), "the last is over");
+    world.ok(&["CLIENT", "UNPAUSE"]);
+    assert!(!world.store.is_pausing() && until(&world, "SET").is_none());
+}
+
+#[test]
+fn a_node_can_be_looked_into_and_restarted() {
     let mut world = World::new();
     world.ok(&["SET", "k", "v", "PX", "100"]);
-    world.ok(&["CLIENT", "PAUSE", "20", "ALL"]);
-    assert_eq!(world.store.paused_until(), Some(world.now + Duration::from_millis(20)));
     for (keeps_data, keys) in [(true, 1), (false, 0)] {
         world.store.restart("c9".repeat(20), keeps_data);
         assert_eq!(world.store.setup().run_id, "c9".repeat(20));

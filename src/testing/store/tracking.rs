@@ -51,6 +51,13 @@ pub(super) fn track(store: &mut Store, call: &Call<'_>, words: &[&[u8]]) -> Repl
             "ERR Client tracking can be enabled only in RESP3 mode: this node does not redirect",
         ));
     }
+    let former = store.session(call)?.tracking.as_ref();
+    if is_on && former.is_some_and(|it| it.prefixes.is_some() != tracking.prefixes.is_some()) {
+        return Err(Refusal::of(
+            "ERR You can't switch BCAST mode on/off before disabling tracking for this client, \
+             and then re-enabling it with a different mode.",
+        ));
+    }
     store.session(call)?.tracking = is_on.then_some(tracking);
     store.forget_reader(call.session);
     Ok(ok())

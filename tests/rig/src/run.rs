@@ -19,6 +19,7 @@ use crate::line::Line;
 use crate::network::Network;
 use crate::nodes::Nodes;
 use crate::report::Report;
+use crate::support::skip;
 use crate::weather::Weather;
 
 /// How often the clocks go on and everything is looked at.
@@ -37,7 +38,7 @@ const LATE_MAX: u64 = 2;
 
 /// Runs to the end, or to the first thing that must not be.
 pub(crate) fn run(args: &Args) -> Result<Report, Failure> {
-    let with: Vec<String> = args.with.iter().filter(|library| can_run(library)).cloned().collect();
+    let with = foreign::present(&args.with, skip::servers_are_required(), foreign::lacks)?;
     let args = Args { with, ..args.clone() };
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let (sender, news) = channel();
@@ -74,17 +75,6 @@ pub(crate) fn run(args: &Args) -> Result<Report, Failure> {
     // The proxies' tasks end with their runtime; nothing in them is worth waiting for.
     runtime.shutdown_background();
     Ok(supervisor.report)
-}
-
-/// What is lacking for a library is told, and the run goes on without it.
-fn can_run(library: &str) -> bool {
-    match foreign::lacks(library) {
-        Some(why) => {
-            eprintln!("without {library}: {why}");
-            false
-        }
-        None => true,
-    }
 }
 
 fn kinds(args: &Args, means: Means) -> Result<Vec<Kind>, Failure> {

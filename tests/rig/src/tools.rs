@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::Failure;
+use crate::support::skip::NO_PYTHON;
 use crate::support::tools::{all_servers, on_path};
 
 /// `nft`, from the path or fetched.
@@ -14,6 +15,9 @@ pub(crate) fn nft() -> Result<PathBuf, Failure> {
 
 /// A Python that can `import pottery`.
 pub(crate) fn pottery() -> Result<Command, Failure> {
+    if std::env::var_os("QUORLOCK_PYTHON").is_some_and(|value| value == "none") {
+        return Err(NO_PYTHON.into());
+    }
     let python = on_path("python3").ok_or("no python3")?;
     let mut command = Command::new(python);
     command.env("PYTHONPATH", home().join("python"));

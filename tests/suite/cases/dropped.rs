@@ -7,16 +7,22 @@ use quorlock::{LockGuard, Locker};
 
 use super::{granted_by_all, hold_unextended, proxies, through};
 use crate::connected;
-use crate::support::{Fleet, PollTimes, Proxy, Server, eventually_async, need_server, poll_times};
+use crate::support::wait::PATIENCE;
+use crate::support::{
+    Fleet, PollTimes, Proxy, Server, Watchdog, eventually_async, need_server, poll_times,
+};
 
-const TTL: Duration = Duration::from_secs(10);
-const LONGER: Duration = Duration::from_secs(60);
+const TTL: Duration = Duration::from_secs(20);
+const LONGER: Duration = Duration::from_secs(120);
 
 /// More polls than an extension ever needs.
 const POLLS_MAX: usize = 16;
 
 /// How long a poll is waited for that may never come: the nodes are in trouble.
 const BRIEFLY: Duration = Duration::from_millis(20);
+
+/// Well below the drift margin of these TTLs, by which the nodes hold a key for longer than we say.
+const MOMENT: Duration = Duration::from_millis(50);
 
 /// What befalls the nodes while an extension is under way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,15 +54,23 @@ impl World {
     }
 
     /// Until when the nodes hold the key for sure, a majority of them: the q-th latest of their own
-    /// expiries. A node that is stopped holds it until `old`, for it has executed nothing since.
+    /// expiries. A node that is stopped holds it until `old`, for it has executed nothing since. An
+    /// expiry is known to lie behind the reading of our clock that went before the question, and is
+    /// asked for again until that says something.
     fn majority_holds_until(&self, old: Instant) -> Instant {
         let expiry = |server: &Server| {
             if !server.is_running() {
                 return old;
             }
-            let now = Instant::now();
-            let left = server.command(&["PTTL", "k"]).int();
-            now + Duration::from_millis(u64::try_from(left).unwrap_or(0))
+            let watchdog = Watchdog::new("a server's answer in a moment");
+            loop {
+                let now = Instant::now();
+                let left = server.command(&["PTTL", "k"]).int();
+                if now.elapsed() < MOMENT {
+                    return now + Duration::from_millis(u64::try_from(left).unwrap_or(0));
+                }
+                watchdog.pause();
+            }
         };
         let mut expiries: Vec<_> = self.fleet.iter().map(expiry).collect();
         expiries.sort_unstable();
@@ -81,7 +95,9 @@ async fn extend_in_trouble(
     polls: usize,
 ) -> bool {
     let mut extension = pin!(guard.extend(LONGER));
-    let first = tokio::time::timeout(BRIEFLY, poll_times(extension.as_mut(), polls)).await;
+    // Nodes that are well answer, sooner or later.
+    let patience = if trouble == Trouble::Healthy { PATIENCE } else { BRIEFLY };
+    let first = tokio::time::timeout(patience, poll_times(extension.as_mut(), polls)).await;
     if let Ok(PollTimes::Completed(extended)) = first {
         assert!(trouble != Trouble::Slow, "nothing gets through");
         return extended.is_ok();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{held_by_all, held_by_none, hold_unextended};
 use crate::support::{Fleet, Reply, Script, Scripted, Server, eventually_async, need_server};
-use crate::{builder, connected};
+use crate::{builder, connected, single};
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -67,11 +67,12 @@ async fn case_09_an_extension_of_a_stolen_key_fails_and_leaves_the_thiefs() {
 #[cfg(unix)]
 #[tokio::test]
 async fn case_10_a_failed_extension_keeps_the_old_validity() {
-    const TTL: Duration = Duration::from_secs(10);
+    const TTL: Duration = Duration::from_secs(30);
     need_server!();
     for size in [1, 5] {
         let fleet = Fleet::start(size);
-        let locker = connected(builder(&fleet)).await;
+        // It is waited for, once: until then a node that hangs is no suspect.
+        let locker = connected(builder(&fleet).node_deadline(Duration::from_secs(1))).await;
         let guard = hold_unextended(&locker, TTL).await;
         let deadline = guard.deadline();
         let majority = || fleet.iter().take(size / 2 + 1);
@@ -83,8 +84,9 @@ async fn case_10_a_failed_extension_keeps_the_old_validity() {
             assert!(!error.nodes().is_empty(), "each node's part is told");
             assert!(guard.is_valid());
             let moved = guard.deadline().max(deadline) - guard.deadline().min(deadline);
-            // It is told by reading a clock twice; an extension would be 50 s.
-            assert!(moved < Duration::from_secs(1), "moved by {moved:?}");
+            // It is told by reading a clock twice, between which a machine may pause; an extension
+            // would move it by 30 s. That it moves by nothing: `src/lock/tests/by_hand.rs`.
+            assert!(moved < Duration::from_secs(15), "moved by {moved:?}");
         }
         majority().for_each(Server::resume);
         // Suspects are asked again from their first reply on.
@@ -108,7 +110,7 @@ async fn case_10_an_extension_that_the_server_refuses_keeps_the_old_validity() {
                 .expect("EVALSHA")
                 .reply(":1\r\n"),
         );
-        let locker = quorlock::Locker::single(server.url()).unwrap().build().unwrap();
+        let locker = single(server.url()).build().unwrap();
         let guard = hold_unextended(&locker, Duration::from_secs(10)).await;
         let error = guard.extend(LONG).await.unwrap_err();
         assert_eq!(error.is_authentication(), refusal.starts_with("-NOPERM"), "{error}");

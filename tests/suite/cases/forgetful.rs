@@ -8,8 +8,9 @@ use super::{extended, held_by_none, hold_unextended};
 use crate::support::{Fleet, Reply, Server, eventually_async, need_server};
 use crate::{builder, connected};
 
-/// Long enough for a restart, short enough for the keeper to come round a few times.
-const TTL: Duration = Duration::from_millis(1_500);
+/// Long enough for a restart on a busy machine, short enough for the keeper to come round a few
+/// times: it does at a third of it.
+const TTL: Duration = Duration::from_secs(4);
 
 /// Waits until all nodes hold the guard's key, while another locker tries to take it.
 async fn healed(fleet: &Fleet, guard: &LockGuard, rival: &Locker) {
@@ -72,7 +73,9 @@ async fn case_16_a_flushed_majority_is_a_lost_lock_and_is_given_no_key_back() {
         assert_eq!(fleet[node].command(&["FLUSHALL"]), Reply::ok());
     }
     guard.lost().await;
-    assert!(!guard.is_valid());
+    // At once, when the nodes have said so (`src/lock/tests/loss.rs`); but a busy machine may hear
+    // them later than the timer that warns of the end.
+    eventually_async("it is lost", async || !guard.is_valid()).await;
     assert!(guard.extend(TTL).await.unwrap_err().is_lost());
     locker.inspect("k").await.unwrap();
     let holders = fleet.holders("k");
@@ -87,13 +90,13 @@ async fn case_17_flushed_scripts_recover_and_are_loaded_once() {
     for size in [1, 5] {
         let fleet = Fleet::start(size);
         let locker = connected(builder(&fleet)).await;
-        let guard = hold_unextended(&locker, Duration::from_secs(10)).await;
+        let guard = hold_unextended(&locker, Duration::from_secs(30)).await;
         fleet.command(&["SCRIPT", "FLUSH"]);
         // Whoever may not load scripts has brought them while shaking hands.
         fleet.command(&["CONFIG", "RESETSTAT"]);
-        for seconds in [20, 30, 40] {
+        for seconds in [60, 90, 120] {
             guard.extend(Duration::from_secs(seconds)).await.unwrap();
-            assert!(guard.remaining() > Duration::from_secs(seconds - 5));
+            assert!(guard.remaining() > Duration::from_secs(seconds - 10));
         }
         assert!(guard.release().await.unwrap().is_released());
         held_by_none(&fleet).await;
@@ -109,7 +112,7 @@ async fn case_17_flushed_scripts_recover_and_are_loaded_once() {
 #[tokio::test]
 async fn case_17_the_keeper_recovers_from_flushed_scripts_of_all_nodes() {
     need_server!();
-    for size in [1, 5] {
+    let recovers = async |size| {
         let fleet = Fleet::start(size);
         let locker = connected(builder(&fleet)).await;
         let guard = locker.lock("k").ttl(TTL).await.unwrap();
@@ -117,9 +120,10 @@ async fn case_17_the_keeper_recovers_from_flushed_scripts_of_all_nodes() {
             fleet.command(&["SCRIPT", "FLUSH"]);
             extended(&guard, TTL).await;
         }
-        assert_eq!(fleet.holders("k").len(), size);
+        eventually_async("all hold it", async || fleet.holders("k").len() == size).await;
         assert!(guard.release().await.unwrap().is_released());
-    }
+    };
+    tokio::join!(recovers(1), recovers(5));
 }
 
 /// The majority needs none of them, and they must not fall behind for that.

@@ -36,6 +36,7 @@ use std::time::Duration;
 use quorlock::{Extend, LockGuard, Locker, Outcome};
 
 use crate::support::{Fleet, Proxy, Server, Watchdog, eventually_async};
+use crate::{quorum, single};
 
 /// A lock that nobody extends but the test.
 async fn hold_unextended(locker: &Locker, ttl: Duration) -> LockGuard {
@@ -60,14 +61,14 @@ async fn granted_by_all(acquire: impl AsyncFn() -> LockGuard) -> LockGuard {
 
 /// A proxy before each node.
 fn proxies(fleet: &Fleet) -> Vec<Proxy> {
-    fleet.iter().map(|server| Proxy::start(server.addr())).collect()
+    fleet.iter().map(Proxy::before).collect()
 }
 
 /// A locker's builder on these proxies.
 fn through(proxies: &[Proxy]) -> quorlock::LockerBuilder {
     match proxies {
-        [only] => Locker::single(only.url()).unwrap(),
-        many => Locker::quorum(many.iter().map(Proxy::url)).unwrap(),
+        [only] => single(only.url()),
+        many => quorum(many.iter().map(Proxy::url)),
     }
 }
 
@@ -101,7 +102,8 @@ fn expired(fleet: &Fleet) -> u64 {
 /// Waits until the keeper has extended a lock of this TTL.
 async fn extended(guard: &LockGuard, ttl: Duration) {
     let first = guard.deadline();
-    // It is told by reading a clock twice: only a good step is an extension.
-    let moved = async || guard.deadline() > first + ttl / 6;
+    // It is told by reading a clock twice: only a good step is an extension. What has ended has the
+    // present for a deadline.
+    let moved = async || guard.deadline() > first + ttl / 6 && guard.is_valid();
     eventually_async("the lock is extended", moved).await;
 }

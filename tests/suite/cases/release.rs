@@ -3,7 +3,7 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use quorlock::{Extend, LockGuard, Locker, Release};
+use quorlock::{Extend, LockGuard, Release};
 
 use super::{
     begin, expired, extended, granted_by_all, held_by_all, held_by_none, hold_unextended, proxies,
@@ -12,7 +12,7 @@ use super::{
 use crate::support::{
     Fleet, Proxy, Reply, Script, Scripted, eventually, eventually_async, need_server,
 };
-use crate::{builder, connected};
+use crate::{builder, connected, single};
 
 /// The node says that the key has gone: one command, one answer, and that was it.
 #[tokio::test]
@@ -25,9 +25,7 @@ async fn case_07_a_release_of_an_expired_lock_is_one_command_and_no_retry() {
             .reply(":0\r\n")
             .answer_all(|_| b"_\r\n".to_vec()),
     );
-    // A busy machine is not what this is about.
-    let builder = Locker::single(server.url()).unwrap().node_deadline(Duration::from_secs(2));
-    let locker = builder.build().unwrap();
+    let locker = single(server.url()).build().unwrap();
     let guard = hold_unextended(&locker, Duration::from_millis(500)).await;
     eventually_async("the lease ends", async || !guard.is_valid()).await;
     let found = guard.release().await.unwrap();
@@ -118,16 +116,16 @@ async fn case_11_a_release_over_an_extension_in_flight_leaves_no_key() {
     }
 }
 
-/// The same with an extension of the keeper's.
+/// The same with an extension of the keeper's, which comes at a third of the TTL.
 #[tokio::test]
 async fn case_11_a_release_over_an_extension_by_itself_leaves_no_key() {
     need_server!();
-    for size in [1, 3] {
+    let leaves_none = async |size| {
         let fleet = Fleet::start(size);
         let proxies = proxies(&fleet);
         let locker = connected(through(&proxies)).await;
         for let_go in LetGo::ALL {
-            let request = || locker.lock("k").ttl(Duration::from_secs(2));
+            let request = || locker.lock("k").ttl(Duration::from_secs(6));
             let guard = granted_by_all(async || request().await.unwrap()).await;
             proxies.iter().for_each(Proxy::freeze);
             let waits = async || proxies.iter().all(|proxy| proxy.waiting() > 0);
@@ -137,31 +135,33 @@ async fn case_11_a_release_over_an_extension_by_itself_leaves_no_key() {
             held_by_none(&fleet).await;
             assert_eq!(expired(&fleet), 0, "{let_go:?}: deleted, and not left to expiry");
         }
-    }
+    };
+    tokio::join!(leaves_none(1), leaves_none(3));
 }
 
 /// A key that is put back under the same value, as if a release had been lost, must expire: the
 /// keeper of a guard that has gone would extend it for ever.
 #[tokio::test]
 async fn case_13_renewal_stops_when_the_guard_goes() {
-    const TTL: Duration = Duration::from_millis(450);
+    const TTL: Duration = Duration::from_secs(3);
     need_server!();
-    for size in [1, 3] {
+    let stops = async |size: usize, let_go: LetGo| {
         let fleet = Fleet::start(size);
         let locker = connected(builder(&fleet)).await;
-        for let_go in LetGo::ALL {
-            let guard = locker.lock("k").ttl(TTL).extend(Extend::Forever).await.unwrap();
-            let token = guard.owner_token();
-            extended(&guard, TTL).await;
-            let_go.of(guard).await;
-            held_by_none(&fleet).await;
-            for reply in fleet.command(&["SET", "k", token.as_str(), "NX", "PX", "450"]) {
-                assert_eq!(reply, Reply::ok());
-            }
-            let what = format!("{size} nodes, {let_go:?}: nobody extends it");
-            eventually_async(&what, async || fleet.holders("k").is_empty()).await;
+        let guard = locker.lock("k").ttl(TTL).extend(Extend::Forever).await.unwrap();
+        let token = guard.owner_token();
+        extended(&guard, TTL).await;
+        let_go.of(guard).await;
+        held_by_none(&fleet).await;
+        for reply in fleet.command(&["SET", "k", token.as_str(), "NX", "PX", "1500"]) {
+            assert_eq!(reply, Reply::ok());
         }
-    }
+        let what = format!("{size} nodes, {let_go:?}: nobody extends it");
+        eventually_async(&what, async || fleet.holders("k").is_empty()).await;
+    };
+    let [released, dropped, aborted] = LetGo::ALL;
+    tokio::join!(stops(1, released), stops(1, dropped), stops(1, aborted));
+    tokio::join!(stops(3, released), stops(3, dropped), stops(3, aborted));
 }
 
 #[tokio::test]
@@ -169,7 +169,7 @@ async fn case_13_renewal_stops_when_the_lock_is_forgotten() {
     need_server!();
     let fleet = Fleet::start(3);
     let locker = connected(builder(&fleet)).await;
-    let ttl = Duration::from_millis(450);
+    let ttl = Duration::from_secs(3);
     let guard = locker.lock("k").ttl(ttl).await.unwrap();
     extended(&guard, ttl).await;
     let _token = guard.forget();

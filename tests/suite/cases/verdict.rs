@@ -6,7 +6,7 @@ use quorlock::Outcome;
 
 use super::{expired, held_by_none, hold_unextended, proxies, through};
 use crate::support::{Fleet, Proxy, Reply, Server, Watchdog, eventually_async, need_server};
-use crate::{builder, connected};
+use crate::{builder, connected, hasty};
 
 const FOR_EVER: &str = "60000";
 
@@ -17,7 +17,7 @@ async fn case_03_a_grant_that_comes_after_the_timeout_is_undone() {
     need_server!();
     for size in [1, 5] {
         let fleet = Fleet::start(size);
-        let locker = connected(builder(&fleet)).await;
+        let locker = connected(hasty(&fleet)).await;
         fleet.iter().for_each(Server::pause);
         let error = locker.lock("k").try_acquire().await.unwrap_err();
         assert!(error.is_unavailable(), "{error}");
@@ -58,9 +58,9 @@ async fn case_04_a_failed_attempt_leaves_no_key_and_does_not_block_its_own_retry
 /// key that it has just made would block everybody for another TTL.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn case_06_an_acquisition_that_took_too_long_is_refused_and_released() {
-    const TTL: Duration = Duration::from_secs(1);
+    const TTL: Duration = Duration::from_secs(3);
     need_server!();
-    for size in [1, 3] {
+    let is_refused = async |size| {
         let fleet = Fleet::start(size);
         let proxies = proxies(&fleet);
         let patient = through(&proxies).ttl(TTL).node_deadline(Duration::from_secs(30));
@@ -78,7 +78,8 @@ async fn case_06_an_acquisition_that_took_too_long_is_refused_and_released() {
         eventually_async("every node was told to delete the key", undone).await;
         assert!(fleet.holders("k").is_empty());
         assert!(expired(&fleet) == 0, "the keys were deleted, and not left to their expiry");
-    }
+    };
+    tokio::join!(is_refused(1), is_refused(3));
 }
 
 #[tokio::test]
@@ -96,7 +97,8 @@ async fn case_20_names_are_told_apart_byte_by_byte() {
         assert_eq!(guard.key(), *name);
         assert!(locker.lock(name).try_acquire().await.unwrap().is_none());
         assert!(guard.release().await.unwrap().is_released());
-        assert!(fleet.holders(name).is_empty());
+        let released = async || fleet.holders(name).is_empty();
+        eventually_async("all nodes have released it, and not a majority alone", released).await;
     }
 }
 
@@ -104,10 +106,10 @@ async fn case_20_names_are_told_apart_byte_by_byte() {
 #[cfg(unix)]
 #[tokio::test]
 async fn case_21_the_shortest_lease_of_the_quorum_decides() {
-    const TTL: Duration = Duration::from_secs(10);
+    const TTL: Duration = Duration::from_secs(30);
     need_server!();
     let fleet = Fleet::start(5);
-    let locker = connected(builder(&fleet)).await;
+    let locker = connected(builder(&fleet).node_deadline(Duration::from_secs(1))).await;
     let guard = hold_unextended(&locker, TTL).await;
     for stopped in [0, 1, 2] {
         fleet[stopped].pause();
@@ -115,8 +117,9 @@ async fn case_21_the_shortest_lease_of_the_quorum_decides() {
     let error = guard.extend(6 * TTL).await.unwrap_err();
     assert!(error.is_unavailable(), "{error}");
     for extended in [3, 4] {
-        let left = fleet[extended].command(&["PTTL", "k"]).int();
-        assert!(left > 50_000, "this node has granted it: {left} ms left");
+        // On a machine that is that busy, this may be later than the deadline.
+        let granted = async || fleet[extended].command(&["PTTL", "k"]).int() > 60_000;
+        eventually_async("this node has granted it", granted).await;
     }
     assert!(guard.remaining() <= TTL, "{:?}", guard.remaining());
     for stopped in [0, 1, 2] {

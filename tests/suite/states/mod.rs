@@ -15,6 +15,9 @@ mod rig;
 mod rows;
 mod state;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+
 use state::State;
 
 use crate::support::need_process;
@@ -22,7 +25,7 @@ use crate::support::need_process;
 const MANUAL: &str = include_str!("../../../src/manual/server_states.rs");
 
 /// States that are played at a time: they mostly wait.
-const AT_A_TIME: usize = 4;
+const AT_A_TIME: usize = 6;
 
 /// All states through one operation.
 macro_rules! through {
@@ -48,22 +51,34 @@ through!(every_state_meets_a_quorum, play::be_one_of_three);
 
 /// Plays every state, and fails with the names of those that did.
 fn through_all(play: fn(&State)) {
-    let mut failed = Vec::new();
-    for states in chosen().chunks(AT_A_TIME) {
-        std::thread::scope(|scope| {
-            let begin = |state| (state, scope.spawn(move || play(state)));
-            for (state, played) in states.iter().map(begin).collect::<Vec<_>>() {
-                failed.extend(played.join().is_err().then_some(state.name));
-            }
-        });
-    }
+    let waiting = Mutex::new(chosen().into_iter());
+    let play_some = || {
+        let mut failed = Vec::new();
+        loop {
+            let next = waiting.lock().unwrap().next();
+            let Some(state) = next else { return failed };
+            let played = catch_unwind(AssertUnwindSafe(|| play(&state)));
+            failed.extend(played.is_err().then_some(state.name));
+        }
+    };
+    let failed: Vec<_> = std::thread::scope(|scope| {
+        let players: Vec<_> = (0..AT_A_TIME).map(|_| scope.spawn(play_some)).collect();
+        players.into_iter().flat_map(|player| player.join().unwrap()).collect()
+    });
     assert!(failed.is_empty(), "{failed:#?}: each has said above what is wrong");
 }
 
 /// The rows; of these those whose name holds `QUORLOCK_STATE`, for whoever works on one.
 fn chosen() -> Vec<State> {
     let wanted = std::env::var("QUORLOCK_STATE").unwrap_or_default();
-    rows::all().into_iter().filter(|state| state.name.contains(&wanted)).collect()
+    let named = named(&wanted);
+    let all = || rows::all().iter().map(|state| state.name).collect::<Vec<_>>().join(", ");
+    assert!(!named.is_empty(), "QUORLOCK_STATE={wanted}: no state's name holds it: {}", all());
+    named
+}
+
+fn named(part: &str) -> Vec<State> {
+    rows::all().into_iter().filter(|state| state.name.contains(part)).collect()
 }
 
 /// The rows of so many columns in the manual's sections of that name, without their heads.

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::Failure;
+use crate::support::skip::{self, NO_PYTHON};
 use crate::tools;
 
 /// Before every key, for all clients: the one that `pottery` puts there by itself.
@@ -13,16 +14,41 @@ pub(crate) const PREFIX: &str = "redlock:";
 /// The libraries that can be asked for.
 pub(crate) const LIBRARIES: [&str; 3] = ["rslock", "pottery", "node-redlock"];
 
+/// Those of the libraries that can run here. What another one `lacks` is told, and the run goes on
+/// without it; where all are required, it does not: a run that says nothing of a library must not
+/// pass for one that does. A Python that was given up by name is never required.
+pub(crate) fn present(
+    libraries: &[String],
+    required: bool,
+    lacks: impl Fn(&str) -> Option<Failure>,
+) -> Result<Vec<String>, Failure> {
+    let mut present = Vec::new();
+    for library in libraries {
+        if !LIBRARIES.contains(&&library[..]) {
+            let known = LIBRARIES.join(", ");
+            return Err(format!("`{library}` is no library that the rig knows: {known}").into());
+        }
+        match lacks(library) {
+            None => present.push(library.clone()),
+            Some(why) if why.to_string() == NO_PYTHON => {
+                skip::skip("the rig with pottery", NO_PYTHON)
+            }
+            Some(why) if required => {
+                let rule = "nothing may be left out under QUORLOCK_REQUIRE_SERVERS=1";
+                return Err(format!("no run without {library}: {why}; {rule}").into());
+            }
+            Some(why) => eprintln!("without {library}: {why}"),
+        }
+    }
+    Ok(present)
+}
+
 /// Why this library cannot run here, if it cannot.
 pub(crate) fn lacks(library: &str) -> Option<Failure> {
     match library {
         "pottery" => tools::pottery().err(),
         "node-redlock" => tools::node().err(),
-        "rslock" => None,
-        other => {
-            let known = LIBRARIES.join(", ");
-            Some(format!("`{other}` is no library that the rig knows: {known}").into())
-        }
+        _ => None,
     }
 }
 
@@ -54,4 +80,34 @@ pub(crate) fn command(
             command
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_library_that_is_not_there_is_left_out_only_where_that_is_allowed() {
+        let lacks = |library: &str| (library == "pottery").then(|| Failure::from("no pottery"));
+        let wanted = ["rslock", "pottery", "node-redlock"].map(String::from);
+        let left = present(&wanted, false, lacks).expect("the run goes on");
+        assert_eq!(left, ["rslock", "node-redlock"]);
+        let error = present(&wanted, true, lacks).expect_err("the run fails").to_string();
+        assert!(error.starts_with("no run without pottery: no pottery;"), "{error}");
+        let all = present(&wanted, true, |_| None).expect("nothing is missing");
+        assert_eq!(all, wanted);
+    }
+
+    #[test]
+    fn a_python_that_was_given_up_is_not_required() {
+        let lacks = |library: &str| (library == "pottery").then(|| Failure::from(NO_PYTHON));
+        let wanted = ["pottery", "rslock"].map(String::from);
+        assert_eq!(present(&wanted, true, lacks).expect("the run goes on"), ["rslock"]);
+    }
+
+    #[test]
+    fn a_library_that_nobody_knows_is_an_error_everywhere() {
+        let error = present(&["redsync".into()], false, |_| None).expect_err("what is it?");
+        assert!(error.to_string().contains("rslock, pottery, node-redlock"), "{error}");
+    }
 }

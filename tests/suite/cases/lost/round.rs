@@ -10,7 +10,8 @@ use super::Random;
 use super::blow::{Blow, World};
 use super::pulse::Pulse;
 use crate::connected;
-use crate::support::eventually_async;
+use crate::support::wait::PATIENCE;
+use crate::support::{Proxy, Watchdog, eventually_async};
 
 /// How long before the end of validity a stall of the machine can make us miss it: `lost()` is told
 /// by a timer that is set 3 ms or 1 % of the TTL before it, and tokio's come up to 2 ms late.
@@ -19,17 +20,54 @@ const BEFORE: Duration = Duration::from_millis(12);
 /// How often a lock's deadline is looked at while it moves on.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// What has come of a round.
+/// What has come of a round, or of several.
 #[derive(Default)]
 pub(super) struct Round {
     /// How long before its end each lock was told to be lost.
-    pub(super) margins: Vec<Duration>,
+    margins: Vec<Duration>,
     /// How many of these had been lost by the nodes' word, before their time was over.
-    pub(super) gone: u64,
+    pub(super) gone: usize,
     /// Locks that were told too late.
     pub(super) late: Vec<Late>,
     /// Locks that were told too late by a machine that did not let us run.
-    pub(super) stalled: u64,
+    stalled: usize,
+}
+
+impl Round {
+    /// How many locks were held when the blow came, and told of it.
+    pub(super) fn counted(&self) -> usize {
+        self.margins.len() + self.late.len() + self.stalled
+    }
+
+    pub(super) fn add(&mut self, mut other: Self) {
+        self.margins.append(&mut other.margins);
+        self.late.append(&mut other.late);
+        self.gone += other.gone;
+        self.stalled += other.stalled;
+    }
+
+    /// In a line.
+    pub(super) fn summary(&mut self) -> String {
+        self.margins.sort_unstable();
+        let ms = |time: Duration| time.as_secs_f64() * 1e3;
+        let margin = |share: usize| {
+            let at = self.margins.len() * share / 100;
+            self.margins.get(at).map_or(f64::NAN, |margin| ms(*margin))
+        };
+        let latest = self.late.iter().map(|late| late.by).max().unwrap_or_default();
+        format!(
+            "{} told, {} by the nodes; before the end by {:.1} ms (least), {:.1} ms (p1), {:.1} ms \
+             (p50); too late {} (by {:.1} ms at most), and {} while the machine did not let us run",
+            self.counted(),
+            self.gone,
+            margin(0),
+            margin(1),
+            margin(50),
+            self.late.len(),
+            ms(latest),
+            self.stalled
+        )
+    }
 }
 
 /// A lock that was told too late.
@@ -38,7 +76,7 @@ pub(super) struct Round {
 pub(super) struct Late {
     ttl: Duration,
     /// How late, by its last known deadline.
-    by: Option<Duration>,
+    by: Duration,
     after_the_blow: Duration,
 }
 
@@ -68,6 +106,20 @@ impl Run {
     fn look(&mut self) {
         self.end = self.end.max(deadline(&self.guard));
     }
+
+    /// Whether it is valid, which it must not be a TTL after the blow: what extended it last was
+    /// sent before that.
+    fn is_valid(&self, struck: Instant) -> bool {
+        let left = (struck + self.ttl).checked_duration_since(Instant::now());
+        // Asked behind the clock's reading: a machine that comes to this late can only find less.
+        let valid = self.guard.is_valid();
+        assert!(
+            !valid || left.is_some_and(|left| !left.is_zero()),
+            "valid beyond its {:?}",
+            self.ttl
+        );
+        valid
+    }
 }
 
 /// The guard's deadline, if it still has one.
@@ -84,51 +136,77 @@ pub(super) async fn play(
     random: &mut Random,
     locks: usize,
 ) -> Round {
-    let locker = connected(super::super::through(&world.proxies)).await;
+    // With the library's own deadlines: an extension that is not answered is tried again.
+    let locker = Locker::quorum(world.proxies.iter().map(Proxy::url)).unwrap();
+    let locker = connected(locker).await;
     let pulse = Pulse::default();
     let beating = tokio::spawn(pulse.clone().beat());
-    let mut runs = hold_many(&locker, random, locks).await;
-    let struck = Instant::now();
+    let mut runs = hold_many(&locker, random, locks, blow.ttls()).await;
+    // On a busy machine some may have been lost before.
+    runs.retain(|run| run.guard.is_valid() && !run.told.is_finished());
     let striking = world.clone();
     spawn_blocking(move || striking.strike(blow)).await.unwrap();
+    let struck = Instant::now();
+    // No lock lives for so long after the blow.
+    let watchdog = Watchdog::with_patience("every holder is told", 2 * PATIENCE);
     // What was granted before the blow may be delivered after it, and move a deadline on.
     while !runs.iter().all(|run| run.told.is_finished()) {
-        runs.iter_mut().for_each(Run::look);
+        watchdog.check();
+        for run in &mut runs {
+            run.is_valid(struck);
+            run.look();
+        }
         tokio::time::sleep(LOOK_EVERY).await;
     }
-    let mut told = Vec::with_capacity(runs.len());
-    for run in &mut runs {
-        told.push((&mut run.told).await.unwrap());
-    }
+    let mut round = Round::default();
     let all_told = Instant::now();
     eventually_async("the pulse beats", async || pulse.has_beaten_since(all_told)).await;
-    let mut round = Round::default();
-    for (run, (at, last)) in runs.iter().zip(told) {
-        let end = run.end.max(last);
-        let late = end.map(|end| at.saturating_duration_since(end));
-        let stalled = end.map_or(Duration::ZERO, |end| pulse.stalled(end - BEFORE, at));
-        let margin = end.map_or(Duration::ZERO, |end| end.saturating_duration_since(at));
-        if !margin.is_zero() {
-            round.margins.push(margin);
-            round.gone += u64::from(last.is_none());
-        } else if late.is_some_and(|late| late < 2 * stalled) {
-            // What a stall has left undone is caught up with first: that may take as long again.
-            round.stalled += 1;
-        } else {
-            let after_the_blow = at.saturating_duration_since(struck);
-            round.late.push(Late { ttl: run.ttl, by: late, after_the_blow });
-        }
+    for run in &mut runs {
+        let told = (&mut run.told).await.unwrap();
+        round.enter(run, told, struck, &pulse);
     }
     beating.abort();
+    let over = async || !runs.iter().any(|run| run.is_valid(struck));
+    eventually_async("no lock is valid", over).await;
     round
 }
 
+impl Round {
+    /// Enters when a run's holder was told, and the deadline that the lock had then.
+    fn enter(
+        &mut self,
+        run: &Run,
+        told: (Instant, Option<Instant>),
+        struck: Instant,
+        pulse: &Pulse,
+    ) {
+        let (at, last) = told;
+        let end = run.end.max(last).expect("it was valid when the blow came");
+        let (margin, by) = (end.saturating_duration_since(at), at.saturating_duration_since(end));
+        if !margin.is_zero() {
+            self.margins.push(margin);
+            self.gone += usize::from(last.is_none());
+        } else if by < 2 * pulse.stalled(end - BEFORE, at) {
+            // What a stall has left undone is caught up with first: that may take as long again.
+            self.stalled += 1;
+        } else {
+            let after_the_blow = at.saturating_duration_since(struck);
+            self.late.push(Late { ttl: run.ttl, by, after_the_blow });
+        }
+    }
+}
+
 /// Acquires many locks, one now and one then, and lets each be extended as it may.
-async fn hold_many(locker: &Locker, random: &mut Random, locks: usize) -> Vec<Run> {
+async fn hold_many(
+    locker: &Locker,
+    random: &mut Random,
+    locks: usize,
+    (shortest, longest): (u64, u64),
+) -> Vec<Run> {
     let runs = Arc::new(Mutex::new(Vec::with_capacity(locks)));
     let acquiring: Vec<_> = (0..locks)
         .map(|index| {
-            let (ttl, pause) = (random.millis(300, 900), random.millis(0, 300));
+            let (ttl, pause) = (random.millis(shortest, longest), random.millis(0, 300));
             let (locker, runs) = (locker.clone(), runs.clone());
             tokio::spawn(async move {
                 tokio::time::sleep(pause).await;

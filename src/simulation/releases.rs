@@ -1,0 +1,88 @@
+//! What releases found on the nodes, beside what they told.
+
+use std::collections::BTreeMap;
+
+use super::node::{Found, Sight};
+use crate::Release;
+
+/// The releases that are under way: of each value, what was found on each node.
+#[derive(Default)]
+pub(super) struct Releases {
+    open: BTreeMap<String, BTreeMap<usize, Found>>,
+}
+
+impl Releases {
+    /// From here on it counts what a release of this value finds.
+    pub(super) fn begin(&mut self, value: &str) {
+        self.open.insert(value.into(), BTreeMap::new());
+    }
+
+    /// A node has executed a command. Of several releases, the first finds what was there.
+    pub(super) fn see(&mut self, sight: &Sight) {
+        if !sight.is_release {
+            return;
+        }
+        let Some(found) = self.open.get_mut(&sight.value) else { return };
+        // A key that is still there was not released, whatever the node answered.
+        let is_kept = sight.before == Found::Ours && sight.after == Found::Ours;
+        found.entry(sight.node).or_insert(if is_kept { Found::Others } else { sight.before });
+    }
+
+    /// A release has told this. Returns what is wrong with it, if anything is.
+    pub(super) fn end(&mut self, value: &str, told: &Release, majority: usize) -> Option<String> {
+        let found = self.open.remove(value)?;
+        let count = |what| found.values().filter(|found| **found == what).count();
+        let [ours, gone, others] = [Found::Ours, Found::Gone, Found::Others].map(count);
+        let is_true = match told {
+            Release::Released => ours >= majority,
+            Release::Expired => ours < majority && gone > 0,
+            Release::Taken => ours < majority && others > 0,
+            Release::Unknown(_) => true,
+        };
+        let told = if let Release::Unknown(_) = told { "Unknown" } else { &format!("{told:?}") };
+        let nodes = format!("{ours} nodes held its key, {gone} none, {others} another's");
+        (!is_true).then(|| format!("it told {told}, where a majority is {majority}; {nodes}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is wrong with `told`, when the nodes' releases found this.
+    fn judge(told: &Release, found: &[Found]) -> Option<String> {
+        let mut releases = Releases::default();
+        releases.begin("v");
+        for (node, before) in found.iter().enumerate() {
+            let (value, after) = ("v".to_owned(), Found::Gone);
+            releases.see(&Sight { node, value, before: *before, after, is_release: true });
+        }
+        releases.end("v", told, 2)
+    }
+
+    #[test]
+    fn a_release_is_held_to_what_the_nodes_had() {
+        use Found::{Gone, Others, Ours};
+        assert_eq!(judge(&Release::Released, &[Ours, Ours, Gone]), None);
+        assert!(judge(&Release::Released, &[Ours, Gone, Gone]).is_some());
+        assert!(judge(&Release::Released, &[Ours]).is_some(), "one node is no majority");
+        assert_eq!(judge(&Release::Expired, &[Ours, Gone, Gone]), None);
+        assert!(judge(&Release::Expired, &[Ours, Ours, Gone]).is_some(), "a majority had it");
+        assert!(judge(&Release::Expired, &[Others, Others]).is_some(), "it was gone nowhere");
+        assert_eq!(judge(&Release::Taken, &[Gone, Others, Others]), None);
+        assert!(judge(&Release::Taken, &[Ours, Ours, Others]).is_some());
+        assert!(judge(&Release::Taken, &[Gone, Gone, Gone]).is_some(), "nobody has it");
+        assert_eq!(judge(&Release::Unknown(Vec::new()), &[Ours, Ours, Ours]), None);
+    }
+
+    #[test]
+    fn a_key_that_is_still_there_was_not_released() {
+        let mut releases = Releases::default();
+        releases.begin("v");
+        for node in 0..2 {
+            let (before, after) = (Found::Ours, Found::Ours);
+            releases.see(&Sight { node, value: "v".into(), before, after, is_release: true });
+        }
+        assert!(releases.end("v", &Release::Released, 2).is_some());
+    }
+}
