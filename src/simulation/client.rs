@@ -1,22 +1,19 @@
-//! A client: its machine, its connections, and tasks that take locks and let go of them, in every
-//! way that there is.
+//! A client: its locker, and tasks that take locks and let go of them, in every way that there is.
 
 use std::future::{Future, IntoFuture, poll_fn};
-use std::io;
 use std::pin::pin;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
 use super::chance::{self, Chance};
 use super::machine::Machine;
-use super::node::State;
 use super::oracle::{Grant, Kind};
-use super::world::{Hub, World};
+use super::port::Port;
+use super::world::Hub;
 use crate::clock::{Clock, Driven};
 use crate::entropy::Entropy;
-use crate::link::{Address, Dial, Dialing, Endpoint, Reader, Writer, memory};
-use crate::{Durability, Extend, Held, LockGuard, Locker, Release};
+use crate::{Durability, Extend, Held, LockGuard, Locker, OwnerToken, Release};
 
 /// What a wait may take beyond what was asked for: a last try, and a last look at the holder.
 const LAST_TRY: u64 = 1_500;
@@ -26,69 +23,6 @@ const TICK: u64 = 105;
 
 fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
-}
-
-/// A machine's way into the network.
-struct Port {
-    hub: Weak<Hub>,
-    machine: usize,
-}
-
-/// What somebody finds who wants to connect.
-enum Found {
-    Nothing { until: u64 },
-    Refusal,
-    Stream(memory::Reader, memory::Writer),
-}
-
-impl Dial for Port {
-    fn dial(&self, address: &Address) -> Dialing {
-        let Endpoint::Tcp { host, .. } = &address.endpoint else {
-            unreachable!("nodes have names")
-        };
-        let node: usize = host[1..].parse().unwrap();
-        let (hub, machine) = (self.hub.clone(), self.machine);
-        Box::pin(async move {
-            let Some(hub) = hub.upgrade() else { return Err(io::ErrorKind::NotConnected.into()) };
-            let mut at = hub.with(|world| world.way_there(machine, node));
-            loop {
-                hub.sleep_until(at).await;
-                match hub.with(|world| world.knock(machine, node)) {
-                    Found::Nothing { until } => at = until,
-                    Found::Refusal => return Err(io::ErrorKind::ConnectionRefused.into()),
-                    Found::Stream(reader, writer) => {
-                        return Ok((Reader::Memory(reader), Writer::Memory(writer)));
-                    }
-                }
-            }
-        })
-    }
-}
-
-impl World {
-    /// When a first packet and its answer have gone their ways.
-    fn way_there(&mut self, machine: usize, node: usize) -> u64 {
-        self.network.round_trip(self.now(), self.machines[machine].place, node)
-    }
-
-    fn knock(&mut self, machine: usize, node: usize) -> Found {
-        let place = self.machines[machine].place;
-        let lost_until = self.network.lost_until(place, node);
-        if lost_until > self.now() {
-            return Found::Nothing { until: lost_until };
-        }
-        match self.nodes[node].state() {
-            State::Off => Found::Nothing { until: self.nodes[node].until() + 1 },
-            State::Ended => Found::Refusal,
-            State::Up | State::Still => {
-                let (line, reader, writer) = self.network.open((machine, place), node);
-                self.network.line(line).session = Some(self.nodes[node].connect(line));
-                self.agenda.ring();
-                self.tell(format_args!("l{line}: m{machine} connects to n{node}"));
-                Found::Stream(reader, writer)
-            }
-        }
-    }
 }
 
 /// Starts a client in this place, with its workers.
@@ -136,7 +70,7 @@ pub(super) fn set_up(hub: &Arc<Hub>, place: usize) -> (usize, Locker, Clock) {
         .build_on(
             clock.clone(),
             Entropy::from_seed(plan.seed ^ (machine as u64) << 40),
-            Arc::new(Port { hub: Arc::downgrade(hub), machine }),
+            Arc::new(Port::of(hub, machine)),
         )
         .unwrap();
     hub.with(|world| {
@@ -165,8 +99,13 @@ impl Worker {
             self.hub.sleep(pause).await;
             let key = format!("k{}", self.chance.below(keys));
             let ttl = self.chance.pick(&ttls);
-            if let Some(guard) = self.acquire(&key, ttl).await {
-                self.hold(guard, &key, ttl).await;
+            let mut guard = self.acquire(&key, ttl).await;
+            let mut is_adopted = false;
+            while let Some(held) = guard {
+                let token = self.hold(held, &key, ttl, is_adopted).await;
+                let Some(token) = token.filter(|_| self.chance.percent(50)) else { break };
+                guard = self.adopt(&key, &token).await;
+                is_adopted = true;
             }
         }
         self.hub.with(|world| world.machines[self.machine].end_work());
@@ -174,9 +113,17 @@ impl Worker {
 
     /// Asks for a lock, and may give up before there is an answer.
     async fn acquire(&mut self, key: &str, ttl: u64) -> Option<LockGuard> {
-        let wait = self.chance.pick(&[0, 50, 400, 1_200]);
+        // Whoever stands in a queue waits for as long as it takes: `None`.
+        let wait = match self.hub.with(|world| world.plan.queues) && self.chance.percent(50) {
+            true => None,
+            false => Some(self.chance.pick(&[0, 50, 400, 1_200])),
+        };
         let extend = if self.chance.percent(50) { Extend::Off } else { Extend::Forever };
-        let request = self.locker.lock(key).ttl(ms(ttl)).wait(ms(wait)).extend(extend);
+        let request = self.locker.lock(key).ttl(ms(ttl)).extend(extend);
+        let request = match wait {
+            Some(wait) => request.wait(ms(wait)),
+            None => request.wait_forever(),
+        };
         let mut polls = self.chance.percent(15).then(|| self.chance.between(0, 5));
         let patience = self.chance.percent(15).then(|| self.chance.between(0, 60));
         let (began, stood) = self.hub.with(|world| {
@@ -199,7 +146,7 @@ impl Worker {
             let stood = world.machines[self.machine].stood_still(now) - stood;
             let waited = now - began - stood;
             let number = self.number;
-            if waited > wait + LAST_TRY {
+            if let Some(wait) = wait.filter(|wait| waited > wait + LAST_TRY) {
                 let what = format!("w{number} asked for {wait} ms and waited {waited} ms");
                 world.oracle.violate(Kind::LongWait, what);
             }
@@ -212,18 +159,39 @@ impl Worker {
         outcome?.ok()
     }
 
-    /// Has the lock, and lets go of it in some way.
-    async fn hold(&mut self, guard: LockGuard, key: &str, ttl: u64) {
+    /// Takes over what was left, a little later, unless its time is over by then.
+    async fn adopt(&mut self, key: &str, token: &OwnerToken) -> Option<LockGuard> {
+        let pause = self.chance.between(0, 100);
+        self.hub.sleep(pause).await;
+        let adopted = self.locker.adopt(key, token).await;
+        let (number, is_ours) = (self.number, adopted.is_ok());
+        self.hub.with(|world| world.tell(format_args!("w{number} adopts {key}: {is_ours}")));
+        adopted.ok()
+    }
+
+    /// Has the lock, and lets go of it in some way. Returns what it takes to adopt it, if it was
+    /// left.
+    async fn hold(
+        &mut self,
+        guard: LockGuard,
+        key: &str,
+        ttl: u64,
+        is_adopted: bool,
+    ) -> Option<OwnerToken> {
         let (token, held) = (guard.owner_token(), Held::new(&guard));
         let (machine, value) = (self.machine, token.as_str());
         let hold = self.hub.with(|world| {
             let (now, rate) = (world.nanos(), world.machines[machine].rate);
-            let grant = Grant { machine, key, value, held: held.clone(), rate };
+            let held = held.clone();
+            let grant = Grant { machine, key, value, held, rate, is_adopted };
             let hold = world.oracle.acquire(now, grant);
             world.look();
             hold
         });
+        // When all is over, those who queue get their turns soon.
+        let in_haste = self.hub.with(|world| world.plan.queues && world.is_over);
         let work = match self.chance.below(5) {
+            _ if in_haste => 0,
             0 => 0,
             1 => self.chance.between(0, 20),
             2 => self.chance.between(0, ttl.min(2_000)),
@@ -236,7 +204,8 @@ impl Worker {
             world.oracle.end(world.nanos(), hold);
             world.tell(format_args!("w{} lets go of {key}", self.number));
         });
-        match self.chance.below(10) {
+        let way = if in_haste { 0 } else { self.chance.below(10) };
+        match way {
             0..=4 => {
                 self.hub.with(|world| world.oracle.releasing(value));
                 let released = guard.release().await;
@@ -256,9 +225,10 @@ impl Worker {
             5..=8 => drop(guard),
             _ => {
                 self.hub.with(|world| world.oracle.leave(token.as_str()));
-                drop(guard.forget());
+                return Some(guard.forget());
             }
         }
+        None
     }
 
     /// Works for so long, or until the lock is lost; some go on for a while then, and some extend

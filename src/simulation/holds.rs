@@ -16,11 +16,17 @@
 //! holders.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
-use crate::Held;
-
-/// How a machine's clocks run, in millionths faster than true time.
 const MILLION: i128 = 1_000_000;
+
+/// A lock, as its holder sees it.
+pub(super) struct View {
+    /// How long it is still held, if it is.
+    pub(super) left: Box<dyn Fn() -> Option<Duration> + Send>,
+    /// How much faster than true time the holder's clocks run, in millionths.
+    pub(super) rate: i64,
+}
 
 /// One hold.
 struct Hold {
@@ -28,9 +34,8 @@ struct Hold {
     machine: usize,
     key: String,
     value: String,
-    /// The lock, as its holder sees it, and the rate of its clocks; nothing once it is let go of,
-    /// or nobody is there any more to see it.
-    view: Option<(Held, i64)>,
+    /// Nothing once it is let go of, or nobody is there any more to see it.
+    view: Option<View>,
     from: u64,
     until: u64,
     /// When it was looked at last.
@@ -72,7 +77,7 @@ impl Holds {
         &mut self,
         (number, machine): (u64, usize),
         (key, value): (&str, &str),
-        view: (Held, i64),
+        view: View,
         now: u64,
     ) {
         self.holds.push(Hold {
@@ -142,8 +147,8 @@ impl Holds {
 
 impl Hold {
     fn look(&mut self, now: u64) {
-        let Some((held, rate)) = &self.view else { return };
-        if let Some(left) = held.looks_left() {
+        let Some(View { left, rate }) = &self.view else { return };
+        if let Some(left) = left() {
             if self.is_over {
                 (self.is_over, self.from) = (false, now);
             }
@@ -161,5 +166,106 @@ impl Hold {
         self.number != other.number
             && self.key == other.key
             && self.from.max(other.from) < self.until.min(other.until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+
+    use super::*;
+
+    /// Begins a hold of the one key on a machine of its own. What is left of it is what the test
+    /// says; 0 is nothing.
+    fn begin(holds: &mut Holds, number: u64, now: u64, left: u64) -> Arc<AtomicU64> {
+        let told = Arc::new(AtomicU64::new(left));
+        let left = told.clone();
+        let left = move || Some(left.load(SeqCst)).filter(|left| *left > 0);
+        let view = View { left: Box::new(move || left().map(Duration::from_nanos)), rate: 0 };
+        holds.begin((number, number as usize), ("k", "v"), view, now);
+        told
+    }
+
+    /// The pairs that a look finds.
+    fn look(holds: &mut Holds, now: u64) -> Vec<[u64; 2]> {
+        holds.look(now).overlaps.iter().map(|overlap| overlap.guards).collect()
+    }
+
+    #[test]
+    fn one_after_the_other_is_fine() {
+        let mut holds = Holds::default();
+        begin(&mut holds, 1, 0, 100);
+        assert_eq!(look(&mut holds, 20), [[0; 2]; 0]);
+        holds.end(1);
+        begin(&mut holds, 2, 20, 100);
+        assert_eq!(look(&mut holds, 20), [[0; 2]; 0], "the first was let go of before");
+        holds.end(2);
+        let third = begin(&mut holds, 3, 20, 30);
+        assert_eq!(look(&mut holds, 20), [[0; 2]; 0]);
+        third.store(0, SeqCst);
+        begin(&mut holds, 4, 50, 10);
+        assert_eq!(look(&mut holds, 50), [[0; 2]; 0], "the third was over, though still in hand");
+    }
+
+    #[test]
+    fn an_end_that_moved_on_unseen_counts() {
+        let mut holds = Holds::default();
+        let first = begin(&mut holds, 1, 0, 50);
+        assert_eq!(look(&mut holds, 0), [[0; 2]; 0]);
+        // Extended after the last look, to beyond the end that was known.
+        first.store(60, SeqCst);
+        begin(&mut holds, 2, 55, 100);
+        assert_eq!(look(&mut holds, 55), [[1, 2]]);
+        assert_eq!(look(&mut holds, 56), [[0; 2]; 0], "each pair is told once");
+    }
+
+    #[test]
+    fn who_crashes_holds_for_as_long_as_was_claimed() {
+        let mut holds = Holds::default();
+        begin(&mut holds, 1, 0, 50);
+        look(&mut holds, 10);
+        // 10 + 50: what it claimed when it was looked at last.
+        holds.bury(1);
+        begin(&mut holds, 2, 59, 5);
+        assert_eq!(look(&mut holds, 59), [[1, 2]]);
+        begin(&mut holds, 3, 64, 5);
+        assert_eq!(look(&mut holds, 64), [[2, 3]], "the first is over; the second goes on");
+    }
+
+    #[test]
+    fn what_was_lost_early_was_held_until_the_look_before() {
+        let mut holds = Holds::default();
+        let first = begin(&mut holds, 1, 0, 50);
+        look(&mut holds, 30);
+        first.store(0, SeqCst);
+        begin(&mut holds, 2, 30, 100);
+        assert_eq!(look(&mut holds, 40), [[0; 2]; 0]);
+    }
+
+    #[test]
+    fn what_was_over_and_is_held_again_is_told_and_meets_others() {
+        let mut holds = Holds::default();
+        let first = begin(&mut holds, 1, 0, 50);
+        look(&mut holds, 0);
+        first.store(0, SeqCst);
+        begin(&mut holds, 2, 50, 100);
+        assert_eq!(look(&mut holds, 50), [[0; 2]; 0]);
+        first.store(20, SeqCst);
+        let findings = holds.look(60);
+        assert_eq!(findings.revived, [(1, 1)]);
+        assert_eq!(findings.overlaps.len(), 1);
+        assert_eq!((findings.overlaps[0].guards, findings.overlaps[0].at), ([2, 1], 60));
+    }
+
+    #[test]
+    fn a_slow_clock_holds_for_longer() {
+        let mut holds = Holds::default();
+        let left = Box::new(|| Some(Duration::from_nanos(997)));
+        holds.begin((1, 1), ("k", "v"), View { left, rate: -3_000 }, 0);
+        look(&mut holds, 0);
+        holds.bury(1);
+        begin(&mut holds, 2, 999, 10);
+        assert_eq!(look(&mut holds, 999), [[1, 2]]);
     }
 }

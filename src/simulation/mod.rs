@@ -9,6 +9,7 @@
 //! | `network` | bytes on their way: late, in order, or not at all |
 //! | `node` | a node: its keys, its clock, what it has not read yet |
 //! | `machine` | a client's machine: what befalls it |
+//! | `port` | how its connections are made |
 //! | `client` | its locker, and tasks that take locks |
 //! | `faults` | what befalls all of them |
 //! | `oracle` | what must always be true |
@@ -18,8 +19,8 @@
 //! The clients are the library as it is; only the clock, the source of randomness and the streams
 //! are other ones. A machine that is frozen is one whose tasks are not polled; one that has crashed
 //! is never polled again. While the assumptions are kept, clocks drift within the margin, those of
-//! nodes are set back and never ahead (one is enough: see `tests`), and a node forgets its keys only
-//! where its clients expect it.
+//! nodes are set back and never ahead (one is enough: see `tests`), and a node forgets its keys
+//! only where its clients expect it.
 //!
 //! The same seed gives the same run, byte by byte of its trace. A run is printed by
 //!
@@ -41,6 +42,7 @@ mod network;
 mod node;
 mod oracle;
 mod plan;
+mod port;
 mod releases;
 mod tests;
 mod trace;
@@ -61,6 +63,10 @@ const REST: u64 = 4_000;
 
 /// How long a client may take to end after that: its longest wait, and what follows it.
 const LAST_CALL: u64 = 6_000;
+
+/// The same where many stand in a queue: each has its turn, behind keys that were left and whose
+/// nodes' clocks were set back.
+const LAST_CALL_OF_QUEUES: u64 = 20_000;
 
 /// What came of a run.
 #[derive(Debug, Default)]
@@ -120,7 +126,7 @@ async fn simulate(hub: &Arc<Hub>) {
     });
     hub.sleep(plan.length).await;
     hub.with(world::World::heal);
-    let last_call = hub.now() + LAST_CALL;
+    let last_call = hub.now() + if plan.queues { LAST_CALL_OF_QUEUES } else { LAST_CALL };
     while hub.with(|world| world.workers_left()) > 0 {
         if hub.now() > last_call {
             let what = "a client did not end".into();

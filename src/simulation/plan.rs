@@ -53,6 +53,8 @@ pub(super) struct Plan {
     pub(super) latency: u64,
     /// How long a node may take; the default where it is none.
     pub(super) node_deadline: Option<u64>,
+    /// Many tasks stand in a queue for one key, and about half of them wait for ever.
+    pub(super) queues: bool,
     /// Between two locks a task pauses so long at most.
     pub(super) think: u64,
 }
@@ -68,21 +70,24 @@ impl Plan {
             _ => vec![150, 400, 1_500],
         };
         let kept = regime == Regime::Kept;
+        let queues = kept && !long && chance.percent(15);
         Self {
             seed,
             regime,
             nodes: chance.pick(&[1, 2, 3, 3, 3, 4, 5, 5]).max(if kept { 1 } else { 3 }),
-            clients: chance.pick(&[2, 2, 3, 4]),
-            workers: chance.pick(&[1, 1, 2]),
-            keys: chance.pick(&[1, 1, 2, 3]),
+            clients: if queues { 4 } else { chance.pick(&[2, 2, 3, 4]) },
+            workers: if queues { 2 } else { chance.pick(&[1, 1, 2]) },
+            keys: if queues { 1 } else { chance.pick(&[1, 1, 2, 3]) },
             connections: chance.pick(&[1, 1, 2]),
             longest_ttl: forgets.then_some(900),
             ttls,
             length: chance.pick(&[3_000, 5_000, 8_000]),
             fault_pause: chance.pick(&[0, 80, 300, 600, 1_500]),
             fault_longest: chance.pick(&[300, 1_000, 2_500]),
-            latency: chance.pick(&[0, 1, 3, 10, 40]),
+            // Who waits for ever must be able to get an answer before the node's deadline.
+            latency: chance.pick(&[0, 1, 3, 10, 40]).min(if queues { 10 } else { 40 }),
             node_deadline: chance.pick(&[None, None, Some(250)]),
+            queues,
             think: chance.pick(&[0, 20, 100]),
         }
     }

@@ -259,12 +259,15 @@ fn counts(weakness: Weakness, kind: Kind) -> bool {
     use Weakness::*;
     match weakness {
         NoDriftMargin | StartAtFirstReply | DeleteWithoutCompare | MajorityLessOne
-        | ExtensionRecreates | QuarantineOff => kind == Overlap,
+        | QuarantineOff => kind == Overlap,
+        // The key is made for nobody, or for somebody who lost it to another.
+        ExtensionRecreates => matches!(kind, Overlap | LeftBehind),
         NoRecheck => kind == NotHeld,
         ReleaseSkippedOnUnknown | UndoElsewhere => kind == LeftBehind,
         TokenReused => kind == SameValue,
         SlotWithoutGeneration => matches!(kind, Overlap | NotHeld),
-        InFlightKept => true,
+        // The node stays away: nothing is undone there, and those who need it wait for ever.
+        InFlightKept => matches!(kind, Restless | LeftBehind | Endless),
     }
 }
 

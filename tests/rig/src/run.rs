@@ -38,7 +38,7 @@ const LATE_MAX: u64 = 2;
 
 /// Runs to the end, or to the first thing that must not be.
 pub(crate) fn run(args: &Args) -> Result<Report, Failure> {
-    let with = foreign::present(&args.with, skip::servers_are_required(), foreign::lacks)?;
+    let with = foreign::present(&args.with, skip::servers_are_required(), lacks)?;
     let args = Args { with, ..args.clone() };
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let (sender, news) = channel();
@@ -75,6 +75,15 @@ pub(crate) fn run(args: &Args) -> Result<Report, Failure> {
     // The proxies' tasks end with their runtime; nothing in them is worth waiting for.
     runtime.shutdown_background();
     Ok(supervisor.report)
+}
+
+/// What a library lacks; a Python that was given up by name is noted as other tests do it.
+fn lacks(library: &str) -> Option<Failure> {
+    let why = foreign::lacks(library)?;
+    if why.to_string() == skip::NO_PYTHON {
+        skip::skip("the rig with pottery", skip::NO_PYTHON);
+    }
+    Some(why)
 }
 
 fn kinds(args: &Args, means: Means) -> Result<Vec<Kind>, Failure> {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::Failure;
-use crate::support::skip::{self, NO_PYTHON};
+use crate::support::skip::NO_PYTHON;
 use crate::tools;
 
 /// Before every key, for all clients: the one that `pottery` puts there by itself.
@@ -30,10 +30,7 @@ pub(crate) fn present(
         }
         match lacks(library) {
             None => present.push(library.clone()),
-            Some(why) if why.to_string() == NO_PYTHON => {
-                skip::skip("the rig with pottery", NO_PYTHON)
-            }
-            Some(why) if required => {
+            Some(why) if required && why.to_string() != NO_PYTHON => {
                 let rule = "nothing may be left out under QUORLOCK_REQUIRE_SERVERS=1";
                 return Err(format!("no run without {library}: {why}; {rule}").into());
             }
