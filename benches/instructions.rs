@@ -1,6 +1,6 @@
 //! What one cycle (acquire, release) costs in instructions of this process, counted by callgrind:
-//! the same on a quiet machine and on a busy one, but for how many replies one wait finds. With many
-//! callers it is what a reply and a command cost beyond the system calls that they share.
+//! the same on a quiet machine and on a busy one, but for how many replies one wait finds. With
+//! many callers it is what a reply and a command cost beyond the system calls that they share.
 //!
 //! `cargo bench --bench instructions` runs itself twice under valgrind against five servers; the
 //! difference of the two counts is what so many more cycles cost. It prints a table in Markdown,
