@@ -10,9 +10,9 @@ use quorlock_resp::{Frame, encode};
 
 use crate::clock::Clock;
 use crate::error::{Error, Kind};
-use crate::link::{Address, Greeting, IntoNode, Shape, Urgency, security};
+use crate::link::{Greeting, Shape, Urgency};
 use crate::observe::Observers;
-use crate::options::{LinkOptions, Tls};
+use crate::options::{Address, IntoNode, LinkOptions, Tls, security};
 use crate::quorum::{Command, Election, NodeMask, NodeSet};
 use crate::report::Outcome;
 

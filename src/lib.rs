@@ -7,12 +7,12 @@
 //! | room | holds |
 //! |---|---|
 //! | `quorlock_resp` | bytes to frames and back |
-//! | `options` | every knob, its default, and why |
+//! | `options` | every knob, its default, and why; a node by its URL or its parts |
 //! | `error`, `report`, `observe` | what went wrong, and whose doing; each node's part; events |
 //! | `clock`, `entropy`, `sync` | the one clock, the one source of randomness, std or loom |
 //! | `slab` | places that are used again and again, without a lock |
 //! | `weak` | the rules of safety, each of which a build that never ships can leave out |
-//! | `link` | one connection: address, handshake, bytes out, replies in, what a dead one left |
+//! | `link` | one connection: handshake, bytes out, replies in, what a dead one left |
 //! | `node` | one node: its links, its health, reconnecting |
 //! | `quorum` | many nodes, one verdict: fan-out, votes, the driver task |
 //! | `lock`, `client` | the lock itself, and the protocol-level client |
@@ -46,7 +46,6 @@ mod weak;
 
 pub use client::{Client, Pipeline};
 pub use error::{Error, Holder};
-pub use link::IntoNode;
 pub use lock::{
     Acquire, Held, Inspection, KeyState, LockGuard, LockRequest, Locker, LockerBuilder,
     NodeInspection, OnLoss, OwnerToken, Release, Shutdown,
@@ -57,7 +56,7 @@ pub use observe::{Event, Loss, Observer};
 #[cfg(feature = "tls-rustls")]
 pub use options::Tls;
 pub use options::{
-    Credentials, Driver, Durability, Extend, NodeOptions, Protocol, Retry, TcpOptions,
+    Credentials, Driver, Durability, Extend, IntoNode, NodeOptions, Protocol, Retry, TcpOptions,
 };
 pub use quorlock_resp::Frame;
 pub use report::{

@@ -1,14 +1,17 @@
 //! What each node did with a command: the votes behind a verdict, in words.
 //!
 //! [`NodeReport`] is one node's line, [`Outcome`] what became of the command there, [`Fault`] why
-//! a node could not be asked at all. `health` has what is known of a node without a command.
+//! a node could not be asked at all. `health` has what is known of a node without a command, and
+//! `discreet` makes the words of others safe to print.
 
+mod discreet;
 mod health;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub(crate) use discreet::{printable, without_secret};
 pub use health::{ClockSkew, Mode, NodeHealth, Persistence, Role, ServerInfo, ServerKind};
 
 /// One node's part in an operation.
@@ -168,7 +171,8 @@ pub enum Fault {
     },
     /// The login could not be had: what
     /// [`NodeOptions::credentials_async`](crate::NodeOptions::credentials_async) was given failed,
-    /// or panicked. It is asked again at the next attempt.
+    /// panicked, or had no answer by the end of `connect_deadline`. It is asked again at the next
+    /// attempt.
     Credentials {
         /// Its words.
         error: Box<str>,
@@ -288,42 +292,6 @@ pub(crate) fn is_authentication(error: &str) -> bool {
         || error.starts_with("ERR AUTH <password> called without any password")
 }
 
-/// A server's text made safe to print: without what it repeats of a command, capped, control and
-/// non-ASCII bytes escaped.
-pub(crate) fn printable(text: &[u8]) -> Box<str> {
-    const LENGTH_MAX: usize = 160;
-    let text = discreet(text);
-    let cut = text.get(..LENGTH_MAX).unwrap_or(&text);
-    let mut printable = cut.escape_ascii().to_string().replace("\\'", "'").replace("\\\"", "\"");
-    if text.len() > LENGTH_MAX {
-        printable.push('…');
-    }
-    printable.into()
-}
-
-/// A server's text without the secrets that it may repeat. One that does not know a command says
-/// with which arguments it came: a password, or the random value by which a lock can be released.
-fn discreet(text: &[u8]) -> Vec<u8> {
-    const ARGUMENTS: &[u8] = b", with args beginning with";
-    const VALUE_HEX: usize = 40;
-    /// Far more than is shown.
-    const LENGTH_MAX: usize = 4_096;
-    let text = text.get(..LENGTH_MAX).unwrap_or(text);
-    let end = text.windows(ARGUMENTS.len()).position(|words| words == ARGUMENTS);
-    let mut shown = Vec::new();
-    for &byte in text.get(..end.unwrap_or(text.len())).unwrap_or_default() {
-        if byte == b'@' {
-            let digits = shown.iter().rev().take_while(|byte| u8::is_ascii_hexdigit(byte)).count();
-            if digits >= VALUE_HEX {
-                shown.truncate(shown.len() - digits);
-                shown.extend_from_slice(b"(redacted)");
-            }
-        }
-        shown.push(byte);
-    }
-    shown
-}
-
 /// A duration as people write it: `3.2 s`, `100 ms`, `85 µs`.
 pub(crate) struct Humane(pub(crate) Duration);
 
@@ -367,31 +335,5 @@ mod tests {
         let odd = Outcome::Failed { error: printable(b"ODD \x1b[2Jthing") };
         assert_eq!(odd.to_string(), r#"said "ODD \\x1b[2Jthing""#);
         assert!(!odd.is_authentication());
-    }
-
-    #[test]
-    fn a_servers_text_is_without_what_it_repeats_of_a_command() {
-        let value = "0123456789abcdef0123456789abcdef01234567@me@h:1";
-        let cases = [
-            (
-                "ERR unknown command `AUTH`, with args beginning with: `pw`, ",
-                "ERR unknown command `AUTH`",
-            ),
-            (
-                "ERR no SET k 0123456789abcdef0123456789abcdef01234567@me@h:1",
-                "ERR no SET k (redacted)@me@h:1",
-            ),
-            ("ERR 0123456789abcdef@me", "ERR 0123456789abcdef@me"),
-        ];
-        for (said, shown) in cases {
-            assert_eq!(&*printable(said.as_bytes()), shown);
-        }
-        let far = format!("{}{value}", "x".repeat(100));
-        assert!(!printable(far.as_bytes()).contains("0123"));
-    }
-
-    #[test]
-    fn a_servers_text_is_capped() {
-        assert_eq!(printable(&[b'x'; 1_000]).chars().count(), 161);
     }
 }

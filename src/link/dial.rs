@@ -12,11 +12,10 @@ use tokio::net::TcpStream;
 use tokio::net::UnixStream;
 use tokio::time::Sleep;
 
-use super::address::{Address, Endpoint};
 use super::stagger::{Stagger, Step};
 use super::stream::{Dial, Dialing, Reader, Writer};
-use crate::clock::Clock;
-use crate::options::TcpOptions;
+use crate::clock::{Clock, Moment};
+use crate::options::{Address, Endpoint, TcpOptions};
 
 /// Opens streams on the network.
 #[derive(Debug)]
@@ -35,7 +34,8 @@ impl Network {
 impl Dial for Network {
     fn dial(&self, address: &Address) -> Dialing {
         let Address { endpoint, tcp, .. } = address.clone();
-        let (clock, deadline) = (self.clock.clone(), self.deadline);
+        let clock = self.clock.clone();
+        let deadline = clock.now().plus(self.deadline);
         Box::pin(async move {
             match endpoint {
                 Endpoint::Tcp { host, port } => {
@@ -74,11 +74,12 @@ impl Attempts {
     fn new(
         addresses: impl IntoIterator<Item = SocketAddr>,
         clock: Clock,
-        deadline: Duration,
+        deadline: Moment,
     ) -> Self {
-        let timer = clock.sleep_until(clock.now());
+        let now = clock.now();
+        let timer = clock.sleep_until(now);
         let error = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-        let stagger = Stagger::new(addresses, deadline);
+        let stagger = Stagger::new(addresses, now, deadline);
         Self { stagger, clock, under_way: Vec::new(), timer, error }
     }
 
@@ -195,7 +196,8 @@ mod tests {
     async fn connect(addresses: &[SocketAddr]) -> (io::Result<TcpStream>, Duration) {
         let clock = Clock::default();
         let begun = clock.now();
-        let attempts = Attempts::new(addresses.iter().copied(), clock.clone(), DEADLINE);
+        let attempts =
+            Attempts::new(addresses.iter().copied(), clock.clone(), begun.plus(DEADLINE));
         let patience = Duration::from_secs(10);
         let connected = tokio::time::timeout(patience, attempts.connect()).await.unwrap();
         (connected, clock.now().since(begun))

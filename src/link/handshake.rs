@@ -28,10 +28,9 @@ use std::sync::Arc;
 
 use quorlock_resp::{Frame, encode};
 
-use super::address::{Address, Protocol};
 use super::peer::{Mark, Peer, Terms};
 use crate::clock::Reading;
-use crate::options::Security;
+use crate::options::{Address, Protocol, Security};
 use crate::report::{ClockSkew, Fault, is_authentication, printable};
 
 /// By this name servers list the connections of this library (`CLIENT LIST`, `lib-name`).

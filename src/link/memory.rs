@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker};
 use tokio::io::ReadBuf;
 
 #[cfg(any(test, feature = "testing"))]
-pub(crate) use super::{address::Endpoint, stream::Dialing};
+pub(crate) use super::stream::Dialing;
 
 use crate::sync::{Mutex, lock};
 

@@ -2,10 +2,10 @@
 //!
 //! [`Link`] is the half that callers share: the bytes to send and the commands that await a reply,
 //! behind one short lock. [`Inbound`] is the half that the driver owns: it reads and decodes.
-//! [`Handshake`](handshake::Handshake) turns a fresh stream into a usable one, [`Address`] says
-//! where and as whom, [`Network`] makes the stream, and [`Peer`] is who answered. This room knows
-//! bytes, frames and positions; what a command means, and how many nodes there are, is not its
-//! business, and it calls nobody upward.
+//! [`Network`] makes a stream to where an address says, [`Handshake`](handshake::Handshake) turns
+//! it into a usable one, and [`Peer`] is who answered. This room knows bytes, frames and positions;
+//! what a command means, and how many nodes there are, is not its business, and it calls nobody
+//! upward.
 //!
 //! ```text
 //!  Opening ──open()──▶ Open ──orphan()──▶ Orphaned ──reopen()──▶ Opening
@@ -23,9 +23,6 @@
 //! However a connection ends, `State::end` tells whoever waits and turns into *debts* whatever may
 //! still have to be undone; the next connection settles them first.
 
-mod address;
-#[cfg(feature = "serde")]
-mod config;
 mod debts;
 mod dial;
 mod fifo;
@@ -43,15 +40,11 @@ mod stream;
 mod tests;
 #[cfg(feature = "tls-rustls")]
 mod tls;
-mod url;
 
 use std::{io, mem, time::Duration};
 
 use bytes::Bytes;
 
-#[cfg(test)]
-pub(crate) use address::Endpoint;
-pub(crate) use address::{Address, security};
 pub(crate) use debts::Client;
 pub(crate) use dial::Network;
 pub(crate) use handshake::{Greeting, Handshake};
@@ -62,7 +55,6 @@ pub(crate) use reply::Reply;
 #[cfg(test)]
 pub(crate) use stream::Dialing;
 pub(crate) use stream::{Dial, Reader, Writer, secure};
-pub use url::IntoNode;
 
 use crate::clock::Moment;
 use crate::options::LinkOptions;
@@ -140,7 +132,7 @@ impl Link {
             process: None,
             rtt: None,
             holes: Vec::new(),
-            debts: Debts::default(),
+            debts: Debts::new(&options),
         };
         Self { state: Mutex::new(state), dirty: AtomicBool::new(false), undo_head, options }
     }
@@ -154,7 +146,7 @@ impl Link {
             Phase::Opening | Phase::Open => {}
             Phase::Orphaned | Phase::Closed => {
                 if undoing {
-                    state.owe(command, self.options.entries_max);
+                    state.owe(command);
                 }
                 return Sent::Closed;
             }
@@ -196,7 +188,7 @@ impl Link {
         self.dirty.load(Ordering::Acquire)
     }
 
-    /// Whether nothing is queued, every reply has come, and nothing is owed.
+    /// Whether nothing is queued, every reply has come, and nothing is owed or in doubt.
     pub(crate) fn is_settled(&self) -> bool {
         let state = lock(&self.state);
         state.queued.is_empty() && state.pipeline.is_empty() && state.debts.is_empty()
@@ -259,24 +251,12 @@ impl Link {
                     state.append(entry, &command, &undo);
                     self.dirty.store(true, Ordering::Release);
                 }
-                Again::Settled => state.debts.answered(),
-                Again::Ended => state.debts.confirm(),
-                Again::Doubt => {
-                    let until = now.plus(self.options.undo_horizon);
-                    state.debts.doubt(now, (until, self.options.entries_max));
-                    put_off = true;
-                }
-                Again::Later => {
-                    if entry.shape == Shape::Owed {
-                        state.debts.answered();
-                    }
-                    if undo.is_empty() {
-                        continue; // one that is repeated anyway is not owed once more
-                    }
-                    state.debts.add_for_later(undo, self.options.entries_max, now);
-                    put_off = true;
-                }
+                Again::Settled => state.debts.handle_executed(&undo),
+                Again::Ended => state.debts.handle_ended(),
+                Again::Doubt => state.debts.handle_not_ended(now),
+                Again::Later => state.debts.handle_refused(undo, now),
             }
+            put_off |= matches!(again, Again::Doubt | Again::Later);
         }
         result.map(|()| put_off)
     }
@@ -337,13 +317,17 @@ impl Link {
     fn settle(&self, state: &mut State, now: Moment) {
         let mut debts = mem::take(&mut state.debts);
         let run_id = state.client.as_ref().map(|client| client.run_id.clone());
-        let until = now.plus(self.options.undo_horizon);
-        let bound = (until, self.options.entries_max);
-        debts.settle(run_id.as_deref(), &self.undo_head, now, bound, |entry, bytes, undo| {
+        debts.settle(run_id.as_deref(), &self.undo_head, now, |entry, bytes, undo| {
             state.append(entry, bytes, undo);
         });
         state.debts = debts;
         self.dirty.store(true, Ordering::Release);
+    }
+
+    /// The node will be given keys that live for longer than was said before: so does what is owed
+    /// for them. See [`LinkOptions::undo_horizon`].
+    pub(crate) fn extend_horizon(&self, horizon: Duration) {
+        lock(&self.state).debts.extend_horizon(horizon);
     }
 
     /// Ends the connection: everything in flight goes to `lapsed`, and what may have been applied
@@ -354,7 +338,7 @@ impl Link {
         if let Some(writer) = state.writer.take() {
             writer.abort();
         }
-        state.end(lapsed, self.options.entries_max);
+        state.end(lapsed);
         self.dirty.store(false, Ordering::Release);
     }
 
@@ -373,7 +357,7 @@ impl Link {
             state.phase = Phase::Closed;
             state.writer = None;
         }
-        state.end(lapsed, self.options.entries_max);
+        state.end(lapsed);
     }
 
     /// A driver starts: commands may queue for its first connection. An orphaned connection is

@@ -41,12 +41,17 @@ pub(super) enum Step {
 }
 
 impl Stagger {
-    /// The pace is such that each address has its turn within `deadline`: otherwise the last ones
-    /// would never be tried, for the next connect begins with the first again.
-    pub(super) fn new(addresses: impl IntoIterator<Item = SocketAddr>, deadline: Duration) -> Self {
+    /// The pace is such that each address has its turn before `deadline`: otherwise the last ones
+    /// would never be tried, for the next connect begins with the first again. `now` is when their
+    /// name has been resolved, which may have taken most of the time.
+    pub(super) fn new(
+        addresses: impl IntoIterator<Item = SocketAddr>,
+        now: Moment,
+        deadline: Moment,
+    ) -> Self {
         let waiting = interleaved(addresses);
         let share = u32::try_from(waiting.len() + 1).unwrap_or(u32::MAX);
-        let pace = (deadline / share).clamp(PACE_MIN, PACE);
+        let pace = (deadline.since(now) / share).clamp(PACE_MIN, PACE);
         Self { waiting, under_way: 0, pace, next: Moment::default() }
     }
 
@@ -93,8 +98,6 @@ fn interleaved(addresses: impl IntoIterator<Item = SocketAddr>) -> VecDeque<Sock
 mod tests {
     use super::*;
 
-    const DEADLINE: Duration = Duration::from_secs(1);
-
     fn addresses(hosts: &[&str]) -> Vec<SocketAddr> {
         hosts.iter().map(|host| format!("{host}:1").parse().unwrap()).collect()
     }
@@ -123,7 +126,7 @@ mod tests {
     #[test]
     fn the_next_one_begins_after_a_while_or_when_one_fails() {
         let hosts = addresses(&["[::1]", "1.0.0.1", "[::2]"]);
-        let mut stagger = Stagger::new(hosts.clone(), DEADLINE);
+        let mut stagger = Stagger::new(hosts.clone(), at(0), at(1_000));
         assert_eq!(stagger.poll(at(0)), Step::Start(hosts[0]));
         assert_eq!(stagger.poll(at(0)), Step::WaitUntil(at(250)));
         assert_eq!(stagger.poll(at(249)), Step::WaitUntil(at(250)));
@@ -139,11 +142,14 @@ mod tests {
 
     #[test]
     fn each_address_has_its_turn_before_the_deadline() {
-        for count in [1_usize, 3, 4, 7, 50] {
+        // However long it took to resolve the name.
+        for (count, resolved) in
+            [(1_usize, 0), (3, 0), (4, 0), (7, 0), (50, 0), (7, 900), (40, 500)]
+        {
             let hosts: Vec<_> = (0..count).map(|host| format!("1.0.0.{host}")).collect();
             let hosts: Vec<_> = hosts.iter().map(String::as_str).collect();
-            let mut stagger = Stagger::new(addresses(&hosts), DEADLINE);
-            let (mut now, mut begun) = (at(0), 0);
+            let (mut now, mut begun) = (at(resolved), 0);
+            let mut stagger = Stagger::new(addresses(&hosts), now, at(1_000));
             loop {
                 match stagger.poll(now) {
                     Step::Start(_) => begun += 1,
@@ -153,14 +159,16 @@ mod tests {
                 }
             }
             assert_eq!(begun, count);
-            assert!(now < at(1_000), "{count}: {now:?}");
+            assert!(now < at(1_000), "{count}, {resolved}: {now:?}");
         }
-        assert_eq!(Stagger::new(addresses(&["1.0.0.1"; 3]), DEADLINE).pace, PACE);
-        assert_eq!(Stagger::new(addresses(&["1.0.0.1"]), Duration::ZERO).pace, PACE_MIN);
+        let pace = |now, deadline| Stagger::new(addresses(&["1.0.0.1"; 3]), now, deadline).pace;
+        assert_eq!(pace(at(0), at(1_000)), PACE);
+        assert_eq!(pace(at(1_000), at(1_000)), PACE_MIN);
+        assert_eq!(pace(at(2_000), at(1_000)), PACE_MIN);
     }
 
     #[test]
     fn a_name_without_addresses_is_given_up() {
-        assert_eq!(Stagger::new([], DEADLINE).poll(at(0)), Step::GiveUp);
+        assert_eq!(Stagger::new([], at(0), at(1_000)).poll(at(0)), Step::GiveUp);
     }
 }

@@ -62,12 +62,12 @@ impl State {
 
     /// Empties the link at the end of a connection, however that came: nobody waits any more, and
     /// nothing that may have been applied, or was still to be undone, is forgotten.
-    pub(super) fn end(&mut self, lapsed: &mut Vec<Lapsed>, debts_max: usize) {
+    pub(super) fn end(&mut self, lapsed: &mut Vec<Lapsed>) {
         let mut undos = Vec::new();
         if !weak::is(Weakness::InFlightKept) {
             self.pipeline.drain(self.written, lapsed, &mut undos);
         }
-        self.debts.inherit(self.client.take(), undos, debts_max);
+        self.debts.inherit(self.client.take(), undos);
         self.queued.clear();
         self.holes.clear();
         (self.process, self.rtt) = (None, None);
@@ -76,9 +76,9 @@ impl State {
 
     /// Notes an undo for the next connection. The orphaned connection carries it as well: it may be
     /// the last one, and to undo twice does no harm.
-    pub(super) fn owe(&mut self, command: Outgoing<'_>, debts_max: usize) {
+    pub(super) fn owe(&mut self, command: Outgoing<'_>) {
         if !command.undo.is_empty() {
-            self.debts.add(command.undo.to_vec(), debts_max);
+            self.debts.add(command.undo);
         }
         if self.phase == Phase::Orphaned {
             self.queued.push(command.bytes);

@@ -14,14 +14,14 @@ use tokio::net::tcp;
 #[cfg(unix)]
 use tokio::net::unix;
 
-use super::address::Address;
-#[cfg(feature = "tls-rustls")]
-use super::address::Endpoint;
 use super::handshake::Greeting;
 #[cfg(any(test, feature = "testing"))]
 use super::memory;
 #[cfg(feature = "tls-rustls")]
 use super::tls;
+use crate::options::Address;
+#[cfg(feature = "tls-rustls")]
+use crate::options::Endpoint;
 use crate::report::Fault;
 
 /// Opens streams. A simulation brings its own.

@@ -2,14 +2,29 @@
 
 use std::time::Duration;
 
-use quorlock_resp::Frame;
+use quorlock_resp::{Frame, encode};
 
 use super::*;
 
-const HEAD: &str = "UNDO ";
+/// Before the two arguments of an undo.
+const HEAD: &str = "*3\r\n$4\r\nUNDO\r\n";
 
 /// Has the server end the connection before.
-const KILL: &str = "*4\r\n$6\r\nCLIENT\r\n$4\r\nKILL\r\n$2\r\nID\r\n$1\r\n7\r\n";
+const KILL: &str = "CLIENT KILL ID 7";
+
+fn encoded(words: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let words: Vec<_> = words.split(' ').map(str::as_bytes).collect();
+    encode::command(&mut bytes, &words);
+    bytes
+}
+
+/// The key and the value that undo a command.
+fn undo(words: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    words.split_whitespace().for_each(|word| encode::bulk(&mut bytes, word.as_bytes()));
+    bytes
+}
 
 /// A link, its node's end of the present connection, and a time.
 struct Wire {
@@ -46,21 +61,21 @@ impl Wire {
     fn owing(name: Option<Process>) -> Self {
         let mut wire = Self::new();
         wire.open(name);
-        assert_eq!(wire.send(1, Shape::Status, "SET k v;", "k v"), Sent::Written);
+        assert_eq!(wire.send(1, Shape::Status, "SET k v", "k v"), Sent::Written);
         wire.close();
         wire.link.reopen();
         wire
     }
 
-    fn send(&self, ticket: u64, shape: Shape, bytes: &str, undo: &str) -> Sent {
+    fn send(&self, ticket: u64, shape: Shape, command: &str, undone: &str) -> Sent {
         let urgency = if shape == Shape::Undo { Urgency::Undo } else { Urgency::Usual };
         let deadline = self.now.plus(Duration::from_secs(1));
         let entry = Entry { ticket: Ticket(ticket), shape, sent: self.now, deadline };
-        let (bytes, undo) = (bytes.as_bytes(), undo.as_bytes());
+        let (bytes, undo) = (&*encoded(command), &*undo(undone));
         self.link.send(Outgoing { entry, bytes, undo, urgency })
     }
 
-    /// What the node has got since it was asked last.
+    /// The commands that the node has got since it was asked last.
     async fn got(&mut self) -> String {
         self.link.flush().unwrap();
         let Some((reader, _)) = &mut self.far else { return String::new() };
@@ -75,7 +90,11 @@ impl Wire {
             std::task::Poll::Ready(())
         })
         .await;
-        text.replace(KILL, "KILL;")
+        let words = |command: &str| {
+            let words = command.split("\r\n").skip(1).filter(|word| !word.starts_with('$'));
+            words.collect::<Vec<_>>().join(" ").replace(KILL, "KILL").trim_end().to_owned()
+        };
+        text.split('*').skip(1).map(words).collect::<Vec<_>>().join("; ")
     }
 
     /// Whose replies these have been, but for those that nobody waits for.
@@ -94,7 +113,7 @@ impl Wire {
 
     /// What becomes of an extension of the key that is, or was, to be undone.
     fn extend(&self) -> Sent {
-        self.send(9, Shape::Script, "EXTEND k v 10;", "k v")
+        self.send(9, Shape::Script, "EXTEND k v 10", "k v")
     }
 }
 
@@ -112,13 +131,13 @@ fn error(text: &'static str) -> Frame {
 #[tokio::test]
 async fn a_debt_comes_before_what_was_queued_for_the_connection() {
     let mut wire = Wire::owing(Some(NAME));
-    let vote = format!("VOTE x y {HOLE}\r\n");
+    let vote = format!("VOTE x y {HOLE}");
     assert_eq!(wire.send(2, Shape::Vote, &vote, "x y"), Sent::Queued);
-    assert_eq!(wire.send(3, Shape::Status, "SET a b;", "a b"), Sent::Queued);
-    assert_eq!(wire.send(4, Shape::Undo, "RELEASE k v;", "k v"), Sent::Queued);
+    assert_eq!(wire.send(3, Shape::Status, "SET a b", "a b"), Sent::Queued);
+    assert_eq!(wire.send(4, Shape::Undo, "RELEASE k v", "k v"), Sent::Queued);
     wire.open(Some(NAME));
     let named = vote.replace('0', "a");
-    let expected = format!("KILL;UNDO k v{named}SET a b;RELEASE k v;");
+    let expected = format!("KILL; UNDO k v; {named}; SET a b; RELEASE k v");
     assert_eq!(wire.got().await, expected);
     let replies = [Frame::Integer(1), Frame::Integer(1), Frame::Integer(1), ok()];
     assert_eq!(wire.answer(replies), [2, 3], "each reply finds its command");
@@ -130,8 +149,8 @@ async fn a_debt_comes_before_what_was_queued_for_the_connection() {
 #[tokio::test]
 async fn what_was_queued_behind_a_debt_is_told_apart_from_it_when_the_connection_ends() {
     let mut wire = Wire::owing(Some(NAME));
-    wire.send(2, Shape::Status, "SET a b;", "a b");
-    wire.room = KILL.len() + "UNDO k v".len();
+    wire.send(2, Shape::Status, "SET a b", "a b");
+    wire.room = encoded(KILL).len() + encoded("UNDO k v").len();
     wire.open(Some(NAME));
     assert_eq!(wire.link.flush(), Ok(true), "more does not fit");
     let mut lapsed = Vec::new();
@@ -140,20 +159,20 @@ async fn what_was_queued_behind_a_debt_is_told_apart_from_it_when_the_connection
     assert!(!ours.sent, "no byte of it was written");
     wire.room = 1 << 16;
     wire.open(Some(NAME));
-    assert_eq!(wire.got().await, "KILL;KILL;UNDO k v");
+    assert_eq!(wire.got().await, "KILL; KILL; UNDO k v");
 }
 
 #[tokio::test]
 async fn a_key_whose_undo_is_owed_is_not_asked_for_until_that_is_settled() {
     let mut wire = Wire::owing(Some(NAME));
     assert_eq!(wire.extend(), Sent::Suspect);
-    assert_eq!(wire.send(2, Shape::Status, "SET k w;", "k w"), Sent::Queued, "another value");
+    assert_eq!(wire.send(2, Shape::Status, "SET k w", "k w"), Sent::Queued, "another value");
     wire.open(Some(NAME));
     assert_eq!(wire.extend(), Sent::Suspect, "the old connection may still be alive");
-    assert_eq!(wire.got().await, "KILL;UNDO k vSET k w;");
+    assert_eq!(wire.got().await, "KILL; UNDO k v; SET k w");
     wire.answer([Frame::Integer(1), Frame::Integer(1), ok()]);
     assert_eq!(wire.extend(), Sent::Queued);
-    assert_eq!(wire.got().await, "EXTEND k v 10;");
+    assert_eq!(wire.got().await, "EXTEND k v 10");
 }
 
 #[tokio::test]
@@ -164,10 +183,10 @@ async fn a_key_whose_undo_the_node_would_not_execute_is_not_asked_for() {
     assert_eq!(wire.extend(), Sent::Suspect, "the undo may be refused, and sent once more");
     wire.answer([error("BUSY running a script")]);
     assert_eq!(wire.extend(), Sent::Suspect);
-    assert_eq!(wire.got().await, "KILL;UNDO k v");
+    assert_eq!(wire.got().await, "KILL; UNDO k v");
     wire.pass(100);
-    assert_eq!(wire.got().await, "KILL;UNDO k v");
-    wire.answer([Frame::Integer(0), Frame::Integer(1)]);
+    assert_eq!(wire.got().await, "UNDO k v", "the old connection has ended");
+    wire.answer([Frame::Integer(1)]);
     assert_ne!(wire.extend(), Sent::Suspect);
 }
 
@@ -194,7 +213,7 @@ async fn a_key_that_may_still_arrive_is_not_asked_for_until_it_cannot_any_more()
         }
         let took = Duration::from_millis(500) * rounds;
         assert!(took >= horizon && took <= horizon * 2, "{took:?}");
-        let other = wire.send(3, Shape::Status, "SET a b;", "a b");
+        let other = wire.send(3, Shape::Status, "SET a b", "a b");
         assert_ne!(other, Sent::Suspect);
     }
 }

@@ -10,11 +10,14 @@ use super::durability::Epoch;
 use super::locker::{Inner, Locker};
 use crate::clock::Clock;
 use crate::error::Error;
-use crate::link::{Address, Greeting, IntoNode, security};
+use crate::link::Greeting;
 use crate::observe::Observer;
 #[cfg(feature = "tls-rustls")]
 use crate::options::Tls;
-use crate::options::{Driver, Durability, Extend, Options, Retry, TcpOptions, whole_millis};
+use crate::options::{
+    Address, Driver, Durability, Extend, IntoNode, Options, Retry, TcpOptions, security,
+    whole_millis,
+};
 use crate::quorum::{NodeSet, Rule};
 
 /// A locker's nodes and options. Every option has a default; `README.md` lists them with the
@@ -331,7 +334,7 @@ impl LockerBuilder {
     fn prepare(&mut self) -> Result<Greeting, Error> {
         self.options.check()?;
         let Options { ttl, .. } = self.options;
-        self.options.link.undo_horizon = self.options.node_deadline(ttl) + 2 * ttl;
+        self.options.link.undo_horizon = self.options.undo_horizon(ttl);
         for address in &mut self.addresses {
             address.tcp.get_or_insert(self.options.tcp);
         }

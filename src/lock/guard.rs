@@ -133,7 +133,7 @@ impl LockGuard {
     /// Dropping the future leaves the deadline where it was; nodes may keep the key for longer.
     pub async fn extend(&self, ttl: Duration) -> Result<(), Error> {
         let ttl = whole_millis(ttl);
-        self.hold.locker().options.check_ttl(ttl)?;
+        self.hold.locker().admit_ttl(ttl)?;
         self.hold.extend(ttl).await
     }
 

@@ -19,8 +19,7 @@ use super::request::LockRequest;
 use super::shutdown::{Fate, Shutdown, shut_down};
 use super::takeover;
 use crate::error::Error;
-use crate::link::IntoNode;
-use crate::options::Options;
+use crate::options::{IntoNode, Options};
 use crate::quorum::NodeSet;
 use crate::report::{NodeHealth, NodeReport};
 use crate::sync::atomic::{AtomicBool, Ordering};
@@ -78,6 +77,16 @@ impl Inner {
             return Err(Error::closed("the locker was shut down; build another one"));
         }
         self.nodes.check_fit()
+    }
+
+    /// Refuses a TTL that no lock of this locker can have; what has to be known of a longer one
+    /// than usual is told to the nodes.
+    pub(crate) fn admit_ttl(&self, ttl: Duration) -> Result<(), Error> {
+        self.options.check_ttl(ttl)?;
+        if ttl > self.options.ttl {
+            self.nodes.extend_horizon(self.options.undo_horizon(ttl));
+        }
+        Ok(())
     }
 
     fn is_closed(&self) -> bool {

@@ -47,7 +47,7 @@ impl LockRequest {
     pub fn ttl(mut self, ttl: Duration) -> Self {
         if let Ok(order) = &mut self.order {
             order.ttl = whole_millis(ttl);
-            if let Err(error) = order.locker.options.check_ttl(ttl) {
+            if let Err(error) = order.locker.admit_ttl(ttl) {
                 self.order = Err(error);
             }
         }

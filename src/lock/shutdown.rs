@@ -77,6 +77,9 @@ pub(crate) async fn shut_down(
         // A node that hangs or is away has answered nothing, and may be owed an undo: what this
         // process does not send, nobody will.
         while !locker.nodes.is_settled() {
+            // The runtime of the driver may have ended meanwhile, or its task. Where no other one
+            // can be started now, it is tried again.
+            let _ = locker.nodes.ensure_driver();
             clock.sleep_until(clock.now().plus(SETTLING)).await;
         }
     });

@@ -1,6 +1,14 @@
 //! One attempt to connect: a stream, TLS over it where the address asks for that, a handshake over
 //! both, one deadline for all.
 //!
+//! ```text
+//!  Dialing ──▶ Securing ──▶ LoggingIn ──▶ Greeting ──▶ connected
+//!              (TLS only)   (a callback only)
+//! ```
+//!
+//! An attempt is in one [`Stage`] after the other, each of which owns the [`Limit`] while it lasts:
+//! so whichever the deadline meets is the one that is told of.
+//!
 //! Whatever goes wrong discards the stream: a reply that is still under way would otherwise answer
 //! the next connection's first question.
 
@@ -13,11 +21,12 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use quorlock_resp::{Decoder, Frame};
+use tokio::time::Sleep;
 
 use crate::clock::Clock;
-use crate::link::{Address, Dial, Greeting, Handshake, Inbound, Peer, Reader, Writer, secure};
-use crate::report::{Fault, printable};
-use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::link::{Dial, Greeting, Handshake, Inbound, Peer, Reader, Writer, secure};
+use crate::options::Address;
+use crate::report::{Fault, Humane, printable, without_secret};
 
 /// A stream that has shaken hands.
 pub(crate) struct Connected {
@@ -38,40 +47,78 @@ pub(crate) fn connect(
     deadline: Duration,
 ) -> Connecting {
     Box::pin(async move {
-        let securing = AtomicBool::new(false);
-        let mut attempt = pin!(attempt(dial, address, greeting, &clock, &securing));
-        let mut timer = clock.sleep_until(clock.now().plus(deadline));
-        poll_fn(|cx| {
-            if let Poll::Ready(connected) = attempt.as_mut().poll(cx) {
-                return Poll::Ready(connected);
-            }
-            let silent = || match securing.load(Ordering::Relaxed) {
-                true => Fault::insecure(deadline),
-                false => Fault::Silent { after: deadline },
-            };
-            timer.as_mut().poll(cx).map(|()| Err(silent()))
-        })
-        .await
+        let mut limit = Limit::new(&clock, deadline);
+        let dialing = async { dial.dial(&address).await.map_err(unreachable) };
+        let mut streams = limit.hold(Stage::Dialing, dialing).await?;
+        if address.tls {
+            let securing = secure(streams, &address, &greeting);
+            streams = limit.hold(Stage::Securing, securing).await?;
+        }
+        let address = limit.hold(Stage::LoggingIn, log_in(address)).await?;
+        limit.hold(Stage::Greeting, greet(streams, address, greeting, &clock)).await
     })
 }
 
-/// `securing` is true while TLS is being put onto the stream.
-async fn attempt(
-    dial: Arc<dyn Dial>,
+/// What an attempt is at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    /// The name is resolved, the stream is made.
+    Dialing,
+    /// TLS is put onto it.
+    Securing,
+    /// The login is asked for.
+    LoggingIn,
+    /// The server is asked who it is, and told who we are.
+    Greeting,
+}
+
+impl Stage {
+    /// Why there is no connection when this stage has not ended after the whole deadline.
+    fn fault(self, after: Duration) -> Fault {
+        match self {
+            Self::Dialing | Self::Greeting => Fault::Silent { after },
+            Self::Securing => Fault::insecure(after),
+            Self::LoggingIn => {
+                let error = format!("no answer within {}", Humane(after));
+                Fault::Credentials { error: error.into() }
+            }
+        }
+    }
+}
+
+/// The one deadline of all stages.
+struct Limit {
+    timer: Pin<Box<Sleep>>,
+    after: Duration,
+}
+
+impl Limit {
+    fn new(clock: &Clock, after: Duration) -> Self {
+        Self { timer: clock.sleep_until(clock.now().plus(after)), after }
+    }
+
+    /// What comes of a stage, if it ends in time.
+    async fn hold<T>(
+        &mut self,
+        stage: Stage,
+        work: impl Future<Output = Result<T, Fault>>,
+    ) -> Result<T, Fault> {
+        let mut work = pin!(work);
+        poll_fn(|cx| match work.as_mut().poll(cx) {
+            Poll::Ready(done) => Poll::Ready(done),
+            Poll::Pending => self.timer.as_mut().poll(cx).map(|()| Err(stage.fault(self.after))),
+        })
+        .await
+    }
+}
+
+/// Shakes hands.
+async fn greet(
+    (mut reader, writer): (Reader, Writer),
     address: Address,
     greeting: Greeting,
     clock: &Clock,
-    securing: &AtomicBool,
 ) -> Result<Connected, Fault> {
-    let mut streams = dial.dial(&address).await.map_err(unreachable)?;
-    if address.tls {
-        // Ordering: one task writes and reads it.
-        securing.store(true, Ordering::Relaxed);
-        streams = secure(streams, &address, &greeting).await?;
-        securing.store(false, Ordering::Relaxed);
-    }
-    let (mut reader, writer) = streams;
-    let address = log_in(address).await?;
     let secret = address.password.clone().unwrap_or_default();
     let mut handshake = Handshake::new(address, greeting);
     let (mut decoder, mut buffer) = (Inbound::decoder(), BytesMut::new());
@@ -107,32 +154,18 @@ async fn log_in(address: Address) -> Result<Address, Fault> {
     }
 }
 
-/// An error without the password, should the server repeat what it was told.
+/// An error without the password, should the server repeat what it was told. The words by which
+/// errors are told apart stay, should the password be one of them.
 fn discreet(frame: Frame, secret: &[u8]) -> Frame {
-    const REDACTED: &[u8] = b"(redacted)";
+    const WORDS: [&[u8]; 5] =
+        [b"ERR unknown command ", b"ERR ", b"NOAUTH ", b"WRONGPASS ", b"NOPERM "];
     let Some(text) = frame.as_error() else { return frame };
-    // The words by which errors are told apart stay, should the password be one of them.
-    let words: &[&[u8]] =
-        &[b"ERR unknown command ", b"ERR ", b"NOAUTH ", b"WRONGPASS ", b"NOPERM "];
-    let kept = words.iter().find(|words| text.starts_with(words)).map_or(0, |words| words.len());
-    let (kept, mut rest) = text.split_at_checked(kept).unwrap_or((text, b""));
-    if secret.is_empty() || !rest.windows(secret.len()).any(|part| part == secret) {
-        return frame;
+    let kept = WORDS.iter().find(|words| text.starts_with(words)).map_or(0, |words| words.len());
+    let (kept, rest) = text.split_at_checked(kept).unwrap_or((text, b""));
+    match without_secret(rest, secret) {
+        Some(shown) => Frame::Error([kept, &shown].concat().into()),
+        None => frame,
     }
-    let mut shown = kept.to_vec();
-    while let Some((first, tail)) = rest.split_first() {
-        match rest.strip_prefix(secret) {
-            Some(behind) => {
-                shown.extend_from_slice(REDACTED);
-                rest = behind;
-            }
-            None => {
-                shown.push(*first);
-                rest = tail;
-            }
-        }
-    }
-    Frame::Error(shown.into())
 }
 
 async fn write_all(reader: &Reader, writer: &Writer, mut bytes: &[u8]) -> io::Result<()> {
@@ -213,5 +246,31 @@ mod tests {
             assert_eq!(frame.as_error(), Some(shown.as_bytes()), "{said}");
         }
         assert_eq!(discreet(Frame::Integer(1), b"1"), Frame::Integer(1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_stage_tells_what_the_deadline_met() {
+        let clock = Clock::default();
+        let ms = Duration::from_millis;
+        let cases = [
+            (Stage::Dialing, "was silent for 100 ms while connecting"),
+            (Stage::Securing, "was silent for 100 ms in the handshake"),
+            (Stage::LoggingIn, "(the callback for credentials: no answer within 100 ms)"),
+            (Stage::Greeting, "was silent for 100 ms while connecting"),
+        ];
+        for (stage, words) in cases {
+            let began = clock.now();
+            let mut limit = Limit::new(&clock, ms(100));
+            let before = limit.hold(Stage::Dialing, async {
+                clock.sleep_until(began.plus(ms(60))).await;
+                Ok(())
+            });
+            assert_eq!(before.await, Ok(()));
+            let never = limit.hold(stage, std::future::pending::<Result<(), _>>());
+            let fault = never.await.unwrap_err().to_string();
+            assert!(fault.contains(words), "{stage:?}: {fault}");
+            let took = clock.now().since(began);
+            assert!(took >= ms(100) && took < ms(105), "one deadline for all: {took:?}");
+        }
     }
 }

@@ -21,8 +21,8 @@ use bytes::Bytes;
 
 pub(crate) use session::{Pass, Session};
 
-use crate::link::{Address, Link, Peer};
-use crate::options::LinkOptions;
+use crate::link::{Link, Peer};
+use crate::options::{Address, LinkOptions};
 use crate::report::{Fault, NodeHealth, Outcome, ServerInfo};
 use crate::sync::{Mutex, lock};
 

@@ -16,8 +16,8 @@ use std::time::Duration;
 
 pub(crate) use credentials::CredentialSource;
 pub use credentials::Credentials;
-pub(crate) use node::Endpoint;
-pub use node::{NodeOptions, Protocol};
+pub(crate) use node::{Address, Endpoint, security};
+pub use node::{IntoNode, NodeOptions, Protocol};
 pub(crate) use retry::Policy;
 pub use retry::Retry;
 pub use tcp::TcpOptions;
@@ -207,6 +207,12 @@ impl Options {
             (ttl / 100).clamp(Duration::from_millis(50), Duration::from_millis(500))
         })
     }
+
+    /// For how long the undo of a key with this TTL may still matter: a node's deadline, by which
+    /// the key was set or never is, and two TTLs, for one that comes as late as another has ended.
+    pub(crate) fn undo_horizon(&self, ttl: Duration) -> Duration {
+        self.node_deadline(ttl).saturating_add(ttl.saturating_mul(2))
+    }
 }
 
 /// An owner's name travels in every acquisition.
@@ -250,8 +256,9 @@ pub(crate) struct LinkOptions {
     /// A reply that is older has not been lost, for the stream keeps order: the node hangs. The
     /// connection ends, and the node's vote costs no more waiting until it answers a new one.
     pub(crate) reply_age_max: Duration,
-    /// For how long what a dead connection sent may still matter, where the server does not let us
-    /// end it: a node's deadline and two TTLs.
+    /// For how long an undo may still matter that the server refuses, or whose command may still
+    /// arrive, because the server does not let us end the connection that sent it: see
+    /// [`Options::undo_horizon`].
     pub(crate) undo_horizon: Duration,
     /// The first pause before a reconnection, and the longest.
     pub(crate) reconnect_first: Duration,

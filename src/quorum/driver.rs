@@ -54,7 +54,7 @@ const STAGING: usize = 16 << 10;
 
 impl NodeSet {
     /// Starts the driver if there is none.
-    pub(super) fn ensure_driver(&self) -> Result<(), Error> {
+    pub(crate) fn ensure_driver(&self) -> Result<(), Error> {
         let driver = &self.shared.driver;
         if driver.running.load(Ordering::Acquire) {
             return Ok(());

@@ -37,10 +37,10 @@ pub(crate) use tally::{Patience, Rule, Verdict};
 use crate::clock::{Clock, Moment};
 use crate::entropy::Entropy;
 use crate::error::{Error, Kind};
-use crate::link::{Address, Dial, Fit, Greeting, Network, Peer};
+use crate::link::{Dial, Fit, Greeting, Network, Peer};
 use crate::node::Node;
 use crate::observe::Observers;
-use crate::options::LinkOptions;
+use crate::options::{Address, LinkOptions};
 use crate::report::{Fault, Mode, NodeHealth, NodeReport, Outcome};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{AtomicWaker, Mutex};
@@ -84,6 +84,8 @@ struct Shared {
     driver: DriverState,
     /// A node's state changed; for whoever waits for the nodes to be ready.
     changed: Notify,
+    /// The longest time, in nanoseconds, for which an undo may matter; the links know it.
+    undo_horizon: AtomicU64,
 }
 
 /// What is known of the driver from outside.
@@ -128,6 +130,7 @@ impl NodeSet {
         };
         let (slots, misfits) = (Slots::new(nodes.len()), Misfits::new(nodes.len()));
         let changed = Notify::new();
+        let undo_horizon = AtomicU64::new(0);
         let shared = Shared {
             nodes,
             slots,
@@ -141,6 +144,7 @@ impl NodeSet {
             observers,
             driver,
             changed,
+            undo_horizon,
         };
         Self { shared: Arc::new(shared) }
     }
@@ -237,7 +241,19 @@ impl NodeSet {
         &self.shared.entropy
     }
 
-    /// Whether every reply has come, and no node is owed an undo.
+    /// Keys will live for longer than the options say, and undos will matter for so long.
+    pub(crate) fn extend_horizon(&self, horizon: Duration) {
+        let nanos = u64::try_from(horizon.as_nanos()).unwrap_or(u64::MAX);
+        // Ordering: the links' own locks order what they are told.
+        let known = &self.shared.undo_horizon;
+        if known.load(Ordering::Relaxed) < nanos {
+            known.fetch_max(nanos, Ordering::Relaxed);
+            let links = self.shared.nodes.iter().flat_map(|node| node.links());
+            links.for_each(|link| link.extend_horizon(horizon));
+        }
+    }
+
+    /// Whether every reply has come, and no node is owed an undo, or may be.
     pub(crate) fn is_settled(&self) -> bool {
         self.shared.nodes.iter().flat_map(|node| node.links()).all(|link| link.is_settled())
     }

@@ -5,7 +5,8 @@ use std::sync::{Arc, Weak};
 
 use super::node::State;
 use super::world::{Hub, World};
-use crate::link::{Address, Dial, Dialing, Endpoint, Reader, Writer, memory};
+use crate::link::{Dial, Dialing, Reader, Writer, memory};
+use crate::options::{Address, Endpoint};
 
 /// A machine's way into the network.
 pub(super) struct Port {

@@ -10,9 +10,9 @@ use super::listen::meet;
 use super::node::{Node, NodeBuilder};
 use super::serve::{Stream, serve};
 use super::shared::Life;
-use crate::link::{Address, Dial, Reader, Writer, memory};
+use crate::link::{Dial, Reader, Writer, memory};
 use crate::lock::LockerBuilder;
-use crate::options::{Credentials, NodeOptions};
+use crate::options::{Address, Credentials, Endpoint, NodeOptions};
 use crate::quorum;
 
 /// How many bytes are under way in one direction at most.
@@ -213,10 +213,8 @@ impl fmt::Debug for Nodes {
 impl Dial for Nodes {
     fn dial(&self, address: &Address) -> memory::Dialing {
         let number = match &address.endpoint {
-            memory::Endpoint::Tcp { host, .. } => {
-                host.strip_prefix("node-").and_then(|n| n.parse().ok())
-            }
-            memory::Endpoint::Unix { .. } => None,
+            Endpoint::Tcp { host, .. } => host.strip_prefix("node-").and_then(|n| n.parse().ok()),
+            Endpoint::Unix { .. } => None,
         };
         let node = number.and_then(|number: usize| self.nodes.get(number).cloned());
         Box::pin(async move {

@@ -108,19 +108,24 @@ fn a_url_that_cannot_be_right_is_not_repeated() {
 
 #[test]
 fn a_url_in_the_wrong_place_is_not_repeated_with_its_login() {
-    let url = "redis://me:p@canary ü@h:6379";
-    for args in [
-        &["bench", url][..],
-        &[url],
-        &["lock", "job", url, "--", "true"],
-        &["lock", "--ttl", url, "job", "--", "true"],
-        &["lock", "--on-lost", url, "job", "--", "true"],
-        &["lock", &format!("--{url}"), "job", "--", "true"],
-        &["status", &format!("--nodes={url}"), "job"],
+    for url in [
+        "redis://me:p@canary ü@h:6379",
+        "redis://h:6379?password=canary",
+        "redis://me:canary?a=b@canary",
     ] {
-        let ended = run(program(args));
-        assert_eq!(ended.code, 64, "{ended:?}");
-        assert!(!format!("{ended:?}").contains(CANARY), "{ended:?}");
+        for args in [
+            &["bench", url][..],
+            &[url],
+            &["lock", "job", url, "--", "true"],
+            &["lock", "--ttl", url, "job", "--", "true"],
+            &["lock", "--on-lost", url, "job", "--", "true"],
+            &["lock", &format!("--{url}"), "job", "--", "true"],
+            &["status", &format!("--nodes={url}"), "job"],
+        ] {
+            let ended = run(program(args));
+            assert_eq!(ended.code, 64, "{ended:?}");
+            assert!(!format!("{ended:?}").contains(CANARY), "{ended:?}");
+        }
     }
 }
 

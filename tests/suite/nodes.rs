@@ -187,9 +187,9 @@ async fn a_login_that_takes_too_long_counts_towards_the_connects_deadline() {
     let node = node.credentials_async(std::future::pending::<Result<String, String>>);
     let deadline = Duration::from_millis(100);
     let locker = single(node).connect_deadline(deadline).build().unwrap();
-    eventually_async("the silence is told", async || {
+    eventually_async("the callback's silence is told", async || {
         let error = locker.lock("k").wait(Duration::from_secs(1)).await.unwrap_err();
-        error.to_string().contains("was silent for 100 ms while connecting")
+        error.to_string().contains("(the callback for credentials: no answer within 100 ms)")
     })
     .await;
     assert!(server.heard().is_empty(), "nothing is said before there is a login");

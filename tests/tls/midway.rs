@@ -48,16 +48,29 @@ async fn the_end_of_a_connection_is_an_end_with_or_without_a_farewell() {
     }
 }
 
+/// The server has shown that it speaks TLS: nothing may be said of its having another port.
 #[tokio::test]
 async fn a_record_that_is_none_ends_the_connection_and_is_told() {
     need_server!();
     let server = Server::start();
     let terminator = before(&server);
     let locker = connected(&terminator).await;
-    cycle(&locker).await.unwrap();
-    terminator.garble();
-    let fault = reason(&locker).await;
-    assert!(matches!(fault, Fault::Tls { .. }), "{fault}");
+    let oversized = [&b"\x17\x03\x03\xff\xff"[..], &[0; 1 << 16]].concat();
+    let cases: [(&str, &[u8]); 4] = [
+        ("encrypted with no key", b"\x17\x03\x03\x00\x14garbledgarbledgarble"),
+        ("no record at all", b"-ERR I am no TLS\r\n"),
+        ("of no known type", b"\x63\x03\x03\x00\x01x"),
+        ("too long", &oversized),
+    ];
+    for (what, bytes) in cases {
+        cycle(&locker).await.unwrap();
+        terminator.say_raw(bytes);
+        let fault = reason(&locker).await;
+        let words = fault.to_string();
+        assert!(matches!(fault, Fault::Tls { .. }), "{what}: {words}");
+        assert!(words.contains("a record came broken"), "{what}: {words}");
+        assert!(!words.contains("plain text") && !words.contains('\n'), "{what}: {words}");
+    }
     cycle(&locker).await.unwrap();
 }
 

@@ -5,7 +5,6 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::sync::OnceLock;
 
 use rustix::termios::{
     LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
@@ -13,21 +12,15 @@ use rustix::termios::{
 
 use crate::exit::{Cause, Failure};
 
-/// The password; asked for once, however often it is needed.
+/// Asks for the password.
 pub(crate) fn password() -> Result<String, Failure> {
-    static ANSWER: OnceLock<String> = OnceLock::new();
-    if let Some(answer) = ANSWER.get() {
-        return Ok(answer.clone());
-    }
     let answer = match ask().map_err(no_terminal)? {
         Typed::Line(bytes) => String::from_utf8(bytes),
         Typed::Interrupt => {
             return Err(Failure::new(Cause::Signal(2), "interrupted while asking for a password"));
         }
     };
-    let answer = answer
-        .map_err(|_| Failure::new(Cause::Usage, "the password that was typed is not UTF-8"))?;
-    Ok(ANSWER.get_or_init(|| answer).clone())
+    answer.map_err(|_| Failure::new(Cause::Usage, "the password that was typed is not UTF-8"))
 }
 
 fn no_terminal(error: io::Error) -> Failure {

@@ -2,7 +2,9 @@
 
 use std::ffi::OsString;
 
-use quorlock::{Client, Durability, Locker, LockerBuilder};
+#[cfg(unix)]
+use quorlock::Client;
+use quorlock::{Durability, Locker, LockerBuilder, NodeOptions};
 
 use crate::args::NodeArgs;
 use crate::exit::{Cause, Failure};
@@ -11,41 +13,78 @@ use crate::password;
 /// Where nodes are looked for when no `--node` is given, in this order.
 const VARIABLES: [&str; 2] = ["QUORLOCK_NODES", "REDIS_URL"];
 
-/// A locker still to be told its options: one URL is a single server, several are a quorum.
-pub(crate) fn locker(args: &NodeArgs) -> Result<LockerBuilder, Failure> {
-    let urls = urls(args)?;
-    let builder = match urls.as_slice() {
-        [url] => Locker::single(url),
-        urls => Locker::quorum(urls),
-    };
-    let durability = match args.longest_ttl {
-        Some(longest_ttl) => Durability::Volatile { longest_ttl },
-        None => Durability::Persistent,
-    };
-    let builder = builder?.prefix(args.prefix.as_encoded_bytes()).durability(durability);
-    #[cfg(feature = "tls-rustls")]
-    let builder = args.tls.apply(builder);
-    Ok(builder)
+/// The nodes that were named, read once. Not `Debug`: the URLs may hold passwords.
+pub(crate) struct Nodes<'a> {
+    args: &'a NodeArgs,
+    nodes: Vec<Node>,
 }
 
-/// A client for one of the [`urls`], for commands that are no locks'.
-pub(crate) fn client(args: &NodeArgs, url: &str) -> Result<Client, Failure> {
-    #[cfg(feature = "tls-rustls")]
-    return Ok(args.tls.client(url)?);
-    #[cfg(not(feature = "tls-rustls"))]
-    {
-        let _ = args; // they say nothing that matters without TLS
-        Ok(Client::new(url)?)
+/// One of them.
+#[cfg_attr(not(unix), expect(dead_code, reason = "a locker is all that is needed there"))]
+pub(crate) struct Node {
+    /// As it was given.
+    pub(crate) url: String,
+    /// For it, if the URL has none.
+    pub(crate) password: String,
+    /// What both say.
+    pub(crate) options: NodeOptions,
+}
+
+impl<'a> Nodes<'a> {
+    /// Finds them on the command line or in a variable, and asks for the password if so told.
+    pub(crate) fn find(args: &'a NodeArgs) -> Result<Self, Failure> {
+        let asked = if args.askpass { Some(ask()?) } else { None };
+        let nodes = find(&args.nodes, |name| match &asked {
+            Some(password) if name == password::VARIABLE => Some(password.into()),
+            _ => std::env::var_os(name),
+        })?;
+        Ok(Self { args, nodes })
+    }
+
+    /// A locker still to be told its options: one node is a single server, several are a quorum.
+    pub(crate) fn locker(&self) -> Result<LockerBuilder, Failure> {
+        let Self { args, nodes } = self;
+        let builder = match nodes.as_slice() {
+            [node] => Locker::single(&node.options),
+            nodes => Locker::quorum(nodes.iter().map(|node| &node.options)),
+        };
+        let durability = match args.longest_ttl {
+            Some(longest_ttl) => Durability::Volatile { longest_ttl },
+            None => Durability::Persistent,
+        };
+        let builder = builder?.prefix(args.prefix.as_encoded_bytes()).durability(durability);
+        #[cfg(feature = "tls-rustls")]
+        let builder = args.tls.apply(builder);
+        Ok(builder)
     }
 }
 
-/// The nodes' URLs, with the password.
-pub(crate) fn urls(args: &NodeArgs) -> Result<Vec<String>, Failure> {
-    let asked = if args.askpass { Some(ask()?) } else { None };
-    find_urls(&args.nodes, |name| match &asked {
-        Some(password) if name == password::VARIABLE => Some(password.into()),
-        _ => std::env::var_os(name),
-    })
+// What only the commands need that need a Unix system.
+#[cfg(unix)]
+impl Nodes<'_> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Node> {
+        self.nodes.iter()
+    }
+
+    /// A client for each, for commands that are no locks'. They connect when they are used.
+    pub(crate) fn clients(&self) -> Result<Vec<Client>, Failure> {
+        self.nodes.iter().map(|node| self.client(&node.options)).collect()
+    }
+
+    #[cfg(feature = "tls-rustls")]
+    fn client(&self, node: &NodeOptions) -> Result<Client, Failure> {
+        Ok(self.args.tls.client(node)?)
+    }
+
+    #[cfg(not(feature = "tls-rustls"))]
+    fn client(&self, node: &NodeOptions) -> Result<Client, Failure> {
+        Ok(Client::new(node)?)
+    }
+}
+
+/// As [`Nodes::locker`], for whoever needs nothing else of them.
+pub(crate) fn locker(args: &NodeArgs) -> Result<LockerBuilder, Failure> {
+    Nodes::find(args)?.locker()
 }
 
 #[cfg(unix)]
@@ -63,11 +102,11 @@ pub(crate) fn build(builder: LockerBuilder) -> Result<Locker, Failure> {
     builder.build().map_err(Failure::of_options)
 }
 
-/// Finds the URLs in what was given, or in a variable.
-fn find_urls(
+/// Finds the nodes in what was given, or in a variable.
+fn find(
     given: &[String],
     variable: impl Fn(&str) -> Option<OsString>,
-) -> Result<Vec<String>, Failure> {
+) -> Result<Vec<Node>, Failure> {
     let text = |name: &str| match variable(name).map(OsString::into_string) {
         None => Ok(None),
         // A variable set to nothing is one that is not set.
@@ -88,12 +127,12 @@ fn find_urls(
                     QUORLOCK_NODES or REDIS_URL";
         return Err(Failure::new(Cause::Configuration, what));
     }
-    if let Some(password) = text(password::VARIABLE)? {
-        for url in &mut urls {
-            *url = password::into_url(url, &password);
-        }
-    }
-    Ok(urls)
+    let password = text(password::VARIABLE)?.unwrap_or_default();
+    let read = |url: String| {
+        let options = url.parse::<NodeOptions>()?.default_password(&*password);
+        Ok(Node { url, password: password.clone(), options })
+    };
+    urls.into_iter().map(read).collect()
 }
 
 /// Each value may be a list. (A comma in a password is written `%2C`.)
@@ -106,13 +145,17 @@ fn listed(values: &[String]) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn found(given: &[&str], variables: &[(&str, &str)]) -> Result<Vec<String>, String> {
+    fn nodes(given: &[&str], variables: &[(&str, &str)]) -> Result<Vec<Node>, String> {
         let given: Vec<String> = given.iter().copied().map(String::from).collect();
         let variable = |name: &str| {
             let set = variables.iter().find(|(set, _)| *set == name);
             set.map(|(_, value)| OsString::from(value))
         };
-        find_urls(&given, variable).map_err(|failure| failure.what)
+        find(&given, variable).map_err(|failure| failure.what)
+    }
+
+    fn found(given: &[&str], variables: &[(&str, &str)]) -> Result<Vec<String>, String> {
+        Ok(nodes(given, variables)?.into_iter().map(|node| node.url).collect())
     }
 
     #[test]
@@ -134,8 +177,19 @@ mod tests {
 
     #[test]
     fn the_password_goes_where_none_is() {
-        let password = [("REDIS_PASSWORD", "p,w")];
-        let urls = found(&["redis://a,redis://:own@b"], &password).unwrap();
-        assert_eq!(urls, ["redis://:p%2Cw@a", "redis://:own@b"]);
+        let password = [("REDIS_PASSWORD", "p,w@x/")];
+        let nodes = nodes(&["redis://a,redis://me@b,redis://:own@c", "unix:///d"], &password);
+        let options = nodes.unwrap().into_iter().map(|node| node.options);
+        let read = |url: &str| url.parse::<NodeOptions>().unwrap();
+        let with = |url: &str| read(url).password("p,w@x/");
+        let expected =
+            [with("redis://a"), with("redis://me@b"), read("redis://:own@c"), with("unix:///d")];
+        assert!(options.eq(expected));
+    }
+
+    #[test]
+    fn what_is_no_url_is_refused_and_not_repeated() {
+        let line = nodes(&["canary"], &[("REDIS_PASSWORD", "canary")]).err().unwrap();
+        assert!(line.contains("has no scheme") && !line.contains("canary"), "{line}");
     }
 }

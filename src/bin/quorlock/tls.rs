@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use quorlock::{Client, Error, LockerBuilder, Tls};
+#[cfg(unix)]
+use quorlock::{Client, Error, NodeOptions};
+use quorlock::{LockerBuilder, Tls};
 
 const HEADING: &str = "TLS, for rediss:// and valkeys://";
 
@@ -33,11 +35,11 @@ impl TlsArgs {
     }
 
     /// A client that trusts, and shows, the same as the locker.
-    pub(crate) fn client(&self, url: &str) -> Result<Client, Error> {
-        let is_secure = url.starts_with("rediss:") || url.starts_with("valkeys:");
-        match self.tls().filter(|_| is_secure) {
-            Some(tls) => Client::with_tls(url, &tls),
-            None => Client::new(url),
+    #[cfg(unix)]
+    pub(crate) fn client(&self, node: &NodeOptions) -> Result<Client, Error> {
+        match self.tls().filter(|_| node.is_tls()) {
+            Some(tls) => Client::with_tls(node, &tls),
+            None => Client::new(node),
         }
     }
 

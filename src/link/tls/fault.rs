@@ -20,6 +20,21 @@ const CLOSED: &str = "the server closed the connection in the handshake (is this
                       write redis:// for the one of plain text; or are its `maxclients` reached?)";
 const OURS: &str = "the server wants a client certificate (give one by `Tls::client_cert_files`)";
 
+/// What is said of a connection that had shaken hands: its peer does speak TLS.
+const BROKEN: &str = "a record came broken (something on the way changes what is sent; the next \
+                      connection begins anew)";
+
+/// Why a connection that had shaken hands has ended.
+pub(super) fn of_stream(error: &Error) -> Fault {
+    match error {
+        Error::InvalidMessage(_) | Error::PeerSentOversizedRecord | Error::DecryptError => {
+            Fault::Tls { error: BROKEN.into() }
+        }
+        other => of(other),
+    }
+}
+
+/// Why hands were not shaken.
 pub(super) fn of(error: &Error) -> Fault {
     let error = match error {
         Error::InvalidCertificate(error) => certificate(error),

@@ -104,7 +104,7 @@ impl Reader {
                 Ok(Taken::Nothing) => {}
                 Ok(Taken::End) => self.ended = Some(Ended::Eof),
                 // What it had decrypted before came out first.
-                Err(error) => self.ended = Some(Ended::Failed(fault::of(&error))),
+                Err(error) => self.ended = Some(Ended::Failed(fault::of_stream(&error))),
             }
             let pushed = session.push_messages(self.half.as_ref());
             drop(session);

@@ -100,6 +100,16 @@ impl Node {
         self.set(Behaviour::Grants);
     }
 
+    /// It refuses to execute scripts, or no longer does.
+    pub(super) fn set_busy(&self, busy: bool) {
+        self.set(Behaviour::Grants);
+        let scripts = ["EVAL", "EVALSHA"].into_iter().filter(|_| busy);
+        for script in scripts {
+            let refusal = Reaction::Answer(b"-BUSY running a script\r\n".to_vec());
+            self.add(When::before(script).then(refusal));
+        }
+    }
+
     /// How long the key lives still.
     pub(super) fn left(&self, key: &str) -> Duration {
         self.remaining(key).unwrap_or_default()

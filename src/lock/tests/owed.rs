@@ -73,3 +73,31 @@ async fn no_key_is_set_again_where_it_may_still_be_undone() {
     }
     assert_eq!(world.got(3, "RELEASE").len(), undone);
 }
+
+/// A release that a server refuses is tried again with pauses, and no longer than its key lives.
+#[tokio::test(start_paused = true)]
+async fn a_refused_release_is_repeated_for_as_long_as_the_key_can_live() {
+    let world = World::ready(3).await;
+    world.nodes[0].set_busy(true);
+    drop(world.locker.lock("k").await.unwrap());
+    pass(Options::default().link.undo_horizon).await;
+    let tried = world.got(0, "RELEASE").len();
+    assert!((20..30).contains(&tried), "{tried} times");
+    pass(ms(60_000)).await;
+    assert_eq!((world.got(0, "RELEASE").len(), world.keys("k")), (tried, 0));
+
+    // One that was asked for with a longer life, or was given it later.
+    let guards = [
+        world.locker.lock("long").ttl(ms(120_000)).await.unwrap(),
+        world.locker.lock("longer").await.unwrap(),
+    ];
+    world.nodes[0].set_busy(false);
+    guards[1].extend(ms(300_000)).await.unwrap();
+    world.nodes[0].set_busy(true);
+    drop(guards);
+    pass(ms(100_000)).await;
+    assert_eq!((world.keys("long"), world.keys("longer")), (1, 1), "it refuses still");
+    world.nodes[0].set_busy(false);
+    pass(ms(1_100)).await;
+    assert_eq!((world.keys("long"), world.keys("longer")), (0, 0));
+}

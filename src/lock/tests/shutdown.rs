@@ -6,8 +6,10 @@ use std::pin::pin;
 use std::task::Poll;
 
 use super::Behaviour::{After, Down, Grants, Hangs};
+use super::panics::Bomb;
 use super::{World, ms, now, pass};
 use crate::lock::LockGuard;
+use crate::observe::Event;
 use crate::options::Options;
 use crate::report::Outcome;
 
@@ -103,6 +105,56 @@ async fn a_shutdown_waits_for_what_a_node_that_hangs_or_is_away_is_owed() {
         assert!(took >= lasts && took <= lasts + ms(1_500), "{behaviour:?}: {took:?}");
         assert_eq!(world.keys("k"), 0, "{behaviour:?}");
     }
+}
+
+/// What may still arrive is undone again for as long as it can: nobody does when we have gone.
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_waits_for_what_may_still_have_to_be_undone() {
+    let world = World::ready(3).await;
+    world.nodes[0].forbid_kill();
+    world.nodes[0].set(After(ms(50)));
+    let guard = world.locker.lock("k").await.unwrap();
+    // The acquisition has no reply there, and the server lets nobody end its connection.
+    world.nodes[0].set(Grants);
+    world.nodes[0].cut();
+    pass(ms(100)).await;
+    drop(guard);
+    let began = now();
+    world.locker.clone().shutdown(ms(60_000)).await.unwrap();
+    let (took, horizon) = (now().since(began), Options::default().link.undo_horizon);
+    assert!(took > horizon - ms(1_000) && took < horizon + ms(1_000), "{took:?}");
+    let undone = world.got(0, "RELEASE").len();
+    assert!(undone > 30, "undone {undone} times only");
+}
+
+/// The task that reads all connections can end while a shutdown waits.
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_goes_on_when_its_driver_has_gone() {
+    let mut options = Options::default();
+    let is_second = |event: &Event<'_>| match event {
+        Event::NodeDown { node, .. } => node.starts_with("node-1:"),
+        _ => false,
+    };
+    let bomb = Bomb::new(is_second);
+    options.observers.add(bomb.clone());
+    let world = World::with(3, options).await;
+    let guard = world.locker.lock("k").await.unwrap();
+    world.nodes[0].set(Down);
+    drop(guard);
+    pass(ms(1)).await;
+    let back = async {
+        pass(ms(500)).await;
+        world.nodes[1].cut();
+        pass(ms(500)).await;
+        assert!(bomb.has_gone_off(), "the driver has ended");
+        world.nodes[0].set(Grants);
+    };
+    let began = now();
+    let (found, ()) = tokio::join!(world.locker.shutdown(ms(20_000)), back);
+    assert!(found.is_ok());
+    let took = now().since(began);
+    assert!(took < ms(3_000), "{took:?}");
+    assert_eq!(world.keys("k"), 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -40,12 +40,13 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use quorlock::Locker;
+use quorlock::{Locker, NodeOptions};
 use tokio::runtime::Runtime;
 
 use crate::args::{BenchArgs, RuntimeKind};
 use crate::exit::{self, Cause, Failure};
-use crate::{nodes, reach};
+use crate::nodes::{self, Nodes};
+use crate::reach;
 use assertion::Assertion;
 use figures::Row;
 use floor::Floor;
@@ -68,9 +69,9 @@ const CALLERS_OPEN: [u16; 1] = [64];
 /// Keys that some node may still hold, as the nodes know them.
 type Leftovers = Vec<Vec<u8>>;
 
-/// Where it is measured. Not `Debug`: the URLs hold passwords.
-struct Site {
-    urls: Vec<String>,
+/// Where it is measured. Not `Debug`: it holds passwords.
+struct Site<'a> {
+    nodes: Nodes<'a>,
     places: Vec<Place>,
     /// Before every key: what was asked for, and what nobody else has.
     prefix: Vec<u8>,
@@ -95,14 +96,14 @@ fn measure_and_show(args: &BenchArgs) -> Result<(), Failure> {
     // What is wrong on the command line is said before anything is sent.
     let assertions = Assertion::parse_all(&args.assertions)?;
     let prefix = prefix(args);
-    let locker = nodes::build(nodes::locker(&args.nodes)?.prefix(prefix.clone()).ttl(TTL))?;
-    let urls = nodes::urls(&args.nodes)?;
-    let places = urls.iter().map(|url| Place::of(url)).collect::<Result<Vec<_>, _>>()?;
-    let site = Site { urls, places, prefix };
+    let nodes = Nodes::find(&args.nodes)?;
+    let locker = nodes::build(nodes.locker()?.prefix(prefix.clone()).ttl(TTL))?;
+    let places = nodes.iter().map(Place::of).collect::<Result<Vec<_>, _>>()?;
+    let site = Site { nodes, places, prefix };
 
     let runtime = runtime(args.runtime)?;
     if !args.force {
-        runtime.block_on(population::refuse_if_any(&site.urls, &site.places))?;
+        runtime.block_on(population::refuse_if_any(site.nodes.clients()?, &site.places))?;
     }
     let mut chart = args.chart.as_deref().map(create).transpose()?;
     runtime.block_on(connect(&locker))?;
@@ -125,10 +126,10 @@ fn measure(
     args: &BenchArgs,
     runtime: &Runtime,
     locker: Locker,
-    site: &Site,
+    site: &Site<'_>,
 ) -> Result<Outcome, Failure> {
-    let Site { urls, places, prefix } = site;
-    let no_floor = no_floor(urls);
+    let Site { nodes, places, prefix } = site;
+    let no_floor = no_floor(nodes.iter().map(|node| &node.options));
     let callers = match (args.callers.as_slice(), args.rate) {
         ([], None) => &CALLERS[..],
         ([], Some(_)) => &CALLERS_OPEN,
@@ -147,7 +148,7 @@ fn measure(
     contest.progress.end();
     let floor = contest.floor.as_ref().map(Floor::leftovers).unwrap_or_default();
     let leftovers = [contest.ours.leftovers(), floor].concat();
-    runtime.block_on(sweep::delete(urls, &leftovers));
+    runtime.block_on(sweep::delete(nodes.clients()?, &leftovers));
     let nodes = places.iter().map(|place| place.label.clone()).collect();
     Ok(Outcome { nodes, rows: rows?, no_floor })
 }
@@ -187,10 +188,10 @@ fn runtime(kind: RuntimeKind) -> Result<Runtime, Failure> {
 }
 
 /// Why the floor cannot be measured on these nodes.
-fn no_floor(urls: &[String]) -> Option<String> {
-    let is_tls = |url: &&String| url.starts_with("rediss:") || url.starts_with("valkeys:");
-    let found = urls.iter().find(is_tls);
-    found.map(|_| "bare sockets speak no TLS; only ourselves are measured".into())
+fn no_floor<'a>(mut nodes: impl Iterator<Item = &'a NodeOptions>) -> Option<String> {
+    nodes
+        .find(|node| node.is_tls())
+        .map(|_| "bare sockets speak no TLS; only ourselves are measured".into())
 }
 
 fn create(path: &Path) -> Result<File, Failure> {
@@ -218,10 +219,11 @@ mod tests {
 
     #[test]
     fn the_floor_is_left_out_where_it_cannot_speak() {
-        let urls = |second: &str| ["redis://a".to_owned(), second.to_owned()];
-        assert_eq!(no_floor(&urls("unix:///b")), None);
-        for second in ["rediss://b", "valkeys://b"] {
-            assert!(no_floor(&urls(second)).is_some_and(|why| why.contains("TLS")), "{second}");
+        let nodes = |second: &str| ["redis://a", second].map(|url| url.parse().unwrap());
+        assert_eq!(no_floor(nodes("unix:///b").iter()), None);
+        for second in ["rediss://b", "VALKEYS://b"] {
+            let why = no_floor(nodes(second).iter());
+            assert!(why.is_some_and(|why| why.contains("TLS")), "{second}");
         }
     }
 }

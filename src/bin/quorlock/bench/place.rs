@@ -4,6 +4,7 @@
 //! taken the URL, so it is not checked again: what is odd here was refused before.
 
 use crate::exit::{Cause, Failure};
+use crate::nodes::Node;
 
 /// One node, out of its URL. Not `Debug`: it holds the password.
 pub(crate) struct Place {
@@ -26,14 +27,15 @@ pub(crate) enum Endpoint {
 const PORT: u16 = 6379;
 
 impl Place {
-    pub(crate) fn of(url: &str) -> Result<Self, Failure> {
-        Self::parse(url).ok_or_else(|| {
+    pub(crate) fn of(node: &Node) -> Result<Self, Failure> {
+        Self::parse(&node.url, &node.password).ok_or_else(|| {
             let what = "a node's URL cannot be read; write redis://host:port";
             Failure::new(Cause::Configuration, what)
         })
     }
 
-    fn parse(url: &str) -> Option<Self> {
+    /// `password` is for a URL without one.
+    fn parse(url: &str, password: &str) -> Option<Self> {
         let (scheme, rest) = url.split_once("://")?;
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         // The last "@" ends the login, its first ":" the user; a path alone has none.
@@ -41,9 +43,10 @@ impl Place {
             Some(parts) if !rest.starts_with('/') => parts,
             _ => ("", rest),
         };
-        let (user, password) = login.split_once(':').unwrap_or((login, ""));
-        let text = |text: &str| decode(text).map(|text| Some(text).filter(|text| !text.is_empty()));
-        let (user, password) = (text(user)?, text(password)?);
+        let (user, own) = login.split_once(':').unwrap_or((login, ""));
+        let text = |text: String| Some(text).filter(|text| !text.is_empty());
+        let user = text(decode(user)?);
+        let password = text(decode(own)?).or_else(|| text(password.into()));
         let is_path = scheme.to_ascii_lowercase().ends_with("unix");
         let (place, mut database) = match rest.split_once('/') {
             Some((place, database)) if !is_path => (place, decode(database)?),
@@ -109,16 +112,17 @@ mod tests {
 
     #[test]
     fn every_part_of_a_url_is_found() {
-        let place = Place::parse("redis://me:p%40@s:s@Host:7000/3?protocol=2&name=x").unwrap();
+        let place = Place::parse("redis://me:p%40@s:s@Host:7000/3?protocol=2&name=x", "").unwrap();
         assert_eq!(place.endpoint, Endpoint::Tcp { host: "host".into(), port: 7000 });
         assert_eq!(
             (place.user.as_deref(), place.password.as_deref()),
             (Some("me"), Some("p@@s:s"))
         );
         assert_eq!((&*place.database, place.resp3, &*place.label), ("3", false, "host:7000"));
-        let place = Place::parse("valkey+unix://:pw@/run/redis.sock?db=1").unwrap();
+        let place = Place::parse("valkey+unix:///run/redis.sock?db=1", "p%").unwrap();
         assert_eq!(place.endpoint, Endpoint::Unix("/run/redis.sock".into()));
         assert_eq!((&*place.database, place.user, place.resp3), ("1", None, true));
+        assert_eq!(place.password.as_deref(), Some("p%"));
     }
 
     #[test]
@@ -133,7 +137,7 @@ mod tests {
         ];
         for url in urls {
             let seen = format!("{:?}", quorlock::Client::new(url).unwrap());
-            let place = Place::parse(url).unwrap();
+            let place = Place::parse(url, "").unwrap();
             assert!(seen.contains(&place.label), "{seen}: {}", place.label);
         }
     }

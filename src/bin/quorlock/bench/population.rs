@@ -13,10 +13,10 @@ use crate::exit::{Cause, Failure};
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Refuses unless every node says that it is empty. Asks for that, and sends nothing else.
-pub(crate) async fn refuse_if_any(urls: &[String], places: &[Place]) -> Result<(), Failure> {
+pub(crate) async fn refuse_if_any(clients: Vec<Client>, places: &[Place]) -> Result<(), Failure> {
     let mut asked = tokio::task::JoinSet::new();
-    for (number, url) in urls.iter().enumerate() {
-        let client = Client::new(url)?.deadline(PATIENCE);
+    for (number, client) in clients.into_iter().enumerate() {
+        let client = client.deadline(PATIENCE);
         asked.spawn(async move { (number, count(&client).await) });
     }
     let mut untold = Vec::new();
@@ -38,11 +38,11 @@ pub(crate) async fn refuse_if_any(urls: &[String], places: &[Place]) -> Result<(
         );
         return Err(Failure::new(Cause::Configuration, what));
     }
-    let answered = urls.len() - untold.len();
-    let needed = urls.len() / 2 + 1;
+    let answered = places.len() - untold.len();
+    let needed = places.len() / 2 + 1;
     let Some((label, failure)) = untold.into_iter().next() else { return Ok(()) };
     let why = if answered < needed {
-        format!("no quorum: {answered} of {} nodes answered, {needed} needed", urls.len())
+        format!("no quorum: {answered} of {} nodes answered, {needed} needed", places.len())
     } else {
         format!("cannot count the keys on {label}; leave it out, or give --force")
     };

@@ -15,13 +15,11 @@ const PATIENCE: Duration = Duration::from_millis(500);
 const BATCH: usize = 100;
 
 /// Deletes these keys on every node that answers.
-pub(crate) async fn delete(urls: &[String], keys: &[Vec<u8>]) {
+pub(crate) async fn delete(clients: Vec<Client>, keys: &[Vec<u8>]) {
     let mut nodes = JoinSet::new();
-    for url in urls {
-        let (url, keys) = (url.clone(), keys.to_vec());
+    for client in clients {
+        let (client, keys) = (client.deadline(PATIENCE), keys.to_vec());
         nodes.spawn(async move {
-            let Ok(client) = Client::new(&url) else { return };
-            let client = client.deadline(PATIENCE);
             for batch in keys.chunks(BATCH) {
                 let words = [&b"DEL"[..]].into_iter().chain(batch.iter().map(Vec::as_slice));
                 if client.command(words).await.is_err() {

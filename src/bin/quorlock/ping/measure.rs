@@ -9,7 +9,6 @@ use quorlock::Client;
 use crate::args::PingArgs;
 use crate::clock;
 use crate::exit::{Cause, Failure};
-use crate::nodes;
 use crate::signals::{self, Signals};
 
 /// How long a node may take to answer. While it owes one, it is not asked again.
@@ -58,16 +57,12 @@ impl Pings {
 /// Asks the nodes that are connected; what they answered, and the signal that ended it early.
 pub(super) async fn ask_in_turn(
     args: &PingArgs,
-    urls: &[String],
+    clients: Vec<Client>,
     is_connected: &[bool],
 ) -> Result<(Vec<Option<Pings>>, Option<Cause>), Failure> {
     let mut signals = Signals::listen()?;
-    let client = |(url, up): (&String, &bool)| {
-        up.then(|| nodes::client(&args.nodes, url).map(|client| client.deadline(PATIENCE)))
-            .transpose()
-    };
-    let clients: Vec<Option<Client>> =
-        urls.iter().zip(is_connected).map(client).collect::<Result<_, _>>()?;
+    let client = |(client, up): (Client, &bool)| up.then(|| client.deadline(PATIENCE));
+    let clients: Vec<Option<Client>> = clients.into_iter().zip(is_connected).map(client).collect();
     let mut pings: Vec<_> =
         clients.iter().map(|client| client.as_ref().map(|_| Pings::new())).collect();
     let bar = progress(args.count);

@@ -20,7 +20,8 @@ use quorlock::{Fault, Locker, NodeHealth};
 
 use crate::args::PingArgs;
 use crate::exit::{self, Cause, Failure};
-use crate::{nodes, reach};
+use crate::nodes::{self, Nodes};
+use crate::reach;
 use measure::Pings;
 
 /// What `--json` prints, as a JSON Schema.
@@ -65,8 +66,8 @@ pub(crate) fn run(args: &PingArgs) -> u8 {
 }
 
 async fn measure_and_show(args: &PingArgs) -> Result<(), Failure> {
-    let urls = nodes::urls(&args.nodes)?;
-    let builder = nodes::locker(&args.nodes)?.connect_deadline(CONNECT_DEADLINE);
+    let nodes = Nodes::find(&args.nodes)?;
+    let builder = nodes.locker()?.connect_deadline(CONNECT_DEADLINE);
     let locker: Locker = nodes::build(builder)?;
     match reach::every_answer(&locker).await {
         // The table shows which nodes refused us, and why.
@@ -75,7 +76,7 @@ async fn measure_and_show(args: &PingArgs) -> Result<(), Failure> {
     }
     let health = locker.health();
     let is_connected: Vec<bool> = health.iter().map(NodeHealth::is_connected).collect();
-    let (pings, signal) = measure::ask_in_turn(args, &urls, &is_connected).await?;
+    let (pings, signal) = measure::ask_in_turn(args, nodes.clients()?, &is_connected).await?;
     let nodes = health.into_iter().zip(pings);
     let nodes: Vec<Node> = nodes.map(|(health, pings)| Node { health, pings }).collect();
 

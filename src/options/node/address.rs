@@ -4,9 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::url::IntoNode;
+use super::{Endpoint, NodeOptions, Protocol};
 use crate::error::Error;
-use crate::options::{CredentialSource, Credentials, NodeOptions, Security, TcpOptions, Tls};
-pub(crate) use crate::options::{Endpoint, Protocol};
+use crate::options::{CredentialSource, Credentials, Security, TcpOptions, Tls};
 
 /// One node's address and login, with nothing in it that cannot be right.
 #[derive(Clone, PartialEq, Eq)]
@@ -146,6 +146,15 @@ mod tests {
             let label = Address::of(NodeOptions::tcp(host, 1)).unwrap().label;
             assert_eq!(&*label, "[::1]:1");
         }
+    }
+
+    #[test]
+    fn a_common_password_is_for_nodes_without_one() {
+        let read = |url: &str| url.parse::<NodeOptions>().unwrap();
+        assert_eq!(read("redis://me@h").default_password("pw"), read("redis://me:pw@h"));
+        assert_eq!(read("redis://:own@h").default_password("pw"), read("redis://:own@h"));
+        assert_eq!(read("redis://h").default_password(""), read("redis://h"));
+        assert!(read("VALKEYS://h").is_tls() && !read("redis://h").is_tls());
     }
 
     #[test]

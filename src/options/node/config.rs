@@ -8,9 +8,9 @@ use std::fmt;
 use serde::de::{Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+use super::NodeOptions;
 use super::url::{PORT, parse_number, parse_protocol};
 use crate::error::Error;
-use crate::options::NodeOptions;
 
 impl<'de> Deserialize<'de> for NodeOptions {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -12,8 +12,8 @@
 
 use std::str::FromStr;
 
+use super::{NodeOptions, Protocol};
 use crate::error::Error;
-use crate::options::{NodeOptions, Protocol};
 
 /// Where servers listen unless told otherwise.
 pub(super) const PORT: u16 = 6379;

@@ -1,9 +1,21 @@
-//! One node: where it is, as whom, and what is said to it first. The same as its URL says.
+//! One node: where it is, as whom, and what is said to it first.
+//!
+//! [`NodeOptions`] has the parts, which a URL (`url`) or a configuration (`config`) says as well;
+//! [`IntoNode`] is whichever of them was given. An [`Address`] is what is left when they have been
+//! found right: what a connection is made from.
+
+mod address;
+#[cfg(feature = "serde")]
+mod config;
+mod url;
 
 use std::fmt;
 use std::future::Future;
 use std::net::Ipv6Addr;
 use std::path::PathBuf;
+
+pub(crate) use address::{Address, security};
+pub use url::IntoNode;
 
 use super::credentials::{CredentialSource, Credentials};
 use super::tcp::TcpOptions;
@@ -95,6 +107,11 @@ impl NodeOptions {
         self
     }
 
+    /// Whether everything is said over TLS: by [`tls`](Self::tls), or by a URL that says so.
+    pub fn is_tls(&self) -> bool {
+        self.tls
+    }
+
     /// A user of the server's ACL. Needs a password. Default: the server's `default` user.
     #[must_use]
     pub fn username(mut self, username: impl Into<String>) -> Self {
@@ -107,6 +124,13 @@ impl NodeOptions {
     pub fn password(mut self, password: impl Into<String>) -> Self {
         self.password = Some(password.into()).filter(|password| !password.is_empty());
         self
+    }
+
+    /// The password if there is none by now, from a URL or from [`password`](Self::password): for
+    /// one that is common to all nodes, some of which may have their own.
+    #[must_use]
+    pub fn default_password(self, password: impl Into<String>) -> Self {
+        if self.password.is_some() { self } else { self.password(password) }
     }
 
     /// Whom to ask for the login, at every connect: for passwords that are rotated. Goes before

@@ -1,0 +1,248 @@
+//! What is owed, when it is sent, and when it is over.
+
+use super::*;
+
+const HORIZON: Duration = Duration::from_secs(21);
+
+const KILL_7: &str = "CLIENT KILL ID 7";
+
+fn debts() -> Debts {
+    Debts { max: 20_000, horizon: HORIZON, ..Debts::default() }
+}
+
+fn client(run_id: &str, number: i64) -> Option<Client> {
+    Some(Client { run_id: run_id.into(), number })
+}
+
+fn at(millis: u64) -> Moment {
+    Moment::default().plus(Duration::from_millis(millis))
+}
+
+/// The encoded key and value of an undo.
+fn undo(key: impl ToString) -> Vec<u8> {
+    let mut undo = Vec::new();
+    encode::bulk(&mut undo, key.to_string().as_bytes());
+    encode::bulk(&mut undo, b"v");
+    undo
+}
+
+/// A command about the key that an undo would delete.
+fn extend(key: impl ToString) -> Vec<u8> {
+    [&b"*4\r\n$6\r\nEXTEND\r\n"[..], &undo(key), b"$2\r\n10\r\n"].concat()
+}
+
+/// What a round at this moment sends.
+fn round(debts: &mut Debts, run_id: Option<&str>, millis: u64) -> Vec<String> {
+    let mut sent = Vec::new();
+    debts.settle(run_id, b"*3\r\n$4\r\nUNDO\r\n", at(millis), |_, bytes, _| {
+        let text = std::str::from_utf8(bytes).unwrap();
+        let words = text.split("\r\n").filter(|word| !word.starts_with(['*', '$']));
+        sent.push(words.collect::<Vec<_>>().join(" ").trim_end().to_owned());
+    });
+    sent
+}
+
+/// One at the moment that it asks for.
+fn next_round(debts: &mut Debts, run_id: Option<&str>) -> Option<(u64, Vec<String>)> {
+    let millis = debts.due()?.as_nanos() / 1_000_000;
+    Some((millis, round(debts, run_id, millis)))
+}
+
+#[test]
+fn the_old_connection_is_ended_before_its_commands_are_undone() {
+    let mut debts = debts();
+    debts.inherit(client("one", 7), [undo("a")]);
+    debts.add(&undo("b"));
+    assert_eq!(round(&mut debts, Some("one"), 0), [KILL_7, "UNDO a v", "UNDO b v"]);
+    debts.handle_ended();
+    debts.handle_executed(&undo("a"));
+    assert!(!debts.is_empty());
+    debts.handle_executed(&undo("b"));
+    assert!(debts.is_empty());
+    assert_eq!(debts.due(), None, "the server has ended it: once is enough");
+}
+
+/// When rounds take place while the server refuses everything, until there are no more.
+fn refused_rounds(debts: &mut Debts) -> Vec<u64> {
+    let mut rounds = Vec::new();
+    while let Some((millis, sent)) = next_round(debts, Some("one")) {
+        sent.iter().for_each(|_| debts.handle_refused(undo("a"), at(millis)));
+        rounds.push(millis);
+        assert!(rounds.len() < 100, "{rounds:?}");
+    }
+    rounds
+}
+
+#[test]
+fn an_undo_that_is_refused_backs_off_and_ends_with_the_longest_life_of_its_key() {
+    let mut debts = debts();
+    debts.handle_refused(undo("a"), at(0));
+    let rounds = refused_rounds(&mut debts);
+    assert_eq!(rounds[..6], [100, 300, 700, 1_500, 2_500, 3_500]);
+    assert_eq!((rounds.len(), rounds.last()), (24, Some(&21_000)), "the last one sends nothing");
+    assert!(debts.is_empty() && !debts.concern(&extend("a")));
+}
+
+#[test]
+fn a_key_that_lives_longer_is_undone_for_longer() {
+    let mut debts = debts();
+    debts.extend_horizon(2 * HORIZON);
+    debts.extend_horizon(Duration::from_secs(1));
+    debts.handle_refused(undo("a"), at(0));
+    assert_eq!(refused_rounds(&mut debts).last(), Some(&42_000));
+}
+
+/// However often the connection is lost meanwhile, the time counts from the first refusal.
+#[test]
+fn a_connection_that_ends_does_not_prolong_what_was_refused() {
+    let mut debts = debts();
+    debts.handle_refused(undo("a"), at(0));
+    for second in 1..21 {
+        assert_eq!(round(&mut debts, Some("one"), second * 1_000), ["UNDO a v"]);
+        debts.inherit(client("one", 7), [undo("a")]);
+        debts.old_clients.clear();
+    }
+    assert!(round(&mut debts, Some("one"), 21_000).is_empty());
+    assert!(debts.is_empty());
+}
+
+#[test]
+fn a_round_is_bounded_and_the_next_one_follows() {
+    let mut debts = debts();
+    debts.inherit(client("one", 7), (0..2_500).map(undo));
+    let sent = round(&mut debts, Some("one"), 0);
+    assert_eq!((sent.len(), &*sent[0], &*sent[1]), (1_001, KILL_7, "UNDO 0 v"));
+    assert_eq!(debts.due(), Some(at(10)));
+    let (millis, sent) = next_round(&mut debts, Some("one")).unwrap();
+    assert_eq!((millis, sent.len(), &*sent[0]), (10, 1_000, "UNDO 1000 v"), "it was told once");
+    debts.put_off(at(20));
+    assert_eq!(debts.due(), Some(at(520)), "a node that is late is left alone");
+    let (_, sent) = next_round(&mut debts, Some("one")).unwrap();
+    assert_eq!((sent.len(), &*sent[499]), (500, "UNDO 2499 v"));
+    assert_eq!(debts.due(), None);
+    (0..2_500).for_each(|key| debts.handle_executed(&undo(key)));
+    assert!(debts.is_empty());
+}
+
+#[test]
+fn what_may_still_arrive_is_undone_again_until_it_cannot_matter() {
+    let mut debts = debts();
+    debts.inherit(client("one", 7), [undo("a")]);
+    assert_eq!(round(&mut debts, Some("one"), 0), [KILL_7, "UNDO a v"]);
+    debts.handle_not_ended(at(10)); // the server forbids it
+    debts.handle_executed(&undo("a"));
+    assert_eq!(
+        next_round(&mut debts, Some("one")),
+        Some((510, vec![KILL_7.into(), "UNDO a v".into()]))
+    );
+    debts.handle_not_ended(at(520));
+    // Neither a refusal nor the connection's end makes it anything else.
+    debts.handle_refused(undo("a"), at(520));
+    debts.inherit(client("one", 8), [undo("a")]);
+    let mut last = 0;
+    while let Some((millis, sent)) = next_round(&mut debts, Some("one")) {
+        assert!(
+            sent.len() <= 2,
+            "the connection that only repeated it need not be ended: {sent:?}"
+        );
+        debts.handle_not_ended(at(millis));
+        last = millis;
+    }
+    assert_eq!(last, 21_010);
+    assert!(debts.is_empty());
+}
+
+#[test]
+fn connections_that_flap_repeat_what_is_in_doubt_and_do_not_multiply_it() {
+    let mut debts = debts();
+    debts.inherit(None, [undo("a")]);
+    for flap in 0..5 {
+        assert_eq!(round(&mut debts, None, flap * 600), ["UNDO a v"]);
+        debts.inherit(None, [undo("a")]);
+    }
+}
+
+#[test]
+fn a_key_that_is_still_to_be_undone_is_known() {
+    let mut debts = debts();
+    assert!(!debts.concern(&extend("a")));
+    debts.add(&undo("a"));
+    assert!(debts.concern(&extend("a")) && !debts.concern(&extend("b")));
+    assert!(!debts.concern(b"PING\r\n") && !debts.concern(b""));
+    round(&mut debts, Some("one"), 0);
+    assert!(debts.concern(&extend("a")), "it may be refused, and then it comes once more");
+    debts.handle_executed(&undo("a"));
+    assert!(!debts.concern(&extend("a")), "what is sent now stands behind the undo");
+    debts.inherit(None, [undo("b")]);
+    round(&mut debts, None, 0);
+    debts.handle_executed(&undo("b"));
+    assert!(debts.concern(&extend("b")), "it will be undone again");
+}
+
+/// As many lookups as there are debts: were each a search through all of them, this would not end.
+#[test]
+fn ten_thousand_debts_do_not_slow_a_command_down() {
+    let mut debts = debts();
+    debts.inherit(client("one", 7), (0..10_000).map(undo));
+    for key in 0..10_000 {
+        assert!(debts.concern(&extend(key)) && !debts.concern(&extend(10_000 + key)));
+    }
+}
+
+#[test]
+fn a_connection_without_a_name_leaves_doubt() {
+    let mut debts = debts();
+    debts.inherit(None, [undo("a")]);
+    // The next one has a name, and cannot be told which one to end.
+    assert_eq!(round(&mut debts, Some("one"), 0), ["UNDO a v"]);
+    assert_eq!(debts.due(), Some(at(500)));
+    // To a process without a name, nobody is known to be ended.
+    debts.inherit(client("one", 7), [undo("b")]);
+    assert_eq!(round(&mut debts, None, 100), ["UNDO b v"]);
+    assert_eq!(next_round(&mut debts, None), Some((500, vec!["UNDO a v".into()])));
+    assert_eq!(next_round(&mut debts, None), Some((600, vec!["UNDO b v".into()])));
+}
+
+#[test]
+fn a_connection_that_left_nothing_is_not_killed() {
+    let mut debts = debts();
+    debts.inherit(client("one", 7), []);
+    debts.add(&undo("a"));
+    assert_eq!(round(&mut debts, Some("one"), 0), ["UNDO a v"]);
+}
+
+#[test]
+fn another_process_has_no_connection_of_ours_to_end() {
+    let mut debts = debts();
+    debts.inherit(client("one", 7), [undo("a")]);
+    assert_eq!(round(&mut debts, Some("two"), 0), ["UNDO a v"]);
+    assert_eq!(debts.due(), None, "what the old process had read went with it");
+}
+
+#[test]
+fn a_kill_that_the_next_connection_took_with_it_is_sent_by_the_one_after() {
+    let mut debts = debts();
+    debts.inherit(client("one", 7), [undo("a")]);
+    round(&mut debts, Some("one"), 0);
+    debts.inherit(client("one", 8), [undo("a")]);
+    let kill_8 = "CLIENT KILL ID 8";
+    assert_eq!(round(&mut debts, Some("one"), 20), [KILL_7, kill_8, "UNDO a v"]);
+    debts.handle_ended();
+    debts.inherit(client("one", 9), [undo("a")]);
+    assert_eq!(round(&mut debts, Some("one"), 40), [kill_8, "CLIENT KILL ID 9", "UNDO a v"]);
+    (0..2).for_each(|_| debts.handle_ended());
+    debts.handle_executed(&undo("a"));
+    debts.inherit(client("one", 7), []);
+    debts.inherit(client("one", 7), [undo("c")]);
+    assert_eq!(round(&mut debts, Some("one"), 60), [KILL_7, "UNDO c v"]);
+}
+
+#[test]
+fn debts_are_bounded_and_the_newest_are_kept() {
+    let mut debts = Debts { max: 2, ..debts() };
+    debts.inherit(client("one", 7), ["a", "b", "c"].map(undo));
+    debts.add(&undo("d"));
+    debts.add(&undo("d"));
+    assert_eq!(round(&mut debts, Some("two"), 0), ["UNDO c v", "UNDO d v"]);
+    assert!(!debts.concern(&extend("a")));
+}
