@@ -248,8 +248,11 @@ impl Task {
 
     /// Does what time demands, and sets the timer for the next such moment.
     fn keep_time(&mut self) {
+        // Taken down in any case: a timer that nobody needs any more rings too, and a bell that is
+        // left ringing would not wake this task when the timer is set the next time.
+        let rang = self.bell.0.take();
         let fired = match &mut self.timer {
-            Some(timer) if self.armed && self.bell.0.take() => {
+            Some(timer) if self.armed && rang => {
                 timer.as_mut().poll(&mut Context::from_waker(&self.bell.1)).is_ready()
             }
             _ => false,

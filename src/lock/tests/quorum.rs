@@ -137,3 +137,26 @@ async fn what_a_lost_connection_may_have_granted_is_undone_on_the_next_one() {
     pass(ms(500)).await;
     assert!(world.keys("k") == 0 && !world.got(0, "RELEASE").is_empty());
 }
+
+/// A timer that was set for an earlier command, and that nobody needs any more, rings: the next
+/// command's deadline must be kept all the same.
+#[tokio::test(start_paused = true)]
+async fn a_deadline_is_kept_after_a_timer_that_rang_for_nobody() {
+    let world = World::ready(3).await;
+    world.nodes[2].set(After(ms(150)));
+    world.nodes[2].cut();
+    pass(ms(100)).await;
+    // Answered in 20 ms, and the timer is set to the 500 that it may take.
+    world.nodes[0].set(After(ms(20)));
+    world.nodes[1].set(After(ms(20)));
+    let lock = || world.locker.lock("k").ttl(ms(60_000)).extend(Extend::Off);
+    drop(lock().await.unwrap().forget());
+    // Meanwhile the third is connected: nothing is awaited now, and the timer rings for nobody.
+    pass(ms(1_500)).await;
+    world.behave(&[Hangs; 3]);
+    tokio::select! {
+        biased;
+        late = lock().try_acquire() => assert!(late.unwrap_err().is_unavailable()),
+        () = pass(ms(5_000)) => panic!("no node has answered, and nobody gave them up"),
+    }
+}
