@@ -365,6 +365,9 @@ impl Link {
     pub(crate) fn reopen(&self) {
         let mut state = lock(&self.state);
         debug_assert!(state.pipeline.is_empty(), "whoever ends a connection empties its pipeline");
+        // What the orphaned one did not take any more is owed, and nobody awaits replies to it.
+        state.queued.clear();
+        (state.written, state.blocked, state.broken) = (0, false, None);
         state.writer = None;
         state.phase = Phase::Opening;
     }

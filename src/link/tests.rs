@@ -217,3 +217,46 @@ async fn a_key_that_may_still_arrive_is_not_asked_for_until_it_cannot_any_more()
         assert_ne!(other, Sent::Suspect);
     }
 }
+
+/// A driver went, guards were dropped until the connection took no more, and a new driver came.
+async fn orphaned(breaks: bool) -> Wire {
+    let mut wire = Wire::new();
+    wire.room = 64;
+    wire.open(Some(NAME));
+    wire.link.orphan(&mut Vec::new());
+    if breaks {
+        wire.far = None;
+    }
+    for _ in 0..3 {
+        assert_eq!(wire.send(1, Shape::Undo, "RELEASE k v", "k v"), Sent::Closed);
+    }
+    wire.link.reopen();
+    wire.room = 1 << 16;
+    wire
+}
+
+/// Nobody would await the replies to it: each of the next connection's would go to the wrong one.
+#[tokio::test]
+async fn what_an_orphaned_connection_did_not_take_is_sent_by_the_next_one_only_as_owed() {
+    for breaks in [false, true] {
+        let mut wire = orphaned(breaks).await;
+        assert_eq!(wire.send(2, Shape::Status, "SET a b", "a b"), Sent::Queued);
+        wire.open(Some(NAME));
+        assert_eq!(wire.got().await, "UNDO k v; SET a b", "breaks: {breaks}");
+        assert_eq!(wire.answer([Frame::Integer(1), ok()]), [2]);
+        assert!(wire.link.is_settled());
+    }
+}
+
+/// How much the orphaned connection took is no measure of what the next one did.
+#[tokio::test]
+async fn what_was_written_after_an_orphaned_connection_counts_as_sent() {
+    let mut wire = orphaned(false).await;
+    assert_eq!(wire.send(2, Shape::Status, "SET a b", "a b"), Sent::Queued);
+    wire.open(Some(NAME));
+    assert_eq!(wire.got().await, "UNDO k v; SET a b");
+    let mut lapsed = Vec::new();
+    wire.link.close(&mut lapsed);
+    let told: Vec<_> = lapsed.iter().map(|lapsed| (lapsed.ticket, lapsed.sent)).collect();
+    assert!(told.contains(&(Ticket(2), true)), "{told:?}");
+}
