@@ -131,7 +131,14 @@ impl Session {
         }
         let next = link.expire(now, &mut pass.expired);
         let State::Open { .. } = self.state else { return next };
-        let next = link.retry(now).map_or(next, |retry| next.min(retry));
+        let next = match link.retry(now) {
+            // What is tried again has a deadline, too, and is to be written.
+            Some(retry) => {
+                waker.wake_by_ref();
+                next.min(retry).min(link.expire(now, &mut pass.expired))
+            }
+            None => next,
+        };
         let Some(oldest) = link.oldest() else { return next };
         let hopeless = oldest.plus(pass.options.reply_age_max);
         if hopeless <= now {
