@@ -161,12 +161,16 @@ fn without_parameters(text: &[u8]) -> Vec<u8> {
 /// Without logins that were cut off before their `@`: what is behind a colon is no port.
 fn without_cut_logins(text: &[u8]) -> Vec<u8> {
     let is_end = |byte: &u8| byte.is_ascii_whitespace() || b"/?#'\"`),".contains(byte);
-    in_words(text, |word| {
-        let login = find(word, LOGIN)? + LOGIN.len();
-        let place = word.get(login..)?.split(is_end).next()?;
+    let is_login = |behind: &[u8]| {
+        let place = behind.split(is_end).next()?;
         let port = place.get(find(place, b":")? + 1..)?;
-        let is_login = !place.starts_with(b"[") && !port.iter().all(u8::is_ascii_digit);
-        is_login.then_some(login)
+        Some(!place.starts_with(b"[") && !port.iter().all(u8::is_ascii_digit))
+    };
+    in_words(text, |word| {
+        // A list may stand in one word, and any of its URLs be cut off.
+        let logins = (0..word.len()).filter(|at| word[*at..].starts_with(LOGIN));
+        let mut logins = logins.map(|at| at + LOGIN.len());
+        logins.find(|login| is_login(&word[*login..]) == Some(true))
     })
 }
 
@@ -212,6 +216,7 @@ mod tests {
             ("GET /a?token=t\nfailed", "GET /a?(redacted)\\nfailed"),
             ("https://u:p@v/a?mail=a@b.c failed", "https://(redacted) failed"),
             ("redis://me:pa, redis://:p", "redis://(redacted) redis://(redacted)"),
+            ("redis://h:1,redis://:p there", "redis://h:1,redis://(redacted) there"),
             ("(redis://h:1), redis://h: no", "(redis://h:1), redis://h: no"),
             ("redis://[::1]:1 is", "redis://[::1]:1 is"),
             ("is it there? no", "is it there? no"),

@@ -49,8 +49,10 @@ fn without_parameters(line: &str) -> String {
 
 fn without_cut_logins(line: &str) -> String {
     in_words(line, |word| {
-        let (scheme, rest) = word.split_once("://")?;
-        is_cut_login(rest).then_some((scheme, "://"))
+        // A list may stand in one word, and any of its URLs be cut off.
+        let mut places = word.match_indices("://");
+        let (at, mark) = places.find(|(at, mark)| is_cut_login(&word[at + mark.len()..]))?;
+        Some((&word[..at], mark))
     })
 }
 
@@ -76,6 +78,7 @@ mod tests {
             ("one unix://:p@/s\ntwo redis://p@h", Some("one unix://…@/s\ntwo redis://…@h")),
             ("is it there?", None),
             ("a redis://me:p?a and redis://u:p", Some("a redis://… and redis://…")),
+            ("bad redis://h:1,redis://:p there", Some("bad redis://h:1,redis://… there")),
             ("bad 'redis://h:6379', 'redis://[::1]:1' and redis://h: there", None),
             ("bad 'redis://h?password=p' there", Some("bad 'redis://h?… there")),
             ("bad 'redis://h?mail=p@p' there", Some("bad 'redis://… there")),
