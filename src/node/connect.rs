@@ -133,7 +133,7 @@ async fn greet(
         };
         let (mut replies, now) = (replies.into_iter(), clock.read());
         while let Some(frame) = replies.next() {
-            let frame = discreet(frame, secret.as_bytes());
+            let frame = without_password(frame, secret.as_bytes());
             let Some(peer) = handshake.handle_frame(&frame, now)? else { continue };
             if replies.any(|frame| !frame.is_push()) {
                 return Err(Fault::Protocol { error: "a reply to nothing that was asked".into() });
@@ -156,7 +156,7 @@ async fn log_in(address: Address) -> Result<Address, Fault> {
 
 /// An error without the password, should the server repeat what it was told. The words by which
 /// errors are told apart stay, should the password be one of them.
-fn discreet(frame: Frame, secret: &[u8]) -> Frame {
+fn without_password(frame: Frame, secret: &[u8]) -> Frame {
     const WORDS: [&[u8]; 5] =
         [b"ERR unknown command ", b"ERR ", b"NOAUTH ", b"WRONGPASS ", b"NOPERM "];
     let Some(text) = frame.as_error() else { return frame };
@@ -242,10 +242,10 @@ mod tests {
             ("ERR unknown command", "", "ERR unknown command"),
         ];
         for (said, secret, shown) in cases {
-            let frame = discreet(Frame::Error(said.into()), secret.as_bytes());
+            let frame = without_password(Frame::Error(said.into()), secret.as_bytes());
             assert_eq!(frame.as_error(), Some(shown.as_bytes()), "{said}");
         }
-        assert_eq!(discreet(Frame::Integer(1), b"1"), Frame::Integer(1));
+        assert_eq!(without_password(Frame::Integer(1), b"1"), Frame::Integer(1));
     }
 
     #[tokio::test(start_paused = true)]
