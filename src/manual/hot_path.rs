@@ -8,7 +8,7 @@
 //!    link, under that link's short lock: first the entry in the pipeline, then the bytes. While
 //!    few replies are outstanding it writes to the socket itself; else it leaves the bytes to the
 //!    driver.
-//! 3. The driver, one task for all nodes, reads whatever sockets have raised their signal, gives
+//! 3. The driver, one task for all nodes, reads whatever sockets have rung their bell, gives
 //!    each reply to the oldest entry of its link, and casts a vote. A lock's reply is one word: it
 //!    is read where it stands, and never becomes a frame. The vote that decides wakes the caller:
 //!    with five nodes, the third grant.
@@ -105,7 +105,7 @@
 //!   cost 17,400 instructions, and of processor time 3.8 µs (current-thread) and 6.1 µs (two
 //!   workers); it costs 14,000, 3.45 µs and 5.45 µs, and 4 and 7 % more cycles are done (two runs
 //!   each, in turn).
-//! - *A signal for each socket*, so that a pass polls those that have something: kept, though with
+//! - *A bell for each socket*, so that a pass polls those that have something: kept, though with
 //!   five nodes and one caller nothing shows (p50 against the floor 1.08 and 1.09 with all of
 //!   today's changes, 1.07 and 1.06 before them): the looks that it saves cost little beside the
 //!   system calls, and go with the square of the number of nodes.

@@ -16,7 +16,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::thread;
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ use quorlock_resp::Frame;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::time::Sleep;
 
-use super::signal::Signal;
+use super::bell::Bell;
 use super::slots::Deed;
 use super::{NodeSet, Shared};
 use crate::clock::Moment;
@@ -151,22 +151,20 @@ struct Task {
     yielded: bool,
     timer: Option<Pin<Box<Sleep>>>,
     armed: bool,
-    /// What says that the timer must be polled, and what raises it.
-    bell: (Arc<Signal>, Waker),
+    /// Rings when the timer must be polled.
+    bell: Bell,
     /// The timer came so late that the fault is ours; what was due was put off once.
     excused: bool,
     /// When to end, once nobody uses the nodes.
     last_call: Option<Moment>,
 }
 
-/// A session, whose it is, and what says that it has something to do.
+/// A session, whose it is, and what rings when it has something to do.
 struct Place {
     node: usize,
     link: usize,
     session: Session,
-    signal: Arc<Signal>,
-    /// Raises the signal.
-    waker: Waker,
+    bell: Bell,
 }
 
 impl Task {
@@ -188,14 +186,12 @@ impl Task {
         for (index, node) in shared.nodes.iter().enumerate() {
             for link in 0..node.links().len() {
                 let session = Session::start(node, &pass);
-                let signal = Signal::new(&shared.driver.waker);
-                let waker = signal.waker();
-                waker.wake_by_ref(); // its first poll is due
-                sessions.push(Place { node: index, link, session, signal, waker });
+                let bell = Bell::new(&shared.driver.waker);
+                bell.ring(); // its first poll is due
+                sessions.push(Place { node: index, link, session, bell });
             }
         }
-        let signal = Signal::new(&shared.driver.waker);
-        let bell = (signal.clone(), signal.waker());
+        let bell = Bell::new(&shared.driver.waker);
         Self {
             shared,
             sessions,
@@ -216,10 +212,10 @@ impl Task {
         let count = sessions.len();
         for offset in 0..count {
             let place = &mut sessions[(*first + offset) % count];
-            if !place.signal.take() {
+            if !place.bell.heard() {
                 continue;
             }
-            let mut cx = Context::from_waker(&place.waker);
+            let mut cx = Context::from_waker(place.bell.waker());
             let node = &shared.nodes[place.node];
             let link = &node.links()[place.link];
             let admit = |peer: &_| shared.admit(place.node, peer);
@@ -235,7 +231,7 @@ impl Task {
             let node = &self.shared.nodes[place.node];
             let link = &node.links()[place.link];
             if link.is_dirty() {
-                place.session.flush(&place.waker, node, link, &mut self.pass);
+                place.session.flush(place.bell.waker(), node, link, &mut self.pass);
                 vote(&self.shared, place.node, &mut self.pass);
             }
         }
@@ -248,12 +244,11 @@ impl Task {
 
     /// Does what time demands, and sets the timer for the next such moment.
     fn keep_time(&mut self) {
-        // Taken down in any case: a timer that nobody needs any more rings too, and a bell that is
-        // left ringing would not wake this task when the timer is set the next time.
-        let rang = self.bell.0.take();
+        // In any case: a timer that nobody needs any more rings, too.
+        let rang = self.bell.heard();
         let fired = match &mut self.timer {
             Some(timer) if self.armed && rang => {
-                timer.as_mut().poll(&mut Context::from_waker(&self.bell.1)).is_ready()
+                timer.as_mut().poll(&mut Context::from_waker(self.bell.waker())).is_ready()
             }
             _ => false,
         };
@@ -277,7 +272,8 @@ impl Task {
         for place in &mut self.sessions {
             let node = &self.shared.nodes[place.node];
             let link = &node.links()[place.link];
-            next = next.min(place.session.tick(now, &place.waker, node, link, &mut self.pass));
+            next =
+                next.min(place.session.tick(now, place.bell.waker(), node, link, &mut self.pass));
             vote(&self.shared, place.node, &mut self.pass);
         }
         self.arm(next);
@@ -294,7 +290,7 @@ impl Task {
             None => self.timer = Some(clock.sleep_until(next)),
         }
         self.shared.driver.timer.store(next.as_nanos(), Ordering::SeqCst);
-        self.bell.1.wake_by_ref(); // the timer registers when it is polled
+        self.bell.ring(); // the timer registers when it is polled
     }
 
     /// Whether the driver may end: nobody uses the nodes, and all they were sent has been answered.

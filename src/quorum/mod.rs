@@ -9,10 +9,11 @@
 //! its business.
 
 mod ballot;
+mod bell;
 mod driver;
 mod fanout;
 mod misfits;
-mod signal;
+
 mod slots;
 mod tally;
 #[cfg(all(test, quorlock_models))]

@@ -1,4 +1,4 @@
-//! The races of `ballot`, `slots` and `signal`, every interleaving of each, by loom.
+//! The races of `ballot`, `slots` and `bell`, every interleaving of each, by loom.
 //!
 //! Each model has a twin that is weakened in just the point that settles the race, and that must
 //! fail: a model that cannot fail shows nothing. Run them with
@@ -14,7 +14,7 @@ use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 
 use super::ballot::{Ballot, Cast};
-use super::signal::Signal;
+use super::bell::Bell;
 use super::slots::{Deed, Slots};
 use super::tally::{Patience, Rule, Vote};
 use crate::link::Ticket;
@@ -255,35 +255,35 @@ fn loom_a_slot_is_claimed_by_one_at_a_time_weakened() {
     });
 }
 
-/// A signal is raised while its task looks once: it has seen that, or is woken to look again.
-fn signal_raised_while_polled(poll: fn(&AtomicWaker, &Signal, &std::task::Waker) -> bool) {
+/// A bell rings while its task listens once: it has heard it, or is woken to listen again.
+fn bell_rings_while_polled(poll: fn(&AtomicWaker, &Bell, &std::task::Waker) -> bool) {
     let driver = Arc::new(AtomicWaker::new());
-    let signal = Signal::new(&driver);
-    let raised = signal.waker();
-    let raiser = thread::spawn(move || raised.wake());
+    let bell = Bell::new(&driver);
+    let ringing = bell.waker().clone();
+    let ringer = thread::spawn(move || ringing.wake());
     let flag = Arc::new(Flag(AtomicBool::new(false)));
-    let seen = poll(&driver, &signal, &flag.clone().into());
-    raiser.join().unwrap();
-    assert!(seen || flag.0.load(Ordering::SeqCst), "raised, and neither seen nor woken");
+    let heard = poll(&driver, &bell, &flag.clone().into());
+    ringer.join().unwrap();
+    assert!(heard || flag.0.load(Ordering::SeqCst), "it rang, neither heard nor woken for");
 }
 
 #[test]
-fn loom_signal_raised_while_polled() {
+fn loom_bell_rings_while_polled() {
     loom::model(|| {
-        signal_raised_while_polled(|driver, signal, waker| {
+        bell_rings_while_polled(|driver, bell, waker| {
             driver.register(waker);
-            signal.take()
+            bell.heard()
         });
     });
 }
 
 #[test]
-fn loom_signal_raised_while_polled_weakened() {
+fn loom_bell_rings_while_polled_weakened() {
     must_fail(|| {
-        signal_raised_while_polled(|driver, signal, waker| {
-            let seen = signal.take(); // looks first, and registers behind it
+        bell_rings_while_polled(|driver, bell, waker| {
+            let heard = bell.heard(); // listens first, and registers behind it
             driver.register(waker);
-            seen
+            heard
         });
     });
 }
