@@ -222,6 +222,12 @@ fn what_cannot_be_is_refused_at_once() {
     assert!(told.starts_with("\"relase\" is no command or script of an in-process node"), "{told}");
     let told = panic_of(|| assert_eq!(Nodes::new(1)[0].calls("GTE"), 0));
     assert!(told.starts_with("\"GTE\" is no command"), "{told}");
+    let told = panic_of(|| drop(Nodes::builder(1).each(|node| node.without("release"))));
+    assert!(told.starts_with("\"release\" is no command"), "{told}");
+    let told = panic_of(|| drop(When::connecting().then(Reaction::Answer(b"+OK\r\n".to_vec()))));
+    assert!(told.starts_with("who connects is answered nothing"), "{told}");
+    let told = panic_of(|| drop(When::connecting().key("k").then(Reaction::Drop)));
+    assert!(told.starts_with("who connects has named no key"), "{told}");
 }
 
 #[tokio::test(start_paused = true)]

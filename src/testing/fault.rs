@@ -117,7 +117,19 @@ impl When {
     }
 
     /// What the node does then.
+    ///
+    /// # Panics
+    ///
+    /// Where that can never come about: somebody who connects has named no key, and is answered
+    /// nothing.
+    #[track_caller]
     pub fn then(self, reaction: Reaction) -> Rule {
+        let connects = self.point == Point::Connecting;
+        assert!(!connects || self.key.is_none(), "who connects has named no key; leave it out");
+        assert!(
+            !connects || !matches!(reaction, Reaction::Answer(_)),
+            "who connects is answered nothing; say `Drop` to refuse him, or take `When::before`"
+        );
         Rule { when: self, reaction, fitted: 0 }
     }
 }
@@ -126,7 +138,17 @@ impl When {
 #[track_caller]
 pub(super) fn known_name(name: &str) -> String {
     let lower = name.to_ascii_lowercase();
-    if !command_names().chain(script_names()).any(|known| known == lower) {
+    if !script_names().any(|known| known == lower) {
+        return known_command(name);
+    }
+    lower
+}
+
+/// The name of a command, in small letters; what is none is a mistake of the test's.
+#[track_caller]
+pub(super) fn known_command(name: &str) -> String {
+    let lower = name.to_ascii_lowercase();
+    if !command_names().any(|known| known == lower) {
         let mut commands: Vec<String> = command_names().map(str::to_ascii_uppercase).collect();
         commands.sort_unstable();
         let scripts: Vec<&str> = script_names().collect();

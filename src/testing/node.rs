@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::fault::{Reaction, Rule, known_name};
+use super::fault::{Reaction, Rule, known_command, known_name};
 use super::listen::Listening;
 #[cfg(test)]
 use super::shared::Heard;
@@ -115,7 +115,7 @@ impl NodeBuilder {
     /// With a name of no command.
     #[track_caller]
     pub fn without(mut self, command: &str) -> Self {
-        self.hidden.insert(known_name(command));
+        self.hidden.insert(known_command(command));
         self
     }
 
@@ -400,7 +400,8 @@ impl Node {
     }
 
     /// How often its process has executed a command of this name, or one of the locks' own scripts;
-    /// see [`When`](super::When) for their names.
+    /// see [`When`](super::When) for their names. What scripts execute counts, and what a test asks
+    /// by [`command`](Self::command); what was refused does not.
     ///
     /// # Panics
     ///
