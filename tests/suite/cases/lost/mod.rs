@@ -2,12 +2,13 @@
 //!
 //! Many locks of random ages and TTLs are held on five nodes, then one blow hits them all. For each
 //! lock that is one run. What is true of it however busy the machine is, is asserted: its `lost()`
-//! resolves; nobody says that it is valid a TTL after the blow; and where the nodes can tell that
-//! it is gone, most holders hear it from them, long before the end.
+//! resolves, for most of them before the end; nobody says that it is valid a TTL after the blow;
+//! where the nodes can tell that it is gone, most holders hear it from them, long before the end;
+//! and most locks are held until the blow comes.
 //!
-//! That `lost()` resolves *before* the end is a matter of milliseconds, and exact under the driven
-//! clock: `src/lock/tests/loss.rs` has each of these blows, and the simulation has them all at
-//! once. Here it is measured, and printed. With `QUORLOCK_LOSS_STRICT=1` whoever is told too late
+//! That `lost()` resolves before the end for *every* holder is a matter of milliseconds, and exact
+//! under the driven clock: `src/lock/tests/loss.rs` has each of these blows. Here it is measured,
+//! and printed. With `QUORLOCK_LOSS_STRICT=1` whoever is told too late
 //! fails its case, unless the machine did not let the test run meanwhile. It is how the record
 //! `benches/record/loss-*.md` is made, where nothing else is to be done:
 //!
@@ -107,6 +108,9 @@ fn strike_many(blow: Blow) {
         watchdog.check();
     }
     println!("{blow:?}, seed {seed}, in {:.1?}: {}", watchdog.elapsed(), all.summary());
+    // A machine that is busy beyond all measure keeps some threads from running in time, not most.
+    assert!(2 * all.in_time() > all.counted(), "{blow:?}, seed {seed}: most were told too late");
+    assert!(all.lost_before < all.counted(), "{blow:?}, seed {seed}: most were lost before it");
     // What the nodes can tell is not waited for until the end.
     let told = 2 * all.gone > all.counted();
     assert!(!blow.is_told_by_nodes() || told, "{blow:?}, seed {seed}: told {}", all.gone);

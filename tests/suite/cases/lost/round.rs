@@ -31,6 +31,8 @@ pub(super) struct Round {
     pub(super) late: Vec<Late>,
     /// Locks that were told too late by a machine that did not let us run.
     stalled: usize,
+    /// Locks that were lost before the blow came, by such a machine again: no runs.
+    pub(super) lost_before: usize,
 }
 
 impl Round {
@@ -39,10 +41,16 @@ impl Round {
         self.margins.len() + self.late.len() + self.stalled
     }
 
+    /// How many of them were told before the end.
+    pub(super) fn in_time(&self) -> usize {
+        self.margins.len()
+    }
+
     pub(super) fn add(&mut self, mut other: Self) {
         self.margins.append(&mut other.margins);
         self.late.append(&mut other.late);
         self.gone += other.gone;
+        self.lost_before += other.lost_before;
         self.stalled += other.stalled;
     }
 
@@ -57,7 +65,8 @@ impl Round {
         let latest = self.late.iter().map(|late| late.by).max().unwrap_or_default();
         format!(
             "{} told, {} by the nodes; before the end by {:.1} ms (least), {:.1} ms (p1), {:.1} ms \
-             (p50); too late {} (by {:.1} ms at most), and {} while the machine did not let us run",
+             (p50); too late {} (by {:.1} ms at most), and {} while the machine did not let us run; \
+             {} lost before",
             self.counted(),
             self.gone,
             margin(0),
@@ -65,7 +74,8 @@ impl Round {
             margin(50),
             self.late.len(),
             ms(latest),
-            self.stalled
+            self.stalled,
+            self.lost_before
         )
     }
 }
@@ -142,8 +152,9 @@ pub(super) async fn play(
     let pulse = Pulse::default();
     let beating = tokio::spawn(pulse.clone().beat());
     let mut runs = hold_many(&locker, random, locks, blow.ttls()).await;
-    // On a busy machine some may have been lost before.
+    let held = runs.len();
     runs.retain(|run| run.guard.is_valid() && !run.told.is_finished());
+    let lost_before = held - runs.len();
     let striking = world.clone();
     spawn_blocking(move || striking.strike(blow)).await.unwrap();
     let struck = Instant::now();
@@ -158,7 +169,7 @@ pub(super) async fn play(
         }
         tokio::time::sleep(LOOK_EVERY).await;
     }
-    let mut round = Round::default();
+    let mut round = Round { lost_before, ..Round::default() };
     let all_told = Instant::now();
     eventually_async("the pulse beats", async || pulse.has_beaten_since(all_told)).await;
     for run in &mut runs {
