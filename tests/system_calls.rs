@@ -27,8 +27,9 @@ use support::{Fleet, need_process};
 const WARM_UP: u64 = 500;
 const CYCLES: u64 = 3_000;
 
-/// How often it is counted at most: a cost that is there is there each time.
-const TRIES: usize = 4;
+/// So often it is within the bounds, of one time less than twice as many: what the machine does
+/// beside it may spoil one or two.
+const ENOUGH: usize = 3;
 
 /// Where the caller runs.
 #[derive(Clone, Copy, Debug)]
@@ -160,10 +161,16 @@ fn an_operation_costs_few_system_calls() {
     let counter = build_counter(scratch.path());
     let urls = fleet.urls().join(",");
     for caller in Caller::ALL {
-        // What else the machine does adds to what is counted, and never takes from it.
-        let tried = (1..=TRIES).map(|_| measure(&counter, caller, &urls));
-        let told: Vec<_> = tried.map_while(Result::err).collect();
-        assert!(told.len() < TRIES, "{told:#?}");
+        // What else the machine does may add to either of two counts, and so to their difference or
+        // take from it. One that is within the bounds by chance does not count.
+        let (mut within, mut beyond) = (0, Vec::new());
+        while within < ENOUGH && beyond.len() < ENOUGH {
+            match measure(&counter, caller, &urls) {
+                Ok(()) => within += 1,
+                Err(told) => beyond.push(told),
+            }
+        }
+        assert!(within == ENOUGH, "{beyond:#?}");
     }
 }
 
