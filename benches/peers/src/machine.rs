@@ -16,6 +16,8 @@ const NAMED: [&str; 5] = ["redis", "rslock", "fred", "rustis", "tokio"];
 pub(crate) fn describe() -> String {
     let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
     let kernel = read("/proc/sys/kernel/osrelease");
+    // Behind the version stands whose build it is.
+    let kernel = kernel.split('-').next().unwrap_or_default();
     let info = read("/proc/cpuinfo");
     let model = info.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or_default();
     let model = model.trim_start_matches(|c: char| c == ':' || c.is_whitespace());
