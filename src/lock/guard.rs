@@ -83,8 +83,9 @@ impl LockGuard {
     /// does, and at once when a majority of the nodes says that it does not hold it any more. Any
     /// number of tasks may wait.
     ///
-    /// It completes a little before [`deadline`](Self::deadline) (3 ms or 1 % of the TTL, whichever
-    /// is more), because timers come late. Should the machine be suspended, or its clock be set,
+    /// It completes a little before [`deadline`](Self::deadline): by 1 % of the TTL, and 20 ms at
+    /// least (of a TTL below 400 ms a twentieth, 3 ms at least), because timers come late and a
+    /// busy machine lets a process wait. Should the machine be suspended, or its clock be set,
     /// it completes within 100 ms after that.
     ///
     /// # Cancel safety

@@ -23,6 +23,13 @@ pub(crate) fn end(sent: Stamp, ttl: Duration, drift: Drift) -> Stamp {
     sent.plus(ttl).less(margin)
 }
 
+/// How long before its end a lock's holder is told of it at least, where that is not too much of
+/// its TTL: a timer comes up to 2 ms late, and a busy machine lets a process wait for some more.
+const MARGIN: Duration = Duration::from_millis(20);
+
+/// The same for a lock of some milliseconds: above what a timer may be late.
+const MARGIN_MIN: Duration = Duration::from_millis(3);
+
 /// The time for which a lock is held.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Lease {
@@ -34,8 +41,7 @@ pub(crate) struct Lease {
     /// When the latest command was sent that found the key missing on a node. Answers to earlier
     /// ones may come in later; they know less.
     missed: Stamp,
-    /// How long before the end a holder is told of it. Timers come up to 2 ms late: to be told
-    /// before the end, one must be set to before it.
+    /// How long before the end a holder is told of it.
     margin: Duration,
 }
 
@@ -53,8 +59,10 @@ impl Lease {
     }
 
     /// The TTL of what is granted from now on, for the margin.
-    pub(crate) fn set_ttl(&mut self, ttl: Duration) {
-        self.margin = (ttl / 100).max(Duration::from_millis(3));
+    pub(crate) fn set_ttl(&mut self, ttl: Duration, drift: Drift) {
+        let lasts = ttl.saturating_sub(drift.of(ttl));
+        let short = (lasts / 20).clamp(MARGIN_MIN, MARGIN);
+        self.margin = (ttl / 100).max(short);
     }
 
     /// Nodes that were told so at `sent` hold the key until `end` at least.
@@ -123,7 +131,7 @@ mod tests {
 
     fn granted(by: &[usize], sent: u64) -> Lease {
         let mut lease = Lease::new(5, 3);
-        lease.set_ttl(TTL);
+        lease.set_ttl(TTL, DRIFT);
         lease.grant(by.iter().copied(), at(sent), end(at(sent), TTL, DRIFT));
         lease
     }

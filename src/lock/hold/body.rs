@@ -68,7 +68,7 @@ impl Body {
         (self.extend, self.began, self.lost) = (extend, now, None);
         (self.told, self.extending, self.overlong) = (false, false, false);
         self.lease.clear();
-        self.lease.set_ttl(self.ttl());
+        self.lease.set_ttl(self.ttl(), locker.options.drift);
         self.entered = false;
         self.enter_grants(locker);
     }

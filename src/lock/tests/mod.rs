@@ -210,6 +210,7 @@ fn assert_due(came: Moment, due: Moment) {
 
 /// When a holder of a lock with such a TTL is told of its end, if nothing extends it.
 fn warning(guard: &LockGuard, ttl: Duration) -> Moment {
-    let margin = (ttl / 100).max(ms(3));
+    let lasts = ttl - ttl / 100 - ms(2);
+    let margin = (ttl / 100).max((lasts / 20).clamp(ms(3), ms(20)));
     now().plus(guard.remaining() - margin)
 }

@@ -14,8 +14,8 @@ use crate::support::wait::PATIENCE;
 use crate::support::{Proxy, Watchdog, eventually_async};
 
 /// How long before the end of validity a stall of the machine can make us miss it: `lost()` is told
-/// by a timer that is set 3 ms or 1 % of the TTL before it, and tokio's come up to 2 ms late.
-const BEFORE: Duration = Duration::from_millis(12);
+/// by a timer that is set up to 45 ms before it (1 % of the longest TTL).
+const BEFORE: Duration = Duration::from_millis(50);
 
 /// How often a lock's deadline is looked at while it moves on.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
