@@ -28,11 +28,22 @@ const VARIABLES: [&str; 6] = [
 
 /// The program with these arguments, in an environment without nodes.
 pub(crate) fn program(args: &[&str]) -> Command {
-    let mut command = tied(Path::new(env!("CARGO_BIN_EXE_quorlock")));
+    let mut command = with_signals(env!("CARGO_BIN_EXE_quorlock"));
     for name in VARIABLES {
         command.env_remove(name);
     }
     command.args(args).stdin(Stdio::null());
+    command
+}
+
+/// A program to which a signal means what it means by default. A build server may run us in the
+/// background, where some are ignored; children inherit that, and a shell cannot take it back.
+fn with_signals(program: &str) -> Command {
+    if cfg!(not(target_os = "linux")) {
+        return tied(Path::new(program));
+    }
+    let mut command = tied(Path::new("/usr/bin/env"));
+    command.args(["--default-signal=HUP,INT,QUIT,TERM", program]);
     command
 }
 
