@@ -65,8 +65,8 @@ impl Round {
         let latest = self.late.iter().map(|late| late.by).max().unwrap_or_default();
         format!(
             "{} told, {} by the nodes; before the end by {:.1} ms (least), {:.1} ms (p1), {:.1} ms \
-             (p50); too late {} (by {:.1} ms at most), and {} while the machine did not let us run; \
-             {} lost before",
+             (p50); too late {} (by {:.1} ms at most), and {} while the machine did not let us \
+             run; {} lost before",
             self.counted(),
             self.gone,
             margin(0),
