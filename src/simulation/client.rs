@@ -217,8 +217,16 @@ impl Worker {
                 let number = self.number;
                 self.hub.with(|world| {
                     world.tell(format_args!("w{number} released: {what}"));
-                    if let Ok(release) = &released {
-                        world.oracle.released(hold, value, release);
+                    match &released {
+                        // Where nothing has befallen anybody, whoever asks is told.
+                        Ok(Release::Unknown(_)) | Err(_) if world.must_answer() => {
+                            world.oracle.violate(
+                                Kind::FalseRelease,
+                                format!("the release of guard {hold}: {what}, without a fault"),
+                            );
+                        }
+                        Ok(release) => world.oracle.released(hold, value, release),
+                        Err(_) => {}
                     }
                 });
             }

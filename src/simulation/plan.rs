@@ -59,7 +59,16 @@ pub(super) struct Plan {
     pub(super) think: u64,
 }
 
+/// How long a node may take where the plan leaves it to the library, at least.
+const NODE_DEADLINE: u64 = 50;
+
 impl Plan {
+    /// Whether nodes that nothing befalls answer before their deadline: there and back, each way
+    /// twice the latency at most.
+    pub(super) fn is_quick(&self) -> bool {
+        4 * self.latency < self.node_deadline.unwrap_or(NODE_DEADLINE)
+    }
+
     pub(super) fn new(seed: u64, regime: Regime) -> Self {
         let mut chance = Chance::new(seed, chance::PLAN);
         let forgets = regime == Regime::Kept && chance.percent(30);

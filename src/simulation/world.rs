@@ -143,6 +143,11 @@ impl World {
         self.nanos() / 1_000_000
     }
 
+    /// Whether a client that asks must be told: nothing has befallen anybody yet.
+    pub(super) fn must_answer(&self) -> bool {
+        self.faults == 0 && self.plan.is_quick()
+    }
+
     pub(super) fn tell(&mut self, what: std::fmt::Arguments<'_>) {
         let now = self.now();
         self.trace.tell(now, what);
