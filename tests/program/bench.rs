@@ -1,7 +1,5 @@
 //! Measuring on somebody's own nodes: what is printed, what is asserted, and what is not touched.
 
-#![expect(clippy::expect_used, reason = "what cannot be read must fail its test on the spot")]
-
 use std::process::Command;
 
 use rustix::process::Signal;
@@ -25,14 +23,6 @@ fn bench(fleet: &Fleet, args: &[&str]) -> Ended {
     run(bench_on(&fleet.urls(), args))
 }
 
-/// How often the server has executed the command.
-fn calls(server: &Server, command: &str) -> u64 {
-    let statistics = server.command(&["INFO", "commandstats"]).text();
-    let line = format!("cmdstat_{command}:calls=");
-    let found = statistics.lines().find_map(|text| text.strip_prefix(&*line)?.split(',').next());
-    found.map_or(0, |count| count.parse().expect("a count"))
-}
-
 #[test]
 fn it_shows_ourselves_beside_the_floor_and_leaves_nothing() {
     need_server!();
@@ -52,7 +42,8 @@ fn it_shows_ourselves_beside_the_floor_and_leaves_nothing() {
     }
     for server in &fleet {
         assert_eq!(server.command(&["DBSIZE"]).int(), 0);
-        let (set, asked) = (calls(server, "set"), calls(server, "evalsha"));
+        let calls = server.calls();
+        let (set, asked) = (calls.of("set"), calls.of("evalsha"));
         assert!(set > 0 && set == asked, "each grant is released: {set} and {asked}");
     }
 }
@@ -112,16 +103,16 @@ fn nodes_that_hold_keys_are_not_touched() {
     assert!(ended.stderr.contains("--force") && ended.stdout.is_empty(), "{ended:?}");
     assert_eq!(fleet.keys_left(""), [(1, "order".to_owned())]);
     for (server, set) in fleet.iter().zip([0, 1, 0]) {
+        let calls = server.calls();
         // By the first name before 7.0, by the second since.
-        assert_eq!((calls(server, "script"), calls(server, "script|load")), (0, 0));
-        assert_eq!(calls(server, "set"), set);
-        assert_eq!((calls(server, "evalsha"), calls(server, "eval")), (0, 0));
+        assert_eq!((calls.of("script"), calls.of("script|load")), (0, 0));
+        assert_eq!((calls.of("set"), calls.of("evalsha"), calls.of("eval")), (set, 0, 0));
     }
     assert!(!file.exists(), "no chart of nothing");
 
     let forced = bench(&fleet, &[&["--force"], &args[..]].concat());
     assert_eq!((forced.code, &*forced.stderr), (0, ""), "{forced:?}");
-    assert!(calls(&fleet[1], "set") > 1);
+    assert!(fleet[1].calls().of("set") > 1);
     assert_eq!(fleet.keys_left(""), [(1, "order".to_owned())]);
     let drawn = std::fs::read_to_string(file).unwrap();
     assert!(drawn.starts_with("<svg ") && drawn.ends_with("</svg>\n"));
@@ -149,11 +140,12 @@ fn a_signal_ends_it_in_good_order() {
     let mut long = program(&["bench", "--duration", "1m"]);
     long.env("QUORLOCK_NODES", fleet.urls().join(","));
     let running = Running::start(long);
-    crate::support::eventually("the measurement to run", || calls(&fleet[0], "set") > 100);
+    crate::support::eventually("the measurement to run", || fleet[0].calls().of("set") > 100);
     running.signal(Signal::TERM);
     running.end().says(128 + 15, "stopped early");
     assert_eq!(fleet.keys_left(""), []);
-    assert_eq!(calls(&fleet[2], "set"), calls(&fleet[2], "evalsha"));
+    let calls = fleet[2].calls();
+    assert_eq!(calls.of("set"), calls.of("evalsha"));
 }
 
 #[test]
@@ -167,13 +159,13 @@ fn the_floor_logs_in_as_the_url_says() {
         format!("redis://me:p%40ss@{addr}/3?protocol=2"),
         format!("unix://me:p%40ss@{}?db=3", socket.display()),
     ] {
-        let before = calls(&server, "select");
+        let before = server.calls().of("select");
         let ended = run(bench_on(&[url], &["--callers", "1", "--json"]));
         assert_eq!((ended.code, &*ended.stderr), (0, ""), "{ended:?}");
         let object: Value = serde_json::from_str(&ended.stdout).unwrap();
         assert!(object["rows"][0]["floor"]["cycles"].as_u64() > Some(0), "{ended:?}");
         // Ourselves, the floor, the count and the sweep.
-        assert!(calls(&server, "select") >= before + 4, "{ended:?}");
+        assert!(server.calls().of("select") >= before + 4, "{ended:?}");
         assert!(!ended.stdout.contains("p@ss") && !ended.stdout.contains("p%40ss"));
     }
 }

@@ -49,10 +49,8 @@ fn assert_quarantine(error: &Error) {
 }
 
 /// How many scripts the server has run by their digests.
-fn acquisitions(server: &Server) -> u32 {
-    let stats = server.command(&["INFO", "commandstats"]).text();
-    let line = stats.lines().find(|line| line.starts_with("cmdstat_evalsha:"));
-    line.map_or(0, |line| line.split(['=', ',']).nth(1).unwrap().parse().unwrap())
+fn acquisitions(server: &Server) -> u64 {
+    server.calls().of("evalsha")
 }
 
 /// Case 16: a majority is restarted while a lock is held.

@@ -41,31 +41,10 @@ async fn a_set_that_arrives_after_its_undo_leaves_no_key() {
     }
 }
 
-/// What the server has counted of each command, all of it of one moment.
-struct Counted(String);
-
-impl Counted {
-    fn by(server: &Server) -> Self {
-        Self(server.command(&["INFO", "commandstats"]).text())
-    }
-
-    /// A number that the server keeps of a command's calls: all, or those that failed.
-    fn number(&self, command: &str, what: &str) -> u64 {
-        let head = format!("cmdstat_{command}:");
-        let counts = self.0.lines().find_map(|line| line.strip_prefix(&head)).unwrap_or_default();
-        let count = counts.split(',').find_map(|count| count.strip_prefix(what)?.strip_prefix('='));
-        count.map_or(0, |count| count.parse().unwrap())
-    }
-
-    fn calls(&self, command: &str) -> u64 {
-        self.number(command, "calls")
-    }
-}
-
 /// How many undos were executed. Whoever may not load scripts brings them by an `EVAL` that fails.
 fn undone(server: &Server) -> u64 {
-    let counted = Counted::by(server);
-    counted.calls("eval") - counted.number("eval", "failed_calls")
+    let calls = server.calls();
+    calls.of("eval") - calls.failed("eval")
 }
 
 /// The same without `CLIENT KILL`: the danger is real, the test can see it, and it passes.
@@ -85,12 +64,12 @@ async fn without_ending_the_old_connection_the_key_appears_and_is_undone_again()
     proxy.cut_clients();
     assert!(trying.await.unwrap().unwrap_err().is_unavailable());
     eventually("the undo was executed", || undone(&server) > 0);
-    let counted = Counted::by(&server);
-    assert_eq!((counted.calls("set"), counted.calls("del")), (0, 0), "the undo found nothing");
+    let calls = server.calls();
+    assert_eq!((calls.of("set"), calls.of("del")), (0, 0), "the undo found nothing");
     proxy.deliver();
     // Whoever cannot end the old connection undoes again: what arrived late was there, then, for
     // only a key with our value is deleted.
-    eventually("the SET arrives late", || Counted::by(&server).calls("set") == 1);
-    eventually("it is undone again", || Counted::by(&server).calls("del") == 1);
+    eventually("the SET arrives late", || server.calls().of("set") == 1);
+    eventually("it is undone again", || server.calls().of("del") == 1);
     assert_eq!(server.command(&["DBSIZE"]), Reply::Int(0));
 }

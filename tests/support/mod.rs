@@ -5,6 +5,7 @@
 //! | `server` | `Server`: one real Redis or Valkey process on a free port, dead when dropped |
 //! | `launch` | how a server's process is started |
 //! | `in_process` | a node inside this process in the place of a server's process |
+//! | `calls` | how often a server has executed each command |
 //! | `fleet` | `Fleet`: several independent servers, and who of them holds which key |
 //! | `reach` | the protocol and the transport by which clients reach the servers |
 //! | `acl` | the user that may do what the library needs, and nothing more |
@@ -32,6 +33,7 @@
 #![expect(clippy::expect_used, reason = "a set-up that fails must fail its test on the spot")]
 
 pub mod acl;
+pub mod calls;
 pub mod cancel;
 pub mod fleet;
 pub mod greeting;
@@ -54,6 +56,7 @@ pub mod tools;
 pub mod wait;
 pub mod wire;
 
+pub use calls::Calls;
 pub use cancel::{PollTimes, poll_times};
 pub use fleet::Fleet;
 pub use greeting::Greeting;

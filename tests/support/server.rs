@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::acl;
+use super::calls::Calls;
 use super::launch::{Refusal, launch, read_log, socket_path};
 use super::port::Port;
 use super::process::Process;
@@ -369,6 +370,12 @@ impl Server {
         let text = self.command(&["INFO"]).text();
         let mut fields = text.lines().filter_map(|line| line.split_once(':'));
         fields.find(|(name, _)| *name == field).map(|(_, value)| value.to_owned())
+    }
+
+    /// How often it has executed each command.
+    #[track_caller]
+    pub fn calls(&self) -> Calls {
+        Calls::read(&self.command(&["INFO", "commandstats"]))
     }
 
     /// Its kind and version, such as `("valkey", [9, 1, 2])`.

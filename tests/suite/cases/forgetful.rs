@@ -101,10 +101,8 @@ async fn case_17_flushed_scripts_recover_and_are_loaded_once() {
         assert!(guard.release().await.unwrap().is_released());
         held_by_none(&fleet).await;
         for server in &fleet {
-            let stats = server.command(&["INFO", "commandstats"]).text();
-            let evals = stats.lines().find_map(|line| line.strip_prefix("cmdstat_eval:calls="));
-            let evals = evals.and_then(|rest| rest.split(',').next()).unwrap_or("0");
-            assert!(["1", "2"].contains(&evals), "one for each script at most: {evals}");
+            let evals = server.calls().of("eval");
+            assert!((1..=2).contains(&evals), "one for each script at most: {evals}");
         }
     }
 }

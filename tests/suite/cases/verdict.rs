@@ -22,7 +22,7 @@ async fn case_03_a_grant_that_comes_after_the_timeout_is_undone() {
         let error = locker.lock("k").try_acquire().await.unwrap_err();
         assert!(error.is_unavailable(), "{error}");
         fleet.iter().for_each(Server::resume);
-        let granted = async || fleet.iter().all(|server| calls(server, "set") == 1);
+        let granted = async || fleet.iter().all(|server| server.calls().of("set") == 1);
         eventually_async("every node has executed the late command", granted).await;
         held_by_none(&fleet).await;
     }
@@ -74,7 +74,7 @@ async fn case_06_an_acquisition_that_took_too_long_is_refused_and_released() {
         proxies.iter().for_each(Proxy::thaw);
         let error = trying.await.unwrap().unwrap_err();
         assert!(error.is_too_slow(), "{error}");
-        let undone = async || fleet.iter().all(|server| calls(server, "evalsha") == 1);
+        let undone = async || fleet.iter().all(|server| server.calls().of("evalsha") == 1);
         eventually_async("every node was told to delete the key", undone).await;
         assert!(fleet.holders("k").is_empty());
         assert!(expired(&fleet) == 0, "the keys were deleted, and not left to their expiry");
@@ -127,12 +127,4 @@ async fn case_21_the_shortest_lease_of_the_quorum_decides() {
     }
     assert!(guard.release().await.unwrap().is_released());
     held_by_none(&fleet).await;
-}
-
-/// How often a server has executed a command, by its own count.
-fn calls(server: &Server, command: &str) -> u64 {
-    let stats = server.command(&["INFO", "commandstats"]).text();
-    let name = format!("cmdstat_{command}:calls=");
-    let count = stats.lines().find_map(|line| line.strip_prefix(&name)?.split(',').next());
-    count.map_or(0, |count| count.parse().unwrap())
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use quorlock::{Durability, Extend, KeyState, Locker, LockerBuilder, Outcome};
 
 use super::state::{Left, Node, State};
-use crate::support::{Client, Gate, Reply, Scripted, Server, Watchdog, eventually_async};
+use crate::support::{Calls, Client, Gate, Reply, Scripted, Server, Watchdog, eventually_async};
 
 /// How long a test waits for what a server does at its own pace: a Cluster's gossip, for one.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -178,12 +178,9 @@ impl Rig {
 
     /// How often a release was asked of the server since this was last asked for.
     pub(super) fn releases(&self) -> u64 {
-        let stats = self.ask("INFO commandstats").text();
+        let calls = Calls::read(&self.ask("INFO commandstats"));
         self.tell("CONFIG RESETSTAT");
-        let line = stats.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:"));
-        let counts = line.unwrap_or_default().split(',').filter_map(|field| field.split_once('='));
-        let counted = counts.filter(|(name, _)| matches!(*name, "calls" | "rejected_calls"));
-        counted.map(|(_, count)| count.parse::<u64>().unwrap()).sum()
+        calls.of("evalsha") + calls.rejected("evalsha")
     }
 
     /// Waits until no key is left; and at no look is there one that would stay for ever.
