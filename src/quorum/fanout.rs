@@ -18,6 +18,7 @@ use crate::error::Error;
 use crate::link::{Entry, Outgoing, Sent, Shape, Ticket, Urgency};
 use crate::node::Node;
 use crate::report::{Fault, NodeReport, Outcome, printable};
+use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::weak::{self, Weakness::ReleaseSkippedOnUnknown};
 
 /// A set of nodes of one node set, by their positions.
@@ -115,14 +116,17 @@ impl NodeSet {
             // Nobody waits yet: the asker looks at the votes before it sleeps.
             self.shared.slots.cast(ticket, index, deed, Duration::ZERO);
         }
-        if self.shared.needs_timer(deadline) || wake {
+        let wake = self.shared.needs_timer(deadline) || wake;
+        if wake {
             self.shared.wake_driver();
         }
-        Ok(Election { set: self.clone(), ticket, rule, allowed: command.allowed })
+        let holds_driver = AtomicBool::new(wake);
+        Ok(Election { set: self.clone(), ticket, rule, allowed: command.allowed, holds_driver })
     }
 
     /// Hands a command to the nodes and awaits nothing. Never blocks, never fails; works outside a
-    /// runtime, on any thread, and after the driver has gone.
+    /// runtime, on any thread, and after the driver has gone. What is in flight goes on, whatever
+    /// this thread does next.
     pub(crate) fn tell(&self, command: &Command<'_>) {
         let deadline = command.sent.plus(command.allowed);
         let mut wake = false;
@@ -135,6 +139,7 @@ impl NodeSet {
         if wake {
             self.shared.wake_driver();
         }
+        self.shared.hand_driver_on();
     }
 }
 
@@ -171,16 +176,29 @@ pub(crate) struct Election {
     ticket: Ticket,
     rule: Rule,
     allowed: Duration,
+    /// The driver was woken from here, and may wait for this thread to be given back.
+    holds_driver: AtomicBool,
 }
 
 impl Election {
     /// Waits for the verdict. An operation that is decided already still spends of the task's
-    /// budget: a loop that never has to wait must give its worker back now and then.
+    /// budget: a loop that never has to wait must give its worker back now and then. And the driver
+    /// that it has woken must not wait for that.
     pub(crate) fn poll_verdict(&self, cx: &mut Context<'_>) -> Poll<Verdict> {
         let budget = ready!(tokio::task::coop::poll_proceed(cx));
-        let verdict = ready!(self.set.shared.slots.poll_verdict(self.ticket, cx));
-        budget.made_progress();
-        Poll::Ready(verdict)
+        let verdict = self.set.shared.slots.poll_verdict(self.ticket, cx);
+        // Ordering: this task's own note.
+        let holds_driver = self.holds_driver.load(Ordering::Relaxed);
+        if holds_driver {
+            self.holds_driver.store(false, Ordering::Relaxed);
+        }
+        if verdict.is_ready() {
+            budget.made_progress();
+            if holds_driver {
+                self.set.shared.hand_driver_on();
+            }
+        }
+        verdict
     }
 
     /// The nodes on which the command was applied, or may have been, or may yet be.
@@ -315,6 +333,9 @@ impl Drop for Election {
             if links.fold(false, |left, link| left | link.nudge()) {
                 shared.wake_driver();
             }
+            shared.hand_driver_on();
+        } else if self.holds_driver.load(Ordering::Relaxed) {
+            shared.hand_driver_on();
         }
         shared.slots.release(self.ticket);
     }

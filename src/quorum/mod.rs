@@ -12,8 +12,8 @@ mod ballot;
 mod bell;
 mod driver;
 mod fanout;
+mod handover;
 mod misfits;
-
 mod slots;
 mod tally;
 #[cfg(all(test, quorlock_models))]

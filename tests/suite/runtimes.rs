@@ -1,5 +1,6 @@
 //! On which runtimes a locker works, and what happens when one ends or is blocked.
 
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -8,7 +9,7 @@ use quorlock::{Driver, Event, LockGuard, Locker, Observer};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::support::{
-    Fleet, Heard, Script, Scripted, Server, eventually, eventually_async, need_server,
+    Fleet, Heard, Script, Scripted, Server, eventually, eventually_async, need_server, poll_times,
 };
 use crate::{builder, connected, single};
 
@@ -103,6 +104,44 @@ async fn a_task_that_drops_a_guard_and_computes_does_not_hold_the_release_back()
     drop(guard);
     // This blocks the only thread of this runtime: nobody but the drop itself can have written.
     eventually("released", || fleet.keys_left("").is_empty());
+}
+
+/// The worker that runs it may be the one that polled the sockets, and the other one asleep.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_that_lets_go_of_a_guard_and_computes_does_not_hold_up_the_others() {
+    need_server!();
+    let fleet = Fleet::start(5);
+    let locker = connected(builder(&fleet)).await;
+    let (cycles, stop) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+    let others: Vec<_> = (0..2)
+        .map(|caller| {
+            let (locker, cycles, stop) = (locker.clone(), cycles.clone(), stop.clone());
+            tokio::spawn(async move {
+                while !stop.load(Ordering::SeqCst) {
+                    let guard = locker.lock(format!("other-{caller}")).await.unwrap();
+                    assert!(guard.release().await.unwrap().is_released());
+                    cycles.fetch_add(1, Ordering::SeqCst);
+                }
+            })
+        })
+        .collect();
+    let computing = async move {
+        for round in 0..400 {
+            let guard = locker.lock(format!("k{round}")).await.unwrap();
+            match round % 2 {
+                0 => drop(guard),
+                _ => drop(poll_times(guard.release(), 1).await),
+            }
+            let enough = cycles.load(Ordering::SeqCst) + 10;
+            eventually("the others go on", || cycles.load(Ordering::SeqCst) >= enough);
+        }
+    };
+    let computed = tokio::spawn(computing).await;
+    stop.store(true, Ordering::SeqCst);
+    computed.unwrap();
+    for other in others {
+        other.await.unwrap();
+    }
 }
 
 #[test]
