@@ -151,7 +151,7 @@ async fn drop_and_compute() {
     let computing = {
         let locker = locker.clone();
         tokio::spawn(async move {
-            for round in 0..10 {
+            for round in 0..50 {
                 let guard = locker.lock(format!("computes{round}")).await.unwrap();
                 drop(guard);
                 let until = Instant::now() + Duration::from_millis(200);
