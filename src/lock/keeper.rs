@@ -69,15 +69,17 @@ impl Keeping {
         }
     }
 
-    /// Something is due at `at`.
-    pub(super) fn note(&self, at: Moment) {
+    /// Something is due at `at`. `true`: the keeper was woken for it.
+    pub(super) fn note(&self, at: Moment) -> bool {
         // Ordering: the keeper clears `earliest` before it looks through the holds, and sets its
         // timer before it looks at `earliest` again. Whoever writes here behind that look finds the
         // timer, and wakes it if it is too late.
         self.note_silently(at);
-        if self.timer.load(Ordering::SeqCst) > at.as_nanos() {
+        let is_late = self.timer.load(Ordering::SeqCst) > at.as_nanos();
+        if is_late {
             self.wake();
         }
+        is_late
     }
 
     fn note_silently(&self, at: Moment) {
@@ -102,11 +104,12 @@ impl Keeping {
     }
 }
 
-/// Starts the keeper if there is none. Without a runtime there is none, and nothing is extended.
-pub(super) fn ensure(locker: &Arc<Inner>) {
+/// Starts the keeper if there is none, and returns whether it did. Without a runtime there is none,
+/// and nothing is extended.
+pub(super) fn ensure(locker: &Arc<Inner>) -> bool {
     let keeping = &locker.holds.keeping;
     if keeping.running.load(Ordering::Acquire) || keeping.running.swap(true, Ordering::AcqRel) {
-        return;
+        return false;
     }
     let keeper = Keeper {
         locker: Arc::downgrade(locker),
@@ -120,6 +123,7 @@ pub(super) fn ensure(locker: &Arc<Inner>) {
     };
     // A keeper that cannot be started is dropped, and the next hold tries again.
     locker.nodes.spawn(keeper);
+    true
 }
 
 struct Keeper {

@@ -52,6 +52,11 @@
 //!   apart. So a caller writes only if the last read brought few replies, too.
 //! - *The driver yields once before it writes*, so that the callers it has just woken join the
 //!   batch.
+//! - *A caller that goes on computing hands the driver on* (`src/quorum/handover.rs`), where it
+//!   has woken it and does not wait: a task woken on one of tokio's workers stands where no other
+//!   worker takes it. A dropped guard costs an empty task for that, and so does the first lock
+//!   after a pause. A task that always waits to be woken so would cost nothing, and was tried: it
+//!   may still stand in a queue from the last time, and then the driver stays where it is.
 //! - *A suspect node is not asked again* until it answers: with three of five hung, the first try
 //!   costs a node's deadline and the next ones nothing, and what waits for a hung node stays small.
 //! - *A late timer is ours.* A loaded machine can stall a process for longer than a node's

@@ -315,6 +315,8 @@ impl Future for Task {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
         this.shared.driver.waker.register(cx.waker());
+        // Ordering: a count, and nothing hangs on it but a task too many.
+        this.shared.driver.passes.fetch_add(1, Ordering::Relaxed);
         this.serve();
         if this.has_queued() {
             if !this.yielded {

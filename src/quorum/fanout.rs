@@ -11,6 +11,7 @@ use std::time::Duration;
 use quorlock_resp::Frame;
 
 use super::NodeSet;
+use super::handover::Wakened;
 use super::slots::Deed;
 use super::tally::{Patience, Rule, Verdict, Vote};
 use crate::clock::Moment;
@@ -18,7 +19,6 @@ use crate::error::Error;
 use crate::link::{Entry, Outgoing, Sent, Shape, Ticket, Urgency};
 use crate::node::Node;
 use crate::report::{Fault, NodeReport, Outcome, printable};
-use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::weak::{self, Weakness::ReleaseSkippedOnUnknown};
 
 /// A set of nodes of one node set, by their positions.
@@ -117,16 +117,13 @@ impl NodeSet {
             self.shared.slots.cast(ticket, index, deed, Duration::ZERO);
         }
         let wake = self.shared.needs_timer(deadline) || wake;
-        if wake {
-            self.shared.wake_driver();
-        }
-        let holds_driver = AtomicBool::new(wake);
-        Ok(Election { set: self.clone(), ticket, rule, allowed: command.allowed, holds_driver })
+        let wakened = wake.then(|| self.shared.wake_driver());
+        Ok(Election { set: self.clone(), ticket, rule, allowed: command.allowed, wakened })
     }
 
     /// Hands a command to the nodes and awaits nothing. Never blocks, never fails; works outside a
     /// runtime, on any thread, and after the driver has gone. What is in flight goes on, whatever
-    /// this thread does next.
+    /// this thread does next: so the driver is handed on even if there is nothing for it to write.
     pub(crate) fn tell(&self, command: &Command<'_>) {
         let deadline = command.sent.plus(command.allowed);
         let mut wake = false;
@@ -136,10 +133,7 @@ impl NodeSet {
                 wake |= node.link(command.affinity).send(undo) == Sent::Queued;
             }
         }
-        if wake {
-            self.shared.wake_driver();
-        }
-        self.shared.hand_driver_on();
+        self.shared.hand_driver_on(wake);
     }
 }
 
@@ -177,7 +171,7 @@ pub(crate) struct Election {
     rule: Rule,
     allowed: Duration,
     /// The driver was woken from here, and may wait for this thread to be given back.
-    holds_driver: AtomicBool,
+    wakened: Option<Wakened>,
 }
 
 impl Election {
@@ -186,19 +180,10 @@ impl Election {
     /// that it has woken must not wait for that.
     pub(crate) fn poll_verdict(&self, cx: &mut Context<'_>) -> Poll<Verdict> {
         let budget = ready!(tokio::task::coop::poll_proceed(cx));
-        let verdict = self.set.shared.slots.poll_verdict(self.ticket, cx);
-        // Ordering: this task's own note.
-        let holds_driver = self.holds_driver.load(Ordering::Relaxed);
-        if holds_driver {
-            self.holds_driver.store(false, Ordering::Relaxed);
-        }
-        if verdict.is_ready() {
-            budget.made_progress();
-            if holds_driver {
-                self.set.shared.hand_driver_on();
-            }
-        }
-        verdict
+        let verdict = ready!(self.set.shared.slots.poll_verdict(self.ticket, cx));
+        budget.made_progress();
+        self.set.shared.hand_on_if_waiting(self.wakened);
+        Poll::Ready(verdict)
     }
 
     /// The nodes on which the command was applied, or may have been, or may yet be.
@@ -330,12 +315,9 @@ impl Drop for Election {
             // It is given up, perhaps by a thread that will not let the driver run for long: what
             // it queued, a release for one, must not wait for that.
             let links = shared.nodes.iter().flat_map(|node| node.links());
-            if links.fold(false, |left, link| left | link.nudge()) {
-                shared.wake_driver();
-            }
-            shared.hand_driver_on();
-        } else if self.holds_driver.load(Ordering::Relaxed) {
-            shared.hand_driver_on();
+            shared.hand_driver_on(links.fold(false, |left, link| left | link.nudge()));
+        } else {
+            shared.hand_on_if_waiting(self.wakened);
         }
         shared.slots.release(self.ticket);
     }

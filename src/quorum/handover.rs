@@ -6,28 +6,65 @@
 //! comes in, for any caller. Tokio wakes another worker, and lets it take the first task, as soon
 //! as a second one is woken.
 //!
-//! A caller that awaits the verdict gives its worker back, and so the driver that it has woken. One
-//! that finds the verdict there already, or gives its operation up, or drops its guard, may not. It
+//! A caller that awaits its verdict gives its worker back, and so the driver that it has woken. One
+//! that finds the verdict there already, gives its operation up, or drops its guard may not. It
 //! wakes the driver, and then starts a task that does nothing, which costs a small allocation: the
 //! driver moves to the queue from which all workers take, and whoever has run it polls the sockets.
-//! A task that waits all the time for being woken so would spare the allocation, and was tried: it
-//! may still stand in a queue from the last time, and then the driver stays where it is.
+//! Whether the driver has run since it was woken, its passes tell.
 //!
-//! A task that computes while it holds its lock has no such help, with us or with any library.
+//! A task that goes on computing while it awaits, beside others of its own in a `join!`, or while
+//! it holds its lock, has no such help, with us or with any library.
 //! [`Driver::Thread`](crate::Driver::Thread) needs no worker.
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-use super::Shared;
+use super::{NodeSet, Shared};
+use crate::sync::atomic::Ordering;
+use crate::sync::lock;
+
+/// That the driver was woken, and how many passes it had begun by then.
+#[derive(Clone, Copy)]
+pub(super) struct Wakened(u64);
 
 impl Shared {
-    /// Wakes the driver where this thread does not hold it up, whatever it does next.
-    pub(super) fn hand_driver_on(&self) {
-        let Ok(runtime) = Handle::try_current() else { return };
-        if runtime.runtime_flavor() == RuntimeFlavor::CurrentThread {
-            return; // nobody could take it
+    /// Wakes the driver for a caller who, as a rule, gives its worker back next.
+    pub(super) fn wake_driver(&self) -> Wakened {
+        self.driver.waker.wake();
+        // Ordering: read behind the wake, so that a pass that began before it does not count. One
+        // too few is no harm: the driver is handed on in vain.
+        Wakened(self.driver.passes.load(Ordering::Relaxed))
+    }
+
+    /// The worker is not given back: hands the driver on, if it has not run since it was woken.
+    pub(super) fn hand_on_if_waiting(&self, wakened: Option<Wakened>) {
+        let passes = self.driver.passes.load(Ordering::Relaxed);
+        if wakened.is_some_and(|Wakened(then)| then == passes) {
+            self.hand_driver_on(false);
         }
-        self.wake_driver();
-        drop(runtime.spawn(async {}));
+    }
+
+    /// Wakes the driver, if it has something to do (`wake`) or this thread may hold it up, so that
+    /// it runs whatever this thread does next.
+    pub(super) fn hand_driver_on(&self, wake: bool) {
+        let here = Handle::try_current().ok();
+        // A single thread has nobody to hand it to, and whoever is elsewhere does not hold it up.
+        let worker = here.filter(|here| {
+            let home = lock(&self.driver.home).as_ref().map(Handle::id);
+            home == Some(here.id()) && here.runtime_flavor() != RuntimeFlavor::CurrentThread
+        });
+        if wake || worker.is_some() {
+            self.wake_driver();
+        }
+        if let Some(worker) = worker {
+            drop(worker.spawn(async {}));
+        }
+    }
+}
+
+impl NodeSet {
+    /// For whoever has woken another task of the driver's runtime, and may not give its worker
+    /// back.
+    pub(crate) fn hand_on(&self) {
+        self.shared.hand_driver_on(false);
     }
 }

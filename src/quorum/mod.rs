@@ -92,6 +92,8 @@ struct Shared {
 /// What is known of the driver from outside.
 struct DriverState {
     waker: Arc<AtomicWaker>,
+    /// How often the driver has run.
+    passes: AtomicU64,
     /// Guards starting.
     starting: Mutex<()>,
     /// The runtime on which the last driver was started.
@@ -122,6 +124,7 @@ impl NodeSet {
             addresses.into_iter().map(|address| Node::new(address, &undo_head, options)).collect();
         let driver = DriverState {
             waker: Arc::new(AtomicWaker::new()),
+            passes: AtomicU64::new(0),
             starting: Mutex::new(()),
             home: Mutex::new(None),
             running: AtomicBool::new(false),
@@ -328,7 +331,7 @@ impl NodeSet {
 impl Drop for NodeSet {
     fn drop(&mut self) {
         self.shared.driver.closing.store(true, Ordering::Release);
-        self.shared.wake_driver();
+        self.shared.hand_driver_on(true);
     }
 }
 
@@ -339,10 +342,6 @@ impl fmt::Debug for NodeSet {
 }
 
 impl Shared {
-    fn wake_driver(&self) {
-        self.driver.waker.wake();
-    }
-
     /// Whether the driver's timer is set too late for `deadline`; then it will be set anew.
     fn needs_timer(&self, deadline: Moment) -> bool {
         // Ordering: the driver clears the timer before it looks through the links; whoever queued

@@ -144,6 +144,35 @@ async fn a_task_that_lets_go_of_a_guard_and_computes_does_not_hold_up_the_others
     }
 }
 
+/// The keeper of a locker's first lock begins on the worker that computes from then on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lock_is_extended_while_its_holder_computes_and_another_worker_is_free() {
+    need_server!();
+    let fleet = Fleet::start(3);
+    for _ in 0..5 {
+        let extended = Arc::new(Extensions::default());
+        let locker = connected(builder(&fleet).observer(extended.clone())).await;
+        let holding = async move {
+            let guard = locker.lock("k").ttl(Duration::from_secs(1)).await.unwrap();
+            eventually("it is extended", || extended.0.load(Ordering::SeqCst) > 0);
+            assert!(guard.release().await.unwrap().is_released());
+        };
+        tokio::spawn(holding).await.unwrap();
+    }
+}
+
+/// How many extensions have succeeded.
+#[derive(Default)]
+struct Extensions(AtomicUsize);
+
+impl Observer for Extensions {
+    fn on_event(&self, event: &Event<'_>) {
+        if let Event::Extended { .. } = event {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}
+
 #[test]
 fn an_operation_whose_runtime_ends_is_told_and_the_next_connects_anew() {
     let server = Scripted::start_sequence([

@@ -40,8 +40,11 @@ impl HoldRef {
             hold.due.store(due.as_nanos(), Ordering::SeqCst);
             (Name { index, generation: body.generation }, due)
         };
-        holds.keeping.note(due);
-        keeper::ensure(&locker);
+        let woken = holds.keeping.note(due);
+        if keeper::ensure(&locker) || woken {
+            // Whoever holds the lock may compute from here on.
+            locker.nodes.hand_on();
+        }
         let hold = Self { locker, name };
         // Behind the beginning: a shutdown either finds this hold, or is found here.
         let open = hold.locker.check_open();
