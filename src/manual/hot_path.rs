@@ -126,13 +126,14 @@
 //!   and `redis` 0.69 and 0.73 on one thread, so that half as much again as `redis` is more than
 //!   the server has to give. On two workers the kernel's share doubles: that is one waking the
 //!   other.
-//! - *Open loop.* Each cycle begins alone, so each costs its own writes: 2.7 `sendto` a cycle where
-//!   64 callers in step need 0.2. The kernel's part is that of the bare sockets, 1.7 of the two
-//!   cores are used, and the tail is the queue for them: of one build, p99.9 was between 3 and
-//!   13 ms in runs a minute apart.
-//! - *Delayed nodes.* The proxy that delays has more than half of the processor time (53 %), and is
-//!   late by 26 µs (median) on each way, there and back: the 50 µs that the budget grants. The bare
-//!   sockets miss it likewise.
+//! - *Open loop.* Each cycle begins alone, so each costs its own writes: 2.7 `sendto` a cycle (by
+//!   `perf stat -a -e syscalls:sys_enter_sendto`) where 64 callers in step need 0.2. The kernel's
+//!   part is that of the bare sockets, 1.7 of the two cores are used, and the tail is the queue for
+//!   them: of one build, p99.9 was between 3 and 13 ms in runs a minute apart.
+//! - *Delayed nodes.* The third node's round trip is measured alone; with all five, the proxy that
+//!   delays carries five times as much, and has more than half of the processor time (53 %). The
+//!   bare sockets, which do nothing else, were 79, 83 and 93 µs above the third in three records;
+//!   ours were 2 µs below to 15 µs above these.
 //!
 //! # What was tried
 //!
@@ -166,8 +167,9 @@
 //!   less often (2.7 → 1.8 `sendto` a cycle), and saves 5 % of the processor time; in the tail
 //!   nothing showed, and on a network it would be a latency that nobody asked for.
 //! - *Yielding as soon as several callers are woken*, not when the first of them has queued: left.
-//!   Four runs each, in turn: nothing with 8, 64 and 512 callers on two workers, and 3 % fewer
-//!   cycles with 64 on one thread, where most passes that wake somebody have nothing to write.
+//!   In turn, four runs each on two workers: nothing with 8 callers, 3 % and 7 % fewer cycles with
+//!   64 and 512; three runs each on one thread: nothing with 8, 7 % fewer with 64. Most passes that
+//!   wake somebody have nothing to write.
 //! - *Yielding by tokio's own `yield_now`*, which lets the worker empty its queue and look at the
 //!   reactor first: left. The other worker cannot take the driver meanwhile, and with 64 callers
 //!   on two workers 87,000 cycles a second became 49,000. A second yield before writing: no

@@ -10,10 +10,12 @@
 //! that finds the verdict there already, gives its operation up, or drops its guard may not. It
 //! wakes the driver, and then starts a task that does nothing, which costs a small allocation: the
 //! driver moves to the queue from which all workers take, and whoever has run it polls the sockets.
-//! Whether the driver has run since it was woken, its passes tell.
+//! Whether the driver has run since it was woken, its passes tell. The keeper is handed on in the
+//! same way by a lock that has woken or started it: its holder gets the guard at once.
 //!
-//! A task that goes on computing while it awaits, beside others of its own in a `join!`, or while
-//! it holds its lock, has no such help, with us or with any library.
+//! Where we have woken nobody, there is no such help, with us or with any library: a task that
+//! polled several of its own at once, in a `join!`, and one that was woken for its guard by the
+//! worker that polled the sockets, and computes while it holds it.
 //! [`Driver::Thread`](crate::Driver::Thread) needs no worker.
 
 use tokio::runtime::{Handle, RuntimeFlavor};
@@ -47,7 +49,8 @@ impl Shared {
     /// it runs whatever this thread does next.
     pub(super) fn hand_driver_on(&self, wake: bool) {
         let here = Handle::try_current().ok();
-        // A single thread has nobody to hand it to, and whoever is elsewhere does not hold it up.
+        // Whoever is on no runtime, or on another, does not hold it up, and a single thread has
+        // nobody to hand it to.
         let worker = here.filter(|here| {
             let home = lock(&self.driver.home).as_ref().map(Handle::id);
             home == Some(here.id()) && here.runtime_flavor() != RuntimeFlavor::CurrentThread

@@ -3,7 +3,8 @@
 //! [`NodeSet`] is a locker's nodes with everything that its callers and its driver share: the
 //! operation [`slots`], and the driver's waker. Callers send through [`fanout`] and wait for an
 //! [`Election`]; the [`driver`], one task for all nodes, reads the replies, casts the votes and
-//! wakes. [`tally`] says when votes make a verdict, [`ballot`] counts them without a lock.
+//! wakes; [`handover`] keeps a caller that computes from holding it up. [`tally`] says when votes
+//! make a verdict, [`ballot`] counts them without a lock.
 //!
 //! This room votes by the shapes of replies. What was asked, and what a grant is good for, is not
 //! its business.
