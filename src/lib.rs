@@ -47,7 +47,7 @@ mod weak;
 pub use client::{Client, Pipeline};
 pub use error::{Error, Holder};
 pub use lock::{
-    Acquire, Held, Inspection, KeyState, LockGuard, LockRequest, Locker, LockerBuilder,
+    Acquire, Held, Inspection, KeyState, LeftLock, LockGuard, LockRequest, Locker, LockerBuilder,
     NodeInspection, OnLoss, OwnerToken, Release, Shutdown,
 };
 #[cfg(feature = "tracing")]

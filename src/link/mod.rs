@@ -40,6 +40,7 @@ mod stream;
 mod tests;
 #[cfg(feature = "tls-rustls")]
 mod tls;
+mod undo;
 
 use std::{io, mem, time::Duration};
 
@@ -111,7 +112,8 @@ pub(crate) struct Link {
     state: Mutex<State>,
     /// Something is queued that the driver should write. Spares it the lock when there is nothing.
     dirty: AtomicBool,
-    /// An undo's command up to its arguments, in the form that every server executes.
+    /// An undo's command up to its arguments, in the form that every server executes, without the
+    /// header that counts them.
     undo_head: Bytes,
     options: LinkOptions,
 }
@@ -247,8 +249,7 @@ impl Link {
         for Unsettled { entry, undo, again } in unsettled {
             match again {
                 Again::Whole => {
-                    let command = [&self.undo_head[..], &undo].concat();
-                    state.append(entry, &command, &undo);
+                    state.append(entry, &undo::whole(&self.undo_head, &undo), &undo);
                     self.dirty.store(true, Ordering::Release);
                 }
                 Again::Settled => state.debts.handle_executed(&undo),
@@ -273,6 +274,11 @@ impl Link {
             }
         }
         state.debts.due()
+    }
+
+    /// An undo that is owed to the node is no longer wanted. One that is on its way is executed.
+    pub(crate) fn withdraw(&self, undo: &[u8]) {
+        lock(&self.state).debts.withdraw(undo);
     }
 
     /// How long the latest answer on the present connection took.

@@ -45,6 +45,8 @@ pub(crate) enum Shape {
     /// and a number. The command ends in a hole of a [`Process`]'s length, which each link fills
     /// with the name of the server process that it is connected to.
     Vote,
+    /// The reply to a script that takes a lock over: 1 and a number (done), 0, −1, or an error.
+    Adopt,
     /// The reply to an undo that an earlier connection owed: as to an undo, and the debts hear of
     /// it.
     Owed,
@@ -60,6 +62,7 @@ impl Shape {
             Reply::Ok | Reply::Null => matches!(self, Self::Status | Self::Any),
             Reply::Integer(count) => match self {
                 Self::Undo | Self::Owed | Self::Script | Self::Vote => (-1..=1).contains(count),
+                Self::Adopt => (-1..=0).contains(count),
                 Self::Ended | Self::Any => true,
                 Self::Status => false,
             },
@@ -68,6 +71,9 @@ impl Shape {
                 (Self::Any, _) | (_, Frame::Error(_)) => true,
                 (Self::Vote, Frame::Array(items)) => {
                     matches!(items[..], [Frame::Integer(_), Frame::Integer(_)])
+                }
+                (Self::Adopt, Frame::Array(items)) => {
+                    matches!(items[..], [Frame::Integer(1), Frame::Integer(_)])
                 }
                 _ => false,
             },
@@ -152,7 +158,7 @@ impl Again {
         match reply.error_word()? {
             b"NOSCRIPT" => Some(Self::Whole),
             b"BUSY" | b"LOADING" | b"MISCONF" | b"NOREPLICAS" | b"MASTERDOWN" | b"READONLY"
-            | b"CLUSTERDOWN" => Some(Self::Later),
+            | b"CLUSTERDOWN" | b"OOM" => Some(Self::Later), // a value that is put back needs memory
             _ => None,
         }
     }
@@ -329,6 +335,8 @@ mod tests {
             (Shape::Vote, reason(&[2])),
             (Shape::Vote, simple("OK")),
             (Shape::Vote, Frame::Null),
+            (Shape::Adopt, Frame::Integer(1)),
+            (Shape::Adopt, reason(&[2, 9])),
         ];
         for (shape, frame) in strays {
             let mut pipeline = Pipeline::default();

@@ -6,8 +6,8 @@ use quorlock_resp::{Frame, encode};
 
 use super::*;
 
-/// Before the two arguments of an undo.
-const HEAD: &str = "*3\r\n$4\r\nUNDO\r\n";
+/// Before the arguments of an undo.
+const HEAD: &str = "$4\r\nUNDO\r\n";
 
 /// Has the server end the connection before.
 const KILL: &str = "CLIENT KILL ID 7";

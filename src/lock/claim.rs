@@ -12,58 +12,50 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use super::command::{self, Encoded, ScriptForm, Value};
+use super::command::{self, Encoded, Handover, Value};
 use super::key::Key;
 use super::lease;
 use super::locker::Inner;
+use super::token::OwnerToken;
 use crate::clock::{Moment, Stamp};
 use crate::entropy::Nonce;
 use crate::error::{Error, Kind};
 use crate::link::{Shape, Urgency};
 use crate::observe::Loss;
-use crate::quorum::{Command, Election, NodeMask, Patience, Verdict};
+use crate::quorum::{Command, Deed, Election, NodeMask, Patience, Verdict};
 use crate::report::NodeReport;
 use crate::weak::{self, Weakness::*};
 
 /// What holds a key to us: its name, its value, and which nodes may have it.
 pub(crate) struct Tie {
     pub(crate) key: Key,
-    value: OwnValue,
+    nonce: Nonce,
     pub(crate) ttl: Duration,
     /// The clocks, read before the first byte was handed over.
     pub(crate) sent: Stamp,
     pub(crate) election: Election,
+    /// The value that the nodes held before, while the lock is not ours yet: letting go puts it
+    /// back.
+    former: Option<Box<str>>,
     /// Nodes that were given the key later than the others.
     healed: NodeMask,
     /// The nodes have been told to delete the key, or it is left to its expiry.
     released: bool,
 }
 
-/// A value, without what is the locker's.
-enum OwnValue {
-    Drawn(Nonce),
-    Given(Box<str>),
-}
-
 impl Tie {
-    fn new(key: Key, value: OwnValue, ttl: Duration, sent: Stamp, election: Election) -> Self {
-        Self { key, value, ttl, sent, election, healed: NodeMask::NONE, released: false }
+    fn new(key: Key, nonce: Nonce, ttl: Duration, sent: Stamp, election: Election) -> Self {
+        let (former, healed, released) = (None, NodeMask::NONE, false);
+        Self { key, nonce, ttl, sent, election, former, healed, released }
     }
 
-    pub(crate) fn value<'a>(&'a self, locker: &'a Inner) -> Value<'a> {
-        match &self.value {
-            OwnValue::Drawn(nonce) => Value::Drawn { nonce: *nonce, owner: &locker.owner },
-            OwnValue::Given(text) => Value::Given(text),
-        }
+    pub(crate) fn value<'a>(&self, locker: &'a Inner) -> Value<'a> {
+        Value { nonce: self.nonce, owner: &locker.owner }
     }
 
     /// The nodes on which the key is, or may be, or may yet come to be.
     fn touched(&self) -> NodeMask {
-        match self.value {
-            OwnValue::Drawn(_) => self.election.touched().or(self.healed),
-            // Whoever held it before may have left it anywhere.
-            OwnValue::Given(_) => NodeMask::ALL,
-        }
+        self.election.touched().or(self.healed)
     }
 
     /// These nodes are about to be sent the key, too.
@@ -82,10 +74,19 @@ impl Tie {
 
     /// A number by chance, the same for each question.
     pub(crate) fn chance(&self) -> u8 {
-        match &self.value {
-            OwnValue::Drawn(nonce) => nonce.0[0],
-            OwnValue::Given(_) => 0,
-        }
+        self.nonce.0[0]
+    }
+
+    /// The lock that was taken over is ours: its former value is not put back any more. Nodes that
+    /// have not said what they hold are told to delete the former value, which may stand there.
+    pub(crate) fn own(&mut self, locker: &Inner) {
+        let Some(former) = self.former.take() else { return };
+        let has_answered = |deed: Deed| matches!(deed, Deed::Granted | Deed::Held | Deed::Gone);
+        let silent = self.election.deeds().filter(|(_, deed)| !has_answered(*deed));
+        let to = silent.fold(NodeMask::NONE, |mask, (node, _)| mask.and(node));
+        command::with_release_of(self.key.full(), &former, |encoded| {
+            locker.nodes.tell(&self.undoing(locker, encoded, Urgency::Drop, to));
+        });
     }
 
     /// Whether the nodes have been told to delete the key, or it is left to its expiry.
@@ -102,14 +103,35 @@ impl Tie {
         Ok(asked)
     }
 
-    /// The key is left to its expiry.
-    pub(crate) fn leave(&mut self) {
-        self.released = true;
+    /// The key is left to its expiry, or to who adopts it: what is still to be undone of it is not
+    /// any more, where that can be stopped. A lock that is not ours yet is put back instead.
+    pub(crate) fn leave(&mut self, locker: &Inner) -> OwnerToken {
+        if !self.is_owned() {
+            self.let_go(locker);
+        } else if !std::mem::replace(&mut self.released, true) {
+            let value = self.value(locker).to_string();
+            let undo = command::undo_of(self.key.full(), &value);
+            locker.nodes.withdraw(self.key.affinity(), &undo);
+        }
+        self.token(locker)
+    }
+
+    /// What it takes to adopt the lock, now or when its guard has ended.
+    pub(crate) fn token(&self, locker: &Inner) -> OwnerToken {
+        match self.released {
+            true => OwnerToken::left(self.value(locker)),
+            false => OwnerToken::held(self.value(locker)),
+        }
+    }
+
+    /// Whether the lock is ours: it was acquired, or has been taken over.
+    pub(crate) fn is_owned(&self) -> bool {
+        self.former.is_none()
     }
 
     /// As [`Tie::release`], and waits for nothing.
-    fn let_go(&self, locker: &Inner) {
-        if !self.released {
+    pub(crate) fn let_go(&mut self, locker: &Inner) {
+        if !std::mem::replace(&mut self.released, true) {
             self.with_undo(locker, Urgency::Drop, |command| locker.nodes.tell(command));
         }
     }
@@ -121,18 +143,32 @@ impl Tie {
         urgency: Urgency,
         send: impl FnOnce(&Command<'_>) -> R,
     ) -> R {
-        command::with_release(self.key.full(), self.value(locker), |encoded| {
-            send(&Command {
-                bytes: encoded.bytes,
-                shape: Shape::Undo,
-                undo: encoded.undo,
-                affinity: self.key.affinity().wrapping_add(weak::is(UndoElsewhere).into()),
-                sent: locker.nodes.clock().now(),
-                allowed: locker.options.node_deadline(self.ttl),
-                urgency,
-                to: self.touched(),
-            })
-        })
+        let (key, value) = (self.key.full(), self.value(locker));
+        let send =
+            |encoded: Encoded<'_>| send(&self.undoing(locker, encoded, urgency, self.touched()));
+        match &self.former {
+            None => command::with_release(key, value, send),
+            Some(former) => command::with_put_back(key, value, former, send),
+        }
+    }
+
+    fn undoing<'a>(
+        &self,
+        locker: &Inner,
+        Encoded { bytes, undo }: Encoded<'a>,
+        urgency: Urgency,
+        to: NodeMask,
+    ) -> Command<'a> {
+        Command {
+            bytes,
+            shape: Shape::Undo,
+            undo,
+            affinity: self.key.affinity().wrapping_add(weak::is(UndoElsewhere).into()),
+            sent: locker.nodes.clock().now(),
+            allowed: locker.options.node_deadline(self.ttl),
+            urgency,
+            to,
+        }
     }
 }
 
@@ -154,7 +190,7 @@ impl Claim {
     ) -> Result<Self, Error> {
         let drawn = locker.nodes.entropy().nonce();
         let nonce = if weak::is(TokenReused) { Nonce([7; Nonce::BYTES]) } else { drawn };
-        let value = Value::Drawn { nonce, owner: &locker.owner };
+        let value = Value { nonce, owner: &locker.owner };
         let sent = locker.nodes.clock().stamp();
         let ask = |shape, Encoded { bytes, undo }: Encoded<'_>| {
             let command = Command {
@@ -176,43 +212,42 @@ impl Claim {
                 volatile.with_acquire(key.full(), value, ttl, |vote| ask(Shape::Vote, vote))?
             }
         };
-        Ok(Self::of(locker.clone(), Tie::new(key, OwnValue::Drawn(nonce), ttl, sent, election)))
+        Ok(Self::of(locker.clone(), Tie::new(key, nonce, ttl, sent, election)))
     }
 
-    /// Extends a key that is held under a `value` that was handed over. Until that is known to have
-    /// succeeded, the key is its holder's.
+    /// Asks every node to give the key a value that no attempt ever had in place of the `former`
+    /// one. Until the lock is [owned](Tie::own), letting go puts that back.
     pub(crate) fn adopt(
         locker: &Arc<Inner>,
         key: Key,
-        value: &str,
+        former: &str,
         ttl: Duration,
     ) -> Result<Self, Error> {
+        let nonce = locker.nodes.entropy().nonce();
+        let value = Value { nonce, owner: &locker.owner };
+        let handover = Handover { key: key.full(), former, value, ttl };
         let sent = locker.nodes.clock().stamp();
-        let (form, given) = (ScriptForm::Whole, Value::Given(value));
-        let election = command::with_extend(form, key.full(), given, ttl, |encoded| {
+        let ask = |shape, Encoded { bytes, undo }: Encoded<'_>| {
             let command = Command {
-                bytes: encoded.bytes,
-                shape: Shape::Script,
-                undo: encoded.undo,
+                bytes,
+                shape,
+                undo,
                 affinity: key.affinity(),
                 sent: locker.nodes.clock().now(),
                 allowed: locker.options.node_deadline(ttl),
                 urgency: Urgency::Usual,
                 to: NodeMask::ALL,
             };
-            locker.nodes.ask(&command, locker.nodes.rule(Patience::Early))
-        })?;
-        let value = OwnValue::Given(value.into());
-        let mut tie = Tie::new(key, value, ttl, sent, election);
-        tie.leave();
+            // What the nodes hold is known best when all have answered.
+            locker.nodes.ask(&command, locker.nodes.rule(Patience::All))
+        };
+        let election = match &locker.volatile {
+            None => command::with_adopt(handover, |adopt| ask(Shape::Adopt, adopt))?,
+            Some(volatile) => volatile.with_adopt(handover, |vote| ask(Shape::Vote, vote))?,
+        };
+        let mut tie = Tie::new(key, nonce, ttl, sent, election);
+        tie.former = Some(former.into());
         Ok(Self::of(locker.clone(), tie))
-    }
-
-    /// The key that was to be adopted is ours.
-    pub(crate) fn own(&mut self) {
-        if let Some(tie) = &mut self.tie {
-            tie.released = false;
-        }
     }
 
     /// A claim on what a tie holds.
@@ -241,9 +276,9 @@ impl Claim {
         }
     }
 
-    /// Leaves the key to its expiry.
-    pub(crate) fn forget(self) {
-        drop(self.into_tie());
+    /// See [`Tie::leave`].
+    pub(crate) fn forget(mut self) -> OwnerToken {
+        self.tie.as_mut().map(|tie| tie.leave(&self.locker)).unwrap_or_default()
     }
 
     pub(crate) fn tie(&self) -> Option<&Tie> {
@@ -261,7 +296,7 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        if let Some(tie) = &self.tie {
+        if let Some(tie) = &mut self.tie {
             tie.let_go(&self.locker);
         }
     }

@@ -3,15 +3,20 @@
 //! | | command | replies |
 //! |---|---|---|
 //! | acquire | `SET key value NX PX ttl` | `OK`, null |
-//! | release | `EVALSHA` of `script/release.lua` | 1, 0, −1 |
-//! | extend | `EVALSHA` of `script/extend.lua` | 1, 0, −1 |
-//! | acquire, where servers may forget | `EVALSHA` of `script/acquire.lua` | 1, −1, {2…4, ms} |
-//! | put into service | `EVAL` of `script/initialise.lua` | 1, 0, {3…4, ms} |
+//! | release | `EVALSHA` of `release.lua` | 1, 0, −1 |
+//! | extend | `EVALSHA` of `extend.lua` | 1, 0, −1 |
+//! | adopt | `EVAL` of `adopt.lua` | {1, ms}, 0, −1 |
+//! | put the former value back | `EVAL` of `release.lua` | 1, 0, −1 |
+//! | put into service | `EVAL` of `initialise.lua` | 1, 0, {3…4, ms} |
+//!
+//! The scripts stand in `script/`. Where servers may forget, `standing.lua` goes before the script
+//! that adopts, and before `acquire.lua`, which is the acquisition there (by `EVALSHA`; 1 or −1);
+//! both then may answer {2…4, ms} as well.
 //!
 //! The key stands verbatim behind the prefix, the value is one plain string: 160 random bits in
 //! hexadecimal, `@`, the owner's name. So any client that does `SET NX PX` and compare-and-delete
 //! excludes us, and is excluded by us. The same bytes go to every node, but for the hole at the end
-//! of the last two, which each link fills with the name of its server's process.
+//! of the commands for servers that may forget, which each link fills with its server's `run_id`.
 
 use std::cell::RefCell;
 use std::fmt::{self, Write};
@@ -30,7 +35,7 @@ pub(crate) const RELEASE: &str = include_str!("script/release.lua");
 /// By this name a server that has loaded it knows it. (A test compares the two.)
 macro_rules! release_sha1 {
     () => {
-        "67c605b1b34e2099787af3db75593d86479b9232"
+        "916642b5b6dd4b1989e91ed6ff2b86d233493ab3"
     };
 }
 #[cfg(test)]
@@ -41,8 +46,16 @@ pub(crate) const EXTEND: &str = include_str!("script/extend.lua");
 pub(super) const EXTEND_SHA1: &[u8] = b"3bf8c069fa2c5715105a1bed245e494b25e90fa4";
 
 /// Set if not there, and if the node may vote.
-pub(crate) const ACQUIRE: &str = include_str!("script/acquire.lua");
-const ACQUIRE_SHA1: &[u8] = b"1c5e3637b18ea620dd7e6f0c1e4f556738c3b195";
+pub(crate) const ACQUIRE: &str =
+    concat!(include_str!("script/standing.lua"), include_str!("script/acquire.lua"));
+const ACQUIRE_SHA1: &[u8] = b"35fb6f02cdc9860f155091e24b71c81b6ea5eb45";
+
+/// Compare and set another value. Seldom sent, and so always in full.
+pub(super) const ADOPT: &str = include_str!("script/adopt.lua");
+
+/// The same, if the node may vote.
+const ADOPT_VOTE: &str =
+    concat!(include_str!("script/standing.lua"), include_str!("script/adopt.lua"));
 
 /// What a weak release and a weak extension run in their stead; see `weak`.
 pub(crate) const WEAK_RELEASE: &[u8] = b"return redis.call('DEL', KEYS[1])";
@@ -68,57 +81,44 @@ const EVALSHA_RELEASE: &[u8] =
     concat!("*5\r\n$7\r\nEVALSHA\r\n$40\r\n", release_sha1!(), "\r\n$1\r\n1\r\n").as_bytes();
 const NX_PX: &[u8] = b"$2\r\nNX\r\n$2\r\nPX\r\n";
 
-/// What a key holds: one plain string.
+/// What a key holds: one plain string, drawn for one attempt.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Value<'a> {
-    /// One that this locker has drawn for one attempt.
-    Drawn { nonce: Nonce, owner: &'a str },
-    /// One that was handed over.
-    Given(&'a str),
+pub(crate) struct Value<'a> {
+    pub(crate) nonce: Nonce,
+    pub(crate) owner: &'a str,
 }
 
 impl Value<'_> {
     fn put(self, out: &mut Vec<u8>) {
-        match self {
-            Value::Given(text) => encode::bulk(out, text.as_bytes()),
-            Value::Drawn { nonce, owner } => {
-                let len = NONCE_HEX + 1 + owner.len();
-                out.push(b'$');
-                out.extend_from_slice(decimal(len as u64, &mut [0; DECIMAL_MAX]));
-                out.extend_from_slice(b"\r\n");
-                out.extend_from_slice(&hexadecimal(nonce));
-                out.push(b'@');
-                out.extend_from_slice(owner.as_bytes());
-                out.extend_from_slice(b"\r\n");
-            }
-        }
+        let len = NONCE_HEX + 1 + self.owner.len();
+        out.push(b'$');
+        out.extend_from_slice(decimal(len as u64, &mut [0; DECIMAL_MAX]));
+        out.extend_from_slice(b"\r\n");
+        out.extend_from_slice(&hexadecimal(self.nonce));
+        out.push(b'@');
+        out.extend_from_slice(self.owner.as_bytes());
+        out.extend_from_slice(b"\r\n");
     }
 }
 
 impl fmt::Display for Value<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Value::Given(text) => f.write_str(text),
-            Value::Drawn { nonce, owner } => {
-                hexadecimal(*nonce).iter().try_for_each(|digit| f.write_char((*digit).into()))?;
-                write!(f, "@{owner}")
-            }
-        }
+        hexadecimal(self.nonce).iter().try_for_each(|digit| f.write_char((*digit).into()))?;
+        write!(f, "@{}", self.owner)
     }
 }
 
 /// An encoded command.
 pub(crate) struct Encoded<'a> {
     pub(crate) bytes: &'a [u8],
-    /// Its key and value: with [`undo_head`] before them, they undo it.
+    /// The arguments that undo it, behind [`undo_head`].
     pub(crate) undo: &'a [u8],
 }
 
 /// The release's command up to its key and value, in the form that a server executes even if it
-/// has never seen the script.
+/// has never seen the script; without the header that counts its arguments.
 pub(crate) fn undo_head() -> Bytes {
     let mut head = Vec::new();
-    encode::array_header(&mut head, 5);
     encode::bulk(&mut head, b"EVAL");
     encode::bulk(&mut head, RELEASE.as_bytes());
     encode::bulk(&mut head, b"1");
@@ -157,6 +157,92 @@ pub(crate) fn with_release<R>(
         let undo = put_key_and_value(out, key, value);
         send(Encoded { bytes: out, undo: &out[undo] })
     })
+}
+
+/// The arguments that delete a key which holds `value`.
+pub(crate) fn undo_of(key: &[u8], value: &str) -> Vec<u8> {
+    let mut undo = Vec::new();
+    encode::bulk(&mut undo, key);
+    encode::bulk(&mut undo, value.as_bytes());
+    undo
+}
+
+/// Encodes a release of the key under a value that is not this locker's, and hands it to `send`.
+pub(crate) fn with_release_of<R>(
+    key: &[u8],
+    value: &str,
+    send: impl FnOnce(Encoded<'_>) -> R,
+) -> R {
+    let undo = undo_of(key, value);
+    with_scratch(|out| {
+        out.extend_from_slice(EVALSHA_RELEASE);
+        out.extend_from_slice(&undo);
+        send(Encoded { bytes: out, undo: &undo })
+    })
+}
+
+/// Encodes what puts the `former` value back where an adoption has set `value`, and hands it to
+/// `send`.
+pub(crate) fn with_put_back<R>(
+    key: &[u8],
+    value: Value<'_>,
+    former: &str,
+    send: impl FnOnce(Encoded<'_>) -> R,
+) -> R {
+    with_scratch(|out| {
+        encode::array_header(out, 6);
+        [b"EVAL", RELEASE.as_bytes(), b"1"].into_iter().for_each(|word| encode::bulk(out, word));
+        let undo = put_key_and_value(out, key, value).start;
+        encode::bulk(out, former.as_bytes());
+        send(Encoded { bytes: out, undo: &out[undo..] })
+    })
+}
+
+/// A lock that is taken over: by its key, the value it has, and the one it is given.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Handover<'a> {
+    pub(crate) key: &'a [u8],
+    pub(crate) former: &'a str,
+    pub(crate) value: Value<'a>,
+    pub(crate) ttl: Duration,
+}
+
+/// Encodes an adoption into this thread's buffer and hands it to `send`.
+pub(crate) fn with_adopt<R>(handover: Handover<'_>, send: impl FnOnce(Encoded<'_>) -> R) -> R {
+    with_scratch(|out| {
+        encode::array_header(out, 7);
+        [b"EVAL", ADOPT.as_bytes(), b"1"].into_iter().for_each(|word| encode::bulk(out, word));
+        let undo = put_handover(out, handover);
+        send(Encoded { bytes: out, undo: &out[undo] })
+    })
+}
+
+/// Encodes an adoption for servers that may forget into this thread's buffer and hands it to
+/// `send`. `companions` are the encoded keys of the node's epoch and quarantine.
+pub(crate) fn with_adopt_vote<R>(
+    companions: &[u8],
+    handover: Handover<'_>,
+    longest_ttl: Duration,
+    send: impl FnOnce(Encoded<'_>) -> R,
+) -> R {
+    with_scratch(|out| {
+        encode::array_header(out, 11);
+        [b"EVAL", ADOPT_VOTE.as_bytes(), b"3"].into_iter().for_each(|word| encode::bulk(out, word));
+        out.extend_from_slice(companions);
+        let undo = put_handover(out, handover);
+        put_millis(out, longest_ttl);
+        encode::bulk(out, HOLE);
+        send(Encoded { bytes: out, undo: &out[undo] })
+    })
+}
+
+/// The key, the new value and the former one, which undo the adoption, and the TTL.
+fn put_handover(out: &mut Vec<u8>, handover: Handover<'_>) -> Range<usize> {
+    let start = put_key_and_value(out, handover.key, handover.value).start;
+    encode::bulk(out, handover.former.as_bytes());
+    let undo = start..out.len();
+    put_millis(out, handover.ttl);
+    undo
 }
 
 /// How an extension names its script.
@@ -313,7 +399,7 @@ mod tests {
     use super::*;
 
     const NONCE: Nonce = Nonce([0xab; Nonce::BYTES]);
-    const DRAWN: Value<'static> = Value::Drawn { nonce: NONCE, owner: "me@h:1" };
+    const DRAWN: Value<'static> = Value { nonce: NONCE, owner: "me@h:1" };
     const VALUE: &str = "abababababababababababababababababababab@me@h:1";
 
     fn text(bytes: &[u8]) -> String {
@@ -339,7 +425,7 @@ mod tests {
             let sha = text(RELEASE_SHA1);
             let head = format!("*5\r\n$7\r\nEVALSHA\r\n$40\r\n{sha}\r\n$1\r\n1\r\n");
             assert_eq!(text(encoded.bytes), format!("{head}$1\r\nk\r\n$47\r\n{VALUE}\r\n"));
-            let whole = [&undo_head()[..], encoded.undo].concat();
+            let whole = [b"*5\r\n", &undo_head()[..], encoded.undo].concat();
             let mut expected = Vec::new();
             let args: [&[u8]; 5] = [b"EVAL", RELEASE.as_bytes(), b"1", b"k", VALUE.as_bytes()];
             encode::command(&mut expected, &args);
@@ -358,12 +444,10 @@ mod tests {
             let args: [&[u8]; 6] =
                 [name.as_bytes(), script, b"1", b"k", VALUE.as_bytes(), b"30000"];
             encode::command(&mut expected, &args);
-            for value in [DRAWN, Value::Given(VALUE)] {
-                with_extend(form, b"k", value, ttl, |encoded| {
-                    assert_eq!(encoded.bytes, expected);
-                    assert!(encoded.undo.is_empty(), "an extension is not undone");
-                });
-            }
+            with_extend(form, b"k", DRAWN, ttl, |encoded| {
+                assert_eq!(encoded.bytes, expected);
+                assert!(encoded.undo.is_empty(), "an extension is not undone");
+            });
         }
     }
 
@@ -391,6 +475,40 @@ mod tests {
         encode::command(&mut expected, &args.map(str::as_bytes));
         with_initialise(&companions, b"look", ttls[1], |bytes| {
             assert_eq!(text(bytes), text(&expected));
+        });
+    }
+
+    #[test]
+    fn an_adoption_carries_what_puts_the_former_value_back() {
+        let ttls = [10, 30].map(Duration::from_secs);
+        let handover = Handover { key: b"p:k", former: "old", value: DRAWN, ttl: ttls[0] };
+        let back = format!("$3\r\np:k\r\n$47\r\n{VALUE}\r\n$3\r\nold\r\n");
+        let (mut companions, hole) = (Vec::new(), "0".repeat(40));
+        encode::bulk(&mut companions, b"p:e");
+        encode::bulk(&mut companions, b"p:q");
+        let plain = ["EVAL", ADOPT, "1", "p:k", VALUE, "old", "10000"];
+        let vote = ["p:e", "p:q", "p:k", VALUE, "old", "10000", "30000", &hole];
+        let vote = [&["EVAL", ADOPT_VOTE, "3"][..], &vote].concat();
+        let encode = |words: &[&str]| {
+            let mut bytes = Vec::new();
+            let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+            encode::command(&mut bytes, &words);
+            text(&bytes)
+        };
+        let check = |expected: String| {
+            let back = back.clone();
+            move |encoded: Encoded<'_>| {
+                assert_eq!(text(encoded.bytes), expected);
+                assert_eq!(text(encoded.undo), back);
+            }
+        };
+        with_adopt(handover, check(encode(&plain)));
+        with_adopt_vote(&companions, handover, ttls[1], check(encode(&vote)));
+        let put_back = ["EVAL", RELEASE, "1", "p:k", VALUE, "old"];
+        with_put_back(b"p:k", DRAWN, "old", check(encode(&put_back)));
+        with_release_of(b"p:k", "old", |encoded| {
+            assert_eq!(encoded.bytes, [EVALSHA_RELEASE, &undo_of(b"p:k", "old")].concat());
+            assert_eq!(encoded.undo, undo_of(b"p:k", "old"));
         });
     }
 

@@ -31,7 +31,7 @@ use std::time::Duration;
 
 use quorlock_resp::encode;
 
-use super::command::{self, Encoded, ScriptForm, Value};
+use super::command::{self, Encoded, Handover, ScriptForm, Value};
 use crate::error::Error;
 use crate::link::{Fit, Mark, Peer, Terms};
 use crate::options::{Durability, Options};
@@ -94,6 +94,15 @@ impl Volatile {
             false => ScriptForm::Digest,
         };
         command::with_vote(form, &self.keys, key, value, [ttl, self.longest_ttl], send)
+    }
+
+    /// Encodes an adoption and hands it to `send`.
+    pub(crate) fn with_adopt<R>(
+        &self,
+        handover: Handover<'_>,
+        send: impl FnOnce(Encoded<'_>) -> R,
+    ) -> R {
+        command::with_adopt_vote(&self.keys, handover, self.longest_ttl, send)
     }
 
     /// Encodes a look at the nodes' standing, or a change of it, and hands it to `send`.

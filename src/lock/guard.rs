@@ -5,6 +5,7 @@ use std::future::{Future, poll_fn};
 use std::time::{Duration, Instant};
 
 use super::hold::HoldRef;
+use super::token::OwnerToken;
 use crate::error::Error;
 use crate::observe::Event;
 use crate::options::whole_millis;
@@ -45,11 +46,12 @@ impl LockGuard {
         self.hold.key()
     }
 
-    /// The value that the nodes hold under the key: whoever knows it can release the lock.
+    /// What it takes to release the lock, or to [`adopt`](crate::Locker::adopt) it. Each guard has
+    /// another one. Adopting the lock of a guard that lives takes as long as its time lasts, and
+    /// that guard loses it; [`forget`](Self::forget) gives a token that is adopted at once.
     #[must_use]
     pub fn owner_token(&self) -> OwnerToken {
-        let text = self.hold.tie(|tie| tie.value(self.hold.locker()).to_string());
-        OwnerToken(text.unwrap_or_default())
+        self.hold.tie(|tie| tie.token(self.hold.locker())).unwrap_or_default()
     }
 
     /// Whether the lock is held, by the clocks, now. Once `false`, it stays so.
@@ -162,14 +164,14 @@ impl LockGuard {
         Ok(release.unwrap_or_else(|| Release::Unknown(election.report())))
     }
 
-    /// Keeps the lock until its TTL ends, without this guard and without further extension. Returns
-    /// what it takes to release it, or to [`adopt`](crate::Locker::adopt) it.
+    /// Leaves the lock to its expiry, without this guard and without further extension. Returns
+    /// what it takes to release it, or to [`adopt`](crate::Locker::adopt) it, at once and one time.
     pub fn forget(self) -> OwnerToken {
         let token = self.owner_token();
-        if let Some((claim, _)) = self.hold.end() {
-            claim.forget();
+        match self.hold.end() {
+            Some((claim, _)) => claim.forget(),
+            None => token,
         }
-        token
     }
 
     /// Ends the hold and tells of it.
@@ -240,31 +242,6 @@ impl Release {
         } else {
             None
         }
-    }
-}
-
-/// The value of a held key. Whoever has it can release the lock, so it does not show in `Debug`.
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub struct OwnerToken(String);
-
-impl From<String> for OwnerToken {
-    /// A value that was handed over, from [`OwnerToken::as_str`].
-    fn from(text: String) -> Self {
-        Self(text)
-    }
-}
-
-impl OwnerToken {
-    /// The value, as the nodes hold it.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for OwnerToken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("OwnerToken(…)")
     }
 }
 
@@ -348,10 +325,5 @@ mod tests {
         // One deleted it and one may have: no majority can have had it.
         assert!(matches!(of_five(1, 3, 0, 0), Some(Release::Expired)));
         assert!(matches!(of_five(1, 0, 2, 1), Some(Release::Taken)));
-    }
-
-    #[test]
-    fn a_token_does_not_show_in_debug() {
-        assert_eq!(format!("{:?}", OwnerToken("canary".into())), "OwnerToken(…)");
     }
 }

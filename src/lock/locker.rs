@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use super::acquire::Order;
 use super::builder::LockerBuilder;
 use super::durability::Volatile;
-use super::guard::{LockGuard, OwnerToken};
+use super::guard::LockGuard;
 use super::hold::Holds;
 use super::initialise;
 use super::inspect::{self, Inspection};
@@ -18,6 +18,7 @@ use super::key::Key;
 use super::request::LockRequest;
 use super::shutdown::{Fate, Shutdown, shut_down};
 use super::takeover;
+use super::token::OwnerToken;
 use crate::error::Error;
 use crate::options::{IntoNode, Options};
 use crate::quorum::NodeSet;
@@ -250,18 +251,31 @@ impl Locker {
         Ok(inspect::look(self.inner.clone(), key).await)
     }
 
-    /// Takes over a lock that is held under this token: one that another guard
-    /// [forgot](LockGuard::forget), here or in another process. It is extended by the locker's TTL,
-    /// and released when the new guard is dropped.
+    /// Takes over the lock that is held under this token, from a guard here or in another process.
+    /// The lock is given another value and at least the locker's TTL; the token is worth nothing
+    /// afterwards, so of all who have it one takes the lock over. Released when the guard is
+    /// dropped. One round trip.
+    ///
+    /// A lock that was left behind, by [`forget`](LockGuard::forget) or
+    /// [`shutdown_leaving`](Self::shutdown_leaving), is taken over at once. With the token of a
+    /// guard that may live ([`owner_token`](LockGuard::owner_token)) this completes when the time
+    /// is over that the lock had left by then, so that never two guards are valid at once; that
+    /// guard finds its lock lost at its next extension, or before.
     ///
     /// # Errors
     ///
-    /// [`is_lost`](Error::is_lost) when the key is not held under this token by a majority;
-    /// otherwise as acquiring. Nothing has changed then but the life of the keys that were found.
+    /// [`is_lost`](Error::is_lost) when so many nodes do not hold the key under this token that no
+    /// majority can. Otherwise it is not known, and can be tried again with the same token:
+    /// [`is_unavailable`](Error::is_unavailable), [`is_too_slow`](Error::is_too_slow),
+    /// [`is_full`](Error::is_full), [`is_authentication`](Error::is_authentication),
+    /// [`is_misuse`](Error::is_misuse) (for another [`Durability`](crate::Durability) among
+    /// others), [`is_closed`](Error::is_closed). Every node that was given the new value is given
+    /// the token's value back, as soon as it can be reached; the keys may live for longer than
+    /// before.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future leaves the lock to whoever has the token; it may have been extended.
+    /// Dropping the future puts the token's value back, like an error.
     pub async fn adopt(
         &self,
         key: impl AsRef<[u8]>,

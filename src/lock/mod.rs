@@ -4,8 +4,8 @@
 //! [`LockGuard`] or an error. Below the face, a [`claim::Claim`] owns a key and its random value
 //! from the moment it is sent, and undoes itself when dropped; [`lease`] says until when a lock is
 //! held. A held lock rests in its [`hold`], where the [`keeper`] extends it (an [`extension`]) and
-//! finds its loss. Around these: [`takeover`] (locks of others), [`shutdown`], [`durability`]
-//! (nodes that may forget). The wire is written in `command`.
+//! finds its loss. Around these: [`takeover`] (locks of others, by their [`token`]s), [`shutdown`],
+//! [`durability`] (nodes that may forget). The wire is written in `command`.
 //!
 //! ```text
 //!  LockRequest ──await──▶ Acquire: Claim ──won, time left──▶ LockGuard ──release()──▶ Release
@@ -34,14 +34,16 @@ mod shutdown;
 mod takeover;
 #[cfg(test)]
 mod tests;
+mod token;
 
 #[cfg(all(test, feature = "testing", quorlock_weak))]
 pub(crate) use command::{WEAK_EXTEND, WEAK_RELEASE};
 
 pub use acquire::Acquire;
 pub use builder::LockerBuilder;
-pub use guard::{Held, LockGuard, OwnerToken, Release};
+pub use guard::{Held, LockGuard, Release};
 pub use inspect::{Inspection, KeyState, NodeInspection};
 pub use locker::Locker;
 pub use request::{LockRequest, OnLoss};
-pub use shutdown::Shutdown;
+pub use shutdown::{LeftLock, Shutdown};
+pub use token::OwnerToken;

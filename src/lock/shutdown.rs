@@ -9,6 +9,7 @@ use quorlock_resp::encode;
 
 use super::guard::Release;
 use super::locker::Inner;
+use super::token::OwnerToken;
 use crate::error::Error;
 use crate::link::{Shape, Urgency};
 use crate::observe::{Event, Loss};
@@ -23,8 +24,8 @@ pub struct Shutdown {
     pub released: usize,
     /// Locks that were held and that a majority no longer had: they had expired, or were taken.
     pub lost: usize,
-    /// Locks that were held and were left to their expiry, as asked.
-    pub left: usize,
+    /// Locks that were held and were left to their expiry, as asked, in no particular order.
+    pub left: Vec<LeftLock>,
     /// Locks that were held and of which too few nodes told in time what became of them.
     pub unknown: usize,
     /// Each node: [`Granted`](crate::Outcome::Granted) where everything that was ever sent on its
@@ -38,6 +39,16 @@ impl Shutdown {
     pub fn is_complete(&self) -> bool {
         self.unknown == 0
     }
+}
+
+/// A lock that was left behind.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct LeftLock {
+    /// The key, as it was asked for, without the locker's prefix.
+    pub key: Vec<u8>,
+    /// What it takes to [`adopt`](crate::Locker::adopt) the lock.
+    pub token: OwnerToken,
 }
 
 /// What a shutdown does with the locks that are held.
@@ -113,7 +124,8 @@ fn worst_of(reports: impl Iterator<Item = Vec<NodeReport>>) -> Vec<NodeReport> {
 
 /// Takes the locks from their guards, which find them lost.
 fn take_all(locker: &Inner, fate: Fate) -> (Vec<Election>, Shutdown) {
-    let mut found = Shutdown { released: 0, lost: 0, left: 0, unknown: 0, nodes: Vec::new() };
+    let mut found =
+        Shutdown { released: 0, lost: 0, left: Vec::new(), unknown: 0, nodes: Vec::new() };
     let (mut releases, mut lost) = (Vec::new(), Vec::new());
     let now = locker.nodes.clock().now();
     locker.holds.close_all(|body| {
@@ -121,9 +133,11 @@ fn take_all(locker: &Inner, fate: Fate) -> (Vec<Election>, Shutdown) {
         // What an earlier shutdown released or left stays so.
         let Some(tie) = body.tie.as_mut().filter(|tie| !tie.is_released()) else { return };
         match fate {
+            // It is still being taken over; who asked for that finds the locker closed.
+            _ if !tie.is_owned() => tie.let_go(locker),
             Fate::Leave => {
-                tie.leave();
-                found.left += 1;
+                let (key, token) = (tie.key.given().to_vec(), tie.leave(locker));
+                found.left.push(LeftLock { key, token });
             }
             Fate::Release => match tie.release(locker) {
                 Ok(release) => releases.push(release),

@@ -175,9 +175,16 @@
 //! `locker.shutdown(deadline).await`: it takes no new work, settles what is under way, and says
 //! what could not be.
 //!
-//! `guard.forget()` leaves the key and returns its token. Whoever has key and token, in this
-//! process or another, takes the lock over with `locker.adopt(key, token)`. Between the two nobody
-//! extends it.
+//! `guard.forget()` leaves the lock to its expiry and returns its token, and
+//! `locker.shutdown_leaving(deadline)` returns the tokens of all locks that the locker held. A
+//! token's text, [`OwnerToken::as_str`](crate::OwnerToken::as_str), goes to another process, which
+//! takes the lock over with `locker.adopt(key, &OwnerToken::from(text))`, at once. Between the two
+//! the lock is not extended.
+//!
+//! A token is adopted once: adopting gives the lock a value of its own, in one round trip. The text
+//! of a token that was left behind begins with `left:`. One without it, from
+//! [`owner_token`](crate::LockGuard::owner_token), belongs to a guard that may live; it is adopted
+//! too, when the time is over that the lock had left, and that guard loses its lock.
 //!
 //! # An example
 //!

@@ -393,7 +393,8 @@ fn deed_of(shape: Shape, reply: Reply) -> (Deed, Option<Frame>) {
         Reply::Ok | Reply::Integer(_) => (Deed::Granted, None),
         Reply::Whole(frame) => {
             let deed = match &*frame {
-                Frame::Array(reason) if reason.first() == Some(&Frame::Integer(2)) => {
+                Frame::Array(items) if items.first() == Some(&Frame::Integer(1)) => Deed::Granted,
+                Frame::Array(items) if items.first() == Some(&Frame::Integer(2)) => {
                     Deed::Quarantined
                 }
                 Frame::Array(_) => Deed::Misfit,

@@ -146,10 +146,15 @@ fn outgoing<'a>(command: &Command<'a>, ticket: Ticket, deadline: Moment) -> Outg
     }
 }
 
+/// The time that a reply tells beside what the node did.
+fn time(reply: &Frame) -> Option<Duration> {
+    let number = reply.as_items().ok()?.get(1)?.as_integer().ok()?;
+    u64::try_from(number).ok().map(Duration::from_millis)
+}
+
 /// The time beside the reason for which a node refused; none is zero.
 pub(super) fn millis(reply: &Frame) -> Option<Duration> {
-    let number = reply.as_items().ok()?.get(1)?.as_integer().ok()?;
-    u64::try_from(number).ok().filter(|millis| *millis > 0).map(Duration::from_millis)
+    time(reply).filter(|time| !time.is_zero())
 }
 
 /// How many nodes did what.
@@ -269,6 +274,11 @@ impl Election {
 
     fn millis(&self, node: usize) -> Option<Duration> {
         millis(&self.set.shared.slots.peek(self.ticket, node)?)
+    }
+
+    /// The time that a node has told beside what it did.
+    pub(crate) fn time(&self, node: usize) -> Option<Duration> {
+        time(&self.set.shared.slots.peek(self.ticket, node)?)
     }
 
     /// How many nodes did what, without the words of [`Election::report`].

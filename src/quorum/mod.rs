@@ -258,6 +258,11 @@ impl NodeSet {
         }
     }
 
+    /// Withdraws an undo that is owed to nodes.
+    pub(crate) fn withdraw(&self, affinity: u64, undo: &[u8]) {
+        self.shared.nodes.iter().for_each(|node| node.link(affinity).withdraw(undo));
+    }
+
     /// Whether every reply has come, and no node is owed an undo, or may be.
     pub(crate) fn is_settled(&self) -> bool {
         self.shared.nodes.iter().flat_map(|node| node.links()).all(|link| link.is_settled())

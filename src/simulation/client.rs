@@ -100,12 +100,10 @@ impl Worker {
             let key = format!("k{}", self.chance.below(keys));
             let ttl = self.chance.pick(&ttls);
             let mut guard = self.acquire(&key, ttl).await;
-            let mut is_adopted = false;
             while let Some(held) = guard {
-                let token = self.hold(held, &key, ttl, is_adopted).await;
+                let token = self.hold(held, &key, ttl).await;
                 let Some(token) = token.filter(|_| self.chance.percent(50)) else { break };
                 guard = self.adopt(&key, &token).await;
-                is_adopted = true;
             }
         }
         self.hub.with(|world| world.machines[self.machine].end_work());
@@ -171,19 +169,13 @@ impl Worker {
 
     /// Has the lock, and lets go of it in some way. Returns what it takes to adopt it, if it was
     /// left.
-    async fn hold(
-        &mut self,
-        guard: LockGuard,
-        key: &str,
-        ttl: u64,
-        is_adopted: bool,
-    ) -> Option<OwnerToken> {
+    async fn hold(&mut self, guard: LockGuard, key: &str, ttl: u64) -> Option<OwnerToken> {
         let (token, held) = (guard.owner_token(), Held::new(&guard));
         let (machine, value) = (self.machine, token.as_str());
         let hold = self.hub.with(|world| {
             let (now, rate) = (world.nanos(), world.machines[machine].rate);
             let held = held.clone();
-            let grant = Grant { machine, key, value, held, rate, is_adopted };
+            let grant = Grant { machine, key, value, held, rate };
             let hold = world.oracle.acquire(now, grant);
             world.look();
             hold

@@ -49,8 +49,6 @@ pub(super) struct Grant<'a> {
     pub(super) held: Held,
     /// How much faster than true time its machine's clocks run, in millionths.
     pub(super) rate: i64,
-    /// It was left by another guard, whose value it has.
-    pub(super) is_adopted: bool,
 }
 
 /// What is known of all holders and waiters, and what was found wrong.
@@ -93,19 +91,14 @@ impl Oracle {
     /// Somebody has got a guard. Whoever else holds the key is found at the next look.
     pub(super) fn acquire(&mut self, now: u64, grant: Grant<'_>) -> u64 {
         self.numbers += 1;
-        let (number, Grant { machine, key, value, held, rate, is_adopted }) = (self.numbers, grant);
+        let (number, Grant { machine, key, value, held, rate }) = (self.numbers, grant);
         if held.looks_left().is_none() {
             let what = format!("guard {number} of `{key}` was not held when it was given");
             self.violate(Kind::NotHeld, what);
         }
-        if self.tokens.insert(value.into()) == is_adopted {
-            let what = format!(
-                "guard {number} of `{key}` has a value of others, or none of theirs: {value}"
-            );
+        if !self.tokens.insert(value.into()) {
+            let what = format!("guard {number} of `{key}` has another guard's value: {value}");
             self.violate(Kind::SameValue, what);
-        }
-        if is_adopted {
-            self.left.remove(value);
         }
         let view = View { left: Box::new(move || held.looks_left()), rate };
         self.holds.begin((number, machine), (key, value), view, now);

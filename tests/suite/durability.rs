@@ -373,8 +373,12 @@ async fn each_node_is_told_its_own_name_and_before_it_is_known_nothing_is_sent()
     let token = guard.owner_token();
     for (node, name) in nodes.iter().zip([&one, &two]) {
         let evals = node.commands_named("EVALSHA");
-        let script = include_bytes!("../../src/lock/script/acquire.lua");
-        assert_eq!(evals[0][1], sha1_hex(script).into_bytes(), "by the script's right digest");
+        let script = concat!(
+            include_str!("../../src/lock/script/standing.lua"),
+            include_str!("../../src/lock/script/acquire.lua")
+        );
+        let digest = sha1_hex(script.as_bytes());
+        assert_eq!(evals[0][1], digest.into_bytes(), "by the script's right digest");
         let words: Vec<_> =
             evals[0][2..].iter().map(|word| String::from_utf8(word.clone()).unwrap()).collect();
         let expected = [

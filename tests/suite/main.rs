@@ -10,6 +10,7 @@
 //! | `errors` | what an error says of its cause, and of each node |
 //! | `events` | what an observer is told, in what order, and how often |
 //! | `faults` | stopped, hung, restarted and late nodes |
+//! | `handover` | locks that are left and adopted, by tokens |
 //! | `handshake` | servers that stall, refuse or mislead at each step of it |
 //! | `health` | what a locker tells of its nodes |
 //! | `cancel` | what is left when a future or a guard is dropped anywhere |
@@ -44,6 +45,7 @@ mod durability;
 mod errors;
 mod events;
 mod faults;
+mod handover;
 mod handshake;
 mod health;
 mod interop;

@@ -5,11 +5,11 @@
 //! next connection first has the server end the old one (`CLIENT KILL ID`), behind which nothing of
 //! it can run any more, and then sends the undos. They are whole `EVAL`s, for a server that was
 //! restarted knows no script. An undo that is wanted while there is no connection at all is kept in
-//! the same way, and so is one that the server would not execute. To this room undos are bytes: an
-//! encoded key and its value.
+//! the same way, and so is one that the server would not execute. To this room undos are bytes (see
+//! [`undo`](super::undo)).
 //!
 //! A [`Debt`] is an undo that has not been settled. [`Debts`] owns them all, in one list that is
-//! ordered by whose turn is next; there is one for each undo, in one of three states:
+//! ordered by whose turn is next; there is one for each key and value, in one of three states:
 //!
 //! ```text
 //!              wanted without a connection,
@@ -43,9 +43,10 @@ use std::time::Duration;
 use quorlock_resp::encode;
 
 use super::pipeline::{Entry, Shape, Ticket};
+use super::undo::{neighbours, pair, whole};
 use crate::clock::Moment;
 use crate::options::LinkOptions;
-use list::{List, neighbours};
+use list::List;
 
 /// How long a settling command may take before its link is looked at as slow.
 const DEADLINE: Duration = Duration::from_secs(1);
@@ -207,7 +208,7 @@ impl Debts {
         self.not_before = Moment::default();
         let (named, mut leaves) = (client.is_some(), false);
         for undo in undos {
-            let mut debt = self.list.take(&undo).unwrap_or_else(|| self.owed(undo));
+            let mut debt = self.take_or_owe(undo);
             // What is in doubt is repeated anyway.
             leaves |= debt.state != State::Doubtful;
             debt.handle_end(named);
@@ -226,27 +227,46 @@ impl Debts {
 
     /// An undo that could not be sent.
     pub(super) fn add(&mut self, undo: &[u8]) {
-        if !self.list.has(undo) {
-            let debt = self.owed(undo.to_vec());
-            self.put(debt);
+        let debt = self.take_or_owe(undo.to_vec());
+        self.put(debt);
+    }
+
+    /// An undo is no longer wanted: what it undoes is left to others.
+    pub(super) fn withdraw(&mut self, undo: &[u8]) {
+        drop(self.list.take(undo));
+    }
+
+    /// The debt of an undo's pair, or a new one. Of two undos of one pair the shorter is meant: a
+    /// lock that was to be put back, and was released after all, is deleted.
+    fn take_or_owe(&mut self, undo: Vec<u8>) -> Debt {
+        match self.list.take(&undo) {
+            Some(debt) if undo.len() < debt.undo.len() => Debt {
+                undo: undo.into(),
+                state: if debt.state == State::Sent { State::Owed } else { debt.state },
+                next: Moment::default(),
+                ..debt
+            },
+            Some(debt) => debt,
+            None => self.owed(undo),
         }
     }
 
     /// The server would not execute an undo now, which may be one that was no debt yet.
     pub(super) fn handle_refused(&mut self, undo: Vec<u8>, now: Moment) {
-        let mut debt = self.list.take(&undo).unwrap_or_else(|| {
-            let debt = self.owed(undo);
-            Debt { state: State::Sent, ..debt }
-        });
+        let mut debt = match self.list.has(pair(&undo)) {
+            true => self.take_or_owe(undo),
+            false => Debt { state: State::Sent, ..self.owed(undo) },
+        };
         debt.handle_refused(now, self.horizon);
         self.put(debt);
     }
 
     /// The server has answered an undo for good.
     pub(super) fn handle_executed(&mut self, undo: &[u8]) {
-        // One in doubt is executed again.
-        let doubtful = self.list.take(undo).filter(|debt| debt.state == State::Doubtful);
-        doubtful.into_iter().for_each(|debt| self.list.put(debt));
+        // One in doubt is executed again, and one that took the answered one's place is to be yet.
+        let is_left = |debt: &Debt| debt.state == State::Doubtful || *debt.undo != *undo;
+        let left = self.list.take(undo).filter(is_left);
+        left.into_iter().for_each(|debt| self.list.put(debt));
     }
 
     /// The server has ended an old connection, the first of those it was told to.
@@ -306,7 +326,7 @@ impl Debts {
             let due = self.list.first().is_some_and(|first| first.next <= now);
             let Some(mut debt) = due.then(|| self.list.take_first()).flatten() else { break };
             if debt.until > now {
-                send(entry(Shape::Owed), &[undo_head, &debt.undo].concat(), &debt.undo);
+                send(entry(Shape::Owed), &whole(undo_head, &debt.undo), &debt.undo);
                 debt.handle_sent(now, certain, self.horizon);
                 self.list.put(debt);
             }

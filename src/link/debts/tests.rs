@@ -34,7 +34,7 @@ fn extend(key: impl ToString) -> Vec<u8> {
 /// What a round at this moment sends.
 fn round(debts: &mut Debts, run_id: Option<&str>, millis: u64) -> Vec<String> {
     let mut sent = Vec::new();
-    debts.settle(run_id, b"*3\r\n$4\r\nUNDO\r\n", at(millis), |_, bytes, _| {
+    debts.settle(run_id, b"$4\r\nUNDO\r\n", at(millis), |_, bytes, _| {
         let text = std::str::from_utf8(bytes).unwrap();
         let words = text.split("\r\n").filter(|word| !word.starts_with(['*', '$']));
         sent.push(words.collect::<Vec<_>>().join(" ").trim_end().to_owned());

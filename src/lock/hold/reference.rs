@@ -233,6 +233,21 @@ impl HoldRef {
         token
     }
 
+    /// Makes a lock that was taken over ours, if it is held still.
+    pub(crate) fn own(&self) -> Result<(), Error> {
+        let now = self.locker.nodes.clock().stamp();
+        let owned = self.with(|body| {
+            let tie = if body.is_valid(now) { body.tie.as_mut() } else { None };
+            tie.map(|tie| tie.own(&self.locker))
+        });
+        owned.flatten().ok_or_else(|| self.lost_error())
+    }
+
+    /// Whether the lock is ours; `false` also when the hold has ended.
+    pub(crate) fn is_owned(&self) -> bool {
+        self.tie(Tie::is_owned).unwrap_or(false)
+    }
+
     /// Ends the hold: the key is the caller's to let go of. `None`: it has ended before.
     pub(crate) fn end(&self) -> Option<(Claim, Moment)> {
         let Ended { tie, began, .. } = self.locker.holds.end(self.name)?;

@@ -1,54 +1,6 @@
--- Sets KEYS[3] to ARGV[1] for ARGV[2] milliseconds if it is not there and this node may vote.
+-- Sets KEYS[3] to ARGV[1] for ARGV[2] milliseconds if it is not there. Runs behind standing.lua.
 --
--- KEYS: the deployment's epoch, its quarantine, the lock. ARGV: the lock's value, its TTL, the
--- deployment's longest TTL, the name of this server's process (each process has another).
---
--- The epoch says which process has kept the locks, and under which longest TTL: a node without it,
--- or with another process's, has lost what it had granted, or may have. It grants nothing until the
--- longest TTL is over.
---
--- Answers 1 when it did, -1 when the lock is held; {2, ms} while the node may not vote for so long,
--- {3, ms} when the deployment's longest TTL is another, {4, 0} when something else stands where the
--- epoch or the quarantine should. Reads and checks first and writes last, the quarantine before the
--- epoch: a script is not undone by its own error, and a node that has an epoch has its quarantine.
-local name, longest, digits = ARGV[4], ARGV[3], '^%d+$'
-if not string.match(ARGV[2], digits) or not string.match(longest, digits) then
-  return redis.error_reply('ERR a TTL must be a whole number')
-end
-if tonumber(ARGV[2]) > tonumber(longest) then
-  return redis.error_reply('ERR no TTL may be above the longest')
-end
-local epoch, left = redis.pcall('GET', KEYS[1]), redis.pcall('PTTL', KEYS[2])
-if type(epoch) == 'table' then
-  if string.find(epoch.err, 'WRONGTYPE', 1, true) then
-    return {4, 0}
-  end
-  return epoch
-end
-if type(left) == 'table' then
-  return left
-end
-if left == -1 then
-  return {4, 0}
-end
-local own = name .. ' ' .. longest
-if epoch ~= own then
-  if epoch then
-    local known = string.match(epoch, '^%w+ (%d+)$')
-    if not known then
-      return {4, 0}
-    end
-    if known ~= longest then
-      return {3, tonumber(known)}
-    end
-  end
-  redis.call('SET', KEYS[2], name, 'PX', longest)
-  redis.call('SET', KEYS[1], own)
-  return {2, tonumber(longest)}
-end
-if left >= 0 then
-  return {2, left}
-end
+-- Answers 1 when it did, -1 when the lock is held.
 if redis.call('SET', KEYS[3], ARGV[1], 'NX', 'PX', ARGV[2]) then
   return 1
 end

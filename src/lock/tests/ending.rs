@@ -16,7 +16,7 @@ async fn a_shutdown_releases_what_is_held_and_tells_its_holders() {
     let second = world.locker.lock("b").await.unwrap();
     let began = now();
     let found = world.locker.clone().shutdown(ms(1_000)).await.unwrap();
-    assert_eq!((found.released, found.left, found.unknown), (2, 0, 0));
+    assert_eq!((found.released, found.left.len(), found.unknown), (2, 0, 0));
     assert!(found.is_complete() && found.nodes.len() == 3);
     first.lost().await;
     second.lost().await;
@@ -59,16 +59,19 @@ async fn whoever_waits_for_the_loss_or_for_the_lock_is_told_of_a_shutdown_at_onc
 async fn a_shutdown_that_leaves_the_locks_leaves_their_keys() {
     let world = World::ready(3).await;
     let guard = world.locker.lock("k").await.unwrap();
-    let token = guard.owner_token();
     let found = world.locker.shutdown_leaving(ms(1_000)).await.unwrap();
-    assert_eq!((found.released, found.left, found.unknown), (0, 1, 0));
+    assert_eq!((found.released, found.left.len(), found.unknown), (0, 1, 0));
+    assert_eq!(found.left[0].key, b"k");
     assert!(!guard.is_valid());
+    assert_eq!(guard.owner_token(), found.left[0].token);
     drop(guard);
     pass(ms(1_000)).await;
     assert_eq!(world.keys("k"), 3);
     assert_eq!(world.got(0, "release").len(), 0);
-    let guard = world.beside().locker.adopt("k", &token).await.unwrap();
+    let began = now();
+    let guard = world.beside().locker.adopt("k", &found.left[0].token).await.unwrap();
     assert!(guard.is_valid(), "it goes on elsewhere");
+    assert_eq!(now(), began, "at once");
 }
 
 #[tokio::test(start_paused = true)]

@@ -20,12 +20,14 @@ mod shutdown;
 mod takeover;
 mod views;
 
+use std::cell::Cell;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::command;
 use super::guard::LockGuard;
 use super::locker::{Inner, Locker};
+use super::token::OwnerToken;
 use crate::clock::{Clock, Driven, Moment};
 use crate::entropy::Entropy;
 use crate::link::Greeting;
@@ -42,6 +44,8 @@ struct World {
     locker: Locker,
     driven: Arc<Driven>,
     told: Arc<Told>,
+    /// How many clients there are.
+    clients: Cell<u64>,
 }
 
 impl World {
@@ -73,7 +77,8 @@ impl World {
 
     /// Another client of the same nodes, with clocks of its own.
     fn beside(&self) -> Self {
-        Self::client(&self.network, 2, Options::default())
+        self.clients.set(self.clients.get() + 1);
+        Self::client(&self.network, self.clients.get(), Options::default())
     }
 
     fn client(network: &Nodes, seed: u64, mut options: Options) -> Self {
@@ -94,7 +99,7 @@ impl World {
         });
         let locker = Locker::from_inner(Inner::new(set, options, format!("test{seed}").into()));
         let (network, nodes) = (network.clone(), Node::all(network));
-        Self { network, nodes, locker, driven, told }
+        Self { network, nodes, locker, driven, told, clients: Cell::new(1) }
     }
 
     /// How each node serves from now on.
@@ -108,9 +113,13 @@ impl World {
 
     /// On which nodes the guard's value stands.
     fn holders(&self, guard: &LockGuard) -> Vec<usize> {
-        let (key, token) = (String::from_utf8(guard.key()).unwrap(), guard.owner_token());
+        self.holders_of(&String::from_utf8(guard.key()).unwrap(), &guard.owner_token())
+    }
+
+    /// On which nodes the token's value stands.
+    fn holders_of(&self, key: &str, token: &OwnerToken) -> Vec<usize> {
         let holds =
-            |node: &Arc<Node>| node.value(&key).is_some_and(|v| v == token.as_str().as_bytes());
+            |node: &Arc<Node>| node.value(key).is_some_and(|v| v == token.value().as_bytes());
         (0..self.nodes.len()).filter(|node| holds(&self.nodes[*node])).collect()
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::super::command::{EXTEND, EXTEND_SHA1, RELEASE, RELEASE_SHA1};
+use super::super::command::{ADOPT, EXTEND, EXTEND_SHA1, RELEASE, RELEASE_SHA1};
 use crate::clock::Moment;
 use crate::testing::{self, Heard, Nodes, Reaction, When};
 
@@ -31,7 +31,8 @@ pub(super) struct Said {
     pub(super) connection: i64,
     /// Commands that came together have the same number.
     pub(super) read: u64,
-    /// `SET`, `extend`, `EXTEND` (the whole script), `release`, `RELEASE`, `DEL` and so on.
+    /// `SET`, `extend`, `EXTEND` (the whole script), `release`, `RELEASE`, `adopt`, `put back`,
+    /// `DEL` and so on.
     pub(super) what: &'static str,
     pub(super) key: String,
 }
@@ -136,7 +137,9 @@ fn said(heard: &Heard) -> Option<Said> {
         [b"EVALSHA", EXTEND_SHA1, _, key, ..] => ("extend", key),
         [b"EVALSHA", RELEASE_SHA1, _, key, ..] => ("release", key),
         [b"EVAL", script, _, key, ..] if script == EXTEND.as_bytes() => ("EXTEND", key),
-        [b"EVAL", script, _, key, ..] if script == RELEASE.as_bytes() => ("RELEASE", key),
+        [b"EVAL", script, _, key, _] if script == RELEASE.as_bytes() => ("RELEASE", key),
+        [b"EVAL", script, _, key, _, _] if script == RELEASE.as_bytes() => ("put back", key),
+        [b"EVAL", script, _, key, ..] if script == ADOPT.as_bytes() => ("adopt", key),
         [b"HELLO" | b"TIME" | b"INFO" | b"CONFIG" | b"CLIENT" | b"SCRIPT", ..] => return None,
         _ => panic!("no lock says such a thing: {words:?}"),
     };

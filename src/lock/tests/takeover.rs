@@ -1,25 +1,67 @@
 //! Taking locks over by their tokens, and by force.
 
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
+
 use super::Behaviour::{After, Down, Grants, Hangs};
-use super::{World, ms, pass};
-use crate::lock::OwnerToken;
+use super::{World, ms, now, pass};
+use crate::lock::{LockGuard, OwnerToken};
+use crate::options::{Extend, Options};
 use crate::report::Outcome;
 
 #[tokio::test(start_paused = true)]
-async fn whoever_has_the_token_takes_the_lock_over_and_holds_it() {
+async fn a_lock_that_was_left_is_adopted_at_once_and_held() {
     let world = World::ready(3).await;
     let token = world.locker.lock("k").await.unwrap().forget();
     pass(ms(8_000)).await;
-    let other = world.beside();
+    let (other, began) = (world.beside(), now());
     let guard = other.locker.adopt("k", &token).await.unwrap();
-    assert_eq!(guard.owner_token(), token);
+    assert_eq!(now(), began);
     assert_eq!(guard.remaining(), ms(10_000 - 102));
+    assert_ne!(guard.owner_token().value(), token.value());
     pass(ms(60_000)).await;
     assert!(guard.is_valid());
     assert_eq!(other.holders(&guard), [0, 1, 2]);
     drop(guard);
     pass(ms(1)).await;
     assert_eq!(world.keys("k"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_is_adopted_once() {
+    let world = World::ready(3).await;
+    let token = world.locker.lock("k").await.unwrap().forget();
+    let (second, third) = (world.beside(), world.beside());
+    let guard = second.locker.adopt("k", &token).await.unwrap();
+    let error = third.locker.adopt("k", &token).await.unwrap_err();
+    assert!(error.is_lost(), "{error}");
+    assert_eq!(world.holders(&guard), [0, 1, 2], "the other adoption has changed nothing");
+    let next = guard.forget();
+    let guard = third.locker.adopt("k", &next).await.unwrap();
+    assert!(third.locker.adopt("k", &token).await.unwrap_err().is_lost());
+    assert!(guard.release().await.unwrap().is_released());
+    assert!(third.locker.adopt("k", &next).await.unwrap_err().is_lost(), "it was released");
+}
+
+/// Both are asked at the same time, and each node decides for itself.
+#[tokio::test(start_paused = true)]
+async fn of_two_adoptions_at_once_one_succeeds_at_most_and_the_token_lasts_until_then() {
+    let world = World::ready(5).await;
+    let token = world.locker.lock("k").await.unwrap().forget();
+    let (second, third) = (world.beside(), world.beside());
+    for locker in [&second, &third] {
+        locker.locker.ready(ms(100)).await.unwrap();
+    }
+    let mut adopted = 0;
+    while adopted == 0 {
+        let both = (second.locker.adopt("k", &token), third.locker.adopt("k", &token));
+        let (a, b) = tokio::join!(both.0, both.1);
+        adopted += u32::from(a.is_ok()) + u32::from(b.is_ok());
+        pass(ms(1)).await;
+        assert!(world.keys("k") <= 5);
+    }
+    assert_eq!(adopted, 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -38,22 +80,48 @@ async fn a_wrong_token_takes_nothing_over_and_leaves_the_key() {
     assert_eq!(world.keys("free"), 0, "nothing is created");
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_takeover_that_is_dropped_half_way_leaves_the_lock_to_its_holder() {
-    let world = World::behaving(&[After(ms(20)); 3]).await;
-    let token = world.locker.lock("k").await.unwrap().forget();
-    tokio::select! {
-        biased;
-        adopted = world.locker.adopt("k", &token) => panic!("so early? {adopted:?}"),
-        () = pass(ms(10)) => {}
+/// Polls a future so often at most, and lets time pass in between.
+async fn polled<F: Future>(times: usize, future: F) -> Option<F::Output> {
+    let mut future = pin!(future);
+    for _ in 0..times {
+        let polled = poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await;
+        if let Poll::Ready(output) = polled {
+            return Some(output);
+        }
+        pass(ms(7)).await;
     }
-    pass(ms(1_000)).await;
-    assert_eq!(world.keys("k"), 3);
-    assert_eq!(world.got(0, "release").len() + world.got(0, "RELEASE").len(), 0);
+    None
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_takeover_that_no_majority_answers_says_so_and_leaves_the_lock() {
+async fn an_adoption_that_is_dropped_at_any_poll_can_be_made_again() {
+    for living in [false, true] {
+        for times in 0..20 {
+            let world = World::behaving(&[After(ms(5)), After(ms(20)), After(ms(30))]).await;
+            let guard = world.locker.lock("k").extend(Extend::Off).await.unwrap();
+            let (token, guard) = match living {
+                true => (guard.owner_token(), Some(guard)),
+                false => (guard.forget(), None),
+            };
+            let other = world.beside();
+            other.locker.ready(ms(1_000)).await.unwrap();
+            let left = world.nodes[0].left("k");
+            let adopted = polled(times, other.locker.adopt("k", &token)).await;
+            if let Some(adopted) = adopted {
+                assert!(!living && adopted.unwrap().is_valid());
+                continue;
+            }
+            pass(ms(100)).await;
+            assert_eq!(world.holders_of("k", &token), [0, 1, 2], "{living} {times}");
+            assert!(world.nodes[0].left("k") > left - ms(1_000), "{living} {times}");
+            assert!(other.locker.adopt("k", &token).await.unwrap().is_valid());
+            assert!(guard.is_none_or(|guard| !guard.is_valid()));
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_adoption_that_no_majority_answers_says_so_and_puts_the_value_back() {
     let world = World::ready(3).await;
     let token = world.locker.lock("k").await.unwrap().forget();
     world.set(0..2, Hangs);
@@ -61,10 +129,110 @@ async fn a_takeover_that_no_majority_answers_says_so_and_leaves_the_lock() {
     assert!(error.is_unavailable(), "{error}");
     world.set(0..2, Grants);
     pass(ms(100)).await;
-    assert_eq!(world.keys("k"), 3);
+    assert_eq!(world.holders_of("k", &token), [0, 1, 2]);
+    assert!(world.locker.adopt("k", &token).await.is_ok());
 }
 
-/// A node that lost the key meanwhile is given it by the one who has taken the lock over.
+/// The connections of the failed adoption have ended, so what it may have done is still owed.
+#[tokio::test(start_paused = true)]
+async fn an_adoption_that_lost_its_connections_puts_the_value_back_on_the_next() {
+    let world = World::ready(3).await;
+    let token = world.locker.lock("k").await.unwrap().forget();
+    let other = world.beside();
+    other.locker.ready(ms(100)).await.unwrap();
+    world.set(0..3, After(ms(50)));
+    let adopted = tokio::join!(other.locker.adopt("k", &token), async {
+        pass(ms(10)).await;
+        world.set(0..3, Down);
+    });
+    let error = adopted.0.unwrap_err();
+    assert!(!error.is_lost(), "{error}");
+    world.set(0..3, Grants);
+    pass(ms(2_000)).await;
+    assert_eq!(world.holders_of("k", &token), [0, 1, 2]);
+    assert!(world.nodes.iter().all(|node| node.left("k") > ms(1_000)));
+    assert!(other.locker.adopt("k", &token).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_adoption_says_lost_only_where_too_few_nodes_can_hold_the_token() {
+    let world = World::ready(3).await;
+    let token = world.locker.lock("k").await.unwrap().forget();
+    world.nodes[1].delete("k");
+    world.nodes[2].set(Hangs);
+    let error = world.locker.adopt("k", &token).await.unwrap_err();
+    assert!(error.is_unavailable() && !error.is_lost(), "{error}");
+    world.nodes[2].set(Grants);
+    pass(ms(100)).await;
+    assert_eq!(world.holders_of("k", &token), [0, 2]);
+    world.nodes[2].delete("k");
+    let error = world.locker.adopt("k", &token).await.unwrap_err();
+    assert!(error.is_lost(), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_adoption_never_shortens_a_life_and_putting_back_keeps_it() {
+    let world = World::ready(3).await;
+    let hour = ms(3_600_000);
+    let token = world.locker.lock("k").ttl(hour).await.unwrap().forget();
+    pass(ms(1_000)).await;
+    let guard = world.beside().locker.adopt("k", &token).await.unwrap();
+    assert_eq!(guard.remaining(), ms(10_000 - 102), "what was asked for");
+    assert_eq!(world.nodes[0].left("k"), hour - ms(1_000));
+    let token = guard.forget();
+    world.set(0..2, Hangs);
+    assert!(world.locker.adopt("k", &token).await.is_err());
+    world.set(0..2, Grants);
+    pass(ms(1)).await;
+    assert!(world.nodes[2].left("k") > hour - ms(3_000));
+}
+
+/// Two guards, and at no instant are both valid; the first has heard nothing of the adoption.
+#[tokio::test(start_paused = true)]
+async fn the_lock_of_a_living_guard_is_adopted_when_its_time_is_over() {
+    for extend in [Extend::Off, Extend::Forever] {
+        let world = World::ready(3).await;
+        let guard = world.locker.lock("k").extend(extend).await.unwrap();
+        let other = world.beside();
+        pass(ms(1_000)).await;
+        let token = OwnerToken::from(guard.owner_token().as_str().to_owned());
+        let (began, mut adopted) = (now(), pin!(other.locker.adopt("k", &token)));
+        let mut lost_at = None;
+        let adopted: LockGuard = loop {
+            let step = poll_fn(|cx| Poll::Ready(adopted.as_mut().poll(cx))).await;
+            if !guard.is_valid() {
+                lost_at.get_or_insert_with(now);
+            }
+            if let Poll::Ready(adopted) = step {
+                break adopted.unwrap();
+            }
+            pass(ms(1)).await;
+        };
+        let (lost_at, now) = (lost_at.unwrap(), now());
+        assert!(!guard.is_valid() && adopted.is_valid());
+        assert!(lost_at < now, "one at a time");
+        let waited = now.since(began);
+        assert!(waited >= ms(9_000) && waited < ms(9_100), "the former value's time: {waited:?}");
+        drop(guard);
+        pass(ms(60_000)).await;
+        assert!(adopted.is_valid());
+        assert_eq!(world.holders(&adopted), [0, 1, 2]);
+    }
+}
+
+/// It would be valid no longer than its TTL without being extended while it waits.
+#[tokio::test(start_paused = true)]
+async fn a_short_lock_is_extended_while_it_waits_for_a_long_one_to_end() {
+    let options = Options { ttl: ms(500), ..Options::default() };
+    let world = World::with(3, options).await;
+    let guard = world.locker.lock("k").ttl(ms(30_000)).extend(Extend::Off).await.unwrap();
+    let began = now();
+    let adopted = world.locker.adopt("k", &guard.owner_token()).await.unwrap();
+    assert!(now().since(began) > ms(30_000));
+    assert!(adopted.is_valid() && !guard.is_valid());
+}
+
+/// A node that lost the key meanwhile is given it by the new holder.
 #[tokio::test(start_paused = true)]
 async fn a_lock_that_was_taken_over_is_healed_too() {
     let world = World::ready(3).await;
@@ -77,9 +245,9 @@ async fn a_lock_that_was_taken_over_is_healed_too() {
     assert_eq!(world.keys("k"), 0);
 }
 
-/// Whoever held the lock before may have set its key there, too.
+/// The former holder may have set its key there, too.
 #[tokio::test(start_paused = true)]
-async fn a_lock_that_was_taken_over_is_released_where_nobody_could_be_asked() {
+async fn the_former_value_is_deleted_where_an_adopted_lock_could_not_be_asked_for() {
     for away in [Down, Hangs] {
         let world = World::ready(3).await;
         let token = world.locker.lock("k").await.unwrap().forget();
@@ -97,6 +265,31 @@ async fn a_lock_that_was_taken_over_is_released_where_nobody_could_be_asked() {
         pass(ms(2_000)).await;
         assert_eq!(world.keys("k"), 0, "{away:?}");
     }
+}
+
+/// What a holder was told of by nobody is undone by it, whoever has the lock by then.
+#[tokio::test(start_paused = true)]
+async fn what_the_former_holder_still_owes_deletes_nothing_of_an_adopted_lock() {
+    let world = World::ready(3).await;
+    world.nodes[2].set(After(ms(5)));
+    let guard = world.locker.lock("k").extend(Extend::Off).await.unwrap();
+    world.nodes[2].set(Down);
+    pass(ms(10)).await;
+    assert_eq!(world.holders(&guard).len(), 3);
+    let token = guard.owner_token();
+    drop(guard); // so a release is owed to the third node
+    pass(ms(10)).await;
+    assert_eq!(world.holders_of("k", &token), [2]);
+    let other = world.beside();
+    for node in 0..2 {
+        // As if the release had not been made there: what matters is the one that is owed.
+        assert!(world.nodes[node].command(["SET", "k", token.value(), "PX", "5000"]).is_ok());
+    }
+    let left = OwnerToken::from(format!("left:{}", token.as_str()));
+    let adopted = other.locker.adopt("k", &left).await.unwrap();
+    world.nodes[2].set(Grants);
+    pass(ms(5_000)).await;
+    assert_eq!(world.holders(&adopted), [0, 1, 2]);
 }
 
 #[tokio::test(start_paused = true)]

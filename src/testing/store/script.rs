@@ -26,13 +26,25 @@ struct Run<'s, 'c> {
 /// What a script does: its reply, or the error that ends it and the line in which that is met.
 type Body = fn(&mut Run<'_, '_>) -> Result<Frame, (u32, Refusal)>;
 
+/// A script behind the one that says whether the node may vote.
+macro_rules! behind_standing {
+    ($script:literal) => {
+        concat!(include_str!("../../lock/script/standing.lua"), include_str!($script))
+    };
+}
+
 /// The scripts that this node can run, with their names.
-static KNOWN: [(&str, &str, Body); 4] = [
+static KNOWN: [(&str, &str, Body); 6] = [
     ("release", include_str!("../../lock/script/release.lua"), release),
     ("extend", include_str!("../../lock/script/extend.lua"), extend),
-    ("acquire", include_str!("../../lock/script/acquire.lua"), acquire),
+    ("acquire", behind_standing!("../../lock/script/acquire.lua"), acquire),
+    ("adopt", include_str!("../../lock/script/adopt.lua"), adopt),
+    ("adopt", behind_standing!("../../lock/script/adopt.lua"), adopt_where_it_votes),
     ("initialise", include_str!("../../lock/script/initialise.lua"), initialise),
 ];
+
+/// How many lines stand before a script that runs behind `standing.lua`.
+const STANDING_LINES: u32 = 51;
 
 /// How long a script's name is.
 const DIGEST_CHARS: usize = 40;
@@ -94,8 +106,8 @@ pub(super) fn split<'a>(words: Words<'a>) -> Result<(Words<'a>, Words<'a>), Refu
 }
 
 /// The digests of the scripts, in their order.
-fn digests() -> &'static [String; 4] {
-    static DIGESTS: OnceLock<[String; 4]> = OnceLock::new();
+fn digests() -> &'static [String; KNOWN.len()] {
+    static DIGESTS: OnceLock<[String; KNOWN.len()]> = OnceLock::new();
     DIGESTS.get_or_init(|| KNOWN.map(|(_, text, _)| digest(text.as_bytes())))
 }
 
@@ -177,9 +189,13 @@ fn is_wrong_type(error: &Frame) -> bool {
 /// `release.lua`
 fn release(run: &mut Run<'_, '_>) -> Result<Frame, (u32, Refusal)> {
     let key = run.key(0);
-    let held = run.get(5, key);
+    let held = run.get(6, key);
     if held.as_ref().is_ok_and(|held| held.as_deref() == Some(run.argument(0))) {
-        return run.call(7, &[b"DEL", key]);
+        if let Some(former) = run.arguments.get(1) {
+            run.call(9, &[b"SET", key, former, b"KEEPTTL"])?;
+            return Ok(Frame::Integer(1));
+        }
+        return run.call(12, &[b"DEL", key]);
     }
     Ok(not_ours(held))
 }
@@ -207,33 +223,47 @@ fn extend(run: &mut Run<'_, '_>) -> Result<Frame, (u32, Refusal)> {
 
 /// `acquire.lua`
 fn acquire(run: &mut Run<'_, '_>) -> Result<Frame, (u32, Refusal)> {
-    let (epoch_key, quarantine, key) = (run.key(0), run.key(1), run.key(2));
-    let (value, ttl, longest, name) =
-        (run.argument(0), run.argument(1), run.argument(2), run.argument(3));
-    if !is_digits(ttl) || !is_digits(longest) {
+    if let Some(reason) = standing(run)? {
+        return Ok(reason);
+    }
+    let (key, value, ttl) = (run.key(2), run.argument(0), run.argument(1));
+    let set = run.call(STANDING_LINES + 4, &[b"SET", key, value, b"NX", b"PX", ttl])?;
+    Ok(Frame::Integer(if set.is_null() { -1 } else { 1 }))
+}
+
+/// `adopt.lua`
+fn adopt(run: &mut Run<'_, '_>) -> Result<Frame, (u32, Refusal)> {
+    adopt_behind(run, 0)
+}
+
+/// `standing.lua` and `adopt.lua`
+fn adopt_where_it_votes(run: &mut Run<'_, '_>) -> Result<Frame, (u32, Refusal)> {
+    match standing(run)? {
+        Some(reason) => Ok(reason),
+        None => adopt_behind(run, STANDING_LINES),
+    }
+}
+
+/// `adopt.lua`, behind so many lines.
+fn adopt_behind(run: &mut Run<'_, '_>, lines: u32) -> Result<Frame, (u32, Refusal)> {
+    let key = run.keys.last().copied().unwrap_or_default();
+    let (value, former, ttl) = (run.argument(0), run.argument(1), run.argument(2));
+    if !is_digits(ttl) {
         return Ok(Refusal::of("ERR a TTL must be a whole number").into_frame());
     }
-    if number(ttl) > number(longest) {
-        return Ok(Refusal::of("ERR no TTL may be above the longest").into_frame());
+    let (held, left) = (run.get(lines + 11, key), run.pttl(lines + 11, key));
+    if !held.as_ref().is_ok_and(|held| held.as_deref() == Some(former)) {
+        return Ok(not_ours(held));
     }
-    let (epoch, left) = match standing(run, 21, epoch_key, quarantine) {
-        Ok(standing) => standing,
-        Err(reason) => return Ok(reason),
+    let left = match left {
+        Ok(-1) => return Ok(Frame::Integer(-1)),
+        Ok(left) => left,
+        Err(error) => return Ok(error),
     };
-    let own = [name, b" ", longest].concat();
-    if epoch.as_deref() != Some(&own[..]) {
-        if let Some(reason) = other_deployment(epoch.as_deref(), longest) {
-            return Ok(reason);
-        }
-        run.call(45, &[b"SET", quarantine, name, b"PX", longest])?;
-        run.call(46, &[b"SET", epoch_key, &own])?;
-        return Ok(reason(2, number(longest)));
-    }
-    if left >= 0 {
-        return Ok(reason(2, Some(left as f64)));
-    }
-    let set = run.call(52, &[b"SET", key, value, b"NX", b"PX", ttl])?;
-    Ok(Frame::Integer(if set.is_null() { -1 } else { 1 }))
+    let life = (left as f64).max(number(ttl).unwrap_or_default());
+    let life = format!("{life:.0}");
+    run.call(lines + 28, &[b"SET", key, value, b"PX", life.as_bytes()])?;
+    Ok(reason(1, Some(left as f64)))
 }
 
 /// `initialise.lua`
@@ -243,7 +273,7 @@ fn initialise(run: &mut Run<'_, '_>) -> Result<Frame, (u32, Refusal)> {
     if !is_digits(longest) {
         return Ok(Refusal::of("ERR a TTL must be a whole number").into_frame());
     }
-    let (epoch, left) = match standing(run, 14, epoch_key, quarantine) {
+    let (epoch, left) = match epoch_and_quarantine(run, 14, epoch_key, quarantine) {
         Ok(standing) => standing,
         Err(reason) => return Ok(reason),
     };
@@ -260,8 +290,38 @@ fn initialise(run: &mut Run<'_, '_>) -> Result<Frame, (u32, Refusal)> {
     Ok(Frame::Integer(serves.into()))
 }
 
+/// `standing.lua`: what it answers, unless the node may vote.
+fn standing(run: &mut Run<'_, '_>) -> Result<Option<Frame>, (u32, Refusal)> {
+    let (epoch_key, quarantine) = (run.key(0), run.key(1));
+    let last = |number: usize| match run.arguments.len().checked_sub(number) {
+        Some(index) => run.argument(index),
+        None => b"",
+    };
+    let (ttl, longest, name) = (last(3), last(2), last(1));
+    if !is_digits(ttl) || !is_digits(longest) {
+        return Ok(Some(Refusal::of("ERR a TTL must be a whole number").into_frame()));
+    }
+    if number(ttl) > number(longest) {
+        return Ok(Some(Refusal::of("ERR no TTL may be above the longest").into_frame()));
+    }
+    let (epoch, left) = match epoch_and_quarantine(run, 21, epoch_key, quarantine) {
+        Ok(found) => found,
+        Err(reason) => return Ok(Some(reason)),
+    };
+    let own = [name, b" ", longest].concat();
+    if epoch.as_deref() != Some(&own[..]) {
+        if let Some(reason) = other_deployment(epoch.as_deref(), longest) {
+            return Ok(Some(reason));
+        }
+        run.call(45, &[b"SET", quarantine, name, b"PX", longest])?;
+        run.call(46, &[b"SET", epoch_key, &own])?;
+        return Ok(Some(reason(2, number(longest))));
+    }
+    Ok((left >= 0).then(|| reason(2, Some(left as f64))))
+}
+
 /// The epoch and the quarantine's time left, or what both scripts answer instead.
-fn standing(
+fn epoch_and_quarantine(
     run: &mut Run<'_, '_>,
     line: u32,
     epoch: &[u8],

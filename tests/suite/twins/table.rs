@@ -2,7 +2,10 @@
 
 const RELEASE: &str = include_str!("../../../src/lock/script/release.lua");
 const EXTEND: &str = include_str!("../../../src/lock/script/extend.lua");
-const ACQUIRE: &str = include_str!("../../../src/lock/script/acquire.lua");
+const ACQUIRE: &str = concat!(
+    include_str!("../../../src/lock/script/standing.lua"),
+    include_str!("../../../src/lock/script/acquire.lua")
+);
 const INITIALISE: &str = include_str!("../../../src/lock/script/initialise.lua");
 
 pub(super) type Words = Vec<&'static str>;
@@ -142,7 +145,7 @@ fn by_digest() -> Vec<Words> {
     said
 }
 
-pub(super) const RELEASE_SHA1: &str = "67c605b1b34e2099787af3db75593d86479b9232";
+pub(super) const RELEASE_SHA1: &str = "916642b5b6dd4b1989e91ed6ff2b86d233493ab3";
 pub(super) const EXTEND_SHA1: &str = "3bf8c069fa2c5715105a1bed245e494b25e90fa4";
 
 fn epochs() -> Vec<Words> {

@@ -1,0 +1,139 @@
+//! Locks that are handed over: adopted once, by one, and never beside another valid guard.
+
+use std::time::{Duration, Instant};
+
+use quorlock::{Durability, Extend, Locker, LockerBuilder, OwnerToken};
+
+use crate::support::wait::eventually_async;
+use crate::support::{Fleet, Reply, need_server};
+use crate::{builder, connected};
+
+const LONGEST: Duration = Duration::from_secs(20);
+const VOLATILE: Durability = Durability::Volatile { longest_ttl: LONGEST };
+
+/// As it reaches another process.
+fn as_text(token: &OwnerToken) -> OwnerToken {
+    OwnerToken::from(token.as_str().to_owned())
+}
+
+/// Lockers of several machines, on servers that keep their keys and on such that may forget.
+async fn on_both<T: Future<Output = ()>>(test: impl Fn(Fleet, Vec<Locker>, bool) -> T) {
+    for durability in [Durability::Persistent, VOLATILE] {
+        let fleet = Fleet::start(3);
+        let mut lockers = Vec::new();
+        for _ in 0..3 {
+            lockers.push(connected(builder(&fleet).durability(durability).ttl(LONGEST)).await);
+        }
+        if durability == VOLATILE {
+            lockers[0].initialise().await.unwrap();
+        }
+        test(fleet, lockers, durability == VOLATILE).await;
+    }
+}
+
+fn holding(fleet: &Fleet, token: &OwnerToken) -> usize {
+    let holds = |node| fleet[node].command(&["GET", "k"]) == Reply::bulk(token.value());
+    (0..3).filter(|node| holds(*node)).count()
+}
+
+#[tokio::test]
+async fn a_lock_that_was_left_is_adopted_at_once_and_once() {
+    need_server!();
+    on_both(async |fleet, lockers, _| {
+        let token = as_text(&lockers[0].lock("k").await.unwrap().forget());
+        assert!(token.is_left_behind());
+        let began = Instant::now();
+        let guard = lockers[1].adopt("k", &token).await.unwrap();
+        assert!(began.elapsed() < LONGEST / 2, "it was not waited for");
+        assert_ne!(guard.owner_token().value(), token.value());
+        let error = lockers[2].adopt("k", &token).await.unwrap_err();
+        assert!(error.is_lost(), "{error}");
+        let error = lockers[0].adopt("k", &token).await.unwrap_err();
+        assert!(error.is_lost(), "{error}");
+        eventually_async("all nodes hold the new value", async || {
+            holding(&fleet, &guard.owner_token()) == 3
+        })
+        .await;
+        assert!(guard.release().await.unwrap().is_released());
+        assert!(lockers[2].adopt("k", &token).await.unwrap_err().is_lost());
+        assert!(lockers[2].lock("k").try_acquire().await.unwrap().is_some());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_a_shutdown_leaves_is_adopted_by_its_tokens() {
+    need_server!();
+    on_both(async |_, lockers, _| {
+        let guards = [lockers[0].lock("k").await.unwrap(), lockers[0].lock("l").await.unwrap()];
+        let found = lockers[0].shutdown_leaving(LONGEST).await.unwrap();
+        assert_eq!(found.left.len(), 2);
+        drop(guards);
+        for left in found.left {
+            let guard = lockers[1].adopt(&left.key, &as_text(&left.token)).await.unwrap();
+            assert!(guard.release().await.unwrap().is_released());
+        }
+    })
+    .await;
+}
+
+/// With the defaults its guard would be told a third of the TTL later; here it never asks.
+#[tokio::test]
+async fn a_lock_whose_guard_lives_is_adopted_when_its_time_is_over() {
+    need_server!();
+    const TTL: Duration = Duration::from_millis(1_500);
+    on_both(async |_, lockers, _| {
+        let guard = lockers[0].lock("k").ttl(TTL).extend(Extend::Off).await.unwrap();
+        let token = as_text(&guard.owner_token());
+        assert!(!token.is_left_behind());
+        let adopted = lockers[1].adopt("k", &token).await.unwrap();
+        assert!(!guard.is_valid(), "both were valid");
+        assert!(adopted.is_valid());
+        drop(guard);
+        assert!(lockers[2].lock("k").try_acquire().await.unwrap().is_none());
+        assert!(adopted.release().await.unwrap().is_released());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_adoption_that_fails_leaves_the_lock_to_its_token() {
+    need_server!();
+    on_both(async |fleet, lockers, is_volatile| {
+        let token = lockers[0].lock("k").await.unwrap().forget();
+        // A locker of another durability.
+        let durability = if is_volatile { Durability::Persistent } else { VOLATILE };
+        let other = builder(&fleet).durability(durability).ttl(LONGEST).build().unwrap();
+        let error = other.adopt("k", &token).await.unwrap_err();
+        assert!(error.is_misuse() || error.is_unavailable(), "{error}");
+        // One that gives up: at its first poll everything is sent.
+        let adopted = tokio::time::timeout(Duration::ZERO, lockers[1].adopt("k", &token)).await;
+        assert!(adopted.is_err() || is_volatile || adopted.unwrap().is_ok());
+        eventually_async("the token's value is back", async || holding(&fleet, &token) == 3).await;
+        assert!(lockers[2].adopt("k", &token).await.unwrap().is_valid());
+    })
+    .await;
+}
+
+/// From its own past a server has the value that was adopted: it must not let it be adopted twice.
+#[tokio::test]
+async fn a_token_is_not_adopted_again_on_servers_that_have_forgotten_the_first_time() {
+    need_server!();
+    let fleet = Fleet::start(3);
+    let volatile =
+        |fleet: &Fleet| -> LockerBuilder { builder(fleet).durability(VOLATILE).ttl(LONGEST / 2) };
+    let (first, second) = (connected(volatile(&fleet)).await, connected(volatile(&fleet)).await);
+    first.initialise().await.unwrap();
+    let token = first.lock("k").await.unwrap().forget();
+    let guard = second.adopt("k", &token).await.unwrap();
+    for node in 0..2 {
+        fleet[node].restart();
+        let millis = (LONGEST / 2).as_millis().to_string();
+        assert_eq!(fleet[node].command(&["SET", "k", token.value(), "PX", &millis]), Reply::ok());
+    }
+    let third = connected(volatile(&fleet)).await;
+    let error = third.adopt("k", &token).await.unwrap_err();
+    assert!(error.is_unavailable(), "{error}");
+    assert!(guard.is_valid());
+    assert_eq!(holding(&fleet, &token), 2, "as it was");
+}
