@@ -239,6 +239,15 @@ impl Clock {
         now.checked_add(left).unwrap_or(now + far)
     }
 
+    /// Whether a simulation drives it, for which no thread can wait.
+    #[cfg(feature = "tokio-util")]
+    pub(crate) fn is_driven(&self) -> bool {
+        #[cfg(test)]
+        return self.driven.is_some();
+        #[cfg(not(test))]
+        false
+    }
+
     /// Reads all clocks.
     pub(crate) fn read(&self) -> Reading {
         Reading { now: self.now(), stamp: self.stamp() }

@@ -271,7 +271,7 @@ pub(crate) fn guard_or_error(
     }
     let error = |kind| Error::new(kind).with_key(tie.key.given()).with_nodes(claim.report());
     if verdict == Verdict::Won {
-        if at.stamp.is_before(tie.end_of(tie.sent, locker)) || weak::is(Weakness::NoRecheck) {
+        if at.stamp.is_before(tie.warning(locker)) || weak::is(Weakness::NoRecheck) {
             return HoldRef::begin(claim, extend, at).map(LockGuard::new);
         }
         return Err(error(Kind::TooSlow { ttl: tie.ttl, elapsed: at.stamp.since(tie.sent) }));

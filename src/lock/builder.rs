@@ -156,6 +156,15 @@ impl LockerBuilder {
         self
     }
 
+    /// How many extensions may be in flight at the same time; further ones wait for an answer.
+    /// Default: 1,024, which is 10,000 in a second where the nodes answer within 100 ms. With more
+    /// locks or shorter TTLs than that can serve, locks are lost; with a much higher bound, the
+    /// extensions delay acquisitions on the same connections.
+    pub fn extensions_max(mut self, extensions: usize) -> Self {
+        self.options.extensions_max = extensions;
+        self
+    }
+
     /// What the servers still know when they come back. It belongs to the deployment: all its
     /// clients must say the same. Default: [`Durability::Persistent`], everything.
     ///

@@ -72,6 +72,11 @@ impl Tie {
         lease::end(sent.plus(first.unwrap_or_default()), self.ttl, locker.options.drift)
     }
 
+    /// Until when the lock is held that was granted by now, if nothing extends it.
+    pub(crate) fn warning(&self, locker: &Inner) -> Stamp {
+        self.end_of(self.sent, locker).less(lease::margin(self.ttl, locker.options.drift))
+    }
+
     /// A number by chance, the same for each question.
     pub(crate) fn chance(&self) -> u8 {
         self.nonce.0[0]

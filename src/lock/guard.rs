@@ -14,10 +14,11 @@ use crate::report::NodeReport;
 
 /// A held lock. Dropping it releases it.
 ///
-/// The lock is held until [`deadline`](Self::deadline): a lease, not a mutex. While the guard lives
-/// the lease is extended at a third of the TTL (see [`Extend`](crate::Extend)), and the deadline
-/// moves on. When that fails, because too few nodes can be reached or a majority has lost the key,
-/// the lock is *lost*, for good: [`lost`](Self::lost) resolves before another client may hold it.
+/// The lock is held until its [`deadline`](Self::deadline): a lease, not a mutex. While the guard
+/// lives the lease is extended at a third of the TTL (see [`Extend`](crate::Extend)), and the
+/// deadline moves on. When that fails, because too few nodes can be reached or a majority has lost
+/// the key, the lock is *lost*, for good: [`lost`](Self::lost) resolves before another client may
+/// hold it.
 /// Work that must not overlap runs under [`protect`](Self::protect), or checks
 /// [`is_valid`](Self::is_valid) before each step that others see, and still needs a last line of
 /// defence where it writes (a version, a constraint).
@@ -54,20 +55,22 @@ impl LockGuard {
         self.hold.tie(|tie| tie.token(self.hold.locker())).unwrap_or_default()
     }
 
-    /// Whether the lock is held, by the clocks, now. Once `false`, it stays so.
+    /// Whether the lock is held, by the clocks, now. Once `false`, it stays so. It is `false` from
+    /// the instant at which [`lost`](Self::lost) tells of the loss, a margin before
+    /// [`deadline`](Self::deadline).
     #[must_use]
     pub fn is_valid(&self) -> bool {
         self.hold.is_valid()
     }
 
-    /// How long it is still held if it is not extended; zero when it no longer is.
+    /// The time until [`deadline`](Self::deadline); zero when the lock is lost.
     #[must_use]
     pub fn remaining(&self) -> Duration {
         self.hold.remaining()
     }
 
-    /// Until when it is held if it is not extended. The margin for clock drift is already taken
-    /// off.
+    /// From when on another client may hold the lock, if it is not extended. The margin for clock
+    /// drift is already taken off, the one for late timers is not: see [`lost`](Self::lost).
     #[must_use]
     pub fn deadline(&self) -> Instant {
         self.hold.deadline()
@@ -83,11 +86,12 @@ impl LockGuard {
 
     /// Completes when the lock is lost: before another client may hold it, whatever the network
     /// does, and at once when a majority of the nodes says that it does not hold it any more. Any
-    /// number of tasks may wait.
+    /// number of tasks may wait. A loss is final: no extension takes it back.
     ///
-    /// It completes a little before [`deadline`](Self::deadline): by 1 % of the TTL, and 20 ms at
-    /// least (of a TTL below 400 ms a twentieth, 3 ms at least), because timers come late and a
-    /// busy machine lets a process wait. Should the machine be suspended, or its clock be set,
+    /// The lock counts as lost a little before [`deadline`](Self::deadline): by 1 % of the TTL, and
+    /// 20 ms at least (of a TTL below 400 ms a twentieth, 3 ms at least), because timers come late
+    /// and a busy machine lets a process wait. From that instant on [`is_valid`](Self::is_valid) is
+    /// `false` too, and tokens are cancelled. Should the machine be suspended, or its clock be set,
     /// it completes within 100 ms after that.
     ///
     /// # Cancel safety
@@ -111,7 +115,8 @@ impl LockGuard {
     }
 
     /// A token that is cancelled when the lock is lost, and when this guard ends: for work that is
-    /// told by such tokens when to stop.
+    /// told by such tokens when to stop. A thread of its own sees to that, so it comes in time also
+    /// when the runtime is blocked or has ended.
     #[cfg(feature = "tokio-util")]
     #[must_use]
     pub fn cancellation(&self) -> tokio_util::sync::CancellationToken {

@@ -1,18 +1,24 @@
 //! The keeper: one task per locker that extends what is held and finds what is lost.
 //!
 //! It looks at each hold when that is due, and at the clocks at least every [`TICK`] while anything
-//! is held: after a suspension of the machine or a step of its clock it wakes everybody who waits
-//! for a loss, to look again. When nothing has been held for a second it sleeps, without a timer.
+//! is held: after a suspension of the machine or a step of its clock it wakes all who wait for a
+//! loss, to look again. When nothing has been held for a second it sleeps, without a timer.
 //!
 //! ```text
-//!  due ──extension sent──▶ in flight ──majority──▶ due again at a third of the TTL
-//!   │                          └─────failed──────▶ due again soon, until the lease ends
-//!   └──near the end, or gone──▶ lost: told once, whoever waits is woken
+//!  due ──lost──▶ told at once
+//!   └──to be extended──▶ backlog ──room──▶ in flight ──majority──▶ due at a third of the TTL
+//!                           └──its end is near──▶ due   └──failed──▶ due soon, until the end
 //! ```
 //!
 //! Extensions of many locks that are due together are queued on the links together, and one system
-//! call per link carries them. A guard that is dropped meanwhile releases behind its extension on
-//! the same connection, so the release comes last.
+//! call per link carries them; an option bounds how many are in flight. What waits in the backlog
+//! stays due by the end of its lease at the latest: no loss stands behind an extension. A guard
+//! that is dropped meanwhile releases behind its extension on the same connection, so the release
+//! comes last.
+//!
+//! The keeper is not what a loss depends on. Every look at a hold finds its loss (see
+//! [`hold`](super::hold)), those who wait for it have timers of their own, and tokens have the
+//! alarm. What ends with the keeper is extending, and telling the observers.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -45,9 +51,6 @@ const LEAP: Duration = Duration::from_millis(20);
 
 /// A hold that is looked at later than this was kept from it: the runtime was blocked.
 const STALL: Duration = Duration::from_millis(250);
-
-/// Extensions in flight at most: so many commands wait on each link because of them.
-const FLIGHTS_MAX: usize = 1_024;
 
 /// What is known of the keeper from outside.
 pub(super) struct Keeping {
@@ -141,9 +144,9 @@ struct Keeper {
     compared: Option<(Moment, Stamp)>,
 }
 
-/// A place that was due at `since`, and was put off to `until`.
+/// A hold that is to be extended; it was due at `since`, and is due at `until` if that takes long.
 struct Due {
-    index: u32,
+    name: Name,
     since: Moment,
     until: Moment,
 }
@@ -183,7 +186,7 @@ impl Future for Keeper {
         loop {
             let now = locker.nodes.clock().now();
             this.serve_flights(&locker, now, cx);
-            this.serve_backlog(&locker, Duration::ZERO);
+            this.serve_backlog(&locker);
             this.tell_news(&locker);
             let keeping = &this.holds.keeping;
             let timer_at = keeping.timer_at();
@@ -241,42 +244,59 @@ impl Keeper {
         keeping.earliest.store(Moment::NEVER.as_nanos(), Ordering::SeqCst);
         let until = if leapt { Moment::LAST } else { now };
         let due = self.holds.due(until, |later| keeping.note_silently(later));
-        let until = now.plus(TICK);
         for (index, since) in due {
-            // It is looked at from the backlog. Should that take too long, it is due again.
-            if self.holds.put_off(index, since, until) {
-                self.backlog.push_back(Due { index, since, until });
-            }
+            self.sort(locker, index, since, leap.max(late));
         }
-        self.serve_backlog(locker, leap.max(late));
+        self.serve_backlog(locker);
         if leapt {
             self.holds.notify_all();
         }
     }
 
-    /// Looks at holds that are due, `late` at least, while not too many extensions are in flight.
-    fn serve_backlog(&mut self, locker: &Inner, late: Duration) {
-        while self.flights.len() < FLIGHTS_MAX {
-            let Some(Due { index, since, until }) = self.backlog.pop_front() else { return };
-            if !self.holds.is_due_at(index, until) {
-                continue; // it stands further behind, or has been seen to
+    /// Looks at a hold that is due: a loss is told, an extension put into the backlog.
+    fn sort(&mut self, locker: &Inner, index: u32, since: Moment, late: Duration) {
+        let at = locker.nodes.clock().read();
+        let (holds, backlog) = (&self.holds, &mut self.backlog);
+        let seen = holds.at(index, |name, body| {
+            if !holds.is_due_at(index, since) {
+                return None;
             }
+            let due = match body.next_step(at) {
+                NextStep::LookAt(due) => due,
+                NextStep::ExtendBy(end) => {
+                    let until = end.min(at.now.plus(TICK));
+                    backlog.push_back(Due { name, since, until });
+                    until
+                }
+            };
+            holds.set_due(index, due);
+            Some((due, body.news_of_now(locker, at)))
+        });
+        let Some((due, news)) = seen.flatten() else { return };
+        self.holds.keeping.note(due);
+        if let Some(news) = news {
+            let stall = late.max(at.now.since(since));
+            self.news.push((news, Some(stall).filter(|stall| *stall > STALL)));
+        }
+    }
+
+    /// Extends what is in the backlog, while not too many extensions are in flight.
+    fn serve_backlog(&mut self, locker: &Inner) {
+        while self.flights.len() < locker.options.extensions_max {
+            let Some(Due { name, since, until }) = self.backlog.pop_front() else { return };
             let at = locker.nodes.clock().read();
-            let seen = self.holds.at(index, |name, body| {
-                let (due, flight, news) = see(locker, name, body, at);
-                (name, due, flight, news, body.told.then(|| body.signal()))
+            let holds = &self.holds;
+            let seen = holds.with(name, |body| {
+                if !holds.is_due_at(name.index, until) {
+                    return None; // it stands further behind, or has been seen to
+                }
+                let (due, flight) = send(locker, name, body, at, since);
+                holds.set_due(name.index, due);
+                Some((due, flight))
             });
-            let Some((name, due, flight, news, signal)) = seen else { continue };
+            let Some((due, flight)) = seen.flatten() else { continue };
             self.flights.extend(flight);
-            self.holds.schedule(name, due);
-            if let Some(signal) = signal {
-                self.holds.notify(index);
-                signal.send();
-            }
-            if let Some(news) = news {
-                let stall = late.max(at.now.since(since));
-                self.news.push((news, Some(stall).filter(|stall| *stall > STALL)));
-            }
+            self.holds.keeping.note(due);
         }
     }
 
@@ -304,7 +324,7 @@ impl Keeper {
     fn land(&mut self, locker: &Inner, now: Moment, flight: &mut Flight) -> bool {
         let Flight { name, extension, target, decided, .. } = flight;
         let landed = self.holds.with(*name, |body| {
-            if body.told {
+            if body.observed {
                 return None;
             }
             let before = body.lease.end();
@@ -313,7 +333,7 @@ impl Keeper {
                 let at = locker.nodes.clock().read();
                 let is_shorter = !body.lease.end().reaches(before);
                 let due = is_shorter.then(|| body.next_look(locker, at));
-                return Some((body.lost.map(|_| now).or(due), more, None, is_shorter));
+                return Some((body.loss().map(|_| now).or(due), more, None, is_shorter));
             }
             let step = body.take_answers(extension, *target, locker);
             body.extending = matches!(step, Step::More(_));
@@ -367,42 +387,63 @@ impl Drop for Keeper {
     }
 }
 
-/// Does what is due for one hold: when to look again, what was sent, what is to be told.
-fn see(
+/// What is due for a hold.
+enum NextStep {
+    /// Nothing now.
+    LookAt(Moment),
+    /// An extension, before this.
+    ExtendBy(Moment),
+}
+
+/// Extends a hold, unless it is too late for that: when to look at it next, and what was sent.
+fn send(
     locker: &Inner,
     name: Name,
     body: &mut Body,
     at: Reading,
-) -> (Moment, Option<Flight>, Option<News>) {
-    let Reading { now, stamp } = at;
-    let ended = !body.is_valid(stamp) || !stamp.is_before(body.lease.warning());
-    if ended {
-        if std::mem::replace(&mut body.told, true) {
-            return (Moment::NEVER, None, None);
-        }
-        let what = What::Lost(body.lost.unwrap_or(Loss::Expired));
-        return (Moment::NEVER, None, Some(body.news(locker, now, what)));
+    since: Moment,
+) -> (Moment, Option<Flight>) {
+    if !body.is_valid(at.stamp) {
+        return (since, None); // at once, to tell of it
     }
     let warning = at.moment(body.lease.warning());
-    if body.extending {
-        return (warning, None, None);
-    }
-    if !body.may_extend(now) {
-        let overlong = body.is_overlong(now) && !std::mem::replace(&mut body.overlong, true);
-        let remaining = body.lease.remaining(stamp);
-        let news = overlong.then(|| body.news(locker, now, What::HeldTooLong { remaining }));
-        return (warning, None, news);
-    }
     let ttl = body.ttl();
-    let Ok(extension) = body.extend(locker, ttl) else { return (now.plus(TICK), None, None) };
+    let Ok(extension) = body.extend(locker, ttl) else { return (at.now.plus(TICK), None) };
     body.extending = true;
-    let (target, until) = (extension.end(locker), now.plus(extension.allowed()));
-    (warning, Some(Flight { name, extension, target, decided: false, until }), None)
+    let (target, until) = (extension.end(locker), at.now.plus(extension.allowed()));
+    (warning, Some(Flight { name, extension, target, decided: false, until }))
 }
 
 impl Body {
+    fn next_step(&mut self, at: Reading) -> NextStep {
+        let Reading { now, stamp } = at;
+        if !self.is_valid(stamp) {
+            return NextStep::LookAt(Moment::NEVER);
+        }
+        let warning = at.moment(self.lease.warning());
+        match self.extending || !self.may_extend(now) {
+            true => NextStep::LookAt(warning),
+            false => NextStep::ExtendBy(warning),
+        }
+    }
+
+    /// What has to be told of the hold, once: that it is lost, or that it lasts for too long.
+    fn news_of_now(&mut self, locker: &Inner, at: Reading) -> Option<News> {
+        let Reading { now, stamp } = at;
+        if !self.is_valid(stamp) {
+            let is_new = !std::mem::replace(&mut self.observed, true);
+            let what = What::Lost(self.loss().unwrap_or(Loss::Expired));
+            return is_new.then(|| self.news(locker, now, what));
+        }
+        let is_new = !self.extending
+            && self.is_overlong(now)
+            && !std::mem::replace(&mut self.overlong, true);
+        let remaining = self.lease.remaining(stamp);
+        is_new.then(|| self.news(locker, now, What::HeldTooLong { remaining }))
+    }
+
     fn news(&self, locker: &Inner, now: Moment, what: What) -> News {
-        // Nobody reads it where nobody is told.
+        // It is read by observers only.
         let tie = self.tie.as_ref().filter(|_| !locker.options.observers.is_empty());
         let key = tie.map(|tie| tie.key.given().to_vec()).unwrap_or_default();
         News { key, held: now.since(self.began), what }

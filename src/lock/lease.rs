@@ -23,12 +23,18 @@ pub(crate) fn end(sent: Stamp, ttl: Duration, drift: Drift) -> Stamp {
     sent.plus(ttl).less(margin)
 }
 
-/// How long before its end a lock's holder is told of it at least, where that is not too much of
-/// its TTL: a timer comes up to 2 ms late, and a busy machine lets a process wait for some more.
+/// How long before its end a lock counts as lost at least, where that is not too much of its TTL: a
+/// timer comes up to 2 ms late, and a busy machine lets a process wait for some more.
 const MARGIN: Duration = Duration::from_millis(20);
 
 /// The same for a lock of some milliseconds: above what a timer may be late.
 const MARGIN_MIN: Duration = Duration::from_millis(3);
+
+/// How long before its end a lock counts as lost.
+pub(crate) fn margin(ttl: Duration, drift: Drift) -> Duration {
+    let lasts = ttl.saturating_sub(drift.of(ttl));
+    (ttl / 100).max((lasts / 20).clamp(MARGIN_MIN, MARGIN))
+}
 
 /// The time for which a lock is held.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -41,7 +47,7 @@ pub(crate) struct Lease {
     /// When the latest command was sent that found the key missing on a node. Answers to earlier
     /// ones may come in later; they know less.
     missed: Stamp,
-    /// How long before the end a holder is told of it.
+    /// How long before the end the lock counts as lost.
     margin: Duration,
 }
 
@@ -60,9 +66,7 @@ impl Lease {
 
     /// The TTL of what is granted from now on, for the margin.
     pub(crate) fn set_ttl(&mut self, ttl: Duration, drift: Drift) {
-        let lasts = ttl.saturating_sub(drift.of(ttl));
-        let short = (lasts / 20).clamp(MARGIN_MIN, MARGIN);
-        self.margin = (ttl / 100).max(short);
+        self.margin = margin(ttl, drift);
     }
 
     /// Nodes that were told so at `sent` hold the key until `end` at least.
@@ -92,7 +96,8 @@ impl Lease {
         self.end = Stamp::lasting(&self.ends, self.needed);
     }
 
-    /// Whether the lock is held at `now`, which must have been read after the deciding reply.
+    /// Whether the nodes hold the lock at `now`.
+    #[cfg(test)]
     pub(crate) fn is_valid(&self, now: Stamp) -> bool {
         now.is_before(self.end)
     }
@@ -102,7 +107,7 @@ impl Lease {
         self.end
     }
 
-    /// When a holder is told that the end is near.
+    /// When the lock counts as lost: a margin before another client may hold it.
     pub(crate) fn warning(&self) -> Stamp {
         self.end.less(self.margin)
     }

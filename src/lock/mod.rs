@@ -15,6 +15,8 @@
 //! ```
 
 mod acquire;
+#[cfg(feature = "tokio-util")]
+mod alarm;
 mod builder;
 mod claim;
 mod command;

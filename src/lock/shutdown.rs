@@ -129,7 +129,7 @@ fn take_all(locker: &Inner, fate: Fate) -> (Vec<Election>, Shutdown) {
     let (mut releases, mut lost) = (Vec::new(), Vec::new());
     let now = locker.nodes.clock().now();
     locker.holds.close_all(|body| {
-        let told = std::mem::replace(&mut body.told, true); // here
+        let is_told = std::mem::replace(&mut body.observed, true); // here
         // What an earlier shutdown released or left stays so.
         let Some(tie) = body.tie.as_mut().filter(|tie| !tie.is_released()) else { return };
         match fate {
@@ -144,7 +144,7 @@ fn take_all(locker: &Inner, fate: Fate) -> (Vec<Election>, Shutdown) {
                 Err(_) => found.unknown += 1, // its guard's drop tells the nodes
             },
         }
-        if !told {
+        if !is_told {
             lost.push((tie.key.given().to_vec(), now.since(body.began)));
         }
     });

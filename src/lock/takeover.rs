@@ -60,7 +60,7 @@ pub(crate) async fn adopt(
     if verdict != Verdict::Won {
         return Err(error(why_not(locker, tie)));
     }
-    if !at.stamp.is_before(tie.end_of(tie.sent, locker)) {
+    if !at.stamp.is_before(tie.warning(locker)) {
         return Err(error(Kind::TooSlow { ttl, elapsed: at.stamp.since(tie.sent) }));
     }
     let former_end = match token.is_left_behind() {

@@ -27,8 +27,14 @@
 //!   it does not make again, but for one case: a node came back empty, and a majority without that
 //!   node has just proved to hold the lock. If an extension fails, what was valid before it stays
 //!   valid.
-//! - **`lost()` comes before the end** of validity, whatever the network does, and at once when a
-//!   majority is known to be gone.
+//! - **A loss is told before another client may hold the lock**, whatever the network does, and at
+//!   once when a majority is known to be gone. `lost()`, `is_valid()` and a token agree on its
+//!   instant, a margin before the deadline, and it is final. No task of ours has to run for it: it
+//!   does not wait for extensions, and it outlives the runtime that extended the lock.
+//! - **A lock is handed over once.** Adopting gives it a value of its own, so the token is worth
+//!   nothing afterwards, and what the former holder still owes deletes nothing. An adoption that
+//!   fails leaves the lock to its token. Two guards are never valid at once, also where the former
+//!   one still lives.
 //! - **Waiting ends** at the time that was asked for, plus what a last try and a last look at the
 //!   holder take: a node deadline or two.
 //! - **An error names every node** and what each of them did: [`nodes`](crate::Error::nodes).

@@ -263,3 +263,40 @@ fn a_blocked_runtime_loses_its_lock_and_the_loss_names_the_stall() {
     // It was due at a third of the lease, and looked at when that had ended.
     assert!(stalled > Some(TTL / 2), "{stalled:?}");
 }
+
+/// Nothing looks at the lock any more but the token's own thread.
+#[cfg(feature = "tokio-util")]
+#[test]
+fn a_token_is_cancelled_when_the_runtime_that_extended_its_lock_has_ended() {
+    need_server!();
+    let fleet = Fleet::start(3);
+    let locker = builder(&fleet).ttl(Duration::from_millis(700)).build().unwrap();
+    let extending = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    extending.block_on(async { locker.ready(Duration::from_secs(5)).await.unwrap() });
+    extending.block_on(cycle(&locker));
+    let other = current_thread();
+    let (guard, token) = other.block_on(async {
+        let guard = locker.lock("k").await.unwrap();
+        let token = guard.cancellation();
+        (guard, token)
+    });
+    drop(extending);
+    other.block_on(async {
+        eventually_async("the token is cancelled", async || token.is_cancelled()).await;
+    });
+    assert!(!guard.is_valid());
+}
+
+#[cfg(feature = "tokio-util")]
+#[test]
+fn a_token_is_cancelled_while_the_runtime_is_blocked() {
+    need_server!();
+    let fleet = Fleet::start(3);
+    current_thread().block_on(async {
+        let locker = connected(builder(&fleet).ttl(Duration::from_millis(700))).await;
+        let guard = locker.lock("k").await.unwrap();
+        let token = guard.cancellation();
+        eventually("the token is cancelled", || token.is_cancelled());
+        assert!(!guard.is_valid());
+    });
+}

@@ -19,9 +19,12 @@ pub(in crate::lock) struct Body {
     pub(in crate::lock) extend: Extend,
     /// When it was acquired.
     pub(in crate::lock) began: Moment,
-    pub(in crate::lock) lost: Option<Loss>,
-    /// The loss has been told.
-    pub(in crate::lock) told: bool,
+    /// Why the lock is lost, once it is. Set once, and never taken back.
+    lost: Option<Loss>,
+    /// The waiters for the loss have been woken, and the tokens cancelled.
+    signalled: bool,
+    /// The observers have been told of the loss.
+    pub(in crate::lock) observed: bool,
     /// The acquisition's late votes have been entered.
     entered: bool,
     /// An extension of the keeper's is on its way.
@@ -53,7 +56,8 @@ impl Body {
             extend: Extend::Off,
             began: Moment::NEVER,
             lost: None,
-            told: false,
+            signalled: false,
+            observed: false,
             entered: false,
             extending: false,
             overlong: false,
@@ -66,7 +70,8 @@ impl Body {
     pub(super) fn begin(&mut self, tie: Option<Tie>, extend: Extend, now: Moment, locker: &Inner) {
         self.tie = tie;
         (self.extend, self.began, self.lost) = (extend, now, None);
-        (self.told, self.extending, self.overlong) = (false, false, false);
+        (self.signalled, self.observed) = (false, false);
+        (self.extending, self.overlong) = (false, false);
         self.lease.clear();
         self.lease.set_ttl(self.ttl(), locker.options.drift);
         self.entered = false;
@@ -83,17 +88,25 @@ impl Body {
     }
 
     /// Whether the lock is held at `now`; once it is not, it never is again.
+    ///
+    /// This is the one place that finds a loss by the clock, and it does so a margin before the
+    /// lease ends: then a timer that comes late still tells of it in time. A guard, a token and
+    /// those who wait for the loss all go by it, so they say the same at each instant.
     pub(in crate::lock) fn is_valid(&mut self, now: Stamp) -> bool {
-        if self.lost.is_none() && !self.lease.is_valid(now) {
+        if self.lost.is_none() && !now.is_before(self.lease.warning()) {
             self.lost = Some(if self.lease.is_gone() { Loss::Gone } else { Loss::Expired });
         }
         self.lost.is_none()
     }
 
-    /// Whether the lock is held and its end has not been told: whoever was told may have stopped,
-    /// so that is not taken back, though some of its time is left.
-    pub(in crate::lock) fn may_go_on(&mut self, now: Stamp) -> bool {
-        !self.told && self.is_valid(now)
+    /// Why the lock is lost, if that has been found.
+    pub(in crate::lock) fn loss(&self) -> Option<Loss> {
+        self.lost
+    }
+
+    /// The lock is taken from its holder.
+    pub(in crate::lock) fn close(&mut self) {
+        self.lost.get_or_insert(Loss::Closed);
     }
 
     /// Sends an extension.
@@ -129,10 +142,10 @@ impl Body {
         locker: &Inner,
     ) -> Step {
         let now = locker.nodes.clock().stamp();
-        if self.may_go_on(now) {
+        if self.is_valid(now) {
             extension.apply(&mut self.lease, locker);
         }
-        if !self.may_go_on(now) {
+        if !self.is_valid(now) {
             return Step::Lost;
         }
         if self.lease.end().reaches(target) {
@@ -203,16 +216,20 @@ impl Body {
         }
     }
 
-    /// The token that is cancelled when the lock is lost, and whether it must be now, because
-    /// nobody will do it any more.
+    /// The token that is cancelled when the lock is lost, and whether that has happened.
     #[cfg(feature = "tokio-util")]
     pub(super) fn cancellation(&mut self) -> (tokio_util::sync::CancellationToken, bool) {
         let token = self.token.get_or_insert_default().clone();
-        (token, self.told || self.lost.is_some())
+        (token, self.lost.is_some())
     }
 
-    /// What tells those who asked for a token that the lock is lost.
-    pub(in crate::lock) fn signal(&self) -> Signal {
+    /// What tells of a loss that has been found since this was asked last.
+    pub(super) fn new_signal(&mut self) -> Option<Signal> {
+        let is_new = self.lost.is_some() && !std::mem::replace(&mut self.signalled, true);
+        is_new.then(|| self.signal())
+    }
+
+    fn signal(&self) -> Signal {
         Signal {
             #[cfg(feature = "tokio-util")]
             token: self.token.clone(),
@@ -220,8 +237,9 @@ impl Body {
     }
 }
 
-/// Tells of a loss. It runs what others have put in its way, so it is sent when no lock is held.
-#[must_use = "nobody is told before it is sent"]
+/// Cancels the token of a lock that is lost. It runs other people's code, so it is sent when no
+/// lock of ours is held.
+#[must_use = "a loss is not told before it is sent"]
 pub(in crate::lock) struct Signal {
     #[cfg(feature = "tokio-util")]
     token: Option<tokio_util::sync::CancellationToken>,

@@ -12,7 +12,9 @@
 //! ```
 //!
 //! *Lost* is final: what was once found to be over is never valid again, whatever a node or a clock
-//! says later, because another client may have held the lock in between.
+//! says later, because another client may have held the lock in between. Every look at a hold finds
+//! its loss, and the look that finds it wakes the waiters and cancels the token before it returns:
+//! no task has to come by for that.
 
 mod body;
 mod reference;
@@ -26,7 +28,6 @@ use super::claim::Tie;
 use super::keeper::Keeping;
 use super::lease::Lease;
 use crate::clock::Moment;
-use crate::observe::Loss;
 use crate::slab::Slab;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Mutex, lock};
@@ -90,40 +91,39 @@ impl Holds {
 
     /// Says when the keeper shall look at a hold next, unless the hold has ended.
     pub(in crate::lock) fn schedule(&self, name: Name, at: Moment) {
-        let hold = self.slab.get(name.index);
         // Under the lock, so that this never reaches the next hold of the place.
-        let scheduled = self.with(name, |_| hold.due.store(at.as_nanos(), Ordering::SeqCst));
-        if scheduled.is_some() {
+        if self.with(name, |_| self.set_due(name.index, at)).is_some() {
             self.keeping.note(at);
         }
     }
 
-    /// Puts off the look at whatever a place holds that was due at `since`, and is still.
-    /// `false`: it is not.
-    pub(in crate::lock) fn put_off(&self, index: u32, since: Moment, at: Moment) -> bool {
-        let due = &self.slab.get(index).due;
-        let (from, to) = (since.as_nanos(), at.as_nanos());
-        let put_off = due.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst).is_ok();
-        if put_off {
-            self.keeping.note(at);
-        }
-        put_off
+    /// As [`Holds::schedule`], for a caller that works on the hold, and notes it afterwards.
+    pub(in crate::lock) fn set_due(&self, index: u32, at: Moment) {
+        self.slab.get(index).due.store(at.as_nanos(), Ordering::SeqCst);
     }
 
-    /// Whether a place is due at just that moment: nobody has scheduled it anew.
+    /// Whether a place is due at just that moment: it has not been scheduled anew.
     pub(in crate::lock) fn is_due_at(&self, index: u32, at: Moment) -> bool {
         self.slab.get(index).due.load(Ordering::SeqCst) == at.as_nanos()
     }
 
-    /// Works on the state of whatever a place holds now.
+    /// Works on the state of what a place holds now, and tells of a loss that the work has found.
     pub(in crate::lock) fn at<R>(
         &self,
         index: u32,
         work: impl FnOnce(Name, &mut Body) -> R,
     ) -> Option<R> {
-        let mut body = lock(&self.slab.get(index).body);
-        let name = Name { index, generation: body.generation };
-        body.tie.is_some().then(|| work(name, &mut body))
+        let (result, signal) = {
+            let mut body = lock(&self.slab.get(index).body);
+            let name = Name { index, generation: body.generation };
+            let result = body.tie.is_some().then(|| work(name, &mut body));
+            (result, body.new_signal())
+        };
+        if let Some(signal) = signal {
+            self.notify(index);
+            signal.send();
+        }
+        result
     }
 
     /// Works on the state of a hold; `None` when it has ended.
@@ -169,15 +169,10 @@ impl Holds {
     /// and its guard finds that it has lost it.
     pub(in crate::lock) fn close_all(&self, mut each: impl FnMut(&mut Body)) {
         for index in 0..self.slab.used() {
-            let close = |_, body: &mut Body| {
-                body.lost.get_or_insert(Loss::Closed);
+            self.at(index, |_, body| {
+                body.close();
                 each(body);
-                body.signal()
-            };
-            if let Some(signal) = self.at(index, close) {
-                self.notify(index);
-                signal.send();
-            }
+            });
         }
     }
 }

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+#[cfg(feature = "tokio-util")]
+use super::super::alarm;
 use super::super::claim::{Claim, Tie};
 use super::super::extension::Extension;
 use super::super::keeper;
@@ -78,7 +80,7 @@ impl HoldRef {
     pub(crate) fn looks_left(&self) -> Option<Duration> {
         let now = self.locker.nodes.clock().stamp();
         self.with(|body| {
-            let is_held = body.lost.is_none() && body.lease.is_valid(now);
+            let is_held = body.loss().is_none() && body.lease.is_valid(now);
             is_held.then(|| body.lease.remaining(now))
         })?
     }
@@ -99,17 +101,13 @@ impl HoldRef {
         clock.instant(self.with(end).unwrap_or(now))
     }
 
-    /// When the holder must be told that the end is near; `None` when that time has come.
+    /// When the lock is lost if it is not extended; `None` when it is.
     fn warning(&self) -> Option<Stamp> {
         let now = self.locker.nodes.clock().stamp();
-        let warning = |body: &mut Body| {
-            let warning = body.lease.warning();
-            (body.is_valid(now) && now.is_before(warning)).then_some(warning)
-        };
-        self.with(warning).flatten()
+        self.with(|body| body.is_valid(now).then(|| body.lease.warning())).flatten()
     }
 
-    /// Completes when the lock is lost or about to be, or the hold has ended.
+    /// Completes when the lock is lost, or the hold has ended.
     pub(crate) async fn lost(&self) {
         let clock = self.locker.nodes.clock();
         keeper::ensure(&self.locker);
@@ -150,7 +148,7 @@ impl HoldRef {
         let (locker, lost) = (&*self.locker, || self.lost_error());
         let now = locker.nodes.clock().stamp();
         keeper::ensure(&self.locker);
-        let sent = self.with(|body| body.may_go_on(now).then(|| body.extend(locker, ttl)));
+        let sent = self.with(|body| body.is_valid(now).then(|| body.extend(locker, ttl)));
         let mut extension = sent.flatten().ok_or_else(lost)??;
         let target = extension.end(locker);
         loop {
@@ -181,7 +179,7 @@ impl HoldRef {
     /// The lease has changed: whoever waits for its end, and the keeper, look at it anew.
     fn look_again(&self) {
         let at = self.locker.nodes.clock().read();
-        let due = self.with(|body| match body.may_go_on(at.stamp) {
+        let due = self.with(|body| match body.is_valid(at.stamp) {
             true => body.next_look(&self.locker, at),
             false => at.now,
         });
@@ -208,12 +206,12 @@ impl HoldRef {
         Error::new(kind).with_key(&self.key())
     }
 
-    /// The lock is lost, or so near its end that it counts as lost.
+    /// The error of a lock that is lost.
     pub(crate) fn lost_error(&self) -> Error {
         let now = self.locker.nodes.clock().stamp();
-        let reason = self.with(|body| match body.is_valid(now) {
-            true => Loss::Expired,
-            false => body.lost.unwrap_or(Loss::Expired),
+        let reason = self.with(|body| {
+            body.is_valid(now);
+            body.loss().unwrap_or(Loss::Expired)
         });
         self.error(Kind::Lost { reason })
     }
@@ -226,9 +224,15 @@ impl HoldRef {
     #[cfg(feature = "tokio-util")]
     pub(crate) fn cancellation(&self) -> tokio_util::sync::CancellationToken {
         let ended = tokio_util::sync::CancellationToken::new;
-        let (token, is_over) = self.with(Body::cancellation).unwrap_or_else(|| (ended(), true));
-        if is_over {
-            token.cancel();
+        let now = self.locker.nodes.clock().stamp();
+        let cancellation = |body: &mut Body| {
+            body.is_valid(now);
+            body.cancellation()
+        };
+        let (token, is_over) = self.with(cancellation).unwrap_or_else(|| (ended(), true));
+        match is_over {
+            true => token.cancel(),
+            false => alarm::set(&self.locker, self.name),
         }
         token
     }

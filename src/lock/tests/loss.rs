@@ -1,11 +1,14 @@
 //! How a holder learns that it has lost, and when.
 
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use super::Behaviour::{After, Down, Grants, Hangs};
 use super::{GRAIN, World, assert_due, ms, now, pass, warning};
 use crate::observe::Loss;
-use crate::options::Extend;
+use crate::options::{Extend, Options};
 
 const TTL: Duration = ms(10_000);
 
@@ -24,7 +27,7 @@ async fn while_a_majority_hangs_the_lock_is_kept_and_its_loss_told_before_its_en
     world.set(0..3, Hangs);
     guard.lost().await;
     assert_due(now(), due);
-    assert!(guard.is_valid(), "it has not ended yet");
+    assert!(!guard.is_valid());
     pass(ms(1)).await;
     assert!(matches!(world.told.losses()[..], [(at, Loss::Expired)] if at <= due.plus(ms(1))));
     let failures = world.told.failures();
@@ -33,7 +36,6 @@ async fn while_a_majority_hangs_the_lock_is_kept_and_its_loss_told_before_its_en
         assert_eq!(at.plus(remaining), end, "it is held as long as before");
     }
     pass(ms(99)).await;
-    assert!(!guard.is_valid());
     assert_eq!(world.told.losses().len(), 1, "told once");
 }
 
@@ -46,7 +48,7 @@ async fn every_ttl_is_warned_of_in_time() {
         world.set(0..3, Hangs);
         guard.lost().await;
         assert_due(now(), due);
-        assert!(guard.is_valid(), "{ttl:?}");
+        assert!(!guard.is_valid(), "{ttl:?}");
     }
 }
 
@@ -77,8 +79,8 @@ async fn a_lock_lives_on_when_every_node_is_away_and_back_in_time() {
     assert_eq!(world.told.losses(), []);
 }
 
-/// Whatever keeps the nodes from extending it, and however old it is: its holder is told a margin
-/// before the end, to the timer's ticks, and it is valid to the end, to the nanosecond.
+/// Whatever keeps the nodes from extending it, and however old it is: it counts as lost a margin
+/// before the end, to the nanosecond, and its holder is told then, to the timer's ticks.
 #[tokio::test(start_paused = true)]
 async fn whatever_befalls_the_nodes_the_loss_is_told_before_the_end() {
     type Blow = fn(&World);
@@ -99,17 +101,89 @@ async fn whatever_befalls_the_nodes_the_loss_is_told_before_the_end() {
             pass(ms(age)).await;
             blow(&world);
             let due = warning(&guard, ms(ttl));
-            guard.lost().await;
-            // A time between two of the timer's ticks may have to wait for the second.
-            assert!(due <= now() && now() <= due.plus(2 * GRAIN), "{what}: {:?}", now().since(due));
-            assert!(guard.is_valid(), "{what}: it has not ended yet");
-            tokio::time::advance(guard.remaining() - Duration::from_nanos(1)).await;
+            let mut lost = pin!(guard.lost());
+            pass(due.since(now()) - ms(3)).await;
+            tokio::time::advance(due.since(now()) - Duration::from_nanos(1)).await;
+            let told = poll_fn(|cx| Poll::Ready(lost.as_mut().poll(cx).is_ready()));
+            assert!(!told.await, "{what}: so early");
             assert!(guard.is_valid(), "{what}: one nanosecond is left");
             tokio::time::advance(Duration::from_nanos(1)).await;
             assert!(!guard.is_valid(), "{what}: it has ended");
+            lost.await;
+            // A time between two of the timer's ticks may have to wait for the second.
+            assert!(now() <= due.plus(2 * GRAIN), "{what}: {:?}", now().since(due));
+            pass(GRAIN).await;
             assert!(matches!(world.told.losses()[..], [(_, Loss::Expired)]), "{what}");
         }
     }
+}
+
+/// At each instant the guard, a token and those who wait for the loss say the same.
+#[cfg(feature = "tokio-util")]
+#[tokio::test(start_paused = true)]
+async fn a_guard_a_token_and_a_waiter_agree_on_the_instant_of_the_loss() {
+    for extend in [Extend::Off, Extend::Forever] {
+        let world = World::ready(3).await;
+        let guard = world.locker.lock("k").ttl(ms(1_000)).extend(extend).await.unwrap();
+        let token = guard.cancellation();
+        let mut lost = pin!(guard.lost());
+        world.set(0..3, Hangs);
+        let mut is_lost = false;
+        for _ in 0..2_000 {
+            pass(ms(1)).await;
+            tokio::task::yield_now().await;
+            let told = poll_fn(|cx| Poll::Ready(is_lost || lost.as_mut().poll(cx).is_ready()));
+            let told = told.await;
+            let looks = [told, token.is_cancelled(), !guard.is_valid()];
+            assert!(looks == [told; 3], "told, cancelled, invalid: {looks:?}");
+            assert!(told || !is_lost, "lost is final");
+            is_lost = told;
+        }
+        assert!(is_lost);
+    }
+}
+
+/// What has been told is not taken back, though the nodes hold the lock for a margin still.
+#[tokio::test(start_paused = true)]
+async fn a_lock_that_was_told_to_be_lost_can_be_extended_no_more() {
+    for early in [0, 1, 50, 99, 150, 160, 174] {
+        let world = World::ready(3).await;
+        let guard = world.locker.lock("k").extend(Extend::Off).await.unwrap();
+        pass(guard.remaining() - ms(early)).await;
+        world.set(0..3, After(ms(60)));
+        let (told, extended) = tokio::join!(
+            async {
+                tokio::select! { () = guard.lost() => true, () = pass(ms(1_000)) => false }
+            },
+            guard.extend(TTL)
+        );
+        assert_ne!(told, extended.is_ok(), "{early} ms before the end");
+        assert_ne!(told, guard.is_valid(), "{early} ms before the end");
+    }
+}
+
+/// Each lock stays extended until its own time is over, and the losses wait for no extension.
+#[cfg(feature = "tokio-util")]
+#[tokio::test(start_paused = true)]
+async fn losses_do_not_wait_behind_extensions() {
+    let options = Options { ttl: ms(1_000), extensions_max: 4, ..Options::default() };
+    let world = World::with(3, options).await;
+    let mut held = Vec::new();
+    for key in 0..100 {
+        let guard = world.locker.lock(format!("k{key}")).await.unwrap();
+        let token = guard.cancellation();
+        held.push((guard, token));
+    }
+    world.set(0..3, After(ms(45)));
+    for _ in 0..2_000 {
+        pass(ms(1)).await;
+        tokio::task::yield_now().await;
+        let late = held.iter().filter(|(guard, token)| guard.is_valid() == token.is_cancelled());
+        assert_eq!(late.count(), 0);
+    }
+    let lost = held.iter().filter(|(guard, _)| !guard.is_valid()).count();
+    assert!(lost > 0, "too few to be served in time");
+    assert_eq!(world.told.losses().len(), lost);
 }
 
 /// The next extension finds it, and whoever waits is told with the deciding answer.
