@@ -32,7 +32,7 @@ impl FullPipe {
         (Self { reader, size: size as u64 }, writer.into())
     }
 
-    /// Whether it holds as much as it can, which nobody has read.
+    /// Whether it still holds as much as it can.
     pub(crate) fn is_full(&self) -> bool {
         ioctl_fionread(&self.reader).expect("a pipe knows what it holds") == self.size
     }
