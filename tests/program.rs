@@ -7,6 +7,7 @@
 //! | `program/lease` | a lock that is extended while the command runs, and how long |
 //! | `program/lost` | a lock that ends before the command does |
 //! | `program/on_lost` | what the command is told when the nodes forget, or hang |
+//! | `program/full_pipe`, `program/pipe` | a stderr or stdout that takes nothing; such a pipe |
 //! | `program/secret` | passwords: taken from the environment, and shown nowhere |
 //! | `program/status` | who holds a key |
 //! | `program/bench`, `program/schema` | measuring on somebody's nodes; what its JSON has to be |
@@ -25,6 +26,8 @@ mod child;
 mod codes;
 #[path = "program/demo.rs"]
 mod demo;
+#[path = "program/full_pipe.rs"]
+mod full_pipe;
 #[path = "program/lease.rs"]
 mod lease;
 #[path = "program/lost.rs"]
@@ -33,6 +36,8 @@ mod lost;
 mod on_lost;
 #[path = "program/ping.rs"]
 mod ping;
+#[path = "program/pipe.rs"]
+mod pipe;
 #[path = "program/run.rs"]
 mod run;
 #[path = "program/schema.rs"]

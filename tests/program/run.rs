@@ -61,6 +61,20 @@ pub(crate) fn program_on_all(fleet: &Fleet, args: &[&str]) -> Command {
     command
 }
 
+/// A shell's line on a terminal of its own, which is shown on stdout; nothing where there is no
+/// `script` that gives it one.
+pub(crate) fn on_terminal(line: &str) -> Option<Command> {
+    let found = Command::new("script").arg("--version").output();
+    // Other systems' has no versions.
+    found.ok().filter(|found| found.status.success())?;
+    let mut command = tied(Path::new("script"));
+    for name in VARIABLES {
+        command.env_remove(name);
+    }
+    command.args(["-q", "-e", "-c", line, "/dev/null"]).stdin(Stdio::piped());
+    Some(command)
+}
+
 /// Runs a program to its end.
 #[track_caller]
 pub(crate) fn run(command: Command) -> Ended {
@@ -103,12 +117,31 @@ pub(crate) struct Running {
 
 impl Running {
     #[track_caller]
-    pub(crate) fn start(mut command: Command) -> Self {
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    pub(crate) fn start(command: Command) -> Self {
+        Self::spawn(command, Stdio::piped(), Stdio::piped())
+    }
+
+    /// Starts it with a stderr of the test's own: nothing that it says there is in its end.
+    #[cfg(target_os = "linux")]
+    #[track_caller]
+    pub(crate) fn start_with_stderr(command: Command, stderr: Stdio) -> Self {
+        Self::spawn(command, Stdio::piped(), stderr)
+    }
+
+    /// Starts it with a stdout of the test's own: nothing that it says there is in its end.
+    #[cfg(target_os = "linux")]
+    #[track_caller]
+    pub(crate) fn start_with_stdout(command: Command, stdout: Stdio) -> Self {
+        Self::spawn(command, stdout, Stdio::piped())
+    }
+
+    #[track_caller]
+    fn spawn(mut command: Command, stdout: Stdio, stderr: Stdio) -> Self {
+        command.stdout(stdout).stderr(stderr);
         let mut child = command.spawn().expect("the program starts");
         let stdin = child.stdin.take();
-        let stdout = Stream::read(child.stdout.take().expect("stdout is piped"));
-        let stderr = Stream::read(child.stderr.take().expect("stderr is piped"));
+        let stdout = child.stdout.take().map_or_else(Stream::empty, Stream::read);
+        let stderr = child.stderr.take().map_or_else(Stream::empty, Stream::read);
         Self { child, stdin, stdout, stderr }
     }
 
@@ -139,6 +172,16 @@ impl Running {
 
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).expect("it has not been waited for");
+    }
+
+    /// Whether the program handles this signal by now.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn handles(&self, signal: Signal) -> bool {
+        let path = format!("/proc/{}/status", self.child.id());
+        let status = std::fs::read_to_string(path).unwrap_or_default();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+        mask >> (signal.as_raw() - 1) & 1 == 1
     }
 
     pub(crate) fn has_ended(&mut self) -> bool {

@@ -1,10 +1,6 @@
 //! Passwords: taken from the environment, and shown nowhere.
 
-use std::path::Path;
-use std::process::Stdio;
-
-use crate::run::{Running, program, run};
-use crate::support::process::tied;
+use crate::run::{Running, on_terminal, program, run};
 use crate::support::{Fleet, Server, need_server, skip, test_name};
 
 /// With every character that means something in a URL.
@@ -31,19 +27,13 @@ fn the_password_comes_from_the_environment() {
 fn it_can_be_asked_for_on_the_terminal_which_does_not_show_it() {
     need_server!();
     let server = Server::builder().password(PASSWORD).start();
-    // `script` gives it a terminal, and shows us what that shows.
     let quorlock = env!("CARGO_BIN_EXE_quorlock");
     let line = format!("{quorlock} lock --askpass job -- echo mine");
-    let mut command = tied(Path::new("script"));
-    command.args(["-q", "-e", "-c", &line, "/dev/null"]).stdin(Stdio::piped());
+    let Some(mut command) = on_terminal(&line) else {
+        return skip::skip(test_name!(), "there is no `script` of util-linux");
+    };
     command.env("QUORLOCK_NODES", format!("redis://{}", server.addr()));
     command.env("REDIS_PASSWORD", "not this one");
-    let Ok(found) = std::process::Command::new("script").arg("--version").output() else {
-        return skip::skip(test_name!(), "there is no `script`");
-    };
-    if !found.status.success() {
-        return skip::skip(test_name!(), "this `script` is not util-linux's");
-    }
     let mut running = Running::start(command);
     running.asks("Password: ");
     running.write(&format!("{PASSWORD}\n"));

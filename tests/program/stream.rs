@@ -30,6 +30,11 @@ impl Stream {
         Self { pieces, pending: RefCell::default() }
     }
 
+    /// A stream that a program does not have, or that a test reads by itself.
+    pub(crate) fn empty() -> Self {
+        Self::read(std::io::empty())
+    }
+
     /// Takes what has come and comes until `end`, with it.
     #[track_caller]
     pub(crate) fn until(&self, end: &str) -> String {

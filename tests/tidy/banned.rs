@@ -34,7 +34,12 @@ const TASKS: &[&str] = &[
 const NO_TASK: &str = "the driver and the keeper are the only tasks, beside the empty one of \
     handover; the alarm is a thread";
 
-const BANS: [Ban; 15] = [
+const PROGRAM: &[&str] = &["src/bin/"];
+const OUTPUT: &[&str] = &["src/bin/quorlock/output/"];
+const MAY_BLOCK: &str =
+    "a write may block the thread that keeps a lock: src/bin/quorlock/output/ writes";
+
+const BANS: [Ban; 20] = [
     library("Instant::now", CLOCK, "src/clock.rs is the one place that reads time"),
     library("SystemTime::now", CLOCK, "validity never depends on the wall clock"),
     library("time::sleep", CLOCK, "sleep by src/clock.rs, which a simulation can drive"),
@@ -46,6 +51,11 @@ const BANS: [Ban; 15] = [
     library(".unwrap()", &[], "return an error, or say with `let … else` why it cannot be"),
     library(".expect(", &[], "return an error, or say with `let … else` why it cannot be"),
     library("&& let ", &[], "the oldest Rust we build with, 1.85, has no chains of `let`"),
+    program("stderr()"),
+    program("stdout()"),
+    program("println!"),
+    program("eprintln!"),
+    program("eprint!"),
     everywhere("todo!", "write it, or leave out what needs it"),
     everywhere("unimplemented!", "write it, or return an error"),
     everywhere("dbg!", "remove it"),
@@ -58,6 +68,10 @@ const fn library(
     instead: &'static str,
 ) -> Ban {
     Ban { call, instead, within: LIBRARY, except, tests_too: false }
+}
+
+const fn program(call: &'static str) -> Ban {
+    Ban { call, instead: MAY_BLOCK, within: PROGRAM, except: OUTPUT, tests_too: false }
 }
 
 const fn everywhere(call: &'static str, instead: &'static str) -> Ban {
@@ -117,6 +131,10 @@ mod tests {
             ("resp/src/scan.rs", "x.unwrap();", 1),
             ("src/link/mod.rs", "#[cfg(test)]\nmod tests { fn f() { x.unwrap(); } }", 0),
             ("resp/tests/x.rs", "x.unwrap();", 0),
+            ("src/bin/quorlock/lock/mod.rs", "io::stderr(); anstream::stdout()", 2),
+            ("src/bin/quorlock/lock/mod.rs", "eprintln!(); println!(); eprint!()", 3),
+            ("src/bin/quorlock/lock/mod.rs", "command.stderr(file)", 0),
+            ("src/bin/quorlock/output/mod.rs", "io::stderr(); io::stdout()", 0),
             ("tests/x.rs", "todo!(); unimplemented!()", 2),
             ("tests/x.rs", "#[test]\n#[ignore = \"slow\"]\nfn f() {}", 1),
             ("benches/x.rs", "dbg!(1);", 1),

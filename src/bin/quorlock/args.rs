@@ -41,6 +41,10 @@ USR2 are passed on to it; a second INT kills it. On Linux it is killed when quor
 environment has QUORLOCK_KEY, QUORLOCK_TOKEN (the value that the nodes hold) and
 QUORLOCK_DEADLINE_MS (since the epoch): the first deadline, which moves on with each extension.
 
+Messages go to stderr from a thread of their own: neither the lock nor the command waits for it.
+While stderr takes none (a pipe that is not read), 16 lines are kept and further ones dropped; one
+line says how many. At the end quorlock waits up to 2s for stderr, then exits with the same code.
+
 When stdin is a terminal, the command stays in the terminal's foreground group, so that it can read
 and Ctrl-Z works. INT and QUIT are then the terminal's to send, and are not passed on.";
 

@@ -3,8 +3,7 @@
 //! Where `sysexits.h` has a number for a cause, it is that one; a command's own code passes
 //! unchanged. No code of ours is a small number, so that "busy" is not taken for a failed command.
 
-use std::fmt;
-use std::io::Write;
+use crate::output;
 
 /// Why the program ends without success. Each has an exit code of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -116,19 +115,8 @@ impl From<quorlock::Error> for Failure {
     }
 }
 
-/// Prints the failure's line and gives its exit code.
+/// Queues the failure's line for stderr and gives its exit code.
 pub(crate) fn tell(failure: &Failure) -> u8 {
-    say(&failure.what);
+    output::conclude(format!("quorlock: {}\n", failure.what));
     failure.cause.code()
-}
-
-/// Prints one line to stderr that says who speaks.
-pub(crate) fn say(what: impl fmt::Display) {
-    line(format_args!("quorlock: {what}"));
-}
-
-/// Prints one line to stderr.
-pub(crate) fn line(what: impl fmt::Display) {
-    // Nobody is left to be told when stderr is closed; the exit code still tells.
-    let _ = writeln!(std::io::stderr(), "{what}");
 }

@@ -6,6 +6,8 @@
 //! | `exit` | what goes wrong, and the exit code that says so |
 //! | `nodes` | the nodes, from options and the environment |
 //! | `password`, `askpass` | the password they ask for; asking for it on the terminal |
+//! | `output/` | all that is written to stderr and stdout |
+//! | `runtime` | the runtime, on the main thread |
 //! | `reach` | waiting for the nodes when the program starts |
 //! | `lock/` | `quorlock lock`: a command under a lock |
 //! | `status` | `quorlock status`: who holds a key |
@@ -17,7 +19,9 @@
 //! | `clock`, `json`, `words` | time; one object per line; durations and keys as people read them |
 //!
 //! Everything runs on the main thread: one thread is enough for one lock, and the kernel ties a
-//! child's life to the thread that started it. Only `bench` has others, where it is asked to.
+//! child's life to the thread that started it. What may block (stderr, stdout, resolving a name)
+//! has threads of its own, so that neither a lock nor its command waits for it; see `output`. Only
+//! `bench` has others, where it is asked to.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(unix), allow(dead_code, reason = "only `status` is for every system"))]
 
@@ -35,10 +39,12 @@ mod json;
 #[cfg(unix)]
 mod lock;
 mod nodes;
+mod output;
 mod password;
 #[cfg(unix)]
 mod ping;
 mod reach;
+mod runtime;
 #[cfg(unix)]
 mod signals;
 mod status;
@@ -48,42 +54,54 @@ mod tied;
 mod tls;
 mod words;
 
-use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 use clap::Parser;
 
 use args::{Cli, Command};
-use exit::{Cause, Failure};
+use exit::Cause;
+#[cfg(not(unix))]
+use exit::Failure;
 
 fn main() -> ExitCode {
+    output::tell_of_panics();
+    // A panic has been told by then. Its own exit code, 101, might be taken for the child's.
+    let code = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Cause::Internal.code());
+    output::finish();
+    ExitCode::from(code)
+}
+
+fn run() -> u8 {
     #[cfg(target_os = "linux")]
     if let Some(code) = tied::run_if_asked() {
-        return ExitCode::from(code);
+        return code;
     }
     let parsed = Cli::try_parse().and_then(|cli| args::check(&cli).map(|()| cli));
-    let cli = match parsed {
-        Ok(cli) => cli,
-        Err(error) => return usage(&error),
-    };
-    // A panic has been printed by then. Its own exit code, 101, might be taken for the child's.
-    let ran = catch_unwind(AssertUnwindSafe(|| run(&cli.command)));
-    ExitCode::from(ran.unwrap_or_else(|_| Cause::Internal.code()))
+    match parsed {
+        Ok(cli) => obey(&cli.command),
+        Err(error) => usage(&error),
+    }
 }
 
 /// Help and version are answers; everything else that clap says is a usage error.
-fn usage(error: &clap::Error) -> ExitCode {
-    // A URL in the wrong place is repeated by what is said of it. And nobody is left to be told
-    // when stderr is closed.
-    let _ = match password::without_logins(&error.render().to_string()) {
-        Some(said) if error.use_stderr() => std::io::stderr().write_all(said.as_bytes()),
-        _ => error.print(),
-    };
-    ExitCode::from(if error.use_stderr() { Cause::Usage.code() } else { 0 })
+fn usage(error: &clap::Error) -> u8 {
+    if !error.use_stderr() {
+        // A stdout that is closed takes no answer.
+        let _ = error.print();
+        return 0;
+    }
+    // A URL in the wrong place is repeated by what is said of it.
+    let said = error.render();
+    output::conclude(match password::without_logins(&said.to_string()) {
+        Some(said) => said,
+        None if output::has_styles() => said.ansi().to_string(),
+        None => said.to_string(),
+    });
+    Cause::Usage.code()
 }
 
-fn run(command: &Command) -> u8 {
+fn obey(command: &Command) -> u8 {
     match command {
         #[cfg(unix)]
         Command::Lock(args) => lock::run(args),
@@ -102,10 +120,4 @@ fn run(command: &Command) -> u8 {
         }
         Command::Status(args) => status::run(args),
     }
-}
-
-/// The runtime, on this thread.
-fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| Failure::internal("cannot start the runtime", &error))
 }

@@ -1,7 +1,6 @@
 //! `quorlock status`: who holds a key, node by node, and what the majority says.
 
 use std::ffi::OsStr;
-use std::io::{self, Write};
 use std::time::Duration;
 
 use quorlock::{Fault, Holder, Inspection, KeyState, Locker, NodeInspection, Outcome};
@@ -9,14 +8,14 @@ use quorlock::{Fault, Holder, Inspection, KeyState, Locker, NodeInspection, Outc
 use crate::args::StatusArgs;
 use crate::exit::{self, Cause, Failure};
 use crate::json::Object;
-use crate::{nodes, reach, words};
+use crate::{nodes, output, reach, runtime, words};
 
 /// How long a node may take to answer. Nobody is delayed by our looking, so it is generous.
 const NODE_DEADLINE: Duration = Duration::from_millis(500);
 
 /// Shows every key; the exit code is that of the first that could not be told.
 pub(crate) fn run(args: &StatusArgs) -> u8 {
-    let shown = crate::runtime().and_then(|runtime| runtime.block_on(show_all(args)));
+    let shown = runtime::block_on(show_all(args));
     match shown {
         Ok(None) => 0,
         // The table has said why, node by node.
@@ -42,9 +41,7 @@ async fn show_all(args: &StatusArgs) -> Result<Option<Cause>, Failure> {
         } else {
             table(key, &seen, &verdict)
         };
-        io::stdout()
-            .write_all(text.as_bytes())
-            .map_err(|error| Failure::internal("cannot write to stdout", &error))?;
+        output::print(text).await?;
         untold = untold.or_else(|| verdict.cause());
     }
     Ok(untold)

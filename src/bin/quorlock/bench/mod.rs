@@ -36,7 +36,7 @@ mod timetable;
 
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ use tokio::runtime::Runtime;
 use crate::args::{BenchArgs, RuntimeKind};
 use crate::exit::{self, Cause, Failure};
 use crate::nodes::{self, Nodes};
-use crate::reach;
+use crate::{output, reach, runtime};
 use assertion::Assertion;
 use figures::Row;
 use floor::Floor;
@@ -88,7 +88,8 @@ struct Outcome {
 
 /// Measures, shows, and asserts.
 pub(crate) fn run(args: &BenchArgs) -> u8 {
-    let done = if args.schema { print(SCHEMA) } else { measure_and_show(args) };
+    let done =
+        if args.schema { runtime::block_on(output::print(SCHEMA)) } else { measure_and_show(args) };
     done.map_or_else(|failure| exit::tell(&failure), |()| 0)
 }
 
@@ -101,7 +102,7 @@ fn measure_and_show(args: &BenchArgs) -> Result<(), Failure> {
     let places = nodes.iter().map(Place::of).collect::<Result<Vec<_>, _>>()?;
     let site = Site { nodes, places, prefix };
 
-    let runtime = runtime(args.runtime)?;
+    let runtime = runtime_of(args.runtime)?;
     if !args.force {
         runtime.block_on(population::refuse_if_any(site.nodes.clients()?, &site.places))?;
     }
@@ -109,11 +110,11 @@ fn measure_and_show(args: &BenchArgs) -> Result<(), Failure> {
     runtime.block_on(connect(&locker))?;
     let outcome = measure(args, &runtime, locker, &site)?;
 
-    print(&if args.json {
+    runtime.block_on(output::print(if args.json {
         report::json(args, &outcome, &assertions) + "\n"
     } else {
         table::text(args, &outcome)
-    })?;
+    }))?;
     if let Some(file) = &mut chart {
         file.write_all(chart::svg(&outcome.rows).as_bytes())
             .map_err(|error| Failure::internal("cannot write the chart", &error))?;
@@ -179,9 +180,9 @@ async fn connect(locker: &Locker) -> Result<(), Failure> {
     Ok(reach::majority(locker).await?)
 }
 
-fn runtime(kind: RuntimeKind) -> Result<Runtime, Failure> {
+fn runtime_of(kind: RuntimeKind) -> Result<Runtime, Failure> {
     let built = match kind {
-        RuntimeKind::Current => return crate::runtime(),
+        RuntimeKind::Current => return runtime::on_this_thread(),
         RuntimeKind::Multi => tokio::runtime::Builder::new_multi_thread().enable_all().build(),
     };
     built.map_err(|error| Failure::internal("cannot start the runtime", &error))
@@ -204,13 +205,6 @@ fn create(path: &Path) -> Result<File, Failure> {
 /// `1 caller`, `64 callers`.
 fn callers(count: usize) -> String {
     format!("{count} caller{}", if count == 1 { "" } else { "s" })
-}
-
-fn print(text: &str) -> Result<(), Failure> {
-    let mut out = io::stdout();
-    out.write_all(text.as_bytes())
-        .and_then(|()| out.flush())
-        .map_err(|error| Failure::internal("cannot write to stdout", &error))
 }
 
 #[cfg(test)]

@@ -1,17 +1,19 @@
-//! How far it has come, on a terminal's stderr and nowhere else.
+//! How far it has come.
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 
 use super::figures::{Figures, Metric};
+use crate::output;
 
-/// A bar for each number of callers. It is drawn between rounds only, and costs a round nothing.
+/// A bar for each number of callers. It is drawn between rounds only, when no lock
+/// is held, and costs a round nothing.
 #[derive(Debug)]
 pub(crate) struct Progress(ProgressBar);
 
 impl Progress {
     /// Draws nothing where stderr is no terminal, and nowhere in colours.
     pub(crate) fn new() -> Self {
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        let bar = ProgressBar::with_draw_target(None, output::progress());
         match ProgressStyle::with_template("{prefix:>12} [{bar:24}] {pos}/{len} {msg}") {
             Ok(style) => Self(bar.with_style(style.progress_chars("=> "))),
             // A template that cannot be read leaves the usual bar.

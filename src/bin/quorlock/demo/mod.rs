@@ -20,11 +20,12 @@ mod server;
 mod story;
 
 use crate::exit::{self, Failure};
+use crate::runtime;
 use crate::signals::{self, Signals};
 
 /// Plays the demo. Whatever ends it, a signal too, the servers are stopped and removed by then.
 pub(crate) fn run() -> u8 {
-    let played = server::find().and_then(|server| crate::runtime()?.block_on(play(&server)));
+    let played = server::find().and_then(|server| runtime::block_on(play(&server)));
     played.map_or_else(|failure| exit::tell(&failure), |()| 0)
 }
 

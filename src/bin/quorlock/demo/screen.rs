@@ -1,17 +1,15 @@
 //! What is shown: a line for each step, with its time in a column.
 //!
-//! Styles are left out where stdout is no terminal, under `NO_COLOR` and the like: `anstream` knows
-//! the conventions.
+//! Each is awaited, so that a stdout that takes nothing keeps neither locks nor signals waiting.
 
 use std::fmt::Display;
-use std::io::{self, Write};
 use std::time::Instant;
 
 use anstyle::{AnsiColor, Style};
 
-use crate::clock;
 use crate::exit::Failure;
 use crate::words::micros;
+use crate::{clock, output};
 
 const WHAT_WIDTH: usize = 27;
 const TIME_WIDTH: usize = 12;
@@ -19,11 +17,6 @@ const TIME_WIDTH: usize = 12;
 const STRONG: Style = Style::new().bold();
 const TIME: Style = AnsiColor::Cyan.on_default();
 const DONE: Style = AnsiColor::Green.on_default();
-
-#[derive(Debug)]
-pub(crate) struct Screen {
-    out: anstream::Stdout,
-}
 
 /// A step that has begun.
 #[derive(Debug)]
@@ -38,33 +31,21 @@ impl Step {
     }
 }
 
-impl Screen {
-    pub(crate) fn new() -> Self {
-        Self { out: anstream::stdout() }
-    }
-
-    /// A line of its own, with space around.
-    pub(crate) fn heading(&mut self, text: impl Display) -> Result<(), Failure> {
-        written(writeln!(self.out, "\n{STRONG}{text}{STRONG:#}\n"))
-    }
-
-    /// A step has ended: its time, and what there is to know about it.
-    pub(crate) fn done(&mut self, step: &Step, detail: impl Display) -> Result<(), Failure> {
-        let took = micros(clock::now().saturating_duration_since(step.began));
-        written(writeln!(
-            self.out,
-            "{DONE}✓{DONE:#} {:WHAT_WIDTH$}{TIME}{took:>TIME_WIDTH$}{TIME:#}  {detail}",
-            step.what
-        ))
-    }
-
-    /// Another line about the step before.
-    pub(crate) fn more(&mut self, detail: impl Display) -> Result<(), Failure> {
-        let blank = WHAT_WIDTH + TIME_WIDTH + 4;
-        written(writeln!(self.out, "{:blank$}{detail}", ""))
-    }
+/// Shows a line of its own, with space around.
+pub(crate) async fn heading(text: impl Display) -> Result<(), Failure> {
+    output::print(format!("\n{STRONG}{text}{STRONG:#}\n\n")).await
 }
 
-fn written(result: io::Result<()>) -> Result<(), Failure> {
-    result.map_err(|error| Failure::internal("cannot write to stdout", &error))
+/// Shows that a step has ended: its time, and what there is to know about it.
+pub(crate) async fn done(step: &Step, detail: impl Display) -> Result<(), Failure> {
+    let took = micros(clock::now().saturating_duration_since(step.began));
+    let (mark, what) = (format_args!("{DONE}✓{DONE:#}"), &step.what);
+    let took = format!("{TIME}{took:>TIME_WIDTH$}{TIME:#}");
+    output::print(format!("{mark} {what:WHAT_WIDTH$}{took}  {detail}\n")).await
+}
+
+/// Shows another line about the step before.
+pub(crate) async fn more(detail: impl Display) -> Result<(), Failure> {
+    let blank = WHAT_WIDTH + TIME_WIDTH + 4;
+    output::print(format!("{:blank$}{detail}\n", "")).await
 }

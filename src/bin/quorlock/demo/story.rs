@@ -6,7 +6,7 @@ use quorlock::{LockGuard, Locker, Outcome};
 
 use super::fleet::Fleet;
 use super::sample::Sample;
-use super::screen::{Screen, Step};
+use super::screen::{self, Step};
 use super::server::Server;
 use crate::clock;
 use crate::exit::{Cause, Failure};
@@ -26,38 +26,39 @@ const NODE_DEADLINE: Duration = Duration::from_millis(500);
 
 /// Tells it. However it ends, the servers are stopped and removed.
 pub(crate) async fn tell(server: &Server) -> Result<(), Failure> {
-    let mut screen = Screen::new();
     let quorum = "five nodes, of which a quorum of 3 of 5 must agree";
-    screen.heading(format_args!("quorlock demo: {server} on {quorum}"))?;
+    screen::heading(format_args!("quorlock demo: {server} on {quorum}")).await?;
 
     let step = Step::begin("five nodes started");
     let mut fleet = Fleet::start(server).await?;
     let mut lines = fleet.nodes().iter().map(|node| format!("{} {}", node.name, node.addr()));
-    screen.done(&step, lines.next().unwrap_or_default())?;
-    lines.try_for_each(|line| screen.more(line))?;
+    screen::done(&step, lines.next().unwrap_or_default()).await?;
+    for line in lines {
+        screen::more(line).await?;
+    }
 
-    let (alice, bob) = meet(&mut screen, &fleet).await?;
-    contend(&mut screen, &fleet, &alice, &bob).await?;
-    measure(&mut screen, &alice).await?;
-    fail(&mut screen, &mut fleet)?;
+    let (alice, bob) = meet(&fleet).await?;
+    contend(&fleet, &alice, &bob).await?;
+    measure(&alice).await?;
+    fail(&mut fleet).await?;
 
     let step = Step::begin(format!("alice locks {KEY:?}"));
     let guard = alice.lock(KEY).await?;
-    screen.done(&step, granted_by(&fleet, &guard))?;
+    screen::done(&step, granted_by(&fleet, &guard)).await?;
     for line in others(&fleet, &guard) {
-        screen.more(line)?;
+        screen::more(line).await?;
     }
     release(guard).await?;
-    measure(&mut screen, &alice).await?;
+    measure(&alice).await?;
 
     let step = Step::begin("all stopped and removed");
     fleet.remove()?;
-    screen.done(&step, "five nodes and their directory")?;
-    screen.heading("One node dead, one hung, and the lock still works: 3 of 5 are a quorum.")
+    screen::done(&step, "five nodes and their directory").await?;
+    screen::heading("One node dead, one hung, and the lock still works: 3 of 5 are a quorum.").await
 }
 
 /// Two clients, each with its own connections.
-async fn meet(screen: &mut Screen, fleet: &Fleet) -> Result<(Locker, Locker), Failure> {
+async fn meet(fleet: &Fleet) -> Result<(Locker, Locker), Failure> {
     let step = Step::begin("alice and bob connect");
     let client = |name: &str| {
         let builder = Locker::quorum(fleet.urls())?.owner(name);
@@ -66,28 +67,25 @@ async fn meet(screen: &mut Screen, fleet: &Fleet) -> Result<(Locker, Locker), Fa
     let (alice, bob) = (client("alice")?, client("bob")?);
     let patience = Duration::from_secs(5);
     let (ready, bobs) = tokio::try_join!(alice.ready(patience), bob.ready(patience))?;
-    screen.done(&step, format_args!("to {} nodes each", ready.len().min(bobs.len())))?;
+    screen::done(&step, format_args!("to {} nodes each", ready.len().min(bobs.len()))).await?;
     Ok((alice, bob))
 }
 
 /// One has the lock, the other is refused, then waits for it.
-async fn contend(
-    screen: &mut Screen,
-    fleet: &Fleet,
-    alice: &Locker,
-    bob: &Locker,
-) -> Result<(), Failure> {
+async fn contend(fleet: &Fleet, alice: &Locker, bob: &Locker) -> Result<(), Failure> {
     let step = Step::begin(format!("alice locks {KEY:?}"));
     let guard = alice.lock(KEY).await?;
-    screen.done(&step, granted_by(fleet, &guard))?;
+    screen::done(&step, granted_by(fleet, &guard)).await?;
 
     let step = Step::begin("bob tries once");
     match bob.lock(KEY).wait(Duration::ZERO).await {
         Ok(_) => return Err(Failure::new(Cause::Internal, "two clients held one lock")),
         Err(error) if !error.is_contended() => return Err(error.into()),
         Err(error) => match error.holder() {
-            Some(holder) => screen.done(&step, format_args!("refused: {}", words::held(holder)))?,
-            None => screen.done(&step, "refused: another client holds it")?,
+            Some(holder) => {
+                screen::done(&step, format_args!("refused: {}", words::held(holder))).await?
+            }
+            None => screen::done(&step, "refused: another client holds it").await?,
         },
     }
 
@@ -103,27 +101,27 @@ async fn contend(
     };
     let (released, (guard, got)) = tokio::try_join!(works, waits)?;
     let gap = micros(got.saturating_duration_since(released));
-    screen.done(&step, format_args!("bob has it {gap} after the release"))?;
+    screen::done(&step, format_args!("bob has it {gap} after the release")).await?;
     release(guard).await
 }
 
-async fn measure(screen: &mut Screen, locker: &Locker) -> Result<(), Failure> {
+async fn measure(locker: &Locker) -> Result<(), Failure> {
     let step = Step::begin(format!("{SAMPLE} times lock and release"));
     let sample = Sample::take(locker, KEY, SAMPLE).await?;
-    screen.done(&step, format_args!("to lock: {sample}"))
+    screen::done(&step, format_args!("to lock: {sample}")).await
 }
 
 /// One node dies, one hangs.
-fn fail(screen: &mut Screen, fleet: &mut Fleet) -> Result<(), Failure> {
+async fn fail(fleet: &mut Fleet) -> Result<(), Failure> {
     let (dies, hangs) = fleet.doomed()?;
     let step = Step::begin(format!("node {} is killed", dies.name));
     dies.kill()?;
     let how = if dies.is_process() { "SIGKILL: " } else { "" };
-    screen.done(&step, format_args!("{how}its connections break"))?;
+    screen::done(&step, format_args!("{how}its connections break")).await?;
     let step = Step::begin(format!("node {} hangs", hangs.name));
     hangs.hang()?;
     let how = if hangs.is_process() { "SIGSTOP: " } else { "" };
-    screen.done(&step, format_args!("{how}its connections stay, it answers nothing"))
+    screen::done(&step, format_args!("{how}its connections stay, it answers nothing")).await
 }
 
 async fn release(guard: LockGuard) -> Result<(), Failure> {

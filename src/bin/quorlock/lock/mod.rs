@@ -26,7 +26,7 @@ use quorlock::{Extend, LockGuard, Locker, Loss, Release};
 use crate::args::{LockArgs, OnLost};
 use crate::exit::{self, Cause, Failure};
 use crate::signals::{self, Signals};
-use crate::{clock, nodes, reach, words};
+use crate::{clock, nodes, output, reach, runtime, words};
 use child::{Child, Ended};
 use plan::Plan;
 use report::Report;
@@ -35,8 +35,7 @@ use watch::Watch;
 /// Runs the command under the lock; its exit code or ours.
 pub(crate) fn run(args: &LockArgs) -> u8 {
     let (mut report, watch) = (Report::default(), Arc::new(Watch::new(args)));
-    let done = crate::runtime()
-        .and_then(|runtime| runtime.block_on(hold_and_run(args, &watch, &mut report)));
+    let done = runtime::block_on(hold_and_run(args, &watch, &mut report));
     report.extensions = watch.extensions();
     let code = match &done {
         Ok(ended) => ended.code(),
@@ -45,7 +44,7 @@ pub(crate) fn run(args: &LockArgs) -> u8 {
     };
     let failure = done.as_ref().err();
     if args.json {
-        exit::line(report.json(args, failure, code));
+        output::conclude(report.json(args, failure, code) + "\n");
     } else if let Some(failure) = failure.filter(|failure| !is_told(&watch, failure)) {
         exit::tell(failure);
     }
@@ -185,7 +184,7 @@ fn judge_release(args: &LockArgs, release: &Release) -> Option<(&'static str, St
         Release::Taken => Some(("taken", "another client took it before the command ended".into())),
         Release::Unknown(nodes) if !args.json => {
             let nodes: Vec<String> = nodes.iter().map(ToString::to_string).collect();
-            exit::say(format_args!(
+            output::say(format_args!(
                 "too few nodes confirmed the release of {}, what they hold ends with its time; {}",
                 words::quoted(&args.key),
                 nodes.join(", ")

@@ -1,10 +1,9 @@
 //! What the library tells of the lock while we wait for it and while the command runs: said on
 //! stderr, and kept for `--json`.
 //!
-//! The lines are few, because whoever reads our stderr may be slow, and the lock is extended by the
-//! thread that writes them: a row of failed extensions is told once.
+//! It is told on the thread that keeps the lock, so it only queues lines. They are few: a row of
+//! failed extensions is told once.
 
-use std::io::{self, IsTerminal};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -12,7 +11,7 @@ use std::time::Duration;
 use quorlock::{Event, Loss, NodeReport, Observer, Outcome};
 
 use crate::args::LockArgs;
-use crate::exit;
+use crate::output;
 use crate::words::{self, Humane};
 
 /// An observer of one lock.
@@ -35,7 +34,7 @@ impl Watch {
         Self {
             key: words::quoted(&args.key),
             speaks: args.verbose || !args.json,
-            tells_of_waiting: args.verbose || (!args.json && io::stderr().is_terminal()),
+            tells_of_waiting: args.verbose || (!args.json && output::is_terminal()),
             extensions: AtomicU64::new(0),
             fails: AtomicBool::new(false),
             overlong: AtomicBool::new(false),
@@ -84,7 +83,7 @@ impl Watch {
 
     fn say(&self, what: std::fmt::Arguments<'_>) {
         if self.speaks {
-            exit::say(format_args!("lock {} {what}", self.key));
+            output::say(format_args!("lock {} {what}", self.key));
         }
     }
 }

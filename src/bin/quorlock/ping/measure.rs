@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 use quorlock::Client;
 
 use crate::args::PingArgs;
-use crate::clock;
 use crate::exit::{Cause, Failure};
 use crate::signals::{self, Signals};
+use crate::{clock, output};
 
 /// How long a node may take to answer. While it owes one, it is not asked again.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -99,9 +99,9 @@ async fn ask(client: &Client) -> Option<Duration> {
     answer.is_ok().then_some(took)
 }
 
-/// How far it has come, on a terminal's stderr and nowhere else.
+/// How far it has come.
 fn progress(count: u32) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(count.into()), ProgressDrawTarget::stderr());
+    let bar = ProgressBar::with_draw_target(Some(count.into()), output::progress());
     match ProgressStyle::with_template("[{bar:24}] {pos}/{len} pings, {eta} left") {
         Ok(style) => bar.with_style(style.progress_chars("=> ")),
         // A template that cannot be read leaves the usual bar.

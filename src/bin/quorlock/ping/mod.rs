@@ -13,7 +13,6 @@ mod measure;
 mod report;
 mod table;
 
-use std::io::{self, Write};
 use std::time::Duration;
 
 use quorlock::{Fault, Locker, NodeHealth};
@@ -21,7 +20,7 @@ use quorlock::{Fault, Locker, NodeHealth};
 use crate::args::PingArgs;
 use crate::exit::{self, Cause, Failure};
 use crate::nodes::{self, Nodes};
-use crate::reach;
+use crate::{output, reach, runtime};
 use measure::Pings;
 
 /// What `--json` prints, as a JSON Schema.
@@ -57,11 +56,9 @@ impl Node {
 
 /// Measures and shows.
 pub(crate) fn run(args: &PingArgs) -> u8 {
-    let done = if args.schema {
-        print(|| io::stdout().write_all(SCHEMA.as_bytes()))
-    } else {
-        crate::runtime().and_then(|runtime| runtime.block_on(measure_and_show(args)))
-    };
+    let done = runtime::block_on(async {
+        if args.schema { output::print(SCHEMA).await } else { measure_and_show(args).await }
+    });
     done.map_or_else(|failure| exit::tell(&failure), |()| 0)
 }
 
@@ -80,10 +77,9 @@ async fn measure_and_show(args: &PingArgs) -> Result<(), Failure> {
     let nodes = health.into_iter().zip(pings);
     let nodes: Vec<Node> = nodes.map(|(health, pings)| Node { health, pings }).collect();
 
-    print(|| match args.json {
-        true => writeln!(io::stdout(), "{}", report::json(args, &nodes)),
-        false => table::show(&mut anstream::stdout(), args, &nodes),
-    })?;
+    let shown =
+        if args.json { report::json(args, &nodes) + "\n" } else { table::text(args, &nodes) };
+    output::print(shown).await?;
     match signal {
         Some(cause) => Err(Failure::new(cause, "stopped early; what is shown is what came so far")),
         None => judge(&nodes),
@@ -120,9 +116,4 @@ fn why(node: &Node) -> String {
         Some(fault) => fault.to_string(),
         None => "did not answer".into(),
     }
-}
-
-fn print(write: impl FnOnce() -> io::Result<()>) -> Result<(), Failure> {
-    let written = write().and_then(|()| io::stdout().flush());
-    written.map_err(|error| Failure::internal("cannot write to stdout", &error))
 }

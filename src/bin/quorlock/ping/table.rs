@@ -1,6 +1,7 @@
-//! The nodes for people. Colours are left out where stdout is no terminal, and under `NO_COLOR`.
+//! The nodes for people. In colours, which `output` leaves out where stdout is no
+//! terminal, and under `NO_COLOR`.
 
-use std::io::{self, Write};
+use std::fmt::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 use quorlock::ServerInfo;
@@ -20,7 +21,14 @@ const FIGURE_WIDTH: usize = 11;
 const SHOWN: [(&str, f64); 4] = [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0)];
 
 /// A table of round trips, what each node is, and what is wrong with it.
-pub(super) fn show(out: &mut impl Write, args: &PingArgs, nodes: &[Node]) -> io::Result<()> {
+pub(super) fn text(args: &PingArgs, nodes: &[Node]) -> String {
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _ = show(&mut text, args, nodes);
+    text
+}
+
+fn show(out: &mut impl Write, args: &PingArgs, nodes: &[Node]) -> fmt::Result {
     let (count, plural) = (nodes.len(), if nodes.len() == 1 { "" } else { "s" });
     let apart = Humane(args.interval);
     let (needed, pings) = (needed(count), grouped(args.count));
@@ -54,7 +62,7 @@ pub(super) fn show(out: &mut impl Write, args: &PingArgs, nodes: &[Node]) -> io:
     Ok(())
 }
 
-fn figures(out: &mut impl Write, pings: &Pings) -> io::Result<()> {
+fn figures(out: &mut impl Write, pings: &Pings) -> fmt::Result {
     for (_, share) in SHOWN {
         let tenths = pings.quantile(share).unwrap_or(0).div_ceil(100);
         let micros = format!("{}.{}", grouped(tenths / 10), tenths % 10);
@@ -63,7 +71,7 @@ fn figures(out: &mut impl Write, pings: &Pings) -> io::Result<()> {
     writeln!(out, "{:>FIGURE_WIDTH$}", grouped(pings.lost()))
 }
 
-fn describe(out: &mut impl Write, name: &str, width: usize, server: &ServerInfo) -> io::Result<()> {
+fn describe(out: &mut impl Write, name: &str, width: usize, server: &ServerInfo) -> fmt::Result {
     let protocol = if server.resp3 { "RESP3" } else { "RESP2" };
     writeln!(out, "\n{STRONG}{name:width$}{STRONG:#}  {server}, {protocol}")?;
     let untold = "not told".to_owned();

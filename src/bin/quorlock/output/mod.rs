@@ -1,0 +1,99 @@
+//! All that the program writes to stderr and stdout.
+//!
+//! | file | job |
+//! |---|---|
+//! | `queue` | the lines that wait for stderr: bounded, the dropped ones counted; pure |
+//! | `writer` | the thread that writes them, and may block |
+//! | `room` | what that thread waits for: room, or the terminal's foreground |
+//! | `panics` | a panic's message, as one of these lines |
+//!
+//! **The rule: the thread that keeps a lock and its command never writes.** A write to a pipe that
+//! is not read, or to a terminal that is stopped, takes as long as that lasts. On the lock's thread
+//! it would keep the lock from being extended, and its command from being killed when it is lost:
+//!
+//! - to stderr, [`say`] queues and returns. The writer's thread writes. While [`LINES_MAX`] lines
+//!   wait, further ones are dropped; how many is told in one line when stderr takes lines again;
+//! - to stdout, [`print`] writes on a helper thread and is awaited: signals, extensions and losses
+//!   are served meanwhile. Results are never dropped;
+//! - [`progress`] draws on the thread that calls, and is for where no lock is held;
+//! - before the program ends, [`finish`] waits for the queue, and at most [`FLUSH_GRACE`].
+//!
+//! ```text
+//!  any thread ──  say ──▶ queue ──▶ writer's thread ──▶ stderr
+//!               finish ──▶ waits until it is empty, or for the grace
+//! ```
+//!
+//! Other files name neither stream: `tests/tidy/banned.rs` sees to it. `std::io::stderr()` has a
+//! lock, which a blocked write holds, so even a panic's message must come this way.
+
+mod panics;
+mod queue;
+mod room;
+mod writer;
+
+use std::fmt::Display;
+use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
+
+#[cfg(unix)]
+use indicatif::ProgressDrawTarget;
+
+use crate::exit::Failure;
+use writer::Writer;
+
+pub(crate) use panics::tell_of_panics;
+
+/// How many lines wait for stderr at most, beside the one that is being written.
+const LINES_MAX: usize = 16;
+
+/// How long the program waits, when it ends, for a stderr that takes nothing. Long for a reader
+/// that is busy, short for a caller that waits for the exit code.
+const FLUSH_GRACE: Duration = Duration::from_secs(2);
+
+static STDERR: Writer = Writer::new();
+
+/// Queues one line for stderr that says who speaks. Never blocks.
+pub(crate) fn say(what: impl Display) {
+    STDERR.push(format!("quorlock: {what}\n"));
+}
+
+/// Queues text for stderr that is never dropped: why the program ends. Never blocks.
+pub(crate) fn conclude(text: impl Into<String>) {
+    STDERR.push_last(text.into());
+}
+
+/// Waits until stderr has taken all lines, and at most [`FLUSH_GRACE`]. Only for the program's end.
+pub(crate) fn finish() {
+    STDERR.finish(FLUSH_GRACE);
+}
+
+/// Writes a result to stdout, without its styles where stdout is no terminal.
+///
+/// # Cancel safety
+///
+/// A dropped future may leave the text written, or partly written, or not.
+pub(crate) async fn print(text: impl Into<String>) -> Result<(), Failure> {
+    let text = text.into();
+    let written = tokio::task::spawn_blocking(move || {
+        let mut stdout = anstream::stdout();
+        stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())
+    });
+    let written = written.await.unwrap_or_else(|error| Err(io::Error::other(error)));
+    written.map_err(|error| Failure::internal("cannot write to stdout", &error))
+}
+
+/// Where a progress bar is drawn: on a terminal's stderr and nowhere else. Drawing may block.
+#[cfg(unix)]
+pub(crate) fn progress() -> ProgressDrawTarget {
+    ProgressDrawTarget::stderr()
+}
+
+/// Whether stderr is a terminal.
+pub(crate) fn is_terminal() -> bool {
+    io::stderr().is_terminal()
+}
+
+/// Whether stderr shows styles.
+pub(crate) fn has_styles() -> bool {
+    anstream::AutoStream::choice(&io::stderr()) != anstream::ColorChoice::Never
+}

@@ -1,0 +1,103 @@
+//! The thread that writes to stderr: the one that may block there.
+//!
+//! It starts with the first line, so that a program that says nothing has no second thread.
+
+use std::io::{self, ErrorKind, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::queue::Queue;
+use super::room::{wait_for_foreground, wait_for_room};
+
+/// Lines for one stream, and the thread that writes them.
+#[derive(Debug)]
+pub(super) struct Writer {
+    /// Locked for moments only, never during a write.
+    queue: Mutex<Queue>,
+    /// A line was added.
+    added: Condvar,
+    /// All lines are written.
+    done: Condvar,
+    has_thread: AtomicBool,
+}
+
+impl Writer {
+    pub(super) const fn new() -> Self {
+        Self {
+            queue: Mutex::new(Queue::new()),
+            added: Condvar::new(),
+            done: Condvar::new(),
+            has_thread: AtomicBool::new(false),
+        }
+    }
+
+    /// Queues a line, or counts it as dropped.
+    pub(super) fn push(&'static self, line: String) {
+        self.change(|queue| queue.push(line));
+    }
+
+    /// Queues a line whether there is room or not.
+    pub(super) fn push_last(&'static self, line: String) {
+        self.change(|queue| queue.push_last(line));
+    }
+
+    /// Waits until all lines are written, and at most for `grace`.
+    pub(super) fn finish(&self, grace: Duration) {
+        // Ordering: the flag only saves a second thread; the lines are under the mutex.
+        if self.has_thread.load(Ordering::Relaxed) {
+            let busy = |queue: &mut Queue| !queue.is_done();
+            // The program ends whether it was enough or not: that is what the grace is for.
+            let _ = self.done.wait_timeout_while(self.lock(), grace, busy);
+        }
+    }
+
+    fn change(&'static self, step: impl FnOnce(&mut Queue)) {
+        step(&mut self.lock());
+        self.added.notify_one();
+        if !self.has_thread.swap(true, Ordering::Relaxed) {
+            let thread = std::thread::Builder::new().name("stderr".into());
+            if thread.spawn(|| self.run(write)).is_err() {
+                // A later line tries again; the exit code tells in any case.
+                self.has_thread.store(false, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Writes what comes, until the process ends.
+    fn run(&self, mut write: impl FnMut(&[u8])) {
+        loop {
+            let mut queue = self.lock();
+            let line = loop {
+                if let Some(line) = queue.take() {
+                    break line;
+                }
+                self.done.notify_all();
+                queue = self.added.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            };
+            drop(queue);
+            write(line.as_bytes());
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        // Each change is whole, also before a panic.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Writes to stderr, however long that takes. A stderr that is closed takes nothing more; the exit
+/// code still tells.
+fn write(mut rest: &[u8]) {
+    let mut stderr = io::stderr();
+    while !rest.is_empty() {
+        wait_for_foreground();
+        match stderr.write(rest) {
+            Ok(0) => return,
+            Ok(length) => rest = rest.get(length..).unwrap_or_default(),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock && wait_for_room().is_ok() => {}
+            Err(_) => return,
+        }
+    }
+}

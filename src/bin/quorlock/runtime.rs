@@ -1,0 +1,25 @@
+//! The runtime: on the thread that calls, which in `quorlock lock` keeps the lock.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use tokio::runtime::{Builder, Runtime};
+
+use crate::exit::Failure;
+
+/// A runtime on this thread.
+pub(crate) fn on_this_thread() -> Result<Runtime, Failure> {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| Failure::internal("cannot start the runtime", &error))
+}
+
+/// Runs `work` to its end on a runtime on this thread.
+///
+/// Helper threads are not waited for then: what they do (resolving a name, writing to stdout) may
+/// take as long as it likes, and must neither keep the program from its end nor a panic from
+/// unwinding.
+pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = on_this_thread()?;
+    let done = catch_unwind(AssertUnwindSafe(|| runtime.block_on(work)));
+    runtime.shutdown_background();
+    done.unwrap_or_else(|panic| resume_unwind(panic))
+}
