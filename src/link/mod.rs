@@ -290,6 +290,11 @@ impl Link {
         lock(&self.state).pipeline.oldest()
     }
 
+    /// When the connection is to be given up for want of replies; see [`Pipeline::given_up`].
+    pub(crate) fn given_up(&self, now: Moment) -> Option<Moment> {
+        lock(&self.state).pipeline.given_up(now, self.options.reply_age_max)
+    }
+
     /// Puts a connection behind the link that has shaken hands, and settles the debts of earlier
     /// ones.
     pub(crate) fn open(

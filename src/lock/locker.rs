@@ -189,8 +189,8 @@ impl Locker {
     ///
     /// It is what the connections know by themselves: nothing is sent and nothing is waited for, so
     /// a node that hangs counts as connected until something that was asked of it has gone
-    /// unanswered for 5 s. Before the first use no node is connected; [`ready`](Self::ready)
-    /// changes that.
+    /// unanswered for 5 s, or until its deadline where that is later. Before the first use no node
+    /// is connected; [`ready`](Self::ready) changes that.
     ///
     /// ```no_run
     /// # async fn example(locker: quorlock::Locker) {

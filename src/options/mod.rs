@@ -254,7 +254,8 @@ pub(crate) struct LinkOptions {
     /// to the driver; beyond, the driver writes for all callers at once.
     pub(crate) direct_writes: usize,
     /// A reply that is older has not been lost, for the stream keeps order: the node hangs. The
-    /// connection ends, and the node's vote costs no more waiting until it answers a new one.
+    /// connection ends, and the node's vote costs no more waiting until it answers a new one. While
+    /// a command that was sent has a later deadline, that deadline is waited for.
     pub(crate) reply_age_max: Duration,
     /// For how long an undo may still matter that the server refuses, or whose command may still
     /// arrive, because the server does not let us end the connection that sent it: see

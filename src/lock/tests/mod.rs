@@ -7,6 +7,7 @@
 mod by_hand;
 mod cadence;
 mod clocks;
+mod deadlines;
 mod ending;
 mod extension;
 mod healing;

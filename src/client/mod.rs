@@ -1,5 +1,8 @@
 //! The protocol-level client: any command to one node, over the same links as the locks.
 
+#[cfg(all(test, feature = "testing"))]
+mod tests;
+
 use std::fmt;
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -77,7 +80,25 @@ impl Client {
         Ok(Self { nodes: Arc::new(nodes), deadline: DEADLINE })
     }
 
+    /// A client of the node that `dial` leads to.
+    #[cfg(all(test, feature = "testing"))]
+    fn in_memory(dial: Arc<dyn crate::link::Dial>) -> Result<Self, Error> {
+        let nodes = NodeSet::in_memory(
+            vec![Address::parse("redis://node-0")?],
+            Clock::default(),
+            LinkOptions::default(),
+            Greeting::default(),
+            Bytes::new(),
+            Observers::default(),
+            dial,
+        )?;
+        Ok(Self { nodes: Arc::new(nodes), deadline: DEADLINE })
+    }
+
     /// How long a command may take until it is given up. Default: 500 ms.
+    ///
+    /// A node that answers nothing more is given up after 5 s, or at the last deadline if that is
+    /// later.
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
