@@ -115,7 +115,7 @@ impl Client {
     /// [`is_unavailable`](Error::is_unavailable) and [`is_full`](Error::is_full) when nothing was
     /// sent, [`is_authentication`](Error::is_authentication), and
     /// [`is_unknown`](Error::is_unknown) when no reply came: the command may have been executed.
-    /// [`is_misuse`](Error::is_misuse) for a command without a word.
+    /// [`is_misuse`](Error::is_misuse) for a command without a word, and a deadline of zero.
     ///
     /// # Cancel safety
     ///
@@ -136,6 +136,9 @@ impl Client {
     }
 
     fn send(&self, bytes: &[u8]) -> Result<Election, Error> {
+        if self.deadline.is_zero() {
+            return Err(Error::misuse("the deadline is 0; no node could ever answer in time"));
+        }
         let command = Command {
             bytes,
             shape: Shape::Any,

@@ -95,7 +95,8 @@
 //!
 //! **`reconnect`.** Back in use soon after the server is, without a storm: jittered, one attempt at
 //! a time for each connection, for ever. *Shorter:* a server that is starting is knocked at more
-//! often. *Longer:* a restarted node stays out of the quorum longer than it must.
+//! often. *Longer:* a restarted node stays out of the quorum longer than it must. A first pause
+//! below 1 ms is refused: it would never grow, and keep a core busy.
 //!
 //! # The connections
 //!

@@ -171,6 +171,13 @@ impl Options {
         if link.entries_max == 0 || link.bytes_max == 0 {
             return Err(Error::misuse("a link's bound is 0; nothing could ever be sent"));
         }
+        if link.reconnect_first < RECONNECT_MIN {
+            return Err(Error::misuse(format!(
+                "the first pause before a reconnection is {:?}; that would try without end. Choose \
+                 at least 1 ms",
+                link.reconnect_first
+            )));
+        }
         if link.connect_deadline.is_zero() || self.node_deadline.is_some_and(|d| d.is_zero()) {
             return Err(Error::misuse("a deadline is 0; no node could ever answer in time"));
         }
@@ -214,6 +221,10 @@ impl Options {
         self.node_deadline(ttl).saturating_add(ttl.saturating_mul(2))
     }
 }
+
+/// Timers have this grain: a shorter pause would be none, and the driver would do nothing but
+/// connect to a node that is away.
+const RECONNECT_MIN: Duration = Duration::from_millis(1);
 
 /// An owner's name travels in every acquisition.
 const OWNER_LENGTH_MAX: usize = 128;
@@ -344,6 +355,23 @@ mod tests {
         assert!(Options { durability: short, ..Options::default() }.check().is_err());
         let none = Durability::Volatile { longest_ttl: Duration::ZERO };
         assert!(Options { durability: none, ..Options::default() }.check().is_err());
+    }
+
+    #[test]
+    fn no_option_makes_a_node_that_is_away_be_tried_without_end() {
+        let check = |first: Duration, cap| {
+            let mut options = Options::default();
+            (options.link.reconnect_first, options.link.reconnect_cap) = (first, cap);
+            options.check()
+        };
+        let ms = Duration::from_millis;
+        // A pause that starts at nothing never grows, whatever its cap is.
+        for (first, cap) in [(ms(0), ms(0)), (ms(0), ms(500)), (Duration::from_micros(999), ms(1))]
+        {
+            let error = check(first, cap).unwrap_err();
+            assert!(error.is_misuse() && error.to_string().contains("without end"), "{error}");
+        }
+        assert!(check(ms(1), ms(1)).is_ok());
     }
 
     #[test]
