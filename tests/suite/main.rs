@@ -18,6 +18,7 @@
 //! | `bad_input` | is every mistake told, and told before anything is sent? |
 //! | `nodes` | every kind of address, and logins that change |
 //! | `interop` | other libraries on the same key |
+//! | `own_keys` | the names that nodes keep for themselves |
 //! | `overtaking` | bytes of an ended connection that arrive late |
 //! | `retry` | how often a lock is asked for again, how soon, and when it is given up |
 //! | `runtimes` | current-thread, multi-thread, ended, blocked, several at once |
@@ -50,6 +51,7 @@ mod interop;
 mod locking;
 mod nodes;
 mod overtaking;
+mod own_keys;
 mod retry;
 mod runtimes;
 mod scripts;
