@@ -211,6 +211,23 @@ impl NodeSet {
         }))
     }
 
+    /// The same nodes, over connections of their own.
+    pub(crate) fn apart(&self, undo_head: Bytes) -> Self {
+        let Shared { nodes, counted, options, clock, .. } = &*self.shared;
+        let Shared { entropy, dial, greeting, observers, .. } = &*self.shared;
+        Self::new(Parts {
+            addresses: nodes.iter().map(|node| node.address().clone()).collect(),
+            counted: *counted,
+            options: *options,
+            clock: clock.clone(),
+            entropy: entropy.clone(),
+            dial: dial.clone(),
+            greeting: greeting.clone(),
+            undo_head,
+            observers: observers.clone(),
+        })
+    }
+
     /// How many nodes there are.
     pub(crate) fn len(&self) -> usize {
         self.shared.nodes.len()

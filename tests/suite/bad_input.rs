@@ -85,6 +85,10 @@ async fn a_bad_key_or_ttl_sends_nothing() {
     let client = Client::new(server.url()).unwrap();
     refused(client.command(Vec::<&str>::new()).await, "no name");
     refused(client.command([""]).await, "no name");
+    refused(client.command(["subscribe", "c"]).await, "`SUBSCRIBE` has not one reply");
+    let mut pipeline = client.pipeline();
+    pipeline.command(["PING"]).command(["Client", "Reply", "OFF"]);
+    refused(pipeline.run().await, "`CLIENT REPLY` has not one reply");
     refused(client.clone().deadline(Duration::ZERO).command(["PING"]).await, "the deadline is 0");
     assert_eq!(server.heard().len(), greeted, "something was sent: {:?}", server.names());
 }

@@ -25,6 +25,7 @@
 //! | `twins` | a node inside this process beside a real server |
 //! | `wire` | scripted servers: what goes over the wire, in what order, and what may come back |
 //! | `client` | the protocol-level client |
+//! | `shared` | one caller beside others on its connection |
 
 #![expect(
     clippy::disallowed_methods,
@@ -55,6 +56,7 @@ mod own_keys;
 mod retry;
 mod runtimes;
 mod scripts;
+mod shared;
 mod states;
 #[cfg(feature = "testing")]
 mod twins;
