@@ -41,7 +41,7 @@ mod tests;
 #[cfg(feature = "tls-rustls")]
 mod tls;
 
-use std::{io, mem, time::Duration};
+use std::{collections::HashSet, io, mem, time::Duration};
 
 use bytes::Bytes;
 
@@ -192,6 +192,15 @@ impl Link {
     pub(crate) fn is_settled(&self) -> bool {
         let state = lock(&self.state);
         state.queued.is_empty() && state.pipeline.is_empty() && state.debts.is_empty()
+    }
+
+    /// How many undos no answer has confirmed: those that are owed, in doubt or on their way, those
+    /// of commands that are not answered, and those given up, while their keys may live.
+    pub(crate) fn owed(&self, now: Moment) -> usize {
+        let state = lock(&self.state);
+        // A command that may have been applied, and the undo behind it, are about one key.
+        let undos: HashSet<&[u8]> = state.debts.undos().chain(state.pipeline.undos()).collect();
+        undos.len() + state.debts.given_up(now)
     }
 
     /// Writes what is queued. `Ok(true)` says that the kernel takes no more: the driver waits for

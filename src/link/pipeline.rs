@@ -262,6 +262,17 @@ impl Pipeline {
         self.waiting.front().map(|waiting| waiting.entry.sent)
     }
 
+    /// What would undo the commands that are not answered, in their order.
+    pub(crate) fn undos(&self) -> impl Iterator<Item = &[u8]> {
+        let mut rest = self.undo.as_slice();
+        let undos = self.waiting.iter().map(move |waiting| {
+            let (undo, behind) = rest.split_at(waiting.undo_len.min(rest.len()));
+            rest = behind;
+            undo
+        });
+        undos.filter(|undo| !undo.is_empty())
+    }
+
     /// When a node that answers nothing more is given up: once its oldest command has waited for
     /// `age_max`, and no deadline is still to come. Only the first is looked at before it has
     /// passed. An undo's deadline counts only at the front: undos are sent to a suspect node, too,

@@ -297,7 +297,8 @@ impl Locker {
 
     /// Ends the locker's work, in all its clones: nobody acquires any more, whoever waits for a
     /// lock is told, the locks that are held are released, and everything that was ever sent is
-    /// waited for, until `deadline`. Guards that still live find their lock lost.
+    /// waited for, until `deadline`. Guards that still live find their lock lost. What a node is
+    /// still [owed](Shutdown::owed) then is told, and is sent while the locker lives.
     ///
     /// # Errors
     ///

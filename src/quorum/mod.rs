@@ -280,6 +280,12 @@ impl NodeSet {
         self.shared.nodes.iter().flat_map(|node| node.links()).all(|link| link.is_settled())
     }
 
+    /// How many undos the nodes have not confirmed, over all of them.
+    pub(crate) fn owed(&self) -> usize {
+        let now = self.clock().now();
+        self.shared.nodes.iter().map(|node| node.owed(now)).sum()
+    }
+
     /// What the nodes' names are.
     pub(crate) fn labels(&self) -> impl Iterator<Item = Arc<str>> + '_ {
         self.shared.nodes.iter().map(Node::label)

@@ -7,6 +7,7 @@
 mod by_hand;
 mod cadence;
 mod clocks;
+mod complete;
 mod deadlines;
 mod ending;
 mod extension;
