@@ -42,7 +42,7 @@ mod tests;
 mod tls;
 mod undo;
 
-use std::{io, mem, time::Duration};
+use std::{collections::HashSet, io, mem, time::Duration};
 
 use bytes::Bytes;
 
@@ -196,6 +196,15 @@ impl Link {
         state.queued.is_empty() && state.pipeline.is_empty() && state.debts.is_empty()
     }
 
+    /// How many undos no answer has confirmed: those that are owed, in doubt or on their way, those
+    /// of commands that are not answered, and those given up, while their keys may live.
+    pub(crate) fn owed(&self, now: Moment) -> usize {
+        let state = lock(&self.state);
+        // A command that may have been applied, and the undo behind it, are about one key.
+        let undos: HashSet<&[u8]> = state.debts.undos().chain(state.pipeline.undos()).collect();
+        undos.len() + state.debts.given_up(now)
+    }
+
     /// Writes what is queued. `Ok(true)` says that the kernel takes no more: the driver waits for
     /// writability and calls [`Link::unblock`].
     pub(crate) fn flush(&self) -> Result<bool, io::ErrorKind> {
@@ -294,6 +303,11 @@ impl Link {
     /// When the command was sent whose reply is next.
     pub(crate) fn oldest(&self) -> Option<Moment> {
         lock(&self.state).pipeline.oldest()
+    }
+
+    /// When the connection is to be given up for want of replies; see [`Pipeline::given_up`].
+    pub(crate) fn given_up(&self, now: Moment) -> Option<Moment> {
+        lock(&self.state).pipeline.given_up(now, self.options.reply_age_max)
     }
 
     /// Puts a connection behind the link that has shaken hands, and settles the debts of earlier

@@ -57,6 +57,11 @@ pub(crate) enum Shape {
 }
 
 impl Shape {
+    /// Whether such commands are sent for what earlier ones may have left.
+    fn is_undo(self) -> bool {
+        matches!(self, Self::Undo | Self::Owed | Self::Ended)
+    }
+
     fn accepts(self, reply: &Reply) -> bool {
         match reply {
             Reply::Ok | Reply::Null => matches!(self, Self::Status | Self::Any),
@@ -263,6 +268,32 @@ impl Pipeline {
         self.waiting.front().map(|waiting| waiting.entry.sent)
     }
 
+    /// What would undo the commands that are not answered, in their order.
+    pub(crate) fn undos(&self) -> impl Iterator<Item = &[u8]> {
+        let mut rest = self.undo.as_slice();
+        let undos = self.waiting.iter().map(move |waiting| {
+            let (undo, behind) = rest.split_at(waiting.undo_len.min(rest.len()));
+            rest = behind;
+            undo
+        });
+        undos.filter(|undo| !undo.is_empty())
+    }
+
+    /// When a node that answers nothing more is given up: once its oldest command has waited for
+    /// `age_max`, and no deadline is still to come. Only the first is looked at before it has
+    /// passed. An undo's deadline counts only at the front: undos are sent to a suspect node, too,
+    /// and must not keep a dead connection open.
+    pub(crate) fn given_up(&self, now: Moment, age_max: Duration) -> Option<Moment> {
+        let oldest = self.waiting.front()?.entry;
+        let overdue = oldest.sent.plus(age_max);
+        if overdue > now {
+            return Some(overdue);
+        }
+        let waiting = self.waiting.iter().map(|waiting| waiting.entry);
+        let deadlines = waiting.filter(|entry| !entry.shape.is_undo()).map(|entry| entry.deadline);
+        Some(deadlines.fold(overdue.max(oldest.deadline), Moment::max))
+    }
+
     /// Empties the FIFO at the connection's end, of which `written` bytes had reached the kernel:
     /// every operation goes to `lapsed`, the undos of those that may have been applied to `undos`.
     pub(crate) fn drain(
@@ -370,6 +401,25 @@ mod tests {
         assert_eq!(expired, [Ticket(1)]);
         assert_eq!(answer(&mut pipeline, simple("OK")), Ok(1));
         assert_eq!(answer(&mut pipeline, Frame::Null), Ok(2));
+    }
+
+    #[test]
+    fn a_silent_node_is_given_up_at_its_age_and_not_before_a_deadline() {
+        let at = Moment::from_nanos;
+        let given_up = |entries: &[Entry], now| {
+            let mut pipeline = Pipeline::default();
+            entries.iter().for_each(|entry| pipeline.push(*entry, 0, b""));
+            pipeline.given_up(at(now), Duration::from_nanos(50)).map(Moment::as_nanos)
+        };
+        let (short, long) = (entry(1, Shape::Status, 10), entry(2, Shape::Any, 70));
+        let undo = entry(3, Shape::Undo, 90);
+        assert_eq!(given_up(&[], 60), None);
+        assert_eq!(given_up(&[short], 60), Some(50));
+        assert_eq!(given_up(&[long], 60), Some(70), "its own deadline is kept");
+        assert_eq!(given_up(&[short, long], 60), Some(70), "so is that of one behind it");
+        assert_eq!(given_up(&[short, long], 40), Some(50), "looked at again then");
+        assert_eq!(given_up(&[short, undo], 60), Some(50), "an undo keeps nothing open");
+        assert_eq!(given_up(&[undo, short], 60), Some(90), "but the oldest command does");
     }
 
     #[test]

@@ -213,7 +213,6 @@ impl Claim {
         let election = match &locker.volatile {
             None => command::with_acquire(key.full(), value, ttl, |set| ask(Shape::Status, set))?,
             Some(volatile) => {
-                volatile.check_key(key.full())?;
                 volatile.with_acquire(key.full(), value, ttl, |vote| ask(Shape::Vote, vote))?
             }
         };

@@ -43,12 +43,16 @@ use crate::weak::{self, Weakness};
 const EPOCH: &[u8] = b"quorlock:epoch";
 const QUARANTINE: &[u8] = b"quorlock:quarantine";
 
+/// Whether a full key is a node's own, behind some locker's prefix: no lock may have such a name,
+/// for taking or deleting it would change the node's standing.
+pub(super) fn is_nodes_own(full: &[u8]) -> bool {
+    full.ends_with(EPOCH) || full.ends_with(QUARANTINE)
+}
+
 /// What a locker for servers that may forget adds to its commands.
 pub(crate) struct Volatile {
     /// The epoch's and the quarantine's key, encoded.
     keys: Box<[u8]>,
-    epoch: Box<[u8]>,
-    quarantine: Box<[u8]>,
     longest_ttl: Duration,
     /// A node has forgotten the script; the next acquisition brings it.
     forgotten: AtomicBool,
@@ -61,21 +65,12 @@ impl Volatile {
         if weak::is(Weakness::QuarantineOff) {
             return None;
         }
-        let behind = |name| [&options.prefix[..], name].concat().into_boxed_slice();
-        let (epoch, quarantine) = (behind(EPOCH), behind(QUARANTINE));
         let mut keys = Vec::new();
-        encode::bulk(&mut keys, &epoch);
-        encode::bulk(&mut keys, &quarantine);
-        let (keys, forgotten) = (keys.into_boxed_slice(), AtomicBool::new(false));
-        Some(Self { keys, epoch, quarantine, longest_ttl, forgotten })
-    }
-
-    /// Refuses a lock under a name that the nodes need for themselves.
-    pub(crate) fn check_key(&self, full: &[u8]) -> Result<(), Error> {
-        if full != &*self.epoch && full != &*self.quarantine {
-            return Ok(());
+        for name in [EPOCH, QUARANTINE] {
+            encode::bulk(&mut keys, &[&options.prefix[..], name].concat());
         }
-        Err(Error::misuse("the keys `quorlock:epoch` and `quorlock:quarantine` are reserved"))
+        let (keys, forgotten) = (keys.into_boxed_slice(), AtomicBool::new(false));
+        Some(Self { keys, longest_ttl, forgotten })
     }
 
     /// Encodes an acquisition and hands it to `send`.
@@ -277,16 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nodes_own_keys_are_nobodys_lock() {
-        let options = Options {
-            durability: Durability::Volatile { longest_ttl: LONGEST },
-            prefix: b"p:".to_vec(),
-            ..Options::default()
-        };
-        let volatile = Volatile::new(&options).unwrap();
-        assert!(volatile.check_key(b"p:quorlock:epoch").unwrap_err().is_misuse());
-        assert!(volatile.check_key(b"p:quorlock:quarantine").is_err());
-        assert!(volatile.check_key(b"p:order:42").is_ok());
+    fn a_locker_for_servers_that_forget_nothing_has_no_epoch() {
         assert!(Volatile::new(&Options::default()).is_none());
     }
 }

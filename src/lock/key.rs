@@ -1,7 +1,11 @@
 //! A lock's key as it stands on the wire: the prefix and the caller's bytes, verbatim.
+//!
+//! [`Key::new`] is the only way to make one, and everything that names a lock takes one: what it
+//! refuses is refused in every way in.
 
 use std::fmt;
 
+use super::durability::is_nodes_own;
 use crate::error::Error;
 
 /// Keys up to this length, prefix included, are held without an allocation.
@@ -44,7 +48,14 @@ impl Key {
         } else {
             KeyBytes::Heap([prefix, key].concat().into_boxed_slice())
         };
-        Ok(Self { bytes, prefix_len: prefix.len() })
+        let key = Self { bytes, prefix_len: prefix.len() };
+        match is_nodes_own(key.full()) {
+            true => Err(Error::misuse(
+                "the key ends in `quorlock:epoch` or `quorlock:quarantine`, which are the nodes' \
+                 own; choose another name",
+            )),
+            false => Ok(key),
+        }
     }
 
     /// As the servers know it.
@@ -87,6 +98,31 @@ mod tests {
             assert_eq!(key.full(), [b"pay:", &given[..]].concat());
         }
         assert_eq!(Key::new(b"", "\0🐉\r\n".as_bytes()).unwrap().full(), "\0🐉\r\n".as_bytes());
+    }
+
+    #[test]
+    fn the_nodes_own_keys_are_refused_behind_any_prefix() {
+        let own = [
+            ("", "quorlock:epoch"),
+            ("", "quorlock:quarantine"),
+            ("p:", "quorlock:epoch"),
+            ("p:", "quorlock:quarantine"),
+            // Another locker's, whose prefix is `p:`.
+            ("", "p:quorlock:epoch"),
+            ("p", ":quorlock:quarantine"),
+            ("p:quorlock", ":epoch"),
+            ("p:quorlock:quarantin", "e"),
+        ];
+        for (prefix, key) in own {
+            let error = Key::new(prefix.as_bytes(), key.as_bytes()).unwrap_err();
+            assert!(error.is_misuse(), "{prefix} {key}: {error}");
+            assert!(error.to_string().contains("nodes' own"), "{error}");
+        }
+        let long = [&[b'p'; 200][..], b"quorlock:epoch"].concat();
+        assert!(Key::new(&long[..200], &long[200..]).is_err());
+        for key in ["epoch", "quarantine", "quorlock:epoch:1", "quorlock:", "Quorlock:epoch"] {
+            assert!(Key::new(b"p:", key.as_bytes()).is_ok(), "{key}");
+        }
     }
 
     #[test]

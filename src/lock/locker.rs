@@ -150,7 +150,8 @@ impl Locker {
     }
 
     /// Asks for the lock of this key: any bytes but none, at most 4,096 of them with the prefix.
-    /// Keys are compared byte by byte. Nothing happens until the request is awaited.
+    /// Keys are compared byte by byte; none may end in `quorlock:epoch` or `quorlock:quarantine`,
+    /// which are the nodes' own. Nothing happens until the request is awaited.
     pub fn lock(&self, key: impl AsRef<[u8]>) -> LockRequest {
         let Inner { options, .. } = &*self.inner;
         let key = key.as_ref();
@@ -190,8 +191,8 @@ impl Locker {
     ///
     /// It is what the connections know by themselves: nothing is sent and nothing is waited for, so
     /// a node that hangs counts as connected until something that was asked of it has gone
-    /// unanswered for 5 s. Before the first use no node is connected; [`ready`](Self::ready)
-    /// changes that.
+    /// unanswered for 5 s, or until its deadline where that is later. Before the first use no node
+    /// is connected; [`ready`](Self::ready) changes that.
     ///
     /// ```no_run
     /// # async fn example(locker: quorlock::Locker) {
@@ -310,7 +311,8 @@ impl Locker {
 
     /// Ends the locker's work, in all its clones: nobody acquires any more, whoever waits for a
     /// lock is told, the locks that are held are released, and everything that was ever sent is
-    /// waited for, until `deadline`. Guards that still live find their lock lost.
+    /// waited for, until `deadline`. Guards that still live find their lock lost. What a node is
+    /// still [owed](Shutdown::owed) then is told, and is sent while the locker lives.
     ///
     /// # Errors
     ///

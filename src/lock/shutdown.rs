@@ -28,16 +28,24 @@ pub struct Shutdown {
     pub left: Vec<LeftLock>,
     /// Locks that were held and of which too few nodes told in time what became of them.
     pub unknown: usize,
+    /// Deletions that the nodes have not confirmed, each node's counted by itself: they were sent
+    /// and not answered, or wait until the node is connected again. A key that is left because of
+    /// that ends with its TTL.
+    pub owed: usize,
     /// Each node: [`Granted`](crate::Outcome::Granted) where everything that was ever sent on its
     /// present connections has been executed.
     pub nodes: Vec<NodeReport>,
 }
 
 impl Shutdown {
-    /// Whether nothing is left behind but what was to be left, as far as the nodes told.
+    /// Whether nothing is owed: every node has confirmed every deletion, of these locks and of all
+    /// earlier ones, and holds nothing but what was to be left.
+    ///
+    /// Futures that acquire must have ended by then, or have been dropped: one that a node has
+    /// granted, and that is neither polled nor dropped, still has its keys.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.unknown == 0
+        self.unknown == 0 && self.owed == 0
     }
 }
 
@@ -106,6 +114,7 @@ pub(crate) async fn shut_down(
             None => found.unknown += 1,
         }
     }
+    found.owed = locker.nodes.owed();
     found.nodes = worst_of(pings.iter().map(Election::report));
     Ok(found)
 }
@@ -125,7 +134,7 @@ fn worst_of(reports: impl Iterator<Item = Vec<NodeReport>>) -> Vec<NodeReport> {
 /// Takes the locks from their guards, which find them lost.
 fn take_all(locker: &Inner, fate: Fate) -> (Vec<Election>, Shutdown) {
     let mut found =
-        Shutdown { released: 0, lost: 0, left: Vec::new(), unknown: 0, nodes: Vec::new() };
+        Shutdown { released: 0, lost: 0, left: Vec::new(), unknown: 0, owed: 0, nodes: Vec::new() };
     let (mut releases, mut lost) = (Vec::new(), Vec::new());
     let now = locker.nodes.clock().now();
     locker.holds.close_all(|body| {

@@ -78,7 +78,7 @@
 //! | `node_deadline` | 1 % of the TTL, 50 to 500 ms | what a hung majority costs |
 //! | `connect_deadline` | 1 s | connecting and the handshake, in the background |
 //! | `reconnect` | 20 ms, growing to 500 ms | the pause before a dead node is tried again |
-//! | (fixed) | 5 s | a reply that is older ends its connection |
+//! | (fixed) | 5 s, or the last deadline | a reply that is older ends its connection |
 //!
 //! **`node_deadline`.** After it a node's vote counts as *unknown*, and is undone. A healthy
 //! majority decides in one round trip and never meets it. It has to be far below the TTL, for it is
@@ -95,7 +95,8 @@
 //!
 //! **`reconnect`.** Back in use soon after the server is, without a storm: jittered, one attempt at
 //! a time for each connection, for ever. *Shorter:* a server that is starting is knocked at more
-//! often. *Longer:* a restarted node stays out of the quorum longer than it must.
+//! often. *Longer:* a restarted node stays out of the quorum longer than it must. A first pause
+//! below 1 ms is refused: it would never grow, and keep a core busy.
 //!
 //! # The connections
 //!
@@ -142,9 +143,9 @@
 //! **`prefix`.** Give one: `lock:` or `pay:lock:`. It keeps your keys from being anybody else's,
 //! lets an ACL say `~pay:lock:*`, and lets you find them. All clients of a lock need the same one;
 //! a different prefix is a different lock, silently, and has an epoch of its own under
-//! `Durability::Volatile`, where the names `quorlock:epoch` and `quorlock:quarantine` are taken. A
-//! `{hash tag}` in the prefix keeps those in one slot with the locks. Keys are bytes, compared one
-//! by one, prefix included at most 4,096 of them.
+//! `Durability::Volatile`. No key may end in `quorlock:epoch` or `quorlock:quarantine`: those are
+//! the nodes' own, behind this prefix or another. A `{hash tag}` in the prefix keeps them in one
+//! slot with the locks. Keys are bytes, compared one by one, prefix included at most 4,096 of them.
 //!
 //! **`owner`.** Give a service's name; host and process are added to it. It stands in the value
 //! behind the random part, so it shows in `quorlock status`, in errors of those who wait, and in

@@ -30,7 +30,7 @@
 //!   out was used again, and the late reply answered the next command. *Here* a command that timed
 //!   out keeps its place until its reply has come
 //!   (`an_expired_command_is_told_once_and_still_owns_its_reply`), and a connection whose oldest
-//!   reply is 5 s late is ended.
+//!   reply is 5 s late is ended (while a deadline is still to come, at that deadline).
 //! - **Redisson, pull request 7304; Bun, pull request 33441.** One kind of RESP3 reply was not
 //!   skipped whole; a push behind an attribute was taken for the next command's reply. *Here* there
 //!   is one parser, for what is wanted and for what is skipped

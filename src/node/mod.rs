@@ -21,6 +21,7 @@ use bytes::Bytes;
 
 pub(crate) use session::{Pass, Session};
 
+use crate::clock::Moment;
 use crate::link::{Link, Peer};
 use crate::options::{Address, LinkOptions};
 use crate::report::{Fault, NodeHealth, Outcome, ServerInfo};
@@ -83,6 +84,11 @@ impl Node {
             count => (affinity % count as u64) as usize,
         };
         &self.links[index]
+    }
+
+    /// How many undos it has not confirmed; see [`Link::owed`].
+    pub(crate) fn owed(&self, now: Moment) -> usize {
+        self.links.iter().map(|link| link.owed(now)).sum()
     }
 
     /// A driver starts: commands may queue for its first connections.

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use super::Node;
 use super::backoff::Backoff;
@@ -139,13 +140,13 @@ impl Session {
             }
             None => next,
         };
-        let Some(oldest) = link.oldest() else { return next };
-        let hopeless = oldest.plus(pass.options.reply_age_max);
-        if hopeless <= now {
-            self.fail(Fault::Silent { after: now.since(oldest) }, node, link, pass);
+        let Some(given_up) = link.given_up(now) else { return next };
+        if given_up <= now {
+            let after = link.oldest().map_or(Duration::ZERO, |oldest| now.since(oldest));
+            self.fail(Fault::Silent { after }, node, link, pass);
             return now;
         }
-        next.min(hopeless)
+        next.min(given_up)
     }
 
     fn open(&mut self, connected: Connected, node: &Node, link: &Link, pass: &mut Pass) {

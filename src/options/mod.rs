@@ -178,6 +178,13 @@ impl Options {
         if self.extensions_max == 0 {
             return Err(Error::misuse("extensions_max is 0; no lock could be extended"));
         }
+        if link.reconnect_first < RECONNECT_MIN {
+            return Err(Error::misuse(format!(
+                "the first pause before a reconnection is {:?}; that would try without end. Choose \
+                 at least 1 ms",
+                link.reconnect_first
+            )));
+        }
         if link.connect_deadline.is_zero() || self.node_deadline.is_some_and(|d| d.is_zero()) {
             return Err(Error::misuse("a deadline is 0; no node could ever answer in time"));
         }
@@ -222,6 +229,10 @@ impl Options {
     }
 }
 
+/// Timers have this grain: a shorter pause would be none, and the driver would do nothing but
+/// connect to a node that is away.
+const RECONNECT_MIN: Duration = Duration::from_millis(1);
+
 /// An owner's name travels in every acquisition.
 const OWNER_LENGTH_MAX: usize = 128;
 
@@ -261,7 +272,8 @@ pub(crate) struct LinkOptions {
     /// to the driver; beyond, the driver writes for all callers at once.
     pub(crate) direct_writes: usize,
     /// A reply that is older has not been lost, for the stream keeps order: the node hangs. The
-    /// connection ends, and the node's vote costs no more waiting until it answers a new one.
+    /// connection ends, and the node's vote costs no more waiting until it answers a new one. While
+    /// a command that was sent has a later deadline, that deadline is waited for.
     pub(crate) reply_age_max: Duration,
     /// For how long an undo may still matter that the server refuses, or whose command may still
     /// arrive, because the server does not let us end the connection that sent it: see
@@ -350,6 +362,23 @@ mod tests {
         assert!(Options { durability: short, ..Options::default() }.check().is_err());
         let none = Durability::Volatile { longest_ttl: Duration::ZERO };
         assert!(Options { durability: none, ..Options::default() }.check().is_err());
+    }
+
+    #[test]
+    fn no_option_makes_a_node_that_is_away_be_tried_without_end() {
+        let check = |first: Duration, cap| {
+            let mut options = Options::default();
+            (options.link.reconnect_first, options.link.reconnect_cap) = (first, cap);
+            options.check()
+        };
+        let ms = Duration::from_millis;
+        // A pause that starts at nothing never grows, whatever its cap is.
+        for (first, cap) in [(ms(0), ms(0)), (ms(0), ms(500)), (Duration::from_micros(999), ms(1))]
+        {
+            let error = check(first, cap).unwrap_err();
+            assert!(error.is_misuse() && error.to_string().contains("without end"), "{error}");
+        }
+        assert!(check(ms(1), ms(1)).is_ok());
     }
 
     #[test]

@@ -10,8 +10,8 @@ use crate::error::Error;
 /// power, a cable, a firewall that forgot the connection. Nothing tells us then, and a lock's vote
 /// is only as fast as we find out. Operations have deadlines of their own
 /// ([`node_deadline`](crate::LockerBuilder::node_deadline)) and a connection whose oldest reply is
-/// overdue is given up after 5 s, so these options are about connections on which *nothing is
-/// asked*, and about bytes that the kernel still tries to deliver.
+/// 5 s late is given up, or at the last deadline if that is later. So these options are about
+/// connections on which *nothing is asked*, and about bytes that the kernel still tries to deliver.
 ///
 /// ```
 /// use std::time::Duration;

@@ -211,6 +211,23 @@ impl NodeSet {
         }))
     }
 
+    /// The same nodes, over connections of their own.
+    pub(crate) fn apart(&self, undo_head: Bytes) -> Self {
+        let Shared { nodes, counted, options, clock, .. } = &*self.shared;
+        let Shared { entropy, dial, greeting, observers, .. } = &*self.shared;
+        Self::new(Parts {
+            addresses: nodes.iter().map(|node| node.address().clone()).collect(),
+            counted: *counted,
+            options: *options,
+            clock: clock.clone(),
+            entropy: entropy.clone(),
+            dial: dial.clone(),
+            greeting: greeting.clone(),
+            undo_head,
+            observers: observers.clone(),
+        })
+    }
+
     /// How many nodes there are.
     pub(crate) fn len(&self) -> usize {
         self.shared.nodes.len()
@@ -266,6 +283,12 @@ impl NodeSet {
     /// Whether every reply has come, and no node is owed an undo, or may be.
     pub(crate) fn is_settled(&self) -> bool {
         self.shared.nodes.iter().flat_map(|node| node.links()).all(|link| link.is_settled())
+    }
+
+    /// How many undos the nodes have not confirmed, over all of them.
+    pub(crate) fn owed(&self) -> usize {
+        let now = self.clock().now();
+        self.shared.nodes.iter().map(|node| node.owed(now)).sum()
     }
 
     /// What the nodes' names are.

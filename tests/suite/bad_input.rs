@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use quorlock::{Client, Locker, NodeOptions, TcpOptions};
+use quorlock::{Client, Locker, NodeOptions, Retry, TcpOptions};
 
 use crate::support::{Fleet, Script, Scripted, Server, need_server, reach};
 use crate::{builder, connected, quorum, single};
@@ -58,6 +58,14 @@ fn options_out_of_range_are_refused() {
     refused(build(Duration::from_millis(1)), "clock drift");
     refused(build(Duration::MAX), "servers take at most");
     refused(Locker::single("redis://h").unwrap().connections_per_node(0).build(), "at least 1");
+    let [zero, second] = [Duration::ZERO, Duration::from_secs(1)];
+    let reconnect = |first, cap| Locker::single("redis://h").unwrap().reconnect(first, cap).build();
+    refused(reconnect(zero, zero), "at least 1 ms");
+    refused(reconnect(zero, second), "at least 1 ms");
+    refused(Locker::single("redis://h").unwrap().connect_deadline(zero).build(), "a deadline is 0");
+    refused(Locker::single("redis://h").unwrap().node_deadline(zero).build(), "a deadline is 0");
+    let pause = Retry::fixed(zero);
+    refused(Locker::single("redis://h").unwrap().retry(pause).build(), "without end");
     refused(Locker::single("redis://h").unwrap().owner("a\nb").build(), "control characters");
     refused(Locker::single("redis://h").unwrap().owner("a".repeat(200)).build(), "at most 128");
 }
@@ -77,6 +85,11 @@ async fn a_bad_key_or_ttl_sends_nothing() {
     let client = Client::new(server.url()).unwrap();
     refused(client.command(Vec::<&str>::new()).await, "no name");
     refused(client.command([""]).await, "no name");
+    refused(client.command(["subscribe", "c"]).await, "`SUBSCRIBE` has not one reply");
+    let mut pipeline = client.pipeline();
+    pipeline.command(["PING"]).command(["Client", "Reply", "OFF"]);
+    refused(pipeline.run().await, "`CLIENT REPLY` has not one reply");
+    refused(client.clone().deadline(Duration::ZERO).command(["PING"]).await, "the deadline is 0");
     assert_eq!(server.heard().len(), greeted, "something was sent: {:?}", server.names());
 }
 

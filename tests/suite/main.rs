@@ -19,12 +19,14 @@
 //! | `bad_input` | is every mistake told, and told before anything is sent? |
 //! | `nodes` | every kind of address, and logins that change |
 //! | `interop` | other libraries on the same key |
+//! | `own_keys` | the names that nodes keep for themselves |
 //! | `overtaking` | bytes of an ended connection that arrive late |
 //! | `retry` | how often a lock is asked for again, how soon, and when it is given up |
 //! | `runtimes` | current-thread, multi-thread, ended, blocked, several at once |
 //! | `twins` | a node inside this process beside a real server |
 //! | `wire` | scripted servers: what goes over the wire, in what order, and what may come back |
 //! | `client` | the protocol-level client |
+//! | `shared` | one caller beside others on its connection |
 
 #![expect(
     clippy::disallowed_methods,
@@ -52,9 +54,11 @@ mod interop;
 mod locking;
 mod nodes;
 mod overtaking;
+mod own_keys;
 mod retry;
 mod runtimes;
 mod scripts;
+mod shared;
 mod states;
 #[cfg(feature = "testing")]
 mod twins;

@@ -101,6 +101,11 @@ impl List {
         Some(debt)
     }
 
+    /// What is to be undone, each once.
+    pub(super) fn undos(&self) -> impl Iterator<Item = &[u8]> {
+        self.debts.values().map(|debt| &*debt.undo)
+    }
+
     /// The one whose turn is first.
     pub(super) fn first(&self) -> Option<&Debt> {
         self.debts.first_key_value().map(|(_, debt)| debt)

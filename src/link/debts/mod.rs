@@ -152,6 +152,30 @@ impl Debt {
     }
 }
 
+/// Undos that will not be sent: there were too many. Their keys end by themselves.
+#[derive(Debug, Default)]
+struct GivenUp {
+    count: usize,
+    /// `None` until a clock is read, which is when the next round is sent.
+    until: Option<Moment>,
+}
+
+impl GivenUp {
+    fn add(&mut self) {
+        (self.count, self.until) = (self.count.saturating_add(1), None);
+    }
+
+    /// How many of the keys may still live.
+    fn count(&self, now: Moment) -> usize {
+        if self.until.is_some_and(|until| until <= now) { 0 } else { self.count }
+    }
+
+    fn handle_round(&mut self, now: Moment, horizon: Duration) {
+        self.count = self.count(now);
+        self.until.get_or_insert_with(|| now.plus(horizon));
+    }
+}
+
 /// The debts of a link to its node.
 #[derive(Debug, Default)]
 pub(super) struct Debts {
@@ -164,6 +188,8 @@ pub(super) struct Debts {
     count: u64,
     /// How many there may be.
     max: usize,
+    /// Debts that were one too many, and until when their keys can live.
+    given_up: GivenUp,
     /// For how long a debt may matter from the first refusal or doubt on.
     horizon: Duration,
 }
@@ -183,6 +209,16 @@ impl Debts {
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.list.is_empty()
+    }
+
+    /// What is to be undone, each once.
+    pub(super) fn undos(&self) -> impl Iterator<Item = &[u8]> {
+        self.list.undos()
+    }
+
+    /// How many undos were given up, of keys that may still live.
+    pub(super) fn given_up(&self, now: Moment) -> usize {
+        self.given_up.count(now)
     }
 
     /// Whether a command is about a key and a value that are still to be undone, or may be undone
@@ -311,6 +347,7 @@ impl Debts {
             deadline: now.plus(DEADLINE),
         };
         self.not_before = now.plus(ROUND_PAUSE);
+        self.given_up.handle_round(now, self.horizon);
         // Of another process none of them is left.
         self.old_clients.retain(|old| Some(&*old.client.run_id) == run_id);
         for old in self.old_clients.iter_mut().filter(|old| !old.asked) {
@@ -351,6 +388,7 @@ impl Debts {
         self.list.put(debt);
         if self.list.len() > self.max {
             self.list.take_first();
+            self.given_up.add();
         }
     }
 }

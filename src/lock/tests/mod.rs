@@ -7,6 +7,8 @@
 mod by_hand;
 mod cadence;
 mod clocks;
+mod complete;
+mod deadlines;
 mod ending;
 mod extension;
 mod healing;

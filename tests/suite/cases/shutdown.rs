@@ -55,6 +55,23 @@ async fn case_30_a_shutdown_fails_waiters_and_signals_holders() {
     }
 }
 
+/// A node that hangs has not deleted its key, though the others have: that is owed to it.
+#[tokio::test]
+async fn a_shutdown_is_complete_only_when_every_node_has_deleted_its_key() {
+    need_server!();
+    let fleet = Fleet::start(3);
+    let locker = connected(builder(&fleet)).await;
+    let _guard = locker.lock("k").await.unwrap();
+    held_by_all(&fleet).await;
+    fleet[2].pause();
+    let found = locker.shutdown(Duration::from_millis(300)).await.unwrap();
+    assert!(!found.is_complete() && found.owed > 0, "{found:?}");
+    fleet[2].resume();
+    let found = locker.shutdown(PATIENCE).await.unwrap();
+    assert!(found.is_complete() && found.owed == 0, "{found:?}");
+    assert_eq!(fleet.keys_left(""), []);
+}
+
 /// What is left on purpose stays until its TTL, and its holders are told all the same.
 #[tokio::test]
 async fn case_30_a_shutdown_that_leaves_the_locks_signals_holders() {

@@ -1,4 +1,11 @@
-//! The protocol-level client: any command to one node, over the same links as the locks.
+//! The protocol-level client: any command to one node, over links as the locks have them.
+//!
+//! All callers share one connection, so [`shared`] refuses what would harm the others.
+
+mod shared;
+#[cfg(test)]
+#[cfg(feature = "testing")]
+mod tests;
 
 use std::fmt;
 use std::future::poll_fn;
@@ -19,7 +26,8 @@ use crate::report::Outcome;
 /// How long a command may take, unless set otherwise.
 const DEADLINE: Duration = Duration::from_millis(500);
 
-/// A connection to one node that carries any command. Cheap to clone; all clones share it.
+/// A connection to one node that carries any command but those that would change the connection
+/// itself: see [`command`](Self::command). Cheap to clone; all clones share it.
 ///
 /// Commands of many callers are pipelined: each waits for its own reply only. An error that the
 /// server answers is a reply, [`Frame::Error`]; an [`Error`] says that there is no reply.
@@ -40,6 +48,8 @@ const DEADLINE: Duration = Duration::from_millis(500);
 pub struct Client {
     nodes: Arc<NodeSet>,
     deadline: Duration,
+    /// Whether commands may keep its connection waiting.
+    blocking: bool,
 }
 
 impl Client {
@@ -74,27 +84,75 @@ impl Client {
         let (nodes, clock) = (vec![address], Clock::default());
         let nodes =
             NodeSet::on_network(nodes, false, clock, options, greeting, undo_head, observers)?;
-        Ok(Self { nodes: Arc::new(nodes), deadline: DEADLINE })
+        Ok(Self { nodes: Arc::new(nodes), deadline: DEADLINE, blocking: false })
+    }
+
+    /// A client of the node that `dial` leads to.
+    #[cfg(all(test, feature = "testing"))]
+    fn in_memory(dial: Arc<dyn crate::link::Dial>) -> Result<Self, Error> {
+        let nodes = NodeSet::in_memory(
+            vec![Address::parse("redis://node-0")?],
+            Clock::default(),
+            LinkOptions::default(),
+            Greeting::default(),
+            Bytes::new(),
+            Observers::default(),
+            dial,
+        )?;
+        Ok(Self { nodes: Arc::new(nodes), deadline: DEADLINE, blocking: false })
     }
 
     /// How long a command may take until it is given up. Default: 500 ms.
+    ///
+    /// A node that answers nothing more is given up after 5 s, or at the last deadline if that is
+    /// later.
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
         self
     }
 
+    /// A client of the same node for commands that block: `BLPOP` and its kin, `XREAD` with
+    /// `BLOCK`, `WAIT`.
+    ///
+    /// It has a connection of its own, shared with its clones and no other client: a command that
+    /// blocks holds up all commands behind it on its connection. Make one for each caller that is
+    /// to wait by itself. Choose a [`deadline`](Self::deadline) above the command's own timeout:
+    /// what the server takes out of a list behind the deadline is answered to no caller, and lost.
+    ///
+    /// ```no_run
+    /// # async fn example(client: quorlock::Client) -> Result<(), quorlock::Error> {
+    /// use std::time::Duration;
+    ///
+    /// let worker = client.clone().allow_blocking().deadline(Duration::from_secs(30));
+    /// let job = worker.command(["BLPOP", "jobs", "20"]).await?;
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn allow_blocking(self) -> Self {
+        let nodes = Arc::new(self.nodes.apart(Bytes::new()));
+        Self { nodes, blocking: true, ..self }
+    }
+
     /// Sends one command and waits for its reply.
     ///
-    /// Commands that change the connection for everybody (`SUBSCRIBE`, `MULTI`, `SELECT`,
-    /// `CLIENT REPLY`) or that block (`BLPOP`) do not belong here.
+    /// All callers share the connection, so a command that would change it for the others is
+    /// refused and not sent:
+    ///
+    /// - what has not one reply: `SUBSCRIBE` and its kin, `MONITOR`, `CLIENT REPLY`, replication;
+    /// - what ends the connection, or changes its login, protocol or database: `QUIT`, `AUTH`,
+    ///   `HELLO`, `RESET`, `SELECT`;
+    /// - what changes the commands behind it: `MULTI` and its kin, `ASKING`, `READONLY`,
+    ///   `READWRITE`, `CLIENT TRACKING`, `CACHING`, `NO-TOUCH`, `CAPA` and `IMPORT-SOURCE`;
+    /// - what blocks, unless by [`allow_blocking`](Self::allow_blocking).
     ///
     /// # Errors
     ///
     /// [`is_unavailable`](Error::is_unavailable) and [`is_full`](Error::is_full) when nothing was
     /// sent, [`is_authentication`](Error::is_authentication), and
     /// [`is_unknown`](Error::is_unknown) when no reply came: the command may have been executed.
-    /// [`is_misuse`](Error::is_misuse) for a command without a word.
+    /// [`is_misuse`](Error::is_misuse) for a command without a word, one that is refused (the line
+    /// says what to do instead), and a deadline of zero.
     ///
     /// # Cancel safety
     ///
@@ -105,7 +163,7 @@ impl Client {
         A: IntoIterator,
         A::Item: AsRef<[u8]>,
     {
-        let election = self.send(&encoded(args)?)?;
+        let election = self.send(&encoded(args, self.blocking)?)?;
         reply(&election).await
     }
 
@@ -115,6 +173,9 @@ impl Client {
     }
 
     fn send(&self, bytes: &[u8]) -> Result<Election, Error> {
+        if self.deadline.is_zero() {
+            return Err(Error::misuse("the deadline is 0; no node could ever answer in time"));
+        }
         let command = Command {
             bytes,
             shape: Shape::Any,
@@ -151,7 +212,7 @@ impl Pipeline {
         A::Item: AsRef<[u8]>,
     {
         if let Ok(commands) = &mut self.commands {
-            match encoded(args) {
+            match encoded(args, self.client.blocking) {
                 Ok(command) => commands.push(command),
                 Err(error) => self.commands = Err(error),
             }
@@ -164,7 +225,7 @@ impl Pipeline {
     /// # Errors
     ///
     /// As [`Client::command`]; then the commands before the one that failed have been executed, and
-    /// those behind it may have been.
+    /// those behind it may have been. After [`is_misuse`](Error::is_misuse) nothing was sent.
     ///
     /// # Cancel safety
     ///
@@ -188,7 +249,8 @@ impl fmt::Debug for Pipeline {
     }
 }
 
-fn encoded<A>(args: A) -> Result<Vec<u8>, Error>
+/// The bytes of a command that its connection can carry.
+fn encoded<A>(args: A, blocking: bool) -> Result<Vec<u8>, Error>
 where
     A: IntoIterator,
     A::Item: AsRef<[u8]>,
@@ -200,6 +262,7 @@ where
             "the command has no name; give its words, as in [\"GET\", \"k\"]",
         ));
     }
+    shared::check(&args, blocking)?;
     let mut bytes = Vec::with_capacity(encode::command_len(&args));
     encode::command(&mut bytes, &args);
     Ok(bytes)
