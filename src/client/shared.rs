@@ -55,7 +55,7 @@ const TABLE: [Row; 10] = [
         harm: Harm::Replies,
         instead: "use the server's own tools for it",
         // Streams of commands or of data; an acknowledgement of a replica is not answered at all;
-        // a debugger answers the next script, whoever sends it.
+        // a debugger answers the next script of any caller.
         commands: &["MONITOR", "SYNC", "PSYNC", "REPLCONF", "CLUSTER SYNCSLOTS", "SCRIPT DEBUG"],
     },
     Row {
@@ -72,7 +72,7 @@ const TABLE: [Row; 10] = [
     Row {
         harm: Harm::Alters,
         instead: "give the login and the protocol in the node's URL or `NodeOptions`",
-        // A reset is a login as nobody, in RESP2.
+        // A reset logs the connection out, and takes it back to RESP2.
         commands: &["AUTH", "HELLO", "RESET"],
     },
     Row {
