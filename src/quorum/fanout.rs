@@ -116,7 +116,7 @@ impl NodeSet {
             // Nobody waits yet: the asker looks at the votes before it sleeps.
             self.shared.slots.cast(ticket, index, deed, Duration::ZERO);
         }
-        let wake = self.shared.needs_timer(deadline) || wake;
+        let wake = self.shared.driver.timer.is_late_for(deadline) || wake;
         let wakened = wake.then(|| self.shared.wake_driver());
         Ok(Election { set: self.clone(), ticket, rule, allowed: command.allowed, wakened })
     }

@@ -1,8 +1,10 @@
-//! The races of `ballot`, `slots` and `bell`, every interleaving of each, by loom.
+//! The races of `ballot`, `slots`, `bell` and `timer`, every interleaving of each, by loom.
 //!
 //! Each model has a twin that is weakened in just the point that settles the race, and that must
 //! fail: a model that cannot fail shows nothing. Run them with
 //! `RUSTFLAGS="--cfg quorlock_models" cargo test --release --lib loom_`.
+
+mod timer;
 
 use std::sync::Arc;
 use std::task::Context;
