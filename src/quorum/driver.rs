@@ -65,10 +65,7 @@ impl NodeSet {
         }
         let home = Home::find(self.shared.options.driver)?;
         *lock(&driver.home) = home.handle();
-        for node in &self.shared.nodes {
-            node.reopen();
-        }
-        driver.timer.clear();
+        driver.timer.restart(|| self.shared.nodes.iter().for_each(Node::reopen));
         driver.running.store(true, Ordering::Release);
         home.run(Task::new(self.shared.clone()));
         Ok(())

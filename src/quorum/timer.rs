@@ -9,6 +9,8 @@
 //!   at any link. The link's lock shows the cleared timer to a caller that queues behind the look.
 //! - *A caller requests a look while the driver looks.* The driver takes the request before it
 //!   looks. A later request stays, and the caller's wake-up starts the pass that takes it.
+//! - *A command is queued while another driver starts.* The timer of the last driver never fires
+//!   again. It is cleared before the links take commands, so nothing is queued that relies on it.
 
 use crate::clock::Moment;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -67,8 +69,10 @@ impl DriverTimer {
         Some(next)
     }
 
-    /// Clears what the last driver left.
-    pub(super) fn clear(&self) {
+    /// Clears what the last driver left, then lets `reopen` open the links to commands.
+    pub(super) fn restart(&self, reopen: impl FnOnce()) {
+        // Ordering: a caller that queues on a reopened link sees this, through the link's lock.
         self.fires_at.store(Moment::NEVER.as_nanos(), Ordering::SeqCst);
+        reopen();
     }
 }

@@ -167,3 +167,33 @@ fn loom_queued_while_the_driver_looks_weakened_wake() {
         shared.assert_in_time(deadline, &flag, set_anew);
     });
 }
+
+/// A caller that found the last driver running queues a command while the next driver starts.
+fn queued_while_a_driver_starts(restart: fn(&DriverTimer, &Link)) {
+    let (shared, flag) = (Shared::new(), Arc::new(Flag::default()));
+    shared.timer.set_anew(true, |_| NOW);
+    shared.link.orphan(&mut Vec::new());
+    let (asking, deadline) = (shared.clone(), NOW.plus(Duration::from_nanos(10)));
+    let caller = thread::spawn(move || asking.ask(deadline, check));
+    restart(&shared.timer, &shared.link);
+    shared.drive(&flag, false, set_anew);
+    if caller.join().unwrap() {
+        shared.assert_in_time(deadline, &flag, set_anew);
+    }
+}
+
+#[test]
+fn loom_queued_while_a_driver_starts() {
+    loom::model(|| queued_while_a_driver_starts(|timer, link| timer.restart(|| link.reopen())));
+}
+
+/// The links take commands before the last driver's timer is cleared.
+#[test]
+fn loom_queued_while_a_driver_starts_weakened() {
+    must_fail(MISSED, || {
+        queued_while_a_driver_starts(|timer, link| {
+            link.reopen();
+            timer.restart(|| {});
+        });
+    });
+}
