@@ -7,6 +7,8 @@
 mod by_hand;
 mod cadence;
 mod clocks;
+#[cfg(quorlock_models)]
+mod closing;
 mod ending;
 mod extension;
 mod healing;
