@@ -1,7 +1,7 @@
 //! The switch between the standard library's synchronisation and loom's.
 //!
 //! Under `--cfg quorlock_models` every access to these types is a point at which the model checker
-//! may switch threads; `src/quorum/tests.rs` has the models.
+//! may switch threads. The models stand beside what they check, in each room's `tests`.
 
 use std::task::Waker;
 
@@ -50,5 +50,40 @@ impl AtomicWaker {
         drop(self.0.take());
         #[cfg(quorlock_models)]
         drop(self.0.take_waker());
+    }
+}
+
+/// What the models of every room use.
+#[cfg(all(test, quorlock_models))]
+pub(crate) mod models {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::task::Wake;
+
+    /// Runs a weakened model, in which loom must find an interleaving that fails with `why`.
+    pub(crate) fn must_fail(why: &str, model: impl Fn() + Sync + Send + 'static) {
+        let failure = catch_unwind(AssertUnwindSafe(|| loom::model(model)));
+        let failure = failure.expect_err("the weakened twin passed: its model shows nothing");
+        let text = failure.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| failure.downcast_ref::<&str>().copied()).unwrap_or_default();
+        assert!(text.contains(why), "the weakened twin failed, but not by `{why}`: {text}");
+    }
+
+    /// A waker that remembers that it was woken.
+    #[derive(Default)]
+    pub(crate) struct Flag(AtomicBool);
+
+    impl Flag {
+        /// Whether it was woken since the last call.
+        pub(crate) fn take(&self) -> bool {
+            self.0.swap(false, Ordering::SeqCst)
+        }
+    }
+
+    impl Wake for Flag {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::SeqCst);
+        }
     }
 }

@@ -30,6 +30,7 @@ mod handshake;
 mod inbound;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod memory;
+mod needs_flush;
 mod peer;
 mod pipeline;
 mod reply;
@@ -59,10 +60,10 @@ pub(crate) use stream::{Dial, Reader, Writer, secure};
 
 use crate::clock::Moment;
 use crate::options::LinkOptions;
-use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Mutex, lock};
 use debts::Debts;
 use fifo::Fifo;
+use needs_flush::NeedsFlush;
 use pipeline::{Again, Pipeline, Unsettled};
 use state::{Phase, QUEUED_CAPACITY, State};
 
@@ -110,8 +111,7 @@ pub(crate) enum Sent {
 #[derive(Debug)]
 pub(crate) struct Link {
     state: Mutex<State>,
-    /// Something is queued that the driver should write. Spares it the lock when there is nothing.
-    dirty: AtomicBool,
+    needs_flush: NeedsFlush,
     /// An undo's command up to its arguments, in the form that every server executes, without the
     /// header that counts them.
     undo_head: Bytes,
@@ -136,7 +136,7 @@ impl Link {
             holes: Vec::new(),
             debts: Debts::new(&options),
         };
-        Self { state: Mutex::new(state), dirty: AtomicBool::new(false), undo_head, options }
+        Self { state: Mutex::new(state), needs_flush: NeedsFlush::new(), undo_head, options }
     }
 
     /// Hands a command to the link. Its entry stands in the pipeline before its first byte reaches
@@ -176,7 +176,7 @@ impl Link {
         if state.queued.is_empty() {
             return Sent::Written;
         }
-        self.dirty.store(true, Ordering::Release);
+        self.needs_flush.set();
         Sent::Queued
     }
 
@@ -187,7 +187,7 @@ impl Link {
 
     /// Whether the driver has something to write here.
     pub(crate) fn is_dirty(&self) -> bool {
-        self.dirty.load(Ordering::Acquire)
+        self.needs_flush.is_set()
     }
 
     /// Whether nothing is queued, every reply has come, and nothing is owed or in doubt.
@@ -208,7 +208,11 @@ impl Link {
     /// Writes what is queued. `Ok(true)` says that the kernel takes no more: the driver waits for
     /// writability and calls [`Link::unblock`].
     pub(crate) fn flush(&self) -> Result<bool, io::ErrorKind> {
-        self.dirty.store(false, Ordering::Release);
+        self.needs_flush.clear();
+        self.write_queued()
+    }
+
+    fn write_queued(&self) -> Result<bool, io::ErrorKind> {
         let mut state = lock(&self.state);
         if state.phase == Phase::Open && !state.blocked {
             state.write();
@@ -224,7 +228,7 @@ impl Link {
     pub(crate) fn nudge(&self) -> bool {
         let left = self.is_dirty() && self.flush() != Ok(false);
         if left {
-            self.dirty.store(true, Ordering::Release);
+            self.needs_flush.set();
         }
         left
     }
@@ -232,7 +236,7 @@ impl Link {
     /// The socket is writable again.
     pub(crate) fn unblock(&self) {
         lock(&self.state).blocked = false;
-        self.dirty.store(true, Ordering::Release);
+        self.needs_flush.set();
     }
 
     /// Gives replies to the commands they answer. A stray poisons the connection: those
@@ -259,7 +263,7 @@ impl Link {
             match again {
                 Again::Whole => {
                     state.append(entry, &undo::whole(&self.undo_head, &undo), &undo);
-                    self.dirty.store(true, Ordering::Release);
+                    self.needs_flush.set();
                 }
                 Again::Settled => state.debts.handle_executed(&undo),
                 Again::Ended => state.debts.handle_ended(),
@@ -341,7 +345,7 @@ impl Link {
             state.append(entry, bytes, undo);
         });
         state.debts = debts;
-        self.dirty.store(true, Ordering::Release);
+        self.needs_flush.set();
     }
 
     /// The node will be given keys that live for longer than was said before: so does what is owed
@@ -359,7 +363,7 @@ impl Link {
             writer.abort();
         }
         state.end(lapsed);
-        self.dirty.store(false, Ordering::Release);
+        self.needs_flush.clear();
     }
 
     /// The driver is gone, and nobody reads replies. Writes what is queued; undos are still written

@@ -1,5 +1,8 @@
 //! What a link owes its node, and in which order the node is told, byte by byte.
 
+#[cfg(quorlock_models)]
+mod flushing;
+
 use std::time::Duration;
 
 use quorlock_resp::{Frame, encode};

@@ -59,7 +59,7 @@ pub(crate) struct Inner {
     /// What its guards hold.
     pub(crate) holds: Arc<Holds>,
     /// It was shut down.
-    closing: AtomicBool,
+    pub(super) closing: AtomicBool,
     /// Tells those who wait that it was.
     on_close: Notify,
 }

@@ -65,10 +65,7 @@ impl NodeSet {
         }
         let home = Home::find(self.shared.options.driver)?;
         *lock(&driver.home) = home.handle();
-        for node in &self.shared.nodes {
-            node.reopen();
-        }
-        driver.timer.store(Moment::NEVER.as_nanos(), Ordering::SeqCst);
+        driver.timer.restart(|| self.shared.nodes.iter().for_each(Node::reopen));
         driver.running.store(true, Ordering::Release);
         home.run(Task::new(self.shared.clone()));
         Ok(())
@@ -252,31 +249,28 @@ impl Task {
             }
             _ => false,
         };
-        let driver = &self.shared.driver;
         let changed = std::mem::take(&mut self.pass.changed);
         if changed {
             self.shared.changed.notify_waiters();
         }
-        if !driver.rearm.swap(false, Ordering::SeqCst) && !fired && !changed {
-            return;
+        let next = self.shared.driver.timer.set_anew(fired || changed, |due| {
+            let now = self.pass.clock.now();
+            if fired && now.since(due) > STALL && !std::mem::replace(&mut self.excused, true) {
+                return now.plus(GRACE);
+            }
+            self.excused = false;
+            let mut next = self.last_call.unwrap_or(Moment::NEVER);
+            for place in &mut self.sessions {
+                let node = &self.shared.nodes[place.node];
+                let (link, waker) = (&node.links()[place.link], place.bell.waker());
+                next = next.min(place.session.tick(now, waker, node, link, &mut self.pass));
+                vote(&self.shared, place.node, &mut self.pass);
+            }
+            next
+        });
+        if let Some(next) = next {
+            self.arm(next);
         }
-        let now = self.pass.clock.now();
-        let due = Moment::from_nanos(driver.timer.load(Ordering::SeqCst));
-        // Cleared first: see `Shared::needs_timer`.
-        driver.timer.store(Moment::NEVER.as_nanos(), Ordering::SeqCst);
-        if fired && now.since(due) > STALL && !std::mem::replace(&mut self.excused, true) {
-            return self.arm(now.plus(GRACE));
-        }
-        self.excused = false;
-        let mut next = self.last_call.unwrap_or(Moment::NEVER);
-        for place in &mut self.sessions {
-            let node = &self.shared.nodes[place.node];
-            let link = &node.links()[place.link];
-            next =
-                next.min(place.session.tick(now, place.bell.waker(), node, link, &mut self.pass));
-            vote(&self.shared, place.node, &mut self.pass);
-        }
-        self.arm(next);
     }
 
     fn arm(&mut self, next: Moment) {
@@ -289,7 +283,6 @@ impl Task {
             Some(timer) => clock.reset(timer.as_mut(), next),
             None => self.timer = Some(clock.sleep_until(next)),
         }
-        self.shared.driver.timer.store(next.as_nanos(), Ordering::SeqCst);
         self.bell.ring(); // the timer registers when it is polled
     }
 
@@ -300,7 +293,7 @@ impl Task {
         }
         let now = self.pass.clock.now();
         let last_call = *self.last_call.get_or_insert_with(|| {
-            self.shared.driver.rearm.store(true, Ordering::SeqCst);
+            self.shared.driver.timer.request_look();
             now.plus(LINGER)
         });
         let settled =

@@ -116,7 +116,7 @@ impl NodeSet {
             // Nobody waits yet: the asker looks at the votes before it sleeps.
             self.shared.slots.cast(ticket, index, deed, Duration::ZERO);
         }
-        let wake = self.shared.needs_timer(deadline) || wake;
+        let wake = self.shared.driver.timer.is_late_for(deadline) || wake;
         let wakened = wake.then(|| self.shared.wake_driver());
         Ok(Election { set: self.clone(), ticket, rule, allowed: command.allowed, wakened })
     }
@@ -126,13 +126,17 @@ impl NodeSet {
     /// this thread does next: so the driver is handed on even if there is nothing for it to write.
     pub(crate) fn tell(&self, command: &Command<'_>) {
         let deadline = command.sent.plus(command.allowed);
-        let mut wake = false;
+        let (mut wake, mut sent) = (false, false);
         for (index, node) in self.shared.nodes.iter().enumerate() {
             if command.to.has(index) {
                 let undo = outgoing(command, Ticket::NOBODY, deadline);
-                wake |= node.link(command.affinity).send(undo) == Sent::Queued;
+                let became = node.link(command.affinity).send(undo);
+                wake |= became == Sent::Queued;
+                sent |= matches!(became, Sent::Queued | Sent::Written);
             }
         }
+        // Without an answer the node is suspect, and in the end its connection is ended.
+        wake |= sent && self.shared.driver.timer.is_late_for(deadline);
         self.shared.hand_driver_on(wake);
     }
 }

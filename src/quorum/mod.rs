@@ -19,6 +19,7 @@ mod slots;
 mod tally;
 #[cfg(all(test, quorlock_models))]
 mod tests;
+mod timer;
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -36,7 +37,7 @@ pub(crate) use fanout::{Command, Election, Found, NodeMask};
 pub(crate) use slots::Deed;
 pub(crate) use tally::{Patience, Rule, Verdict};
 
-use crate::clock::{Clock, Moment};
+use crate::clock::Clock;
 use crate::entropy::Entropy;
 use crate::error::{Error, Kind};
 use crate::link::{Dial, Fit, Greeting, Network, Peer};
@@ -48,6 +49,7 @@ use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{AtomicWaker, Mutex};
 use misfits::Misfits;
 use slots::Slots;
+use timer::DriverTimer;
 
 /// What a node set is made of.
 pub(crate) struct Parts {
@@ -102,10 +104,7 @@ struct DriverState {
     running: AtomicBool,
     /// Nobody uses the nodes any more.
     closing: AtomicBool,
-    /// When the driver's timer fires, in nanoseconds; `Moment::NEVER` while it is not set.
-    timer: AtomicU64,
-    /// The timer must be set anew.
-    rearm: AtomicBool,
+    timer: DriverTimer,
 }
 
 impl NodeSet {
@@ -130,8 +129,7 @@ impl NodeSet {
             home: Mutex::new(None),
             running: AtomicBool::new(false),
             closing: AtomicBool::new(false),
-            timer: AtomicU64::new(Moment::NEVER.as_nanos()),
-            rearm: AtomicBool::new(false),
+            timer: DriverTimer::new(),
         };
         let (slots, misfits) = (Slots::new(nodes.len()), Misfits::new(nodes.len()));
         let changed = Notify::new();
@@ -371,17 +369,6 @@ impl fmt::Debug for NodeSet {
 }
 
 impl Shared {
-    /// Whether the driver's timer is set too late for `deadline`; then it will be set anew.
-    fn needs_timer(&self, deadline: Moment) -> bool {
-        // Ordering: the driver clears the timer before it looks through the links; whoever queued
-        // behind that look sees the cleared timer, through the link's lock.
-        if self.driver.timer.load(Ordering::SeqCst) <= deadline.as_nanos() {
-            return false;
-        }
-        self.driver.rearm.store(true, Ordering::SeqCst);
-        true
-    }
-
     /// Whether a server may vote: an independent master, no other node of this set, and one on the
     /// locker's terms.
     fn admit(&self, index: usize, peer: &Peer) -> Result<(), Fault> {

@@ -1,13 +1,13 @@
-//! The races of `ballot`, `slots` and `bell`, every interleaving of each, by loom.
+//! The races of `ballot`, `slots`, `bell` and `timer`, every interleaving of each, by loom.
 //!
 //! Each model has a twin that is weakened in just the point that settles the race, and that must
 //! fail: a model that cannot fail shows nothing. Run them with
 //! `RUSTFLAGS="--cfg quorlock_models" cargo test --release --lib loom_`.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+mod timer;
+
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::task::{Context, Wake};
+use std::task::Context;
 use std::time::Duration;
 
 use loom::sync::atomic::{AtomicU64, Ordering};
@@ -19,16 +19,11 @@ use super::slots::{Deed, Slots};
 use super::tally::{Patience, Rule, Vote};
 use crate::link::Ticket;
 use crate::sync::AtomicWaker;
+use crate::sync::models::{Flag, must_fail};
 
 const TWO_OF_TWO: Rule = Rule { voters: 2, needed: 2, patience: Patience::Early };
 const ONE_OF_ONE: Rule = Rule { voters: 1, needed: 1, patience: Patience::Early };
 const ONE_OF_TWO: Rule = Rule { voters: 2, needed: 1, patience: Patience::Early };
-
-/// Runs a weakened model, which loom must find to fail in some interleaving.
-fn must_fail(model: impl Fn() + Sync + Send + 'static) {
-    let failed = catch_unwind(AssertUnwindSafe(|| loom::model(model))).is_err();
-    assert!(failed, "the weakened twin passed: its model shows nothing");
-}
 
 /// A word that is changed by loading and storing, as a ballot must not be.
 struct TornBallot(AtomicU64);
@@ -58,12 +53,13 @@ fn loom_vote_against_vote() {
 
 #[test]
 fn loom_vote_against_vote_weakened() {
-    must_fail(|| {
+    must_fail("exactly one vote decides", || {
         let ballot = Arc::new(TornBallot(AtomicU64::new(0)));
         let other = ballot.clone();
         let voter = thread::spawn(move || other.cast(0));
         let ours = ballot.cast(1);
-        assert_eq!(u8::from(ours) + u8::from(voter.join().unwrap()), 1);
+        let decided = u8::from(ours) + u8::from(voter.join().unwrap());
+        assert_eq!(decided, 1, "exactly one vote decides");
     });
 }
 
@@ -98,7 +94,7 @@ fn loom_vote_against_cancel() {
 
 #[test]
 fn loom_vote_against_cancel_weakened() {
-    must_fail(|| {
+    must_fail("a vote of the use before", || {
         vote_against_cancel(|slots, ticket| {
             slots.cast(present(slots, ticket), 0, Deed::Granted, Duration::ZERO);
         });
@@ -130,21 +126,11 @@ fn loom_late_vote_for_a_reused_slot() {
 
 #[test]
 fn loom_late_vote_for_a_reused_slot_weakened() {
-    must_fail(|| {
+    must_fail("decided by a vote that was not its own", || {
         late_vote_for_a_reused_slot(|slots, old| {
             slots.cast(present(slots, old), 0, Deed::Granted, Duration::ZERO);
         });
     });
-}
-
-/// A waker that remembers that it was woken.
-#[derive(Default)]
-struct Flag(AtomicBool);
-
-impl Wake for Flag {
-    fn wake(self: Arc<Self>) {
-        self.0.store(true, Ordering::SeqCst);
-    }
 }
 
 /// A task looks for the verdict once while the deciding vote is cast: it has seen it, or is woken.
@@ -160,7 +146,7 @@ fn waker_registered_while_deciding(poll: fn(&Slots, Ticket, &mut Context<'_>) ->
     let flag = Arc::new(Flag::default());
     let seen = poll(&slots, ticket, &mut Context::from_waker(&flag.clone().into()));
     voter.join().unwrap();
-    assert!(seen || flag.0.load(Ordering::SeqCst), "a wake-up was lost");
+    assert!(seen || flag.take(), "a wake-up was lost");
 }
 
 #[test]
@@ -174,7 +160,7 @@ fn loom_waker_registered_while_deciding() {
 
 #[test]
 fn loom_waker_registered_while_deciding_weakened() {
-    must_fail(|| {
+    must_fail("a wake-up was lost", || {
         waker_registered_while_deciding(|slots, ticket, cx| {
             // Looks, registers, and does not look again.
             let seen = slots.votes(ticket).is_decided();
@@ -234,7 +220,7 @@ fn loom_a_slot_is_claimed_by_one_at_a_time_weakened() {
             self.head.store(index, Ordering::SeqCst); // one thread pushes in this model
         }
     }
-    must_fail(|| {
+    must_fail("one slot, two holders", || {
         let list = Arc::new(Untagged {
             head: AtomicU64::new(0),
             next: [AtomicU64::new(1), AtomicU64::new(NONE)],
@@ -261,10 +247,10 @@ fn bell_rings_while_polled(poll: fn(&AtomicWaker, &Bell, &std::task::Waker) -> b
     let bell = Bell::new(&driver);
     let ringing = bell.waker().clone();
     let ringer = thread::spawn(move || ringing.wake());
-    let flag = Arc::new(Flag(AtomicBool::new(false)));
+    let flag = Arc::new(Flag::default());
     let heard = poll(&driver, &bell, &flag.clone().into());
     ringer.join().unwrap();
-    assert!(heard || flag.0.load(Ordering::SeqCst), "it rang, neither heard nor woken for");
+    assert!(heard || flag.take(), "it rang, neither heard nor woken for");
 }
 
 #[test]
@@ -279,7 +265,7 @@ fn loom_bell_rings_while_polled() {
 
 #[test]
 fn loom_bell_rings_while_polled_weakened() {
-    must_fail(|| {
+    must_fail("it rang, neither heard nor woken for", || {
         bell_rings_while_polled(|driver, bell, waker| {
             let heard = bell.heard(); // listens first, and registers behind it
             driver.register(waker);

@@ -30,6 +30,17 @@ pub(crate) struct HoldRef {
 impl HoldRef {
     /// Begins a hold with what an acquisition has won, unless the locker was shut down.
     pub(crate) fn begin(claim: Claim, extend: Extend, at: Reading) -> Result<Self, Error> {
+        let hold = Self::publish(claim, extend, at);
+        // Behind the publishing: a shutdown either finds this hold, or is found here.
+        let open = hold.locker.check_open();
+        if open.is_err() {
+            drop(hold.end());
+        }
+        open.map(|()| hold)
+    }
+
+    /// Puts what an acquisition has won where a shutdown and the keeper find it.
+    pub(in crate::lock) fn publish(claim: Claim, extend: Extend, at: Reading) -> Self {
         let locker = claim.locker().clone();
         let holds = &locker.holds;
         let index = holds.slab.claim();
@@ -47,13 +58,7 @@ impl HoldRef {
             // Whoever holds the lock may compute from here on.
             locker.nodes.hand_on();
         }
-        let hold = Self { locker, name };
-        // Behind the beginning: a shutdown either finds this hold, or is found here.
-        let open = hold.locker.check_open();
-        if open.is_err() {
-            drop(hold.end());
-        }
-        open.map(|()| hold)
+        Self { locker, name }
     }
 
     pub(crate) fn locker(&self) -> &Arc<Inner> {

@@ -7,6 +7,8 @@
 mod by_hand;
 mod cadence;
 mod clocks;
+#[cfg(quorlock_models)]
+mod closing;
 mod complete;
 mod deadlines;
 mod ending;

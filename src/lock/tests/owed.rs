@@ -6,6 +6,7 @@ use super::{World, ms, pass};
 use crate::lock::guard::LockGuard;
 use crate::observe::Event;
 use crate::options::{Extend, Options};
+use crate::report::{Fault, Outcome};
 
 /// The nodes that hold the key for as long as the guard says at least.
 fn keep_the_promise(world: &World, guard: &LockGuard) -> usize {
@@ -100,4 +101,22 @@ async fn a_refused_release_is_repeated_for_as_long_as_the_key_can_live() {
     world.nodes[0].set_busy(false);
     pass(ms(1_100)).await;
     assert_eq!((world.keys("long"), world.keys("longer")), (0, 0));
+}
+
+/// Nothing else is sent there that would notice it.
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_never_answers_a_dropped_guards_release_is_ended() {
+    let world = World::ready(3).await;
+    let guard = world.locker.lock("k").extend(Extend::Off).await.unwrap();
+    pass(ms(1_000)).await;
+    world.nodes[0].set(Hangs);
+    drop(guard);
+    let reply_age_max = Options::default().link.reply_age_max;
+    pass(reply_age_max - ms(100)).await;
+    assert_eq!(world.locker.health()[0].outcome, Outcome::Connected);
+    pass(ms(200)).await;
+    let outcome = world.locker.health().swap_remove(0).outcome;
+    let is_silent =
+        matches!(outcome, Outcome::Down { fault: Fault::Silent { .. } | Fault::Connecting });
+    assert!(is_silent, "{outcome:?}");
 }

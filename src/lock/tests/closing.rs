@@ -1,0 +1,154 @@
+//! The race of a hold that begins with the shutdown of its locker, every interleaving, by loom.
+//!
+//! All of it is the library's own code: the locker, its node set and what they share. The node
+//! never answers, and no task runs: a shutdown does its part at its first poll. Run it with
+//! `RUSTFLAGS="--cfg quorlock_models" cargo test --release --lib loom_`.
+
+use std::future::{Future, pending};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Waker};
+
+use loom::thread;
+use tokio::runtime::Builder;
+
+use super::super::claim::{Claim, Tie};
+use super::super::hold::HoldRef;
+use super::super::key::Key;
+use super::super::locker::Inner;
+use super::super::shutdown::{Fate, shut_down};
+use crate::clock::{Driven, Reading};
+use crate::entropy::Entropy;
+use crate::error::Error;
+use crate::link::{Dial, Dialing, Greeting};
+use crate::options::{Address, Extend, Options};
+use crate::quorum::{NodeSet, Parts};
+use crate::sync::atomic::Ordering;
+use crate::sync::models::must_fail;
+
+const OPEN: &str = "the hold is open, and the shutdown has not found it";
+
+/// A network on which no connection is ever made.
+struct Unreachable;
+
+impl Dial for Unreachable {
+    fn dial(&self, _: &Address) -> Dialing {
+        Box::pin(pending())
+    }
+}
+
+/// A locker on one node.
+fn locker() -> Arc<Inner> {
+    let options = Options::default();
+    let set = NodeSet::new(Parts {
+        addresses: vec![Address::parse("redis://node").unwrap()],
+        counted: false,
+        options: options.link,
+        clock: Driven::clock().0,
+        entropy: Arc::new(Entropy::from_seed(1)),
+        dial: Arc::new(Unreachable),
+        greeting: Greeting::default(),
+        undo_head: super::command::undo_head(),
+        observers: options.observers.clone(),
+    });
+    Arc::new(Inner::new(set, options, "model".into()))
+}
+
+/// What an acquisition has won: that its node has not answered makes no difference here.
+fn claim(locker: &Arc<Inner>) -> (Claim, Reading) {
+    let at = locker.nodes.clock().read();
+    let key = Key::new(b"", b"k").unwrap();
+    (Claim::ask(locker, key, locker.options.ttl, at.now).unwrap(), at)
+}
+
+type Begin = fn(Claim, Reading) -> Result<HoldRef, Error>;
+type Close = fn(&Inner);
+
+fn begin(claim: Claim, at: Reading) -> Result<HoldRef, Error> {
+    HoldRef::begin(claim, Extend::Off, at)
+}
+
+/// What a shutdown does at its first poll.
+fn shut(locker: &Inner, fate: Fate) {
+    let deadline = locker.options.ttl;
+    let shutdown = pin!(shut_down(locker, fate, deadline));
+    assert!(shutdown.poll(&mut Context::from_waker(Waker::noop())).is_pending());
+}
+
+fn close(locker: &Inner) {
+    shut(locker, Fate::Leave);
+}
+
+/// A hold begins while its locker is shut down: in a new place, or in one that was `used`.
+fn begun_while_closing(used: bool, begin: Begin, close: Close) {
+    let runtime = Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let entered = runtime.enter();
+    let locker = locker();
+    // Loom lets a sequentially consistent load skip such a store only to find the value that the
+    // variable was made with. So both, the flag and the count of places, are stored once before.
+    locker.closing.store(false, Ordering::SeqCst);
+    let (earlier, at) = claim(&locker);
+    let earlier = HoldRef::begin(earlier, Extend::Off, at).unwrap();
+    if used {
+        drop(earlier.end());
+    }
+    let (claim, at) = claim(&locker);
+    let beginner = thread::spawn(move || begin(claim, at));
+    close(&locker);
+    let begun = beginner.join().unwrap();
+    let is_settled = match &begun {
+        Ok(hold) => hold.tie(Tie::is_released) == Some(true),
+        Err(error) => error.is_closed(),
+    };
+    drop((begun, earlier, locker, entered));
+    drop(runtime);
+    assert!(is_settled, "{OPEN}");
+}
+
+/// Checks every interleaving with at most four preemptions: without a bound it takes minutes.
+fn model(check: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    (builder.preemption_bound, builder.max_branches) = (Some(4), 10_000);
+    builder.check(check);
+}
+
+#[test]
+fn loom_begun_while_closing() {
+    model(|| begun_while_closing(false, begin, close));
+}
+
+#[test]
+fn loom_begun_in_a_used_place_while_closing() {
+    model(|| begun_while_closing(true, begin, close));
+}
+
+#[test]
+fn loom_begun_while_closing_and_releasing() {
+    model(|| begun_while_closing(false, begin, |locker| shut(locker, Fate::Release)));
+}
+
+/// The locker is checked before the hold is published.
+#[test]
+fn loom_begun_while_closing_weakened_check() {
+    must_fail(OPEN, || {
+        let begin: Begin = |claim, at| {
+            claim.locker().check_open()?;
+            Ok(HoldRef::publish(claim, Extend::Off, at))
+        };
+        begun_while_closing(false, begin, close);
+    });
+}
+
+/// The locker is closed behind the look through its holds.
+#[test]
+fn loom_begun_while_closing_weakened_close() {
+    must_fail(OPEN, || {
+        let close: Close = |locker| {
+            locker.holds.close_all(|body| {
+                body.tie.iter_mut().for_each(|tie| drop(tie.leave(locker)));
+            });
+            locker.close();
+        };
+        begun_while_closing(false, begin, close);
+    });
+}
