@@ -1,9 +1,21 @@
 //! A node inside this process beside a real server of the same name and version: the same is said
 //! to both, in RESP2 and in RESP3, and the bytes of their replies are the same but for what
 //! [`mask`] lists.
+//!
+//! | file | what is said |
+//! |---|---|
+//! | `table` | commands, one behind the other |
+//! | `scripts`, `scripts_run` | the locks' scripts, on every state of their keys |
+//! | `snippets`, `lua.txt` | other Lua: what a reply is to a script, and a value to a client |
+//!
+//! The tables of the last two are also those of the library's own tests, which run the scripts by
+//! Lua on nodes.
 
 mod mask;
 mod raw;
+mod scripts;
+mod scripts_run;
+mod snippets;
 mod table;
 
 use std::path::PathBuf;
