@@ -5,9 +5,11 @@
 //! |---|---|
 //! | `tests` | commands, one by one |
 //! | `scripts` | the functions that stand in for the scripts, beside the Lua itself |
+//! | `mutants` | is every line of every script needed? |
 //! | `bench` | a node on which a script is run in every way |
 
 mod bench;
+mod mutants;
 mod scripts;
 #[path = "../../../tests/suite/twins/snippets.rs"]
 mod snippets;
