@@ -78,7 +78,19 @@ impl Twins {
 
 /// Compares on all servers there are, and says how much that was.
 fn on_all(what: &str, compare: impl Fn(PathBuf) -> Vec<String>) {
-    let servers = tools::all_servers();
+    on_each(&tools::all_servers(), what, compare);
+}
+
+/// As [`on_all`], on the one server that `QUORLOCK_SERVER` names if it names one: for what takes
+/// long and would be the same for every combination of `tests/matrix`.
+fn on_named(what: &str, compare: impl Fn(PathBuf) -> Vec<String>) {
+    match std::env::var_os("QUORLOCK_SERVER") {
+        Some(program) => on_each(&[program.into()], what, compare),
+        None => on_all(what, compare),
+    }
+}
+
+fn on_each(servers: &[PathBuf], what: &str, compare: impl Fn(PathBuf) -> Vec<String>) {
     let differences: Vec<String> = servers.iter().cloned().flat_map(compare).collect();
     let count = differences.len();
     assert!(

@@ -266,12 +266,19 @@ fn case(state: &[State], hindrance: Hindrance, words: &Words) -> Case {
     let mut commands: Vec<Words> = state.iter().flat_map(|(_, text)| read(text)).collect();
     let frozen = commands.iter().any(|words| words[..] == ["FROZEN"]);
     commands.retain(|words| words[..] != ["FROZEN"]);
-    let names: Vec<&str> = state.iter().map(|(name, _)| *name).collect();
-    let name = match hindrance {
-        Hindrance::None => format!("{}: {words:?}", names.join(", ")),
-        Hindrance::Starved => format!("{}, no memory: {words:?}", names.join(", ")),
-        Hindrance::User(lacks) => format!("{}, no right to {lacks}: {words:?}", names.join(", ")),
-    };
+    let mut names: Vec<&str> = state.iter().map(|(name, _)| *name).collect();
+    let lacks;
+    match hindrance {
+        Hindrance::None => {}
+        Hindrance::Starved => names.push("no memory"),
+        Hindrance::User(right) => {
+            lacks = format!("no right to {right}");
+            names.push(&lacks);
+        }
+    }
+    let shown = words.iter().map(|word| if word.is_empty() { "''" } else { word });
+    let shown: Vec<&str> = shown.collect();
+    let name = format!("{}: {}", names.join(", "), shown.join(" "));
     let is_short =
         |word: &&str| word.parse().is_ok_and(|millis: u64| (1..=1_000).contains(&millis));
     let fleeting = words[1..].iter().any(is_short);

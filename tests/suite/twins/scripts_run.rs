@@ -6,7 +6,7 @@ use super::mask::masked;
 use super::raw::Raw;
 use super::scripts::{self, Case, Hindrance, KEYS, SCRIPTS, Script, Words};
 use super::snippets;
-use super::{Twins, on_all};
+use super::{Twins, on_all, on_named};
 use crate::support::sha1::sha1_hex;
 use crate::support::{Server, need_process};
 
@@ -17,7 +17,7 @@ const DATABASES: [&str; 16] =
 #[test]
 fn a_script_does_on_a_node_what_it_does_on_a_server() {
     need_process!();
-    on_all("of scripts on every state of their keys", |program| {
+    on_named("of scripts on every state of their keys", |program| {
         let users = scripts::users();
         let twins = Twins::start(
             program,

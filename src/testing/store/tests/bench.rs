@@ -13,7 +13,6 @@ use super::super::{SessionId, Setup, Store, User, Version};
 use super::table::{Case, Hindrance, Words, users};
 
 /// A node in some state, and who is about to run its script there.
-#[derive(Clone)]
 pub(super) struct Bench {
     store: Store,
     session: SessionId,
@@ -102,24 +101,27 @@ impl Node {
 impl Bench {
     /// Runs the script, with these keys and arguments.
     pub(super) fn run(&self, words: &Words) -> (Outcome, Calls) {
+        self.run_in(self.store.clone(), self.digest, words)
+    }
+
+    /// Runs another script in its place: its digest and its text.
+    pub(super) fn run_as(&self, digest: &'static str, text: &Bytes, words: &Words) -> Outcome {
         let mut store = self.store.clone();
-        let words = [&["EVALSHA", self.digest], &words[..]].concat();
+        store.scripts.insert(digest.to_owned(), text.clone());
+        let (outcome, _) = self.run_in(store, digest, words);
+        // Some servers tell the digest with an error.
+        let Frame::Error(text) = &outcome.reply else { return outcome };
+        let text = String::from_utf8_lossy(text).replace(digest, self.digest);
+        Outcome { reply: Frame::Error(text.into()), ..outcome }
+    }
+
+    fn run_in(&self, mut store: Store, digest: &str, words: &Words) -> (Outcome, Calls) {
+        let words = [&["EVALSHA", digest], &words[..]].concat();
         let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
         let effects = store.execute(self.session, &words, self.now);
         let [(_, reply)] = &effects.messages[..] else { panic!("{effects:?}") };
         let entry = |key: Bytes| (key.clone(), store.keys.get(&(0, key)).unwrap().clone());
         let left = store.keys().into_iter().map(entry).collect();
         (Outcome { reply: reply.clone(), left }, store.counts.calls)
-    }
-
-    /// Runs another script in its place: its digest and its text.
-    pub(super) fn run_as(&self, digest: &'static str, text: &Bytes, words: &Words) -> Outcome {
-        let mut bench = Self { digest, ..self.clone() };
-        bench.store.scripts.insert(digest.to_owned(), text.clone());
-        let (outcome, _) = bench.run(words);
-        // Some servers tell the digest with an error.
-        let Frame::Error(text) = &outcome.reply else { return outcome };
-        let text = String::from_utf8_lossy(text).replace(digest, self.digest);
-        Outcome { reply: Frame::Error(text.into()), ..outcome }
     }
 }

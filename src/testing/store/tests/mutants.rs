@@ -98,6 +98,13 @@ struct Verdict {
     caught_by: Option<String>,
 }
 
+impl Verdict {
+    /// Why nothing can tell it from the script, if that is known.
+    fn reason(&self) -> Option<&'static str> {
+        EQUIVALENTS.iter().find(|it| it.is(self)).map(|it| it.reason)
+    }
+}
+
 /// The mutants of a file that are Lua.
 fn viable(file: &str, text: &str) -> Vec<Mutant> {
     let of_file = SCRIPTS.iter().filter(|script| script.files.contains(&file));
@@ -155,26 +162,11 @@ impl Equivalent {
 #[test]
 fn every_line_of_every_script_is_needed() {
     let verdicts = judge();
-    for (file, text) in FILES {
-        println!("\n## {file}\n\n| line | mutants | what | caught by |\n|---|---|---|---|");
-        for line in code_lines(text) {
-            let of_line = |it: &&Verdict| it.file == file && it.mutant.lines.contains(&line);
-            let of_line: Vec<&Verdict> = verdicts.iter().filter(of_line).collect();
-            let code = text.lines().nth(line - 1).unwrap().trim();
-            assert!(!of_line.is_empty(), "{file}:{line}: no mutant of `{code}`");
-            for verdict in of_line {
-                let reason = EQUIVALENTS.iter().find(|it| it.is(verdict));
-                let reason = reason.map_or("NOT CAUGHT", |it| it.reason);
-                let caught = verdict.caught_by.as_deref().unwrap_or(reason);
-                println!("| {line} | `{code}` | {} | {caught} |", verdict.mutant.what);
-            }
-        }
-    }
+    FILES.iter().for_each(|(file, text)| print(file, text, &verdicts));
     let survivors = verdicts.iter().filter(|verdict| verdict.caught_by.is_none());
     let (listed, unlisted): (Vec<&Verdict>, Vec<&Verdict>) =
-        survivors.partition(|verdict| EQUIVALENTS.iter().any(|it| it.is(verdict)));
-    let count = verdicts.len();
-    println!("\nscript mutants: {count}, of which {} are equivalent", listed.len());
+        survivors.partition(|verdict| verdict.reason().is_some());
+    println!("\n{} mutants, of which {} are equivalent", verdicts.len(), listed.len());
     let shown = |verdict: &&Verdict| {
         let Verdict { file, code, mutant, .. } = verdict;
         format!("{file}:{:?}: {}: {code}", mutant.lines, mutant.what)
@@ -184,6 +176,37 @@ fn every_line_of_every_script_is_needed() {
     let stale = EQUIVALENTS.iter().filter(|it| !listed.iter().any(|verdict| it.is(verdict)));
     let stale: Vec<_> = stale.map(|it| (it.code, it.what)).collect();
     assert!(stale.is_empty(), "listed as equivalent, but caught or not there: {stale:?}");
+    for (file, text) in FILES {
+        for line in code_lines(text) {
+            let is_of_line = |it: &Verdict| it.file == file && it.mutant.lines.contains(&line);
+            assert!(verdicts.iter().any(is_of_line), "{file}:{line} has no mutant");
+        }
+    }
+}
+
+/// The table of a file: line by line, the changes that one case tells from the script.
+fn print(file: &str, text: &str, verdicts: &[Verdict]) {
+    println!("\n## {file}\n\n| line | code | changes | caught by |\n|---:|---|---|---|");
+    let lines: Vec<&str> = text.lines().collect();
+    for line in code_lines(text) {
+        let is_of_line = |it: &&Verdict| it.file == file && it.mutant.lines.contains(&line);
+        let mut rows: Vec<(String, Vec<&str>)> = Vec::new();
+        for verdict in verdicts.iter().filter(is_of_line) {
+            let caught = match (&verdict.caught_by, verdict.reason()) {
+                (Some(case), _) => case.clone(),
+                (None, Some(reason)) => format!("*equivalent*: {reason}"),
+                (None, None) => "**not caught**".to_owned(),
+            };
+            match rows.iter_mut().find(|(by, _)| *by == caught) {
+                Some((_, changes)) => changes.push(&verdict.mutant.what),
+                None => rows.push((caught, vec![&verdict.mutant.what])),
+            }
+        }
+        let code = lines[line - 1].trim();
+        for (caught, changes) in rows {
+            println!("| {line} | `{code}` | {} | {caught} |", changes.join("; "));
+        }
+    }
 }
 
 #[test]
