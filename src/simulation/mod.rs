@@ -8,6 +8,7 @@
 //! | `agenda` | what is to happen, and when |
 //! | `network` | bytes on their way: late, in order, or not at all |
 //! | `node` | a node: its keys, its clock, what it has not read yet |
+//! | `scripts` | whether nodes run the locks' scripts by Lua |
 //! | `machine` | a client's machine: what befalls it |
 //! | `port` | how its connections are made |
 //! | `client` | its locker, and tasks that take locks |
@@ -44,6 +45,7 @@ mod oracle;
 mod plan;
 mod port;
 mod releases;
+mod scripts;
 mod tests;
 mod trace;
 mod world;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::chance::{self, Chance};
 use super::network::Parcel;
+use super::scripts;
 use crate::clock::Moment;
 use crate::testing::NodeClock;
 use crate::testing::store::{Effects, SessionId, Setup, Store};
@@ -61,7 +62,8 @@ const DAY: Duration = Duration::from_secs(1_000_000);
 impl Node {
     pub(super) fn new(index: usize, seed: u64) -> Self {
         let mut chance = Chance::new(seed, chance::NODES + index as u64);
-        let setup = Setup { run_id: run_id(index, 1), ..Setup::default() };
+        let runs_lua = scripts::are_run_by_lua();
+        let setup = Setup { run_id: run_id(index, 1), runs_lua, ..Setup::default() };
         // With the slowest client: within the margin of 1 %.
         let rate = chance.between(0, 12_000) as i32 - 6_000;
         let mut clock = NodeClock::showing(DAY);

@@ -216,6 +216,8 @@ impl NodeBuilder {
             version,
             hidden: self.hidden.clone(),
             persistence: self.persistence.clone(),
+            #[cfg(test)]
+            runs_lua: false,
         })
     }
 }

@@ -291,9 +291,14 @@ impl Store {
         if writes && self.setup.is_replica {
             return Err(version.refused(Refusal::READ_ONLY, call.line));
         }
-        if spec.deed == Deed::Grows && self.is_full() {
+        let is_starved = match call.line {
+            Some(_) => self.script_is_starved,
+            None => self.is_full(),
+        };
+        if spec.deed == Deed::Grows && is_starved {
             return Err(version.refused(Refusal::MEMORY, call.line));
         }
+        self.script_is_starved &= !writes;
         if !version.has_subcommands() {
             spec.check_subcommand(call, version)?;
         }
@@ -319,10 +324,18 @@ impl Store {
         if version.asks_login_first() && !opens && !self.session(call)?.authenticated {
             return Err(Refusal::LOGIN);
         }
-        let spec = found.ok_or_else(|| version.unknown_command(call.words))?;
+        let Some(spec) = found else {
+            return Err(match call.line {
+                Some(_) => version.unknown_in_script(call.line),
+                None => version.unknown_command(call.words),
+            });
+        };
         let [least, most] = spec.words;
         if !(least..=most).contains(&call.words.len()) {
-            return Err(Refusal::arity(spec.name));
+            return Err(match call.line {
+                Some(_) => version.arity_in_script(call.line),
+                None => Refusal::arity(spec.name),
+            });
         }
         if version.has_subcommands() {
             spec.check_subcommand(call, version)?;
@@ -348,7 +361,7 @@ impl Store {
         }
     }
 
-    fn is_full(&self) -> bool {
+    pub(super) fn is_full(&self) -> bool {
         self.memory_max > 0 && self.memory_used() > self.memory_max
     }
 }

@@ -10,13 +10,14 @@
 //! | `connection`, `server`, `info` | commands about a connection, and about the node |
 //! | `strings`, `expiry` | commands about keys |
 //! | `script` | the locks' own scripts, each a function that does what its Lua does |
+//! | `lua` | tests only: any script, run by Lua itself |
 //! | `tracking` | who is told that a key has changed |
 //! | `keyspace`, `acl` | keys with their ends; users with their rights, and commands about them |
 //! | `version`, `wording` | which server the node poses as: what it knows, how it refuses |
 //! | `glob`, `sha1` | patterns; the names of scripts |
 //!
 //! What it knows of Redis and Valkey is what a lock needs of them, and answers as they do. It is no
-//! cache: no eviction, no persistence, no replication, and no Lua but ours.
+//! cache: no eviction, no persistence, no replication, and no Lua but ours (but in our own tests).
 
 mod acl;
 mod call;
@@ -25,6 +26,8 @@ mod expiry;
 mod glob;
 mod info;
 mod keyspace;
+#[cfg(test)]
+mod lua;
 mod script;
 mod server;
 mod sha1;
@@ -46,6 +49,8 @@ pub(crate) use acl::User;
 pub(crate) use call::names as command_names;
 use call::{Call, Refusal};
 use keyspace::{Keyspace, Place};
+#[cfg(test)]
+pub(crate) use lua::runs as lua_runs;
 pub(crate) use script::{names as script_names, script_name};
 use tracking::Tracking;
 pub(crate) use version::Version;
@@ -74,6 +79,9 @@ pub(crate) struct Setup {
     /// Commands that it does not know, in lower case.
     pub(crate) hidden: BTreeSet<String>,
     pub(crate) persistence: Persistence,
+    /// Lua runs the scripts, not the functions that stand in for it.
+    #[cfg(test)]
+    pub(crate) runs_lua: bool,
 }
 
 /// What the node says that it keeps on a disk. It keeps nothing there.
@@ -102,6 +110,8 @@ impl Default for Setup {
             version: Version::default(),
             hidden: BTreeSet::new(),
             persistence: Persistence::default(),
+            #[cfg(test)]
+            runs_lua: false,
         }
     }
 }
@@ -134,8 +144,11 @@ pub(crate) struct Store {
     setup: Setup,
     keys: Keyspace,
     sessions: BTreeMap<SessionId, Session>,
-    /// The digests of the scripts that were loaded.
-    scripts: BTreeSet<String>,
+    /// The scripts that were loaded, by their digests.
+    scripts: BTreeMap<String, Bytes>,
+    /// Whether the script under way is refused what needs memory. That is settled when it starts;
+    /// one that has written is not stopped halfway.
+    script_is_starved: bool,
     /// Who has read which key since it was last told of a change.
     readers: BTreeMap<Bytes, BTreeSet<SessionId>>,
     /// What is to be said before the reply, and behind it.
@@ -171,7 +184,8 @@ impl Store {
             setup,
             keys: Keyspace::default(),
             sessions: BTreeMap::new(),
-            scripts: BTreeSet::new(),
+            scripts: BTreeMap::new(),
+            script_is_starved: false,
             readers: BTreeMap::new(),
             pushes_first: Vec::new(),
             pushes: Vec::new(),

@@ -4,7 +4,7 @@
 //! right, a full memory or a value of another type is met where the Lua would meet it. `call` ends
 //! the script with its error, `pcall` hands the error over; either in a line of the Lua, which some
 //! servers tell. There is no Lua here: any other script can be loaded, and is refused when it is to
-//! run.
+//! run. Our own tests have the Lua too, beside it (`lua`), and compare the two.
 
 use std::sync::OnceLock;
 
@@ -51,8 +51,7 @@ const DIGEST_CHARS: usize = 40;
 
 pub(super) fn eval(store: &mut Store, call: &Call<'_>) -> Reply {
     split(call.arguments())?;
-    let name = digest(call.argument(0));
-    store.scripts.insert(name.clone());
+    let name = store.load(call.argument(0))?;
     run(store, call, &name)
 }
 
@@ -62,7 +61,7 @@ pub(super) fn evalsha(store: &mut Store, call: &Call<'_>) -> Reply {
     if name.len() == DIGEST_CHARS {
         split(call.arguments())?;
     }
-    if !store.scripts.contains(&name) {
+    if !store.scripts.contains_key(&name) {
         return Err(store.setup.version.no_script());
     }
     run(store, call, &name)
@@ -71,13 +70,9 @@ pub(super) fn evalsha(store: &mut Store, call: &Call<'_>) -> Reply {
 pub(super) fn script(store: &mut Store, call: &Call<'_>) -> Reply {
     let words = call.arguments().get(1..).unwrap_or_default();
     match (lower(call.argument(0)).as_str(), words) {
-        ("load", [text]) => {
-            let name = digest(text);
-            store.scripts.insert(name.clone());
-            Ok(bulk(name))
-        }
+        ("load", [text]) => Ok(bulk(store.load(text)?)),
         ("exists", names) => {
-            let known = names.iter().map(|name| store.scripts.contains(&lower(name)));
+            let known = names.iter().map(|name| store.scripts.contains_key(&lower(name)));
             Ok(Frame::Array(known.map(|known| Frame::Integer(known.into())).collect()))
         }
         ("flush", [mode]) if !matches!(lower(mode).as_str(), "async" | "sync") => {
@@ -127,16 +122,37 @@ pub(crate) fn script_name(script: &[u8]) -> Option<&'static str> {
 
 fn run(store: &mut Store, call: &Call<'_>, name: &str) -> Reply {
     let (keys, arguments) = split(call.arguments())?;
-    let known = KNOWN.iter().zip(digests());
-    let Some(((script, _, run), _)) = known.into_iter().find(|(_, digest)| *digest == name) else {
+    let known = KNOWN.iter().zip(digests()).find(|(_, digest)| *digest == name);
+    if let Some(((script, ..), _)) = known {
+        *store.counts.scripts.entry(script).or_default() += 1;
+    }
+    store.script_is_starved = store.is_full();
+    #[cfg(test)]
+    if store.setup.runs_lua {
+        let text = store.scripts.get(name).cloned().unwrap_or_default();
+        return super::lua::run(store, call, (name, &text), [keys, arguments]);
+    }
+    let Some(((.., run), _)) = known else {
         return Err(Refusal::of(
             "ERR an in-process node has no Lua: it runs quorlock's own scripts and no other",
         ));
     };
-    *store.counts.scripts.entry(script).or_default() += 1;
     let version = store.setup.version;
     run(&mut Run { store, call, keys, arguments })
         .map_err(|(line, Refusal(error))| version.raised(name, line, &error))
+}
+
+impl Store {
+    /// Remembers a script; returns its digest.
+    fn load(&mut self, text: &[u8]) -> Result<String, Refusal> {
+        let name = digest(text);
+        #[cfg(test)]
+        if self.setup.runs_lua {
+            super::lua::check(&name, text)?;
+        }
+        self.scripts.insert(name.clone(), Bytes::copy_from_slice(text));
+        Ok(name)
+    }
 }
 
 impl<'c> Run<'_, 'c> {
@@ -360,7 +376,15 @@ fn is_digits(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().all(u8::is_ascii_digit)
 }
 
-/// `tonumber`
+/// `tonumber`, which also reads hexadecimal.
 fn number(text: &[u8]) -> Option<f64> {
-    std::str::from_utf8(text).ok()?.trim().parse().ok()
+    let text = std::str::from_utf8(text).ok()?.trim();
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let Some(digits) = unsigned.strip_prefix("0x").or_else(|| unsigned.strip_prefix("0X")) else {
+        return text.parse().ok();
+    };
+    // Rust would read a second sign.
+    let digits = Some(digits).filter(|digits| !digits.starts_with('+'))?;
+    let number = u64::from_str_radix(digits, 16).ok()? as f64;
+    Some(if text.starts_with('-') { -number } else { number })
 }

@@ -1,4 +1,20 @@
-//! What a node answers. That real servers answer the same is for `tests/suite/twins.rs`.
+//! What a node answers. That real servers answer the same is for `tests/suite/twins`, which shares
+//! two tables with the tests here.
+//!
+//! | file | asks |
+//! |---|---|
+//! | `tests` | commands, one by one |
+//! | `scripts` | the functions that stand in for the scripts, beside the Lua itself |
+//! | `mutants` | is every line of every script needed? |
+//! | `bench` | a node on which a script is run in every way |
+
+mod bench;
+mod mutants;
+mod scripts;
+#[path = "../../../tests/suite/twins/snippets.rs"]
+mod snippets;
+#[path = "../../../tests/suite/twins/scripts.rs"]
+mod table;
 
 use super::call::{bulk, ok};
 use super::*;

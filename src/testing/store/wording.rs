@@ -45,6 +45,28 @@ impl Version {
         Refusal::new(line)
     }
 
+    /// A script says what is no command.
+    pub(super) fn unknown_in_script(self, line: Option<u32>) -> Refusal {
+        self.in_script(["Unknown Redis command", "Unknown command"], "called from", line)
+    }
+
+    /// A script says a command with too few words, or too many.
+    pub(super) fn arity_in_script(self, line: Option<u32>) -> Refusal {
+        let what = "Wrong number of args calling Redis command";
+        // The oldest write it so.
+        let of = if self.has_subcommands() { "from" } else { "From" };
+        self.in_script([what, "Wrong number of args calling command"], of, line)
+    }
+
+    /// A sentence about what a script does; the second wording is that of servers with engines.
+    fn in_script(self, [what, later]: [&str; 2], of: &str, line: Option<u32>) -> Refusal {
+        let what = if self.has_engines() { later } else { what };
+        match self.has_subcommands() {
+            true => Refusal::new(format!("ERR {what} {of} script")),
+            false => at_line(line, &format!("{what} {of} Lua script")),
+        }
+    }
+
     /// `said` is the subcommand as it was said.
     pub(super) fn unknown_subcommand(self, command: &str, said: &str) -> Refusal {
         let what = match self.has_subcommands() {
@@ -163,6 +185,23 @@ impl Version {
     pub(super) fn lua(self, line: u32, error: &str) -> String {
         let error = format!("user_script:{line}: {error}");
         if self.has_subcommands() { format!("ERR {error}") } else { error }
+    }
+
+    /// What a script is told of its own call, in the words of the oldest servers, of later ones,
+    /// and of those with engines.
+    #[cfg(test)]
+    pub(super) fn called_wrongly(self, [oldest, later, engine]: [&str; 3], line: u32) -> Refusal {
+        match (self.has_subcommands(), self.has_engines()) {
+            (_, true) => Refusal::new(format!("ERR {engine}")),
+            (true, _) => Refusal::new(format!("ERR {later}")),
+            (false, _) => at_line(Some(line), oldest),
+        }
+    }
+
+    /// An error without its place.
+    #[cfg(test)]
+    pub(super) fn plain_in_script(self, error: &str) -> String {
+        if self.has_subcommands() { format!("ERR {error}") } else { error.to_owned() }
     }
 
     /// `CLIENT KILL ID` with what is no number of a connection.

@@ -1,9 +1,21 @@
 //! A node inside this process beside a real server of the same name and version: the same is said
 //! to both, in RESP2 and in RESP3, and the bytes of their replies are the same but for what
 //! [`mask`] lists.
+//!
+//! | file | what is said |
+//! |---|---|
+//! | `table` | commands, one behind the other |
+//! | `scripts`, `scripts_run` | the locks' scripts, on every state of their keys |
+//! | `snippets`, `lua.txt` | other Lua: what a reply is to a script, and a value to a client |
+//!
+//! The tables of the last two are also those of the library's own tests, which run the scripts by
+//! Lua on nodes.
 
 mod mask;
 mod raw;
+mod scripts;
+mod scripts_run;
+mod snippets;
 mod table;
 
 use std::path::PathBuf;
@@ -66,7 +78,19 @@ impl Twins {
 
 /// Compares on all servers there are, and says how much that was.
 fn on_all(what: &str, compare: impl Fn(PathBuf) -> Vec<String>) {
-    let servers = tools::all_servers();
+    on_each(&tools::all_servers(), what, compare);
+}
+
+/// As [`on_all`], on the one server that `QUORLOCK_SERVER` names if it names one: for what takes
+/// long and would be the same for every combination of `tests/matrix`.
+fn on_named(what: &str, compare: impl Fn(PathBuf) -> Vec<String>) {
+    match std::env::var_os("QUORLOCK_SERVER") {
+        Some(program) => on_each(&[program.into()], what, compare),
+        None => on_all(what, compare),
+    }
+}
+
+fn on_each(servers: &[PathBuf], what: &str, compare: impl Fn(PathBuf) -> Vec<String>) {
     let differences: Vec<String> = servers.iter().cloned().flat_map(compare).collect();
     let count = differences.len();
     assert!(

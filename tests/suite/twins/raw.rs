@@ -44,6 +44,13 @@ impl Raw {
         self.reply()
     }
 
+    /// As many replies as there are commands, which are sent all at once.
+    pub(super) fn call_all(&mut self, said: &[Vec<&str>]) -> Vec<Vec<u8>> {
+        let bytes: Vec<u8> = said.iter().flat_map(|words| encode(words)).collect();
+        self.send_bytes(&bytes);
+        said.iter().map(|_| self.reply()).collect()
+    }
+
     /// The reply, and whatever stands behind it: what comes before the answer to another command.
     pub(super) fn call_and_drain<A: AsRef<[u8]>>(&mut self, words: &[A]) -> Vec<u8> {
         let mut bytes = self.call(words);

@@ -1,0 +1,249 @@
+//! Is every line of every script needed? Each is changed in every small way, and the table of cases
+//! must notice: in the reply, or in what is left, without a server.
+
+mod mutate;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+
+use super::super::sha1::digest;
+use super::super::{Version, lua};
+use super::bench::{Bench, Node, Outcome};
+use super::table::{Case, FILES, SCRIPTS};
+use mutate::{Mutant, code_lines, mutants};
+
+/// A mutant that does what the script does, in whichever file the code stands.
+struct Equivalent {
+    /// What the line holds.
+    code: &'static str,
+    what: &'static str,
+    /// Why nothing tells it from the script.
+    reason: &'static str,
+}
+
+const EQUIVALENTS: [Equivalent; 10] = [
+    equivalent(
+        "if not string.match(ARGV[2], digits)",
+        "match → find (1)",
+        "either says whether it fits, and nothing else is asked",
+    ),
+    equivalent("not string.match(longest, digits)", "match → find (2)", "as the one before it"),
+    equivalent("if not string.match(longest, '^%d+$')", "match → find", "as in `acquire.lua`"),
+    equivalent(WRONG_TYPE, "find → match", "the word is no pattern, so either finds it"),
+    equivalent(WRONG_TYPE, "true → false", "the word is no pattern"),
+    equivalent(WRONG_TYPE, "1 → 0", "Lua takes no place before the first"),
+    equivalent(WRONG_TYPE, "'WRONGTYPE' → 'RONGTYPE'", "no error holds one without the other"),
+    equivalent(WRONG_TYPE, "'WRONGTYPE' → 'WRONGTYP'", "no error holds one without the other"),
+    equivalent(
+        "redis.call('SET', KEYS[1], own)",
+        "call → pcall",
+        "in `acquire.lua`: what refuses it has refused the SET before it, which ends the script",
+    ),
+    equivalent("if left >= 0 then", "0 → -1", "-1 was answered for above"),
+];
+
+const WRONG_TYPE: &str = ".err, 'WRONGTYPE', 1, true)";
+
+const fn equivalent(code: &'static str, what: &'static str, reason: &'static str) -> Equivalent {
+    Equivalent { code, what, reason }
+}
+
+/// A script on every case, and what comes of it.
+struct Proof {
+    place: usize,
+    cases: Vec<Case>,
+    benches: Vec<Arc<Bench>>,
+    outcomes: Vec<Outcome>,
+}
+
+impl Proof {
+    fn new(place: usize) -> Self {
+        let script = &SCRIPTS[place];
+        let cases = script.cases();
+        let benches = Node::new(Version::default(), true, script.text()).prepare(&cases);
+        let run = |(bench, case): (&Arc<Bench>, &Case)| bench.run(&case.words).0;
+        let outcomes = benches.iter().zip(&cases).map(run).collect();
+        Self { place, cases, benches, outcomes }
+    }
+
+    /// The first case that tells a mutant of a file from the file as it is.
+    fn catch(&self, file: &str, mutant: &Mutant) -> Option<String> {
+        let script = &SCRIPTS[self.place];
+        let text =
+            script.text_with(
+                |name, text| {
+                    if name == file { mutant.text.clone() } else { text.to_owned() }
+                },
+            );
+        let digest: &str = digest(text.as_bytes()).leak();
+        let text = Bytes::from(text);
+        let told = |index: &usize| {
+            let (bench, words) = (&self.benches[*index], &self.cases[*index].words);
+            bench.run_as(digest, &text, words) != self.outcomes[*index]
+        };
+        let index = (0..self.cases.len()).find(told)?;
+        Some(format!("{}: {}", script.name, self.cases[index].name))
+    }
+}
+
+/// What became of a mutant.
+struct Verdict {
+    file: &'static str,
+    code: String,
+    mutant: Mutant,
+    /// The case that told it from the script.
+    caught_by: Option<String>,
+}
+
+impl Verdict {
+    /// Why nothing can tell it from the script, if that is known.
+    fn reason(&self) -> Option<&'static str> {
+        EQUIVALENTS.iter().find(|it| it.is(self)).map(|it| it.reason)
+    }
+}
+
+/// The mutants of a file that are Lua.
+fn viable(file: &str, text: &str) -> Vec<Mutant> {
+    let of_file = SCRIPTS.iter().filter(|script| script.files.contains(&file));
+    let parses =
+        |mutant: &Mutant| {
+            of_file.clone().all(|script| {
+                let text = script.text_with(|name, text| {
+                    if name == file { mutant.text.clone() } else { text.to_owned() }
+                });
+                lua::check(&digest(text.as_bytes()), text.as_bytes()).is_ok()
+            })
+        };
+    mutants(text).into_iter().filter(parses).collect()
+}
+
+/// Runs all mutants, on all processors.
+fn judge() -> Vec<Verdict> {
+    let proofs: Vec<Proof> = (0..SCRIPTS.len()).map(Proof::new).collect();
+    let all = FILES.iter().flat_map(|(file, text)| {
+        viable(file, text).into_iter().map(move |mutant| {
+            let code = text.lines().nth(mutant.lines[0] - 1).unwrap().trim().to_owned();
+            (*file, code, mutant)
+        })
+    });
+    let all: Vec<(&str, String, Mutant)> = all.collect();
+    let (next, verdicts) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    let threads = std::thread::available_parallelism().map_or(1, Into::into);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                // Ordering: the numbers need only differ.
+                while let Some(index) = Some(next.fetch_add(1, Ordering::Relaxed)) {
+                    let Some((file, code, mutant)) = all.get(index) else { return };
+                    let of_file = |proof: &&Proof| SCRIPTS[proof.place].files.contains(file);
+                    let mut of_file = proofs.iter().filter(of_file);
+                    let caught_by = of_file.find_map(|proof| proof.catch(file, mutant));
+                    let (code, mutant) = (code.clone(), mutant.clone());
+                    let verdict = Verdict { file, code, mutant, caught_by };
+                    verdicts.lock().unwrap().insert(index, verdict);
+                }
+            });
+        }
+    });
+    verdicts.into_inner().unwrap().into_values().collect()
+}
+
+impl Equivalent {
+    fn is(&self, verdict: &Verdict) -> bool {
+        verdict.caught_by.is_none()
+            && verdict.mutant.what == self.what
+            && verdict.code.contains(self.code)
+    }
+}
+
+#[test]
+fn every_line_of_every_script_is_needed() {
+    let verdicts = judge();
+    FILES.iter().for_each(|(file, text)| print(file, text, &verdicts));
+    let survivors = verdicts.iter().filter(|verdict| verdict.caught_by.is_none());
+    let (listed, unlisted): (Vec<&Verdict>, Vec<&Verdict>) =
+        survivors.partition(|verdict| verdict.reason().is_some());
+    println!("\n{} mutants, of which {} are equivalent", verdicts.len(), listed.len());
+    let shown = |verdict: &&Verdict| {
+        let Verdict { file, code, mutant, .. } = verdict;
+        format!("{file}:{:?}: {}: {code}", mutant.lines, mutant.what)
+    };
+    let unlisted: Vec<String> = unlisted.iter().map(shown).collect();
+    assert!(unlisted.is_empty(), "not caught:\n{}", unlisted.join("\n"));
+    let stale = EQUIVALENTS.iter().filter(|it| !listed.iter().any(|verdict| it.is(verdict)));
+    let stale: Vec<_> = stale.map(|it| (it.code, it.what)).collect();
+    assert!(stale.is_empty(), "listed as equivalent, but caught or not there: {stale:?}");
+    for (file, text) in FILES {
+        for line in code_lines(text) {
+            let is_of_line = |it: &Verdict| it.file == file && it.mutant.lines.contains(&line);
+            assert!(verdicts.iter().any(is_of_line), "{file}:{line} has no mutant");
+        }
+    }
+}
+
+/// The table of a file: line by line, the changes that one case tells from the script.
+fn print(file: &str, text: &str, verdicts: &[Verdict]) {
+    println!("\n## {file}\n\n| line | code | changes | caught by |\n|---:|---|---|---|");
+    let lines: Vec<&str> = text.lines().collect();
+    for line in code_lines(text) {
+        let is_of_line = |it: &&Verdict| it.file == file && it.mutant.lines.contains(&line);
+        let mut rows: Vec<(String, Vec<&str>)> = Vec::new();
+        for verdict in verdicts.iter().filter(is_of_line) {
+            let caught = match (&verdict.caught_by, verdict.reason()) {
+                (Some(case), _) => case.clone(),
+                (None, Some(reason)) => format!("*equivalent*: {reason}"),
+                (None, None) => "**not caught**".to_owned(),
+            };
+            match rows.iter_mut().find(|(by, _)| *by == caught) {
+                Some((_, changes)) => changes.push(&verdict.mutant.what),
+                None => rows.push((caught, vec![&verdict.mutant.what])),
+            }
+        }
+        let code = lines[line - 1].trim();
+        for (caught, changes) in rows {
+            println!("| {line} | `{code}` | {} | {caught} |", changes.join("; "));
+        }
+    }
+}
+
+#[test]
+fn mutants_change_one_thing_and_leave_the_lines_where_they_are() {
+    let text = "local a = redis.call('GET', KEYS[1]) -- not a\nif not a then\n  return -1\nend\n";
+    assert_eq!(code_lines(text), [1, 2, 3, 4]);
+    let all = mutants(text);
+    let of = |line: usize| -> Vec<&str> {
+        let of_line = all.iter().filter(|mutant| mutant.lines.contains(&line));
+        of_line.map(|mutant| &*mutant.what).collect()
+    };
+    assert_eq!(
+        of(1),
+        [
+            "the line left out",
+            "call → pcall",
+            "'GET' → 'GETX'",
+            "'GET' → 'ET'",
+            "'GET' → 'GE'",
+            "'GET' → ''",
+            "KEYS → ARGV",
+            "1 → 2",
+            "1 → 0",
+        ]
+    );
+    assert_eq!(
+        of(2),
+        [
+            "the line left out",
+            "not → nothing",
+            "the condition → true",
+            "the condition → false",
+            "the block left out",
+            "a → nil",
+        ]
+    );
+    assert_eq!(of(4), ["the line left out", "the block left out"]);
+    assert!(of(3).contains(&"- → nothing") && of(3).contains(&"returns nil"));
+    assert!(all.iter().all(|mutant| mutant.text.lines().count() == 4 && mutant.text != text));
+}
