@@ -15,11 +15,13 @@ use std::sync::LazyLock;
 pub(crate) type Words = Vec<&'static str>;
 
 /// The files with Lua in them, below `src/lock/script`.
-pub(crate) const FILES: [(&str, &str); 4] = [
+pub(crate) const FILES: [(&str, &str); 6] = [
     ("acquire.lua", include_str!("../../../src/lock/script/acquire.lua")),
+    ("adopt.lua", include_str!("../../../src/lock/script/adopt.lua")),
     ("extend.lua", include_str!("../../../src/lock/script/extend.lua")),
     ("initialise.lua", include_str!("../../../src/lock/script/initialise.lua")),
     ("release.lua", include_str!("../../../src/lock/script/release.lua")),
+    ("standing.lua", include_str!("../../../src/lock/script/standing.lua")),
 ];
 
 /// A script: what it is made of, and what it is run on.
@@ -44,13 +46,20 @@ struct Calls {
 /// A name, and the commands that lead there.
 type State = (&'static str, &'static str);
 
-pub(crate) const SCRIPTS: [Script; 4] = [
+pub(crate) const SCRIPTS: [Script; 6] = [
     Script {
         name: "acquire",
-        files: &["acquire.lua"],
+        files: &["standing.lua", "acquire.lua"],
         // Only a node in service looks at the lock.
         grids: &[&[EPOCH, QUARANTINE], &[SERVICE, LOCK]],
         words: acquire,
+    },
+    Script { name: "adopt", files: &["adopt.lua"], grids: &[&[LOCK]], words: adopt },
+    Script {
+        name: "adopt",
+        files: &["standing.lua", "adopt.lua"],
+        grids: &[&[SERVICE, LOCK]],
+        words: adopt_where_it_votes,
     },
     Script { name: "extend", files: &["extend.lua"], grids: &[&[LOCK]], words: extend },
     Script {
@@ -151,7 +160,25 @@ const TTLS: [&str; 22] = [
 
 fn release() -> Calls {
     let words = |value| vec!["1", "k", value];
-    Calls { usual: ["v", "w"].map(words).into(), edges: vec![words("")] }
+    let put_back = |value, former| vec!["1", "k", value, former];
+    let mut usual: Vec<Words> = ["v", "w"].map(words).into();
+    usual.push(put_back("v", "former"));
+    let edges = vec![words(""), put_back("w", "former"), put_back("v", ""), put_back("v", "v")];
+    Calls { usual, edges }
+}
+
+fn adopt() -> Calls {
+    let words = |former, ttl| vec!["1", "k", "new", former, ttl];
+    let mut edges: Vec<Words> = TTLS.map(|ttl| words("v", ttl)).into();
+    edges.extend([words("", "90000"), words("w", "x"), words("v", "60000"), words("v", "61000")]);
+    Calls { usual: vec![words("v", "90000"), words("w", "90000"), words("v", "50")], edges }
+}
+
+fn adopt_where_it_votes() -> Calls {
+    let words = |ttl, name| vec!["3", "e", "q", "k", "new", "v", ttl, "30000", name];
+    let mut edges: Vec<Words> = TTLS.map(|ttl| words(ttl, "abc")).into();
+    edges.extend([words("30000", "abc"), words("30001", "abc")]);
+    Calls { usual: ["abc", "def"].map(|name| words("10000", name)).into(), edges }
 }
 
 fn extend() -> Calls {

@@ -24,14 +24,14 @@ struct Equivalent {
     reason: &'static str,
 }
 
-const EQUIVALENTS: [Equivalent; 10] = [
+const EQUIVALENTS: [Equivalent; 12] = [
     equivalent(
-        "if not string.match(ARGV[2], digits)",
+        "if not string.match(ttl, '^%d+$')",
         "match → find (1)",
         "either says whether it fits, and nothing else is asked",
     ),
-    equivalent("not string.match(longest, digits)", "match → find (2)", "as the one before it"),
-    equivalent("if not string.match(longest, '^%d+$')", "match → find", "as in `acquire.lua`"),
+    equivalent("not string.match(longest, '^%d+$')", "match → find (2)", "as the one before it"),
+    equivalent("if not string.match(longest, '^%d+$')", "match → find", "as in `standing.lua`"),
     equivalent(WRONG_TYPE, "find → match", "the word is no pattern, so either finds it"),
     equivalent(WRONG_TYPE, "true → false", "the word is no pattern"),
     equivalent(WRONG_TYPE, "1 → 0", "Lua takes no place before the first"),
@@ -40,9 +40,11 @@ const EQUIVALENTS: [Equivalent; 10] = [
     equivalent(
         "redis.call('SET', KEYS[1], own)",
         "call → pcall",
-        "in `acquire.lua`: what refuses it has refused the SET before it, which ends the script",
+        "in `standing.lua`: what refuses it has refused the SET before it, which ends the script",
     ),
-    equivalent("if left >= 0 then", "0 → -1", "-1 was answered for above"),
+    equivalent("if quarantine >= 0 then", "0 → -1", "-1 was answered for above"),
+    equivalent("if not string.match(ARGV[3], '^%d+$')", "match → find", "as in `standing.lua`"),
+    equivalent("math.max(left, tonumber(", "tonumber → nothing", "`math.max` reads digits itself"),
 ];
 
 const WRONG_TYPE: &str = ".err, 'WRONGTYPE', 1, true)";
