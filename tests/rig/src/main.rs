@@ -40,7 +40,7 @@
 //! | `nodes`, `shim` | the servers; their clocks |
 //! | `crew`, `client`, `foreign` | the processes; what ours does; how others are started |
 //! | `line`, `history` | what clients tell; who held what and when: both pure |
-//! | `handovers`, `disturbances` | tokens between processes; which fault met which client: both pure |
+//! | `handovers`, `disturbances` | tokens between processes; which fault met whom: both pure |
 //! | `leftovers`, `report` | what must not be left on the nodes; what a run has shown |
 //! | `clock`, `dice`, `tools` | the one clock; chance by a seed; the programs that are needed |
 

@@ -43,7 +43,9 @@ pub(super) fn work(args: &ClientArgs) -> Result<(), Failure> {
 
 /// One locker, two runtimes, of which the first ends.
 fn round(args: &ClientArgs, pen: &Pen, stop: &Stop, dice: &mut Dice) -> Result<(), Failure> {
-    let locker = super::locker(args)?.build()?;
+    // By turns one of each kind, which the place in the run decides for other clients.
+    let kind = ClientArgs { slot: dice.below(4) as usize, ..args.clone() };
+    let locker = super::locker(&kind)?.build()?;
     let first = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let second = Builder::new_current_thread().enable_all().build()?;
     first.block_on(async {
@@ -83,7 +85,9 @@ async fn hold(
 ) {
     let Some(number) = begin(pen, key, &guard) else { return first.shutdown_background() };
     let (pulse, guard) = (Pulse::default(), Arc::new(guard));
-    let (told, mut tasks) = (await_loss(&guard), JoinSet::new());
+    // A task that waits for one signal may set going what the other needs: each comes alone, too.
+    let awaited = dice.choose(&[[true, true], [true, false], [false, true], [false, true]]);
+    let (told, mut tasks) = (await_loss(&guard, awaited), JoinSet::new());
     tasks.spawn(pulse.clone().beat());
     sleep(dice.between(Duration::ZERO, ttl / 2)).await;
     // Off this thread, which is to be let run.
@@ -94,8 +98,9 @@ async fn hold(
     let (mut known, mut held) = (deadline(&guard).unwrap_or_else(Instant::now), true);
     loop {
         sleep(LOOK_EVERY).await;
-        let silent = NAMES.iter().zip(*lock(&told)).filter(|(_, told)| told.is_none());
-        let silent: Vec<_> = silent.map(|(name, _)| *name).collect();
+        let signals = NAMES.iter().zip(*lock(&told)).zip(awaited);
+        let silent = signals.filter(|((_, told), awaited)| *awaited && told.is_none());
+        let silent: Vec<_> = silent.map(|((name, _), _)| *name).collect();
         let now = Instant::now();
         if silent.is_empty() || held && (stop.is_set() || now >= until) {
             break;
@@ -121,14 +126,19 @@ async fn hold(
     }
 }
 
-/// Tasks that wait for both signals, and when these came.
-fn await_loss(guard: &Arc<LockGuard>) -> Arc<Mutex<[Told; 2]>> {
+/// Tasks that wait for the signals that are awaited, and when these came.
+fn await_loss(guard: &Arc<LockGuard>, awaited: [bool; 2]) -> Arc<Mutex<[Told; 2]>> {
     let told = Arc::new(Mutex::new([None; 2]));
-    let (holder, note) = (guard.clone(), told.clone());
-    tokio::spawn(async move {
-        holder.lost().await;
-        lock(&note)[0] = Some((Instant::now(), deadline(&holder)));
-    });
+    if awaited[0] {
+        let (holder, note) = (guard.clone(), told.clone());
+        tokio::spawn(async move {
+            holder.lost().await;
+            lock(&note)[0] = Some((Instant::now(), deadline(&holder)));
+        });
+    }
+    if !awaited[1] {
+        return told;
+    }
     let (token, holder, note) = (guard.cancellation(), Arc::downgrade(guard), told.clone());
     tokio::spawn(async move {
         token.cancelled().await;
@@ -154,7 +164,7 @@ async fn judge(pen: &Pen, guard: &LockGuard, told: [Told; 2], known: Instant, pu
         tally.enter(Signal { end: known, at, by_nodes: left.is_none() && at < known });
         tally.tell(pen);
     }
-    if told.iter().all(Option::is_some) {
+    if told.iter().any(Option::is_some) {
         sleep(known.saturating_duration_since(Instant::now())).await;
         if guard.is_valid() {
             pen.write(&Line::Broken("a loss that was told was taken back".into()));
