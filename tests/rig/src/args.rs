@@ -16,7 +16,9 @@ pub(crate) const PROGRAM: &str = "program";
 pub(crate) const SATURATED: &str = "saturated";
 
 const USAGE: &str = "\
-usage: quorlock-rig [options]
+usage: quorlock-rig [adoption-cost] [options]
+
+  adoption-cost         measures round trips of an adoption, without faults, instead of a run
 
   --seconds N           how long faults come (60)
   --seed N              the faults and the clients' choices (chance; it is printed)

@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::io::ioctl_fionbio;
 
 use super::child;
-use super::{Pen, Stop, inbox};
+use super::{Pen, Stop, handover, inbox};
 use crate::Failure;
 use crate::args::ClientArgs;
 use crate::clock;
@@ -36,7 +36,11 @@ pub(super) fn work(args: &ClientArgs) -> Result<(), Failure> {
 }
 
 fn once(args: &ClientArgs, pen: &Pen, stop: &Stop, dice: &mut Dice) -> Result<(), Failure> {
-    let key = format!("k{}", dice.below(args.keys));
+    // Locks that change hands are asked for less often: there it gets its turn.
+    let key = match args.handovers > 0.0 && dice.percent(50) {
+        true => format!("h{}", dice.below(handover::KEYS)),
+        false => format!("k{}", dice.below(args.keys)),
+    };
     let child = ClientArgs { library: child::NAME.into(), seed: dice.next(), ..args.clone() };
     let (ttl, wait) = (format!("{}ms", args.ttl_ms), format!("{}ms", args.ttl_ms * 2));
     let mut command = tied(&args.program);
