@@ -42,7 +42,8 @@ usage: quorlock-rig [adoption-cost] [options]
                         `program` runs `quorlock lock` with a full pipe for stderr, `saturated`
                         holds as many locks as it can (none)
   --locks N             how many locks `saturated` wants to hold (24000)
-  --replies-late-ms N   replies to `saturated` always come so much later; needs --network proxy (0)
+  --replies-late-ms N   for 2.5 s of every 5 s replies to `saturated` come so much later; needs
+                        --network proxy (0)
   --program PATH        the `quorlock` program (beside this one)
   --with LIBRARY,…      other libraries on the same keys: rslock,pottery,node-redlock
   --log FILE            a summary in Markdown, and beside it the faults as they came

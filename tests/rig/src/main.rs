@@ -27,7 +27,7 @@
 //! ```text
 //! cargo run --release -p quorlock-rig -- --seconds 3600 --clients 8 --handovers 1050 \
 //!     --actors runtimes,program --log target/rig/handovers.md
-//! cargo run --release -p quorlock-rig -- --seconds 60 --clients 1 --rate 1 --nodes 3 \
+//! cargo run --release -p quorlock-rig -- --seconds 60 --clients 1 --rate 10 --nodes 3 \
 //!     --network proxy --replies-late-ms 45 --faults none --actors saturated --locks 24000 \
 //!     --log target/rig/loss.md
 //! cargo run --release -p quorlock-rig -- adoption-cost

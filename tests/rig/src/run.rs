@@ -34,6 +34,10 @@ const SHOWN_EVERY: Duration = Duration::from_secs(5);
 /// How long the clients may take to end, when all faults are over.
 const ENDING: Duration = Duration::from_secs(60);
 
+/// For how long replies to `saturated` come late, and then at once: long enough to lose locks whose
+/// extensions come late, and to take as many again.
+const LATE_SPELL: Duration = Duration::from_millis(2_500);
+
 /// For how long faults are remembered that may explain what is judged later.
 const REMEMBERED: Duration = Duration::from_secs(120);
 
@@ -83,6 +87,7 @@ pub(crate) fn run(args: &Args) -> Result<Report, Failure> {
         began,
         signalled: false,
         ended: 0,
+        replies_are_late: false,
     };
     supervisor.change_weather()?;
     supervisor.work()?;
@@ -148,6 +153,8 @@ struct Supervisor {
     report: Report,
     began: u64,
     signalled: bool,
+    /// Replies to `saturated` come late now; every other time they come at once.
+    replies_are_late: bool,
 }
 
 impl Supervisor {
@@ -182,6 +189,7 @@ impl Supervisor {
         for (_, fault) in std::mem::take(&mut self.active) {
             self.end(&fault)?;
         }
+        self.replies_are_late = false;
         self.change_weather()?;
         self.crew.tell_to_end();
         let told = self.now();
@@ -339,7 +347,8 @@ impl Supervisor {
                 self.active.push((now + fault.lasts, fault));
             }
         }
-        if weather_changes {
+        let late = now.as_millis() / LATE_SPELL.as_millis() % 2 == 1;
+        if std::mem::replace(&mut self.replies_are_late, late) != late || weather_changes {
             self.change_weather()?;
         }
         Ok(())
@@ -412,7 +421,7 @@ impl Supervisor {
                 weather.add(fault.clients, fault.nodes, path);
             }
         }
-        if self.args.replies_late_ms > 0 {
+        if self.args.replies_late_ms > 0 && self.replies_are_late {
             let late = Path { to: Way::Clear, from: Way::Late(self.args.replies_late_ms) };
             let saturated = |slot: &usize| self.crew.library(*slot) == SATURATED;
             let clients = (0..self.crew.len()).filter(saturated);
