@@ -118,7 +118,8 @@ async fn hold(
             break;
         }
     }
-    judge(pen, &guard, *lock(&told), known, &pulse).await;
+    let signals = *lock(&told);
+    judge(pen, &guard, signals, known, &pulse).await;
     end(pen, number, if guard.is_valid() { "drop" } else { "found-lost" });
     tasks.shutdown().await;
     if ending.join().is_err() {
