@@ -48,11 +48,15 @@ impl Play {
 
     /// A fault from the first second to the third.
     fn fault(&mut self, kind: Kind, clients: u32, nodes: u32) {
+        self.fault_during(kind, clients, nodes, [SECOND, 3 * SECOND]);
+    }
+
+    fn fault_during(&mut self, kind: Kind, clients: u32, nodes: u32, [from, to]: [u64; 2]) {
         let path = (kind == Kind::Partition).then(Default::default);
         let (at, lasts) = (Duration::ZERO, Duration::ZERO);
         let fault = Fault { kind, number: 1, at, lasts, clients, nodes, path, amount: 0 };
-        self.disturbances.begin(&fault, SECOND);
-        self.disturbances.end(&fault, 3 * SECOND);
+        self.disturbances.begin(&fault, from);
+        self.disturbances.end(&fault, to);
     }
 }
 
@@ -131,6 +135,19 @@ fn a_minority_that_is_disturbed_is_no_excuse_and_a_majority_is() {
         play.tell(1, &refused(sent[0], "unavailable"));
         let (broken, _) = play.judge();
         assert_eq!(broken.is_empty(), explains, "{kind:?} {nodes:b} {granted:b}: {broken:?}");
+    }
+}
+
+#[test]
+fn what_met_the_giver_counts_from_the_grant_on_and_the_adopter_from_the_hand_over_on() {
+    // Effects until 1.4 s: behind the grant at 1 s, and before the hand-over at 2 s.
+    let early = [0, SECOND / 5];
+    for (client, explains) in [(0b001, true), (0b010, false)] {
+        let mut play = Play::new();
+        play.fault_during(Kind::Partition, client, 0b00111, early);
+        let sent = play.give("forgotten", "one", 0b11111);
+        play.tell(1, &refused(sent[0], "lost"));
+        assert_eq!(play.judge().0.is_empty(), explains, "{client:b}");
     }
 }
 
