@@ -77,7 +77,7 @@ pub(crate) struct Losses {
     pub(crate) name: String,
     /// How many came.
     pub(crate) told: u64,
-    /// How many of these before the lock's time was over because nodes had lost the key.
+    /// How many of these came long before the end, because nodes had lost the key.
     pub(crate) by_nodes: u64,
     /// How many came at the end or after it, though the process was let run.
     pub(crate) late: u64,

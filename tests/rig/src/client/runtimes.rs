@@ -157,12 +157,12 @@ async fn judge(pen: &Pen, guard: &LockGuard, told: [Told; 2], known: Instant, pu
     let ends = told.iter().flatten().filter_map(|(_, end)| *end);
     let known = ends.fold(known, Instant::max);
     for (name, told) in NAMES.iter().zip(told) {
-        let Some((at, left)) = told else { continue };
+        let Some((at, _)) = told else { continue };
         while !pulse.knows(at) {
             sleep(LOOK_EVERY).await;
         }
         let mut tally = Tally::new(&format!("runtimes:{name}"), pulse);
-        tally.enter(Signal { end: known, at, by_nodes: left.is_none() && at < known });
+        tally.enter(Signal { end: known, at });
         tally.tell(pen);
     }
     if told.iter().any(Option::is_some) {

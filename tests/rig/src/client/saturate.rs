@@ -187,14 +187,9 @@ async fn hold(shared: Arc<Shared>, index: usize, seed: u64) {
         drop(guard);
         let Some(place) = lock(&shared.places[index]).take() else { return };
         let end = [told.0.1, told.1.1].into_iter().flatten().fold(place.end, Instant::max);
-        let signal = |(at, left): (Instant, Option<Instant>)| Signal {
-            end,
-            at,
-            by_nodes: left.is_none() && at < end,
-        };
         let mut signals = lock(&shared.signals);
-        signals[0].push(signal(told.0));
-        signals[1].push(signal(told.1));
+        signals[0].push(Signal { end, at: told.0.0 });
+        signals[1].push(Signal { end, at: told.1.0 });
         drop(signals);
         lock(&shared.over).push(place);
     }
