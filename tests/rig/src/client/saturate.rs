@@ -23,7 +23,7 @@ use crate::line::Line;
 /// How many acquisitions are under way at a time.
 const CALLERS: usize = 512;
 
-/// How often a part of the guards is looked at, and how many parts there are.
+/// How often a part of the places is looked at, and how many parts there are.
 const LOOK_EVERY: Duration = Duration::from_millis(25);
 const PARTS: usize = 8;
 
@@ -33,18 +33,11 @@ const NEVER: Duration = Duration::from_secs(2);
 /// How many guards are dropped in a millisecond.
 const DROPPED: usize = 256;
 
-/// A lock that is held, and the latest end that it is known to have had.
-#[derive(Debug)]
-struct Place {
-    guard: Arc<LockGuard>,
-    end: Instant,
-}
-
 /// What the tasks share.
 struct Shared {
-    places: Vec<Mutex<Option<Place>>>,
+    places: Vec<Mutex<Option<Arc<LockGuard>>>>,
     signals: Mutex<[Vec<Signal>; 2]>,
-    over: Mutex<Vec<Place>>,
+    over: Mutex<Vec<Arc<LockGuard>>>,
     held: AtomicU64,
     granted: AtomicU64,
     refused: AtomicU64,
@@ -54,27 +47,59 @@ struct Shared {
     stop: Stop,
 }
 
-/// Counts extensions.
-#[derive(Debug, Default)]
+/// Counts extensions, and notes until when each lock is held.
+///
+/// Looks at the guards do not suffice for that: between two of them a lock may be extended and then
+/// lost, and a lost guard shows no end. The events do not suffice either: an answer that comes too
+/// late for its extension still moves the end on.
+#[derive(Debug)]
 struct Extensions {
     done: AtomicU64,
     failed: AtomicU64,
+    began: Instant,
+    /// Each lock's end, in nanoseconds since then.
+    ends: Vec<AtomicU64>,
+}
+
+impl Extensions {
+    fn new(locks: u64) -> Self {
+        let ends = (0..locks).map(|_| AtomicU64::new(0)).collect();
+        Self { done: AtomicU64::new(0), failed: AtomicU64::new(0), began: Instant::now(), ends }
+    }
+
+    fn note(&self, index: usize, end: Instant) {
+        let Some(known) = self.ends.get(index) else { return };
+        let nanos = end.saturating_duration_since(self.began).as_nanos();
+        known.fetch_max(u64::try_from(nanos).unwrap_or(u64::MAX), Ordering::SeqCst);
+    }
+
+    fn end(&self, index: usize) -> Instant {
+        self.began + Duration::from_nanos(self.ends[index].load(Ordering::SeqCst))
+    }
 }
 
 impl Observer for Extensions {
     fn on_event(&self, event: &Event<'_>) {
         // Ordering: counters and nothing else; no memory is published through them.
         match event {
-            Event::Extended { .. } => self.done.fetch_add(1, Ordering::Relaxed),
-            Event::ExtensionFailed { .. } => self.failed.fetch_add(1, Ordering::Relaxed),
-            _ => return,
-        };
+            Event::Extended { key, remaining, .. } => {
+                self.done.fetch_add(1, Ordering::Relaxed);
+                let digits = key.get(1..).and_then(|digits| std::str::from_utf8(digits).ok());
+                if let Some(index) = digits.and_then(|digits| digits.parse().ok()) {
+                    self.note(index, Instant::now() + *remaining);
+                }
+            }
+            Event::ExtensionFailed { .. } => {
+                self.failed.fetch_add(1, Ordering::Relaxed);
+            }
+            _ => {}
+        }
     }
 }
 
 pub(super) async fn work(args: Arc<ClientArgs>) -> Result<(), Failure> {
     let (pen, (stop, _)) = (Pen::default(), inbox::listen());
-    let extended = Arc::new(Extensions::default());
+    let extended = Arc::new(Extensions::new(args.locks));
     let locker = super::locker(&args)?.observer(extended.clone()).build()?;
     // Without a node that is ready all would be refused at once; the run shows what comes then.
     let _ = locker.ready(Duration::from_secs(2)).await;
@@ -108,7 +133,7 @@ pub(super) async fn work(args: Arc<ClientArgs>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Looks at the guards and tells of the losses, until told to stop.
+/// Looks at the places and tells of the losses, until told to stop.
 async fn watch(shared: &Shared, pen: &Pen, pulse: &Pulse) {
     let mut tallies = ["saturated:lost()", "saturated:token"].map(|name| Tally::new(name, pulse));
     for turn in 0.. {
@@ -143,13 +168,14 @@ async fn watch(shared: &Shared, pen: &Pen, pulse: &Pulse) {
 
 /// Looks at every so many of the guards: their ends move on, and each loss must be told.
 fn look(shared: &Shared, part: usize, pen: &Pen, pulse: &Pulse) {
-    for place in shared.places.iter().skip(part).step_by(PARTS) {
-        let mut place = lock(place);
-        let Some(known) = &mut *place else { continue };
-        known.end = known.end.max(deadline(&known.guard).unwrap_or(known.end));
-        let now = Instant::now();
-        let over = now.saturating_duration_since(known.end);
-        if over > NEVER + 2 * pulse.stalled(known.end, now) {
+    for (index, place) in shared.places.iter().enumerate().skip(part).step_by(PARTS) {
+        let Some(guard) = lock(place).clone() else { continue };
+        if let Some(end) = deadline(&guard) {
+            shared.extended.note(index, end);
+        }
+        let (now, end) = (Instant::now(), shared.extended.end(index));
+        let over = now.saturating_duration_since(end);
+        if over > NEVER + 2 * pulse.stalled(end, now) {
             pen.write(&Line::Broken(format!("a loss was not told {over:?} after its end")));
         }
     }
@@ -169,8 +195,9 @@ async fn hold(shared: Arc<Shared>, index: usize, seed: u64) {
             continue;
         };
         let Some(end) = deadline(&guard) else { continue };
+        shared.extended.note(index, end);
         let guard = Arc::new(guard);
-        *lock(&shared.places[index]) = Some(Place { guard: guard.clone(), end });
+        *lock(&shared.places[index]) = Some(guard.clone());
         shared.granted.fetch_add(1, Ordering::Relaxed);
         shared.held.fetch_add(1, Ordering::Relaxed);
         let token = guard.cancellation();
@@ -182,16 +209,15 @@ async fn hold(shared: Arc<Shared>, index: usize, seed: u64) {
             token.cancelled().await;
             (Instant::now(), deadline(&guard))
         };
-        let told = tokio::join!(lost, cancelled);
+        let told: [(Instant, Option<Instant>); 2] = tokio::join!(lost, cancelled).into();
         shared.held.fetch_sub(1, Ordering::Relaxed);
-        drop(guard);
-        let Some(place) = lock(&shared.places[index]).take() else { return };
-        let end = [told.0.1, told.1.1].into_iter().flatten().fold(place.end, Instant::max);
+        lock(&shared.places[index]).take();
+        let ends = told.iter().filter_map(|(_, end)| *end);
+        let end = ends.fold(shared.extended.end(index), Instant::max);
         let mut signals = lock(&shared.signals);
-        signals[0].push(Signal { end, at: told.0.0 });
-        signals[1].push(Signal { end, at: told.1.0 });
+        signals.iter_mut().zip(told).for_each(|(all, (at, _))| all.push(Signal { end, at }));
         drop(signals);
-        lock(&shared.over).push(place);
+        lock(&shared.over).push(guard);
     }
 }
 
