@@ -6,9 +6,19 @@ use std::time::Duration;
 use crate::Failure;
 use crate::clock;
 use crate::faults::Kind;
+use crate::foreign;
+use crate::line::{Copies, Source};
+
+/// What processes of ours can do beside taking locks, by the names of the command line.
+pub(crate) const ACTORS: [&str; 3] = [RUNTIMES, PROGRAM, SATURATED];
+pub(crate) const RUNTIMES: &str = "runtimes";
+pub(crate) const PROGRAM: &str = "program";
+pub(crate) const SATURATED: &str = "saturated";
 
 const USAGE: &str = "\
-usage: quorlock-rig [options]
+usage: quorlock-rig [adoption-cost] [options]
+
+  adoption-cost         measures round trips of an adoption, without faults, instead of a run
 
   --seconds N           how long faults come (60)
   --seed N              the faults and the clients' choices (chance; it is printed)
@@ -25,6 +35,16 @@ usage: quorlock-rig [options]
   --ttl-ms N            the locks' TTL (1000)
   --keys N              how many keys the clients fight for (3)
   --node-deadline-ms N  the option of that name (the library's default)
+  --handovers N         tokens each minute that clients hand over to one another (0)
+  --handing WORD,…      only tokens of these sources: forgotten, left, living; only so many copies:
+                        one, two, again (all)
+  --actors NAME,…       one more process each: `runtimes` ends runtimes while guards live on others,
+                        `program` runs `quorlock lock` with a full pipe for stderr, `saturated`
+                        holds as many locks as it can (none)
+  --locks N             how many locks `saturated` wants to hold (24000)
+  --replies-late-ms N   for 2.5 s of every 5 s replies to `saturated` come so much later; needs
+                        --network proxy (0)
+  --program PATH        the `quorlock` program (beside this one)
   --with LIBRARY,…      other libraries on the same keys: rslock,pottery,node-redlock
   --log FILE            a summary in Markdown, and beside it the faults as they came
 ";
@@ -61,6 +81,14 @@ pub(crate) struct Args {
     pub(crate) ttl: Duration,
     pub(crate) keys: u64,
     pub(crate) node_deadline_ms: Option<u64>,
+    /// Hand-overs each minute, of all clients of ours together.
+    pub(crate) handovers: f64,
+    /// The sources of tokens and the numbers of copies; where none of a sort is named, all.
+    pub(crate) handing: Vec<String>,
+    pub(crate) actors: Vec<String>,
+    pub(crate) locks: u64,
+    pub(crate) replies_late_ms: u16,
+    pub(crate) program: Option<PathBuf>,
     pub(crate) with: Vec<String>,
     pub(crate) log: Option<PathBuf>,
     /// The process is in a network namespace of its own.
@@ -83,6 +111,12 @@ impl Default for Args {
             ttl: Duration::from_secs(1),
             keys: 3,
             node_deadline_ms: None,
+            handovers: 0.0,
+            handing: Vec::new(),
+            actors: Vec::new(),
+            locks: 24_000,
+            replies_late_ms: 0,
+            program: None,
             with: Vec::new(),
             log: None,
             inside: false,
@@ -116,6 +150,23 @@ impl Args {
             "--ttl-ms" => self.ttl = Duration::from_millis(number(name, value)?),
             "--keys" => self.keys = number(name, value)?,
             "--node-deadline-ms" => self.node_deadline_ms = Some(number(name, value)?),
+            "--handovers" => self.handovers = real(name, value)?,
+            "--handing" => {
+                let words = [Source::ALL.map(Source::name), Copies::ALL.map(Copies::name)].concat();
+                let known: Vec<_> = words.into_iter().map(|word| (word, word)).collect();
+                let chosen = value.split(',').map(|word| one_of(name, word, &known));
+                self.handing =
+                    chosen.map(|word| word.map(String::from)).collect::<Result<_, _>>()?;
+            }
+            "--actors" => {
+                let known = ACTORS.map(|actor| (actor, actor));
+                let actors = value.split(',').map(|actor| one_of(name, actor, &known));
+                self.actors =
+                    actors.map(|actor| actor.map(String::from)).collect::<Result<_, _>>()?;
+            }
+            "--locks" => self.locks = number(name, value)?,
+            "--replies-late-ms" => self.replies_late_ms = u16::try_from(number(name, value)?)?,
+            "--program" => self.program = Some(value.into()),
             "--with" => self.with = value.split(',').map(String::from).collect(),
             "--log" => self.log = Some(value.into()),
             "--inside" => self.inside = value == "yes",
@@ -164,6 +215,11 @@ pub(crate) struct ClientArgs {
     pub(crate) volatile: bool,
     /// Whether some keys live long.
     pub(crate) long: bool,
+    /// Hand-overs each minute.
+    pub(crate) handovers: f64,
+    pub(crate) handing: Vec<String>,
+    pub(crate) locks: u64,
+    pub(crate) program: PathBuf,
 }
 
 impl ClientArgs {
@@ -183,6 +239,10 @@ impl ClientArgs {
                 "--node-deadline-ms" => parsed.node_deadline_ms = Some(number(name, value)?),
                 "--volatile" => parsed.volatile = value == "true",
                 "--long" => parsed.long = value == "true",
+                "--handovers" => parsed.handovers = real(name, value)?,
+                "--handing" => parsed.handing = value.split(',').map(String::from).collect(),
+                "--locks" => parsed.locks = number(name, value)?,
+                "--program" => parsed.program = value.into(),
                 _ => return Err(format!("a client knows no `{name}`").into()),
             }
             Ok(())
@@ -204,6 +264,13 @@ impl ClientArgs {
             ("--volatile", self.volatile.to_string()),
             ("--long", self.long.to_string()),
         ];
+        // Clients in other languages know no more than the words above.
+        if foreign::is_ours(&self.library) {
+            words.push(("--handovers", self.handovers.to_string()));
+            words.push(("--handing", self.handing.join(",")));
+            words.push(("--locks", self.locks.to_string()));
+            words.push(("--program", self.program.display().to_string()));
+        }
         if let Some(deadline) = self.node_deadline_ms {
             words.push(("--node-deadline-ms", deadline.to_string()));
         }
@@ -253,6 +320,10 @@ mod tests {
             prefix: "rig:".into(),
             node_deadline_ms: Some(9),
             volatile: true,
+            handovers: 12.5,
+            handing: vec!["living".into(), "two".into()],
+            locks: 7,
+            program: "a/b".into(),
             ..ClientArgs::default()
         };
         let read = ClientArgs::parse(told.words().into_iter()).expect("its own words");
@@ -268,6 +339,9 @@ mod tests {
             ("--network pigeon", "one of auto, namespaces, proxy"),
             ("--faults meteor", "known: freeze-server"),
             ("--nodes 16", "1 to 15"),
+            ("--handing none", "one of forgotten, left, living, one, two, again"),
+            ("--actors clown", "one of runtimes, program, saturated"),
+            ("--replies-late-ms 70000", "out of range"),
         ];
         for (line, words) in cases {
             let error = Args::parse(line.split(' ').map(String::from)).expect_err(line);

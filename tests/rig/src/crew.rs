@@ -1,16 +1,16 @@
 //! The client processes: started, killed, and read.
 
 use std::collections::HashSet;
-use std::io::{BufRead, BufReader, PipeReader, PipeWriter};
+use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::mpsc::Sender;
 
 use crate::Failure;
-use crate::args::{Args, ClientArgs, Durability};
+use crate::args::{Args, ClientArgs, Durability, PROGRAM};
 use crate::foreign;
 use crate::history::Who;
-use crate::line::Line;
+use crate::line::{Line, Order};
 use crate::network::Network;
 use crate::support::process::Process;
 
@@ -53,7 +53,14 @@ impl Crew {
     ) -> Result<Self, Failure> {
         let program = std::env::current_exe()?;
         let libraries = vec!["ours"; args.clients].into_iter().map(String::from);
-        let libraries = libraries.chain(args.with.iter().cloned());
+        let libraries = libraries.chain(args.actors.iter().chain(&args.with).cloned());
+        // Where a build puts it: beside the rig.
+        let beside = || program.with_file_name("quorlock");
+        let quorlock = args.program.clone().unwrap_or_else(beside);
+        if args.actors.iter().any(|actor| actor == PROGRAM) && !quorlock.is_file() {
+            let how = "build it with `cargo build --package quorlock --features cli`";
+            return Err(format!("no program {}: {how}", quorlock.display()).into());
+        }
         let place = |(slot, library): (usize, String)| {
             let rate = args.rate / args.clients as f64;
             let args = ClientArgs {
@@ -68,6 +75,10 @@ impl Crew {
                 node_deadline_ms: args.node_deadline_ms,
                 volatile: args.durability == Durability::Volatile,
                 long: args.with.is_empty(),
+                handovers: args.handovers / args.clients as f64,
+                handing: args.handing.clone(),
+                locks: args.locks,
+                program: quorlock.clone(),
             };
             Place { args, life: 0, process: None, input: None }
         };
@@ -103,6 +114,18 @@ impl Crew {
         let (who, news) = (Who { slot, life: place.life }, self.news.clone());
         std::thread::spawn(move || read(who, output, &news));
         Ok(())
+    }
+
+    /// The process in a place now, if there is one.
+    pub(crate) fn who(&self, slot: usize) -> Option<Who> {
+        let place = &self.places[slot];
+        place.process.as_ref().map(|_| Who { slot, life: place.life })
+    }
+
+    /// Asks the process in a place for something; false if it cannot be asked any more.
+    pub(crate) fn ask(&mut self, slot: usize, order: &Order) -> bool {
+        let Some(input) = &mut self.places[slot].input else { return false };
+        input.write_all(format!("{order}\n").as_bytes()).is_ok()
     }
 
     /// Stops a process where it stands.

@@ -125,6 +125,11 @@ impl Kind {
         matches!(self, Self::FreezeClient | Self::KillClient)
     }
 
+    /// Whether it stops, ends or cuts off servers, or moves their clocks beyond the bound.
+    pub(crate) fn is_of_nodes(self) -> bool {
+        self.is_of_servers() || matches!(self, Self::Cut | Self::ClockLeap)
+    }
+
     /// What it does to the network, if it does that.
     pub(crate) fn path(self, dice: &mut Dice) -> Option<Path> {
         let clear = Path::default();
@@ -155,6 +160,8 @@ impl Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) kind: Kind,
+    /// Which of the run's faults it is.
+    pub(crate) number: u64,
     /// When, from the start of the run.
     pub(crate) at: Duration,
     pub(crate) lasts: Duration,
@@ -174,6 +181,8 @@ pub(crate) struct Schedule {
     kinds: Vec<Kind>,
     per_second: f64,
     at: Duration,
+    /// How many have been drawn.
+    drawn: u64,
     clients: usize,
     nodes: usize,
     ttl: Duration,
@@ -194,6 +203,7 @@ impl Schedule {
             kinds: weighed.collect(),
             per_second,
             at: Duration::from_millis(500),
+            drawn: 0,
             clients,
             nodes,
             ttl,
@@ -244,13 +254,15 @@ impl Iterator for Schedule {
             Kind::ClockLeap => i64::try_from(ttl.as_micros()).unwrap_or(i64::MAX / 4) * 2,
             _ => 0,
         };
-        Some(Fault { kind, at: self.at, lasts, clients, nodes, path, amount })
+        self.drawn += 1;
+        let number = self.drawn;
+        Some(Fault { kind, number, at: self.at, lasts, clients, nodes, path, amount })
     }
 }
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { kind, at, lasts, clients, nodes, path, amount } = self;
+        let Self { kind, number: _, at, lasts, clients, nodes, path, amount } = self;
         write!(f, "{:9.3} s {:<15}", at.as_secs_f64(), kind.name())?;
         write!(f, " for {:5} ms, nodes {nodes:05b}, clients {clients:05b}", lasts.as_millis())?;
         if let Some(path) = path {

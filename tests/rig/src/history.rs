@@ -25,6 +25,12 @@ pub(crate) struct Who {
     pub(crate) life: u32,
 }
 
+impl fmt::Display for Who {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "client {}.{}", self.slot, self.life)
+    }
+}
+
 /// One hold, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Hold {
@@ -86,7 +92,7 @@ impl History {
                 self.close(who, *hold);
                 result
             }
-            Line::Count(_) | Line::Spared(_) | Line::Broken(_) => Ok(()),
+            _ => Ok(()),
         }
     }
 
@@ -151,11 +157,7 @@ impl fmt::Display for Hold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { who, number, from, until, ended, claimed } = self;
         let ended = ended.as_deref().unwrap_or("going on");
-        write!(
-            f,
-            "client {}.{} hold {number}: from {from} to {until} ns ({ended}; claimed to {claimed})",
-            who.slot, who.life
-        )
+        write!(f, "{who} hold {number}: from {from} to {until} ns ({ended}; claimed to {claimed})")
     }
 }
 
@@ -210,5 +212,23 @@ mod tests {
         assert!(play(&[(0, "+ 1 k 10 30"), (1, "+ 1 k 30 99"), (0, "- 1 50 overstayed")]).is_ok());
         assert!(play(&[(0, "+ 1 k 10 30"), (1, "+ 1 k 30 99"), (0, "dies")]).is_ok());
         assert!(play(&[(0, "+ 1 k 10 30"), (1, "+ 1 k 29 99"), (0, "- 1 50 late")]).is_err());
+    }
+
+    #[test]
+    fn a_living_guard_and_the_adopter_of_its_token_are_two_holders() {
+        let handed = "> 1 10 40 31 living one k token";
+        let giver = [(0, "+ 1 k 10 90"), (0, "= 1 40 90"), (0, handed)];
+        let adopts = |at: u64| (1, format!("+ 1 k {at} 300"));
+        let played = |at: u64, last: &str| {
+            let adopts = adopts(at);
+            let mut lines = giver.to_vec();
+            lines.extend([(adopts.0, &*adopts.1), (0, last)]);
+            play(&lines)
+        };
+        assert!(played(60, "= 1 61 90").is_err(), "it was still valid behind the adoption");
+        assert!(played(60, "- 1 61 release").is_err(), "it was let go behind the adoption");
+        assert!(played(60, "dies").is_err(), "it claimed to be held to its end");
+        assert!(played(60, "- 1 55 found-lost").is_ok());
+        assert!(played(90, "dies").is_ok(), "the adopter waited for the old end");
     }
 }

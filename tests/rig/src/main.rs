@@ -21,6 +21,18 @@
 //! cargo run --release -p quorlock-rig -- --seconds 3600 --rate 60 --log target/rig/hour.md
 //! ```
 //!
+//! With hand-overs between processes, and one more process for each actor (`--actors`); what the
+//! locks' loss signals do when a process holds as many locks as it can; and what an adoption costs:
+//!
+//! ```text
+//! cargo run --release -p quorlock-rig -- --seconds 3600 --clients 8 --handovers 1050 \
+//!     --actors runtimes,program --log target/rig/handovers.md
+//! cargo run --release -p quorlock-rig -- --seconds 60 --clients 1 --rate 10 --nodes 3 \
+//!     --network proxy --replies-late-ms 45 --faults none --actors saturated --locks 24000 \
+//!     --log target/rig/loss.md
+//! cargo run --release -p quorlock-rig -- adoption-cost
+//! ```
+//!
 //! What the locks are promised under is kept, unless an option breaks it: the servers' clocks gain
 //! less than 1 % within a TTL, and servers that forget are told to lockers as such. With
 //! `--faults clock-leap`, or `--durability forgetful`, the promise is broken, and the rig must find
@@ -40,16 +52,21 @@
 //! | `nodes`, `shim` | the servers; their clocks |
 //! | `crew`, `client`, `foreign` | the processes; what ours does; how others are started |
 //! | `line`, `history` | what clients tell; who held what and when: both pure |
+//! | `handovers`, `disturbances` | tokens between processes; which fault met whom: both pure |
+//! | `cost` | what an adoption costs, without faults |
 //! | `leftovers`, `report` | what must not be left on the nodes; what a run has shown |
 //! | `clock`, `dice`, `tools` | the one clock; chance by a seed; the programs that are needed |
 
 mod args;
 mod client;
 mod clock;
+mod cost;
 mod crew;
 mod dice;
+mod disturbances;
 mod faults;
 mod foreign;
+mod handovers;
 mod history;
 mod leftovers;
 mod line;
@@ -75,11 +92,19 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 fn main() -> ExitCode {
     let mut words = std::env::args().skip(1).peekable();
-    let is_client = words.next_if(|word| word == "client").is_some();
-    let done = match is_client {
-        true => ClientArgs::parse(words).and_then(client::run).map(|()| ExitCode::SUCCESS),
-        false => Args::parse(words).and_then(supervise),
+    let mode = words.next_if(|word| ["client", "adoption-cost"].contains(&&**word));
+    let done = match mode.as_deref() {
+        Some("client") => ClientArgs::parse(words).and_then(client::run),
+        Some(_) => Args::parse(words).and_then(|args| {
+            print!("{}", cost::run(&args)?);
+            Ok(())
+        }),
+        None => return conclude(Args::parse(words).and_then(supervise)),
     };
+    conclude(done.map(|()| ExitCode::SUCCESS))
+}
+
+fn conclude(done: Result<ExitCode, Failure>) -> ExitCode {
     done.unwrap_or_else(|failure| {
         eprintln!("error: {failure}");
         ExitCode::from(2)

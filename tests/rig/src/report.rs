@@ -10,7 +10,9 @@ use crate::Failure;
 use crate::args::{Args, Durability};
 use crate::crew::Crew;
 use crate::faults::{Fault, Kind};
+use crate::handovers::Summary;
 use crate::history::{History, Overlap, Who};
+use crate::line::Losses;
 use crate::nodes::Nodes;
 
 /// A run's result.
@@ -23,6 +25,9 @@ pub(crate) struct Report {
     /// Each fault as it came, in words.
     came: Vec<String>,
     counts: BTreeMap<String, u64>,
+    handovers: Summary,
+    /// Loss signals, by their names.
+    losses: BTreeMap<String, Losses>,
     holds: u64,
     held: Duration,
     lasted: Duration,
@@ -57,6 +62,7 @@ impl Report {
             ("durability", durability.into()),
             ("TTL", ttl),
             ("rate", format!("{} cycles/s, {} faults/s", args.rate, args.fault_rate)),
+            ("hand-overs", format!("{} wanted a minute", args.handovers)),
             ("assumptions", if broken { "broken" } else { "held" }.into()),
         ];
         let kinds = kinds.iter().map(|kind| (*kind, 0)).collect();
@@ -66,6 +72,8 @@ impl Report {
             faults: kinds,
             came: Vec::new(),
             counts: BTreeMap::new(),
+            handovers: Summary::default(),
+            losses: BTreeMap::new(),
             holds: 0,
             held: Duration::ZERO,
             lasted: Duration::ZERO,
@@ -103,6 +111,24 @@ impl Report {
         self.broken.push(what);
     }
 
+    /// Loss signals that a client tells of; the late ones must not be.
+    pub(crate) fn losses(&mut self, new: &Losses) {
+        let known = self.losses.entry(new.name.clone()).or_default();
+        known.told += new.told;
+        known.by_nodes += new.by_nodes;
+        known.late += new.late;
+        known.stalled += new.stalled;
+        known.worst = known.worst.max(new.worst);
+        known.margins.extend(&new.margins);
+        if new.late > 0 {
+            let Losses { name, told, late, worst, .. } = new;
+            let worst = Duration::from_micros(*worst);
+            self.broken(format!(
+                "{late} of {told} losses were told late by {name}, by {worst:?} at most"
+            ));
+        }
+    }
+
     pub(crate) fn violations(&self) -> usize {
         self.overlaps.len() + self.broken.len()
     }
@@ -116,8 +142,11 @@ impl Report {
         lasted: Duration,
         history: &History,
         counts: &BTreeMap<String, u64>,
+        handovers: &Summary,
     ) {
         self.lasted = lasted;
+        self.handovers = handovers.clone();
+        self.handovers.lasted = lasted;
         self.holds = history.holds;
         self.held = Duration::from_nanos(history.held);
         self.counts = counts.clone();
@@ -131,6 +160,36 @@ impl Report {
         std::fs::write(path, self.to_string())?;
         let mut faults = std::fs::File::create(path.with_extension("faults"))?;
         self.came.iter().try_for_each(|fault| writeln!(faults, "{fault}"))?;
+        Ok(())
+    }
+}
+
+impl Report {
+    /// The table of the records of losses.
+    fn write_losses(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.losses.is_empty() {
+            return Ok(());
+        }
+        writeln!(f, "\n## Losses\n")?;
+        writeln!(
+            f,
+            "| signal | told | of these by the nodes | least | p1 | p50 | too late | worst \
+                     | not let run |"
+        )?;
+        writeln!(f, "|---|---:|---:|---:|---:|---:|---:|---:|---:|")?;
+        for (name, losses) in &self.losses {
+            let Losses { told, by_nodes, late, stalled, worst, .. } = losses;
+            let mut margins = losses.margins.clone();
+            margins.sort_unstable();
+            write!(f, "| {name} | {told} | {by_nodes} ")?;
+            for share in [0, 1, 50] {
+                match margins.get(margins.len() * share / 100) {
+                    Some(margin) => write!(f, "| {:.1} ms ", *margin as f64 / 1e3)?,
+                    None => write!(f, "| ")?,
+                }
+            }
+            writeln!(f, "| {late} | {:.1} ms | {stalled} |", *worst as f64 / 1e3)?;
+        }
         Ok(())
     }
 }
@@ -154,6 +213,8 @@ impl fmt::Display for Report {
         for (what, times) in &self.counts {
             writeln!(f, "| {what} | {times} |")?;
         }
+        write!(f, "{}", self.handovers)?;
+        self.write_losses(f)?;
         let overlaps = self.overlaps.values().map(Overlap::to_string);
         for what in overlaps.chain(self.broken.iter().cloned()) {
             writeln!(f, "\n```text\n{what}\n```")?;

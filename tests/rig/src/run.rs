@@ -8,19 +8,22 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::Failure;
-use crate::args::Args;
+use crate::args::{Args, SATURATED};
 use crate::clock;
 use crate::crew::{Crew, News};
+use crate::dice::Dice;
+use crate::disturbances::Disturbances;
 use crate::faults::{Fault, Kind, Means, Schedule};
 use crate::foreign;
-use crate::history::History;
+use crate::handovers::{Delivery, Handovers, deliveries};
+use crate::history::{History, Who};
 use crate::leftovers;
-use crate::line::Line;
+use crate::line::{Handed, Line};
 use crate::network::Network;
 use crate::nodes::Nodes;
 use crate::report::Report;
 use crate::support::skip;
-use crate::weather::Weather;
+use crate::weather::{Path, Way, Weather};
 
 /// How often the clocks go on and everything is looked at.
 const TICK: Duration = Duration::from_millis(20);
@@ -30,6 +33,13 @@ const SHOWN_EVERY: Duration = Duration::from_secs(5);
 
 /// How long the clients may take to end, when all faults are over.
 const ENDING: Duration = Duration::from_secs(60);
+
+/// For how long replies to `saturated` come late, and then at once: long enough to lose locks whose
+/// extensions come late, and to take as many again.
+const LATE_SPELL: Duration = Duration::from_millis(2_500);
+
+/// For how long faults are remembered that may explain what is judged later.
+const REMEMBERED: Duration = Duration::from_secs(120);
 
 /// How often a guard may come whose time is over: a process can be stopped between the library's
 /// last look at the clock and its own first one, though that takes microseconds. In each ten
@@ -45,15 +55,18 @@ pub(crate) fn run(args: &Args) -> Result<Report, Failure> {
     listen_for_signals(&runtime, sender.clone());
     Network::prepare(args.inside)?;
     let nodes = Nodes::start(&args)?;
-    let places = args.clients + args.with.len();
+    let places = args.clients + args.actors.len() + args.with.len();
+    if args.replies_late_ms > 0 && args.inside {
+        return Err("--replies-late-ms needs --network proxy".into());
+    }
     let network = Network::build(args.inside, places, &nodes.ports(), runtime.handle())?;
-    network.apply(&Weather::clear(places, args.nodes))?;
     let means = Means { namespaces: args.inside, shim: nodes.have_clocks() };
     let kinds = kinds(&args, means)?;
     let seats = (places, args.nodes);
     let schedule = Schedule::new(args.seed, &kinds, args.fault_rate, seats, args.ttl);
     let crew = Crew::start(&args, &network, sender)?;
     let report = Report::new(&args, &kinds, &nodes, &crew);
+    let (handovers, dice) = (Handovers::new(args.nodes), Dice::new(args.seed, 11));
     let began = clock::now();
     let mut supervisor = Supervisor {
         args,
@@ -64,13 +77,19 @@ pub(crate) fn run(args: &Args) -> Result<Report, Failure> {
         schedule: schedule.peekable(),
         active: Vec::new(),
         history: History::default(),
+        disturbances: Disturbances::default(),
+        handovers,
+        deliveries: Vec::new(),
+        dice,
         counts: BTreeMap::new(),
         spared: Vec::new(),
         report,
         began,
         signalled: false,
         ended: 0,
+        replies_are_late: false,
     };
+    supervisor.change_weather()?;
     supervisor.work()?;
     // The proxies' tasks end with their runtime; nothing in them is worth waiting for.
     runtime.shutdown_background();
@@ -121,6 +140,11 @@ struct Supervisor {
     /// The faults that are not over, and when they will be.
     active: Vec<(Duration, Fault)>,
     history: History,
+    disturbances: Disturbances,
+    handovers: Handovers,
+    /// Copies of tokens that are still to be sent, and when.
+    deliveries: Vec<(u64, Delivery)>,
+    dice: Dice,
     counts: BTreeMap<String, u64>,
     /// How many of the processes have told their end.
     ended: u64,
@@ -129,6 +153,8 @@ struct Supervisor {
     report: Report,
     began: u64,
     signalled: bool,
+    /// Replies to `saturated` come late now; every other time they come at once.
+    replies_are_late: bool,
 }
 
 impl Supervisor {
@@ -145,6 +171,8 @@ impl Supervisor {
             self.nodes.pass(now - passed)?;
             passed = now;
             self.faults(now)?;
+            self.deliver();
+            self.judge(false);
             for (slot, status) in self.crew.ended() {
                 self.report.broken(format!("client {slot} ended by itself: {status}"));
             }
@@ -161,6 +189,7 @@ impl Supervisor {
         for (_, fault) in std::mem::take(&mut self.active) {
             self.end(&fault)?;
         }
+        self.replies_are_late = false;
         self.change_weather()?;
         self.crew.tell_to_end();
         let told = self.now();
@@ -193,9 +222,10 @@ impl Supervisor {
             let left = leftovers::look(&self.nodes, &self.crew.killed, &self.spared);
             left.into_iter().for_each(|key| self.report.broken(key));
         }
+        self.judge(true);
         let now = self.now();
         self.show(now);
-        self.report.finish(now, &self.history, &self.counts);
+        self.report.finish(now, &self.history, &self.counts, self.handovers.summary());
         Ok(())
     }
 
@@ -209,18 +239,61 @@ impl Supervisor {
                 News::Signal => self.signalled = true,
                 News::End(who) => {
                     self.ended += 1;
+                    self.handovers.died(who, clock::now());
                     if let Err(overlap) = self.history.died(who) {
                         self.report.overlap(*overlap);
                     }
                 }
-                News::Line(who, line) => {
-                    self.count(who.slot, &line);
-                    if let Err(overlap) = self.history.record(who, &line) {
-                        self.report.overlap(*overlap);
-                    }
-                }
+                News::Line(who, line) => self.take_down(who, &line),
             }
         }
+    }
+
+    fn take_down(&mut self, who: Who, line: &Line) {
+        self.count(who.slot, line);
+        if let Err(overlap) = self.history.record(who, line) {
+            self.report.overlap(*overlap);
+        }
+        if let Err(twice) = self.handovers.record(who, line) {
+            self.report.broken(twice);
+        }
+        if let Line::Handed(handed) = line {
+            self.hand_over(who, handed);
+        }
+    }
+
+    /// Draws who gets a token, and sends what is to be sent at once.
+    fn hand_over(&mut self, who: Who, handed: &Handed) {
+        let number = self.handovers.given(who, handed);
+        let seats = (who.slot, self.args.clients);
+        let all = deliveries(&mut self.dice, number, seats, handed.copies, self.args.ttl);
+        let now = clock::now();
+        self.deliveries.extend(all.into_iter().map(|it| (now + clock::nanos(it.after), it)));
+        self.deliver();
+    }
+
+    /// Sends the copies of tokens whose time it is.
+    fn deliver(&mut self) {
+        let now = clock::now();
+        let all = std::mem::take(&mut self.deliveries);
+        let (due, later): (Vec<_>, Vec<_>) = all.into_iter().partition(|(at, _)| *at <= now);
+        self.deliveries = later;
+        for (_, delivery) in due {
+            // A place whose process is being started again has none to ask.
+            let (slot, gone) = (delivery.slot, Who { slot: delivery.slot, life: 0 });
+            let who = self.crew.who(slot).unwrap_or(gone);
+            let Some(order) = self.handovers.send(delivery.handover, who) else { continue };
+            if who == gone || !self.crew.ask(slot, &order) {
+                self.handovers.died(who, now);
+            }
+        }
+    }
+
+    fn judge(&mut self, at_last: bool) {
+        let now = clock::now();
+        let broken = self.handovers.judge(now, &self.disturbances, at_last);
+        broken.into_iter().for_each(|what| self.report.broken(what));
+        self.disturbances.forget_before(now.saturating_sub(clock::nanos(REMEMBERED)));
     }
 
     fn count(&mut self, slot: usize, line: &Line) {
@@ -229,6 +302,19 @@ impl Supervisor {
             Line::Granted { .. } => "granted",
             Line::Ended { .. } => "ended",
             Line::Held { .. } => "looked",
+            Line::Handed(_) => "handed over",
+            // What became of it has a table of its own.
+            Line::Adopted { .. } | Line::NotAdopted { .. } => return,
+            Line::Losses(losses) => return self.report.losses(losses),
+            Line::Many(times, what) => {
+                *self.counts.entry(format!("{library}: {what}")).or_default() += times;
+                return;
+            }
+            Line::Most(value, what) => {
+                let most = self.counts.entry(format!("{library}: {what}")).or_default();
+                *most = (*most).max(*value);
+                return;
+            }
             Line::Count(what) => what,
             Line::Spared(token) => {
                 self.spared.push(token.clone());
@@ -261,7 +347,8 @@ impl Supervisor {
                 self.active.push((now + fault.lasts, fault));
             }
         }
-        if weather_changes {
+        let late = now.as_millis() / LATE_SPELL.as_millis() % 2 == 1;
+        if std::mem::replace(&mut self.replies_are_late, late) != late || weather_changes {
             self.change_weather()?;
         }
         Ok(())
@@ -282,6 +369,7 @@ impl Supervisor {
             return Ok(None);
         }
         self.report.fault(&fault);
+        self.disturbances.begin(&fault, clock::now());
         let slots = slots(fault.clients);
         match fault.kind {
             Kind::FreezeServer => self.nodes.of(fault.nodes).for_each(|node| node.pause()),
@@ -308,6 +396,7 @@ impl Supervisor {
     }
 
     fn end(&mut self, fault: &Fault) -> Result<(), Failure> {
+        self.disturbances.end(fault, clock::now());
         match fault.kind {
             Kind::FreezeServer => self.nodes.of(fault.nodes).for_each(|node| node.resume()),
             Kind::KillServer => self.nodes.of(fault.nodes).for_each(|node| node.restart()),
@@ -331,6 +420,12 @@ impl Supervisor {
             if let Some(path) = fault.path {
                 weather.add(fault.clients, fault.nodes, path);
             }
+        }
+        if self.args.replies_late_ms > 0 && self.replies_are_late {
+            let late = Path { to: Way::Clear, from: Way::Late(self.args.replies_late_ms) };
+            let saturated = |slot: &usize| self.crew.library(*slot) == SATURATED;
+            let clients = (0..self.crew.len()).filter(saturated);
+            weather.add(clients.fold(0, |mask, slot| mask | 1 << slot), u32::MAX, late);
         }
         self.network.apply(&weather)
     }

@@ -4,10 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorlock::{Error, Extend, Held, LockGuard, LockRequest, Locker, OnLoss, Release};
+use quorlock::{Error, Extend, Held, LockGuard, LockRequest, Locker, OnLoss};
 use tokio::time::{sleep, timeout};
 
-use super::{Pen, Stop};
+use super::lease::{Ending, begin, end, see, tell, tell_release, work};
+use super::{Pen, Stop, handover};
 use crate::args::ClientArgs;
 use crate::clock;
 use crate::dice::Dice;
@@ -24,30 +25,6 @@ pub(super) struct Worker {
     pen: Pen,
     stop: Stop,
     dice: Dice,
-}
-
-/// What shows a hold's time: a guard, or what `run` lends.
-trait Lease {
-    fn is_valid(&self) -> bool;
-    fn remaining(&self) -> Duration;
-}
-
-impl Lease for LockGuard {
-    fn is_valid(&self) -> bool {
-        Self::is_valid(self)
-    }
-    fn remaining(&self) -> Duration {
-        Self::remaining(self)
-    }
-}
-
-impl Lease for Held {
-    fn is_valid(&self) -> bool {
-        Self::is_valid(self)
-    }
-    fn remaining(&self) -> Duration {
-        Self::remaining(self)
-    }
 }
 
 impl Worker {
@@ -79,6 +56,10 @@ impl Worker {
         let long = !self.args.volatile && self.args.long && self.dice.percent(15);
         let (key, ttl) = match long {
             true => (format!("long{}", self.dice.below(LONG_KEYS)), LONG_TTL),
+            // Locks that change hands have others who want them.
+            false if self.args.handovers > 0.0 && self.dice.percent(30) => {
+                (format!("h{}", self.dice.below(handover::KEYS)), ttl)
+            }
             false => (format!("k{}", self.dice.below(self.args.keys)), ttl),
         };
         let overstays = !long && self.dice.percent(4);
@@ -97,7 +78,7 @@ impl Worker {
         match got {
             Ok(Some(guard)) => self.use_guard(&key, guard, overstays).await,
             Ok(None) => self.pen.count("busy"),
-            Err(error) => self.tell(&error),
+            Err(error) => tell(&self.pen, &error),
         }
     }
 
@@ -114,7 +95,7 @@ impl Worker {
         let patience = self.dice.between(Duration::ZERO, Duration::from_millis(400));
         match timeout(patience, run).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => self.tell(&error),
+            Ok(Err(error)) => tell(&self.pen, &error),
             Err(_) => self.pen.count("run-cancelled"),
         }
         self.dice.next();
@@ -129,7 +110,7 @@ impl Worker {
         match self.dice.below(10) {
             0..=4 => {
                 end(&self.pen, number, "release");
-                self.tell_release(&guard.release().await);
+                tell_release(&self.pen, &guard.release().await);
             }
             5..=7 => {
                 end(&self.pen, number, "drop");
@@ -152,7 +133,7 @@ impl Worker {
                     Err(error) => {
                         self.pen.write(&Line::Spared(token.as_str().into()));
                         end(&self.pen, number, "forgotten");
-                        self.tell(&error);
+                        tell(&self.pen, &error);
                     }
                 }
             }
@@ -165,101 +146,9 @@ impl Worker {
         let patience = self.dice.choose(&[Duration::ZERO, Duration::from_secs(60)]);
         match timeout(patience, guard.extend(ttl)).await {
             Ok(Ok(())) => self.pen.count("extended"),
-            Ok(Err(error)) => self.tell(&error),
+            Ok(Err(error)) => tell(&self.pen, &error),
             Err(_) => self.pen.count("extension-cancelled"),
         }
         see(&self.pen, number, guard);
     }
-
-    fn tell(&self, error: &Error) {
-        let kinds = [
-            (error.is_contended(), "contended"),
-            (error.is_unavailable(), "unavailable"),
-            (error.is_too_slow(), "too-slow"),
-            (error.is_unknown(), "unknown"),
-            (error.is_lost(), "lost"),
-            (error.is_closed(), "closed"),
-            (error.is_full(), "full"),
-        ];
-        match kinds.iter().find(|(is, _)| *is) {
-            Some((_, name)) => self.pen.count(name),
-            // Misuse, a right that is missing, a key of another type: no fault explains it.
-            None => self.pen.write(&Line::Broken(format!("no fault explains: {error}"))),
-        }
-    }
-
-    fn tell_release(&self, release: &Result<Release, Error>) {
-        match release {
-            Ok(Release::Released) => self.pen.count("released"),
-            Ok(Release::Expired) => self.pen.count("expired"),
-            Ok(Release::Taken) => self.pen.count("taken"),
-            Ok(_) => self.pen.count("release-unknown"),
-            Err(error) => self.tell(error),
-        }
-    }
-}
-
-/// Writes down that a lock was obtained, and gives the hold its number.
-fn begin(pen: &Pen, key: &str, lease: &impl Lease) -> Option<u64> {
-    let at = clock::now();
-    let remaining = lease.remaining();
-    if remaining.is_zero() || !lease.is_valid() {
-        // The clock is read after the deciding reply. The process may be stopped between that
-        // reading and this one, but that is a matter of microseconds, and seldom.
-        pen.count("late");
-        return None;
-    }
-    let (hold, until) = (pen.number(), at + clock::nanos(remaining));
-    pen.write(&Line::Granted { hold, key: key.into(), at, until });
-    Some(hold)
-}
-
-/// Writes down that it is still held; false when it is not.
-fn see(pen: &Pen, hold: u64, lease: &impl Lease) -> bool {
-    let at = clock::now();
-    let remaining = lease.remaining();
-    let valid = !remaining.is_zero() && lease.is_valid();
-    if valid {
-        pen.write(&Line::Held { hold, at, until: at + clock::nanos(remaining) });
-    }
-    valid
-}
-
-/// Holds for a while, mostly a short one, and looks again and again.
-async fn work(
-    pen: &Pen,
-    stop: &Stop,
-    dice: &mut Dice,
-    hold: u64,
-    lease: &impl Lease,
-    overstays: bool,
-) {
-    let longest = dice.choose(&[2, 2, 10, 10, 30, 30, 100, 1_200]);
-    let length = dice.between(Duration::ZERO, Duration::from_millis(longest));
-    let began = clock::now();
-    let step = dice.between(Duration::from_millis(1), Duration::from_millis(15));
-    while !stop.is_set() && (overstays || clock::between(began, clock::now()) < length) {
-        sleep(step).await;
-        if !see(pen, hold, lease) {
-            pen.count(if overstays { "overstayed" } else { "found-lost" });
-            return;
-        }
-    }
-}
-
-/// The work under `run`: it ends, or is dropped, before the lock is released.
-struct Ending<'a> {
-    pen: &'a Pen,
-    number: u64,
-}
-
-impl Drop for Ending<'_> {
-    fn drop(&mut self) {
-        end(self.pen, self.number, "run");
-    }
-}
-
-/// Writes down that the lock is about to be given up.
-fn end(pen: &Pen, hold: u64, how: &str) {
-    pen.write(&Line::Ended { hold, at: clock::now(), how: how.into() });
 }

@@ -8,13 +8,19 @@
     reason = "a client stands for an application, whose time is tokio's"
 )]
 
+mod child;
 mod cycle;
+mod handover;
+mod inbox;
+mod lease;
 mod pen;
+mod program;
 mod rslock;
+mod runtimes;
+mod saturate;
+mod told;
 
-use std::io::Read;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use quorlock::{Driver, Durability, KeyState, Locker, LockerBuilder, Retry};
@@ -23,10 +29,12 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use crate::Failure;
-use crate::args::ClientArgs;
+use crate::args::{self, ClientArgs};
 use crate::clock;
 use crate::line::Line;
 use cycle::Worker;
+use handover::Hands;
+use inbox::Stop;
 pub(crate) use pen::Pen;
 
 /// Tasks that share a process's locker.
@@ -38,21 +46,36 @@ const SETTLE: Duration = Duration::from_secs(15);
 
 /// Runs to the end of the standard input.
 pub(crate) fn run(args: ClientArgs) -> Result<(), Failure> {
-    let runtime = runtime_of(args.slot)?;
     let args = Arc::new(args);
-    if args.library == "rslock" {
-        return runtime.block_on(rslock::work(args));
+    let single = || Builder::new_current_thread().enable_all().build();
+    match &*args.library {
+        args::RUNTIMES => runtimes::work(&args),
+        args::PROGRAM => program::work(&args),
+        child::NAME => single()?.block_on(child::work(&args)),
+        args::SATURATED => single()?.block_on(saturate::work(args)),
+        "rslock" => runtime_of(args.slot)?.block_on(rslock::work(args)),
+        _ => runtime_of(args.slot)?.block_on(work(args)),
     }
-    runtime.block_on(work(args))
 }
 
 async fn work(args: Arc<ClientArgs>) -> Result<(), Failure> {
     let locker = locker(&args)?.build()?;
-    let (pen, stop) = (Pen::default(), Stop::at_end_of_input());
+    let (pen, (stop, mut orders)) = (Pen::default(), inbox::listen());
     let mut tasks = JoinSet::new();
     for task in 0..TASKS {
         let worker = Worker::new(args.clone(), locker.clone(), pen.clone(), stop.clone(), task);
         tasks.spawn(worker.run(TASKS));
+    }
+    let hands = Hands::new(args.clone(), locker.clone(), pen.clone(), stop.clone());
+    if args.handovers > 0.0 {
+        tasks.spawn(hands.clone().give());
+    }
+    // The orders end when the client is told to.
+    while let Some(order) = orders.recv().await {
+        tasks.spawn(hands.clone().adopt(order));
+        while let Some(done) = tasks.try_join_next() {
+            done?;
+        }
     }
     while let Some(done) = tasks.join_next().await {
         done?;
@@ -119,26 +142,4 @@ fn locker(args: &ClientArgs) -> Result<LockerBuilder, Failure> {
         3 => builder.connections_per_node(2),
         _ => builder,
     })
-}
-
-/// Whether the client is to end.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Stop(Arc<AtomicBool>);
-
-impl Stop {
-    /// Says so when the standard input has ended.
-    pub(crate) fn at_end_of_input() -> Self {
-        let stop = Self::default();
-        let flag = stop.0.clone();
-        std::thread::spawn(move || {
-            // Whatever ends the input ends the client; what stands in it does not matter.
-            let _ = std::io::stdin().read_to_end(&mut Vec::new());
-            flag.store(true, Ordering::SeqCst);
-        });
-        stop
-    }
-
-    pub(crate) fn is_set(&self) -> bool {
-        self.0.load(Ordering::SeqCst)
-    }
 }

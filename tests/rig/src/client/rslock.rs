@@ -6,7 +6,7 @@ use std::time::Duration;
 use ::rslock::LockManager;
 use tokio::time::sleep;
 
-use super::{Pen, Stop};
+use super::{Pen, inbox};
 use crate::Failure;
 use crate::args::ClientArgs;
 use crate::clock;
@@ -14,7 +14,7 @@ use crate::dice::Dice;
 use crate::line::Line;
 
 pub(super) async fn work(args: Arc<ClientArgs>) -> Result<(), Failure> {
-    let (pen, stop) = (Pen::default(), Stop::at_end_of_input());
+    let (pen, (stop, _)) = (Pen::default(), inbox::listen());
     let mut dice = Dice::new(args.seed, 77_000 + args.slot as u64);
     let mut manager = LockManager::new(args.urls.clone());
     manager.set_retry(1, Duration::from_millis(20));

@@ -14,6 +14,11 @@ pub(crate) const PREFIX: &str = "redlock:";
 /// The libraries that can be asked for.
 pub(crate) const LIBRARIES: [&str; 3] = ["rslock", "pottery", "node-redlock"];
 
+/// Whether a place is for a process of ours.
+pub(crate) fn is_ours(library: &str) -> bool {
+    !LIBRARIES.contains(&library)
+}
+
 /// Those of the libraries that can run here. What another one `lacks` is told, and the run goes on
 /// without it; where all are required, it does not: a run that says nothing of a library must not
 /// pass for one that does. A Python that was given up by name is never required.

@@ -17,6 +17,9 @@
 //!     --nocapture --test-threads 1
 //! ```
 //!
+//! The same with 24,000 locks at a TTL of 1 s, extended all the time, is the rig's `saturated`: see
+//! `tests/rig/src/main.rs`.
+//!
 //! `QUORLOCK_LOSS_RUNS` says how many runs of each blow are made, `QUORLOCK_SEED` repeats one.
 
 mod blow;

@@ -1,0 +1,325 @@
+//! Handing locks over between processes: a giver and an adopter, each with a locker of its own.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use quorlock::{LockGuard, Locker, Outcome, OwnerToken};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use super::lease::{begin, end, see, tell, tell_release, word, work};
+use super::{Pen, Stop};
+use crate::args::ClientArgs;
+use crate::clock;
+use crate::dice::Dice;
+use crate::line::{Copies, Handed, Line, Order, Source};
+
+/// The keys of locks that change hands; the other tasks ask for them too.
+pub(super) const KEYS: u64 = 64;
+
+/// How many hand-overs a client has under way, for each of which a lock is held.
+const UNDER_WAY: usize = 12;
+
+/// How often a giver asks for a free key before it gives up.
+const TRIES: u64 = 20;
+
+/// How long a locker may take to leave its locks: what is left of them must be worth adopting.
+const LEAVING: Duration = Duration::from_millis(200);
+
+/// What a client needs to give and to adopt.
+#[derive(Clone)]
+pub(super) struct Hands {
+    args: Arc<ClientArgs>,
+    locker: Locker,
+    pen: Pen,
+    stop: Stop,
+    /// How many tokens have been handed over.
+    handed: Arc<AtomicU64>,
+}
+
+/// A lock that is held and told of.
+struct Holding {
+    guard: LockGuard,
+    key: String,
+    number: u64,
+    since: u64,
+}
+
+impl Hands {
+    pub(super) fn new(args: Arc<ClientArgs>, locker: Locker, pen: Pen, stop: Stop) -> Self {
+        Self { args, locker, pen, stop, handed: Arc::default() }
+    }
+
+    fn ttl(&self) -> Duration {
+        Duration::from_millis(self.args.ttl_ms)
+    }
+
+    /// Hands locks over at the client's rate, until told to stop.
+    pub(super) async fn give(self) {
+        let mean = Duration::from_secs(60).div_f64(self.args.handovers.max(0.001));
+        let stream = 50_000 + 1_000 * self.args.slot as u64;
+        let mut dice = Dice::new(self.args.seed, stream);
+        let (mut under_way, began) = (JoinSet::new(), clock::now());
+        for number in 1.. {
+            // Where a lock could not be had another is asked for sooner, so that the mean is kept.
+            let wanted = clock::between(began, clock::now()).div_duration_f64(mean) as u64;
+            let there = self.handed.load(Ordering::Relaxed) + under_way.len() as u64;
+            let pause = if there < wanted { mean / 4 } else { mean };
+            sleep(dice.between(pause / 2, pause * 3 / 2)).await;
+            while under_way.try_join_next().is_some() {}
+            while under_way.len() >= UNDER_WAY {
+                under_way.join_next().await;
+            }
+            if self.stop.is_set() {
+                break;
+            }
+            let dice = Dice::new(self.args.seed, stream + number);
+            under_way.spawn(self.clone().give_one(dice));
+        }
+        under_way.join_all().await;
+    }
+
+    async fn give_one(self, mut dice: Dice) {
+        let source = match dice.below(20) {
+            0 => Source::Left,
+            1..=13 => Source::Forgotten,
+            _ => Source::Living,
+        };
+        let source = self.chosen(source, Source::ALL, Source::name, &mut dice);
+        if source == Source::Left {
+            return self.leave(&mut dice).await;
+        }
+        let Some(holding) = self.hold(&self.locker, &mut dice).await else { return };
+        sleep(dice.between(Duration::ZERO, Duration::from_millis(30))).await;
+        match source {
+            Source::Living => self.lend(holding, &mut dice).await,
+            _ => self.forget(holding, &mut dice),
+        }
+    }
+
+    /// What was drawn, or another where the command line leaves that out.
+    fn chosen<T: Copy>(
+        &self,
+        drawn: T,
+        all: [T; 3],
+        name: impl Fn(T) -> &'static str,
+        dice: &mut Dice,
+    ) -> T {
+        let named = |it: &T| self.args.handing.iter().any(|word| word == name(*it));
+        let named: Vec<T> = all.into_iter().filter(named).collect();
+        match named.is_empty() || named.iter().any(|it| name(*it) == name(drawn)) {
+            true => drawn,
+            false => dice.choose(&named),
+        }
+    }
+
+    /// Takes a lock that is free.
+    async fn hold(&self, locker: &Locker, dice: &mut Dice) -> Option<Holding> {
+        for _ in 0..TRIES {
+            let key = format!("h{}", dice.below(KEYS));
+            match locker.lock(&key).try_acquire().await {
+                Ok(Some(guard)) => return self.note(key, guard),
+                Ok(None) => self.pen.count("busy"),
+                Err(error) => tell(&self.pen, &error),
+            }
+            sleep(Duration::from_millis(2)).await;
+            if self.stop.is_set() {
+                return None;
+            }
+        }
+        self.pen.count("no-free-key");
+        None
+    }
+
+    fn note(&self, key: String, guard: LockGuard) -> Option<Holding> {
+        let since = clock::now();
+        let number = begin(&self.pen, &key, &guard)?;
+        Some(Holding { guard, key, number, since })
+    }
+
+    /// What is told of a hand-over; nothing for a lock that has little time left.
+    fn handed(&self, holding: &Holding, source: Source, dice: &mut Dice) -> Option<Handed> {
+        let Holding { guard, key, number, since } = holding;
+        if guard.remaining() < self.ttl() / 2 {
+            self.pen.count("too-little-left");
+            return None;
+        }
+        let votes = guard.votes();
+        let copies = match dice.below(20) {
+            0..=11 => Copies::One,
+            12..=15 => Copies::Two,
+            _ => Copies::Again,
+        };
+        let granted = votes.iter().enumerate().filter(|(_, vote)| vote.outcome == Outcome::Granted);
+        Some(Handed {
+            hold: *number,
+            since: *since,
+            at: clock::now(),
+            nodes: granted.fold(0, |mask, (node, _)| mask | 1 << node),
+            source,
+            copies: self.chosen(copies, Copies::ALL, Copies::name, dice),
+            key: key.clone(),
+            token: guard.owner_token().as_str().to_owned(),
+        })
+    }
+
+    /// Forgets a lock, and hands its token over.
+    fn forget(&self, holding: Holding, dice: &mut Dice) {
+        let handed = self.handed(&holding, Source::Forgotten, dice);
+        end(&self.pen, holding.number, "forgotten");
+        let Some(mut handed) = handed else { return drop(holding) };
+        handed.token = holding.guard.forget().as_str().to_owned();
+        self.pen.write(&Line::Spared(handed.token.clone()));
+        self.hand_over(handed);
+    }
+
+    fn hand_over(&self, handed: Handed) {
+        // Ordering: a counter and nothing else; no memory is published through it.
+        self.handed.fetch_add(1, Ordering::Relaxed);
+        self.pen.write(&Line::Handed(handed));
+    }
+
+    /// Hands over the token of a guard that lives on, mostly until another has adopted the lock.
+    async fn lend(&self, holding: Holding, dice: &mut Dice) {
+        let Some(handed) = self.handed(&holding, Source::Living, dice) else {
+            return end(&self.pen, holding.number, "drop");
+        };
+        self.hand_over(handed);
+        let lets_go = dice.percent(20);
+        let most = if lets_go { self.ttl() } else { self.ttl() * 4 };
+        let (began, length) = (clock::now(), dice.between(most / 2, most));
+        let step = dice.between(Duration::from_millis(2), Duration::from_millis(10));
+        let Holding { guard, number, .. } = holding;
+        while clock::between(began, clock::now()) < length && !self.stop.is_set() {
+            sleep(step).await;
+            if !see(&self.pen, number, &guard) {
+                self.pen.count("lender-lost");
+                return end(&self.pen, number, "found-lost");
+            }
+        }
+        if dice.percent(50) {
+            end(&self.pen, number, "let-go-release");
+            tell_release(&self.pen, &guard.release().await);
+        } else {
+            end(&self.pen, number, "let-go-drop");
+            drop(guard);
+        }
+    }
+
+    /// Holds some locks by a locker of its own, shuts that down, and hands over what it left.
+    async fn leave(&self, dice: &mut Dice) {
+        let locker = match super::locker(&self.args).map(|builder| builder.build()) {
+            Ok(Ok(locker)) => locker,
+            Ok(Err(error)) => return tell(&self.pen, &error),
+            Err(error) => return self.pen.write(&Line::Broken(error.to_string())),
+        };
+        let mut held = Vec::new();
+        for _ in 0..1 + dice.below(3) {
+            held.extend(self.hold(&locker, dice).await);
+        }
+        let mut all = Vec::new();
+        for holding in &held {
+            all.extend(self.handed(holding, Source::Left, dice));
+            end(&self.pen, holding.number, "left");
+        }
+        match locker.shutdown_leaving(LEAVING).await {
+            Ok(_) => self.pen.count("shut-down-leaving"),
+            Err(error) => return tell(&self.pen, &error),
+        }
+        for handed in all {
+            self.pen.write(&Line::Spared(handed.token.clone()));
+            self.hand_over(handed);
+        }
+    }
+
+    /// Adopts a lock as it was ordered to, and works under it.
+    pub(super) async fn adopt(self, order: Order) {
+        let stream = 90_000 + order.delivery;
+        let mut dice = Dice::new(self.args.seed, stream);
+        let Some(holding) = self.take_over(&order, &mut dice).await else { return };
+        let Holding { number, guard, .. } = &holding;
+        work(&self.pen, &self.stop, &mut dice, *number, guard, false).await;
+        match dice.below(20) {
+            0..=2 if self.hands_on() && guard.is_valid() => self.forget(holding, &mut dice),
+            3..=10 => {
+                end(&self.pen, *number, "release");
+                tell_release(&self.pen, &holding.guard.release().await);
+            }
+            _ => {
+                end(&self.pen, *number, "drop");
+                drop(holding);
+            }
+        }
+    }
+
+    /// Whether an adopted lock may be forgotten and handed over again.
+    fn hands_on(&self) -> bool {
+        let sources = &mut self
+            .args
+            .handing
+            .iter()
+            .filter(|word| Source::ALL.iter().any(|source| source.name() == &***word));
+        let forgotten = Source::Forgotten.name();
+        sources.clone().count() == 0 || sources.any(|word| word == forgotten)
+    }
+
+    /// Tries until the lock is its own, is lost, or can no longer be there.
+    async fn take_over(&self, order: &Order, dice: &mut Dice) -> Option<Holding> {
+        let Order { delivery, key, token } = order;
+        let token = OwnerToken::from(token.clone());
+        let cancels = dice.percent(6);
+        let patience = dice.between(Duration::ZERO, Duration::from_millis(10));
+        let asked = clock::now();
+        for tries in 1.. {
+            let adopted = match cancels && tries == 1 {
+                true => match timeout(patience, self.locker.adopt(key, &token)).await {
+                    Ok(adopted) => adopted,
+                    Err(_) => continue,
+                },
+                false => self.locker.adopt(key, &token).await,
+            };
+            let error = match adopted {
+                Ok(guard) => return self.adopted(order, guard, (asked, tries)),
+                Err(error) => error,
+            };
+            let is_over = clock::between(asked, clock::now()) > self.ttl() * 5 / 2;
+            let Some(word) = word(&error) else {
+                tell(&self.pen, &error);
+                self.refuse(*delivery, "broken");
+                return None;
+            };
+            if error.is_lost() || error.is_closed() || is_over || self.stop.is_set() {
+                let word = if self.stop.is_set() { "stopped" } else { word };
+                self.refuse(*delivery, if cancels { "cancelled" } else { word });
+                return None;
+            }
+            self.pen.count("adoption-again");
+            sleep(dice.between(Duration::from_millis(2), Duration::from_millis(20))).await;
+        }
+        None
+    }
+
+    fn adopted(
+        &self,
+        order: &Order,
+        guard: LockGuard,
+        (asked, tries): (u64, u64),
+    ) -> Option<Holding> {
+        let at = clock::now();
+        let holding = self.note(order.key.clone(), guard);
+        let Some(holding) = holding else {
+            self.refuse(order.delivery, "late");
+            return None;
+        };
+        let (delivery, hold, waited) = (order.delivery, holding.number, at.saturating_sub(asked));
+        self.pen.write(&Line::Adopted { delivery, hold, at, waited, tries });
+        self.pen.count("adopted-from-another");
+        Some(holding)
+    }
+
+    fn refuse(&self, delivery: u64, why: &str) {
+        self.pen.write(&Line::NotAdopted { delivery, at: clock::now(), why: why.into() });
+        self.pen.count(&format!("not-adopted-{why}"));
+    }
+}

@@ -1,0 +1,133 @@
+//! A hold as a client tells of it: begun, looked at, worked under, and given up.
+
+use std::time::Duration;
+
+use quorlock::{Error, Held, LockGuard, Release};
+use tokio::time::sleep;
+
+use super::{Pen, Stop};
+use crate::clock;
+use crate::dice::Dice;
+use crate::line::Line;
+
+/// What shows a hold's time: a guard, or what `run` lends.
+pub(super) trait Lease {
+    fn is_valid(&self) -> bool;
+    fn remaining(&self) -> Duration;
+}
+
+impl Lease for LockGuard {
+    fn is_valid(&self) -> bool {
+        Self::is_valid(self)
+    }
+    fn remaining(&self) -> Duration {
+        Self::remaining(self)
+    }
+}
+
+impl Lease for Held {
+    fn is_valid(&self) -> bool {
+        Self::is_valid(self)
+    }
+    fn remaining(&self) -> Duration {
+        Self::remaining(self)
+    }
+}
+
+/// The error's kind in one word; `None` where no fault explains it: misuse, a missing right.
+pub(super) fn word(error: &Error) -> Option<&'static str> {
+    let kinds = [
+        (error.is_contended(), "contended"),
+        (error.is_unavailable(), "unavailable"),
+        (error.is_too_slow(), "too-slow"),
+        (error.is_unknown(), "unknown"),
+        (error.is_lost(), "lost"),
+        (error.is_closed(), "closed"),
+        (error.is_full(), "full"),
+    ];
+    kinds.iter().find(|(is, _)| *is).map(|(_, word)| *word)
+}
+
+/// Counts an error, or tells that no fault explains it.
+pub(super) fn tell(pen: &Pen, error: &Error) {
+    match word(error) {
+        Some(word) => pen.count(word),
+        None => pen.write(&Line::Broken(format!("no fault explains: {error}"))),
+    }
+}
+
+/// Counts what a release found.
+pub(super) fn tell_release(pen: &Pen, release: &Result<Release, Error>) {
+    match release {
+        Ok(Release::Released) => pen.count("released"),
+        Ok(Release::Expired) => pen.count("expired"),
+        Ok(Release::Taken) => pen.count("taken"),
+        Ok(_) => pen.count("release-unknown"),
+        Err(error) => tell(pen, error),
+    }
+}
+
+/// Writes down that a lock was obtained, and gives the hold its number.
+pub(super) fn begin(pen: &Pen, key: &str, lease: &impl Lease) -> Option<u64> {
+    let at = clock::now();
+    let remaining = lease.remaining();
+    if remaining.is_zero() || !lease.is_valid() {
+        // The clock is read after the deciding reply. The process may be stopped between that
+        // reading and this one, but that is a matter of microseconds, and seldom.
+        pen.count("late");
+        return None;
+    }
+    let (hold, until) = (pen.number(), at + clock::nanos(remaining));
+    pen.write(&Line::Granted { hold, key: key.into(), at, until });
+    Some(hold)
+}
+
+/// Writes down that it is still held; false when it is not.
+pub(super) fn see(pen: &Pen, hold: u64, lease: &impl Lease) -> bool {
+    let at = clock::now();
+    let remaining = lease.remaining();
+    let valid = !remaining.is_zero() && lease.is_valid();
+    if valid {
+        pen.write(&Line::Held { hold, at, until: at + clock::nanos(remaining) });
+    }
+    valid
+}
+
+/// Holds for a while, mostly a short one, and looks again and again.
+pub(super) async fn work(
+    pen: &Pen,
+    stop: &Stop,
+    dice: &mut Dice,
+    hold: u64,
+    lease: &impl Lease,
+    overstays: bool,
+) {
+    let longest = dice.choose(&[2, 2, 10, 10, 30, 30, 100, 1_200]);
+    let length = dice.between(Duration::ZERO, Duration::from_millis(longest));
+    let began = clock::now();
+    let step = dice.between(Duration::from_millis(1), Duration::from_millis(15));
+    while !stop.is_set() && (overstays || clock::between(began, clock::now()) < length) {
+        sleep(step).await;
+        if !see(pen, hold, lease) {
+            pen.count(if overstays { "overstayed" } else { "found-lost" });
+            return;
+        }
+    }
+}
+
+/// The work under `run`: it ends, or is dropped, before the lock is released.
+pub(super) struct Ending<'a> {
+    pub(super) pen: &'a Pen,
+    pub(super) number: u64,
+}
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        end(self.pen, self.number, "run");
+    }
+}
+
+/// Writes down that the lock is about to be given up.
+pub(super) fn end(pen: &Pen, hold: u64, how: &str) {
+    pen.write(&Line::Ended { hold, at: clock::now(), how: how.into() });
+}

@@ -1,0 +1,107 @@
+//! A client that runs `quorlock lock` with a full pipe for its standard error.
+//!
+//! The command under it is this program as `child`, which tells of its life as of a hold: it must
+//! have ended before another client has the lock, also when `quorlock` cannot write a word.
+
+use std::io::{PipeReader, PipeWriter, Write};
+use std::process::Stdio;
+use std::time::Duration;
+
+use rustix::io::ioctl_fionbio;
+
+use super::child;
+use super::{Pen, Stop, handover, inbox};
+use crate::Failure;
+use crate::args::ClientArgs;
+use crate::clock;
+use crate::dice::Dice;
+use crate::line::Line;
+use crate::support::process::{Process, tied};
+
+/// How often it is looked at whether the program has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// How long it may take to end behind the longest life of its command, and its own waiting.
+const ENDING: Duration = Duration::from_secs(8);
+
+/// Repeats the program until told to stop.
+pub(super) fn work(args: &ClientArgs) -> Result<(), Failure> {
+    let (pen, (stop, _)) = (Pen::default(), inbox::listen());
+    let mut dice = Dice::new(args.seed, 40_000 + args.slot as u64);
+    while !stop.is_set() {
+        once(args, &pen, &stop, &mut dice)?;
+        pen.count("cycles");
+    }
+    Ok(())
+}
+
+fn once(args: &ClientArgs, pen: &Pen, stop: &Stop, dice: &mut Dice) -> Result<(), Failure> {
+    // Locks that change hands are asked for less often: there it gets its turn.
+    let key = match args.handovers > 0.0 && dice.percent(50) {
+        true => format!("h{}", dice.below(handover::KEYS)),
+        false => format!("k{}", dice.below(args.keys)),
+    };
+    let child = ClientArgs { library: child::NAME.into(), seed: dice.next(), ..args.clone() };
+    let (ttl, wait) = (format!("{}ms", args.ttl_ms), format!("{}ms", args.ttl_ms * 2));
+    let mut command = tied(&args.program);
+    command.args(["lock", "--ttl", &ttl, "--wait", &wait, "--prefix", &args.prefix]);
+    command.args(args.urls.iter().flat_map(|url| ["--node", url]));
+    if args.volatile {
+        command.args(["--longest-ttl", &ttl]);
+    }
+    command.args([&key, "--"]).arg(std::env::current_exe()?).arg("client").args(child.words());
+    let (unread, full) = full_pipe()?;
+    command.stdin(Stdio::null()).stderr(full);
+    let mut process = Process::spawn(command)?;
+    let (began, longest) = (clock::now(), Duration::from_millis(args.ttl_ms) * 6 + ENDING);
+    let status = loop {
+        if let Some(status) = process.exited() {
+            break status;
+        }
+        if clock::between(began, clock::now()) > longest {
+            let what = format!("`quorlock lock` did not end within {longest:?}");
+            pen.write(&Line::Broken(what));
+            process.kill();
+            return Ok(());
+        }
+        if stop.is_set() {
+            // Its end must release the lock and end the command, which the next look finds.
+            process.signal(rustix::process::Signal::TERM);
+        }
+        std::thread::sleep(LOOK_EVERY);
+    };
+    drop(unread);
+    match status.code() {
+        // The command has ended, or was ended by a signal of ours.
+        Some(0 | 137 | 143) => pen.count("ran"),
+        Some(69) => pen.count("unavailable"),
+        Some(75) => pen.count("busy"),
+        Some(79) => pen.count("lost"),
+        _ => pen.write(&Line::Broken(format!("`quorlock lock` ended by {status}"))),
+    }
+    Ok(())
+}
+
+/// A pipe that takes no byte more, and its other end, which is not read.
+fn full_pipe() -> Result<(PipeReader, PipeWriter), Failure> {
+    let (reader, mut writer) = std::io::pipe()?;
+    ioctl_fionbio(&writer, true)?;
+    // First by pages, then what is left byte by byte: each ends when nothing more goes in.
+    while writer.write(&[b'x'; 4_096]).is_ok() {}
+    while writer.write(b"x").is_ok() {}
+    ioctl_fionbio(&writer, false)?;
+    Ok((reader, writer))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_pipe_takes_no_byte() {
+        let (_reader, mut writer) = full_pipe().expect("a pipe");
+        ioctl_fionbio(&writer, true).expect("it is one");
+        let error = writer.write(b"x").expect_err("it is full");
+        assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
+    }
+}

@@ -1,0 +1,178 @@
+//! A client that ends the runtime its locker began on, while guards live on another.
+//!
+//! ```text
+//! first runtime:  connects, locks, releases ─────── ends
+//! second runtime:        a guard, `lost()` and a token ────────▶ told, however that ends
+//! ```
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use quorlock::{Extend, LockGuard};
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use super::lease::{begin, end, see, tell};
+use super::told::{Pulse, Signal, Tally, deadline};
+use super::{Pen, Stop, inbox};
+use crate::Failure;
+use crate::args::ClientArgs;
+use crate::dice::Dice;
+use crate::line::Line;
+
+/// How often the guard is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(3);
+
+/// A loss that is not told so long after the end is never told.
+const NEVER: Duration = Duration::from_millis(500);
+
+/// The signals of a loss.
+const NAMES: [&str; 2] = ["lost()", "token"];
+
+/// Repeats the round until told to stop.
+pub(super) fn work(args: &ClientArgs) -> Result<(), Failure> {
+    let (pen, (stop, _)) = (Pen::default(), inbox::listen());
+    let mut dice = Dice::new(args.seed, 20_000 + args.slot as u64);
+    while !stop.is_set() {
+        round(args, &pen, &stop, &mut dice)?;
+        pen.count("cycles");
+    }
+    Ok(())
+}
+
+/// One locker, two runtimes, of which the first ends.
+fn round(args: &ClientArgs, pen: &Pen, stop: &Stop, dice: &mut Dice) -> Result<(), Failure> {
+    // By turns one of each kind, which the place in the run decides for other clients.
+    let kind = ClientArgs { slot: dice.below(4) as usize, ..args.clone() };
+    let locker = super::locker(&kind)?.build()?;
+    let first = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let second = Builder::new_current_thread().enable_all().build()?;
+    first.block_on(async {
+        // Where no majority is there, the guard below is refused as well.
+        let _ = locker.ready(Duration::from_secs(1)).await;
+        drop(locker.lock(format!("warm{}", args.slot)).try_acquire().await);
+    });
+    let key = format!("k{}", dice.below(args.keys));
+    let ttl = dice.between(Duration::from_millis(300), Duration::from_millis(args.ttl_ms.max(301)));
+    let extend = if dice.percent(50) { Extend::Off } else { Extend::default() };
+    second.block_on(async {
+        let acquired = locker.lock(&key).ttl(ttl).extend(extend).wait(ttl).await;
+        match acquired {
+            Ok(guard) => hold(&key, guard, (first, ttl), pen, stop, dice).await,
+            Err(error) => {
+                first.shutdown_background();
+                tell(pen, &error);
+            }
+        }
+        let shutdown = locker.shutdown(Duration::from_secs(1)).await;
+        pen.count(if shutdown.is_ok_and(|it| it.is_complete()) { "settled" } else { "unsettled" });
+    });
+    Ok(())
+}
+
+/// When a signal came, and the end that the lock had then, if it still had one.
+type Told = Option<(Instant, Option<Instant>)>;
+
+/// Holds the lock while the first runtime ends, and sees that both signals tell its loss.
+async fn hold(
+    key: &str,
+    guard: LockGuard,
+    (first, ttl): (Runtime, Duration),
+    pen: &Pen,
+    stop: &Stop,
+    dice: &mut Dice,
+) {
+    let Some(number) = begin(pen, key, &guard) else { return first.shutdown_background() };
+    let (pulse, guard) = (Pulse::default(), Arc::new(guard));
+    // A task that waits for one signal may set going what the other needs: each comes alone, too.
+    let awaited = dice.choose(&[[true, true], [true, false], [false, true], [false, true]]);
+    let (told, mut tasks) = (await_loss(&guard, awaited), JoinSet::new());
+    tasks.spawn(pulse.clone().beat());
+    sleep(dice.between(Duration::ZERO, ttl / 2)).await;
+    // Off this thread, which is to be let run.
+    let ending = std::thread::spawn(move || drop(first));
+    let until = Instant::now() + dice.between(ttl, ttl * 3);
+    // A look at a guard may set going what has stopped: the signals must come without one.
+    let rarely = dice.percent(50);
+    let (mut known, mut held) = (deadline(&guard).unwrap_or_else(Instant::now), true);
+    loop {
+        sleep(LOOK_EVERY).await;
+        let signals = NAMES.iter().zip(*lock(&told)).zip(awaited);
+        let silent = signals.filter(|((_, told), awaited)| *awaited && told.is_none());
+        let silent: Vec<_> = silent.map(|((name, _), _)| *name).collect();
+        let now = Instant::now();
+        if silent.is_empty() || held && (stop.is_set() || now >= until) {
+            break;
+        }
+        let over = now.saturating_duration_since(known);
+        if rarely && over < NEVER {
+            continue;
+        }
+        held = held && see(pen, number, &*guard);
+        known = known.max(deadline(&guard).unwrap_or(known));
+        if !held && over > NEVER + 2 * pulse.stalled(known, now) {
+            let silent = silent.join(" and ");
+            let what = "of a lock whose first runtime has ended";
+            pen.write(&Line::Broken(format!("{silent} silent {over:?} after the end {what}")));
+            break;
+        }
+    }
+    let signals = *lock(&told);
+    judge(pen, &guard, signals, known, &pulse).await;
+    end(pen, number, if guard.is_valid() { "drop" } else { "found-lost" });
+    tasks.shutdown().await;
+    if ending.join().is_err() {
+        pen.write(&Line::Broken("the end of a runtime has panicked".into()));
+    }
+}
+
+/// Tasks that wait for the signals that are awaited, and when these came.
+fn await_loss(guard: &Arc<LockGuard>, awaited: [bool; 2]) -> Arc<Mutex<[Told; 2]>> {
+    let told = Arc::new(Mutex::new([None; 2]));
+    if awaited[0] {
+        let (holder, note) = (guard.clone(), told.clone());
+        tokio::spawn(async move {
+            holder.lost().await;
+            lock(&note)[0] = Some((Instant::now(), deadline(&holder)));
+        });
+    }
+    if !awaited[1] {
+        return told;
+    }
+    let (token, holder, note) = (guard.cancellation(), Arc::downgrade(guard), told.clone());
+    tokio::spawn(async move {
+        token.cancelled().await;
+        let at = Instant::now();
+        // The guard's own end cancels its token too: that is no loss.
+        if let Some(guard) = holder.upgrade() {
+            lock(&note)[1] = Some((at, deadline(&guard)));
+        }
+    });
+    told
+}
+
+/// Enters the signals that came, and sees that the loss that they tell is not taken back.
+async fn judge(pen: &Pen, guard: &LockGuard, told: [Told; 2], known: Instant, pulse: &Pulse) {
+    let ends = told.iter().flatten().filter_map(|(_, end)| *end);
+    let known = ends.fold(known, Instant::max);
+    for (name, told) in NAMES.iter().zip(told) {
+        let Some((at, _)) = told else { continue };
+        while !pulse.knows(at) {
+            sleep(LOOK_EVERY).await;
+        }
+        let mut tally = Tally::new(&format!("runtimes:{name}"), pulse);
+        tally.enter(Signal { end: known, at });
+        tally.tell(pen);
+    }
+    if told.iter().any(Option::is_some) {
+        sleep(known.saturating_duration_since(Instant::now())).await;
+        if guard.is_valid() {
+            pen.write(&Line::Broken("a loss that was told was taken back".into()));
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
