@@ -83,10 +83,12 @@ async fn measure(
     source: Source,
     key: &str,
 ) -> Result<Sample, Failure> {
-    let locker = |urls: &Vec<String>| {
-        Locker::quorum(urls)?.ttl(args.ttl).node_deadline(LATE * 10).extend(Extend::Off).build()
+    // An adopter that waits for the end of the old lease extends its own meanwhile.
+    let locker = |urls: &Vec<String>, extend| {
+        Locker::quorum(urls)?.ttl(args.ttl).node_deadline(LATE * 10).extend(extend).build()
     };
-    let (giver, adopter) = (locker(&urls[0])?, locker(&urls[1])?);
+    let giver = locker(&urls[0], Extend::Off)?;
+    let adopter = locker(&urls[1], Extend::default())?;
     giver.ready(SEEN).await?;
     adopter.ready(SEEN).await?;
     // Scripts are loaded by now, as in a process that has worked for a while.

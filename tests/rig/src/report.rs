@@ -139,14 +139,14 @@ impl Report {
 
     pub(crate) fn finish(
         &mut self,
-        lasted: Duration,
+        [worked, lasted]: [Duration; 2],
         history: &History,
         counts: &BTreeMap<String, u64>,
         handovers: &Summary,
     ) {
         self.lasted = lasted;
         self.handovers = handovers.clone();
-        self.handovers.lasted = lasted;
+        self.handovers.lasted = worked;
         self.holds = history.holds;
         self.held = Duration::from_nanos(history.held);
         self.counts = counts.clone();

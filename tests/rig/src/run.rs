@@ -186,6 +186,7 @@ impl Supervisor {
 
     /// Ends all faults, then the clients, and looks at what is left.
     fn finish(&mut self) -> Result<(), Failure> {
+        let worked = self.now();
         for (_, fault) in std::mem::take(&mut self.active) {
             self.end(&fault)?;
         }
@@ -225,7 +226,7 @@ impl Supervisor {
         self.judge(true);
         let now = self.now();
         self.show(now);
-        self.report.finish(now, &self.history, &self.counts, self.handovers.summary());
+        self.report.finish([worked, now], &self.history, &self.counts, self.handovers.summary());
         Ok(())
     }
 

@@ -12,7 +12,7 @@ pub(crate) struct Summary {
     sources: BTreeMap<Source, Counts>,
     /// Why tokens were adopted by none.
     never: BTreeMap<String, u64>,
-    /// How long the run lasted, for the rate.
+    /// For how long clients were to hand over, for the rate.
     pub(crate) lasted: Duration,
 }
 
