@@ -120,8 +120,7 @@ async fn give(
         Source::Forgotten => (guard.forget(), None),
         Source::Living => (guard.owner_token(), Some(guard)),
         Source::Left => {
-            let token = guard.owner_token();
-            giver.shutdown_leaving(SEEN).await?;
+            let token = giver.shutdown_leaving(SEEN).await?.left.swap_remove(0).token;
             (token, Some(guard))
         }
     })

@@ -131,7 +131,7 @@ impl Worker {
                         drop(guard);
                     }
                     Err(error) => {
-                        self.pen.write(&Line::Spared(token.as_str().into()));
+                        self.pen.write(&Line::Spared(token.value().into()));
                         end(&self.pen, number, "forgotten");
                         tell(&self.pen, &error);
                     }

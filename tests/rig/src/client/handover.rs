@@ -170,7 +170,7 @@ impl Hands {
         end(&self.pen, holding.number, "forgotten");
         let Some(mut handed) = handed else { return drop(holding) };
         handed.token = holding.guard.forget().as_str().to_owned();
-        self.pen.write(&Line::Spared(handed.token.clone()));
+        self.pen.write(&spared(&handed));
         self.hand_over(handed);
     }
 
@@ -224,11 +224,20 @@ impl Hands {
             end(&self.pen, holding.number, "left");
         }
         match locker.shutdown_leaving(LEAVING).await {
-            Ok(_) => self.pen.count("shut-down-leaving"),
+            Ok(shutdown) => {
+                self.pen.count("shut-down-leaving");
+                // Told as left behind, they are adopted at once.
+                for left in shutdown.left {
+                    let same = |it: &&mut Handed| it.key.as_bytes() == &left.key[..];
+                    for handed in all.iter_mut().filter(same) {
+                        handed.token = left.token.as_str().to_owned();
+                    }
+                }
+            }
             Err(error) => return tell(&self.pen, &error),
         }
         for handed in all {
-            self.pen.write(&Line::Spared(handed.token.clone()));
+            self.pen.write(&spared(&handed));
             self.hand_over(handed);
         }
     }
@@ -322,4 +331,9 @@ impl Hands {
         self.pen.write(&Line::NotAdopted { delivery, at: clock::now(), why: why.into() });
         self.pen.count(&format!("not-adopted-{why}"));
     }
+}
+
+/// What says that the keys of a lock that was handed over may be left.
+fn spared(handed: &Handed) -> Line {
+    Line::Spared(OwnerToken::from(handed.token.clone()).value().to_owned())
 }
