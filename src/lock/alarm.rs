@@ -148,3 +148,9 @@ impl Watched {
         locker.holds.with(self.name, look).flatten()
     }
 }
+
+/// How many holds are to be looked at.
+#[cfg(test)]
+pub(super) fn watched() -> usize {
+    ALARM.state().due.len()
+}
