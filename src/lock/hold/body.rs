@@ -223,10 +223,15 @@ impl Body {
         (token, self.lost.is_some())
     }
 
-    /// What tells of a loss that has been found since this was asked last.
-    pub(super) fn new_signal(&mut self) -> Option<Signal> {
-        let is_new = self.lost.is_some() && !std::mem::replace(&mut self.signalled, true);
+    /// What tells of a loss that has been found and may not have been told yet.
+    pub(super) fn new_signal(&self) -> Option<Signal> {
+        let is_new = self.tie.is_some() && self.lost.is_some() && !self.signalled;
         is_new.then(|| self.signal())
+    }
+
+    /// The loss has been told.
+    pub(super) fn set_signalled(&mut self) {
+        self.signalled = true;
     }
 
     fn signal(&self) -> Signal {

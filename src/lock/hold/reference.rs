@@ -120,7 +120,7 @@ impl HoldRef {
                 clock.can_sleep().then(|| clock.sleep_until(clock.read().moment(warning)));
             poll_fn(|cx| {
                 let rang = timer.as_mut().is_some_and(|timer| timer.as_mut().poll(cx).is_ready());
-                if rang || changed.as_mut().poll(cx).is_ready() {
+                if rang || changed.as_mut().poll(cx).is_ready() || !self.is_valid() {
                     Poll::Ready(())
                 } else {
                     Poll::Pending
