@@ -229,10 +229,12 @@ impl HoldRef {
             body.is_valid(now);
             body.cancellation()
         };
-        let (token, is_over) = self.with(cancellation).unwrap_or_else(|| (ended(), true));
-        match is_over {
-            true => token.cancel(),
-            false => alarm::set(&self.locker, self.name),
+        let found = self.with(cancellation);
+        let (token, is_over, is_new) = found.unwrap_or_else(|| (ended(), true, false));
+        if is_over {
+            token.cancel();
+        } else if is_new {
+            alarm::set(&self.locker, self.name);
         }
         token
     }

@@ -82,23 +82,6 @@ async fn nodes_that_come_back_from_before_an_adoption_give_the_former_guard_noth
 }
 
 #[tokio::test(start_paused = true)]
-async fn extensions_that_wait_are_sent_in_turn() {
-    // 40 in a second: 240 take 5.7 s, of a lease of 9.9 s.
-    let options = Options { extensions_max: 4, ..Options::default() };
-    let world = World::with(3, options).await;
-    let mut guards = Vec::new();
-    for key in 0..240 {
-        guards.push(world.locker.lock(format!("k{key}")).await.unwrap());
-    }
-    world.set(0..3, After(ms(95)));
-    for _ in 0..60 {
-        pass(ms(1_000)).await;
-        let lost = guards.iter().filter(|guard| !guard.is_valid()).count();
-        assert_eq!(lost, 0);
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn adoptions_that_met_one_another_do_not_say_lost_while_the_lock_stands() {
     let world = World::ready(2).await;
     let token = world.locker.lock("k").ttl(ms(60_000)).await.unwrap().forget();
