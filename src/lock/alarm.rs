@@ -7,6 +7,10 @@
 //! extended meanwhile is looked at again at its new end. What is found lost earlier is told by the
 //! look that finds it (see [`hold`](super::hold)).
 //!
+//! A hold may end long before its lease would have. So when there are more to look at than twice as
+//! many as had not ended at the last look at all of them, all are looked at, and those that have
+//! ended are forgotten.
+//!
 //! The system's monotonic clock, by which threads sleep, may stand still while the machine is
 //! suspended. So the thread compares the clocks at least every [`TICK`] while it has holds to look
 //! at, and looks at all of them when one has leapt.
@@ -31,11 +35,14 @@ const TICK: Duration = Duration::from_millis(100);
 /// A clock that ran ahead of the process by more than this has leapt.
 const LEAP: Duration = Duration::from_millis(20);
 
+/// So many holds that have ended may be remembered, beside as many as have not.
+const ENDED_MAX: usize = 32;
+
 static ALARM: Alarm = Alarm { state: Mutex::new(State::new()), changed: Condvar::new() };
 
 struct Alarm {
     state: Mutex<State>,
-    /// A hold was added that is due before all others.
+    /// A hold was added that is due before all others, or one too many.
     changed: Condvar,
 }
 
@@ -43,6 +50,8 @@ struct State {
     /// The holds to look at, by when they are due, and a number for those that are due together.
     due: BTreeMap<(Moment, u64), Watched>,
     count: u64,
+    /// How many holds were left when all had been looked at.
+    left: usize,
     is_running: bool,
 }
 
@@ -68,7 +77,12 @@ pub(super) fn set(locker: &Arc<Inner>, name: Name) {
 
 impl State {
     const fn new() -> Self {
-        Self { due: BTreeMap::new(), count: 0, is_running: false }
+        Self { due: BTreeMap::new(), count: 0, left: 0, is_running: false }
+    }
+
+    /// Whether most of the holds may have ended.
+    fn is_crowded(&self) -> bool {
+        self.due.len() > 2 * self.left + ENDED_MAX
     }
 
     fn put(&mut self, due: Moment, watched: Watched) {
@@ -90,7 +104,7 @@ impl Alarm {
             // Where the system gives no thread the keeper still tells, and the next token tries.
             let thread = thread::Builder::new().name("quorlock-alarm".into());
             state.is_running = thread.spawn(|| self.run()).is_ok();
-        } else if is_first {
+        } else if is_first || state.is_crowded() {
             self.changed.notify_one();
         }
     }
@@ -104,7 +118,8 @@ impl Alarm {
             let leapt = compared
                 .replace(at)
                 .is_some_and(|then| at.stamp.leapt(then.stamp, at.now.since(then.now)) > LEAP);
-            let until = if leapt { Moment::LAST } else { at.now };
+            let all = leapt || state.is_crowded();
+            let until = if all { Moment::LAST } else { at.now };
             let later = state.due.split_off(&(until, u64::MAX));
             let due = std::mem::replace(&mut state.due, later);
             if !due.is_empty() {
@@ -118,6 +133,9 @@ impl Alarm {
                     if let Some(due) = due {
                         state.put(due, hold);
                     }
+                }
+                if all {
+                    state.left = state.due.len();
                 }
                 continue;
             }
@@ -147,4 +165,10 @@ impl Watched {
         };
         locker.holds.with(self.name, look).flatten()
     }
+}
+
+/// How many holds are to be looked at.
+#[cfg(test)]
+pub(super) fn watched() -> usize {
+    ALARM.state().due.len()
 }

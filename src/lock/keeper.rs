@@ -378,8 +378,13 @@ impl Drop for Keeper {
     fn drop(&mut self) {
         // Nobody extends any more, until the next hold finds another runtime: what was in flight
         // here is forgotten.
-        for Flight { name, .. } in self.flights.drain(..) {
+        let now = self.locker.upgrade().map(|locker| locker.nodes.clock().now());
+        for Flight { name, decided, .. } in self.flights.drain(..) {
             self.holds.with(name, |body| body.extending = false);
+            // It was to be looked at when the extension had failed.
+            if let Some(now) = now.filter(|_| !decided) {
+                self.holds.schedule(name, now);
+            }
         }
         let keeping = &self.holds.keeping;
         keeping.timer.store(Moment::NEVER.as_nanos(), Ordering::SeqCst);

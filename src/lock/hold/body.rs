@@ -216,17 +216,24 @@ impl Body {
         }
     }
 
-    /// The token that is cancelled when the lock is lost, and whether that has happened.
+    /// The token that is cancelled when the lock is lost, whether that has happened, and whether
+    /// the token is a new one.
     #[cfg(feature = "tokio-util")]
-    pub(super) fn cancellation(&mut self) -> (tokio_util::sync::CancellationToken, bool) {
+    pub(super) fn cancellation(&mut self) -> (tokio_util::sync::CancellationToken, bool, bool) {
+        let is_new = self.token.is_none();
         let token = self.token.get_or_insert_default().clone();
-        (token, self.lost.is_some())
+        (token, self.lost.is_some(), is_new)
     }
 
-    /// What tells of a loss that has been found since this was asked last.
-    pub(super) fn new_signal(&mut self) -> Option<Signal> {
-        let is_new = self.lost.is_some() && !std::mem::replace(&mut self.signalled, true);
+    /// What tells of a loss that has been found and may not have been told yet.
+    pub(super) fn new_signal(&self) -> Option<Signal> {
+        let is_new = self.tie.is_some() && self.lost.is_some() && !self.signalled;
         is_new.then(|| self.signal())
+    }
+
+    /// The loss has been told.
+    pub(super) fn set_signalled(&mut self) {
+        self.signalled = true;
     }
 
     fn signal(&self) -> Signal {

@@ -113,15 +113,21 @@ impl Holds {
         index: u32,
         work: impl FnOnce(Name, &mut Body) -> R,
     ) -> Option<R> {
-        let (result, signal) = {
-            let mut body = lock(&self.slab.get(index).body);
+        let place = &self.slab.get(index).body;
+        let (name, result, signal) = {
+            let mut body = lock(place);
             let name = Name { index, generation: body.generation };
             let result = body.tie.is_some().then(|| work(name, &mut body));
-            (result, body.new_signal())
+            (name, result, body.new_signal())
         };
         if let Some(signal) = signal {
-            self.notify(index);
             signal.send();
+            self.notify(index);
+            // Not before it has been sent: a look that comes meanwhile sends it too.
+            let mut body = lock(place);
+            if body.generation == name.generation {
+                body.set_signalled();
+            }
         }
         result
     }
@@ -168,7 +174,12 @@ impl Holds {
     /// Takes the locks from their holders, for a locker that is shut down: `each` lets go of a key,
     /// and its guard finds that it has lost it.
     pub(in crate::lock) fn close_all(&self, mut each: impl FnMut(&mut Body)) {
-        for index in 0..self.slab.used() {
+        let places = 0..self.slab.used();
+        // All are told before the first key goes.
+        for index in places.clone() {
+            self.at(index, |_, body| body.close());
+        }
+        for index in places {
             self.at(index, |_, body| {
                 body.close();
                 each(body);

@@ -125,7 +125,7 @@ impl HoldRef {
                 clock.can_sleep().then(|| clock.sleep_until(clock.read().moment(warning)));
             poll_fn(|cx| {
                 let rang = timer.as_mut().is_some_and(|timer| timer.as_mut().poll(cx).is_ready());
-                if rang || changed.as_mut().poll(cx).is_ready() {
+                if rang || changed.as_mut().poll(cx).is_ready() || !self.is_valid() {
                     Poll::Ready(())
                 } else {
                     Poll::Pending
@@ -234,10 +234,12 @@ impl HoldRef {
             body.is_valid(now);
             body.cancellation()
         };
-        let (token, is_over) = self.with(cancellation).unwrap_or_else(|| (ended(), true));
-        match is_over {
-            true => token.cancel(),
-            false => alarm::set(&self.locker, self.name),
+        let found = self.with(cancellation);
+        let (token, is_over, is_new) = found.unwrap_or_else(|| (ended(), true, false));
+        if is_over {
+            token.cancel();
+        } else if is_new {
+            alarm::set(&self.locker, self.name);
         }
         token
     }

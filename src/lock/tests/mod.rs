@@ -4,6 +4,9 @@
 //! it was told. Time stands still while anybody has something to do, and goes on to the next timer
 //! when nobody has.
 
+#[cfg(feature = "tokio-util")]
+mod alarm;
+mod attempts;
 mod by_hand;
 mod cadence;
 mod clocks;
@@ -25,7 +28,7 @@ mod takeover;
 mod views;
 
 use std::cell::Cell;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use super::command;
@@ -46,6 +49,8 @@ struct World {
     network: Nodes,
     nodes: Vec<Arc<Node>>,
     locker: Locker,
+    /// The client's side of the nodes.
+    set: Weak<NodeSet>,
     driven: Arc<Driven>,
     told: Arc<Told>,
     /// How many clients there are.
@@ -101,9 +106,11 @@ impl World {
             greeting: Greeting { scripts: command::SCRIPTS.to_vec(), ..Greeting::default() },
             undo_head: command::undo_head(),
         });
-        let locker = Locker::from_inner(Inner::new(set, options, format!("test{seed}").into()));
+        let inner = Inner::new(set, options, format!("test{seed}").into());
+        let set = Arc::downgrade(&inner.nodes);
+        let locker = Locker::from_inner(inner);
         let (network, nodes) = (network.clone(), Node::all(network));
-        Self { network, nodes, locker, driven, told, clients: Cell::new(1) }
+        Self { network, nodes, locker, set, driven, told, clients: Cell::new(1) }
     }
 
     /// How each node serves from now on.
