@@ -289,6 +289,13 @@ impl Link {
         state.debts.due()
     }
 
+    /// What would be undone by a longer undo of the same key and value is undone by this one.
+    pub(crate) fn undo_instead(&self, undo: &[u8]) {
+        let mut state = lock(&self.state);
+        state.pipeline.undo_instead(undo);
+        state.debts.owe_instead(undo);
+    }
+
     /// An undo that is owed to the node is no longer wanted. One that is on its way is executed.
     pub(crate) fn withdraw(&self, undo: &[u8]) {
         lock(&self.state).debts.withdraw(undo);

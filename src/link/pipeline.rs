@@ -211,6 +211,22 @@ impl Pipeline {
         self.waiting.extend(other.waiting.into_iter().map(later));
     }
 
+    /// Has commands with a longer undo of the same key and value be undone by this one.
+    pub(crate) fn undo_instead(&mut self, undo: &[u8]) {
+        let is_longer = |own: &[u8]| own.len() > undo.len() && own.starts_with(undo);
+        if !self.undos().any(is_longer) {
+            return;
+        }
+        let known = std::mem::take(&mut self.undo);
+        let mut rest = known.as_slice();
+        for waiting in &mut self.waiting {
+            let (own, behind) = rest.split_at(waiting.undo_len);
+            let chosen = if is_longer(own) { undo } else { own };
+            self.undo.push(chosen);
+            (waiting.undo_len, rest) = (chosen.len(), behind);
+        }
+    }
+
     /// Gives the next reply to the oldest command. An undo that the server did not execute comes
     /// back in `unsettled`.
     pub(crate) fn answer(
@@ -388,6 +404,18 @@ mod tests {
             pipeline.push(entry(1, Shape::Vote, 9), 0, b"");
             assert_eq!(answer(&mut pipeline, frame), Ok(1));
         }
+    }
+
+    #[test]
+    fn a_shorter_undo_takes_the_place_of_longer_ones_and_of_no_others() {
+        let mut pipeline = Pipeline::default();
+        for (ticket, undo) in [(1, "a"), (2, "pair-former"), (3, ""), (4, "pair"), (5, "pai")] {
+            pipeline.push(entry(ticket, Shape::Adopt, 9), 0, undo.as_bytes());
+        }
+        pipeline.undo_instead(b"pair");
+        let (mut lapsed, mut undos) = (Vec::new(), Vec::new());
+        pipeline.drain(1, &mut lapsed, &mut undos);
+        assert_eq!(undos, [&b"a"[..], b"pair", b"pair", b"pai"]);
     }
 
     #[test]

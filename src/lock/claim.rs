@@ -89,6 +89,9 @@ impl Tie {
         let has_answered = |deed: Deed| matches!(deed, Deed::Granted | Deed::Held | Deed::Gone);
         let silent = self.election.deeds().filter(|(_, deed)| !has_answered(*deed));
         let to = silent.fold(NodeMask::NONE, |mask, (node, _)| mask.and(node));
+        // Where a connection ends, our own value is deleted, and the former one not put back.
+        let undo = command::undo_of(self.key.full(), &self.value(locker).to_string());
+        locker.nodes.undo_instead(self.key.affinity(), &undo);
         command::with_release_of(self.key.full(), &former, |encoded| {
             locker.nodes.tell(&self.undoing(locker, encoded, Urgency::Drop, to));
         });

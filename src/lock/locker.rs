@@ -255,7 +255,7 @@ impl Locker {
     /// Takes over the lock that is held under this token, from a guard here or in another process.
     /// The lock is given another value and at least the locker's TTL; the token is worth nothing
     /// afterwards, so of all who have it one takes the lock over. Released when the guard is
-    /// dropped. One round trip.
+    /// dropped. One round trip, and another to confirm it where it was waited for.
     ///
     /// A lock that was left behind, by [`forget`](LockGuard::forget) or
     /// [`shutdown_leaving`](Self::shutdown_leaving), is taken over at once. With the token of a
@@ -267,6 +267,7 @@ impl Locker {
     ///
     /// [`is_lost`](Error::is_lost) when so many nodes do not hold the key under this token that no
     /// majority can. Otherwise it is not known, and can be tried again with the same token:
+    /// [`is_contended`](Error::is_contended) when adoptions met one another on different nodes,
     /// [`is_unavailable`](Error::is_unavailable), [`is_too_slow`](Error::is_too_slow),
     /// [`is_full`](Error::is_full), [`is_authentication`](Error::is_authentication),
     /// [`is_misuse`](Error::is_misuse) (for another [`Durability`](crate::Durability) among
@@ -276,7 +277,8 @@ impl Locker {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future puts the token's value back, like an error.
+    /// Dropping the future puts the token's value back, like an error. A guard that was released in
+    /// the meantime has released nothing then: the lock ends with its TTL.
     pub async fn adopt(
         &self,
         key: impl AsRef<[u8]>,

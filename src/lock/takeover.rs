@@ -9,10 +9,13 @@
 //! That guard may not learn of it before its next extension. So a lock that was not known to be
 //! left behind is ours only when the time is over that the former value had left on a majority of
 //! the nodes that were given the new one: until then the former holder may count on any of them.
+//! And a majority must confirm the new value then. Where servers may forget, nodes can come back
+//! from a snapshot with the former value, and the former holder's extensions count there; but at
+//! the confirmation it has no majority whose time is not over, and that is final.
 //!
 //! ```text
-//!  token ──asked──▶ majority set ──left behind──────────────────────▶ ours
-//!                     │    └──its guard may live──▶ waits, extended ──▶ ours
+//!  token ──asked──▶ majority set ──left behind──────────────────────────────────▶ ours
+//!                     │    └──its guard may live──▶ waits, extended ──confirmed──▶ ours
 //!                     │ no majority, no time, dropped
 //!                     ▼
 //!            the former value is put back on every node that may hold the new one
@@ -30,10 +33,12 @@ use super::hold::HoldRef;
 use super::key::Key;
 use super::locker::Inner;
 use super::token::OwnerToken;
+use crate::clock::Moment;
 use crate::error::{Error, Kind};
 use crate::link::{Shape, Urgency};
+use crate::observe::Loss;
 use crate::options::Extend;
-use crate::quorum::{Command, Deed, NodeMask, Verdict};
+use crate::quorum::{Command, Found, NodeMask, Verdict};
 use crate::report::NodeReport;
 
 /// A server tells the time left in whole milliseconds, rounded down.
@@ -63,21 +68,52 @@ pub(crate) async fn adopt(
     if !at.stamp.is_before(tie.warning(locker)) {
         return Err(error(Kind::TooSlow { ttl, elapsed: at.stamp.since(tie.sent) }));
     }
-    let former_end = match token.is_left_behind() {
-        true => None,
-        false => Some(at.now.plus(former_left(locker, tie))),
-    };
-    let hold = Adopting(HoldRef::begin(claim, extend, at)?);
-    if let Some(end) = former_end {
-        let clock = locker.nodes.clock();
-        if !clock.can_sleep() {
-            return Err(Error::no_runtime());
-        }
-        let over = hold.0.protect(clock.sleep_until(end)).await;
-        over.ok_or_else(|| hold.0.lost_error())?;
+    let former_end = at.now.plus(former_left(locker, tie));
+    owe_for_as_long(locker, tie);
+    // Until it is ours it is extended, whatever was asked for.
+    let hold = Adopting(HoldRef::begin(claim, Extend::Forever, at)?);
+    if !token.is_left_behind() {
+        outlive(locker, &hold.0, former_end, ttl).await?;
     }
-    hold.0.own()?;
+    hold.0.own(extend)?;
     Ok(LockGuard::new(hold.0.clone()))
+}
+
+/// Waits for the end of the time that the former holder may count on, and makes sure that a majority
+/// holds the new value then: a node that came back from a snapshot may hold the former one again.
+async fn outlive(
+    locker: &Inner,
+    hold: &HoldRef,
+    former_end: Moment,
+    ttl: Duration,
+) -> Result<(), Error> {
+    let clock = locker.nodes.clock();
+    if !clock.can_sleep() {
+        return Err(Error::no_runtime());
+    }
+    let waited = hold.protect(clock.sleep_until(former_end)).await;
+    let confirmed = match waited {
+        Some(()) => hold.extend(ttl).await,
+        None => Err(hold.lost_error()),
+    };
+    let Err(error) = confirmed else { return Ok(()) };
+    locker.check_open()?;
+    // Its time is over, and not the lock's: the token can be tried again.
+    match hold.loss() {
+        Some(Loss::Expired) => {
+            let needed = locker.nodes.majority();
+            Err(Error::new(Kind::Unavailable { needed }).with_key(&hold.key()))
+        }
+        _ => Err(error),
+    }
+}
+
+/// What is undone of an adoption is about keys that may live for as long as the former holder wanted.
+fn owe_for_as_long(locker: &Inner, tie: &Tie) {
+    let left = tie.election.granted().filter_map(|node| tie.election.time(node)).max();
+    if let Some(left) = left.filter(|left| *left > locker.options.ttl) {
+        locker.nodes.extend_horizon(locker.options.undo_horizon(left));
+    }
 }
 
 /// A hold that is not ours yet: dropping it ends it.
@@ -93,14 +129,16 @@ impl Drop for Adopting {
 }
 
 /// Why an adoption has failed. The lock is lost only if too few nodes are left that may hold the
-/// token's value.
+/// token's value; where some did, another value may be that of an adoption that fails as well.
 fn why_not(locker: &Inner, tie: &Tie) -> Kind {
-    let without = |deed| matches!(deed, Deed::Held | Deed::Gone);
-    let without = tie.election.deeds().filter(|(_, deed)| without(*deed)).count();
-    let needed = locker.nodes.majority();
-    match locker.nodes.len() - without < needed {
-        true => Kind::Lost { reason: None },
-        false => Kind::no_quorum(&tie.election.report(), needed),
+    let Found { granted, held, gone, .. } = tie.election.found();
+    let (nodes, needed) = (locker.nodes.len(), locker.nodes.majority());
+    if nodes - gone - held >= needed {
+        Kind::no_quorum(&tie.election.report(), needed)
+    } else if granted > 0 && nodes - gone >= needed {
+        Kind::Contended { holder: None }
+    } else {
+        Kind::Lost { reason: None }
     }
 }
 

@@ -273,6 +273,11 @@ impl NodeSet {
         }
     }
 
+    /// What would be undone by a longer undo of the same key and value is undone by this one.
+    pub(crate) fn undo_instead(&self, affinity: u64, undo: &[u8]) {
+        self.shared.nodes.iter().for_each(|node| node.link(affinity).undo_instead(undo));
+    }
+
     /// Withdraws an undo that is owed to nodes.
     pub(crate) fn withdraw(&self, affinity: u64, undo: &[u8]) {
         self.shared.nodes.iter().for_each(|node| node.link(affinity).withdraw(undo));

@@ -267,6 +267,13 @@ impl Debts {
         self.put(debt);
     }
 
+    /// An undo takes the place of a longer one of its pair, if that is owed.
+    pub(super) fn owe_instead(&mut self, undo: &[u8]) {
+        if self.list.has(pair(undo)) {
+            self.add(undo);
+        }
+    }
+
     /// An undo is no longer wanted: what it undoes is left to others.
     pub(super) fn withdraw(&mut self, undo: &[u8]) {
         drop(self.list.take(undo));

@@ -78,6 +78,14 @@ impl Body {
         self.enter_grants(locker);
     }
 
+    /// A lock that was taken over is ours from `now` on.
+    pub(super) fn own(&mut self, extend: Extend, now: Moment, locker: &Inner) {
+        (self.extend, self.began) = (extend, now);
+        if let Some(tie) = &mut self.tie {
+            tie.own(locker);
+        }
+    }
+
     /// The place is free: what is left of the hold goes to its ender.
     pub(super) fn end(&mut self) -> Option<(Tie, Signal)> {
         let left = (self.tie.take()?, self.signal());

@@ -244,14 +244,22 @@ impl HoldRef {
         token
     }
 
-    /// Makes a lock that was taken over ours, if it is held still.
-    pub(crate) fn own(&self) -> Result<(), Error> {
-        let now = self.locker.nodes.clock().stamp();
+    /// Makes a lock that was taken over ours, if it is held still. It is extended as asked from now
+    /// on.
+    pub(crate) fn own(&self, extend: Extend) -> Result<(), Error> {
+        let at = self.locker.nodes.clock().read();
         let owned = self.with(|body| {
-            let tie = if body.is_valid(now) { body.tie.as_mut() } else { None };
-            tie.map(|tie| tie.own(&self.locker))
+            let is_valid = body.is_valid(at.stamp);
+            is_valid.then(|| body.own(extend, at.now, &self.locker))
         });
-        owned.flatten().ok_or_else(|| self.lost_error())
+        owned.flatten().ok_or_else(|| self.lost_error())?;
+        self.look_again();
+        Ok(())
+    }
+
+    /// Why the lock is lost, if that has been found; also when the hold has ended.
+    pub(crate) fn loss(&self) -> Option<Loss> {
+        self.with(|body| body.loss()).unwrap_or(Some(Loss::Closed))
     }
 
     /// Whether the lock is ours; `false` also when the hold has ended.
