@@ -256,7 +256,18 @@ impl HoldRef {
 
     /// Ends the hold: the key is the caller's to let go of. `None`: it has ended before.
     pub(crate) fn end(&self) -> Option<(Claim, Moment)> {
-        let Ended { tie, began, .. } = self.locker.holds.end(self.name)?;
-        Some((Claim::of(self.locker.clone(), tie), began))
+        let Ended { tie, began, untold } = self.locker.holds.end(self.name)?;
+        let claim = Claim::of(self.locker.clone(), tie);
+        if let Some(reason) = untold {
+            let Inner { options, owner, nodes, .. } = &*self.locker;
+            options.observers.tell(|| Event::Lost {
+                key: claim.tie().map(|tie| tie.key.given()).unwrap_or_default(),
+                owner,
+                held: nodes.clock().now().since(began),
+                reason,
+                stalled: None,
+            });
+        }
+        Some((claim, began))
     }
 }
