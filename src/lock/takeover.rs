@@ -30,6 +30,7 @@ use super::hold::HoldRef;
 use super::key::Key;
 use super::locker::Inner;
 use super::token::OwnerToken;
+use crate::clock::Moment;
 use crate::error::{Error, Kind};
 use crate::link::{Shape, Urgency};
 use crate::options::Extend;
@@ -67,21 +68,50 @@ pub(crate) async fn adopt(
         true => None,
         false => Some(at.now.plus(former_left(locker, tie))),
     };
-    let hold = Adopting(HoldRef::begin(claim, extend, at)?);
+    let waits = if former_end.is_some() { Extend::Forever } else { extend };
+    let hold = Adopting(HoldRef::begin(claim, waits, at)?);
     if let Some(end) = former_end {
-        let clock = locker.nodes.clock();
-        if !clock.can_sleep() {
-            return Err(Error::no_runtime());
-        }
-        let over = hold.0.protect(clock.sleep_until(end)).await;
-        over.ok_or_else(|| hold.0.lost_error())?;
+        hold.outlive(end, ttl).await?;
     }
-    hold.0.own()?;
+    hold.0.own(extend)?;
     Ok(LockGuard::new(hold.0.clone()))
 }
 
 /// A hold that is not ours yet: dropping it ends it.
 struct Adopting(HoldRef);
+
+impl Adopting {
+    /// Waits until the former holder's time is over. Then a majority must say once more that it
+    /// holds the new value: a node may have come back from before it was given that, and have let
+    /// the former holder extend its lock, where servers may forget.
+    async fn outlive(&self, end: Moment, ttl: Duration) -> Result<(), Error> {
+        let clock = self.0.locker().nodes.clock();
+        if !clock.can_sleep() {
+            return Err(Error::no_runtime());
+        }
+        let over = self.0.protect(clock.sleep_until(end)).await;
+        over.ok_or_else(|| self.why_ended())?;
+        self.0.extend(ttl).await.map_err(|error| match error.is_lost() {
+            true => self.why_ended(),
+            false => error,
+        })
+    }
+
+    /// The lock is lost only if the nodes said so. If no majority answered in time, what they hold
+    /// is not known; nor is it when the locker was shut down.
+    fn why_ended(&self) -> Error {
+        let locker = self.0.locker();
+        let ended = self.0.lost_error();
+        match locker.check_open() {
+            Err(closed) => closed,
+            Ok(()) if self.0.is_gone() => ended,
+            Ok(()) => {
+                let needed = locker.nodes.majority();
+                Error::new(Kind::no_quorum(&[], needed)).with_key(&self.0.key())
+            }
+        }
+    }
+}
 
 impl Drop for Adopting {
     fn drop(&mut self) {

@@ -190,7 +190,7 @@ impl HoldRef {
     /// Tells of an extension by hand; the keeper tells of its own.
     fn tell_extension(&self, extension: &Extension, succeeded: bool) {
         let Inner { options, owner, nodes, .. } = &*self.locker;
-        if options.observers.is_empty() {
+        if options.observers.is_empty() || !self.is_owned() {
             return;
         }
         let began = self.with(|body| body.began);
@@ -239,14 +239,23 @@ impl HoldRef {
         token
     }
 
-    /// Makes a lock that was taken over ours, if it is held still.
-    pub(crate) fn own(&self) -> Result<(), Error> {
-        let now = self.locker.nodes.clock().stamp();
+    /// Makes a lock that was taken over ours, if it is held still. From now on it is extended so.
+    pub(crate) fn own(&self, extend: Extend) -> Result<(), Error> {
+        let at = self.locker.nodes.clock().read();
         let owned = self.with(|body| {
-            let tie = if body.is_valid(now) { body.tie.as_mut() } else { None };
-            tie.map(|tie| tie.own(&self.locker))
+            let tie = if body.is_valid(at.stamp) { body.tie.as_mut() } else { None };
+            tie.map(|tie| tie.own(&self.locker))?;
+            (body.extend, body.began) = (extend, at.now);
+            Some(())
         });
-        owned.flatten().ok_or_else(|| self.lost_error())
+        owned.flatten().ok_or_else(|| self.lost_error())?;
+        self.look_again();
+        Ok(())
+    }
+
+    /// Whether a majority of the nodes said that it does not hold the lock.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.with(|body| body.loss() == Some(Loss::Gone)).unwrap_or(false)
     }
 
     /// Whether the lock is ours; `false` also when the hold has ended.
