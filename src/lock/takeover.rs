@@ -53,6 +53,11 @@ pub(crate) async fn adopt(
     let verdict = poll_fn(|cx| claim.poll_verdict(cx)).await;
     let at = locker.nodes.clock().read();
     let Some(tie) = claim.tie() else { return Err(Error::new(Kind::Lost { reason: None })) };
+    let longest = tie.election.granted().filter_map(|node| tie.election.time(node)).max();
+    if let Some(longest) = longest.filter(|longest| *longest > locker.options.ttl) {
+        // The keys live for as long as before, and so long matters what is owed for them.
+        locker.nodes.extend_horizon(locker.options.undo_horizon(longest));
+    }
     if let Some(volatile) = &locker.volatile {
         volatile.check(&tie.election)?;
     }
@@ -73,7 +78,7 @@ pub(crate) async fn adopt(
     if let Some(end) = former_end {
         hold.outlive(end, ttl).await?;
     }
-    hold.0.own(extend)?;
+    hold.0.own(extend).map_err(|_| hold.why_ended())?;
     Ok(LockGuard::new(hold.0.clone()))
 }
 
