@@ -352,6 +352,7 @@ impl Keeper {
                     (Some(body.retry_at(locker, at)), None, Some(what))
                 }
             };
+            let what = what.filter(|_| body.is_owned());
             let news = what.map(|what| body.news(locker, now, what));
             Some((due, [more, None], news, !body.lease.end().reaches(before)))
         });
@@ -438,7 +439,7 @@ impl Body {
         if !self.is_valid(stamp) {
             let is_new = !std::mem::replace(&mut self.observed, true);
             let what = What::Lost(self.loss().unwrap_or(Loss::Expired));
-            return is_new.then(|| self.news(locker, now, what));
+            return (is_new && self.is_owned()).then(|| self.news(locker, now, what));
         }
         let is_new = !self.extending
             && self.is_overlong(now)

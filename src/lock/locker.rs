@@ -260,8 +260,9 @@ impl Locker {
     /// A lock that was left behind, by [`forget`](LockGuard::forget) or
     /// [`shutdown_leaving`](Self::shutdown_leaving), is taken over at once. With the token of a
     /// guard that may live ([`owner_token`](LockGuard::owner_token)) this completes when the time
-    /// is over that the lock had left by then, so that never two guards are valid at once; that
-    /// guard finds its lock lost at its next extension, or before.
+    /// is over that the lock had left by then, and a majority has said once more that it holds the
+    /// new value, so that never two guards are valid at once; that guard finds its lock lost at its
+    /// next extension, or before.
     ///
     /// # Errors
     ///

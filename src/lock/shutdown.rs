@@ -153,7 +153,7 @@ fn take_all(locker: &Inner, fate: Fate) -> (Vec<Election>, Shutdown) {
                 Err(_) => found.unknown += 1, // its guard's drop tells the nodes
             },
         }
-        if !is_told {
+        if !is_told && tie.is_owned() {
             lost.push((tie.key.given().to_vec(), now.since(body.began)));
         }
     });

@@ -36,7 +36,6 @@ use super::token::OwnerToken;
 use crate::clock::Moment;
 use crate::error::{Error, Kind};
 use crate::link::{Shape, Urgency};
-use crate::observe::Loss;
 use crate::options::Extend;
 use crate::quorum::{Command, Found, NodeMask, Verdict};
 use crate::report::NodeReport;
@@ -57,6 +56,11 @@ pub(crate) async fn adopt(
     let verdict = poll_fn(|cx| claim.poll_verdict(cx)).await;
     let at = locker.nodes.clock().read();
     let Some(tie) = claim.tie() else { return Err(Error::new(Kind::Lost { reason: None })) };
+    let longest = tie.election.granted().filter_map(|node| tie.election.time(node)).max();
+    if let Some(longest) = longest.filter(|longest| *longest > locker.options.ttl) {
+        // The keys live for as long as before, and so long matters what is owed for them.
+        locker.nodes.extend_horizon(locker.options.undo_horizon(longest));
+    }
     if let Some(volatile) = &locker.volatile {
         volatile.check(&tie.election)?;
     }
@@ -68,56 +72,55 @@ pub(crate) async fn adopt(
     if !at.stamp.is_before(tie.warning(locker)) {
         return Err(error(Kind::TooSlow { ttl, elapsed: at.stamp.since(tie.sent) }));
     }
-    let former_end = at.now.plus(former_left(locker, tie));
-    owe_for_as_long(locker, tie);
-    // Until it is ours it is extended, whatever was asked for.
-    let hold = Adopting(HoldRef::begin(claim, Extend::Forever, at)?);
-    if !token.is_left_behind() {
-        outlive(locker, &hold.0, former_end, ttl).await?;
-    }
-    hold.0.own(extend)?;
-    Ok(LockGuard::new(hold.0.clone()))
-}
-
-/// Waits for the end of the time that the former holder may count on, and makes sure that a majority
-/// holds the new value then: a node that came back from a snapshot may hold the former one again.
-async fn outlive(
-    locker: &Inner,
-    hold: &HoldRef,
-    former_end: Moment,
-    ttl: Duration,
-) -> Result<(), Error> {
-    let clock = locker.nodes.clock();
-    if !clock.can_sleep() {
-        return Err(Error::no_runtime());
-    }
-    let waited = hold.protect(clock.sleep_until(former_end)).await;
-    let confirmed = match waited {
-        Some(()) => hold.extend(ttl).await,
-        None => Err(hold.lost_error()),
+    let former_end = match token.is_left_behind() {
+        true => None,
+        false => Some(at.now.plus(former_left(locker, tie))),
     };
-    let Err(error) = confirmed else { return Ok(()) };
-    locker.check_open()?;
-    // Its time is over, and not the lock's: the token can be tried again.
-    match hold.loss() {
-        Some(Loss::Expired) => {
-            let needed = locker.nodes.majority();
-            Err(Error::new(Kind::Unavailable { needed }).with_key(&hold.key()))
-        }
-        _ => Err(error),
+    // While it waits it is extended, whatever is asked for afterwards.
+    let waits = if former_end.is_some() { Extend::Forever } else { extend };
+    let hold = Adopting(HoldRef::begin(claim, waits, at)?);
+    if let Some(end) = former_end {
+        hold.outlive(end, ttl).await?;
     }
-}
-
-/// What is undone of an adoption is about keys that may live for as long as the former holder wanted.
-fn owe_for_as_long(locker: &Inner, tie: &Tie) {
-    let left = tie.election.granted().filter_map(|node| tie.election.time(node)).max();
-    if let Some(left) = left.filter(|left| *left > locker.options.ttl) {
-        locker.nodes.extend_horizon(locker.options.undo_horizon(left));
-    }
+    hold.0.own(extend).map_err(|_| hold.why_ended())?;
+    Ok(LockGuard::new(hold.0.clone()))
 }
 
 /// A hold that is not ours yet: dropping it ends it.
 struct Adopting(HoldRef);
+
+impl Adopting {
+    /// Waits until the former holder's time is over. Then a majority must say once more that it
+    /// holds the new value: a node may have come back from before it was given that, and have let
+    /// the former holder extend its lock, where servers may forget.
+    async fn outlive(&self, end: Moment, ttl: Duration) -> Result<(), Error> {
+        let clock = self.0.locker().nodes.clock();
+        if !clock.can_sleep() {
+            return Err(Error::no_runtime());
+        }
+        let over = self.0.protect(clock.sleep_until(end)).await;
+        over.ok_or_else(|| self.why_ended())?;
+        self.0.extend(ttl).await.map_err(|error| match error.is_lost() {
+            true => self.why_ended(),
+            false => error,
+        })
+    }
+
+    /// The lock is lost only if the nodes said so. If no majority answered in time, what they hold
+    /// is not known; nor is it when the locker was shut down.
+    fn why_ended(&self) -> Error {
+        let locker = self.0.locker();
+        let ended = self.0.lost_error();
+        match locker.check_open() {
+            Err(closed) => closed,
+            Ok(()) if self.0.is_gone() => ended,
+            Ok(()) => {
+                let needed = locker.nodes.majority();
+                Error::new(Kind::no_quorum(&[], needed)).with_key(&self.0.key())
+            }
+        }
+    }
+}
 
 impl Drop for Adopting {
     fn drop(&mut self) {

@@ -87,8 +87,10 @@ impl Body {
     }
 
     /// The place is free: what is left of the hold goes to its ender.
-    pub(super) fn end(&mut self) -> Option<(Tie, Signal)> {
-        let left = (self.tie.take()?, self.signal());
+    pub(super) fn end(&mut self) -> Option<(Tie, Signal, Option<Loss>)> {
+        let tie = self.tie.take()?;
+        let untold = self.lost.filter(|_| !self.observed && tie.is_owned());
+        let left = (tie, self.signal(), untold);
         self.generation = self.generation.wrapping_add(1);
         #[cfg(feature = "tokio-util")]
         drop(self.token.take());
@@ -105,6 +107,12 @@ impl Body {
             self.lost = Some(if self.lease.is_gone() { Loss::Gone } else { Loss::Expired });
         }
         self.lost.is_none()
+    }
+
+    /// Whether the lock is ours: it is not while it is being taken over, and observers do not hear
+    /// of it.
+    pub(in crate::lock) fn is_owned(&self) -> bool {
+        self.tie.as_ref().is_some_and(Tie::is_owned)
     }
 
     /// Why the lock is lost, if that has been found.

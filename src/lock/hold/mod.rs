@@ -28,6 +28,7 @@ use super::claim::Tie;
 use super::keeper::Keeping;
 use super::lease::Lease;
 use crate::clock::Moment;
+use crate::observe::Loss;
 use crate::slab::Slab;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Mutex, lock};
@@ -160,8 +161,8 @@ impl Holds {
                 return None;
             }
             let began = body.began;
-            let (tie, signal) = body.end()?;
-            (Ended { tie, began }, signal)
+            let (tie, signal, untold) = body.end()?;
+            (Ended { tie, began, untold }, signal)
         };
         hold.due.store(Moment::NEVER.as_nanos(), Ordering::SeqCst);
         hold.changed.notify_waiters();
@@ -192,4 +193,6 @@ impl Holds {
 pub(super) struct Ended {
     pub(super) tie: Tie,
     pub(super) began: Moment,
+    /// Why the lock was lost, if the observers have not been told.
+    pub(super) untold: Option<Loss>,
 }

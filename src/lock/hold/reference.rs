@@ -195,7 +195,7 @@ impl HoldRef {
     /// Tells of an extension by hand; the keeper tells of its own.
     fn tell_extension(&self, extension: &Extension, succeeded: bool) {
         let Inner { options, owner, nodes, .. } = &*self.locker;
-        if options.observers.is_empty() {
+        if options.observers.is_empty() || !self.is_owned() {
             return;
         }
         let began = self.with(|body| body.began);
@@ -257,9 +257,9 @@ impl HoldRef {
         Ok(())
     }
 
-    /// Why the lock is lost, if that has been found; also when the hold has ended.
-    pub(crate) fn loss(&self) -> Option<Loss> {
-        self.with(|body| body.loss()).unwrap_or(Some(Loss::Closed))
+    /// Whether a majority of the nodes said that it does not hold the lock.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.with(|body| body.loss() == Some(Loss::Gone)).unwrap_or(false)
     }
 
     /// Whether the lock is ours; `false` also when the hold has ended.
@@ -269,7 +269,18 @@ impl HoldRef {
 
     /// Ends the hold: the key is the caller's to let go of. `None`: it has ended before.
     pub(crate) fn end(&self) -> Option<(Claim, Moment)> {
-        let Ended { tie, began, .. } = self.locker.holds.end(self.name)?;
-        Some((Claim::of(self.locker.clone(), tie), began))
+        let Ended { tie, began, untold } = self.locker.holds.end(self.name)?;
+        let claim = Claim::of(self.locker.clone(), tie);
+        if let Some(reason) = untold {
+            let Inner { options, owner, nodes, .. } = &*self.locker;
+            options.observers.tell(|| Event::Lost {
+                key: claim.tie().map(|tie| tie.key.given()).unwrap_or_default(),
+                owner,
+                held: nodes.clock().now().since(began),
+                reason,
+                stalled: None,
+            });
+        }
+        Some((claim, began))
     }
 }

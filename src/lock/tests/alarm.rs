@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::{ms, pass};
 use crate::clock::Clock;
 use crate::entropy::Entropy;
 use crate::link::Greeting;
@@ -33,7 +34,7 @@ fn client(options: Options) -> Locker {
 async fn eventually(condition: impl Fn() -> bool) {
     let waiting = async {
         while !condition() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
+            pass(ms(1)).await;
         }
     };
     tokio::time::timeout(Duration::from_secs(5), waiting).await.expect("it does not come true");
