@@ -62,6 +62,11 @@ async fn held_and_released(fleet: &Fleet) {
     look(locker.force_release("k").await.unwrap());
     fails(locker.adopt("k", &token).await);
     look(locker.health());
+    let guard = locker.lock("left").await.unwrap();
+    for left in show(locker.shutdown_leaving(Duration::from_secs(2)).await.unwrap()).left {
+        look(left);
+    }
+    drop(guard);
     look(locker.shutdown(Duration::from_secs(2)).await.unwrap());
     fails(locker.lock("k").await);
 }

@@ -52,7 +52,7 @@ async fn redis_cli_excludes_us_and_is_excluded_by_us() {
     let token = guard.forget();
     eventually("all nodes have the key", || fleet.holders("k").len() == 3);
     for server in fleet.iter() {
-        assert_eq!(on(server, &["EVAL", RELEASE_BY_HAND, "1", "k", token.as_str()]), "1");
+        assert_eq!(on(server, &["EVAL", RELEASE_BY_HAND, "1", "k", token.value()]), "1");
     }
     assert!(locker.lock("k").try_acquire().await.unwrap().is_some());
 }

@@ -39,12 +39,12 @@ fn rounded(text: &str) -> String {
     }
 }
 
-/// The reason for which a node does not vote, with its time left to the second.
+/// What a script answers beside a time: 1 (done) or 2 (gives no vote); the time left to the second.
 fn reason(text: &str) -> String {
-    match text.strip_prefix("*2\r\n:2\r\n") {
-        Some(left) => format!("*2 :2 {}", rounded(left)),
-        None => text.to_owned(),
-    }
+    let timed = ["*2\r\n:1\r\n", "*2\r\n:2\r\n"]
+        .into_iter()
+        .find_map(|head| text.strip_prefix(head).map(|left| format!("{head}{}", rounded(left))));
+    timed.unwrap_or_else(|| text.to_owned())
 }
 
 /// Without the connection's number, and without the list at its end of what is loaded.
