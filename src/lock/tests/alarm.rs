@@ -10,20 +10,26 @@ use crate::link::Greeting;
 use crate::lock::alarm::watched;
 use crate::lock::command;
 use crate::lock::locker::{Inner, Locker};
-use crate::options::{Address, Options};
+use crate::options::{Address, Extend, Options};
 use crate::quorum::{NodeSet, Parts};
 use crate::testing::Nodes;
 
 /// A client whose clocks are the system's.
 fn client(options: Options) -> Locker {
+    client_of(&Nodes::new(1), options)
+}
+
+/// As [`client`], of these nodes.
+fn client_of(nodes: &Nodes, options: Options) -> Locker {
+    let address = |node: usize| Address::parse(&format!("redis://node-{node}")).unwrap();
     let set = NodeSet::new(Parts {
-        addresses: vec![Address::parse("redis://node-0").unwrap()],
+        addresses: (0..nodes.len()).map(address).collect(),
         counted: true,
         options: options.link,
         clock: Clock::default(),
         observers: options.observers.clone(),
         entropy: Arc::new(Entropy::from_seed(1)),
-        dial: Arc::new(Nodes::new(1)),
+        dial: Arc::new(nodes.clone()),
         greeting: Greeting { scripts: command::SCRIPTS.to_vec(), ..Greeting::default() },
         undo_head: command::undo_head(),
     });
@@ -72,4 +78,27 @@ fn a_token_keeps_nothing_of_a_runtime_that_has_ended() {
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(eventually(|| open() < before + 200));
+}
+
+/// A node that has lost the key brings the end nearer, and nothing looks at the lock but the alarm.
+#[tokio::test]
+async fn a_token_is_cancelled_in_time_when_the_end_has_come_nearer_and_the_runtime_is_blocked() {
+    let nodes = Nodes::new(3);
+    let locker = client_of(&nodes, Options::default());
+    let guard = locker.lock("k").ttl(Duration::from_secs(1)).extend(Extend::Off).await.unwrap();
+    super::pass(Duration::from_millis(50)).await;
+    // The third node stays with what it has granted, and a majority grants more.
+    nodes[2].hang();
+    guard.extend(Duration::from_secs(5)).await.unwrap();
+    let token = guard.cancellation();
+    assert!(nodes[0].command(["DEL", "k"]).as_integer().is_ok());
+    assert!(guard.extend(Duration::from_secs(1)).await.is_err());
+    let deadline = guard.deadline();
+    assert!(deadline.elapsed().is_zero() && !token.is_cancelled(), "it is held still");
+    // This blocks the only thread of this runtime.
+    let late = deadline + Duration::from_secs(2);
+    while !token.is_cancelled() {
+        assert!(late.elapsed().is_zero(), "the end is over, and the token is not cancelled");
+        std::thread::yield_now();
+    }
 }
