@@ -4,7 +4,8 @@
 //! the clock and cancel it. No task can be relied on for that: every task ends with its runtime,
 //! and may be kept waiting by another. So the first token starts a thread that does nothing else.
 //! It looks at a hold when its lease ends, as that was known at the look before; a lease that was
-//! extended meanwhile is looked at again at its new end. What is found lost earlier is told by the
+//! extended meanwhile is looked at again at its new end. When a node says that it has lost a key,
+//! which may bring an end nearer, all are looked at. What is found lost earlier is told by the
 //! look that finds it (see [`hold`](super::hold)).
 //!
 //! A hold may end long before its lease would have. So when there are more to look at than twice as
@@ -42,7 +43,7 @@ static ALARM: Alarm = Alarm { state: Mutex::new(State::new()), changed: Condvar:
 
 struct Alarm {
     state: Mutex<State>,
-    /// A hold was added that is due before all others, or one too many.
+    /// A hold was added that is due before all others, or one too many; or an end came nearer.
     changed: Condvar,
 }
 
@@ -52,6 +53,8 @@ struct State {
     count: u64,
     /// How many holds were left when all had been looked at.
     left: usize,
+    /// The end of some hold has come nearer.
+    is_nearer: bool,
     is_running: bool,
 }
 
@@ -61,6 +64,15 @@ struct Watched {
     name: Name,
     /// Whose clock is read: a test can pause it.
     runtime: Option<Handle>,
+}
+
+/// The end of a hold has come nearer: what was known of it is too late.
+pub(super) fn look_again() {
+    let mut state = ALARM.state();
+    if !state.due.is_empty() {
+        state.is_nearer = true;
+        ALARM.changed.notify_one();
+    }
 }
 
 /// Has the token of a hold cancelled when its lease is over.
@@ -77,7 +89,7 @@ pub(super) fn set(locker: &Arc<Inner>, name: Name) {
 
 impl State {
     const fn new() -> Self {
-        Self { due: BTreeMap::new(), count: 0, left: 0, is_running: false }
+        Self { due: BTreeMap::new(), count: 0, left: 0, is_nearer: false, is_running: false }
     }
 
     /// Whether most of the holds may have ended.
@@ -118,7 +130,8 @@ impl Alarm {
             let leapt = compared
                 .replace(at)
                 .is_some_and(|then| at.stamp.leapt(then.stamp, at.now.since(then.now)) > LEAP);
-            let all = leapt || state.is_crowded();
+            let is_nearer = std::mem::take(&mut state.is_nearer);
+            let all = leapt || is_nearer || state.is_crowded();
             let until = if all { Moment::LAST } else { at.now };
             let later = state.due.split_off(&(until, u64::MAX));
             let due = std::mem::replace(&mut state.due, later);

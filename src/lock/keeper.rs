@@ -29,6 +29,8 @@ use std::time::Duration;
 
 use tokio::time::Sleep;
 
+#[cfg(feature = "tokio-util")]
+use super::alarm;
 use super::extension::Extension;
 use super::hold::{Body, Holds, Name, Step};
 use super::locker::Inner;
@@ -362,6 +364,8 @@ impl Keeper {
         }
         if is_shorter {
             self.holds.notify(name.index);
+            #[cfg(feature = "tokio-util")]
+            alarm::look_again();
         }
         self.news.extend(news.map(|news| (news, None)));
         for extension in more.into_iter().flatten() {

@@ -164,6 +164,8 @@ impl HoldRef {
                 Step::More(more) => extension = more,
                 Step::Failed => {
                     self.look_again();
+                    #[cfg(feature = "tokio-util")]
+                    alarm::look_again();
                     self.tell_extension(&extension, false);
                     let nodes = extension.report();
                     let kind = Kind::no_quorum(&nodes, locker.nodes.majority());
