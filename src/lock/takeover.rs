@@ -73,8 +73,11 @@ pub(crate) async fn adopt(
         if !clock.can_sleep() {
             return Err(Error::no_runtime());
         }
-        let over = hold.0.protect(clock.sleep_until(end)).await;
-        over.ok_or_else(|| hold.0.lost_error())?;
+        if hold.0.protect(clock.sleep_until(end)).await.is_none() {
+            // A shutdown takes what is held here, too; the token's value is put back then.
+            locker.check_open()?;
+            return Err(hold.0.lost_error());
+        }
     }
     hold.0.own()?;
     Ok(LockGuard::new(hold.0.clone()))
