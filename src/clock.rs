@@ -22,6 +22,8 @@ use tokio::time::{Instant, Sleep};
 
 #[cfg(test)]
 pub(crate) use driven::Driven;
+#[cfg(all(test, feature = "testing"))]
+pub(crate) use driven::Turn;
 
 /// A point of monotonic time, in nanoseconds since an origin that this process chose.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]

@@ -3,14 +3,15 @@
 //! A simulated machine has one of these. While it stands still, so do its tasks: time passes, and
 //! none of them is polled.
 
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep};
 
 use super::{Clock, Moment, Stamp, nanoseconds};
 use crate::sync::{Mutex, lock};
@@ -18,7 +19,7 @@ use crate::sync::{Mutex, lock};
 /// Far from zero, so that the wall clock can be set back.
 const EPOCH: u64 = 1 << 60;
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Driven {
     /// From when moments count: a run that counts from its own start is the same each time.
     pub(super) origin: Option<Instant>,
@@ -29,6 +30,31 @@ pub(crate) struct Driven {
     still: AtomicBool,
     /// Tasks that were to be polled while the machine stood still.
     waiting: Mutex<Vec<Waker>>,
+    /// The library's own tasks, which end with their runtime.
+    tasks: Mutex<Vec<Weak<Task>>>,
+    /// Says when a task that is ready is polled.
+    turns: Mutex<Option<Turns>>,
+}
+
+/// When a task that is ready is polled.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Turn {
+    Now,
+    /// Behind the others that are ready.
+    Behind,
+    /// So much later: its thread is busy. Only the library's own tasks are.
+    Late(Duration),
+}
+
+/// A task, until it has ended.
+type Task = Mutex<Option<Pin<Box<dyn Future<Output = ()> + Send>>>>;
+
+type Turns = Box<dyn FnMut() -> Turn + Send>;
+
+impl fmt::Debug for Driven {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Driven").field("origin", &self.origin).finish_non_exhaustive()
+    }
 }
 
 impl Driven {
@@ -90,27 +116,101 @@ impl Driven {
     }
 }
 
+/// For a simulation.
+#[cfg(feature = "testing")]
+impl Driven {
+    /// Ends the runtime of the library's own tasks: they are dropped here and now. Those of the
+    /// locker's user go on.
+    pub(crate) fn end_runtime(&self) {
+        let tasks = std::mem::take(&mut *lock(&self.tasks));
+        // Each is dropped when no lock is held: its end wakes others.
+        let ended = tasks.iter().filter_map(|task| lock(&*task.upgrade()?).take());
+        ended.for_each(drop);
+    }
+
+    /// From now on `turns` says when a task that is ready is polled.
+    pub(crate) fn reorder(&self, turns: impl FnMut() -> Turn + Send + 'static) {
+        *lock(&self.turns) = Some(Box::new(turns));
+    }
+}
+
+impl Driven {
+    fn turn(&self) -> Turn {
+        lock(&self.turns).as_mut().map_or(Turn::Now, |turns| turns())
+    }
+}
+
 impl Clock {
-    /// A task of whoever has this clock: it stands still while its machine does.
-    pub(crate) fn attend<T: Future>(&self, task: T) -> Attended<T> {
-        Attended { machine: self.driven.clone(), task: Box::pin(task) }
+    /// A task of the library: it stands still while its machine does, and ends with its runtime.
+    pub(crate) fn attend(&self, task: impl Future<Output = ()> + Send + 'static) -> Attended {
+        let mut attended = Attended::new(self.driven.clone(), task);
+        attended.is_ours = true;
+        if let Some(driven) = &self.driven {
+            let mut tasks = lock(&driven.tasks);
+            tasks.retain(|task| task.strong_count() > 0);
+            tasks.push(Arc::downgrade(&attended.task));
+        }
+        attended
+    }
+
+    /// A task of the locker's user, on a runtime that outlives the library's.
+    #[cfg(feature = "testing")]
+    pub(crate) fn accompany(&self, task: impl Future<Output = ()> + Send + 'static) -> Attended {
+        Attended::new(self.driven.clone(), task)
     }
 }
 
 /// A task that stands still with its machine.
-pub(crate) struct Attended<T> {
+pub(crate) struct Attended {
     machine: Option<Arc<Driven>>,
-    task: Pin<Box<T>>,
+    task: Arc<Task>,
+    /// It is one of the library's own.
+    is_ours: bool,
+    /// Its thread is busy until then.
+    busy: Option<Pin<Box<Sleep>>>,
 }
 
-impl<T: Future> Future for Attended<T> {
-    type Output = T::Output;
+impl Attended {
+    fn new(machine: Option<Arc<Driven>>, task: impl Future<Output = ()> + Send + 'static) -> Self {
+        let task: Arc<Task> = Arc::new(Mutex::new(Some(Box::pin(task))));
+        Self { machine, task, is_ours: false, busy: None }
+    }
+}
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T::Output> {
-        if let Some(machine) = self.machine.as_ref().filter(|machine| machine.still.load(SeqCst)) {
-            lock(&machine.waiting).push(cx.waker().clone());
-            return Poll::Pending;
+impl Future for Attended {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if let Some(machine) = self.machine.clone() {
+            if machine.still.load(SeqCst) {
+                lock(&machine.waiting).push(cx.waker().clone());
+                return Poll::Pending;
+            }
+            if let Some(busy) = &mut self.busy {
+                std::task::ready!(busy.as_mut().poll(cx));
+                self.busy = None;
+            } else {
+                match machine.turn() {
+                    Turn::Late(late) if self.is_ours => {
+                        let clock = Clock { driven: Some(machine) };
+                        let busy = clock.sleep_until(clock.now().plus(late));
+                        let busy = self.busy.insert(busy);
+                        std::task::ready!(busy.as_mut().poll(cx));
+                    }
+                    Turn::Behind => {
+                        cx.waker().wake_by_ref();
+                        return Poll::Pending;
+                    }
+                    Turn::Now | Turn::Late(_) => {}
+                }
+            }
         }
-        self.task.as_mut().poll(cx)
+        let mut task = lock(&self.task);
+        let Some(running) = task.as_mut() else { return Poll::Ready(()) };
+        let polled = running.as_mut().poll(cx);
+        let ended = polled.is_ready().then(|| task.take());
+        drop(task);
+        drop(ended);
+        polled
     }
 }

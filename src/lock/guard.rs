@@ -268,6 +268,19 @@ impl Held {
         self.hold.looks_left()
     }
 
+    /// As [`Held::is_valid`], without the effect that asking has.
+    #[cfg(all(test, feature = "testing"))]
+    pub(crate) fn looks_valid(&self) -> bool {
+        self.hold.looks_valid()
+    }
+
+    /// As [`LockGuard::owner_token`].
+    #[cfg(all(test, feature = "testing"))]
+    pub(crate) fn owner_token(&self) -> OwnerToken {
+        let token = self.hold.tie(|tie| OwnerToken::held(tie.value(self.hold.locker())));
+        token.unwrap_or_default()
+    }
+
     /// As [`LockGuard::is_valid`].
     #[must_use]
     pub fn is_valid(&self) -> bool {

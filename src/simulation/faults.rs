@@ -36,6 +36,9 @@ impl World {
             14 => self.crash(machine),
             _ => self.set_clocks(machine, node),
         }
+        if self.chance.percent(self.plan.actors.runtimes_ended) {
+            self.end_runtime(machine);
+        }
         let next = now + self.chance.between(1, self.plan.fault_pause);
         self.agenda.enter(next, Event::Fault);
     }
@@ -122,8 +125,8 @@ impl World {
             return;
         }
         let now = self.now();
-        let (place, owner) = (self.machines[machine].place, &self.machines[machine].owner);
-        self.oracle.leave(owner);
+        let place = self.machines[machine].place;
+        self.oracle.leave(&format!("m{machine}"));
         let is_told = self.chance.percent(60);
         self.tell(format_args!("m{machine} crashes, told: {is_told}"));
         self.oracle.bury(self.nanos(), machine);

@@ -136,6 +136,12 @@ impl Holds {
         }
     }
 
+    /// The values of all guards that are in hand on a machine.
+    pub(super) fn live(&self, machine: usize) -> Vec<String> {
+        let live = self.holds.iter().filter(|hold| hold.machine == machine && hold.view.is_some());
+        live.map(|hold| hold.value.clone()).collect()
+    }
+
     /// A machine is gone: nobody there lets go of anything any more. Holds must just have been
     /// looked at.
     pub(super) fn bury(&mut self, machine: usize) {

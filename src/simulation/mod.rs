@@ -11,10 +11,16 @@
 //! | `scripts` | whether nodes run the locks' scripts by Lua |
 //! | `machine` | a client's machine: what befalls it |
 //! | `port` | how its connections are made |
-//! | `client` | its locker, and tasks that take locks |
+//! | `client` | its locker, and tasks of its own |
+//! | `worker`, `hold` | a task that takes locks; what it does while it holds one |
+//! | `handover` | tokens on their way, and the machines that adopt by them |
+//! | `steward` | shuts lockers down, and builds others |
 //! | `faults` | what befalls all of them |
 //! | `oracle` | what must always be true |
 //! | `holds`, `releases` | who held what and when; what releases found |
+//! | `custody` | whose each value is; what adoptions did to those of others |
+//! | `finality`, `completeness` | what losses and shutdowns tell, beside what is so |
+//! | `counts` | how often each action happened |
 //! | `trace` | what happened, line by line |
 //!
 //! The clients are the library as it is; only the clock, the source of randomness and the streams
@@ -26,7 +32,7 @@
 //! The same seed gives the same run, byte by byte of its trace. A run is printed by
 //!
 //! ```sh
-//! QUORLOCK_SEED=7 cargo test --release --features testing --lib \
+//! QUORLOCK_SEED=7 cargo test --release --features testing,tokio-util --lib \
 //!     simulation::tests::replays_a_seed -- --nocapture
 //! ```
 //!
@@ -36,7 +42,13 @@
 mod agenda;
 mod chance;
 mod client;
+mod completeness;
+mod counts;
+mod custody;
 mod faults;
+mod finality;
+mod handover;
+mod hold;
 mod holds;
 mod machine;
 mod network;
@@ -46,8 +58,10 @@ mod plan;
 mod port;
 mod releases;
 mod scripts;
+mod steward;
 mod tests;
 mod trace;
+mod worker;
 mod world;
 
 use std::sync::Arc;
@@ -79,6 +93,7 @@ struct Report {
     lines: u64,
     acquired: u64,
     faults: u64,
+    counts: counts::Counts,
 }
 
 /// Runs what the plan says.
@@ -92,7 +107,7 @@ fn run(plan: Plan, printed: bool) -> Report {
         let hub = Hub::new(plan, printed);
         simulate(&hub).await;
         let lockers = hub.with(|world| {
-            let lockers = world.machines.iter_mut().map(machine::Machine::take_locker);
+            let lockers = world.machines.iter_mut().map(machine::Machine::take_lockers);
             lockers.collect::<Vec<_>>()
         });
         let report = hub.with(|world| Report {
@@ -102,6 +117,7 @@ fn run(plan: Plan, printed: bool) -> Report {
             lines: world.trace.lines(),
             acquired: world.oracle.acquired(),
             faults: world.faults,
+            counts: std::mem::take(&mut world.counts),
         });
         drop(lockers);
         report
@@ -136,6 +152,9 @@ async fn simulate(hub: &Arc<Hub>) {
         }
         hub.sleep(10).await;
     }
+    if plan.actors.runtimes_ended > 0 {
+        use_all(hub).await;
+    }
     let rest = hub.now() + REST;
     loop {
         let (quiet, forgotten) = hub.with(|world| (world.network.is_quiet(), world.forgotten()));
@@ -152,6 +171,19 @@ async fn simulate(hub: &Arc<Hub>) {
             });
         }
         hub.sleep(20).await;
+    }
+}
+
+/// Uses every locker once more: one whose runtime has ended delivers what it owes from its next use
+/// on, and a guard that is dropped is no use.
+async fn use_all(hub: &Arc<Hub>) {
+    let lockers = hub.with(|world| {
+        let there = world.machines.iter().filter(|machine| !machine.is_gone());
+        there.flat_map(machine::Machine::lockers).collect::<Vec<_>>()
+    });
+    for locker in lockers {
+        // It is used, whatever its nodes are like.
+        let _ = locker.ready(Duration::from_millis(1)).await;
     }
 }
 

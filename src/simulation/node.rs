@@ -39,6 +39,9 @@ pub(super) struct Sight {
     pub(super) after: Found,
     /// It deletes the key if the value is there.
     pub(super) is_release: bool,
+    /// The values before and after it.
+    pub(super) stood: Option<String>,
+    pub(super) stands: Option<String>,
 }
 
 /// One node. Connections are known by their numbers in the network.
@@ -163,16 +166,16 @@ impl Node {
     ) -> (Effects, Option<Sight>) {
         let now = self.clock.read(moment(at));
         let subject = subject(words);
-        let before = subject.map(|(key, value, _)| self.find(key, value, now));
+        let stood = subject.and_then(|(key, ..)| self.value(key, now));
+        let before = subject.map(|(_, value, _)| find(stood.as_deref(), value));
         let effects = self.execute_any(session, words, now);
         let is_done = effects.messages.iter().all(|(_, frame)| frame.as_error().is_none());
         let sight = subject.zip(before).filter(|_| is_done);
-        let sight = sight.map(|((key, value, is_release), before)| Sight {
-            node: self.index,
-            value: String::from_utf8_lossy(value).into_owned(),
-            before,
-            after: self.find(key, value, now),
-            is_release,
+        let sight = sight.map(|((key, value, is_release), before)| {
+            let stands = self.value(key, now);
+            let after = find(stands.as_deref(), value);
+            let value = String::from_utf8_lossy(value).into_owned();
+            Sight { node: self.index, value, before, after, is_release, stood, stands }
         });
         (effects, sight)
     }
@@ -185,12 +188,14 @@ impl Node {
         self.store.execute(session, words, now)
     }
 
-    fn find(&self, key: &[u8], value: &[u8], now: Duration) -> Found {
-        match self.store.text(key, now) {
-            None => Found::Gone,
-            Some((there, _)) if there[..] == *value => Found::Ours,
-            Some(_) => Found::Others,
-        }
+    fn value(&self, key: &[u8], now: Duration) -> Option<String> {
+        self.store.text(key, now).map(|(text, _)| String::from_utf8_lossy(&text).into_owned())
+    }
+
+    /// Whether this value stands under this key.
+    pub(super) fn has(&self, key: &str, value: &str, at: u64) -> bool {
+        let now = self.clock.read(moment(at));
+        self.value(key.as_bytes(), now).is_some_and(|there| there == value)
     }
 
     /// The scripts of the weakened library, which no node in memory knows.
@@ -240,6 +245,14 @@ impl Node {
 /// A time of the world, in milliseconds, as clocks take it.
 pub(super) fn moment(millis: u64) -> Moment {
     Moment::from_nanos(millis * 1_000_000)
+}
+
+fn find(there: Option<&str>, value: &[u8]) -> Found {
+    match there {
+        None => Found::Gone,
+        Some(there) if there.as_bytes() == value => Found::Ours,
+        Some(_) => Found::Others,
+    }
 }
 
 /// The key and the value that a lock's command is about, and whether it is a release.

@@ -4,6 +4,9 @@
 
 use std::collections::BTreeSet;
 
+use super::completeness::Completeness;
+use super::custody::{Change, Custody, Outcome, machine_of, owner_of};
+use super::finality::{Finality, Seen};
 use super::holds::{Findings, Holds, Overlap, View};
 use super::node::Sight;
 use super::releases::Releases;
@@ -26,6 +29,24 @@ pub(super) enum Kind {
     Untold,
     /// Somebody waited for longer than was asked for.
     LongWait,
+    /// A loss was taken back: its guard was extended, or valid again.
+    TakenBack,
+    /// One sign of a loss says lost, and another one does not.
+    Disagreement,
+    /// Protected work took a step without the lock.
+    Unprotected,
+    /// Two adoptions of one token have succeeded.
+    AdoptedTwice,
+    /// A machine deleted the key of a guard that another machine has.
+    Robbed,
+    /// An adoption failed and deleted a key.
+    Deprived,
+    /// An adoption told *lost* where a majority held the lock.
+    FalseLoss,
+    /// An adoption or a shutdown failed though nothing had befallen anybody.
+    Failed,
+    /// A shutdown was complete, and something was left.
+    Incomplete,
     /// A task did not end.
     Endless,
     /// A key was left behind.
@@ -49,6 +70,8 @@ pub(super) struct Grant<'a> {
     pub(super) held: Held,
     /// How much faster than true time its machine's clocks run, in millionths.
     pub(super) rate: i64,
+    /// The locker whose guard it is.
+    pub(super) owner: &'a str,
 }
 
 /// What is known of all holders and waiters, and what was found wrong.
@@ -56,6 +79,9 @@ pub(super) struct Oracle {
     majority: usize,
     holds: Holds,
     releases: Releases,
+    pub(super) custody: Custody,
+    finality: Finality,
+    completeness: Completeness,
     numbers: u64,
     tokens: BTreeSet<String>,
     /// Values whose keys may be left behind: their holders have crashed, or wanted it so.
@@ -74,6 +100,9 @@ impl Oracle {
             majority: nodes / 2 + 1,
             holds: Holds::default(),
             releases: Releases::default(),
+            custody: Custody::new(nodes / 2 + 1),
+            finality: Finality::default(),
+            completeness: Completeness::default(),
             numbers: 0,
             tokens: BTreeSet::new(),
             left: BTreeSet::new(),
@@ -91,7 +120,8 @@ impl Oracle {
     /// Somebody has got a guard. Whoever else holds the key is found at the next look.
     pub(super) fn acquire(&mut self, now: u64, grant: Grant<'_>) -> u64 {
         self.numbers += 1;
-        let (number, Grant { machine, key, value, held, rate }) = (self.numbers, grant);
+        let Grant { machine, key, value, held, rate, owner } = grant;
+        let number = self.numbers;
         if held.looks_left().is_none() {
             let what = format!("guard {number} of `{key}` was not held when it was given");
             self.violate(Kind::NotHeld, what);
@@ -100,6 +130,7 @@ impl Oracle {
             let what = format!("guard {number} of `{key}` has another guard's value: {value}");
             self.violate(Kind::SameValue, what);
         }
+        self.custody.keep(value, owner, machine);
         let view = View { left: Box::new(move || held.looks_left()), rate };
         self.holds.begin((number, machine), (key, value), view, now);
         number
@@ -128,12 +159,14 @@ impl Oracle {
     pub(super) fn end(&mut self, now: u64, number: u64) {
         self.look(now);
         self.holds.end(number);
+        self.finality.end(number);
     }
 
     /// A machine is gone.
     pub(super) fn bury(&mut self, now: u64, machine: usize) {
         self.look(now);
         self.holds.bury(machine);
+        self.left.extend(self.custody.kept_on(machine));
     }
 
     /// A machine's clocks are about to leap.
@@ -146,9 +179,19 @@ impl Oracle {
         self.leapt.contains(&machine)
     }
 
-    /// A node has executed a command about a key and a value.
-    pub(super) fn see(&mut self, sight: &Sight) {
+    /// A node has executed a machine's command about a key and a value.
+    pub(super) fn see(&mut self, machine: usize, sight: &Sight) {
         self.releases.see(sight);
+        let Sight { node, stood: before, stands: after, .. } = sight.clone();
+        if before == after {
+            return;
+        }
+        let later = after.as_deref().and_then(|value| {
+            let owner = self.custody.keeper(value);
+            self.completeness.see(owner, node).filter(|_| !self.left.contains(value))
+        });
+        let wrong = self.custody.see(&Change { node, machine, before, after });
+        wrong.into_iter().chain(later).for_each(|wrong| self.add(wrong));
     }
 
     /// A guard is about to be released, by somebody who wants to know how that went.
@@ -164,19 +207,82 @@ impl Oracle {
         }
     }
 
+    /// A release was given up by those who asked for it.
+    pub(super) fn abandon_release(&mut self, value: &str) {
+        self.releases.abandon(value);
+    }
+
     /// The keys with this value, or with those of this owner, may be left behind.
     pub(super) fn leave(&mut self, value: &str) {
         self.left.insert(value.into());
     }
 
+    /// A guard has left its lock to its expiry, or to those who adopt it.
+    pub(super) fn leave_lock(&mut self, value: &str) {
+        self.leave(value);
+        self.custody.leave(value);
+    }
+
+    /// A token is given to other machines. Should an adoption of it fail late, the value may be put
+    /// back where its guard has released it.
+    pub(super) fn hand(&mut self, token: &str) {
+        self.leave(token);
+        self.custody.hand(token);
+    }
+
+    /// The values of all guards that are in hand on a machine.
+    pub(super) fn live(&self, machine: usize) -> Vec<String> {
+        self.holds.live(machine)
+    }
+
+    /// An adoption has ended; the token stands on these nodes.
+    pub(super) fn end_adoption(&mut self, attempt: u64, outcome: &Outcome, stands: &[usize]) {
+        let wrong = self.custody.end(attempt, outcome, stands.iter().copied());
+        wrong.into_iter().for_each(|wrong| self.add(wrong));
+    }
+
+    /// A locker's shutdown says that it is complete, while these keys and values stand. What
+    /// futures have acquired that `is_acquiring` says are there is theirs, until they are dropped.
+    pub(super) fn complete(
+        &mut self,
+        owner: &str,
+        stands: Vec<(usize, String, String)>,
+        is_acquiring: bool,
+    ) {
+        let is_its_own = |value: &str| {
+            let is_held = !is_acquiring || self.custody.is_known(value);
+            is_held && self.custody.keeper(value) == owner && !self.left.contains(value)
+        };
+        let stands: Vec<_> = stands.into_iter().filter(|(_, _, value)| is_its_own(value)).collect();
+        let wrong = self.completeness.tell(owner, &stands, is_acquiring);
+        wrong.into_iter().for_each(|wrong| self.add(wrong));
+    }
+
+    /// A holder looks at its guard; see [`Finality::see`].
+    pub(super) fn observe(&mut self, guard: u64, at: u64, seen: Seen, slack: u64) {
+        let wrong = self.finality.see(guard, at, seen, slack);
+        wrong.into_iter().for_each(|wrong| self.add(wrong));
+    }
+
+    /// A guard was extended by hand.
+    pub(super) fn extended(&mut self, guard: u64) {
+        let wrong = self.finality.extended(guard);
+        wrong.into_iter().for_each(|wrong| self.add(wrong));
+    }
+
     /// Whether a key with this value must not be there when all is over.
     pub(super) fn is_forgotten(&self, value: &str) -> bool {
-        let owner = value.split_once('@').map_or("", |(_, owner)| owner);
-        !owner.is_empty() && !self.left.contains(value) && !self.left.contains(owner)
+        let owner = owner_of(value);
+        let machine = machine_of(owner);
+        let is_left = |name: &str| self.left.contains(name);
+        !owner.is_empty() && ![value, owner, machine].into_iter().any(is_left)
     }
 
     pub(super) fn violate(&mut self, kind: Kind, what: String) {
-        let violation = Violation { kind, what };
+        self.add(Violation { kind, what });
+    }
+
+    fn add(&mut self, violation: Violation) {
         if !self.violations.contains(&violation) {
             self.violations.push(violation);
         }

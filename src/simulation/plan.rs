@@ -57,6 +57,79 @@ pub(super) struct Plan {
     pub(super) queues: bool,
     /// Between two locks a task pauses so long at most.
     pub(super) think: u64,
+    pub(super) actors: Actors,
+}
+
+/// What clients do beside taking locks and letting go of them. Shares are in a hundred.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Actors {
+    /// Holds that end by handing their token to other machines.
+    pub(super) handed: u64,
+    /// Tokens that go to two machines at once.
+    pub(super) handed_twice: u64,
+    /// Looks at a guard that hand its token to others while it lives.
+    pub(super) handed_alive: u64,
+    /// Adoptions that begin with a locker of another durability.
+    pub(super) misfits: u64,
+    /// Futures that are dropped before they are done.
+    pub(super) dropped: u64,
+    /// Locks that are taken by `run`, and holds that work under `protect`.
+    pub(super) guarded: u64,
+    /// The pause between two shutdowns of a machine's locker, at most; 0 is none at all.
+    pub(super) shutdown_pause: u64,
+    /// Faults that end a machine's runtime.
+    pub(super) runtimes_ended: u64,
+    /// Polls of a task that let the others that are ready go first.
+    pub(super) reordered: u64,
+    /// Polls of the library's tasks that come some milliseconds late.
+    pub(super) delayed: u64,
+}
+
+impl Actors {
+    fn new(seed: u64) -> Self {
+        let mut chance = Chance::new(seed, chance::ACTORS);
+        if chance.percent(15) {
+            return Self::default();
+        }
+        let mut actors = Self {
+            handed: chance.pick(&[0, 15, 40, 70]),
+            handed_twice: chance.pick(&[0, 30]),
+            handed_alive: chance.pick(&[0, 0, 2, 6]),
+            misfits: chance.pick(&[0, 25]),
+            dropped: chance.pick(&[0, 10, 30]),
+            guarded: chance.pick(&[0, 20, 40]),
+            shutdown_pause: chance.pick(&[0, 0, 1_000, 4_000]),
+            runtimes_ended: chance.pick(&[0, 5, 20]),
+            reordered: chance.pick(&[0, 0, 5, 25]),
+            delayed: chance.pick(&[0, 0, 0, 2]),
+        };
+        without().split(',').for_each(|name| actors.leave_out(name));
+        actors
+    }
+
+    fn leave_out(&mut self, name: &str) {
+        let left_out = match name {
+            "" => return,
+            "handed" => &mut self.handed,
+            "handed-twice" => &mut self.handed_twice,
+            "handed-alive" => &mut self.handed_alive,
+            "misfits" => &mut self.misfits,
+            "dropped" => &mut self.dropped,
+            "guarded" => &mut self.guarded,
+            "shutdowns" => &mut self.shutdown_pause,
+            "runtimes-ended" => &mut self.runtimes_ended,
+            "reordered" => &mut self.reordered,
+            "delayed" => &mut self.delayed,
+            _ => panic!("QUORLOCK_WITHOUT names `{name}`, which is no field of `Actors`"),
+        };
+        *left_out = 0;
+    }
+}
+
+/// The actors that `QUORLOCK_WITHOUT` leaves out, by their names between commas: to see which of
+/// them a violation needs.
+pub(super) fn without() -> String {
+    std::env::var("QUORLOCK_WITHOUT").unwrap_or_default()
 }
 
 /// How long a node may take where the plan leaves it to the library, at least.
@@ -66,7 +139,7 @@ impl Plan {
     /// Whether nodes that nothing befalls answer before their deadline: there and back, each way
     /// twice the latency at most.
     pub(super) fn is_quick(&self) -> bool {
-        4 * self.latency < self.node_deadline.unwrap_or(NODE_DEADLINE)
+        self.actors.delayed == 0 && 4 * self.latency < self.node_deadline.unwrap_or(NODE_DEADLINE)
     }
 
     pub(super) fn new(seed: u64, regime: Regime) -> Self {
@@ -98,6 +171,7 @@ impl Plan {
             node_deadline: chance.pick(&[None, None, Some(250)]),
             queues,
             think: chance.pick(&[0, 20, 100]),
+            actors: if kept { Actors::new(seed) } else { Actors::default() },
         }
     }
 }

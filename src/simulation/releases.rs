@@ -17,6 +17,11 @@ impl Releases {
         self.open.insert(value.into(), BTreeMap::new());
     }
 
+    /// Nobody asks any more how a release went.
+    pub(super) fn abandon(&mut self, value: &str) {
+        self.open.remove(value);
+    }
+
     /// A node has executed a command. Of several releases, the first finds what was there.
     pub(super) fn see(&mut self, sight: &Sight) {
         if !sight.is_release {
@@ -55,7 +60,9 @@ mod tests {
         releases.begin("v");
         for (node, before) in found.iter().enumerate() {
             let (value, after) = ("v".to_owned(), Found::Gone);
-            releases.see(&Sight { node, value, before: *before, after, is_release: true });
+            let (stood, stands) = (None, None);
+            let is_release = true;
+            releases.see(&Sight { node, value, before: *before, after, is_release, stood, stands });
         }
         releases.end("v", told, 2)
     }
@@ -81,7 +88,9 @@ mod tests {
         releases.begin("v");
         for node in 0..2 {
             let (before, after) = (Found::Ours, Found::Ours);
-            releases.see(&Sight { node, value: "v".into(), before, after, is_release: true });
+            let (value, is_release) = ("v".into(), true);
+            let (stood, stands) = (None, None);
+            releases.see(&Sight { node, value, before, after, is_release, stood, stands });
         }
         assert!(releases.end("v", &Release::Released, 2).is_some());
     }

@@ -1,19 +1,25 @@
 //! Seeds, many of them.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
+use super::counts::Counts;
 use super::oracle::{Kind, Violation};
-use super::plan::{Plan, Regime};
+use super::plan::{self, Plan, Regime};
 use super::world::Standing;
 use super::{Report, run};
 #[cfg(quorlock_weak)]
 use crate::weak::Weakness;
 
-/// How many seeds a plain `cargo test` takes; `QUORLOCK_SEEDS` is another number.
+/// How many seeds a plain `cargo test` takes; `QUORLOCK_SEEDS` is another number, and
+/// `QUORLOCK_FAILURES` the number of failed ones at which it stops, instead of 5.
 const SEEDS: u64 = if cfg!(debug_assertions) { 40 } else { 1_000 };
+
+/// So many seeds have every action.
+const SEEDS_FOR_ALL: u64 = 40;
 
 fn number(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
@@ -66,12 +72,17 @@ fn replay(seed: u64, regime: Regime, weakness: Option<&str>) -> String {
     if let Some(name) = weakness {
         command += &format!("RUSTFLAGS='--cfg quorlock_weak' QUORLOCK_WEAKNESS={name} ");
     }
+    let without = plan::without();
+    if !without.is_empty() {
+        command += &format!("QUORLOCK_WITHOUT={without} ");
+    }
     let regime = regime.name();
     command += &format!("QUORLOCK_SEED={seed} QUORLOCK_REGIME={regime} cargo test --release ");
     if weakness.is_some() {
         command += "--target-dir target/weak ";
     }
-    command += "--package quorlock --features testing --lib simulation::tests::replays_a_seed ";
+    command += "--package quorlock --features testing,tokio-util --lib ";
+    command += "simulation::tests::replays_a_seed ";
     command + "-- --nocapture"
 }
 
@@ -83,6 +94,7 @@ struct Sum {
     faults: u64,
     lines: u64,
     hash: u64,
+    counts: Counts,
     failed: Vec<(u64, Vec<Violation>)>,
     overlaps: Vec<Standing>,
 }
@@ -140,6 +152,7 @@ impl Sum {
         self.faults += report.faults;
         self.lines += report.lines;
         self.hash = self.hash.wrapping_add(report.hash);
+        self.counts.join(&report.counts);
         self.overlaps.extend(report.overlaps);
         if !report.violations.is_empty() {
             self.failed.push((seed, report.violations));
@@ -164,13 +177,31 @@ impl Sum {
              {} violated, trace {hash:016x}",
             failed.len()
         );
+        for (kind, (seeds, first)) in self.by_kind() {
+            println!("  {kind:?}: {seeds} seeds, the first is {first}");
+        }
+    }
+
+    /// For each kind of violation, how many seeds have it, and the first of them.
+    fn by_kind(&self) -> BTreeMap<Kind, (usize, u64)> {
+        let mut kinds = BTreeMap::new();
+        for (seed, violations) in &self.failed {
+            let found: BTreeSet<Kind> = violations.iter().map(|found| found.kind).collect();
+            for kind in found {
+                kinds.entry(kind).or_insert((0, *seed)).0 += 1;
+            }
+        }
+        kinds
     }
 }
+
+/// Seeds that are shown with all that is wrong with them.
+const FAILURES_SHOWN: usize = 20;
 
 /// What was found, and how to see it again.
 fn found(setting: Setting, failed: &[(u64, Vec<Violation>)]) -> String {
     let mut text = String::new();
-    for (seed, violations) in failed {
+    for (seed, violations) in failed.iter().take(FAILURES_SHOWN) {
         let what: Vec<&str> = violations.iter().map(|violation| &violation.what[..]).collect();
         text.push_str(&format!("\nseed {seed}: {}", what.join("; ")));
         text.push_str(&format!("\n  {}", setting.replay(*seed)));
@@ -180,11 +211,16 @@ fn found(setting: Setting, failed: &[(u64, Vec<Violation>)]) -> String {
 
 #[test]
 fn no_seed_breaks_a_lock_while_the_assumptions_hold() {
-    let sum = run_many(Setting::KEPT, seeds(), 5, |_| true);
+    let failures_max = number("QUORLOCK_FAILURES").unwrap_or(5) as usize;
+    let sum = run_many(Setting::KEPT, seeds(), failures_max, |_| true);
     sum.tell("assumptions kept");
+    println!("simulation, actions: {}", sum.counts);
     assert!(sum.failed.is_empty(), "{}", found(Setting::KEPT, &sum.failed));
     // Locks that nobody gets are safe, and no locks.
     assert!(sum.acquired > 5 * sum.runs && sum.faults > 5 * sum.runs, "too little happened");
+    if sum.runs >= SEEDS_FOR_ALL {
+        assert_eq!(sum.counts.missing(), [], "these never happened");
+    }
 }
 
 /// Prints the run that `QUORLOCK_SEED` and `QUORLOCK_REGIME` name.

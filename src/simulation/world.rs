@@ -13,6 +13,7 @@ use std::task::{Context, Poll};
 use super::agenda::{Agenda, Event};
 use super::chance::{self, Chance};
 use super::client;
+use super::counts::{Action, Counts};
 use super::holds::Overlap;
 use super::machine::Machine;
 use super::network::{Network, Parcel, Way};
@@ -45,6 +46,11 @@ pub(super) struct World {
     pub(super) chance: Chance,
     /// Places where clients are to start.
     starting: Vec<usize>,
+    /// Machines whose runtimes are to end.
+    ending: Vec<Arc<Driven>>,
+    /// How many adoptions, and tasks that adopt, there have been.
+    pub(super) adoptions: u64,
+    pub(super) counts: Counts,
     /// The clients shall come to an end.
     pub(super) is_over: bool,
     /// How many faults there were.
@@ -78,6 +84,9 @@ impl Hub {
             oracle: Oracle::new(plan.nodes),
             chance: Chance::new(seed, chance::FAULTS),
             starting: Vec::new(),
+            ending: Vec::new(),
+            adoptions: 0,
+            counts: Counts::default(),
             is_over: false,
             faults: 0,
             told: 0,
@@ -111,11 +120,13 @@ impl Hub {
         let mut staging = vec![0; 1 << 14];
         poll_fn(|cx| {
             loop {
-                let (next, starting) = self.with(|world| {
+                let (next, starting, ending) = self.with(|world| {
                     let next = world.work(cx, &mut staging);
                     world.agenda.wait(cx.waker().clone());
-                    (next, std::mem::take(&mut world.starting))
+                    let starting = std::mem::take(&mut world.starting);
+                    (next, starting, std::mem::take(&mut world.ending))
                 });
+                ending.iter().for_each(|driven| driven.end_runtime());
                 starting.into_iter().for_each(|place| client::start(&self, place));
                 let Some(next) = next else { return Poll::Pending::<()> };
                 if armed != next {
@@ -151,6 +162,24 @@ impl World {
     pub(super) fn tell(&mut self, what: std::fmt::Arguments<'_>) {
         let now = self.now();
         self.trace.tell(now, what);
+    }
+
+    /// A machine's runtime is to end, as soon as nobody has the world in hand.
+    pub(super) fn end_runtime(&mut self, machine: usize) {
+        self.tell(format_args!("m{machine}: its runtime ends"));
+        self.count(Action::RuntimeEnded);
+        self.ending.push(self.machines[machine].driven.clone());
+    }
+
+    pub(super) fn count(&mut self, action: Action) {
+        self.counts.add(action);
+    }
+
+    /// The nodes on which this value stands, whatever befalls them.
+    pub(super) fn stands(&self, key: &str, value: &str) -> Vec<usize> {
+        let nodes = self.nodes.iter().enumerate();
+        let stands = nodes.filter(|(_, node)| node.has(key, value, self.now()));
+        stands.map(|(index, _)| index).collect()
     }
 
     /// Has the oracles look, and enters what they have found.
@@ -260,7 +289,8 @@ impl World {
             let now = self.now();
             let (effects, sight) = self.nodes[node].execute(session, &words, now);
             if let Some(sight) = sight {
-                self.oracle.see(&sight);
+                let machine = self.network.line(line).machine;
+                self.oracle.see(machine, &sight);
             }
             let from = answer.len();
             for (_, frame) in &effects.messages {

@@ -90,6 +90,14 @@ impl HoldRef {
         })?
     }
 
+    /// As [`HoldRef::is_valid`], in the same way.
+    #[cfg(all(test, feature = "testing"))]
+    pub(crate) fn looks_valid(&self) -> bool {
+        let now = self.locker.nodes.clock().stamp();
+        self.with(|body| body.loss().is_none() && now.is_before(body.lease.warning()))
+            .unwrap_or(false)
+    }
+
     pub(crate) fn remaining(&self) -> Duration {
         let now = self.locker.nodes.clock().stamp();
         let left = |body: &mut Body| match body.is_valid(now) {

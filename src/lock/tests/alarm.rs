@@ -86,7 +86,7 @@ async fn a_token_is_cancelled_in_time_when_the_end_has_come_nearer_and_the_runti
     let nodes = Nodes::new(3);
     let locker = client_of(&nodes, Options::default());
     let guard = locker.lock("k").ttl(Duration::from_secs(1)).extend(Extend::Off).await.unwrap();
-    super::pass(Duration::from_millis(50)).await;
+    pass(ms(50)).await;
     // The third node stays with what it has granted, and a majority grants more.
     nodes[2].hang();
     guard.extend(Duration::from_secs(5)).await.unwrap();

@@ -220,6 +220,24 @@ async fn the_lock_of_a_living_guard_is_adopted_when_its_time_is_over() {
     }
 }
 
+/// The token's value is put back then, so the lock is not lost.
+#[tokio::test(start_paused = true)]
+async fn an_adoption_that_waits_is_told_of_the_shutdown_of_its_locker() {
+    let world = World::ready(3).await;
+    let guard = world.locker.lock("k").extend(Extend::Off).await.unwrap();
+    let (other, third) = (world.beside(), world.beside());
+    let token = guard.owner_token();
+    let (adopted, shut_down) = tokio::join!(other.locker.adopt("k", &token), async {
+        pass(ms(100)).await;
+        other.locker.shutdown(ms(1_000)).await.unwrap()
+    });
+    let error = adopted.unwrap_err();
+    assert!(error.is_closed() && !error.is_lost(), "{error}");
+    assert!(shut_down.is_complete());
+    assert_eq!(world.holders(&guard), [0, 1, 2], "the token's value is back");
+    assert!(third.locker.adopt("k", &token).await.is_ok());
+}
+
 /// It would be valid no longer than its TTL without being extended while it waits.
 #[tokio::test(start_paused = true)]
 async fn a_short_lock_is_extended_while_it_waits_for_a_long_one_to_end() {

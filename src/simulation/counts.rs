@@ -1,0 +1,137 @@
+//! How often each action happened: a simulation in which one never does proves nothing about it.
+
+use std::fmt;
+
+/// What clients do, and what comes of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Action {
+    /// A token was handed to another machine.
+    Handed,
+    /// … to two at once.
+    HandedTwice,
+    /// … while its guard lived.
+    HandedAlive,
+    /// … by a shutdown that left its locks.
+    HandedByShutdown,
+    /// An adoption began after the TTL of the lock.
+    AdoptedLate,
+    AdoptionWon,
+    AdoptionLost,
+    /// Too few nodes answered.
+    AdoptionUnknown,
+    /// The locker was shut down, or belongs to another deployment.
+    AdoptionRefused,
+    AdoptionDropped,
+    AdoptionRetried,
+    Shutdown,
+    ShutdownLeaving,
+    ShutdownDropped,
+    ShutdownComplete,
+    ShutdownIncomplete,
+    RuntimeEnded,
+    ReleaseDropped,
+    Extended,
+    ExtensionFailed,
+    ExtensionDropped,
+    Ran,
+    RunFailed,
+    RunLost,
+    RunDropped,
+    Protected,
+    ProtectedLost,
+    LossTold,
+    #[cfg(feature = "tokio-util")]
+    TokenCancelled,
+}
+
+use Action::*;
+
+impl Action {
+    /// All, in the order of their numbers.
+    pub(super) const ALL: &[Self] = &[
+        Handed,
+        HandedTwice,
+        HandedAlive,
+        HandedByShutdown,
+        AdoptedLate,
+        AdoptionWon,
+        AdoptionLost,
+        AdoptionUnknown,
+        AdoptionRefused,
+        AdoptionDropped,
+        AdoptionRetried,
+        Shutdown,
+        ShutdownLeaving,
+        ShutdownDropped,
+        ShutdownComplete,
+        ShutdownIncomplete,
+        RuntimeEnded,
+        ReleaseDropped,
+        Extended,
+        ExtensionFailed,
+        ExtensionDropped,
+        Ran,
+        RunFailed,
+        RunLost,
+        RunDropped,
+        Protected,
+        ProtectedLost,
+        LossTold,
+        #[cfg(feature = "tokio-util")]
+        TokenCancelled,
+    ];
+}
+
+/// How often each action happened.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Counts(Vec<u64>);
+
+impl Default for Counts {
+    fn default() -> Self {
+        Self(vec![0; Action::ALL.len()])
+    }
+}
+
+impl Counts {
+    pub(super) fn add(&mut self, action: Action) {
+        self.0[action as usize] += 1;
+    }
+
+    pub(super) fn join(&mut self, other: &Self) {
+        self.0.iter_mut().zip(&other.0).for_each(|(sum, more)| *sum += more);
+    }
+
+    /// What has never happened.
+    pub(super) fn missing(&self) -> Vec<Action> {
+        let each = Action::ALL.iter().zip(&self.0);
+        each.filter(|(_, count)| **count == 0).map(|(action, _)| *action).collect()
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (action, count) in Action::ALL.iter().zip(&self.0) {
+            let between = if *action == Handed { "" } else { ", " };
+            write!(f, "{between}{count} {action:?}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_action_has_a_count_of_its_own() {
+        for (index, action) in Action::ALL.iter().enumerate() {
+            assert_eq!(*action as usize, index, "{action:?} stands in another place of the list");
+        }
+        let mut counts = Counts::default();
+        assert_eq!(counts.missing(), Action::ALL);
+        Action::ALL.iter().skip(1).for_each(|action| counts.add(*action));
+        counts.join(&counts.clone());
+        assert_eq!(counts.missing(), [Handed]);
+        assert!(counts.to_string().starts_with("0 Handed, 2 HandedTwice, "), "{counts}");
+    }
+}

@@ -1,0 +1,180 @@
+//! Hand-over: a token goes to other machines, as text, and their lockers adopt the lock.
+
+use super::chance::{self, Chance};
+use super::client::{self, cut, ms};
+use super::counts::Action;
+use super::custody::Outcome;
+use super::oracle::Kind;
+use super::worker::{Acquiring, Worker};
+use crate::{Durability, Error, LockGuard, Locker, OwnerToken};
+
+/// A locker of this age, in milliseconds, is connected to all nodes that nothing befalls.
+const SETTLED: u64 = 1_000;
+
+/// A token on its way to another machine.
+#[derive(Clone, Debug)]
+pub(super) struct Letter {
+    key: String,
+    token: String,
+    ttl: u64,
+}
+
+/// Sends the token of a lock to one machine or two, its own among them now and then.
+pub(super) fn send(worker: &mut Worker, (key, token, ttl): (&str, &OwnerToken, u64)) {
+    let (hub, chance) = (worker.hub.clone(), &mut worker.chance);
+    let machines: Vec<usize> = hub.with(|world| {
+        let is_there = |machine: &usize| !world.machines[*machine].is_gone();
+        (0..world.machines.len()).filter(is_there).collect()
+    });
+    let others: Vec<usize> =
+        machines.iter().copied().filter(|machine| *machine != worker.machine).collect();
+    let targets = if others.is_empty() || chance.percent(15) { machines } else { others };
+    if targets.is_empty() || hub.with(|world| world.is_over) {
+        return;
+    }
+    let twice = hub.with(|world| world.plan.actors.handed_twice);
+    let count = if worker.chance.percent(twice) { 2 } else { 1 };
+    let letter = Letter { key: key.into(), token: token.as_str().into(), ttl };
+    hub.with(|world| {
+        world.oracle.hand(token.value());
+        world.count(if count > 1 { Action::HandedTwice } else { Action::Handed });
+    });
+    for _ in 0..count {
+        let machine = worker.chance.pick(&targets);
+        let (number, seed, clock) = hub.with(|world| {
+            world.adoptions += 1;
+            let number = world.adoptions;
+            world.tell(format_args!("w{} hands {key} to m{machine}: a{number}", worker.number));
+            (number, world.plan.seed, world.machines[machine].clock.clone())
+        });
+        let chance = Chance::new(seed, chance::ADOPTERS + number);
+        let number = chance::ADOPTERS + number;
+        let adopter = Worker { hub: hub.clone(), machine, number, chance };
+        client::begin(&hub, machine, &clock, adopter.receive(letter.clone()));
+    }
+}
+
+impl Worker {
+    /// Adopts the lock that a letter is about, works with it, and lets go of it.
+    async fn receive(mut self, letter: Letter) {
+        let Letter { key, ttl, .. } = &letter;
+        let pause = match self.chance.below(10) {
+            0..=6 => self.chance.between(0, 40),
+            7 | 8 => self.chance.between(0, (*ttl).min(2_000)),
+            _ => (ttl + 100).min(4_000),
+        };
+        self.hub.sleep(pause).await;
+        if pause > *ttl {
+            self.count(Action::AdoptedLate);
+        }
+        for retry in 0..4 {
+            if self.hub.with(|world| world.is_over) {
+                return;
+            }
+            if retry > 0 {
+                self.count(Action::AdoptionRetried);
+            }
+            let Some((locker, number)) = self.locker() else { return };
+            if let Some(guard) = self.adopt(&locker, number, &letter).await {
+                return Box::pin(self.hold(guard, number, key, *ttl)).await;
+            }
+            if self.chance.percent(30) {
+                return;
+            }
+            let pause = self.chance.between(1, 150);
+            self.hub.sleep(pause).await;
+        }
+    }
+
+    /// Adopts a lock once, and may give up before there is an answer.
+    async fn adopt(&mut self, locker: &Locker, number: u64, letter: &Letter) -> Option<LockGuard> {
+        let is_misfit = self.is_misfit();
+        let misfit = is_misfit.then(|| self.misfit());
+        let locker = misfit.as_ref().unwrap_or(locker);
+        let is_ready = self.chance.percent(70) && self.is_ready(locker).await;
+        let (key, token) = (&letter.key, OwnerToken::from(letter.token.clone()));
+        let value = token.value();
+        let polls = self.cuts(6);
+        let patience = self.chance.between(0, 3_000);
+        let patience = if polls.is_some() { patience / 20 } else { patience + 100 };
+        let (attempt, began) = self.hub.with(|world| {
+            world.adoptions += 1;
+            let (attempt, stands) = (world.adoptions, world.stands(key, value));
+            world.tell(format_args!("w{} adopts {key}: attempt {attempt}", self.number));
+            world.oracle.custody.begin(attempt, self.machine, value, stands);
+            (attempt, world.machines[self.machine].clock.stamp())
+        });
+        let cuts = (polls, Some(patience));
+        let acquiring = Acquiring::begin(self, number);
+        let adopted = cut(&self.hub, cuts, locker.adopt(key, &token)).await;
+        drop(acquiring);
+        let ttl = self.hub.with(|world| world.plan.ttls[0]);
+        let lasted = self.hub.with(|world| world.machines[self.machine].clock.stamp().since(began));
+        let is_late = lasted + ms(ttl / 100 + 2) >= ms(ttl);
+        let outcome = outcome_of(&adopted, is_late);
+        self.hub.with(|world| {
+            let age = world.now() - world.machines[self.machine].since;
+            let must = is_ready && !is_misfit && age > SETTLED && world.must_answer();
+            let is_closed = world.machines[self.machine].has_closed(number);
+            let stands = world.stands(key, value);
+            let held = world.oracle.custody.still_stands(attempt, &stands);
+            if matches!(outcome, Outcome::Unknown) && must && !is_closed && held == world.plan.nodes
+            {
+                let what = format!("attempt {attempt} failed, without a fault: {adopted:?}");
+                world.oracle.violate(Kind::Failed, what);
+            }
+            world.tell(format_args!("attempt {attempt}: {}", name(&outcome)));
+            world.oracle.end_adoption(attempt, &outcome, &stands);
+            let is_refused =
+                matches!(&adopted, Some(Err(error)) if error.is_closed() || error.is_misuse());
+            world.count(match &outcome {
+                Outcome::Won(_) => Action::AdoptionWon,
+                Outcome::Lost | Outcome::TooLate => Action::AdoptionLost,
+                Outcome::Unknown if is_refused => Action::AdoptionRefused,
+                Outcome::Unknown => Action::AdoptionUnknown,
+                Outcome::Dropped => Action::AdoptionDropped,
+            });
+        });
+        // A guard that another deployment's locker has given is let go of at once.
+        adopted?.ok().filter(|_| !is_misfit)
+    }
+
+    fn is_misfit(&mut self) -> bool {
+        let (share, volatile) =
+            self.hub.with(|world| (world.plan.actors.misfits, world.plan.longest_ttl.is_some()));
+        volatile && self.chance.percent(share)
+    }
+
+    /// A locker that takes the servers for ones that never forget.
+    fn misfit(&mut self) -> Locker {
+        let clock = self.hub.with(|world| world.machines[self.machine].clock.clone());
+        let number = 1_000 + self.chance.next() % 1_000_000;
+        client::build(&self.hub, self.machine, &clock, number, Durability::Persistent)
+    }
+
+    async fn is_ready(&self, locker: &Locker) -> bool {
+        let ready = cut(&self.hub, (None, Some(400)), locker.ready(ms(300))).await;
+        ready.is_some_and(|ready| ready.is_ok())
+    }
+}
+
+/// How an adoption has ended. `is_late`: a lease that began with it is over.
+fn outcome_of(adopted: &Option<Result<LockGuard, Error>>, is_late: bool) -> Outcome {
+    match adopted {
+        None => Outcome::Dropped,
+        Some(Ok(guard)) => Outcome::Won(guard.owner_token().value().into()),
+        Some(Err(error)) if error.is_lost() && is_late => Outcome::TooLate,
+        Some(Err(error)) if error.is_lost() => Outcome::Lost,
+        Some(Err(_)) => Outcome::Unknown,
+    }
+}
+
+fn name(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Won(_) => "won",
+        Outcome::Lost => "lost",
+        Outcome::TooLate => "too late",
+        Outcome::Unknown => "unknown",
+        Outcome::Dropped => "dropped",
+    }
+}
