@@ -19,7 +19,7 @@ use crate::weak::Weakness;
 const SEEDS: u64 = if cfg!(debug_assertions) { 40 } else { 1_000 };
 
 /// So many seeds have every action.
-const SEEDS_FOR_ALL: u64 = 40;
+const SEEDS_FOR_ALL: u64 = 1_000;
 
 fn number(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
