@@ -54,7 +54,8 @@ impl AtomicWaker {
 }
 
 /// What the models of every room use.
-#[cfg(all(test, quorlock_models))]
+#[cfg(test)]
+#[cfg(quorlock_models)]
 pub(crate) mod models {
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::Arc;
@@ -63,7 +64,10 @@ pub(crate) mod models {
 
     /// Runs a weakened model, in which loom must find an interleaving that fails with `why`.
     pub(crate) fn must_fail(why: &str, model: impl Fn() + Sync + Send + 'static) {
-        let failure = catch_unwind(AssertUnwindSafe(|| loom::model(model)));
+        let mut builder = loom::model::Builder::new();
+        // Few preemptions are enough, and a search without a bound takes longer to come to them.
+        (builder.preemption_bound, builder.max_branches) = (Some(3), 10_000);
+        let failure = catch_unwind(AssertUnwindSafe(|| builder.check(model)));
         let failure = failure.expect_err("the weakened twin passed: its model shows nothing");
         let text = failure.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| failure.downcast_ref::<&str>().copied()).unwrap_or_default();

@@ -1,8 +1,8 @@
 //! Whether a link has queued bytes that must be flushed.
 //!
 //! The flag lets the driver skip the locks of links that have nothing to write. It is set under the
-//! link's lock when bytes stay queued, and every flush clears it. A set flag comes with a wake-up
-//! of the driver.
+//! link's lock when bytes stay queued, and every flush clears it. Whatever sets it also wakes the
+//! driver, or is the driver.
 //!
 //! The races:
 //! - *A command is queued while the link is flushed.* A flush clears the flag before it takes the

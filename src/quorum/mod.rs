@@ -17,7 +17,8 @@ mod handover;
 mod misfits;
 mod slots;
 mod tally;
-#[cfg(all(test, quorlock_models))]
+#[cfg(test)]
+#[cfg(quorlock_models)]
 mod tests;
 mod timer;
 

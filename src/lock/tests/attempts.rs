@@ -2,8 +2,7 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::Poll;
 
 use super::Behaviour::{After, Down, Grants, Hangs};
 use super::panics::Bomb;
@@ -242,72 +241,6 @@ async fn a_lock_that_was_released_while_it_was_taken_over_can_be_adopted_and_end
     assert!(adopting.await.unwrap().is_valid());
 }
 
-struct Looks<F>(F);
-impl<F: Fn() + Send + Sync> Wake for Looks<F> {
-    fn wake(self: Arc<Self>) {
-        (self.0)();
-    }
-}
-
-#[cfg(feature = "tokio-util")]
-#[tokio::test(start_paused = true)]
-async fn whoever_is_told_of_a_loss_finds_the_token_cancelled_and_the_reverse() {
-    for by_token in [false, true] {
-        let world = World::ready(3).await;
-        let guard = Arc::new(world.locker.lock("k").extend(Extend::Off).await.unwrap());
-        let token = guard.cancellation();
-        let seen = Arc::new(Mutex::new(Vec::new()));
-        let look = {
-            let (guard, token, seen) = (guard.clone(), token.clone(), seen.clone());
-            move || {
-                let mut lost = pin!(guard.lost());
-                let noop = lost.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-                seen.lock().unwrap().push([
-                    noop.is_ready(),
-                    !guard.is_valid(),
-                    token.is_cancelled(),
-                ]);
-            }
-        };
-        let waker = Waker::from(Arc::new(Looks(look)));
-        let mut cx = Context::from_waker(&waker);
-        let waiting = token.clone();
-        let (mut lost, mut cancelled) = (pin!(guard.lost()), pin!(waiting.cancelled()));
-        if by_token {
-            assert!(cancelled.as_mut().poll(&mut cx).is_pending());
-        } else {
-            assert!(lost.as_mut().poll(&mut cx).is_pending());
-        }
-        // Another thread's look finds it.
-        tokio::time::advance(guard.remaining() - ms(50)).await;
-        assert!(!guard.is_valid());
-        let seen = seen.lock().unwrap().clone();
-        assert!(!seen.is_empty());
-        assert_eq!(seen[0], [true; 3], "{by_token}: lost, invalid, cancelled");
-    }
-}
-
-#[cfg(feature = "tokio-util")]
-#[tokio::test(start_paused = true)]
-async fn a_shutdown_tells_of_each_loss_before_it_releases() {
-    let world = World::ready(3).await;
-    let guard = world.locker.lock("k").await.unwrap();
-    pass(ms(1)).await;
-    let token = guard.cancellation();
-    let sent = Arc::new(Mutex::new(None));
-    let look = {
-        let (set, sent) = (world.set.clone(), sent.clone());
-        move || {
-            sent.lock().unwrap().get_or_insert(!set.upgrade().unwrap().is_settled());
-        }
-    };
-    let waker = Waker::from(Arc::new(Looks(look)));
-    let mut cancelled = pin!(token.cancelled());
-    assert!(cancelled.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
-    world.locker.shutdown(ms(1_000)).await.unwrap();
-    assert_eq!(*sent.lock().unwrap(), Some(false), "the release was on its way");
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_loss_is_told_to_observers_also_when_its_guard_is_dropped_at_once() {
     for extend in [Extend::Off, Extend::Forever] {
@@ -368,4 +301,77 @@ async fn no_loss_is_told_of_a_lock_that_was_never_taken_over() {
     });
     assert!(adopted.is_err());
     assert!(b.told.losses().is_empty(), "{:?}", b.told.losses());
+}
+
+/// What tokens tell, and when.
+#[cfg(feature = "tokio-util")]
+mod tokens {
+    use std::sync::{Arc, Mutex};
+    use std::task::{Context, Wake, Waker};
+
+    use super::*;
+
+    struct Looks<F>(F);
+    impl<F: Fn() + Send + Sync> Wake for Looks<F> {
+        fn wake(self: Arc<Self>) {
+            (self.0)();
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_is_told_of_a_loss_finds_the_token_cancelled_and_the_reverse() {
+        for by_token in [false, true] {
+            let world = World::ready(3).await;
+            let guard = Arc::new(world.locker.lock("k").extend(Extend::Off).await.unwrap());
+            let token = guard.cancellation();
+            let seen = Arc::new(Mutex::new(Vec::new()));
+            let look = {
+                let (guard, token, seen) = (guard.clone(), token.clone(), seen.clone());
+                move || {
+                    let mut lost = pin!(guard.lost());
+                    let noop = lost.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+                    seen.lock().unwrap().push([
+                        noop.is_ready(),
+                        !guard.is_valid(),
+                        token.is_cancelled(),
+                    ]);
+                }
+            };
+            let waker = Waker::from(Arc::new(Looks(look)));
+            let mut cx = Context::from_waker(&waker);
+            let waiting = token.clone();
+            let (mut lost, mut cancelled) = (pin!(guard.lost()), pin!(waiting.cancelled()));
+            if by_token {
+                assert!(cancelled.as_mut().poll(&mut cx).is_pending());
+            } else {
+                assert!(lost.as_mut().poll(&mut cx).is_pending());
+            }
+            // Another thread's look finds it.
+            tokio::time::advance(guard.remaining() - ms(50)).await;
+            assert!(!guard.is_valid());
+            let seen = seen.lock().unwrap().clone();
+            assert!(!seen.is_empty());
+            assert_eq!(seen[0], [true; 3], "{by_token}: lost, invalid, cancelled");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_shutdown_tells_of_each_loss_before_it_releases() {
+        let world = World::ready(3).await;
+        let guard = world.locker.lock("k").await.unwrap();
+        pass(ms(1)).await;
+        let token = guard.cancellation();
+        let sent = Arc::new(Mutex::new(None));
+        let look = {
+            let (set, sent) = (world.set.clone(), sent.clone());
+            move || {
+                sent.lock().unwrap().get_or_insert(!set.upgrade().unwrap().is_settled());
+            }
+        };
+        let waker = Waker::from(Arc::new(Looks(look)));
+        let mut cancelled = pin!(token.cancelled());
+        assert!(cancelled.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        world.locker.shutdown(ms(1_000)).await.unwrap();
+        assert_eq!(*sent.lock().unwrap(), Some(false), "the release was on its way");
+    }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::Behaviour::{After, Down, Grants, Hangs};
 use super::{GRAIN, World, assert_due, ms, now, pass, warning};
 use crate::observe::Loss;
-use crate::options::{Extend, Options};
+use crate::options::Extend;
 
 const TTL: Duration = ms(10_000);
 
@@ -166,6 +166,7 @@ async fn a_lock_that_was_told_to_be_lost_can_be_extended_no_more() {
 #[cfg(feature = "tokio-util")]
 #[tokio::test(start_paused = true)]
 async fn losses_do_not_wait_behind_extensions() {
+    use crate::options::Options;
     let options = Options { ttl: ms(1_000), extensions_max: 4, ..Options::default() };
     let world = World::with(3, options).await;
     let mut held = Vec::new();

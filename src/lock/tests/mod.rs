@@ -28,7 +28,7 @@ mod takeover;
 mod views;
 
 use std::cell::Cell;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::command;
@@ -50,7 +50,8 @@ struct World {
     nodes: Vec<Arc<Node>>,
     locker: Locker,
     /// The client's side of the nodes.
-    set: Weak<NodeSet>,
+    #[cfg(feature = "tokio-util")]
+    set: std::sync::Weak<NodeSet>,
     driven: Arc<Driven>,
     told: Arc<Told>,
     /// How many clients there are.
@@ -107,10 +108,20 @@ impl World {
             undo_head: command::undo_head(),
         });
         let inner = Inner::new(set, options, format!("test{seed}").into());
+        #[cfg(feature = "tokio-util")]
         let set = Arc::downgrade(&inner.nodes);
         let locker = Locker::from_inner(inner);
         let (network, nodes) = (network.clone(), Node::all(network));
-        Self { network, nodes, locker, set, driven, told, clients: Cell::new(1) }
+        Self {
+            network,
+            nodes,
+            locker,
+            #[cfg(feature = "tokio-util")]
+            set,
+            driven,
+            told,
+            clients: Cell::new(1),
+        }
     }
 
     /// How each node serves from now on.
