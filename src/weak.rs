@@ -33,6 +33,18 @@ pub(crate) enum Weakness {
     UndoElsewhere,
     /// A node that may have forgotten its locks votes at once.
     QuarantineOff,
+    /// Adopting takes a key over whatever value it holds.
+    AdoptWithoutCompare,
+    /// The lock of a guard that may live is adopted at once.
+    AdoptAtOnce,
+    /// An adoption that fails deletes the keys that it has taken over.
+    FailedAdoptionDeletes,
+    /// An adoption that no majority has granted says that the lock is lost.
+    LostThoughUnknown,
+    /// An extension that was under way takes a loss by the clock back.
+    LossTakenBack,
+    /// A shutdown is complete, also while nodes are owed something.
+    CompleteThoughOwed,
 }
 
 /// Whether the library runs with this weakness.
@@ -55,7 +67,7 @@ mod switch {
     use super::Weakness;
     use super::Weakness::*;
 
-    pub(crate) const ALL: [Weakness; 12] = [
+    pub(crate) const ALL: [Weakness; 18] = [
         NoDriftMargin,
         StartAtFirstReply,
         NoRecheck,
@@ -68,6 +80,12 @@ mod switch {
         ExtensionRecreates,
         UndoElsewhere,
         QuarantineOff,
+        AdoptWithoutCompare,
+        AdoptAtOnce,
+        FailedAdoptionDeletes,
+        LostThoughUnknown,
+        LossTakenBack,
+        CompleteThoughOwed,
     ];
 
     /// The name by which it is chosen.
@@ -85,6 +103,12 @@ mod switch {
             ExtensionRecreates => "extension-recreates",
             UndoElsewhere => "undo-elsewhere",
             QuarantineOff => "quarantine-off",
+            AdoptWithoutCompare => "adopt-without-compare",
+            AdoptAtOnce => "adopt-at-once",
+            FailedAdoptionDeletes => "failed-adoption-deletes",
+            LostThoughUnknown => "lost-though-unknown",
+            LossTakenBack => "loss-taken-back",
+            CompleteThoughOwed => "complete-though-owed",
         }
     }
 

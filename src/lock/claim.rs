@@ -156,6 +156,7 @@ impl Tie {
             |encoded: Encoded<'_>| send(&self.undoing(locker, encoded, urgency, self.touched()));
         match &self.former {
             None => command::with_release(key, value, send),
+            Some(_) if weak::is(FailedAdoptionDeletes) => command::with_release(key, value, send),
             Some(former) => command::with_put_back(key, value, former, send),
         }
     }

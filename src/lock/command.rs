@@ -51,7 +51,7 @@ pub(crate) const ACQUIRE: &str =
 const ACQUIRE_SHA1: &[u8] = b"35fb6f02cdc9860f155091e24b71c81b6ea5eb45";
 
 /// Compare and set another value. Seldom sent, and so always in full.
-pub(super) const ADOPT: &str = include_str!("script/adopt.lua");
+pub(crate) const ADOPT: &str = include_str!("script/adopt.lua");
 
 /// The same, if the node may vote.
 const ADOPT_VOTE: &str =
@@ -62,6 +62,12 @@ pub(crate) const WEAK_RELEASE: &[u8] = b"return redis.call('DEL', KEYS[1])";
 pub(crate) const WEAK_EXTEND: &[u8] = b"local held = redis.call('GET', KEYS[1]) \
     if held and held ~= ARGV[1] then return -1 end \
     redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) return 1";
+
+/// What a weak adoption runs in its stead.
+pub(crate) const WEAK_ADOPT: &[u8] = b"local left = redis.call('PTTL', KEYS[1]) \
+    if left < 0 then return 0 end \
+    redis.call('SET', KEYS[1], ARGV[1], 'PX', math.max(left, tonumber(ARGV[3]))) \
+    return {1, left}";
 
 /// Puts a node into service. Seldom sent, and so always in full.
 const INITIALISE: &str = include_str!("script/initialise.lua");
@@ -210,8 +216,9 @@ pub(crate) struct Handover<'a> {
 /// Encodes an adoption into this thread's buffer and hands it to `send`.
 pub(crate) fn with_adopt<R>(handover: Handover<'_>, send: impl FnOnce(Encoded<'_>) -> R) -> R {
     with_scratch(|out| {
+        let script = if weak::is(AdoptWithoutCompare) { WEAK_ADOPT } else { ADOPT.as_bytes() };
         encode::array_header(out, 7);
-        [b"EVAL", ADOPT.as_bytes(), b"1"].into_iter().for_each(|word| encode::bulk(out, word));
+        [b"EVAL", script, b"1"].into_iter().for_each(|word| encode::bulk(out, word));
         let undo = put_handover(out, handover);
         send(Encoded { bytes: out, undo: &out[undo] })
     })

@@ -39,7 +39,7 @@ mod tests;
 mod token;
 
 #[cfg(all(test, feature = "testing", quorlock_weak))]
-pub(crate) use command::{WEAK_EXTEND, WEAK_RELEASE};
+pub(crate) use command::{ADOPT, WEAK_ADOPT, WEAK_EXTEND, WEAK_RELEASE};
 
 pub use acquire::Acquire;
 pub use builder::LockerBuilder;

@@ -39,6 +39,7 @@ use crate::link::{Shape, Urgency};
 use crate::options::Extend;
 use crate::quorum::{Command, Found, NodeMask, Verdict};
 use crate::report::NodeReport;
+use crate::weak::{self, Weakness::*};
 
 /// A server tells the time left in whole milliseconds, rounded down.
 const GRAIN: Duration = Duration::from_millis(1);
@@ -72,7 +73,7 @@ pub(crate) async fn adopt(
     if !at.stamp.is_before(tie.warning(locker)) {
         return Err(error(Kind::TooSlow { ttl, elapsed: at.stamp.since(tie.sent) }));
     }
-    let former_end = match token.is_left_behind() {
+    let former_end = match token.is_left_behind() || weak::is(AdoptAtOnce) {
         true => None,
         false => Some(at.now.plus(former_left(locker, tie))),
     };
@@ -136,7 +137,9 @@ impl Drop for Adopting {
 fn why_not(locker: &Inner, tie: &Tie) -> Kind {
     let Found { granted, held, gone, .. } = tie.election.found();
     let (nodes, needed) = (locker.nodes.len(), locker.nodes.majority());
-    if nodes - gone - held >= needed {
+    if weak::is(LostThoughUnknown) {
+        Kind::Lost { reason: None }
+    } else if nodes - gone - held >= needed {
         Kind::no_quorum(&tie.election.report(), needed)
     } else if granted > 0 && nodes - gone >= needed {
         Kind::Contended { holder: None }

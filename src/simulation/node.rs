@@ -212,6 +212,12 @@ impl Node {
         if *script == crate::lock::WEAK_RELEASE {
             return Some(self.store.execute(session, &[b"DEL", key], now));
         }
+        if *script == crate::lock::WEAK_ADOPT {
+            let (held, _) = self.store.text(key, now).unwrap_or_default();
+            let adopt = crate::lock::ADOPT.as_bytes();
+            let adopt: [&[u8]; 7] = [b"EVAL", adopt, b"1", key, value, &held, rest.last()?];
+            return Some(self.store.execute(session, &adopt, now));
+        }
         if *script != crate::lock::WEAK_EXTEND {
             return None;
         }

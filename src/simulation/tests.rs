@@ -298,6 +298,12 @@ fn counts(weakness: Weakness, kind: Kind) -> bool {
         | QuarantineOff => kind == Overlap,
         // The key is made for nobody, or for somebody who lost it to another.
         ExtensionRecreates => matches!(kind, Overlap | LeftBehind),
+        AdoptWithoutCompare => kind == AdoptedTwice,
+        AdoptAtOnce => kind == Overlap,
+        FailedAdoptionDeletes => kind == Deprived,
+        LostThoughUnknown => kind == FalseLoss,
+        LossTakenBack => kind == TakenBack,
+        CompleteThoughOwed => kind == Incomplete,
         NoRecheck => kind == NotHeld,
         ReleaseSkippedOnUnknown | UndoElsewhere => kind == LeftBehind,
         TokenReused => kind == SameValue,

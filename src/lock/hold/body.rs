@@ -10,6 +10,7 @@ use crate::clock::{Moment, Reading, Stamp};
 use crate::error::{Error, Kind};
 use crate::observe::Loss;
 use crate::options::Extend;
+use crate::weak::{self, Weakness::LossTakenBack};
 
 /// The state of one hold.
 pub(in crate::lock) struct Body {
@@ -158,6 +159,11 @@ impl Body {
         locker: &Inner,
     ) -> Step {
         let now = locker.nodes.clock().stamp();
+        let is_over = self.lost == Some(Loss::Expired) && now.is_before(self.lease.end());
+        if weak::is(LossTakenBack) && is_over {
+            extension.apply(&mut self.lease, locker);
+            self.lost = None;
+        }
         if self.is_valid(now) {
             extension.apply(&mut self.lease, locker);
         }
