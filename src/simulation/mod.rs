@@ -156,16 +156,20 @@ async fn simulate(hub: &Arc<Hub>) {
         use_all(hub).await;
     }
     let rest = hub.now() + REST;
+    let longest_ttl = plan.ttls.iter().max().copied().unwrap_or_default();
     loop {
         let (quiet, forgotten) = hub.with(|world| (world.network.is_quiet(), world.forgotten()));
         if quiet && forgotten.is_empty() {
             return;
         }
-        if hub.now() > rest {
+        let is_late = hub.now() > rest;
+        // An undo that is in doubt is repeated for two TTLs.
+        let is_restless = !quiet && hub.now() > rest + 2 * longest_ttl + REST;
+        if is_late && !forgotten.is_empty() || is_restless {
             return hub.with(|world| {
                 let what = forgotten.into_iter().map(|key| format!("a key was left behind: {key}"));
                 what.for_each(|what| world.oracle.violate(Kind::LeftBehind, what));
-                if !quiet {
+                if is_restless {
                     world.oracle.violate(Kind::Restless, "it never came to rest".into());
                 }
             });
