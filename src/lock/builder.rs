@@ -259,7 +259,7 @@ impl LockerBuilder {
     }
 
     /// The pause before a node is connected to again: it starts near `first` and grows, jittered,
-    /// up to `cap`; tries go on for ever. At least 1 ms. Default: 20 ms and 500 ms.
+    /// up to `cap`; tries go on without end. At least 1 ms. Default: 20 ms and 500 ms.
     pub fn reconnect(mut self, first: Duration, cap: Duration) -> Self {
         self.options.link.reconnect_first = first;
         self.options.link.reconnect_cap = cap.max(first);

@@ -1,6 +1,6 @@
 //! The loss of a lock, as its holder is told of it: final, and the same by every sign.
 //!
-//! Times are the machine's: while it stands still, nobody there can be told.
+//! Times are the machine's: while it stands still, no task there can be told.
 
 use std::collections::BTreeMap;
 

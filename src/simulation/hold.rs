@@ -65,7 +65,7 @@ impl Hold {
     fn check_lost(&self, late: u64) {
         self.hub.with(|world| {
             if late > TICK || !world.oracle.has_leapt(self.machine) {
-                let what = format!("guard {} was lost and nobody was told", self.number);
+                let what = format!("guard {} was lost, and its holder was not told", self.number);
                 world.oracle.violate(Kind::Untold, what);
             }
         });

@@ -17,7 +17,7 @@ impl Releases {
         self.open.insert(value.into(), BTreeMap::new());
     }
 
-    /// Nobody asks any more how a release went.
+    /// The outcome of a release is no longer awaited.
     pub(super) fn abandon(&mut self, value: &str) {
         self.open.remove(value);
     }

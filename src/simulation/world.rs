@@ -164,7 +164,7 @@ impl World {
         self.trace.tell(now, what);
     }
 
-    /// A machine's runtime is to end, as soon as nobody has the world in hand.
+    /// A machine's runtime is to end, as soon as no caller works on the world.
     pub(super) fn end_runtime(&mut self, machine: usize) {
         self.tell(format_args!("m{machine}: its runtime ends"));
         self.count(Action::RuntimeEnded);

@@ -285,7 +285,7 @@ async fn the_former_value_is_deleted_where_an_adopted_lock_could_not_be_asked_fo
     }
 }
 
-/// What a holder was told of by nobody is undone by it, whoever has the lock by then.
+/// The former holder owes a node a release; it arrives after the lock was adopted.
 #[tokio::test(start_paused = true)]
 async fn what_the_former_holder_still_owes_deletes_nothing_of_an_adopted_lock() {
     let world = World::ready(3).await;
