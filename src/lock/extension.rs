@@ -144,6 +144,11 @@ impl Extension {
         lease::end(self.sent, self.ttl, locker.options.drift)
     }
 
+    #[cfg(all(test, quorlock_models))]
+    pub(crate) fn election(&self) -> &Election {
+        &self.election
+    }
+
     pub(crate) fn report(&self) -> Vec<NodeReport> {
         self.election.report()
     }

@@ -218,6 +218,12 @@ impl Election {
         (0..self.set.len()).filter(move |node| votes.of(*node) == Some(Vote::Granted))
     }
 
+    /// A node has answered, says a model.
+    #[cfg(all(test, quorlock_models))]
+    pub(crate) fn cast(&self, node: usize, deed: Deed) {
+        self.set.shared.slots.cast(self.ticket, node, deed, Duration::ZERO);
+    }
+
     /// Whether every node has voted.
     pub(crate) fn is_complete(&self) -> bool {
         self.set.shared.slots.votes(self.ticket).cast() >= u32::from(self.rule.voters)

@@ -4,62 +4,24 @@
 //! never answers, and no task runs: a shutdown does its part at its first poll. Run it with
 //! `RUSTFLAGS="--cfg quorlock_models" cargo test --release --lib loom_`.
 
-use std::future::{Future, pending};
+use std::future::Future;
 use std::pin::pin;
-use std::sync::Arc;
 use std::task::{Context, Waker};
 
 use loom::thread;
-use tokio::runtime::Builder;
 
 use super::super::claim::{Claim, Tie};
 use super::super::hold::HoldRef;
-use super::super::key::Key;
 use super::super::locker::Inner;
 use super::super::shutdown::{Fate, shut_down};
-use crate::clock::{Driven, Reading};
-use crate::entropy::Entropy;
+use super::models::{claim, locker, model, runtime};
+use crate::clock::Reading;
 use crate::error::Error;
-use crate::link::{Dial, Dialing, Greeting};
-use crate::options::{Address, Extend, Options};
-use crate::quorum::{NodeSet, Parts};
+use crate::options::Extend;
 use crate::sync::atomic::Ordering;
 use crate::sync::models::must_fail;
 
 const OPEN: &str = "the hold is open, and the shutdown has not found it";
-
-/// A network on which no connection is ever made.
-struct Unreachable;
-
-impl Dial for Unreachable {
-    fn dial(&self, _: &Address) -> Dialing {
-        Box::pin(pending())
-    }
-}
-
-/// A locker on one node.
-fn locker() -> Arc<Inner> {
-    let options = Options::default();
-    let set = NodeSet::new(Parts {
-        addresses: vec![Address::parse("redis://node").unwrap()],
-        counted: false,
-        options: options.link,
-        clock: Driven::clock().0,
-        entropy: Arc::new(Entropy::from_seed(1)),
-        dial: Arc::new(Unreachable),
-        greeting: Greeting::default(),
-        undo_head: super::command::undo_head(),
-        observers: options.observers.clone(),
-    });
-    Arc::new(Inner::new(set, options, "model".into()))
-}
-
-/// What an acquisition has won: that its node has not answered makes no difference here.
-fn claim(locker: &Arc<Inner>) -> (Claim, Reading) {
-    let at = locker.nodes.clock().read();
-    let key = Key::new(b"", b"k").unwrap();
-    (Claim::ask(locker, key, locker.options.ttl, at.now).unwrap(), at)
-}
 
 type Begin = fn(Claim, Reading) -> Result<HoldRef, Error>;
 type Close = fn(&Inner);
@@ -81,9 +43,9 @@ fn close(locker: &Inner) {
 
 /// A hold begins while its locker is shut down: in a new place, or in one that was `used`.
 fn begun_while_closing(used: bool, begin: Begin, close: Close) {
-    let runtime = Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let runtime = runtime();
     let entered = runtime.enter();
-    let locker = locker();
+    let (locker, _) = locker();
     // Loom lets a sequentially consistent load skip such a store only to find the value that the
     // variable was made with. So both, the flag and the count of places, are stored once before.
     locker.closing.store(false, Ordering::SeqCst);
@@ -103,13 +65,6 @@ fn begun_while_closing(used: bool, begin: Begin, close: Close) {
     drop((begun, earlier, locker, entered));
     drop(runtime);
     assert!(is_settled, "{OPEN}");
-}
-
-/// Checks every interleaving with at most four preemptions: without a bound it takes minutes.
-fn model(check: impl Fn() + Sync + Send + 'static) {
-    let mut builder = loom::model::Builder::new();
-    (builder.preemption_bound, builder.max_branches) = (Some(4), 10_000);
-    builder.check(check);
 }
 
 #[test]

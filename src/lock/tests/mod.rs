@@ -17,8 +17,12 @@ mod deadlines;
 mod ending;
 mod extension;
 mod healing;
+#[cfg(quorlock_models)]
+mod landing;
 mod lease;
 mod loss;
+#[cfg(quorlock_models)]
+mod models;
 mod node;
 mod owed;
 mod panics;

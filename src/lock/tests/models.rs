@@ -1,0 +1,61 @@
+//! What the models of this room use: a locker whose one node never answers by itself.
+
+use std::future::pending;
+use std::sync::Arc;
+
+use tokio::runtime::{Builder, Runtime};
+
+use super::super::claim::Claim;
+use super::super::key::Key;
+use super::super::locker::Inner;
+use crate::clock::{Driven, Reading};
+use crate::entropy::Entropy;
+use crate::link::{Dial, Dialing, Greeting};
+use crate::options::{Address, Options};
+use crate::quorum::{NodeSet, Parts};
+
+/// A network on which no connection is ever made.
+struct Unreachable;
+
+impl Dial for Unreachable {
+    fn dial(&self, _: &Address) -> Dialing {
+        Box::pin(pending())
+    }
+}
+
+/// A runtime that lends its timers, and runs no task.
+pub(super) fn runtime() -> Runtime {
+    Builder::new_current_thread().enable_time().start_paused(true).build().unwrap()
+}
+
+/// A locker on one node, and what drives its clock.
+pub(super) fn locker() -> (Arc<Inner>, Arc<Driven>) {
+    let options = Options::default();
+    let (clock, driven) = Driven::clock();
+    let set = NodeSet::new(Parts {
+        addresses: vec![Address::parse("redis://node").unwrap()],
+        counted: false,
+        options: options.link,
+        clock,
+        entropy: Arc::new(Entropy::from_seed(1)),
+        dial: Arc::new(Unreachable),
+        greeting: Greeting::default(),
+        undo_head: super::command::undo_head(),
+        observers: options.observers.clone(),
+    });
+    (Arc::new(Inner::new(set, options, "model".into())), driven)
+}
+
+/// What an acquisition has sent; the node has not answered.
+pub(super) fn claim(locker: &Arc<Inner>) -> (Claim, Reading) {
+    let at = locker.nodes.clock().read();
+    let key = Key::new(b"", b"k").unwrap();
+    (Claim::ask(locker, key, locker.options.ttl, at.now).unwrap(), at)
+}
+
+/// Checks every interleaving with at most four preemptions: without a bound it takes minutes.
+pub(super) fn model(check: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    (builder.preemption_bound, builder.max_branches) = (Some(4), 10_000);
+    builder.check(check);
+}
