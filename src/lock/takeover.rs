@@ -75,7 +75,7 @@ pub(crate) async fn adopt(
     }
     let former_end = match token.is_left_behind() || weak::is(AdoptAtOnce) {
         true => None,
-        false => Some(at.now.plus(former_left(locker, tie))),
+        false => Some(former_end(locker, tie)),
     };
     // While it waits it is extended, whatever is asked for afterwards.
     let waits = if former_end.is_some() { Extend::Forever } else { extend };
@@ -148,15 +148,17 @@ fn why_not(locker: &Inner, tie: &Tie) -> Kind {
     }
 }
 
-/// How long a former holder may count on nodes that have been given the new value: for as long as
+/// Until when a former holder may count on nodes that have been given the new value: for as long as
 /// the former one would have lived on any node of some majority of them.
-fn former_left(locker: &Inner, tie: &Tie) -> Duration {
+fn former_end(locker: &Inner, tie: &Tie) -> Moment {
     let granted = tie.election.granted();
     let mut left: Vec<_> = granted.filter_map(|node| tie.election.time(node)).collect();
     left.sort_unstable();
     let longest = left.get(locker.nodes.majority() - 1).or_else(|| left.last());
     let longest = longest.copied().unwrap_or(locker.options.ttl);
-    longest + GRAIN + locker.options.drift.of(longest)
+    // The clock is read behind the answers: a node may have granted while this thread was not let
+    // run, and its time counts from then.
+    locker.nodes.clock().now().plus(longest + GRAIN + locker.options.drift.of(longest))
 }
 
 /// See [`Locker::force_release`](super::Locker::force_release).
