@@ -4,9 +4,12 @@
 //! the clock and cancel it. No task can be relied on for that: every task ends with its runtime,
 //! and may be kept waiting by another. So the first token starts a thread that does nothing else.
 //! It looks at a hold when its lease ends, as that was known at the look before; a lease that was
-//! extended meanwhile is looked at again at its new end. When a node says that it has lost a key,
-//! which may bring an end nearer, all are looked at. What is found lost earlier is told by the
-//! look that finds it (see [`hold`](super::hold)).
+//! extended meanwhile is looked at again at its new end. When an end comes nearer, because a node
+//! says that it has lost the key, whoever finds that sets the alarm anew (see
+//! [`hold`](super::hold)). What is found lost earlier is told by the look that finds it.
+//!
+//! Which look is the one that counts stands in the hold, under its lock: a look that was planned
+//! before another finds there that it is out of date. So no look is missed, whoever comes between.
 //!
 //! A hold may end long before its lease would have. So when there are more to look at than twice as
 //! many as had not ended at the last look at all of them, all are looked at, and those that have
@@ -20,14 +23,14 @@
 //! keeper tells of each loss.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-use super::hold::Name;
-use super::locker::Inner;
+use super::hold::{Holds, Name};
 use crate::clock::{Clock, Moment, Reading};
 
 /// The clocks are compared this often while there is a hold to look at.
@@ -43,53 +46,39 @@ static ALARM: Alarm = Alarm { state: Mutex::new(State::new()), changed: Condvar:
 
 struct Alarm {
     state: Mutex<State>,
-    /// A hold was added that is due before all others, or one too many; or an end came nearer.
+    /// A look was added that is due before all others, or one too many.
     changed: Condvar,
 }
 
 struct State {
-    /// The holds to look at, by when they are due, and a number for those that are due together.
-    due: BTreeMap<(Moment, u64), Watched>,
+    /// The looks, by when they are due, and a number for those that are due together.
+    due: BTreeMap<(Moment, u64), Look>,
     count: u64,
     /// How many holds were left when all had been looked at.
     left: usize,
-    /// The end of some hold has come nearer.
-    is_nearer: bool,
     is_running: bool,
 }
 
-/// A hold whose token has been given away.
-struct Watched {
-    locker: Weak<Inner>,
+/// A look at a hold whose token has been given away.
+struct Look {
+    holds: Weak<Holds>,
     name: Name,
     /// Whose clock is read: a test can pause it.
     runtime: Option<Handle>,
+    /// For when it was planned, as the hold knows it.
+    planned: Option<Moment>,
 }
 
-/// The end of a hold has come nearer: what was known of it is too late.
-pub(super) fn look_again() {
-    let mut state = ALARM.state();
-    if !state.due.is_empty() {
-        state.is_nearer = true;
-        ALARM.changed.notify_one();
+/// Has the token of a hold cancelled when its lease is over, as `runtime` counts time.
+pub(super) fn set(holds: Weak<Holds>, name: Name, runtime: Option<Handle>) {
+    if let Some((due, look)) = (Look { holds, name, runtime, planned: None }).take() {
+        ALARM.add(due, look);
     }
-}
-
-/// Has the token of a hold cancelled when its lease is over.
-pub(super) fn set(locker: &Arc<Inner>, name: Name) {
-    let clock = locker.nodes.clock();
-    if clock.is_driven() {
-        return;
-    }
-    let runtime = Handle::try_current().ok();
-    let watched = Watched { locker: Arc::downgrade(locker), name, runtime };
-    let Some(due) = watched.look() else { return };
-    ALARM.add(due, watched);
 }
 
 impl State {
     const fn new() -> Self {
-        Self { due: BTreeMap::new(), count: 0, left: 0, is_nearer: false, is_running: false }
+        Self { due: BTreeMap::new(), count: 0, left: 0, is_running: false }
     }
 
     /// Whether most of the holds may have ended.
@@ -97,9 +86,9 @@ impl State {
         self.due.len() > 2 * self.left + ENDED_MAX
     }
 
-    fn put(&mut self, due: Moment, watched: Watched) {
+    fn put(&mut self, due: Moment, look: Look) {
         self.count += 1;
-        self.due.insert((due, self.count), watched);
+        self.due.insert((due, self.count), look);
     }
 }
 
@@ -108,10 +97,10 @@ impl Alarm {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&'static self, due: Moment, watched: Watched) {
+    fn add(&'static self, due: Moment, look: Look) {
         let mut state = self.state();
         let is_first = state.due.first_key_value().is_none_or(|((first, _), _)| due < *first);
-        state.put(due, watched);
+        state.put(due, look);
         if !state.is_running {
             // Where the system gives no thread the keeper still tells, and the next token tries.
             let thread = thread::Builder::new().name("quorlock-alarm".into());
@@ -130,22 +119,18 @@ impl Alarm {
             let leapt = compared
                 .replace(at)
                 .is_some_and(|then| at.stamp.leapt(then.stamp, at.now.since(then.now)) > LEAP);
-            let is_nearer = std::mem::take(&mut state.is_nearer);
-            let all = leapt || is_nearer || state.is_crowded();
+            let all = leapt || state.is_crowded();
             let until = if all { Moment::LAST } else { at.now };
             let later = state.due.split_off(&(until, u64::MAX));
             let due = std::mem::replace(&mut state.due, later);
             if !due.is_empty() {
                 drop(state);
-                let seen: Vec<_> = due.into_values().map(|hold| (hold.look(), hold)).collect();
+                let next: Vec<_> = due.into_values().filter_map(Look::take).collect();
                 state = self.state();
-                for (due, hold) in seen {
+                for (due, look) in next {
                     // A test's clock may stand still: then there is nothing to hurry for.
-                    let is_behind = due.is_some_and(|due| due <= at.now);
-                    let due = if is_behind { Some(at.now.plus(TICK)) } else { due };
-                    if let Some(due) = due {
-                        state.put(due, hold);
-                    }
+                    let due = if due <= at.now { at.now.plus(TICK) } else { due };
+                    state.put(due, look);
                 }
                 if all {
                     state.left = state.due.len();
@@ -167,20 +152,27 @@ impl Alarm {
     }
 }
 
-impl Watched {
-    /// Looks at the hold, which tells of its loss, and returns when to look again.
-    fn look(&self) -> Option<Moment> {
-        let _entered = self.runtime.as_ref().map(Handle::enter);
-        let locker = self.locker.upgrade()?;
-        let at = locker.nodes.clock().read();
-        let look = |body: &mut super::hold::Body| {
-            body.is_valid(at.stamp).then(|| at.moment(body.lease.warning()))
+impl Look {
+    /// Looks at the hold, which tells of its loss, and returns the next look and when it is due;
+    /// nothing if the hold has ended or is lost, or another look was planned since.
+    fn take(self) -> Option<(Moment, Self)> {
+        let holds = self.holds.upgrade()?;
+        let at = {
+            let _entered = self.runtime.as_ref().map(Handle::enter);
+            Clock::default().read()
         };
-        locker.holds.with(self.name, look).flatten()
+        let plan = || holds.with(self.name, |body| body.plan_alarm(at, self.planned));
+        // Who is told of a loss is other people's code. Where it panics, which it has reported by
+        // that, the hold is looked at again, and all other holds as if nothing had happened.
+        let planned = match catch_unwind(AssertUnwindSafe(plan)) {
+            Ok(planned) => planned.flatten()?,
+            Err(_) => return Some((at.now, self)),
+        };
+        Some((planned, Self { planned: Some(planned), ..self }))
     }
 }
 
-/// How many holds are to be looked at.
+/// How many looks are planned.
 #[cfg(test)]
 pub(super) fn watched() -> usize {
     ALARM.state().due.len()

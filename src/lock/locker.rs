@@ -66,7 +66,7 @@ pub(crate) struct Inner {
 
 impl Inner {
     pub(crate) fn new(nodes: NodeSet, options: Options, owner: Arc<str>) -> Self {
-        let holds = Arc::new(Holds::new(nodes.len(), nodes.majority()));
+        let holds = Holds::new(nodes.len(), nodes.majority());
         let (closing, on_close) = (AtomicBool::new(false), Notify::new());
         let (nodes, volatile) = (Arc::new(nodes), Volatile::new(&options));
         Self { nodes, options, volatile, owner, holds, closing, on_close }

@@ -34,6 +34,12 @@ pub(in crate::lock) struct Body {
     pub(in crate::lock) overlong: bool,
     #[cfg(feature = "tokio-util")]
     token: Option<tokio_util::sync::CancellationToken>,
+    /// When the alarm looks at it next, if it has a token that the alarm is to cancel.
+    #[cfg(feature = "tokio-util")]
+    pub(super) alarm: Option<Moment>,
+    /// By whose clock it does.
+    #[cfg(feature = "tokio-util")]
+    pub(super) runtime: Option<tokio::runtime::Handle>,
 }
 
 /// What follows the answers to an extension.
@@ -64,6 +70,10 @@ impl Body {
             overlong: false,
             #[cfg(feature = "tokio-util")]
             token: None,
+            #[cfg(feature = "tokio-util")]
+            alarm: None,
+            #[cfg(feature = "tokio-util")]
+            runtime: None,
         }
     }
 
@@ -94,7 +104,9 @@ impl Body {
         let left = (tie, self.signal(), untold);
         self.generation = self.generation.wrapping_add(1);
         #[cfg(feature = "tokio-util")]
-        drop(self.token.take());
+        {
+            (self.token, self.alarm, self.runtime) = (None, None, None);
+        }
         Some(left)
     }
 
@@ -244,7 +256,26 @@ impl Body {
     pub(super) fn cancellation(&mut self) -> (tokio_util::sync::CancellationToken, bool, bool) {
         let is_new = self.token.is_none();
         let token = self.token.get_or_insert_default().clone();
+        if is_new {
+            self.runtime = tokio::runtime::Handle::try_current().ok();
+        }
         (token, self.lost.is_some(), is_new)
+    }
+
+    /// Plans the alarm's next look, which is due when the lease is over; none if the lock is lost,
+    /// or if `rang`, the look that asks, is no longer the one that was planned.
+    #[cfg(feature = "tokio-util")]
+    pub(in crate::lock) fn plan_alarm(
+        &mut self,
+        at: Reading,
+        rang: Option<Moment>,
+    ) -> Option<Moment> {
+        if rang.is_some() && rang != self.alarm {
+            return None;
+        }
+        let is_valid = self.is_valid(at.stamp);
+        self.alarm = is_valid.then(|| at.moment(self.lease.warning()));
+        self.alarm
     }
 
     /// What tells of a loss that has been found and may not have been told yet.

@@ -14,16 +14,23 @@
 //! *Lost* is final: what was once found to be over is never valid again, whatever a node or a clock
 //! says later, because another client may have held the lock in between. Every look at a hold finds
 //! its loss, and the look that finds it wakes the waiters and cancels the token before it returns:
-//! no task has to come by for that.
+//! no task has to come by for that. In the same way whatever brings the end nearer has all who wait
+//! for it look again.
 
 mod body;
 mod reference;
+
+use std::sync::Arc;
+#[cfg(feature = "tokio-util")]
+use std::sync::Weak;
 
 use tokio::sync::Notify;
 
 pub(in crate::lock) use body::{Body, Step};
 pub(crate) use reference::HoldRef;
 
+#[cfg(feature = "tokio-util")]
+use super::alarm;
 use super::claim::Tie;
 use super::keeper::Keeping;
 use super::lease::Lease;
@@ -38,6 +45,9 @@ pub(crate) struct Holds {
     slab: Slab<Hold>,
     count: AtomicUsize,
     pub(in crate::lock) keeping: Keeping,
+    /// These holds, for the alarm.
+    #[cfg(feature = "tokio-util")]
+    own: Weak<Self>,
 }
 
 /// The place of one hold.
@@ -57,13 +67,19 @@ pub(in crate::lock) struct Name {
 }
 
 impl Holds {
-    pub(crate) fn new(nodes: usize, needed: usize) -> Self {
+    pub(crate) fn new(nodes: usize, needed: usize) -> Arc<Self> {
         let hold = move || Hold {
             body: Mutex::new(Body::new(Lease::new(nodes, needed))),
             due: AtomicU64::new(Moment::NEVER.as_nanos()),
             changed: Notify::new(),
         };
-        Self { slab: Slab::new(hold), count: AtomicUsize::new(0), keeping: Keeping::new() }
+        Arc::new_cyclic(|_own| Self {
+            slab: Slab::new(hold),
+            count: AtomicUsize::new(0),
+            keeping: Keeping::new(),
+            #[cfg(feature = "tokio-util")]
+            own: _own.clone(),
+        })
     }
 
     /// How many locks are held.
@@ -115,11 +131,13 @@ impl Holds {
         work: impl FnOnce(Name, &mut Body) -> R,
     ) -> Option<R> {
         let place = &self.slab.get(index).body;
-        let (name, result, signal) = {
+        let (name, result, signal, is_nearer) = {
             let mut body = lock(place);
             let name = Name { index, generation: body.generation };
+            let before = body.lease.warning();
             let result = body.tie.is_some().then(|| work(name, &mut body));
-            (name, result, body.new_signal())
+            let is_nearer = !body.lease.warning().reaches(before);
+            (name, result, body.new_signal(), is_nearer)
         };
         if let Some(signal) = signal {
             signal.send();
@@ -129,8 +147,21 @@ impl Holds {
             if body.generation == name.generation {
                 body.set_signalled();
             }
+        } else if is_nearer {
+            self.notify(index);
+            #[cfg(feature = "tokio-util")]
+            if lock(place).alarm.is_some() {
+                self.set_alarm(name);
+            }
         }
         result
+    }
+
+    /// Has the alarm look at a hold when its lease is over.
+    #[cfg(feature = "tokio-util")]
+    fn set_alarm(&self, name: Name) {
+        let runtime = lock(&self.slab.get(name.index).body).runtime.clone();
+        alarm::set(self.own.clone(), name, runtime);
     }
 
     /// Works on the state of a hold; `None` when it has ended.

@@ -6,8 +6,6 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-#[cfg(feature = "tokio-util")]
-use super::super::alarm;
 use super::super::claim::{Claim, Tie};
 use super::super::extension::Extension;
 use super::super::keeper;
@@ -169,11 +167,13 @@ impl HoldRef {
             let step = self.with(|body| body.take_answers(&mut extension, target, locker));
             match step.ok_or_else(lost)? {
                 Step::Extended => break,
-                Step::More(more) => extension = more,
+                Step::More(more) => {
+                    // Before it is awaited: the end may be nearer, and this be dropped.
+                    self.look_again();
+                    extension = more;
+                }
                 Step::Failed => {
                     self.look_again();
-                    #[cfg(feature = "tokio-util")]
-                    alarm::look_again();
                     self.tell_extension(&extension, false);
                     let nodes = extension.report();
                     let kind = Kind::no_quorum(&nodes, locker.nodes.majority());
@@ -248,8 +248,8 @@ impl HoldRef {
         let (token, is_over, is_new) = found.unwrap_or_else(|| (ended(), true, false));
         if is_over {
             token.cancel();
-        } else if is_new {
-            alarm::set(&self.locker, self.name);
+        } else if is_new && !self.locker.nodes.clock().is_driven() {
+            self.locker.holds.set_alarm(self.name);
         }
         token
     }

@@ -1,7 +1,12 @@
 //! What the tokens of locks cost, whose clocks are the system's.
 
+use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Wake, Waker};
 use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
 
 use super::{ms, pass};
 use crate::clock::Clock;
@@ -9,10 +14,11 @@ use crate::entropy::Entropy;
 use crate::link::Greeting;
 use crate::lock::alarm::watched;
 use crate::lock::command;
+use crate::lock::guard::LockGuard;
 use crate::lock::locker::{Inner, Locker};
 use crate::options::{Address, Extend, Options};
 use crate::quorum::{NodeSet, Parts};
-use crate::testing::Nodes;
+use crate::testing::{Nodes, Reaction, When};
 
 /// A client whose clocks are the system's.
 fn client(options: Options) -> Locker {
@@ -93,12 +99,58 @@ async fn a_token_is_cancelled_in_time_when_the_end_has_come_nearer_and_the_runti
     let token = guard.cancellation();
     assert!(nodes[0].command(["DEL", "k"]).as_integer().is_ok());
     assert!(guard.extend(Duration::from_secs(1)).await.is_err());
+    cancelled_in_time_though_this_thread_is_blocked(&guard, &token);
+}
+
+/// The same by an extension that succeeds: the nodes grant less than what one of them has lost.
+#[tokio::test]
+async fn a_token_is_cancelled_in_time_when_an_extension_has_brought_the_end_nearer() {
+    let nodes = Nodes::new(3);
+    let locker = client_of(&nodes, Options::default());
+    let guard = locker.lock("k").ttl(Duration::from_secs(1)).extend(Extend::Off).await.unwrap();
+    pass(ms(50)).await;
+    let refusal = Reaction::Answer(b"-ERR not now\r\n".to_vec());
+    nodes[2].add(When::before("extend").nth(1).then(refusal));
+    guard.extend(Duration::from_secs(10)).await.unwrap();
+    let token = guard.cancellation();
+    assert!(nodes[0].command(["DEL", "k"]).as_integer().is_ok());
+    // The second node keeps its ten seconds, and the third has one.
+    guard.extend(Duration::from_secs(1)).await.unwrap();
+    cancelled_in_time_though_this_thread_is_blocked(&guard, &token);
+}
+
+/// Waits for the token without giving back this thread, which is the only one of its runtime.
+fn cancelled_in_time_though_this_thread_is_blocked(guard: &LockGuard, token: &CancellationToken) {
     let deadline = guard.deadline();
     assert!(deadline.elapsed().is_zero() && !token.is_cancelled(), "it is held still");
-    // This blocks the only thread of this runtime.
     let late = deadline + Duration::from_secs(2);
     while !token.is_cancelled() {
         assert!(late.elapsed().is_zero(), "the end is over, and the token is not cancelled");
         std::thread::yield_now();
     }
+}
+
+/// Whoever waits for a token is other people's code.
+struct Panics;
+
+impl Wake for Panics {
+    fn wake(self: Arc<Self>) {
+        panic!("a waker panics, as this test wants");
+    }
+}
+
+#[tokio::test]
+async fn a_waker_that_panics_keeps_no_other_token_from_being_cancelled() {
+    let locker = client(Options::default());
+    let lock = |key: &'static str, ttl| locker.lock(key).ttl(ms(ttl)).extend(Extend::Off);
+    let guard = lock("first", 200).await.unwrap();
+    let token = guard.cancellation();
+    let mut waiting = pin!(token.cancelled());
+    let waker = Waker::from(Arc::new(Panics));
+    assert!(waiting.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    let other = lock("second", 400).await.unwrap();
+    cancelled_in_time_though_this_thread_is_blocked(&other, &other.cancellation());
+    let later = lock("third", 200).await.unwrap();
+    cancelled_in_time_though_this_thread_is_blocked(&later, &later.cancellation());
+    assert!(token.is_cancelled() && !guard.is_valid());
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Behaviour::{After, Grants, Hangs};
 use super::{News, World, assert_due, ms, now, pass, warning};
 use crate::observe::Loss;
-use crate::options::{Drift, Extend};
+use crate::options::{Drift, Extend, Options};
 
 const TTL: Duration = ms(10_000);
 
@@ -206,6 +206,25 @@ async fn thousands_of_locks_that_are_due_together_are_all_extended() {
     pass(ms(500)).await;
     assert!(guards.iter().all(|guard| guard.remaining() > ms(9_300)));
     assert_eq!((world.told.extensions().len(), world.told.failures().len()), (3_000, 0));
+}
+
+/// All are due within a second, and to extend each takes twice as long as until the first are due
+/// again: those must not go before the last.
+#[tokio::test(start_paused = true)]
+async fn the_lock_whose_end_is_nearest_is_extended_first() {
+    let options = Options { ttl: ms(10_000), extensions_max: 2, ..Options::default() };
+    let world = World::with(3, options).await;
+    let mut guards = Vec::new();
+    for lock in 0..200 {
+        guards.push(world.locker.lock(format!("k{lock}")).await.unwrap());
+    }
+    world.set(0..3, After(ms(40)));
+    pass(ms(4_000)).await;
+    // One that cannot wait until all who came before it have been served.
+    guards.push(world.locker.lock("short").ttl(ms(1_000)).await.unwrap());
+    pass(ms(60_000)).await;
+    let held = guards.iter().filter(|guard| guard.is_valid()).count();
+    assert_eq!((held, world.told.losses().len()), (201, 0));
 }
 
 /// A guard keeps what extends it.

@@ -7,20 +7,23 @@
 //! ```text
 //!  due ──lost──▶ told at once
 //!   └──to be extended──▶ backlog ──room──▶ in flight ──majority──▶ due at a third of the TTL
-//!                           └──its end is near──▶ due   └──failed──▶ due soon, until the end
+//!                           └──its end has come──▶ due  └──failed──▶ due soon, until the end
 //! ```
 //!
 //! Extensions of many locks that are due together are queued on the links together, and one system
-//! call per link carries them; an option bounds how many are in flight. What waits in the backlog
-//! stays due by the end of its lease at the latest: no loss stands behind an extension. A guard
-//! that is dropped meanwhile releases behind its extension on the same connection, so the release
-//! comes last.
+//! call per link carries them; an option bounds how many are in flight. Of those that wait for room
+//! the one goes first whose end is nearest: if any order keeps all locks, this one does (Liu and
+//! Layland, 1973). It stays due by that end: no loss stands behind an extension. A guard that is
+//! dropped meanwhile releases behind its extension on the same connection, so the release comes
+//! last.
 //!
 //! The keeper is not what a loss depends on. Every look at a hold finds its loss (see
 //! [`hold`](super::hold)), those who wait for it have timers of their own, and tokens have the
 //! alarm. What ends with the keeper is extending, and telling the observers.
 
-use std::collections::VecDeque;
+mod news;
+
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
@@ -29,16 +32,13 @@ use std::time::Duration;
 
 use tokio::time::Sleep;
 
-#[cfg(feature = "tokio-util")]
-use super::alarm;
 use super::extension::Extension;
 use super::hold::{Body, Holds, Name, Step};
 use super::locker::Inner;
 use crate::clock::{Moment, Reading, Stamp};
-use crate::observe::{Event, Loss};
-use crate::report::NodeReport;
 use crate::sync::AtomicWaker;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use news::{News, What, report_of, tell};
 
 /// The clocks are compared this often while anything is held.
 const TICK: Duration = Duration::from_millis(100);
@@ -120,7 +120,8 @@ pub(super) fn ensure(locker: &Arc<Inner>) -> bool {
         locker: Arc::downgrade(locker),
         holds: locker.holds.clone(),
         flights: Vec::new(),
-        backlog: VecDeque::new(),
+        decided: Vec::new(),
+        backlog: BTreeMap::new(),
         news: Vec::new(),
         timer: None,
         idle: 0,
@@ -134,9 +135,14 @@ pub(super) fn ensure(locker: &Arc<Inner>) -> bool {
 struct Keeper {
     locker: Weak<Inner>,
     holds: Arc<Holds>,
+    /// Extensions whose verdict is awaited.
     flights: Vec<Flight>,
-    /// Holds that are due, while too many extensions are in flight.
-    backlog: VecDeque<Due>,
+    /// Extensions whose verdict is known, and of which more may come in; with them what was sent
+    /// behind it to single nodes. They take nobody's room, and are looked at whenever holds are.
+    decided: Vec<Flight>,
+    /// Holds to be extended, while too many extensions are in flight: by the end of the lease, and
+    /// by place.
+    backlog: BTreeMap<(Moment, u32), Waiting>,
     /// What is to be told, once nothing is half done: an observer may panic.
     news: Vec<(News, Option<Duration>)>,
     timer: Option<Pin<Box<Sleep>>>,
@@ -146,11 +152,10 @@ struct Keeper {
     compared: Option<(Moment, Stamp)>,
 }
 
-/// A hold that is to be extended; it was due at `since`, and is due at `until` if that takes long.
-struct Due {
+/// A hold that is to be extended, and was due at `since`.
+struct Waiting {
     name: Name,
     since: Moment,
-    until: Moment,
 }
 
 /// An extension in flight.
@@ -159,23 +164,8 @@ struct Flight {
     extension: Extension,
     /// What it is to reach.
     target: Stamp,
-    /// Its verdict is known. What comes in later is still entered, when all has, or at `until`.
-    decided: bool,
+    /// What has not come in by then never will.
     until: Moment,
-}
-
-/// What is to be told of a hold, once its lock is no longer taken.
-struct News {
-    key: Vec<u8>,
-    held: Duration,
-    what: What,
-}
-
-enum What {
-    Extended { remaining: Duration, votes: Vec<NodeReport> },
-    Failed { remaining: Duration, votes: Vec<NodeReport> },
-    Lost(Loss),
-    HeldTooLong { remaining: Duration },
 }
 
 impl Future for Keeper {
@@ -249,6 +239,7 @@ impl Keeper {
         for (index, since) in due {
             self.sort(locker, index, since, leap.max(late));
         }
+        self.serve_decided(locker, now);
         self.serve_backlog(locker);
         if leapt {
             self.holds.notify_all();
@@ -266,13 +257,12 @@ impl Keeper {
             let due = match body.next_step(at) {
                 NextStep::LookAt(due) => due,
                 NextStep::ExtendBy(end) => {
-                    let until = end.min(at.now.plus(TICK));
-                    backlog.push_back(Due { name, since, until });
-                    until
+                    backlog.insert((end, index), Waiting { name, since });
+                    end
                 }
             };
             holds.set_due(index, due);
-            Some((due, body.news_of_now(locker, at)))
+            Some((due, body.take_news(locker, at)))
         });
         let Some((due, news)) = seen.flatten() else { return };
         self.holds.keeping.note(due);
@@ -285,12 +275,14 @@ impl Keeper {
     /// Extends what is in the backlog, while not too many extensions are in flight.
     fn serve_backlog(&mut self, locker: &Inner) {
         while self.flights.len() < locker.options.extensions_max {
-            let Some(Due { name, since, until }) = self.backlog.pop_front() else { return };
+            let Some(((end, _), Waiting { name, since })) = self.backlog.pop_first() else {
+                return;
+            };
             let at = locker.nodes.clock().read();
             let holds = &self.holds;
             let seen = holds.with(name, |body| {
-                if !holds.is_due_at(name.index, until) {
-                    return None; // it stands further behind, or has been seen to
+                if !holds.is_due_at(name.index, end) {
+                    return None; // it has been seen to, or stands elsewhere
                 }
                 let (due, flight) = send(locker, name, body, at, since);
                 holds.set_due(name.index, due);
@@ -308,34 +300,28 @@ impl Keeper {
         }
     }
 
-    /// Enters what the extensions in flight have brought.
+    /// Enters the answers of the extensions in flight whose verdict is known.
     fn serve_flights(&mut self, locker: &Inner, now: Moment, cx: &mut Context<'_>) {
         let mut flights = std::mem::take(&mut self.flights);
-        flights.retain_mut(|flight| {
-            let is_over = match flight.decided {
-                true => flight.extension.is_complete() || flight.until <= now,
-                false => flight.extension.poll_verdict(cx).is_ready(),
-            };
-            !is_over || self.land(locker, now, flight)
-        });
+        let mut next = 0;
+        while let Some(flight) = flights.get(next) {
+            if flight.extension.poll_verdict(cx).is_pending() {
+                next += 1;
+                continue;
+            }
+            let flight = flights.swap_remove(next);
+            self.land(locker, now, flight);
+        }
         flights.append(&mut self.flights); // what those have led to
         self.flights = flights;
     }
 
-    /// Enters one flight's answers. `true`: it stays, for there is more to come.
-    fn land(&mut self, locker: &Inner, now: Moment, flight: &mut Flight) -> bool {
-        let Flight { name, extension, target, decided, .. } = flight;
+    /// Enters the answers by which an extension was decided.
+    fn land(&mut self, locker: &Inner, now: Moment, mut flight: Flight) {
+        let Flight { name, extension, target, .. } = &mut flight;
         let landed = self.holds.with(*name, |body| {
             if body.observed {
                 return None;
-            }
-            let before = body.lease.end();
-            if *decided {
-                let more = body.gather(extension, locker);
-                let at = locker.nodes.clock().read();
-                let is_shorter = !body.lease.end().reaches(before);
-                let due = is_shorter.then(|| body.next_look(locker, at));
-                return Some((body.loss().map(|_| now).or(due), more, None, is_shorter));
             }
             let step = body.take_answers(extension, *target, locker);
             body.extending = matches!(step, Step::More(_));
@@ -356,26 +342,48 @@ impl Keeper {
             };
             let what = what.filter(|_| body.is_owned());
             let news = what.map(|what| body.news(locker, now, what));
-            Some((due, [more, None], news, !body.lease.end().reaches(before)))
+            Some((due, more, news))
         });
-        let Some((due, more, news, is_shorter)) = landed.flatten() else { return false };
+        let Some((due, more, news)) = landed.flatten() else { return };
         if let Some(due) = due {
             self.holds.schedule(*name, due);
         }
-        if is_shorter {
-            self.holds.notify(name.index);
-            #[cfg(feature = "tokio-util")]
-            alarm::look_again();
-        }
         self.news.extend(news.map(|news| (news, None)));
-        for extension in more.into_iter().flatten() {
-            // What must still extend is waited for. What is sent behind the verdict, to nodes that
-            // it did not take, is entered when it comes.
-            let (name, target, decided) = (*name, *target, *decided);
+        if let Some(extension) = more {
             let until = now.plus(extension.allowed());
-            self.flights.push(Flight { name, extension, target, decided, until });
+            self.flights.push(Flight { name: *name, extension, target: *target, until });
         }
-        !std::mem::replace(decided, true)
+        self.decided.push(flight);
+    }
+
+    /// Enters what has come in behind the verdicts, once all has, or as long as the nodes had.
+    fn serve_decided(&mut self, locker: &Inner, now: Moment) {
+        for mut flight in std::mem::take(&mut self.decided) {
+            if !flight.extension.is_complete() && flight.until > now {
+                self.decided.push(flight);
+                continue;
+            }
+            let Flight { name, extension, target, .. } = &mut flight;
+            let gathered = self.holds.with(*name, |body| {
+                if body.observed {
+                    return None;
+                }
+                let before = body.lease.end();
+                let more = body.gather(extension, locker);
+                let at = locker.nodes.clock().read();
+                let is_shorter = !body.lease.end().reaches(before);
+                let due = is_shorter.then(|| body.next_look(locker, at));
+                Some((body.loss().map(|_| now).or(due), more))
+            });
+            let Some((due, more)) = gathered.flatten() else { continue };
+            if let Some(due) = due {
+                self.holds.schedule(*name, due);
+            }
+            for extension in more.into_iter().flatten() {
+                let until = now.plus(extension.allowed());
+                self.decided.push(Flight { name: *name, extension, target: *target, until });
+            }
+        }
     }
 }
 
@@ -384,10 +392,10 @@ impl Drop for Keeper {
         // Nobody extends any more, until the next hold finds another runtime: what was in flight
         // here is forgotten.
         let now = self.locker.upgrade().map(|locker| locker.nodes.clock().now());
-        for Flight { name, decided, .. } in self.flights.drain(..) {
+        for Flight { name, .. } in self.flights.drain(..) {
             self.holds.with(name, |body| body.extending = false);
             // It was to be looked at when the extension had failed.
-            if let Some(now) = now.filter(|_| !decided) {
+            if let Some(now) = now {
                 self.holds.schedule(name, now);
             }
         }
@@ -413,7 +421,7 @@ fn send(
     at: Reading,
     since: Moment,
 ) -> (Moment, Option<Flight>) {
-    if !body.is_valid(at.stamp) {
+    if !body.is_valid(at.stamp) || !body.may_extend(at.now) {
         return (since, None); // at once, to tell of it
     }
     let warning = at.moment(body.lease.warning());
@@ -421,7 +429,7 @@ fn send(
     let Ok(extension) = body.extend(locker, ttl) else { return (at.now.plus(TICK), None) };
     body.extending = true;
     let (target, until) = (extension.end(locker), at.now.plus(extension.allowed()));
-    (warning, Some(Flight { name, extension, target, decided: false, until }))
+    (warning, Some(Flight { name, extension, target, until }))
 }
 
 impl Body {
@@ -437,28 +445,6 @@ impl Body {
         }
     }
 
-    /// What has to be told of the hold, once: that it is lost, or that it lasts for too long.
-    fn news_of_now(&mut self, locker: &Inner, at: Reading) -> Option<News> {
-        let Reading { now, stamp } = at;
-        if !self.is_valid(stamp) {
-            let is_new = !std::mem::replace(&mut self.observed, true);
-            let what = What::Lost(self.loss().unwrap_or(Loss::Expired));
-            return (is_new && self.is_owned()).then(|| self.news(locker, now, what));
-        }
-        let is_new = !self.extending
-            && self.is_overlong(now)
-            && !std::mem::replace(&mut self.overlong, true);
-        let remaining = self.lease.remaining(stamp);
-        is_new.then(|| self.news(locker, now, What::HeldTooLong { remaining }))
-    }
-
-    fn news(&self, locker: &Inner, now: Moment, what: What) -> News {
-        // It is read by observers only.
-        let tie = self.tie.as_ref().filter(|_| !locker.options.observers.is_empty());
-        let key = tie.map(|tie| tie.key.given().to_vec()).unwrap_or_default();
-        News { key, held: now.since(self.began), what }
-    }
-
     /// When to extend again after it has failed: a tenth of the TTL later, by chance up to half of
     /// that earlier.
     fn retry_at(&self, locker: &Inner, at: Reading) -> Moment {
@@ -466,23 +452,4 @@ impl Body {
         let pause = locker.nodes.entropy().between(pause / 2, pause);
         at.now.plus(pause).min(at.moment(self.lease.warning()))
     }
-}
-
-fn report_of(extension: &Extension, locker: &Inner) -> Vec<NodeReport> {
-    if locker.options.observers.is_empty() { Vec::new() } else { extension.report() }
-}
-
-fn tell(locker: &Inner, news: News, stalled: Option<Duration>) {
-    let News { key, held, what } = news;
-    let (key, owner) = (&key[..], &*locker.owner);
-    locker.options.observers.tell(|| match what {
-        What::Extended { remaining, votes } => {
-            Event::Extended { key, owner, held, remaining, votes }
-        }
-        What::Failed { remaining, votes } => {
-            Event::ExtensionFailed { key, owner, held, remaining, votes }
-        }
-        What::Lost(reason) => Event::Lost { key, owner, held, reason, stalled },
-        What::HeldTooLong { remaining } => Event::HeldTooLong { key, owner, held, remaining },
-    });
 }

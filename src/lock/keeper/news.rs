@@ -1,0 +1,70 @@
+//! What the keeper tells the observers, put down while it works on a hold and told afterwards: an
+//! observer may take its time, or panic.
+
+use std::time::Duration;
+
+use super::super::extension::Extension;
+use super::super::hold::Body;
+use super::super::locker::Inner;
+use crate::clock::{Moment, Reading};
+use crate::observe::{Event, Loss};
+use crate::report::NodeReport;
+
+/// What is to be told of a hold, once its lock is no longer taken.
+pub(super) struct News {
+    key: Vec<u8>,
+    held: Duration,
+    what: What,
+}
+
+pub(super) enum What {
+    Extended { remaining: Duration, votes: Vec<NodeReport> },
+    Failed { remaining: Duration, votes: Vec<NodeReport> },
+    Lost(Loss),
+    HeldTooLong { remaining: Duration },
+}
+
+impl Body {
+    /// What has to be told of the hold now: that it is lost, or that it lasts for too long. Each is
+    /// taken once.
+    pub(super) fn take_news(&mut self, locker: &Inner, at: Reading) -> Option<News> {
+        let Reading { now, stamp } = at;
+        if !self.is_valid(stamp) {
+            let is_new = !std::mem::replace(&mut self.observed, true);
+            let what = What::Lost(self.loss().unwrap_or(Loss::Expired));
+            return (is_new && self.is_owned()).then(|| self.news(locker, now, what));
+        }
+        let is_new = !self.extending
+            && self.is_overlong(now)
+            && !std::mem::replace(&mut self.overlong, true);
+        let remaining = self.lease.remaining(stamp);
+        is_new.then(|| self.news(locker, now, What::HeldTooLong { remaining }))
+    }
+
+    pub(super) fn news(&self, locker: &Inner, now: Moment, what: What) -> News {
+        // It is read by observers only.
+        let tie = self.tie.as_ref().filter(|_| !locker.options.observers.is_empty());
+        let key = tie.map(|tie| tie.key.given().to_vec()).unwrap_or_default();
+        News { key, held: now.since(self.began), what }
+    }
+}
+
+/// What each node has answered, if anybody will read it.
+pub(super) fn report_of(extension: &Extension, locker: &Inner) -> Vec<NodeReport> {
+    if locker.options.observers.is_empty() { Vec::new() } else { extension.report() }
+}
+
+pub(super) fn tell(locker: &Inner, news: News, stalled: Option<Duration>) {
+    let News { key, held, what } = news;
+    let (key, owner) = (&key[..], &*locker.owner);
+    locker.options.observers.tell(|| match what {
+        What::Extended { remaining, votes } => {
+            Event::Extended { key, owner, held, remaining, votes }
+        }
+        What::Failed { remaining, votes } => {
+            Event::ExtensionFailed { key, owner, held, remaining, votes }
+        }
+        What::Lost(reason) => Event::Lost { key, owner, held, reason, stalled },
+        What::HeldTooLong { remaining } => Event::HeldTooLong { key, owner, held, remaining },
+    });
+}
