@@ -15,6 +15,7 @@ mod inbox;
 mod lease;
 mod pen;
 mod program;
+mod pulse;
 mod rslock;
 mod runtimes;
 mod saturate;

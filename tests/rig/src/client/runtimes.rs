@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use quorlock::{Extend, LockGuard};
 use tokio::runtime::{Builder, Runtime};
-use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::lease::{begin, end, see, tell};
-use super::told::{Pulse, Signal, Tally, deadline};
+use super::pulse::Pulse;
+use super::told::{BEAT, Signal, Tally, deadline, is_never_told};
 use super::{Pen, Stop, inbox};
 use crate::Failure;
 use crate::args::ClientArgs;
@@ -34,15 +34,21 @@ const NAMES: [&str; 2] = ["lost()", "token"];
 pub(super) fn work(args: &ClientArgs) -> Result<(), Failure> {
     let (pen, (stop, _)) = (Pen::default(), inbox::listen());
     let mut dice = Dice::new(args.seed, 20_000 + args.slot as u64);
+    let pulse = Pulse::start(BEAT);
     while !stop.is_set() {
-        round(args, &pen, &stop, &mut dice)?;
+        round(args, &pen, &stop, (&mut dice, &pulse))?;
         pen.count("cycles");
     }
     Ok(())
 }
 
 /// One locker, two runtimes, of which the first ends.
-fn round(args: &ClientArgs, pen: &Pen, stop: &Stop, dice: &mut Dice) -> Result<(), Failure> {
+fn round(
+    args: &ClientArgs,
+    pen: &Pen,
+    stop: &Stop,
+    (dice, pulse): (&mut Dice, &Pulse),
+) -> Result<(), Failure> {
     // By turns one of each kind, which the place in the run decides for other clients.
     let kind = ClientArgs { slot: dice.below(4) as usize, ..args.clone() };
     let locker = super::locker(&kind)?.build()?;
@@ -59,7 +65,7 @@ fn round(args: &ClientArgs, pen: &Pen, stop: &Stop, dice: &mut Dice) -> Result<(
     second.block_on(async {
         let acquired = locker.lock(&key).ttl(ttl).extend(extend).wait(ttl).await;
         match acquired {
-            Ok(guard) => hold(&key, guard, (first, ttl), pen, stop, dice).await,
+            Ok(guard) => hold(&key, guard, (first, ttl), pen, stop, (dice, pulse)).await,
             Err(error) => {
                 first.shutdown_background();
                 tell(pen, &error);
@@ -81,14 +87,13 @@ async fn hold(
     (first, ttl): (Runtime, Duration),
     pen: &Pen,
     stop: &Stop,
-    dice: &mut Dice,
+    (dice, pulse): (&mut Dice, &Pulse),
 ) {
     let Some(number) = begin(pen, key, &guard) else { return first.shutdown_background() };
-    let (pulse, guard) = (Pulse::default(), Arc::new(guard));
+    let guard = Arc::new(guard);
     // A task that waits for one signal may set going what the other needs: each comes alone, too.
     let awaited = dice.choose(&[[true, true], [true, false], [false, true], [false, true]]);
-    let (told, mut tasks) = (await_loss(&guard, awaited), JoinSet::new());
-    tasks.spawn(pulse.clone().beat());
+    let told = await_loss(&guard, awaited);
     sleep(dice.between(Duration::ZERO, ttl / 2)).await;
     // Off this thread, which is to be let run.
     let ending = std::thread::spawn(move || drop(first));
@@ -98,11 +103,8 @@ async fn hold(
     let (mut known, mut held) = (deadline(&guard).unwrap_or_else(Instant::now), true);
     loop {
         sleep(LOOK_EVERY).await;
-        let signals = NAMES.iter().zip(*lock(&told)).zip(awaited);
-        let silent = signals.filter(|((_, told), awaited)| *awaited && told.is_none());
-        let silent: Vec<_> = silent.map(|((name, _), _)| *name).collect();
         let now = Instant::now();
-        if silent.is_empty() || held && (stop.is_set() || now >= until) {
+        if silent(*lock(&told), awaited).is_empty() || held && (stop.is_set() || now >= until) {
             break;
         }
         let over = now.saturating_duration_since(known);
@@ -111,20 +113,27 @@ async fn hold(
         }
         held = held && see(pen, number, &*guard);
         known = known.max(deadline(&guard).unwrap_or(known));
-        if !held && over > NEVER + 2 * pulse.stalled(known, now) {
-            let silent = silent.join(" and ");
+        let is_silent = || !silent(*lock(&told), awaited).is_empty();
+        if !held && is_never_told(pulse, [known, now], NEVER, is_silent).await {
+            let silent = silent(*lock(&told), awaited).join(" and ");
             let what = "of a lock whose first runtime has ended";
             pen.write(&Line::Broken(format!("{silent} silent {over:?} after the end {what}")));
             break;
         }
     }
     let signals = *lock(&told);
-    judge(pen, &guard, signals, known, &pulse).await;
+    judge(pen, &guard, signals, known, pulse).await;
     end(pen, number, if guard.is_valid() { "drop" } else { "found-lost" });
-    tasks.shutdown().await;
     if ending.join().is_err() {
         pen.write(&Line::Broken("the end of a runtime has panicked".into()));
     }
+}
+
+/// The names of the signals that are awaited and have not come.
+fn silent(told: [Told; 2], awaited: [bool; 2]) -> Vec<&'static str> {
+    let signals = NAMES.iter().zip(told).zip(awaited);
+    let silent = signals.filter(|((_, told), awaited)| *awaited && told.is_none());
+    silent.map(|((name, _), _)| *name).collect()
 }
 
 /// Tasks that wait for the signals that are awaited, and when these came.

@@ -13,7 +13,8 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::told::{Pulse, Signal, Tally, deadline};
+use super::pulse::Pulse;
+use super::told::{BEAT, Signal, Tally, deadline, is_never_told};
 use super::{Pen, Stop, inbox};
 use crate::Failure;
 use crate::args::ClientArgs;
@@ -116,9 +117,8 @@ pub(super) async fn work(args: Arc<ClientArgs>) -> Result<(), Failure> {
         locker: locker.clone(),
         stop,
     });
-    let pulse = Pulse::default();
+    let pulse = Pulse::start(BEAT);
     let mut tasks = JoinSet::new();
-    tasks.spawn(pulse.clone().beat());
     tasks.spawn(drop_slowly(shared.clone()));
     let mut dice = Dice::new(args.seed, 30_000 + args.slot as u64);
     for place in 0..shared.places.len() {
@@ -138,7 +138,7 @@ async fn watch(shared: &Shared, pen: &Pen, pulse: &Pulse) {
     let mut tallies = ["saturated:lost()", "saturated:token"].map(|name| Tally::new(name, pulse));
     for turn in 0.. {
         sleep(LOOK_EVERY).await;
-        look(shared, turn % PARTS, pen, pulse);
+        look(shared, turn % PARTS, pen, pulse).await;
         if turn % PARTS > 0 {
             continue;
         }
@@ -167,15 +167,19 @@ async fn watch(shared: &Shared, pen: &Pen, pulse: &Pulse) {
 }
 
 /// Looks at every so many of the guards: their ends move on, and each loss must be told.
-fn look(shared: &Shared, part: usize, pen: &Pen, pulse: &Pulse) {
+async fn look(shared: &Shared, part: usize, pen: &Pen, pulse: &Pulse) {
     for (index, place) in shared.places.iter().enumerate().skip(part).step_by(PARTS) {
         let Some(guard) = lock(place).clone() else { continue };
         if let Some(end) = deadline(&guard) {
             shared.extended.note(index, end);
         }
         let (now, end) = (Instant::now(), shared.extended.end(index));
-        let over = now.saturating_duration_since(end);
-        if over > NEVER + 2 * pulse.stalled(end, now) {
+        let is_silent = || {
+            let is_there = lock(place).as_ref().is_some_and(|known| Arc::ptr_eq(known, &guard));
+            is_there && shared.extended.end(index) == end
+        };
+        if is_never_told(pulse, [end, now], NEVER, is_silent).await {
+            let over = now.saturating_duration_since(end);
             pen.write(&Line::Broken(format!("a loss was not told {over:?} after its end")));
         }
     }

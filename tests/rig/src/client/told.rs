@@ -1,91 +1,55 @@
-//! When holders are told of losses, and whether the machine let this thread run meanwhile.
+//! When holders are told of losses, and whether the machine let this process run meanwhile.
 //!
 //! A loss signal comes some milliseconds before the end of the lock's time. A process that is not
-//! let run for longer than that cannot be told in time; only `is_valid()` is right then. So a task
-//! looks at the clock every millisecond. Where it comes late, and its thread was not at work
-//! itself, the machine was busy elsewhere: a stall. A signal that is late beside such a stall is
-//! counted by itself, as in the records of losses.
+//! let run for longer than that cannot be told in time; only `is_valid()` is right then. A signal
+//! that is late beside such a stall, as the [`Pulse`] knows it, is counted by itself, as in the
+//! records of losses. The pulse has a thread of its own: it learns of a stall when it is let run
+//! again, which others may be before it. So nothing is judged before the pulse knows its time.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use quorlock::LockGuard;
-use rustix::time::{ClockId, clock_gettime};
 use tokio::time::sleep;
 
 use super::Pen;
+use super::pulse::Pulse;
 use crate::line::{Line, Losses};
 
-/// Tokio's timers come up to 2 ms after they were asked for.
-const BEAT_MAX: Duration = Duration::from_micros(2_500);
+/// How often a pulse beats by which loss signals are judged.
+pub(super) const BEAT: Duration = Duration::from_millis(2);
 
 /// A stall so long before the end can make a signal late: the longest time between the timer that
 /// tells a holder and the end.
 const BEFORE: Duration = Duration::from_millis(50);
 
-/// For how long stalls are remembered.
-const KEPT: Duration = Duration::from_secs(30);
-
 /// How many margins are told at a time, of which a report draws its percentiles.
 const MARGINS: usize = 64;
-
-/// The stalls of the thread that it beats on, which must be the only one of its runtime.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Pulse(Arc<Mutex<Beats>>);
-
-#[derive(Debug, Default)]
-struct Beats {
-    stalls: VecDeque<(Instant, Instant)>,
-    last: Option<Instant>,
-}
-
-impl Pulse {
-    /// Beats until it is dropped.
-    pub(super) async fn beat(self) {
-        let (mut last, mut worked) = (Instant::now(), thread_time());
-        loop {
-            sleep(Duration::from_millis(1)).await;
-            let (now, works) = (Instant::now(), thread_time());
-            let mut beats = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            if (now - last).saturating_sub(works.saturating_sub(worked)) > BEAT_MAX {
-                beats.stalls.push_back((last, now));
-            }
-            while beats.stalls.front().is_some_and(|(_, end)| now - *end > KEPT) {
-                beats.stalls.pop_front();
-            }
-            beats.last = Some(now);
-            drop(beats);
-            (last, worked) = (now, works);
-        }
-    }
-
-    /// Whether every stall before then is known.
-    pub(super) fn knows(&self, then: Instant) -> bool {
-        let beats = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        beats.last.is_some_and(|last| last > then)
-    }
-
-    /// For how long the thread was not let run, in the stalls that touch these times.
-    pub(super) fn stalled(&self, from: Instant, to: Instant) -> Duration {
-        let beats = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let touching = beats.stalls.iter().filter(|(begin, end)| *begin < to && *end > from);
-        touching.map(|(begin, end)| *end - *begin).sum()
-    }
-}
-
-/// The time for which this thread has been at work.
-fn thread_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
-}
 
 /// The guard's deadline, if it still has one.
 pub(super) fn deadline(guard: &LockGuard) -> Option<Instant> {
     let deadline = guard.deadline();
     // Asked behind it: the deadline of an invalid guard is the time at which it is asked for.
     guard.is_valid().then_some(deadline)
+}
+
+/// Whether what was silent at `now` is so much too late for the end of the lock's time that it
+/// never comes. A runtime that was stopped may look at its guards before it runs the tasks that
+/// note the signals, and before the stall is known: so the signals are looked at once more when the
+/// pulse knows of that time.
+pub(super) async fn is_never_told(
+    pulse: &Pulse,
+    [end, now]: [Instant; 2],
+    limit: Duration,
+    is_silent: impl Fn() -> bool,
+) -> bool {
+    let over = now.saturating_duration_since(end);
+    if over <= limit {
+        return false;
+    }
+    while !pulse.knows(now) {
+        sleep(BEAT).await;
+    }
+    is_silent() && over > limit + 2 * pulse.stalled(end, now)
 }
 
 /// One loss signal.
@@ -168,6 +132,11 @@ fn micros(time: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use tokio::runtime::Builder;
+
     use super::*;
 
     fn ms(millis: u64) -> Duration {
@@ -177,10 +146,8 @@ mod tests {
     #[test]
     fn a_signal_at_the_end_is_late_unless_a_stall_explains_it() {
         let base = Instant::now();
-        let pulse = Pulse::default();
-        let stall = (base + ms(1_000), base + ms(1_030));
-        *pulse.0.lock().expect("no panic") =
-            Beats { stalls: [stall].into(), last: Some(base + ms(9_000)) };
+        let stall = (base + ms(1_000), base + ms(1_030), ms(30));
+        let pulse = Pulse::of(&[stall], Some(base + ms(9_000)));
         let mut tally = Tally::new("lost()", &pulse);
         // The end and the signal, in milliseconds.
         let signals =
@@ -199,5 +166,29 @@ mod tests {
         assert_eq!((few.len(), few[0], few[MARGINS - 1]), (MARGINS, 0, 9_999));
         assert_eq!(spread(vec![3, 1]), [1, 3]);
         assert!(spread(Vec::new()).is_empty());
+    }
+
+    /// Looks at a signal two seconds behind its end, with half a second as the limit, while
+    /// another task of the same runtime learns what is to be known.
+    fn looked_at(stall: Duration, told: bool) -> bool {
+        let (base, flag) = (Instant::now(), Arc::new(AtomicBool::new(true)));
+        let pulse = Pulse::of(&[], None);
+        let runtime = Builder::new_current_thread().enable_time().build().expect("a runtime");
+        runtime.block_on(async {
+            let (learns, note) = (pulse.clone(), flag.clone());
+            tokio::spawn(async move {
+                note.store(!told, Ordering::SeqCst);
+                learns.learn((base, base + ms(2_001), stall));
+            });
+            let silent = || flag.load(Ordering::SeqCst);
+            is_never_told(&pulse, [base, base + ms(2_000)], ms(500), silent).await
+        })
+    }
+
+    #[test]
+    fn a_signal_is_missed_only_when_the_stall_is_known_and_the_tasks_were_let_run() {
+        assert!(looked_at(Duration::ZERO, false), "nothing explains it");
+        assert!(!looked_at(ms(1_900), false), "the process was stopped");
+        assert!(!looked_at(Duration::ZERO, true), "the task that notes the signal had to run");
     }
 }
