@@ -200,6 +200,13 @@ impl Args {
     }
 }
 
+/// How long a locker waits for a node, where the command line does not say it: the library's
+/// default, as its manual has it.
+pub(crate) fn node_deadline(named: Option<u64>, ttl: Duration) -> Duration {
+    let usual = (ttl / 100).clamp(Duration::from_millis(50), Duration::from_millis(500));
+    named.map_or(usual, Duration::from_millis)
+}
+
 /// What a client process is told.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClientArgs {

@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_living_guard_and_the_adopter_of_its_token_are_two_holders() {
-        let handed = "> 1 10 40 31 living one k token";
+        let handed = "> 1 10 40 90 31 living one k token";
         let giver = [(0, "+ 1 k 10 90"), (0, "= 1 40 90"), (0, handed)];
         let adopts = |at: u64| (1, format!("+ 1 k {at} 300"));
         let played = |at: u64, last: &str| {

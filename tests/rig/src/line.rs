@@ -6,11 +6,14 @@
 //! + HOLD KEY AT UNTIL    a lock was obtained before AT, and is claimed to be held until UNTIL
 //! = HOLD AT UNTIL        it was still held after AT, and is claimed to be held until UNTIL
 //! - HOLD AT HOW          it is being given up, which began after AT
-//! > HOLD SINCE AT NODES SOURCE COPIES KEY TOKEN
-//!                        at AT its token goes to another process; held since SINCE by NODES
+//! > HOLD SINCE AT UNTIL NODES SOURCE COPIES KEY TOKEN
+//!                        at AT its token goes to another process; held since SINCE by NODES, and
+//!                        claimed to be held until UNTIL
 //! < DELIVERY HOLD AT WAITED TRIES
 //!                        the delivered token was adopted as HOLD, after so many nanoseconds
-//! x DELIVERY AT WHY      the delivered token was not adopted
+//! x DELIVERY ASKED AT STALLED WHY
+//!                        the delivered token, which came at ASKED, was not adopted; meanwhile the
+//!                        process was not let run for STALLED nanoseconds
 //! # NAME TOLD BY-NODES LATE STALLED WORST MARGIN…
 //!                        loss signals: how many came, how many too late, and how long before the
 //!                        end the others came
@@ -62,6 +65,8 @@ pub(crate) struct Handed {
     /// When the lock was obtained.
     pub(crate) since: u64,
     pub(crate) at: u64,
+    /// When the lock's time is over, as its guard claimed at that time.
+    pub(crate) until: u64,
     /// The nodes that granted the lock, as a mask.
     pub(crate) nodes: u32,
     pub(crate) source: Source,
@@ -97,7 +102,7 @@ pub(crate) enum Line {
     Ended { hold: u64, at: u64, how: String },
     Handed(Handed),
     Adopted { delivery: u64, hold: u64, at: u64, waited: u64, tries: u64 },
-    NotAdopted { delivery: u64, at: u64, why: String },
+    NotAdopted { delivery: u64, asked: u64, at: u64, stalled: u64, why: String },
     Losses(Losses),
     Count(String),
     Many(u64, String),
@@ -130,7 +135,9 @@ impl Line {
             },
             "x " => Self::NotAdopted {
                 delivery: words.number()?,
+                asked: words.number()?,
                 at: words.number()?,
+                stalled: words.number()?,
                 why: words.word()?,
             },
             "# " => Self::Losses(Losses::parse(&mut words)?),
@@ -163,6 +170,7 @@ impl Handed {
             hold: words.number()?,
             since: words.number()?,
             at: words.number()?,
+            until: words.number()?,
             nodes: u32::try_from(words.number()?).ok()?,
             source: Source::parse(&words.word()?)?,
             copies: Copies::parse(&words.word()?)?,
@@ -227,14 +235,16 @@ impl fmt::Display for Line {
             Self::Granted { hold, key, at, until } => write!(f, "+ {hold} {key} {at} {until}"),
             Self::Held { hold, at, until } => write!(f, "= {hold} {at} {until}"),
             Self::Ended { hold, at, how } => write!(f, "- {hold} {at} {how}"),
-            Self::Handed(Handed { hold, since, at, nodes, source, copies, key, token }) => {
+            Self::Handed(Handed { hold, since, at, until, nodes, source, copies, key, token }) => {
                 let (source, copies) = (source.name(), copies.name());
-                write!(f, "> {hold} {since} {at} {nodes} {source} {copies} {key} {token}")
+                write!(f, "> {hold} {since} {at} {until} {nodes} {source} {copies} {key} {token}")
             }
             Self::Adopted { delivery, hold, at, waited, tries } => {
                 write!(f, "< {delivery} {hold} {at} {waited} {tries}")
             }
-            Self::NotAdopted { delivery, at, why } => write!(f, "x {delivery} {at} {why}"),
+            Self::NotAdopted { delivery, asked, at, stalled, why } => {
+                write!(f, "x {delivery} {asked} {at} {stalled} {why}")
+            }
             Self::Losses(Losses { name, told, by_nodes, late, stalled, worst, margins }) => {
                 write!(f, "# {name} {told} {by_nodes} {late} {stalled} {worst}")?;
                 margins.iter().try_for_each(|margin| write!(f, " {margin}"))
@@ -280,6 +290,7 @@ mod tests {
             hold: 3,
             since: 4,
             at: 5,
+            until: 9,
             nodes: 0b10110,
             source: Source::Living,
             copies: Copies::Again,
@@ -299,7 +310,7 @@ mod tests {
             Line::Ended { hold: 1, at: 7, how: "released".into() },
             Line::Handed(handed),
             Line::Adopted { delivery: 1, hold: 2, at: 3, waited: 4, tries: 5 },
-            Line::NotAdopted { delivery: 1, at: 3, why: "lost".into() },
+            Line::NotAdopted { delivery: 1, asked: 2, at: 3, stalled: 4, why: "lost".into() },
             Line::Losses(losses),
             Line::Losses(Losses { name: "token".into(), ..Losses::default() }),
             Line::Count("busy".into()),
@@ -327,10 +338,10 @@ mod tests {
             "- 1 7",
             "hello",
             "= x 1 2",
-            "> 1 2 3 4 living one k",
-            "> 1 2 3 4 dead one k t",
+            "> 1 2 3 4 5 living one k",
+            "> 1 2 3 4 5 dead one k t",
             "< 1 2 3 4",
-            "x 1 2 ",
+            "x 1 2 3 4 ",
             "# name 1 2",
         ];
         for text in halves {

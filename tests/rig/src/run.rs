@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::Failure;
-use crate::args::{Args, SATURATED};
+use crate::args::{self, Args, SATURATED};
 use crate::clock;
 use crate::crew::{Crew, News};
 use crate::dice::Dice;
@@ -66,7 +66,8 @@ pub(crate) fn run(args: &Args) -> Result<Report, Failure> {
     let schedule = Schedule::new(args.seed, &kinds, args.fault_rate, seats, args.ttl);
     let crew = Crew::start(&args, &network, sender)?;
     let report = Report::new(&args, &kinds, &nodes, &crew);
-    let (handovers, dice) = (Handovers::new(args.nodes), Dice::new(args.seed, 11));
+    let node_deadline = args::node_deadline(args.node_deadline_ms, args.ttl);
+    let (handovers, dice) = (Handovers::new(args.nodes, node_deadline), Dice::new(args.seed, 11));
     let began = clock::now();
     let mut supervisor = Supervisor {
         args,
@@ -283,9 +284,9 @@ impl Supervisor {
             // A place whose process is being started again has none to ask.
             let (slot, gone) = (delivery.slot, Who { slot: delivery.slot, life: 0 });
             let who = self.crew.who(slot).unwrap_or(gone);
-            let Some(order) = self.handovers.send(delivery.handover, who) else { continue };
+            let Some(order) = self.handovers.send(delivery.handover, who, now) else { continue };
             if who == gone || !self.crew.ask(slot, &order) {
-                self.handovers.died(who, now);
+                self.handovers.unsendable(order.delivery, now);
             }
         }
     }

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use quorlock::{LockGuard, Locker, Outcome, OwnerToken};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::lease::{begin, end, see, tell, tell_release, word, work};
+use super::pulse::Pulse;
 use super::{Pen, Stop};
-use crate::args::ClientArgs;
+use crate::args::{self, ClientArgs};
 use crate::clock;
 use crate::dice::Dice;
 use crate::line::{Copies, Handed, Line, Order, Source};
@@ -27,6 +28,9 @@ const TRIES: u64 = 20;
 /// How long a locker may take to leave its locks: what is left of them must be worth adopting.
 const LEAVING: Duration = Duration::from_millis(200);
 
+/// How often the pulse beats that knows when an adopter was not let run: it is compared with leases.
+const BEAT: Duration = Duration::from_millis(20);
+
 /// What a client needs to give and to adopt.
 #[derive(Clone)]
 pub(super) struct Hands {
@@ -34,8 +38,46 @@ pub(super) struct Hands {
     locker: Locker,
     pen: Pen,
     stop: Stop,
+    pulse: Pulse,
     /// How many tokens have been handed over.
     handed: Arc<AtomicU64>,
+}
+
+/// An answer to a try to adopt, and what else is known then.
+#[derive(Clone, Copy, Debug)]
+struct Refusal {
+    /// The error in one word.
+    word: &'static str,
+    /// The nodes say that the lock is not there any more.
+    is_lost: bool,
+    /// It makes no sense to ask again: the time is over, or the locker is closed.
+    is_over: bool,
+    /// The client is to end.
+    is_stopped: bool,
+    /// How long ago a try was cut.
+    since_cut: Option<Duration>,
+}
+
+impl Refusal {
+    /// What is reported, if this is the last answer. A try that was cut puts back what it has set,
+    /// for which it needs its time; before that *lost* may be its own doing, and it asks again.
+    fn report(self, undone_after: Duration) -> Option<&'static str> {
+        let is_undone = self.since_cut.is_none_or(|since| since > undone_after);
+        let is_last = self.is_over || self.is_stopped || self.is_lost && is_undone;
+        is_last.then_some(match (self.is_stopped, is_undone) {
+            (true, _) => "stopped",
+            (_, false) => "cancelled",
+            _ => self.word,
+        })
+    }
+}
+
+/// An order to adopt, and when it came.
+struct Asked {
+    order: Order,
+    at: u64,
+    /// The same on the pulse's clock.
+    instant: Instant,
 }
 
 /// A lock that is held and told of.
@@ -48,7 +90,7 @@ struct Holding {
 
 impl Hands {
     pub(super) fn new(args: Arc<ClientArgs>, locker: Locker, pen: Pen, stop: Stop) -> Self {
-        Self { args, locker, pen, stop, handed: Arc::default() }
+        Self { args, locker, pen, stop, pulse: Pulse::start(BEAT), handed: Arc::default() }
     }
 
     fn ttl(&self) -> Duration {
@@ -141,7 +183,8 @@ impl Hands {
     /// What is told of a hand-over; nothing for a lock that has little time left.
     fn handed(&self, holding: &Holding, source: Source, dice: &mut Dice) -> Option<Handed> {
         let Holding { guard, key, number, since } = holding;
-        if guard.remaining() < self.ttl() / 2 {
+        let (at, remaining) = (clock::now(), guard.remaining());
+        if remaining < self.ttl() / 2 {
             self.pen.count("too-little-left");
             return None;
         }
@@ -155,7 +198,8 @@ impl Hands {
         Some(Handed {
             hold: *number,
             since: *since,
-            at: clock::now(),
+            at,
+            until: at + clock::nanos(remaining),
             nodes: granted.fold(0, |mask, (node, _)| mask | 1 << node),
             source,
             copies: self.chosen(copies, Copies::ALL, Copies::name, dice),
@@ -246,7 +290,7 @@ impl Hands {
     pub(super) async fn adopt(self, order: Order) {
         let stream = 90_000 + order.delivery;
         let mut dice = Dice::new(self.args.seed, stream);
-        let Some(holding) = self.take_over(&order, &mut dice).await else { return };
+        let Some(holding) = self.take_over(order, &mut dice).await else { return };
         let Holding { number, guard, .. } = &holding;
         work(&self.pen, &self.stop, &mut dice, *number, guard, false).await;
         match dice.below(20) {
@@ -274,66 +318,125 @@ impl Hands {
     }
 
     /// Tries until the lock is its own, is lost, or can no longer be there.
-    async fn take_over(&self, order: &Order, dice: &mut Dice) -> Option<Holding> {
-        let Order { delivery, key, token } = order;
-        let token = OwnerToken::from(token.clone());
+    async fn take_over(&self, order: Order, dice: &mut Dice) -> Option<Holding> {
+        let token = OwnerToken::from(order.token.clone());
         let cancels = dice.percent(6);
         let patience = dice.between(Duration::ZERO, Duration::from_millis(10));
-        let asked = clock::now();
+        let asked = Asked { order, at: clock::now(), instant: Instant::now() };
+        let key = &asked.order.key;
+        let mut cut = None;
         for tries in 1.. {
             let adopted = match cancels && tries == 1 {
                 true => match timeout(patience, self.locker.adopt(key, &token)).await {
                     Ok(adopted) => adopted,
-                    Err(_) => continue,
+                    Err(_) => {
+                        cut = Some(clock::now());
+                        continue;
+                    }
                 },
                 false => self.locker.adopt(key, &token).await,
             };
             let error = match adopted {
-                Ok(guard) => return self.adopted(order, guard, (asked, tries)),
+                Ok(guard) => return self.adopted(&asked, guard, tries).await,
                 Err(error) => error,
             };
-            let is_over = clock::between(asked, clock::now()) > self.ttl() * 5 / 2;
+            let now = clock::now();
             let Some(word) = word(&error) else {
                 tell(&self.pen, &error);
-                self.refuse(*delivery, "broken");
+                self.refuse(&asked, now, "broken").await;
                 return None;
             };
-            if error.is_lost() || error.is_closed() || is_over || self.stop.is_set() {
-                let word = if self.stop.is_set() { "stopped" } else { word };
-                self.refuse(*delivery, if cancels { "cancelled" } else { word });
+            let since_cut = cut.map(|cut| clock::between(cut, now));
+            let refusal = Refusal {
+                word,
+                is_lost: error.is_lost(),
+                is_over: error.is_closed() || clock::between(asked.at, now) > self.ttl() * 5 / 2,
+                is_stopped: self.stop.is_set(),
+                since_cut,
+            };
+            if let Some(why) = refusal.report(self.undone_after()) {
+                self.refuse(&asked, now, why).await;
                 return None;
             }
             self.pen.count("adoption-again");
-            sleep(dice.between(Duration::from_millis(2), Duration::from_millis(20))).await;
+            let pause = dice.between(Duration::from_millis(2), Duration::from_millis(20));
+            let undo = since_cut.filter(|_| error.is_lost());
+            let undo = undo.map(|since| self.undone_after().saturating_sub(since));
+            sleep(pause.max(undo.unwrap_or_default())).await;
         }
         None
     }
 
-    fn adopted(
-        &self,
-        order: &Order,
-        guard: LockGuard,
-        (asked, tries): (u64, u64),
-    ) -> Option<Holding> {
+    /// By when a try that was cut is undone: its undo follows it on the same connections, and each
+    /// may take as long as a node's answer. Where one takes longer, a fault is known.
+    fn undone_after(&self) -> Duration {
+        2 * args::node_deadline(self.args.node_deadline_ms, self.ttl())
+    }
+
+    async fn adopted(&self, asked: &Asked, guard: LockGuard, tries: u64) -> Option<Holding> {
         let at = clock::now();
-        let holding = self.note(order.key.clone(), guard);
+        let holding = self.note(asked.order.key.clone(), guard);
         let Some(holding) = holding else {
-            self.refuse(order.delivery, "late");
+            self.refuse(asked, at, "late").await;
             return None;
         };
-        let (delivery, hold, waited) = (order.delivery, holding.number, at.saturating_sub(asked));
+        let (delivery, hold) = (asked.order.delivery, holding.number);
+        let waited = at.saturating_sub(asked.at);
         self.pen.write(&Line::Adopted { delivery, hold, at, waited, tries });
         self.pen.count("adopted-from-another");
         Some(holding)
     }
 
-    fn refuse(&self, delivery: u64, why: &str) {
-        self.pen.write(&Line::NotAdopted { delivery, at: clock::now(), why: why.into() });
+    /// Tells why a token was not adopted, and for how long the process was not let run meanwhile.
+    async fn refuse(&self, asked: &Asked, at: u64, why: &str) {
+        let now = Instant::now();
+        while !self.pulse.knows(now) {
+            sleep(BEAT / 4).await;
+        }
+        let stalled = clock::nanos(self.pulse.stalled(asked.instant, now));
+        let (delivery, asked, why) = (asked.order.delivery, asked.at, why.to_owned());
         self.pen.count(&format!("not-adopted-{why}"));
+        self.pen.write(&Line::NotAdopted { delivery, asked, at, stalled, why });
     }
 }
 
 /// What says that the keys of a lock that was handed over may be left.
 fn spared(handed: &Handed) -> Line {
     Line::Spared(OwnerToken::from(handed.token.clone()).value().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UNDO: Duration = Duration::from_millis(100);
+
+    fn lost(since_cut: Option<u64>) -> Refusal {
+        let since_cut = since_cut.map(Duration::from_millis);
+        Refusal { word: "lost", is_lost: true, is_over: false, is_stopped: false, since_cut }
+    }
+
+    #[test]
+    fn a_lock_is_told_as_lost_unless_a_cut_try_may_still_be_undone() {
+        assert_eq!(lost(None).report(UNDO), Some("lost"), "no try was cut");
+        assert_eq!(lost(Some(30)).report(UNDO), None, "it waits for the undo, and asks again");
+        assert_eq!(lost(Some(101)).report(UNDO), Some("lost"), "the cut try is undone");
+    }
+
+    #[test]
+    fn a_last_answer_says_what_it_found() {
+        let over = |since_cut| Refusal {
+            word: "contended",
+            is_lost: false,
+            is_over: true,
+            ..lost(since_cut)
+        };
+        assert_eq!(over(None).report(UNDO), Some("contended"));
+        assert_eq!(over(Some(2_500)).report(UNDO), Some("contended"));
+        assert_eq!(over(Some(30)).report(UNDO), Some("cancelled"));
+        let stopped = Refusal { is_stopped: true, ..lost(None) };
+        assert_eq!(stopped.report(UNDO), Some("stopped"));
+        let goes_on = Refusal { is_over: false, ..over(None) };
+        assert_eq!(goes_on.report(UNDO), None);
+    }
 }

@@ -8,14 +8,20 @@
 //! ```
 //!
 //! Two holders at a time, the giver and an adopter among them, are the history's to find. A token
-//! must be adopted when nothing was in the way: a majority of the nodes that granted the lock was
-//! undisturbed for giver and adopter, from the grant on, and neither was stopped or killed.
+//! must be adopted when nothing was in the way of one of its copies: a majority of the nodes that
+//! granted the lock was undisturbed for giver and adopter, from the grant on, neither was stopped
+//! or killed, and no other copy's adopter that was disturbed can have taken the nodes meanwhile.
+//!
+//! What the rig's own slowness keeps from a token is told apart: a copy that came too late, and an
+//! adopter that was not let run. Neither excuses a token that is adopted twice.
 
 mod delivery;
 mod summary;
 
 use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
 
+use crate::clock;
 use crate::disturbances::{Disturbances, Span};
 use crate::history::Who;
 use crate::line::{Copies, Handed, Line, Order, Source};
@@ -25,6 +31,10 @@ pub(crate) use summary::Summary;
 
 /// How long a hand-over stays open behind its last answer: a giver's own end may still be told.
 const SETTLED: u64 = 2_000_000_000;
+
+/// Obstacles of the rig's own making.
+const DELIVERED_LATE: &str = "delivered late";
+const NOT_LET_RUN: &str = "not let run";
 
 /// What became of one copy of a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,10 +48,15 @@ enum Answer {
 }
 
 /// One copy of a token, and its way.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Copy {
     number: u64,
     to: Who,
+    /// When it was sent; nothing where its process could not be asked.
+    sent: Option<u64>,
+    /// When its process got it, if it has answered, and for how long that was not let run.
+    asked: Option<u64>,
+    stalled: u64,
     /// When it was answered, and how.
     answer: Option<(u64, Answer)>,
 }
@@ -63,6 +78,8 @@ struct Handover {
 pub(crate) struct Handovers {
     majority: u32,
     nodes: u32,
+    /// What must be left of a lock's time for an adoption.
+    needed: u64,
     open: HashMap<u64, Handover>,
     /// Which hand-over a copy belongs to.
     copies: HashMap<u64, u64>,
@@ -71,8 +88,13 @@ pub(crate) struct Handovers {
 }
 
 impl Handovers {
-    pub(crate) fn new(nodes: usize) -> Self {
+    /// For so many nodes, each of which is given so much time for its answer.
+    pub(crate) fn new(nodes: usize, node_deadline: Duration) -> Self {
+        // A try that meets another adopter's, the longest pause behind it, and one more try: each
+        // may take as long as the slowest node is waited for.
+        let needed = clock::nanos(2 * node_deadline + Duration::from_millis(20));
         Self {
+            needed,
             majority: (nodes / 2 + 1) as u32,
             nodes: nodes as u32,
             open: HashMap::new(),
@@ -96,31 +118,59 @@ impl Handovers {
         self.next
     }
 
-    /// A copy goes to a process: what it is asked; nothing for a hand-over that is not open.
-    pub(crate) fn send(&mut self, handover: u64, to: Who) -> Option<Order> {
+    /// A copy goes to a process now: what it is asked; nothing for a hand-over that is not open.
+    pub(crate) fn send(&mut self, handover: u64, to: Who, at: u64) -> Option<Order> {
         let known = self.open.get_mut(&handover)?;
         known.unsent = known.unsent.saturating_sub(1);
         self.next += 1;
         let number = self.next;
-        known.copies.push(Copy { number, to, answer: None });
+        known.copies.push(Copy {
+            number,
+            to,
+            sent: Some(at),
+            asked: None,
+            stalled: 0,
+            answer: None,
+        });
         self.copies.insert(number, handover);
         let Handed { key, token, .. } = known.handed.clone();
         Some(Order { delivery: number, key, token })
+    }
+
+    /// A copy could not be sent: its process had ended.
+    pub(crate) fn unsendable(&mut self, delivery: u64, at: u64) {
+        if let Some(copy) = self.copy(delivery) {
+            (copy.sent, copy.answer) = (None, Some((at, Answer::Ended)));
+        }
     }
 
     /// Takes down a line; an error if a token was adopted twice.
     pub(crate) fn record(&mut self, who: Who, line: &Line) -> Result<(), String> {
         match line {
             Line::Adopted { delivery, hold, at, waited, tries } => {
-                let source = self.answer(*delivery, *at, Answer::Adopted { hold: *hold });
+                let asked = at.saturating_sub(*waited);
+                let source = self.answer(*delivery, asked, *at, Answer::Adopted { hold: *hold });
                 if let Some(source) = source {
                     self.summary.wait(source, *waited, *tries);
                 }
                 self.adopted_twice(*delivery)
             }
-            Line::NotAdopted { delivery, at, why } => {
-                self.answer(*delivery, *at, Answer::Refused(why.clone()));
+            Line::NotAdopted { delivery, asked, at, stalled, why } => {
+                self.answer(*delivery, *asked, *at, Answer::Refused(why.clone()));
+                if let Some(copy) = self.copy(*delivery) {
+                    copy.stalled = *stalled;
+                }
                 self.adopted_twice(*delivery)
+            }
+            Line::Held { hold, until, .. } => {
+                // A giver that lives on extends its lock.
+                let own = |known: &&mut Handover| {
+                    known.handed.source == Source::Living
+                        && (known.giver, known.handed.hold) == (who, *hold)
+                };
+                let given = self.open.values_mut().filter(own);
+                given.for_each(|known| known.handed.until = known.handed.until.max(*until));
+                Ok(())
             }
             Line::Ended { hold, how, .. } if how.starts_with("let-go") => {
                 let own = |known: &&mut Handover| known.giver == who && known.handed.hold == *hold;
@@ -141,11 +191,15 @@ impl Handovers {
         }
     }
 
-    fn answer(&mut self, delivery: u64, at: u64, answer: Answer) -> Option<Source> {
+    fn copy(&mut self, delivery: u64) -> Option<&mut Copy> {
         let known = self.open.get_mut(self.copies.get(&delivery)?)?;
-        let copy = known.copies.iter_mut().find(|copy| copy.number == delivery)?;
-        copy.answer = Some((at, answer));
-        Some(known.handed.source)
+        known.copies.iter_mut().find(|copy| copy.number == delivery)
+    }
+
+    fn answer(&mut self, delivery: u64, asked: u64, at: u64, answer: Answer) -> Option<Source> {
+        let copy = self.copy(delivery)?;
+        (copy.asked, copy.answer) = (Some(asked), Some((at, answer)));
+        self.open.get(self.copies.get(&delivery)?).map(|known| known.handed.source)
     }
 
     fn adopted_twice(&self, delivery: u64) -> Result<(), String> {
@@ -192,43 +246,70 @@ impl Handovers {
         broken
     }
 
-    /// Why it may have been adopted by none, if something explains that.
+    /// Why it may have been adopted by none, if something explains that for every copy.
     fn obstacle(&self, known: &Handover, disturbances: &Disturbances) -> Option<String> {
         if known.unsent > 0 || known.copies.iter().any(|copy| copy.answer.is_none()) {
             return Some("the run ended".into());
         }
-        let giver = known.giver.slot;
-        for copy in &known.copies {
-            let (at, answer) = copy.answer.as_ref()?;
-            match answer {
-                Answer::Ended => return Some("the adopter ended".into()),
-                Answer::Refused(why) if why == "cancelled" || why == "stopped" => {
-                    return Some(why.clone());
-                }
-                _ => {}
-            }
-            let (since, to) = (known.handed.since, *at);
-            let whole = Span { from: since, to };
-            let behind = Span { from: known.handed.at, to };
-            let stopped = disturbances.client(giver, whole);
-            if let Some(fault) = stopped.or_else(|| disturbances.client(copy.to.slot, behind)) {
-                return Some(fault.into());
-            }
-            let (before, mut names) = disturbances.nodes(giver, whole);
-            let (after, others) = disturbances.nodes(copy.to.slot, behind);
-            names.extend(others);
-            if (known.handed.nodes & !(before | after)).count_ones() < self.majority {
-                return Some(names.first().copied().unwrap_or("too few nodes").into());
-            }
-        }
         if known.let_go {
             return Some("the giver let go".into());
         }
-        // Two that ask at once may each get a part of what is no more than a majority.
+        let own = known.copies.iter().map(|copy| self.obstacle_of(known, copy, disturbances));
+        let own: Vec<Option<String>> = own.collect();
+        let each = known.copies.iter().zip(&own).map(|(copy, obstacle)| {
+            let others = || known.copies.iter().zip(&own).filter(|(other, _)| *other != copy);
+            obstacle.clone().or_else(|| others().find_map(|(other, why)| copy.taken_by(other, why)))
+        });
+        if let Some(Some(first)) =
+            each.collect::<Option<Vec<_>>>().map(|all| all.into_iter().next())
+        {
+            return Some(first);
+        }
+        // Two that ask at once may each get a part of what is no more than a majority. That is in
+        // the way of both, though nothing disturbed either: each waits for the other's undo, may
+        // meet the other again, and may find its time over before they part.
         let is_split = known.handed.copies == Copies::Two
             && known.handed.nodes.count_ones() < self.nodes
             && known.adoptions() == 0;
         is_split.then(|| "two adopters shared the nodes".into())
+    }
+
+    /// What was in the way of one copy.
+    fn obstacle_of(
+        &self,
+        known: &Handover,
+        copy: &Copy,
+        disturbances: &Disturbances,
+    ) -> Option<String> {
+        let giver = known.giver.slot;
+        let (at, answer) = copy.answer.as_ref()?;
+        match answer {
+            Answer::Ended => return Some("the adopter ended".into()),
+            Answer::Refused(why) if why == "cancelled" || why == "stopped" => {
+                return Some(why.clone());
+            }
+            _ => {}
+        }
+        let (since, to) = (known.handed.since, *at);
+        let whole = Span { from: since, to };
+        let behind = Span { from: known.handed.at, to };
+        let stopped = disturbances.client(giver, whole);
+        if let Some(fault) = stopped.or_else(|| disturbances.client(copy.to.slot, behind)) {
+            return Some(fault.into());
+        }
+        let (before, mut names) = disturbances.nodes(giver, whole);
+        let (after, others) = disturbances.nodes(copy.to.slot, behind);
+        names.extend(others);
+        if (known.handed.nodes & !(before | after)).count_ones() < self.majority {
+            return Some(names.first().copied().unwrap_or("too few nodes").into());
+        }
+        let latest = known.handed.until.saturating_sub(self.needed);
+        let asked = copy.asked.unwrap_or(*at);
+        if asked > latest {
+            return Some(DELIVERED_LATE.into());
+        }
+        // As if it had been asked so much later.
+        (asked.saturating_add(copy.stalled) > latest).then(|| NOT_LET_RUN.into())
     }
 }
 
@@ -245,10 +326,11 @@ impl Handover {
     }
 
     fn describe(&self) -> String {
-        let Handed { hold, at, nodes, source, key, .. } = &self.handed;
+        let Handed { hold, at, until, nodes, source, key, .. } = &self.handed;
         let (giver, source) = (self.giver, source.name());
-        let mut text =
-            format!("{key}, {source}, of {giver} hold {hold}, at {at} ns, nodes {nodes:b}");
+        let mut text = format!(
+            "{key}, {source}, of {giver} hold {hold}, at {at} ns, held until {until} ns, nodes {nodes:b}"
+        );
         for copy in &self.copies {
             let what = match &copy.answer {
                 None => "no answer".into(),
@@ -258,13 +340,29 @@ impl Handover {
                 Some((at, Answer::Refused(why))) => format!("{why} at {at} ns"),
                 Some((at, Answer::Ended)) => format!("its process ended at {at} ns"),
             };
-            text += &format!("\n  {}: {what}", copy.to);
+            text += &format!("\n  {}", copy.to);
+            if let Some(asked) = copy.asked {
+                text += &format!(", asked at {asked} ns, not let run for {} ns", copy.stalled);
+            }
+            text += &format!(": {what}");
         }
         text
     }
 }
 
 impl Copy {
+    /// The other copy's obstacle, if that explains that this one was refused though its own way was
+    /// clear: a disturbed adopter may have given its own value to nodes, and have kept no majority.
+    /// Only the answers that another value on the nodes leads to are explained so, and only if the
+    /// other was asked before this one was answered. One that came too late took nothing.
+    fn taken_by(&self, other: &Self, why: &Option<String>) -> Option<String> {
+        let why = why.as_ref().filter(|why| *why != DELIVERED_LATE)?;
+        let (at, Answer::Refused(word)) = self.answer.as_ref()? else { return None };
+        let is_taken = word == "lost" || word == "contended";
+        let is_before = other.asked.or(other.sent).is_some_and(|asked| asked < *at);
+        (is_taken && is_before).then(|| why.clone())
+    }
+
     /// An adoption whose guard came late is one: the token is spent.
     fn is_adopted(&self) -> bool {
         match &self.answer {

@@ -4,7 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use super::{DELIVERED_LATE, NOT_LET_RUN};
 use crate::line::Source;
+
+/// Of how many tokens one may go without an adopter because of the rig's own slowness, and how many
+/// in any case. The library causes neither a late delivery nor a processor that is busy: what they
+/// take from a run is evidence. With nine of ten tokens judged as usual it shows what it is for.
+const SLOW_OF: u64 = 10;
+const SLOW_MIN: u64 = 2;
 
 /// The hand-overs that are judged, and the waits of all adoptions.
 #[derive(Clone, Debug, Default)]
@@ -57,6 +64,20 @@ impl Summary {
         }
     }
 
+    /// Why the run shows too little, if the rig was too slow for too many tokens.
+    pub(crate) fn is_too_slow(&self) -> Option<String> {
+        let times = |why: &str| self.never.get(why).copied().unwrap_or(0);
+        let [late, waiting] = [DELIVERED_LATE, NOT_LET_RUN].map(times);
+        let handed = self.handed();
+        let is_much = late + waiting > SLOW_MIN.max(handed / SLOW_OF);
+        is_much.then(|| {
+            format!(
+                "of {handed} tokens {late} were {DELIVERED_LATE} and {waiting} had adopters that \
+                 were {NOT_LET_RUN}: this machine is too busy for the run to show anything"
+            )
+        })
+    }
+
     pub(crate) fn handed(&self) -> u64 {
         self.sources.values().map(|counts| counts.handed).sum()
     }
@@ -97,8 +118,9 @@ impl fmt::Display for Summary {
         writeln!(
             f,
             "\n*Clear way*: no fault met giver, adopter or more of the granting nodes than \
-                     a majority can\nspare. *Tries* are the adopter's, a token; the times are from \
-                     its first try to its guard.\n"
+                     a majority can\nspare, for one copy at least. *Tries* are the adopter's, a token; \
+                     the times are from its first\ntry to its guard. *Delivered late* and *not let \
+                     run* are the rig's own slowness.\n"
         )?;
         writeln!(f, "| adopted by none, because of | times |\n|---|---:|")?;
         self.never.iter().try_for_each(|(why, times)| writeln!(f, "| {why} | {times} |"))

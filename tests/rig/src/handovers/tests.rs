@@ -1,11 +1,14 @@
 //! Histories made by hand: each that breaks a rule is found, and each that keeps them passes.
 
-use std::time::Duration;
-
 use super::*;
 use crate::faults::{Fault, Kind};
 
 const SECOND: u64 = 1_000_000_000;
+const NODE_DEADLINE: Duration = Duration::from_millis(50);
+
+/// The lock's time ends then, and an adoption needs to be asked for 120 ms earlier.
+const UNTIL: u64 = 3 * SECOND;
+const LATEST: u64 = UNTIL - 120_000_000;
 
 /// A hand-over and its copies, played line by line.
 struct Play {
@@ -20,18 +23,19 @@ const fn who(slot: usize) -> Who {
 
 impl Play {
     fn new() -> Self {
-        let (handovers, disturbances) = (Handovers::new(5), Disturbances::default());
+        let (handovers, disturbances) = (Handovers::new(5, NODE_DEADLINE), Disturbances::default());
         Self { handovers, disturbances, broken: Vec::new() }
     }
 
     /// Client 0 hands over a lock that these nodes granted; the numbers of the copies, which go to
     /// the clients 1 and 2.
     fn give(&mut self, source: &str, copies: &str, nodes: u32) -> Vec<u64> {
-        let text = format!("> 1 {SECOND} {} {nodes} {source} {copies} h1 token", 2 * SECOND);
+        let text =
+            format!("> 1 {SECOND} {} {UNTIL} {nodes} {source} {copies} h1 token", 2 * SECOND);
         let Some(Line::Handed(handed)) = Line::parse(&text) else { panic!("a line: {text}") };
         let number = self.handovers.given(who(0), &handed);
         let receivers = if copies == "one" { 1..=1 } else { 1..=2 };
-        let orders = receivers.map(|slot| self.handovers.send(number, who(slot)));
+        let orders = receivers.map(|slot| self.handovers.send(number, who(slot), 2 * SECOND));
         orders.map(|order| order.expect("it is open").delivery).collect()
     }
 
@@ -65,7 +69,11 @@ fn adopted(delivery: u64) -> String {
 }
 
 fn refused(delivery: u64, why: &str) -> String {
-    format!("x {delivery} {} {why}", 2 * SECOND + 5)
+    asked_and_refused(delivery, [2 * SECOND + 3, 2 * SECOND + 5, 0], why)
+}
+
+fn asked_and_refused(delivery: u64, [asked, at, stalled]: [u64; 3], why: &str) -> String {
+    format!("x {delivery} {asked} {at} {stalled} {why}")
 }
 
 #[test]
@@ -195,4 +203,102 @@ fn nothing_is_judged_before_every_copy_is_answered_but_at_the_end() {
     assert_eq!(play.handovers.summary.handed(), 0);
     assert!(play.handovers.judge(100 * SECOND, &play.disturbances, true).is_empty());
     assert_eq!(play.handovers.summary.handed(), 1);
+}
+
+#[test]
+fn one_copy_whose_way_was_clear_must_be_adopted_whatever_met_the_other() {
+    let later = 5 * SECOND;
+    // The other copy's word; whether its adopter ended or was stopped, and when it was asked.
+    let cases = [
+        // It had the token, and may have given its own value to nodes, when this one was told.
+        ("lost", Some(2 * SECOND + 1), true),
+        ("contended", Some(2 * SECOND + 1), true),
+        // That leads to no other answer.
+        ("unavailable", Some(2 * SECOND + 1), false),
+        // It got the token afterwards, or never.
+        ("lost", Some(later), false),
+        ("lost", None, false),
+    ];
+    for (word, asked, explains) in cases {
+        let mut play = Play::new();
+        let text = format!("> 1 {SECOND} {} {UNTIL} 31 forgotten again h1 token", 2 * SECOND);
+        let Some(Line::Handed(handed)) = Line::parse(&text) else { panic!("a line: {text}") };
+        let number = play.handovers.given(who(0), &handed);
+        let first = play.handovers.send(number, who(1), 2 * SECOND).expect("it is open");
+        let at = asked.unwrap_or(2 * SECOND + 1);
+        let second = play.handovers.send(number, who(2), at).expect("it is open");
+        play.tell(1, &refused(first.delivery, word));
+        match asked {
+            Some(at) => play.handovers.died(who(2), at + 1),
+            None => play.handovers.unsendable(second.delivery, at),
+        }
+        assert_eq!(play.judge().0.is_empty(), explains, "{word}, asked at {asked:?}");
+    }
+}
+
+#[test]
+fn a_copy_that_came_too_late_is_excused_and_counted() {
+    for (asked, explains) in [(LATEST, false), (LATEST + 1, true)] {
+        let mut play = Play::new();
+        let sent = play.give("forgotten", "one", 0b11111);
+        play.tell(1, &asked_and_refused(sent[0], [asked, asked + 5, 0], "lost"));
+        let (broken, summary) = play.judge();
+        assert_eq!(broken.is_empty(), explains, "{asked}");
+        assert_eq!(summary.to_string().contains("| delivered late | 1 |"), explains, "{summary}");
+    }
+}
+
+#[test]
+fn a_late_second_copy_is_no_excuse_for_the_first() {
+    let mut play = Play::new();
+    let sent = play.give("forgotten", "again", 0b11111);
+    play.tell(1, &asked_and_refused(sent[0], [2 * SECOND, LATEST + 9, 0], "lost"));
+    play.tell(2, &asked_and_refused(sent[1], [LATEST + 1, LATEST + 5, 0], "lost"));
+    assert_eq!(play.judge().0.len(), 1);
+}
+
+#[test]
+fn an_adopter_that_was_not_let_run_is_excused_for_what_the_lease_had_left() {
+    for (stalled, explains) in [(LATEST - 2 * SECOND, false), (LATEST - 2 * SECOND + 1, true)] {
+        let mut play = Play::new();
+        let sent = play.give("forgotten", "one", 0b11111);
+        play.tell(1, &asked_and_refused(sent[0], [2 * SECOND, UNTIL, stalled], "lost"));
+        let (broken, summary) = play.judge();
+        assert_eq!(broken.is_empty(), explains, "{stalled}");
+        assert_eq!(summary.to_string().contains("| not let run | 1 |"), explains, "{summary}");
+    }
+}
+
+#[test]
+fn a_giver_that_lives_on_extends_the_time_for_a_delivery() {
+    let mut play = Play::new();
+    let sent = play.give("living", "one", 0b11111);
+    play.tell(0, &format!("= 1 {} {}", 2 * SECOND + 9, 4 * SECOND));
+    play.tell(1, &asked_and_refused(sent[0], [LATEST + 1, LATEST + 5, 0], "lost"));
+    assert_eq!(play.judge().0.len(), 1, "its time was not over");
+}
+
+#[test]
+fn slowness_excuses_no_token_that_is_adopted_twice() {
+    let mut play = Play::new();
+    let sent = play.give("forgotten", "two", 0b11111);
+    play.tell(1, &adopted(sent[0]));
+    play.tell(2, &asked_and_refused(sent[1], [LATEST + 1, UNTIL, UNTIL], "late"));
+    assert!(play.judge().0[0].starts_with("a token was adopted twice"));
+}
+
+#[test]
+fn a_run_with_too_many_excuses_of_its_own_fails() {
+    let judged = |late: u64, of: u64| {
+        let mut summary = Summary::default();
+        for number in 0..of {
+            let obstacle = (number < late).then_some(DELIVERED_LATE);
+            summary.judged(Source::Left, usize::from(obstacle.is_none()), obstacle);
+        }
+        summary.is_too_slow()
+    };
+    assert_eq!((judged(2, 4), judged(10, 100)), (None, None));
+    let told = judged(11, 100).expect("more than a tenth");
+    assert!(told.contains("of 100 tokens 11 were delivered late"), "{told}");
+    assert!(judged(3, 4).is_some());
 }
