@@ -46,7 +46,8 @@
 //! | file | owns |
 //! |---|---|
 //! | `args` | what the command line asks for, and what a client is told |
-//! | `run` | the supervisor: starts everything, lets the faults come, listens, judges |
+//! | `run` | the supervisor: starts everything, lets the faults come, and ends it |
+//! | `desk` | listens to the clients, takes down what they tell, delivers tokens, judges |
 //! | `faults`, `weather` | which fault comes when; what the network does: both pure |
 //! | `network` | the paths between clients and nodes, by namespaces or by proxies |
 //! | `nodes`, `shim` | the servers; their clocks |
@@ -62,6 +63,7 @@ mod client;
 mod clock;
 mod cost;
 mod crew;
+mod desk;
 mod dice;
 mod disturbances;
 mod faults;
