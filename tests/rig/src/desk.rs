@@ -7,14 +7,15 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use crate::args::Args;
+use crate::args::{Args, PROGRAM};
 use crate::clock;
+use crate::commands::Commands;
 use crate::crew::{Crew, News};
 use crate::dice::Dice;
 use crate::disturbances::Disturbances;
 use crate::faults::Fault;
 use crate::handovers::{Delivery, Handovers, deliveries};
-use crate::history::{History, Who};
+use crate::history::{History, Overlap, Who};
 use crate::line::{Handed, Line};
 use crate::report::Report;
 
@@ -35,6 +36,7 @@ pub(crate) struct Desk {
     pub(crate) crew: Crew,
     pub(crate) news: Receiver<News>,
     pub(crate) history: History,
+    pub(crate) commands: Commands,
     pub(crate) disturbances: Disturbances,
     pub(crate) handovers: Handovers,
     /// Copies of tokens that are still to be sent, and when.
@@ -63,7 +65,7 @@ impl Desk {
                     self.ended += 1;
                     self.handovers.died(who, clock::now());
                     if let Err(overlap) = self.history.died(who) {
-                        self.report.overlap(*overlap);
+                        self.overlap(*overlap);
                     }
                 }
                 News::Line(who, line) => self.take_down(who, &line),
@@ -71,10 +73,34 @@ impl Desk {
         }
     }
 
+    /// Two holders; that a command lives too long may be the machine's fault.
+    fn overlap(&mut self, overlap: Overlap) {
+        let is_command = self.crew.library(overlap.first.who.slot) == PROGRAM;
+        let found = if is_command { self.commands.overlap(overlap) } else { Some(overlap) };
+        found.into_iter().for_each(|overlap| self.report.overlap(overlap));
+    }
+
+    /// All is told: what was put aside is judged by what is known.
+    pub(crate) fn conclude(&mut self) {
+        self.judge(true);
+        self.commands.rest().into_iter().for_each(|overlap| self.report.overlap(overlap));
+        if self.commands.excused() > 0 {
+            let what = format!("{PROGRAM}: outlived its lock, not let run");
+            self.counts.insert(what, self.commands.excused() as u64);
+        }
+        if let Some(why) = self.handovers.summary().is_too_slow() {
+            self.report.broken(why);
+        }
+    }
+
     fn take_down(&mut self, who: Who, line: &Line) {
         self.count(who.slot, line);
         if let Err(overlap) = self.history.record(who, line) {
-            self.report.overlap(*overlap);
+            self.overlap(*overlap);
+        }
+        if let Line::Program(life) = line {
+            let found = self.commands.ended(who, life);
+            found.into_iter().for_each(|overlap| self.report.overlap(overlap));
         }
         if let Err(twice) = self.handovers.record(who, line) {
             self.report.broken(twice);
@@ -127,6 +153,7 @@ impl Desk {
             Line::Handed(_) => "handed over",
             // What became of it has a table of its own.
             Line::Adopted { .. } | Line::NotAdopted { .. } => return,
+            Line::Program(_) => return,
             Line::Losses(losses) => return self.report.losses(losses),
             Line::Many(times, what) => {
                 *self.counts.entry(format!("{library}: {what}")).or_default() += times;

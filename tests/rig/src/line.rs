@@ -14,6 +14,9 @@
 //! x DELIVERY ASKED AT STALLED WHY
 //!                        the delivered token, which came at ASKED, was not adopted; meanwhile the
 //!                        process was not let run for STALLED nanoseconds
+//! & BEGAN ENDED FROM AT WAITED…
+//!                        a program ran from BEGAN to ENDED, and was not let run for WAITED
+//!                        nanoseconds between FROM and AT, for each time that this was seen
 //! # NAME TOLD BY-NODES LATE STALLED WORST MARGIN…
 //!                        loss signals: how many came, how many too late, and how long before the
 //!                        end the others came
@@ -94,6 +97,24 @@ pub(crate) struct Losses {
     pub(crate) margins: Vec<u64>,
 }
 
+/// What was seen of a program between two looks at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Look {
+    pub(crate) from: u64,
+    pub(crate) at: u64,
+    /// For how long it was not let run, in nanoseconds.
+    pub(crate) waited: u64,
+}
+
+/// The life of a program that a client has started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Program {
+    pub(crate) began: u64,
+    pub(crate) ended: u64,
+    /// The looks that found that it was not let run.
+    pub(crate) looks: Vec<Look>,
+}
+
 /// One line of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Line {
@@ -103,6 +124,7 @@ pub(crate) enum Line {
     Handed(Handed),
     Adopted { delivery: u64, hold: u64, at: u64, waited: u64, tries: u64 },
     NotAdopted { delivery: u64, asked: u64, at: u64, stalled: u64, why: String },
+    Program(Program),
     Losses(Losses),
     Count(String),
     Many(u64, String),
@@ -140,6 +162,7 @@ impl Line {
                 stalled: words.number()?,
                 why: words.word()?,
             },
+            "& " => Self::Program(Program::parse(&mut words)?),
             "# " => Self::Losses(Losses::parse(&mut words)?),
             ". " => Self::Count(rest.to_owned()),
             ", " => Self::Many(words.number()?, words.0.collect::<Vec<_>>().join(" ")),
@@ -177,6 +200,18 @@ impl Handed {
             key: words.word()?,
             token: words.word()?,
         })
+    }
+}
+
+impl Program {
+    fn parse(words: &mut Words<'_>) -> Option<Self> {
+        let (began, ended) = (words.number()?, words.number()?);
+        let numbers = words.0.by_ref().map(|word| word.parse().ok());
+        let numbers: Vec<u64> = numbers.collect::<Option<_>>()?;
+        let (looks, rest) = numbers.as_chunks();
+        let look = |[from, at, waited]: &[u64; 3]| Look { from: *from, at: *at, waited: *waited };
+        let looks = looks.iter().map(look).collect();
+        rest.is_empty().then_some(Self { began, ended, looks })
     }
 }
 
@@ -245,6 +280,12 @@ impl fmt::Display for Line {
             Self::NotAdopted { delivery, asked, at, stalled, why } => {
                 write!(f, "x {delivery} {asked} {at} {stalled} {why}")
             }
+            Self::Program(Program { began, ended, looks }) => {
+                write!(f, "& {began} {ended}")?;
+                looks
+                    .iter()
+                    .try_for_each(|Look { from, at, waited }| write!(f, " {from} {at} {waited}"))
+            }
             Self::Losses(Losses { name, told, by_nodes, late, stalled, worst, margins }) => {
                 write!(f, "# {name} {told} {by_nodes} {late} {stalled} {worst}")?;
                 margins.iter().try_for_each(|margin| write!(f, " {margin}"))
@@ -312,6 +353,12 @@ mod tests {
             Line::Adopted { delivery: 1, hold: 2, at: 3, waited: 4, tries: 5 },
             Line::NotAdopted { delivery: 1, asked: 2, at: 3, stalled: 4, why: "lost".into() },
             Line::Losses(losses),
+            Line::Program(Program { began: 1, ended: 2, looks: vec![] }),
+            Line::Program(Program {
+                began: 1,
+                ended: 9,
+                looks: vec![Look { from: 2, at: 3, waited: 4 }, Look { from: 5, at: 6, waited: 7 }],
+            }),
             Line::Losses(Losses { name: "token".into(), ..Losses::default() }),
             Line::Count("busy".into()),
             Line::Many(7, "granted".into()),
@@ -343,6 +390,8 @@ mod tests {
             "< 1 2 3 4",
             "x 1 2 3 4 ",
             "# name 1 2",
+            "& 1",
+            "& 1 9 2 3",
         ];
         for text in halves {
             assert_eq!(Line::parse(text), None, "{text}");

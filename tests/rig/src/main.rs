@@ -53,6 +53,7 @@
 //! | `nodes`, `shim` | the servers; their clocks |
 //! | `crew`, `client`, `foreign` | the processes; what ours does; how others are started |
 //! | `line`, `history` | what clients tell; who held what and when: both pure |
+//! | `commands` | which commands outlived their lock because the machine was busy: pure |
 //! | `handovers`, `disturbances` | tokens between processes; which fault met whom: both pure |
 //! | `cost` | what an adoption costs, without faults |
 //! | `leftovers`, `report` | what must not be left on the nodes; what a run has shown |
@@ -61,6 +62,7 @@
 mod args;
 mod client;
 mod clock;
+mod commands;
 mod cost;
 mod crew;
 mod desk;

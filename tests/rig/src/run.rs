@@ -10,6 +10,7 @@ use tokio::runtime::{Builder, Runtime};
 use crate::Failure;
 use crate::args::{self, Args, SATURATED};
 use crate::clock;
+use crate::commands::Commands;
 use crate::crew::{Crew, News};
 use crate::desk::Desk;
 use crate::dice::Dice;
@@ -66,6 +67,7 @@ pub(crate) fn run(args: &Args) -> Result<Report, Failure> {
         crew,
         news,
         history: History::default(),
+        commands: Commands::new(args.ttl),
         disturbances: Disturbances::default(),
         handovers,
         deliveries: Vec::new(),
@@ -210,10 +212,7 @@ impl Supervisor {
             let left = leftovers::look(&self.nodes, &self.desk.crew.killed, &self.desk.spared);
             left.into_iter().for_each(|key| self.desk.report.broken(key));
         }
-        self.desk.judge(true);
-        if let Some(why) = self.desk.handovers.summary().is_too_slow() {
-            self.desk.report.broken(why);
-        }
+        self.desk.conclude();
         let now = self.now();
         self.show(now);
         self.desk.report.finish(

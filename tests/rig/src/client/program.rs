@@ -10,16 +10,20 @@ use std::time::Duration;
 use rustix::io::ioctl_fionbio;
 
 use super::child;
+use super::pulse::RunQueue;
 use super::{Pen, Stop, handover, inbox};
 use crate::Failure;
 use crate::args::ClientArgs;
 use crate::clock;
 use crate::dice::Dice;
-use crate::line::Line;
+use crate::line::{Line, Look, Program};
 use crate::support::process::{Process, tied};
 
 /// How often it is looked at whether the program has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// Shorter waits for a processor are usual, and far below the margins for them.
+const SEEN: Duration = Duration::from_micros(200);
 
 /// How long it may take to end behind the longest life of its command, and its own waiting.
 const ENDING: Duration = Duration::from_secs(8);
@@ -53,9 +57,13 @@ fn once(args: &ClientArgs, pen: &Pen, stop: &Stop, dice: &mut Dice) -> Result<()
     let (unread, full) = full_pipe()?;
     command.stdin(Stdio::null()).stderr(full);
     let mut process = Process::spawn(command)?;
+    let mut watch = Watch::new(process.pid());
     let (began, longest) = (clock::now(), Duration::from_millis(args.ttl_ms) * 6 + ENDING);
     let status = loop {
+        // First: once its end is known the kernel tells nothing of it any more.
+        watch.look();
         if let Some(status) = process.exited() {
+            pen.write(&Line::Program(watch.end()));
             break status;
         }
         if clock::between(began, clock::now()) > longest {
@@ -80,6 +88,36 @@ fn once(args: &ClientArgs, pen: &Pen, stop: &Stop, dice: &mut Dice) -> Result<()
         _ => pen.write(&Line::Broken(format!("`quorlock lock` ended by {status}"))),
     }
     Ok(())
+}
+
+/// Looks at a program again and again: was it let run? That this process may be stopped itself says
+/// nothing of the program, which goes on.
+struct Watch {
+    program: Program,
+    queue: RunQueue,
+    last: u64,
+}
+
+impl Watch {
+    fn new(process: u32) -> Self {
+        let last = clock::now();
+        let program = Program { began: last, ended: last, looks: Vec::new() };
+        Self { program, queue: RunQueue::of(process), last }
+    }
+
+    fn look(&mut self) {
+        let (at, waited) = (clock::now(), self.queue.waited());
+        let from = std::mem::replace(&mut self.last, at);
+        if waited >= SEEN {
+            let waited = clock::nanos(waited);
+            self.program.looks.push(Look { from, at, waited });
+        }
+    }
+
+    /// What was seen, when it has ended.
+    fn end(self) -> Program {
+        Program { ended: clock::now(), ..self.program }
+    }
 }
 
 /// A pipe that takes no byte more, and its other end, which is not read.

@@ -74,19 +74,19 @@ fn growth(before: &Waits, now: &Waits) -> Duration {
 
 /// Notices when this whole process stood still, by a thread that sleeps again and again.
 #[derive(Debug)]
-pub(super) struct Sleeper {
+struct Sleeper {
     last: Instant,
     waited: u64,
 }
 
 impl Sleeper {
-    pub(super) fn new() -> Self {
+    fn new() -> Self {
         Self { last: Instant::now(), waited: own_wait() }
     }
 
     /// Behind a sleep: the times of the last look and of this one, and for how long between them
     /// this process stood still.
-    pub(super) fn woke(&mut self, slept: Duration) -> (Instant, Instant, Duration) {
+    fn woke(&mut self, slept: Duration) -> (Instant, Instant, Duration) {
         let (now, waited) = (Instant::now(), own_wait());
         let last = std::mem::replace(&mut self.last, now);
         let before = std::mem::replace(&mut self.waited, waited);
