@@ -85,6 +85,7 @@ mod support;
 mod tools;
 mod weather;
 
+use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::process::ExitCode;
 
@@ -128,5 +129,9 @@ fn supervise(args: Args) -> Result<ExitCode, Failure> {
     if let Some(path) = &args.log {
         report.save(path)?;
     }
-    Ok(if report.is_broken() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    let Some(verdict) = report.verdict() else { return Ok(ExitCode::SUCCESS) };
+    // The last line of all, behind the report on the other stream.
+    std::io::stdout().flush()?;
+    eprintln!("{verdict}");
+    Ok(ExitCode::FAILURE)
 }

@@ -137,6 +137,13 @@ impl Report {
         self.violations() > 0
     }
 
+    /// What a failed run has found, in one line: the end of a log is what is seen of it first.
+    pub(crate) fn verdict(&self) -> Option<String> {
+        let overlaps = self.overlaps.values().map(Overlap::to_string);
+        let found: Vec<String> = overlaps.chain(self.broken.iter().cloned()).collect();
+        verdict(self.seed, &found)
+    }
+
     pub(crate) fn finish(
         &mut self,
         [worked, lasted]: [Duration; 2],
@@ -194,6 +201,16 @@ impl Report {
     }
 }
 
+fn verdict(seed: u64, found: &[String]) -> Option<String> {
+    let (first, others) = found.split_first()?;
+    let first: Vec<&str> = first.lines().map(str::trim).collect();
+    let more = match others.len() {
+        0 => String::new(),
+        others => format!(" (and {others} more)"),
+    };
+    Some(format!("FAILED (seed {seed}): {}{more}", first.join("; ")))
+}
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "# A run of the rig\n")?;
@@ -220,5 +237,19 @@ impl fmt::Display for Report {
             writeln!(f, "\n```text\n{what}\n```")?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_run_says_in_one_line_what_it_found() {
+        let found = ["two holders of k0:\n  client 0\n  client 1".into(), "left on node 1".into()];
+        let told = verdict(7, &found).expect("it has failed");
+        assert_eq!(told, "FAILED (seed 7): two holders of k0:; client 0; client 1 (and 1 more)");
+        assert_eq!(verdict(7, &found[1..]).as_deref(), Some("FAILED (seed 7): left on node 1"));
+        assert_eq!(verdict(7, &[]), None);
     }
 }
