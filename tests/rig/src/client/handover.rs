@@ -28,7 +28,8 @@ const TRIES: u64 = 20;
 /// How long a locker may take to leave its locks: what is left of them must be worth adopting.
 const LEAVING: Duration = Duration::from_millis(200);
 
-/// How often the pulse beats that knows when an adopter was not let run: it is compared with leases.
+/// How often the pulse beats that knows when an adopter was not let run, which leases are compared
+/// with.
 const BEAT: Duration = Duration::from_millis(20);
 
 /// What a client needs to give and to adopt.

@@ -4,7 +4,8 @@
 //! have ended before another client has the lock, also when `quorlock` cannot write a word.
 
 use std::io::{PipeReader, PipeWriter, Write};
-use std::process::Stdio;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::io::ioctl_fionbio;
@@ -24,6 +25,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// Shorter waits for a processor are usual, and far below the margins for them.
 const SEEN: Duration = Duration::from_micros(200);
+
+/// The signal that ends it, by its number.
+const TERM: i32 = rustix::process::Signal::TERM.as_raw();
 
 /// How long it may take to end behind the longest life of its command, and its own waiting.
 const ENDING: Duration = Duration::from_secs(8);
@@ -59,6 +63,7 @@ fn once(args: &ClientArgs, pen: &Pen, stop: &Stop, dice: &mut Dice) -> Result<()
     let mut process = Process::spawn(command)?;
     let mut watch = Watch::new(process.pid());
     let (began, longest) = (clock::now(), Duration::from_millis(args.ttl_ms) * 6 + ENDING);
+    let mut is_told = false;
     let status = loop {
         // First: once its end is known the kernel tells nothing of it any more.
         watch.look();
@@ -75,19 +80,31 @@ fn once(args: &ClientArgs, pen: &Pen, stop: &Stop, dice: &mut Dice) -> Result<()
         if stop.is_set() {
             // Its end must release the lock and end the command, which the next look finds.
             process.signal(rustix::process::Signal::TERM);
+            is_told = true;
         }
         std::thread::sleep(LOOK_EVERY);
     };
     drop(unread);
-    match status.code() {
-        // The command has ended, or was ended by a signal of ours.
-        Some(0 | 137 | 143) => pen.count("ran"),
-        Some(69) => pen.count("unavailable"),
-        Some(75) => pen.count("busy"),
-        Some(79) => pen.count("lost"),
-        _ => pen.write(&Line::Broken(format!("`quorlock lock` ended by {status}"))),
+    match word(status, is_told) {
+        Some(word) => pen.count(word),
+        None => pen.write(&Line::Broken(format!("`quorlock lock` ended by {status}"))),
     }
     Ok(())
+}
+
+/// How the program ended, in a word, if it may end so.
+fn word(status: ExitStatus, is_told: bool) -> Option<&'static str> {
+    match (status.code(), status.signal()) {
+        // The command has ended, or was ended by a signal of ours.
+        (Some(0 | 137 | 143), _) => Some("ran"),
+        (Some(69), _) => Some("unavailable"),
+        (Some(75), _) => Some("busy"),
+        (Some(79), _) => Some("lost"),
+        // The signal came before it listened for signals, and so before it had a lock: one that it
+        // leaves behind is found on the nodes.
+        (None, Some(TERM)) if is_told => Some("ended-early"),
+        _ => None,
+    }
 }
 
 /// Looks at a program again and again: was it let run? That this process may be stopped itself says
@@ -134,6 +151,16 @@ fn full_pipe() -> Result<(PipeReader, PipeWriter), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_may_die_of_the_signal_that_it_was_sent_before_it_listened() {
+        let of = |raw| ExitStatus::from_raw(raw);
+        assert_eq!(word(of(TERM), true), Some("ended-early"));
+        assert_eq!(word(of(TERM), false), None, "nothing was sent");
+        assert_eq!(word(of(6), true), None, "another signal: it aborted");
+        assert_eq!(word(of(143 << 8), true), Some("ran"), "its command died of it");
+        assert_eq!(word(of(1 << 8), true), None);
+    }
 
     #[test]
     fn a_full_pipe_takes_no_byte() {

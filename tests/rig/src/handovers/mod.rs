@@ -328,9 +328,8 @@ impl Handover {
     fn describe(&self) -> String {
         let Handed { hold, at, until, nodes, source, key, .. } = &self.handed;
         let (giver, source) = (self.giver, source.name());
-        let mut text = format!(
-            "{key}, {source}, of {giver} hold {hold}, at {at} ns, held until {until} ns, nodes {nodes:b}"
-        );
+        let mut text = format!("{key}, {source}, of {giver} hold {hold}, at {at} ns, ");
+        text += &format!("held until {until} ns, nodes {nodes:b}");
         for copy in &self.copies {
             let what = match &copy.answer {
                 None => "no answer".into(),

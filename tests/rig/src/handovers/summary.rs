@@ -118,9 +118,9 @@ impl fmt::Display for Summary {
         writeln!(
             f,
             "\n*Clear way*: no fault met giver, adopter or more of the granting nodes than \
-                     a majority can\nspare, for one copy at least. *Tries* are the adopter's, a token; \
-                     the times are from its first\ntry to its guard. *Delivered late* and *not let \
-                     run* are the rig's own slowness.\n"
+                     a majority can\nspare, for one copy at least. *Tries* are the adopter's, a \
+                     token; the times are from its first\ntry to its guard. *Delivered late* and \
+                     *not let run* are the rig's own slowness.\n"
         )?;
         writeln!(f, "| adopted by none, because of | times |\n|---|---:|")?;
         self.never.iter().try_for_each(|(why, times)| writeln!(f, "| {why} | {times} |"))
