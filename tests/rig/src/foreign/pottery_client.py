@@ -6,7 +6,7 @@ import threading
 import time
 
 from pottery import Redlock
-from pottery.exceptions import PotteryError
+from pottery.exceptions import PotteryError, PrimitiveError
 from redis import Redis
 from redis.exceptions import RedisError
 
@@ -22,6 +22,10 @@ stop = threading.Event()
 threading.Thread(target=lambda: (sys.stdin.read(), stop.set()), daemon=True).start()
 
 
+# What faults lead to; a lock whose time is over is released with one of the second sort.
+EXPECTED = (PotteryError, PrimitiveError, RedisError)
+
+
 def tell(line):
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
@@ -34,7 +38,7 @@ while not stop.is_set():
     asked = time.monotonic_ns()
     try:
         got = lock.acquire(blocking=False)
-    except (PotteryError, RedisError) as error:
+    except EXPECTED as error:
         tell(f". failed: {type(error).__name__}")
         got = None
     if got:
@@ -49,7 +53,7 @@ while not stop.is_set():
         try:
             lock.release()
             tell(". released")
-        except (PotteryError, RedisError) as error:
+        except EXPECTED as error:
             tell(f". release failed: {type(error).__name__}")
     elif got is False:
         tell(". busy")
