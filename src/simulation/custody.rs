@@ -6,17 +6,26 @@
 //! ```
 //!
 //! Four rules. A token is adopted at most once. A value that a guard holds is deleted by no machine
-//! but that guard's. An adoption that fails changes nothing: its machine deletes neither the old
-//! value nor a fresh one that it has put in its place. And it says *lost* only where no majority
-//! can have held the old value throughout.
+//! but that guard's. An adoption that fails changes nothing, whatever it tells: its machine deletes
+//! neither the old value nor a fresh one that it has put in its place. And it says *lost* only
+//! where no majority can have held the lock throughout. A node holds it under the old value, and
+//! also under the fresh one: what the adoption itself has put there is no reason for it to fail.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::oracle::{Kind, Violation};
 
+/// The values of one key now, by the nodes on which it stands.
+pub(super) type Values = BTreeMap<usize, String>;
+
+/// How long after its end an adoption may still reach a node, in milliseconds. A dead connection is
+/// given up after a second, and what it carries comes when the longest fault is over.
+const LATE_MAX: u64 = 5_000;
+
 /// What a command has made of the value of a key.
 #[derive(Clone, Debug)]
 pub(super) struct Change {
+    pub(super) at: u64,
     pub(super) node: usize,
     /// The machine that has sent the command.
     pub(super) machine: usize,
@@ -30,8 +39,6 @@ pub(super) enum Outcome {
     /// The guard has this value.
     Won(String),
     Lost,
-    /// The lock is held, but not for long enough: the nodes were too slow.
-    TooLate,
     /// It was refused, or too few nodes have answered.
     Unknown,
     Dropped,
@@ -42,12 +49,14 @@ struct Attempt {
     machine: usize,
     token: String,
     /// The nodes on which the old value has stood since it began, or a fresh one in its place.
+    /// Values that have expired are still among them.
     stands: BTreeSet<usize>,
-    /// The fresh values that it has put in the place of the old one.
+    /// The fresh value that it has put in the place of the old one, and those that may be its.
     fresh: BTreeSet<String>,
     /// Fresh values that its machine has deleted.
     deleted: BTreeSet<String>,
-    is_open: bool,
+    /// When it failed; nothing while it is under way.
+    failed: Option<u64>,
 }
 
 /// Whose each value is.
@@ -107,50 +116,45 @@ impl Custody {
         self.handed.insert(token.into());
     }
 
-    /// A machine begins to adopt a lock, whose value stands on these nodes.
-    pub(super) fn begin(
-        &mut self,
-        attempt: u64,
-        machine: usize,
-        token: &str,
-        stands: impl IntoIterator<Item = usize>,
-    ) {
+    /// A machine begins to adopt a lock, whose key has these values.
+    pub(super) fn begin(&mut self, attempt: u64, machine: usize, token: &str, values: &Values) {
+        let stands = values.iter().filter(|(_, value)| *value == token);
         let begun = Attempt {
             machine,
             token: token.into(),
-            stands: stands.into_iter().collect(),
+            stands: stands.map(|(node, _)| *node).collect(),
             fresh: BTreeSet::new(),
             deleted: BTreeSet::new(),
-            is_open: true,
+            failed: None,
         };
         self.attempts.insert(attempt, begun);
     }
 
     /// A node has executed a command.
     pub(super) fn see(&mut self, change: &Change) -> Option<Violation> {
-        let Change { node, machine, before, after } = change;
+        let Change { node, machine, before, after, .. } = change;
         if before == after {
             return None;
         }
         let Some(before) = before.as_deref() else {
             // It was away: it had expired there, or had never been.
-            let attempts = self.attempts.values_mut();
-            for attempt in attempts.filter(|attempt| after.as_ref() == Some(&attempt.token)) {
+            let is_held = |attempt: &&mut Attempt| {
+                after.as_ref().is_some_and(|value| attempt.is_held_under(value))
+            };
+            for attempt in self.attempts.values_mut().filter(is_held) {
                 attempt.stands.remove(node);
             }
             return None;
         };
         let mut wrong = None;
-        // Which of several adoptions by one machine has set a fresh value is not seen.
-        let of = |attempt: &&Attempt| attempt.machine == *machine && attempt.token == before;
-        let is_only = self.attempts.values().filter(of).count() == 1;
-        for attempt in self.attempts.values_mut() {
+        let setters = self.setters_of(change);
+        for (number, attempt) in &mut self.attempts {
             let is_its_own = attempt.machine == *machine;
             let is_old = attempt.token == before;
             match after {
-                Some(fresh) if is_its_own && is_old => {
+                Some(fresh) if setters.contains(number) => {
                     attempt.fresh.insert(fresh.clone());
-                    if !is_only {
+                    if setters.len() > 1 {
                         attempt.stands.remove(node);
                     }
                 }
@@ -180,19 +184,40 @@ impl Custody {
         wrong
     }
 
-    /// An adoption has ended; the old value stands on these nodes now.
+    /// The adoptions that may have put a fresh value in the place of the old one, as this command
+    /// has. Each puts one value, in all places; where it is not known whose this is, it is that of
+    /// one that has put none yet.
+    fn setters_of(&self, change: &Change) -> BTreeSet<u64> {
+        let Change { at, machine, before: Some(before), after: Some(fresh), .. } = change else {
+            return BTreeSet::new();
+        };
+        let attempts = self.attempts.iter();
+        let own: Vec<_> = attempts
+            .filter(|(_, attempt)| attempt.machine == *machine && attempt.token == *before)
+            .collect();
+        let which = |may_be: &dyn Fn(&Attempt) -> bool| {
+            let found = own.iter().filter(|(_, attempt)| may_be(attempt));
+            found.map(|(number, _)| **number).collect::<BTreeSet<u64>>()
+        };
+        let may_come =
+            |attempt: &Attempt| attempt.failed.is_none_or(|at_last| at_last + LATE_MAX >= *at);
+        let known = which(&|attempt| attempt.fresh.contains(fresh));
+        let first = which(&|attempt| attempt.fresh.is_empty() && may_come(attempt));
+        let any = which(&|_| true);
+        [known, first, any].into_iter().find(|found| !found.is_empty()).unwrap_or_default()
+    }
+
+    /// An adoption has ended; its key has these values now.
     pub(super) fn end(
         &mut self,
         number: u64,
         outcome: &Outcome,
-        stands: impl IntoIterator<Item = usize>,
+        (at, values): (u64, &Values),
     ) -> Vec<Violation> {
         let mut wrong = Vec::new();
         let Some(attempt) = self.attempts.get_mut(&number) else { return wrong };
-        attempt.is_open = false;
+        attempt.failed = Some(at);
         let token = attempt.token.clone();
-        let now: BTreeSet<usize> = stands.into_iter().collect();
-        let still = attempt.stands.intersection(&now).count();
         match outcome {
             Outcome::Won(value) => {
                 for value in [value, &token] {
@@ -206,35 +231,46 @@ impl Custody {
                     wrong.push(Violation { kind: Kind::AdoptedTwice, what });
                 }
             }
-            Outcome::Lost => {
-                self.attempts.remove(&number);
-                if still >= self.majority {
+            Outcome::Lost | Outcome::Unknown | Outcome::Dropped => {
+                let held = attempt.held_on(values);
+                if matches!(outcome, Outcome::Lost) && held >= self.majority {
                     let what =
-                        format!("adoption {number} of {token}: lost, and {still} nodes held it");
+                        format!("adoption {number} of {token}: lost, and {held} nodes held it");
                     wrong.push(Violation { kind: Kind::FalseLoss, what });
                 }
-            }
-            Outcome::TooLate | Outcome::Unknown | Outcome::Dropped => {
                 wrong.extend(attempt.judge(&self.holders));
             }
         }
         wrong
     }
 
-    /// How many of these nodes have held the old value ever since an adoption began.
-    pub(super) fn still_stands(&self, attempt: u64, now: &[usize]) -> usize {
-        let Some(attempt) = self.attempts.get(&attempt) else { return 0 };
-        now.iter().filter(|node| attempt.stands.contains(node)).count()
+    /// On how many nodes an adoption has found its lock held ever since it began, where its key has
+    /// these values now.
+    pub(super) fn held_on(&self, attempt: u64, values: &Values) -> usize {
+        self.attempts.get(&attempt).map_or(0, |attempt| attempt.held_on(values))
     }
 }
 
 impl Attempt {
+    /// Whether this is the old value, or a fresh one in its place.
+    fn is_held_under(&self, value: &str) -> bool {
+        self.token == value || self.fresh.contains(value)
+    }
+
+    /// See [`Custody::held_on`].
+    fn held_on(&self, values: &Values) -> usize {
+        let is_held = |(node, value): &(&usize, &String)| {
+            self.stands.contains(*node) && self.is_held_under(value)
+        };
+        values.iter().filter(is_held).count()
+    }
+
     /// What is wrong with an adoption that has failed.
     fn judge(&self, holders: &BTreeMap<String, BTreeSet<usize>>) -> Option<Violation> {
         let deleted = self.deleted.iter().find(|value| !holders.contains_key(*value))?;
         let (machine, token) = (self.machine, &self.token);
         let what = format!("m{machine} failed to adopt {token} and deleted {deleted}");
-        (!self.is_open).then_some(Violation { kind: Kind::Deprived, what })
+        self.failed.map(|_| Violation { kind: Kind::Deprived, what })
     }
 }
 
@@ -263,7 +299,17 @@ mod tests {
 
     fn change(node: usize, machine: usize, before: &str, after: &str) -> Change {
         let value = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-        Change { node, machine, before: value(before), after: value(after) }
+        Change { at: 0, node, machine, before: value(before), after: value(after) }
+    }
+
+    /// Nodes on which the old value stands.
+    fn old(nodes: &[usize]) -> Values {
+        nodes.iter().map(|node| (*node, "old".into())).collect()
+    }
+
+    /// Nodes with their values.
+    fn values<const N: usize>(values: [(usize, &str); N]) -> Values {
+        values.into_iter().map(|(node, value)| (node, value.into())).collect()
     }
 
     fn kinds(wrong: impl IntoIterator<Item = Violation>) -> Vec<Kind> {
@@ -274,35 +320,39 @@ mod tests {
     fn two_adoptions_of_one_token_do_not_both_succeed() {
         for (first, second) in [("old", "old"), ("new", "newer")] {
             let mut custody = handed();
-            custody.begin(1, 1, "old", [0, 1, 2]);
-            custody.begin(2, 2, "old", [0, 1, 2]);
-            assert_eq!(kinds(custody.end(1, &Outcome::Won(first.into()), [])), []);
-            let wrong = custody.end(2, &Outcome::Won(second.into()), []);
+            custody.begin(1, 1, "old", &old(&[0, 1, 2]));
+            custody.begin(2, 2, "old", &old(&[0, 1, 2]));
+            assert_eq!(kinds(custody.end(1, &Outcome::Won(first.into()), (0, &old(&[])))), []);
+            let wrong = custody.end(2, &Outcome::Won(second.into()), (0, &old(&[])));
             assert_eq!(kinds(wrong), [Kind::AdoptedTwice]);
         }
         let mut custody = handed();
-        custody.begin(1, 1, "old", [0, 1, 2]);
-        assert_eq!(kinds(custody.end(1, &Outcome::Unknown, [0, 1, 2])), []);
-        custody.begin(2, 2, "old", [0, 1, 2]);
-        assert_eq!(kinds(custody.end(2, &Outcome::Won("new".into()), [])), [], "the first failed");
+        custody.begin(1, 1, "old", &old(&[0, 1, 2]));
+        assert_eq!(kinds(custody.end(1, &Outcome::Unknown, (0, &old(&[0, 1, 2])))), []);
+        custody.begin(2, 2, "old", &old(&[0, 1, 2]));
+        assert_eq!(
+            kinds(custody.end(2, &Outcome::Won("new".into()), (0, &old(&[])))),
+            [],
+            "the first failed"
+        );
     }
 
     #[test]
     fn a_token_stays_adopted_also_when_its_value_is_left_again() {
         let mut custody = handed();
-        custody.begin(1, 1, "old", [0, 1, 2]);
-        custody.end(1, &Outcome::Won("new".into()), []);
+        custody.begin(1, 1, "old", &old(&[0, 1, 2]));
+        custody.end(1, &Outcome::Won("new".into()), (0, &old(&[])));
         custody.leave("old");
-        custody.begin(2, 1, "old", [0, 1, 2]);
-        let wrong = custody.end(2, &Outcome::Won("newer".into()), []);
+        custody.begin(2, 1, "old", &old(&[0, 1, 2]));
+        let wrong = custody.end(2, &Outcome::Won("newer".into()), (0, &old(&[])));
         assert_eq!(kinds(wrong), [Kind::AdoptedTwice], "the first guard's token is worth nothing");
     }
 
     #[test]
     fn a_failed_adoption_deletes_nothing() {
         let mut custody = handed();
-        custody.begin(1, 1, "old", [0, 1, 2]);
-        custody.end(1, &Outcome::Unknown, [0, 1, 2]);
+        custody.begin(1, 1, "old", &old(&[0, 1, 2]));
+        custody.end(1, &Outcome::Unknown, (0, &old(&[0, 1, 2])));
         assert_eq!(kinds(custody.see(&change(0, 1, "old", ""))), [Kind::Deprived]);
         assert_eq!(kinds(custody.see(&change(0, 0, "old", ""))), [], "the first may owe an undo");
         assert_eq!(kinds(custody.see(&change(0, 1, "", ""))), [], "it had expired");
@@ -310,27 +360,27 @@ mod tests {
 
     #[test]
     fn a_failed_adoption_takes_fresh_values_back_and_does_not_delete_them() {
-        for outcome in [Outcome::Unknown, Outcome::TooLate, Outcome::Dropped] {
+        for outcome in [Outcome::Unknown, Outcome::Lost, Outcome::Dropped] {
             let mut custody = handed();
-            custody.begin(1, 1, "old", [0, 1, 2]);
+            custody.begin(1, 1, "old", &old(&[0, 1, 2]));
             assert_eq!(kinds(custody.see(&change(0, 1, "old", "new"))), []);
-            assert_eq!(kinds(custody.end(1, &outcome, [1, 2])), []);
+            assert_eq!(kinds(custody.end(1, &outcome, (0, &old(&[1])))), []);
             assert_eq!(kinds(custody.see(&change(0, 1, "new", "old"))), [], "taken back");
             assert_eq!(kinds(custody.see(&change(0, 1, "new", ""))), [Kind::Deprived]);
         }
         let mut early = handed();
-        early.begin(1, 1, "old", [0, 1, 2]);
+        early.begin(1, 1, "old", &old(&[0, 1, 2]));
         early.see(&change(0, 1, "old", "new"));
         assert_eq!(kinds(early.see(&change(0, 1, "new", ""))), [], "it is not known yet");
-        assert_eq!(kinds(early.end(1, &Outcome::Dropped, [])), [Kind::Deprived]);
+        assert_eq!(kinds(early.end(1, &Outcome::Dropped, (0, &old(&[])))), [Kind::Deprived]);
     }
 
     #[test]
     fn an_undo_that_is_owed_does_not_delete_what_another_machine_holds() {
         let mut custody = handed();
         assert_eq!(kinds(custody.see(&change(0, 0, "old", ""))), [], "none holds it");
-        custody.begin(1, 1, "old", [1, 2]);
-        custody.end(1, &Outcome::Won("old".into()), [1, 2]);
+        custody.begin(1, 1, "old", &old(&[1, 2]));
+        custody.end(1, &Outcome::Won("old".into()), (0, &old(&[1, 2])));
         custody.keep("old", "m1.0", 1); // without another value, as it must not be
         assert_eq!(kinds(custody.see(&change(1, 0, "old", ""))), [Kind::Robbed]);
         assert_eq!(kinds(custody.see(&change(2, 1, "old", ""))), [], "its holder releases it");
@@ -339,9 +389,9 @@ mod tests {
     #[test]
     fn an_adopter_that_has_won_may_delete() {
         let mut custody = handed();
-        custody.begin(1, 1, "old", [0, 1, 2]);
+        custody.begin(1, 1, "old", &old(&[0, 1, 2]));
         custody.see(&change(0, 1, "old", "new"));
-        custody.end(1, &Outcome::Won("new".into()), []);
+        custody.end(1, &Outcome::Won("new".into()), (0, &old(&[])));
         assert_eq!(kinds(custody.see(&change(0, 1, "new", ""))), []);
         assert_eq!(kinds(custody.see(&change(1, 1, "old", ""))), [], "it is worth nothing");
     }
@@ -350,9 +400,9 @@ mod tests {
     fn lost_is_told_only_where_no_majority_has_held_it_throughout() {
         let lost = |begin: &[usize], changes: &[Change], end: &[usize]| {
             let mut custody = handed();
-            custody.begin(1, 1, "old", begin.iter().copied());
+            custody.begin(1, 1, "old", &old(begin));
             changes.iter().for_each(|change| drop(custody.see(change)));
-            kinds(custody.end(1, &Outcome::Lost, end.iter().copied()))
+            kinds(custody.end(1, &Outcome::Lost, (0, &old(end))))
         };
         assert_eq!(lost(&[0, 1], &[], &[0, 1]), [Kind::FalseLoss]);
         assert_eq!(lost(&[0], &[], &[0]), []);
@@ -363,6 +413,67 @@ mod tests {
         assert_eq!(lost(&[0, 1], &others, &[0, 1]), [], "another adopter had it meanwhile");
         let taken_back = [change(1, 1, "old", "new"), change(1, 1, "new", "old")];
         assert_eq!(lost(&[0, 1], &taken_back, &[0, 1]), [Kind::FalseLoss]);
+    }
+
+    #[test]
+    fn lost_is_not_told_where_the_adoption_itself_has_set_fresh_values() {
+        let fresh = [0, 1, 2].map(|node| change(node, 1, "old", "new"));
+        let all = values([(0, "new"), (1, "new"), (2, "new")]);
+        let mut custody = handed();
+        custody.begin(1, 1, "old", &old(&[0, 1, 2]));
+        fresh.iter().for_each(|change| drop(custody.see(change)));
+        assert_eq!(custody.held_on(1, &all), 3, "a failure has no excuse either");
+        assert_eq!(kinds(custody.end(1, &Outcome::Lost, (0, &all))), [Kind::FalseLoss]);
+        assert_eq!(kinds(custody.see(&change(0, 1, "new", ""))), [Kind::Deprived]);
+        let lost = |changes: &[Change], end: &Values| {
+            let mut custody = handed();
+            custody.begin(1, 1, "old", &old(&[0, 1, 2]));
+            changes.iter().for_each(|change| drop(custody.see(change)));
+            kinds(custody.end(1, &Outcome::Lost, (0, end)))
+        };
+        let some = values([(0, "new"), (1, "old")]);
+        assert_eq!(lost(&fresh[..1], &some), [Kind::FalseLoss], "one of each");
+        assert_eq!(lost(&fresh, &values([(0, "new")])), [], "it has expired on two");
+        let others = [change(0, 2, "old", "newer"), change(1, 2, "old", "newer")];
+        let taken = values([(0, "newer"), (1, "newer"), (2, "old")]);
+        assert_eq!(lost(&others, &taken), [], "another adopter has it");
+        let healed = [&fresh[..], &[change(1, 1, "", "new")]].concat();
+        assert_eq!(lost(&healed, &values([(0, "new"), (1, "new")])), [], "it had expired on one");
+    }
+
+    #[test]
+    fn a_retry_is_held_to_the_rules_where_its_machine_has_failed_before() {
+        let mut custody = handed();
+        custody.begin(1, 1, "old", &old(&[0, 1]));
+        custody.see(&change(0, 1, "old", "new"));
+        custody.end(1, &Outcome::Unknown, (0, &values([(0, "new"), (1, "old")])));
+        custody.see(&change(0, 1, "new", "old"));
+        custody.begin(2, 1, "old", &old(&[0, 1]));
+        custody.see(&change(0, 1, "old", "newer"));
+        custody.see(&change(1, 1, "old", "new"));
+        let both = values([(0, "newer"), (1, "new")]);
+        assert_eq!(custody.held_on(2, &both), 1, "the first has come late to one");
+        custody.see(&change(1, 1, "new", "old"));
+        let end = values([(0, "newer"), (1, "old")]);
+        assert_eq!(custody.held_on(2, &end), 1, "it was put back, and was away meanwhile");
+        custody.begin(3, 1, "old", &old(&[1, 2]));
+        custody.see(&change(1, 1, "old", "newest"));
+        custody.see(&change(2, 1, "old", "newest"));
+        let newest = values([(1, "newest"), (2, "newest")]);
+        assert_eq!(custody.held_on(3, &newest), 2, "each of the others has set another value");
+    }
+
+    #[test]
+    fn what_an_adoption_has_set_is_not_known_while_another_one_may_still_come() {
+        let held = |at: u64| {
+            let mut custody = handed();
+            custody.begin(1, 1, "old", &old(&[0, 1, 2]));
+            custody.end(1, &Outcome::Unknown, (1, &old(&[0, 1, 2])));
+            custody.begin(2, 1, "old", &old(&[0, 1, 2]));
+            custody.see(&Change { at, ..change(0, 1, "old", "new") });
+            custody.held_on(2, &values([(0, "new"), (1, "old"), (2, "old")]))
+        };
+        assert_eq!((held(1 + LATE_MAX), held(2 + LATE_MAX)), (2, 3));
     }
 
     #[test]

@@ -97,39 +97,40 @@ impl Worker {
         let polls = self.cuts(6);
         let patience = self.chance.between(0, 3_000);
         let patience = if polls.is_some() { patience / 20 } else { patience + 100 };
-        let (attempt, began) = self.hub.with(|world| {
+        let attempt = self.hub.with(|world| {
             world.adoptions += 1;
-            let (attempt, stands) = (world.adoptions, world.stands(key, value));
+            let (attempt, values) = (world.adoptions, world.values(key));
             world.tell(format_args!("w{} adopts {key}: attempt {attempt}", self.number));
-            world.oracle.custody.begin(attempt, self.machine, value, stands);
-            (attempt, world.machines[self.machine].clock.stamp())
+            world.oracle.custody.begin(attempt, self.machine, value, &values);
+            attempt
         });
         let cuts = (polls, Some(patience));
         let acquiring = Acquiring::begin(self, number);
         let adopted = cut(&self.hub, cuts, locker.adopt(key, &token)).await;
         drop(acquiring);
-        let ttl = self.hub.with(|world| world.plan.ttls[0]);
-        let lasted = self.hub.with(|world| world.machines[self.machine].clock.stamp().since(began));
-        let is_late = lasted + ms(ttl / 100 + 2) >= ms(ttl);
-        let outcome = outcome_of(&adopted, is_late);
+        let outcome = outcome_of(&adopted);
         self.hub.with(|world| {
             let age = world.now() - world.machines[self.machine].since;
-            let must = is_ready && !is_misfit && age > SETTLED && world.must_answer();
+            // While it waits for a guard's time to be over it is extended.
+            let commands = if token.is_left_behind() { 1 } else { 2 };
+            let in_time = world.must_answer() && world.plan.outlasts(commands);
+            let must = is_ready && !is_misfit && age > SETTLED && in_time;
             let is_closed = world.machines[self.machine].has_closed(number);
-            let stands = world.stands(key, value);
-            let held = world.oracle.custody.still_stands(attempt, &stands);
+            let values = world.values(key);
+            let held = world.oracle.custody.held_on(attempt, &values);
             if matches!(outcome, Outcome::Unknown) && must && !is_closed && held == world.plan.nodes
             {
                 let what = format!("attempt {attempt} failed, without a fault: {adopted:?}");
                 world.oracle.violate(Kind::Failed, what);
             }
             world.tell(format_args!("attempt {attempt}: {}", name(&outcome)));
-            world.oracle.end_adoption(attempt, &outcome, &stands);
+            let now = world.now();
+            world.oracle.end_adoption(attempt, &outcome, (now, &values));
             let is_refused =
                 matches!(&adopted, Some(Err(error)) if error.is_closed() || error.is_misuse());
             world.count(match &outcome {
                 Outcome::Won(_) => Action::AdoptionWon,
-                Outcome::Lost | Outcome::TooLate => Action::AdoptionLost,
+                Outcome::Lost => Action::AdoptionLost,
                 Outcome::Unknown if is_refused => Action::AdoptionRefused,
                 Outcome::Unknown => Action::AdoptionUnknown,
                 Outcome::Dropped => Action::AdoptionDropped,
@@ -158,12 +159,11 @@ impl Worker {
     }
 }
 
-/// How an adoption has ended. `is_late`: a lease that began with it is over.
-fn outcome_of(adopted: &Option<Result<LockGuard, Error>>, is_late: bool) -> Outcome {
+/// How an adoption has ended.
+fn outcome_of(adopted: &Option<Result<LockGuard, Error>>) -> Outcome {
     match adopted {
         None => Outcome::Dropped,
         Some(Ok(guard)) => Outcome::Won(guard.owner_token().value().into()),
-        Some(Err(error)) if error.is_lost() && is_late => Outcome::TooLate,
         Some(Err(error)) if error.is_lost() => Outcome::Lost,
         Some(Err(_)) => Outcome::Unknown,
     }
@@ -173,7 +173,6 @@ fn name(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Won(_) => "won",
         Outcome::Lost => "lost",
-        Outcome::TooLate => "too late",
         Outcome::Unknown => "unknown",
         Outcome::Dropped => "dropped",
     }

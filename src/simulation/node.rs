@@ -192,10 +192,9 @@ impl Node {
         self.store.text(key, now).map(|(text, _)| String::from_utf8_lossy(&text).into_owned())
     }
 
-    /// Whether this value stands under this key.
-    pub(super) fn has(&self, key: &str, value: &str, at: u64) -> bool {
-        let now = self.clock.read(moment(at));
-        self.value(key.as_bytes(), now).is_some_and(|there| there == value)
+    /// What stands under this key.
+    pub(super) fn value_at(&self, key: &str, at: u64) -> Option<String> {
+        self.value(key.as_bytes(), self.clock.read(moment(at)))
     }
 
     /// The scripts of the weakened library, which no node in memory knows.

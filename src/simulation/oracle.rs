@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use super::completeness::Completeness;
-use super::custody::{Change, Custody, Outcome, machine_of, owner_of};
+use super::custody::{Change, Custody, Outcome, Values, machine_of, owner_of};
 use super::finality::{Finality, Seen};
 use super::holds::{Findings, Holds, Overlap, View};
 use super::node::Sight;
@@ -180,7 +180,7 @@ impl Oracle {
     }
 
     /// A node has executed a machine's command about a key and a value.
-    pub(super) fn see(&mut self, machine: usize, sight: &Sight) {
+    pub(super) fn see(&mut self, at: u64, machine: usize, sight: &Sight) {
         self.releases.see(sight);
         let Sight { node, stood: before, stands: after, .. } = sight.clone();
         if before == after {
@@ -190,7 +190,7 @@ impl Oracle {
             let owner = self.custody.keeper(value);
             self.completeness.see(owner, node).filter(|_| !self.left.contains(value))
         });
-        let wrong = self.custody.see(&Change { node, machine, before, after });
+        let wrong = self.custody.see(&Change { at, node, machine, before, after });
         wrong.into_iter().chain(later).for_each(|wrong| self.add(wrong));
     }
 
@@ -235,9 +235,9 @@ impl Oracle {
         self.holds.live(machine)
     }
 
-    /// An adoption has ended; the token stands on these nodes.
-    pub(super) fn end_adoption(&mut self, attempt: u64, outcome: &Outcome, stands: &[usize]) {
-        let wrong = self.custody.end(attempt, outcome, stands.iter().copied());
+    /// An adoption has ended, at this time, and its key has these values then.
+    pub(super) fn end_adoption(&mut self, attempt: u64, outcome: &Outcome, now: (u64, &Values)) {
+        let wrong = self.custody.end(attempt, outcome, now);
         wrong.into_iter().for_each(|wrong| self.add(wrong));
     }
 

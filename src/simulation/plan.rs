@@ -142,6 +142,13 @@ impl Plan {
         self.actors.delayed == 0 && 4 * self.latency < self.node_deadline.unwrap_or(NODE_DEADLINE)
     }
 
+    /// Whether the shortest lease, less its margins, outlasts so many commands: each is sent behind
+    /// the answers to the one before.
+    pub(super) fn outlasts(&self, commands: u64) -> bool {
+        let shortest = self.ttls.iter().min().copied().unwrap_or_default();
+        4 * self.latency * commands < shortest * 9 / 10
+    }
+
     pub(super) fn new(seed: u64, regime: Regime) -> Self {
         let mut chance = Chance::new(seed, chance::PLAN);
         let forgets = regime == Regime::Kept && chance.percent(30);

@@ -14,6 +14,7 @@ use super::agenda::{Agenda, Event};
 use super::chance::{self, Chance};
 use super::client;
 use super::counts::{Action, Counts};
+use super::custody::Values;
 use super::holds::Overlap;
 use super::machine::Machine;
 use super::network::{Network, Parcel, Way};
@@ -175,11 +176,10 @@ impl World {
         self.counts.add(action);
     }
 
-    /// The nodes on which this value stands, whatever befalls them.
-    pub(super) fn stands(&self, key: &str, value: &str) -> Vec<usize> {
-        let nodes = self.nodes.iter().enumerate();
-        let stands = nodes.filter(|(_, node)| node.has(key, value, self.now()));
-        stands.map(|(index, _)| index).collect()
+    /// What each node has under this key, whatever befalls it.
+    pub(super) fn values(&self, key: &str) -> Values {
+        let (nodes, now) = (self.nodes.iter().enumerate(), self.now());
+        nodes.filter_map(|(index, node)| Some((index, node.value_at(key, now)?))).collect()
     }
 
     /// Has the oracles look, and enters what they have found.
@@ -290,7 +290,7 @@ impl World {
             let (effects, sight) = self.nodes[node].execute(session, &words, now);
             if let Some(sight) = sight {
                 let machine = self.network.line(line).machine;
-                self.oracle.see(machine, &sight);
+                self.oracle.see(now, machine, &sight);
             }
             let from = answer.len();
             for (_, frame) in &effects.messages {
