@@ -45,6 +45,14 @@ pub(crate) enum Weakness {
     LossTakenBack,
     /// A shutdown is complete, also while nodes are owed something.
     CompleteThoughOwed,
+    /// The look that finds a loss cancels no token, and wakes none of those who wait for it.
+    LossNotSignalled,
+    /// Protected work takes a step before the clock is looked at.
+    ProtectLooksLate,
+    /// An adoption that waits for a guard's time to be over is not extended meanwhile.
+    AdoptionNotExtended,
+    /// A shutdown does not wait for what the nodes answer.
+    ShutdownUnanswered,
 }
 
 /// Whether the library runs with this weakness.
@@ -67,7 +75,7 @@ mod switch {
     use super::Weakness;
     use super::Weakness::*;
 
-    pub(crate) const ALL: [Weakness; 18] = [
+    pub(crate) const ALL: [Weakness; 22] = [
         NoDriftMargin,
         StartAtFirstReply,
         NoRecheck,
@@ -86,6 +94,10 @@ mod switch {
         LostThoughUnknown,
         LossTakenBack,
         CompleteThoughOwed,
+        LossNotSignalled,
+        ProtectLooksLate,
+        AdoptionNotExtended,
+        ShutdownUnanswered,
     ];
 
     /// The name by which it is chosen.
@@ -109,6 +121,10 @@ mod switch {
             LostThoughUnknown => "lost-though-unknown",
             LossTakenBack => "loss-taken-back",
             CompleteThoughOwed => "complete-though-owed",
+            LossNotSignalled => "loss-not-signalled",
+            ProtectLooksLate => "protect-looks-late",
+            AdoptionNotExtended => "adoption-not-extended",
+            ShutdownUnanswered => "shutdown-unanswered",
         }
     }
 

@@ -15,7 +15,7 @@ use crate::link::{Shape, Urgency};
 use crate::observe::{Event, Loss};
 use crate::quorum::{Command, Election, NodeMask};
 use crate::report::{NodeReport, Outcome};
-use crate::weak::{self, Weakness::CompleteThoughOwed};
+use crate::weak::{self, Weakness::*};
 
 /// What a shutdown found.
 #[derive(Clone, Debug)]
@@ -88,6 +88,9 @@ pub(crate) async fn shut_down(
     let pings = (0..connections).map(|affinity| ping(locker, affinity));
     let pings = pings.collect::<Result<Vec<_>, _>>()?;
     let mut settled = pin!(async {
+        if weak::is(ShutdownUnanswered) {
+            return;
+        }
         for release in &releases {
             poll_fn(|cx| release.poll_verdict(cx)).await;
         }

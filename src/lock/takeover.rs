@@ -78,7 +78,11 @@ pub(crate) async fn adopt(
         false => Some(former_end(locker, tie)),
     };
     // While it waits it is extended, whatever is asked for afterwards.
-    let waits = if former_end.is_some() { Extend::Forever } else { extend };
+    let waits = match former_end {
+        Some(_) if weak::is(AdoptionNotExtended) => Extend::Off,
+        Some(_) => Extend::Forever,
+        None => extend,
+    };
     let hold = Adopting(HoldRef::begin(claim, waits, at)?);
     if let Some(end) = former_end {
         hold.outlive(end, ttl).await?;

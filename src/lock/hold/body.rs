@@ -10,7 +10,7 @@ use crate::clock::{Moment, Reading, Stamp};
 use crate::error::{Error, Kind};
 use crate::observe::Loss;
 use crate::options::Extend;
-use crate::weak::{self, Weakness::LossTakenBack};
+use crate::weak::{self, Weakness::*};
 
 /// The state of one hold.
 pub(in crate::lock) struct Body {
@@ -281,7 +281,7 @@ impl Body {
     /// What tells of a loss that has been found and may not have been told yet.
     pub(super) fn new_signal(&self) -> Option<Signal> {
         let is_new = self.tie.is_some() && self.lost.is_some() && !self.signalled;
-        is_new.then(|| self.signal())
+        (is_new && !weak::is(LossNotSignalled)).then(|| self.signal())
     }
 
     /// The loss has been told.
