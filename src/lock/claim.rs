@@ -6,6 +6,14 @@
 //! once the lock is held, the claim's [`Tie`] rests in the locker's holds, where the guard and the
 //! keeper find it, and becomes a claim again when the hold ends. Whoever drops either leaves no key
 //! behind.
+//!
+//! ```text
+//!  acquired ─────────────▶ Owned ──release, let_go──▶ Released
+//!                           ▲  └──────leave─────────▶ Left
+//!                          own
+//!                           │
+//!  taken over ─────────▶ Adopting ──────let_go──────▶ PutBack
+//! ```
 
 use std::fmt;
 use std::sync::Arc;
@@ -34,19 +42,29 @@ pub(crate) struct Tie {
     /// The clocks, read before the first byte was handed over.
     pub(crate) sent: Stamp,
     pub(crate) election: Election,
-    /// The value that the nodes held before, while the lock is not ours yet: letting go puts it
-    /// back.
-    former: Option<Box<str>>,
+    standing: Standing,
     /// Nodes that were given the key later than the others.
     healed: NodeMask,
-    /// The nodes have been told to delete the key, or it is left to its expiry.
-    released: bool,
+}
+
+/// Whether the lock is ours, and what has become of its key if it is not any more.
+enum Standing {
+    /// It is being taken over, and is not ours yet: letting go puts the `former` value back.
+    Adopting { former: Box<str> },
+    /// It was acquired, or has been taken over: letting go deletes the key.
+    Owned,
+    /// It was ours, and its key is left to its expiry, or to who adopts it.
+    Left,
+    /// It was ours, and the nodes have been told to delete its key.
+    Released,
+    /// It never was ours, and the nodes have been told to put the former value back.
+    PutBack,
 }
 
 impl Tie {
     fn new(key: Key, nonce: Nonce, ttl: Duration, sent: Stamp, election: Election) -> Self {
-        let (former, healed, released) = (None, NodeMask::NONE, false);
-        Self { key, nonce, ttl, sent, election, former, healed, released }
+        let (standing, healed) = (Standing::Owned, NodeMask::NONE);
+        Self { key, nonce, ttl, sent, election, standing, healed }
     }
 
     pub(crate) fn value<'a>(&self, locker: &'a Inner) -> Value<'a> {
@@ -85,7 +103,9 @@ impl Tie {
     /// The lock that was taken over is ours: its former value is not put back any more. Nodes that
     /// have not said what they hold are told to delete the former value, which may stand there.
     pub(crate) fn own(&mut self, locker: &Inner) {
-        let Some(former) = self.former.take() else { return };
+        let Standing::Adopting { former } = &mut self.standing else { return };
+        let former = std::mem::take(former);
+        self.standing = Standing::Owned;
         let has_answered = |deed: Deed| matches!(deed, Deed::Granted | Deed::Held | Deed::Gone);
         let silent = self.election.deeds().filter(|(_, deed)| !has_answered(*deed));
         let to = silent.fold(NodeMask::NONE, |mask, (node, _)| mask.and(node));
@@ -97,26 +117,30 @@ impl Tie {
         });
     }
 
-    /// Whether the nodes have been told to delete the key, or it is left to its expiry.
-    pub(crate) fn is_released(&self) -> bool {
-        self.released
+    /// Whether nothing is to be let go of any more: the key is deleted, left, or put back.
+    pub(crate) fn has_ended(&self) -> bool {
+        matches!(self.standing, Standing::Left | Standing::Released | Standing::PutBack)
     }
 
-    /// Tells every node that may hold the key to delete it, and gathers what they found.
+    /// Tells every node that may hold the key to delete it, and gathers what they found. Fails if
+    /// the lock is not owned any more.
     pub(crate) fn release(&mut self, locker: &Inner) -> Result<Election, Error> {
+        if !matches!(self.standing, Standing::Owned) {
+            return Err(Error::new(Kind::Lost { reason: Some(Loss::Closed) }));
+        }
         let rule = locker.nodes.rule(Patience::All);
         let asked =
             self.with_undo(locker, Urgency::Undo, |command| locker.nodes.ask(command, rule))?;
-        self.released = true;
+        self.standing = Standing::Released;
         Ok(asked)
     }
 
-    /// The key is left to its expiry, or to who adopts it: what is still to be undone of it is not
-    /// any more, where that can be stopped. A lock that is not ours yet is put back instead.
+    /// The key of an owned lock is left to its expiry, or to who adopts it: what is still to be
+    /// undone of it is not any more, where that can be stopped. Another lock stays as it is. The
+    /// token says which it was.
     pub(crate) fn leave(&mut self, locker: &Inner) -> OwnerToken {
-        if !self.is_owned() {
-            self.let_go(locker);
-        } else if !std::mem::replace(&mut self.released, true) {
+        if matches!(self.standing, Standing::Owned) {
+            self.standing = Standing::Left;
             let value = self.value(locker).to_string();
             let undo = command::undo_of(self.key.full(), &value);
             locker.nodes.withdraw(self.key.affinity(), &undo);
@@ -124,24 +148,31 @@ impl Tie {
         self.token(locker)
     }
 
-    /// What it takes to adopt the lock, now or when its guard has ended.
+    /// What it takes to adopt the lock, now or when its guard has ended. It says that the lock was
+    /// left behind only if it was: such a lock is adopted without waiting.
     pub(crate) fn token(&self, locker: &Inner) -> OwnerToken {
-        match self.released {
-            true => OwnerToken::left(self.value(locker)),
-            false => OwnerToken::held(self.value(locker)),
+        let value = self.value(locker);
+        match self.standing {
+            Standing::Left => OwnerToken::left(value),
+            _ => OwnerToken::held(value),
         }
     }
 
-    /// Whether the lock is ours: it was acquired, or has been taken over.
+    /// Whether the lock is ours or has been: it was acquired, or has been taken over.
     pub(crate) fn is_owned(&self) -> bool {
-        self.former.is_none()
+        !matches!(self.standing, Standing::Adopting { .. } | Standing::PutBack)
     }
 
-    /// As [`Tie::release`], and waits for nothing.
+    /// Tells the nodes to delete the key, or to put the former value back, unless the tie has
+    /// ended. Waits for nothing.
     pub(crate) fn let_go(&mut self, locker: &Inner) {
-        if !std::mem::replace(&mut self.released, true) {
-            self.with_undo(locker, Urgency::Drop, |command| locker.nodes.tell(command));
-        }
+        let next = match self.standing {
+            Standing::Owned => Standing::Released,
+            Standing::Adopting { .. } => Standing::PutBack,
+            Standing::Left | Standing::Released | Standing::PutBack => return,
+        };
+        self.with_undo(locker, Urgency::Drop, |command| locker.nodes.tell(command));
+        self.standing = next;
     }
 
     /// Hands the command that lets go of the key to `send`.
@@ -154,10 +185,11 @@ impl Tie {
         let (key, value) = (self.key.full(), self.value(locker));
         let send =
             |encoded: Encoded<'_>| send(&self.undoing(locker, encoded, urgency, self.touched()));
-        match &self.former {
-            None => command::with_release(key, value, send),
-            Some(_) if weak::is(FailedAdoptionDeletes) => command::with_release(key, value, send),
-            Some(former) => command::with_put_back(key, value, former, send),
+        match &self.standing {
+            Standing::Adopting { former } if !weak::is(FailedAdoptionDeletes) => {
+                command::with_put_back(key, value, former, send)
+            }
+            _ => command::with_release(key, value, send),
         }
     }
 
@@ -254,7 +286,7 @@ impl Claim {
             Some(volatile) => volatile.with_adopt(handover, |vote| ask(Shape::Vote, vote))?,
         };
         let mut tie = Tie::new(key, nonce, ttl, sent, election);
-        tie.former = Some(former.into());
+        tie.standing = Standing::Adopting { former: former.into() };
         Ok(Self::of(locker.clone(), tie))
     }
 
@@ -278,7 +310,6 @@ impl Claim {
     /// See [`Tie::release`]. Without a runtime to ask on, the drop of `self` tells the nodes.
     pub(crate) fn release(mut self) -> Result<Election, Error> {
         match &mut self.tie {
-            Some(tie) if tie.released => Err(Error::new(Kind::Lost { reason: Some(Loss::Closed) })),
             Some(tie) => tie.release(&self.locker),
             None => Err(Error::new(Kind::Lost { reason: None })),
         }

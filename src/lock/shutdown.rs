@@ -144,7 +144,7 @@ fn take_all(locker: &Inner, fate: Fate) -> (Vec<Election>, Shutdown) {
     locker.holds.close_all(|body| {
         let is_told = std::mem::replace(&mut body.observed, true); // here
         // What an earlier shutdown released or left stays so.
-        let Some(tie) = body.tie.as_mut().filter(|tie| !tie.is_released()) else { return };
+        let Some(tie) = body.tie.as_mut().filter(|tie| !tie.has_ended()) else { return };
         match fate {
             // It is still being taken over; who asked for that finds the locker closed.
             _ if !tie.is_owned() => tie.let_go(locker),

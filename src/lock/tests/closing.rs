@@ -59,7 +59,7 @@ fn begun_while_closing(used: bool, begin: Begin, close: Close) {
     close(&locker);
     let begun = beginner.join().unwrap();
     let is_settled = match &begun {
-        Ok(hold) => hold.tie(Tie::is_released) == Some(true),
+        Ok(hold) => hold.tie(Tie::has_ended) == Some(true),
         Err(error) => error.is_closed(),
     };
     drop((begun, earlier, locker, entered));

@@ -173,3 +173,24 @@ async fn what_a_shutdown_has_left_stays_through_another_and_its_guards_release()
     pass(ms(1_000)).await;
     assert_eq!((world.keys("k"), world.keys("other")), (3, 3));
 }
+
+/// What is left behind is adopted without the wait for its guard's end, so no other token may say
+/// that it was.
+#[tokio::test(start_paused = true)]
+async fn only_a_lock_that_was_left_has_a_token_that_says_so() {
+    for leaves in [true, false] {
+        let world = World::ready(3).await;
+        let guard = world.locker.lock("k").await.unwrap();
+        assert!(!guard.owner_token().is_left_behind());
+        match leaves {
+            true => drop(world.locker.clone().shutdown_leaving(ms(1_000)).await.unwrap()),
+            false => drop(world.locker.clone().shutdown(ms(1_000)).await.unwrap()),
+        }
+        assert_eq!(world.keys("k"), if leaves { 3 } else { 0 });
+        assert_eq!(guard.owner_token().is_left_behind(), leaves, "owner_token");
+        let token = guard.owner_token();
+        let forgotten = guard.forget();
+        assert_eq!(forgotten.is_left_behind(), leaves, "forget");
+        assert_eq!(forgotten, token);
+    }
+}
