@@ -28,6 +28,7 @@ use std::time::Duration;
 use quorlock_resp::encode;
 
 use super::claim::{Claim, Tie};
+use super::extension::Extension;
 use super::guard::LockGuard;
 use super::hold::HoldRef;
 use super::key::Key;
@@ -87,7 +88,9 @@ pub(crate) async fn adopt(
     if let Some(end) = former_end {
         hold.outlive(end, ttl).await?;
     }
-    hold.0.own(extend).map_err(|_| hold.why_ended())?;
+    if let Err(lost) = hold.0.own(extend) {
+        return Err(hold.why_ended(lost).await);
+    }
     Ok(LockGuard::new(hold.0.clone()))
 }
 
@@ -103,27 +106,46 @@ impl Adopting {
         if !clock.can_sleep() {
             return Err(Error::no_runtime());
         }
-        let over = self.0.protect(clock.sleep_until(end)).await;
-        over.ok_or_else(|| self.why_ended())?;
-        self.0.extend(ttl).await.map_err(|error| match error.is_lost() {
-            true => self.why_ended(),
-            false => error,
-        })
+        let confirmed = match self.0.protect(clock.sleep_until(end)).await {
+            Some(()) => self.0.extend(ttl).await,
+            None => Err(self.0.lost_error()),
+        };
+        match confirmed {
+            Err(lost) if lost.is_lost() => Err(self.why_ended(lost).await),
+            confirmed => confirmed,
+        }
     }
 
-    /// The lock is lost only if the nodes said so. If no majority answered in time, what they hold
-    /// is not known; nor is it when the locker was shut down.
-    fn why_ended(&self) -> Error {
+    /// Why the adoption has failed whose hold has ended with the error `lost`. The lock is lost
+    /// only if the nodes said so. If no majority answered in time, what they hold is not known; nor
+    /// is it when the locker was shut down.
+    async fn why_ended(&self, lost: Error) -> Error {
         let locker = self.0.locker();
-        let ended = self.0.lost_error();
-        match locker.check_open() {
-            Err(closed) => closed,
-            Ok(()) if self.0.is_gone() => ended,
-            Ok(()) => {
-                let needed = locker.nodes.majority();
-                Error::new(Kind::no_quorum(&[], needed)).with_key(&self.0.key())
-            }
+        if let Err(closed) = locker.check_open() {
+            return closed;
         }
+        let nodes = match lost.nodes() {
+            [] => self.ask_again().await,
+            nodes => nodes.to_vec(),
+        };
+        if self.0.is_gone() {
+            return lost.with_nodes(nodes);
+        }
+        let kind = Kind::no_quorum(&nodes, locker.nodes.majority());
+        Error::new(kind).with_key(&self.0.key()).with_nodes(nodes)
+    }
+
+    /// What each node does with an extension now. The keeper's extensions have failed, and nothing
+    /// is kept of what the nodes said to them. This one holds nothing: the loss is final.
+    async fn ask_again(&self) -> Vec<NodeReport> {
+        let locker = self.0.locker();
+        let asked = self.0.tie(|tie| Extension::send(locker, tie, tie.ttl).ok());
+        let Some(extension) = asked.flatten() else {
+            // Without a runtime nobody is asked. What is known is what the adoption found.
+            return self.0.tie(|tie| tie.election.report()).unwrap_or_default();
+        };
+        poll_fn(|cx| extension.poll_verdict(cx)).await;
+        extension.report()
     }
 }
 

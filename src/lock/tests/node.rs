@@ -104,9 +104,15 @@ impl Node {
     /// It refuses to execute scripts, or no longer does.
     pub(super) fn set_busy(&self, busy: bool) {
         self.set(Behaviour::Grants);
-        let scripts = ["EVAL", "EVALSHA"].into_iter().filter(|_| busy);
-        for script in scripts {
-            let refusal = Reaction::Answer(b"-BUSY running a script\r\n".to_vec());
+        if busy {
+            self.refuse_scripts("BUSY running a script");
+        }
+    }
+
+    /// It answers this error to every script, and executes none.
+    pub(super) fn refuse_scripts(&self, error: &str) {
+        for script in ["EVAL", "EVALSHA"] {
+            let refusal = Reaction::Answer(format!("-{error}\r\n").into_bytes());
             self.add(When::before(script).then(refusal));
         }
     }

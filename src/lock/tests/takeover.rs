@@ -3,10 +3,13 @@
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
+use std::time::Duration;
 
 use super::Behaviour::{After, Down, Grants, Hangs};
 use super::{World, ms, now, pass};
+use crate::error::Error;
 use crate::lock::{LockGuard, OwnerToken};
+use crate::observe::Loss;
 use crate::options::{Extend, Options};
 use crate::report::Outcome;
 
@@ -236,6 +239,62 @@ async fn an_adoption_that_waits_is_told_of_the_shutdown_of_its_locker() {
     assert!(shut_down.is_complete());
     assert_eq!(world.holders(&guard), [0, 1, 2], "the token's value is back");
     assert!(third.locker.adopt("k", &token).await.is_ok());
+}
+
+/// What befalls an adoption's lock while it waits for a living guard's time to end, and the error.
+async fn adopted_while(pause: Duration, befalls: impl FnOnce(&World)) -> Error {
+    let world = World::ready(3).await;
+    let guard = world.locker.lock("k").extend(Extend::Off).await.unwrap();
+    let (other, token) = (world.beside(), guard.owner_token());
+    let (adopted, ()) = tokio::join!(other.locker.adopt("k", &token), async {
+        pass(pause).await;
+        befalls(&world);
+    });
+    adopted.unwrap_err()
+}
+
+fn outcomes(error: &Error) -> Vec<Outcome> {
+    error.nodes().iter().map(|node| node.outcome.clone()).collect()
+}
+
+/// Before it is found by an extension of the keeper's, and before the confirmation.
+const WHILE_IT_WAITS: [Duration; 2] = [ms(1_000), ms(10_095)];
+
+#[tokio::test(start_paused = true)]
+async fn an_adoption_that_nodes_refuse_while_it_waits_names_them_and_says_why() {
+    for pause in WHILE_IT_WAITS {
+        let refuse = |world: &World| {
+            world.nodes[..2].iter().for_each(|node| node.refuse_scripts("NOAUTH who are you"));
+        };
+        let error = adopted_while(pause, refuse).await;
+        assert!(error.is_authentication(), "{pause:?}: {error}");
+        let refused = || Outcome::Refused { error: "NOAUTH who are you".into() };
+        assert_eq!(outcomes(&error), [refused(), refused(), Outcome::Granted], "{pause:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_adoption_whose_nodes_fall_silent_while_it_waits_names_them() {
+    for pause in WHILE_IT_WAITS {
+        let error = adopted_while(pause, |world| world.set(0..2, Hangs)).await;
+        assert!(error.is_unavailable(), "{pause:?}: {error}");
+        let [first, second, third] = &outcomes(&error)[..] else { panic!("{pause:?}: {error}") };
+        for silent in [first, second] {
+            use Outcome::{Down, Silent, Suspect};
+            assert!(matches!(silent, Silent { .. } | Suspect | Down { .. }), "{pause:?}: {error}");
+        }
+        assert!(matches!(third, Outcome::Granted | Outcome::Pending), "{pause:?}: {error}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_adoption_whose_keys_vanish_while_it_waits_names_the_nodes() {
+    for pause in WHILE_IT_WAITS {
+        let vanish = |world: &World| world.nodes[..2].iter().for_each(|node| node.delete("k"));
+        let error = adopted_while(pause, vanish).await;
+        assert_eq!(error.loss(), Some(Loss::Gone), "{pause:?}: {error}");
+        assert_eq!(outcomes(&error), [Outcome::Gone, Outcome::Gone, Outcome::Granted], "{pause:?}");
+    }
 }
 
 /// It would be valid no longer than its TTL without being extended while it waits.
