@@ -17,7 +17,7 @@ use quorlock_resp::{Frame, encode};
 
 use crate::clock::Clock;
 use crate::error::{Error, Kind};
-use crate::link::{Greeting, Shape, Urgency};
+use crate::link::{Greeting, Shape, Undo, Urgency};
 use crate::observe::Observers;
 use crate::options::{Address, IntoNode, LinkOptions, Tls, security};
 use crate::quorum::{Command, Election, NodeMask, NodeSet};
@@ -179,7 +179,7 @@ impl Client {
         let command = Command {
             bytes,
             shape: Shape::Any,
-            undo: &[],
+            undo: Undo::NONE,
             affinity: 0,
             sent: self.nodes.clock().now(),
             allowed: self.deadline,

@@ -57,6 +57,7 @@ pub(crate) use reply::Reply;
 #[cfg(test)]
 pub(crate) use stream::Dialing;
 pub(crate) use stream::{Dial, Reader, Writer, secure};
+pub(crate) use undo::Undo;
 
 use crate::clock::Moment;
 use crate::options::LinkOptions;
@@ -72,8 +73,8 @@ use state::{Phase, QUEUED_CAPACITY, State};
 pub(crate) struct Outgoing<'a> {
     pub(crate) entry: Entry,
     pub(crate) bytes: &'a [u8],
-    /// What undoes it, for the link's `undo_head`; empty when there is nothing to undo.
-    pub(crate) undo: &'a [u8],
+    /// What undoes it, for the link's `undo_head`.
+    pub(crate) undo: Undo<'a>,
     pub(crate) urgency: Urgency,
 }
 
@@ -153,7 +154,7 @@ impl Link {
                 return Sent::Closed;
             }
         }
-        if !undoing && (state.pipeline.is_suspect() || state.debts.concern(command.bytes)) {
+        if !undoing && (state.pipeline.is_suspect() || state.debts.concern(command.undo)) {
             return Sent::Suspect;
         }
         if !undoing && self.is_full(&state, command.bytes.len()) {
@@ -200,9 +201,10 @@ impl Link {
     /// of commands that are not answered, and those given up, while their keys may live.
     pub(crate) fn owed(&self, now: Moment) -> usize {
         let state = lock(&self.state);
-        // A command that may have been applied, and the undo behind it, are about one key.
-        let undos: HashSet<&[u8]> = state.debts.undos().chain(state.pipeline.undos()).collect();
-        undos.len() + state.debts.given_up(now)
+        // A command that may have been applied, and the undo behind it, are about one pair.
+        let undos = state.debts.undos().chain(state.pipeline.undos());
+        let pairs: HashSet<&[u8]> = undos.map(Undo::pair).collect();
+        pairs.len() + state.debts.given_up(now)
     }
 
     /// Writes what is queued. `Ok(true)` says that the kernel takes no more: the driver waits for
@@ -262,10 +264,11 @@ impl Link {
         for Unsettled { entry, undo, again } in unsettled {
             match again {
                 Again::Whole => {
-                    state.append(entry, &undo::whole(&self.undo_head, &undo), &undo);
+                    let undo = undo.lent();
+                    state.append(entry, &undo.whole(&self.undo_head), undo);
                     self.needs_flush.set();
                 }
-                Again::Settled => state.debts.handle_executed(&undo),
+                Again::Settled => state.debts.handle_executed(undo.lent()),
                 Again::Ended => state.debts.handle_ended(),
                 Again::Doubt => state.debts.handle_not_ended(now),
                 Again::Later => state.debts.handle_refused(undo, now),
@@ -289,16 +292,17 @@ impl Link {
         state.debts.due()
     }
 
-    /// What would be undone by a longer undo of the same key and value is undone by this one.
-    pub(crate) fn undo_instead(&self, undo: &[u8]) {
+    /// What would be undone by an undo that this one supersedes is undone by this one.
+    pub(crate) fn undo_instead(&self, undo: Undo<'_>) {
         let mut state = lock(&self.state);
         state.pipeline.undo_instead(undo);
         state.debts.owe_instead(undo);
     }
 
-    /// An undo that is owed to the node is no longer wanted. One that is on its way is executed.
-    pub(crate) fn withdraw(&self, undo: &[u8]) {
-        lock(&self.state).debts.withdraw(undo);
+    /// The undo of a pair that is owed to the node is no longer wanted. One that is on its way is
+    /// executed.
+    pub(crate) fn withdraw(&self, pair: &[u8]) {
+        lock(&self.state).debts.withdraw(pair);
     }
 
     /// How long the latest answer on the present connection took.

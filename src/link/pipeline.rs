@@ -21,6 +21,7 @@ use quorlock_resp::Frame;
 use super::Process;
 use super::fifo::Fifo;
 use super::reply::Reply;
+use super::undo::{Form, Kept, Undo};
 use crate::clock::Moment;
 
 /// The sender's name for an operation; this room only hands it back.
@@ -103,6 +104,7 @@ struct Waiting {
     begins: u64,
     /// How many bytes of `Pipeline::undo` are its own.
     undo_len: usize,
+    undo_form: Form,
     /// Its sender has been told that no reply came in time.
     tombstone: bool,
 }
@@ -128,7 +130,7 @@ pub(crate) struct Lapsed {
 #[derive(Debug)]
 pub(crate) struct Unsettled {
     pub(crate) entry: Entry,
-    pub(crate) undo: Vec<u8>,
+    pub(crate) undo: Kept,
     pub(crate) again: Again,
 }
 
@@ -196,11 +198,12 @@ impl Pipeline {
         self.waiting.is_empty()
     }
 
-    /// Appends a command whose first byte stands at `begins` in the stream. An empty `undo` says
-    /// that there is nothing to undo.
-    pub(crate) fn push(&mut self, entry: Entry, begins: u64, undo: &[u8]) {
-        self.undo.push(undo);
-        self.waiting.push_back(Waiting { entry, begins, undo_len: undo.len(), tombstone: false });
+    /// Appends a command whose first byte stands at `begins` in the stream.
+    pub(crate) fn push(&mut self, entry: Entry, begins: u64, undo: Undo<'_>) {
+        let undo = if undo.is_nothing() { Undo::NONE } else { undo };
+        self.undo.push(undo.tail());
+        let (undo_len, undo_form) = (undo.tail().len(), undo.form());
+        self.waiting.push_back(Waiting { entry, begins, undo_len, undo_form, tombstone: false });
     }
 
     /// Appends another connection's commands, none of which has been sent; they begin `shift` bytes
@@ -211,19 +214,20 @@ impl Pipeline {
         self.waiting.extend(other.waiting.into_iter().map(later));
     }
 
-    /// Has commands with a longer undo of the same key and value be undone by this one.
-    pub(crate) fn undo_instead(&mut self, undo: &[u8]) {
-        let is_longer = |own: &[u8]| own.len() > undo.len() && own.starts_with(undo);
-        if !self.undos().any(is_longer) {
+    /// Has commands whose undo this one supersedes be undone by this one.
+    pub(crate) fn undo_instead(&mut self, undo: Undo<'_>) {
+        if !self.undos().any(|own| undo.supersedes(own)) {
             return;
         }
         let known = std::mem::take(&mut self.undo);
         let mut rest = known.as_slice();
         for waiting in &mut self.waiting {
             let (own, behind) = rest.split_at(waiting.undo_len);
-            let chosen = if is_longer(own) { undo } else { own };
-            self.undo.push(chosen);
-            (waiting.undo_len, rest) = (chosen.len(), behind);
+            let own = Undo::of(own, waiting.undo_form);
+            let chosen = if undo.supersedes(own) { undo } else { own };
+            self.undo.push(chosen.tail());
+            (waiting.undo_len, waiting.undo_form) = (chosen.tail().len(), chosen.form());
+            rest = behind;
         }
     }
 
@@ -239,12 +243,12 @@ impl Pipeline {
         if !oldest.entry.shape.accepts(&reply) {
             return Err(Stray);
         }
-        let Some(Waiting { entry, undo_len, .. }) = self.waiting.pop_front() else {
+        let Some(Waiting { entry, undo_len, undo_form, .. }) = self.waiting.pop_front() else {
             return Err(Stray);
         };
         let again = Again::after(entry.shape, &reply);
         if let Some(again) = again {
-            let undo = self.undo.as_slice()[..undo_len].to_vec();
+            let undo = Undo::of(&self.undo.as_slice()[..undo_len], undo_form).kept();
             unsettled.push(Unsettled { entry, undo, again });
         }
         self.undo.advance(undo_len);
@@ -285,14 +289,14 @@ impl Pipeline {
     }
 
     /// What would undo the commands that are not answered, in their order.
-    pub(crate) fn undos(&self) -> impl Iterator<Item = &[u8]> {
+    pub(crate) fn undos(&self) -> impl Iterator<Item = Undo<'_>> {
         let mut rest = self.undo.as_slice();
         let undos = self.waiting.iter().map(move |waiting| {
             let (undo, behind) = rest.split_at(waiting.undo_len.min(rest.len()));
             rest = behind;
-            undo
+            Undo::of(undo, waiting.undo_form)
         });
-        undos.filter(|undo| !undo.is_empty())
+        undos.filter(|undo| !undo.is_nothing())
     }
 
     /// When a node that answers nothing more is given up: once its oldest command has waited for
@@ -312,18 +316,14 @@ impl Pipeline {
 
     /// Empties the FIFO at the connection's end, of which `written` bytes had reached the kernel:
     /// every operation goes to `lapsed`, the undos of those that may have been applied to `undos`.
-    pub(crate) fn drain(
-        &mut self,
-        written: u64,
-        lapsed: &mut Vec<Lapsed>,
-        undos: &mut Vec<Vec<u8>>,
-    ) {
+    pub(crate) fn drain(&mut self, written: u64, lapsed: &mut Vec<Lapsed>, undos: &mut Vec<Kept>) {
         for waiting in self.waiting.drain(..) {
             let sent = waiting.begins < written;
             // An unsent command needs no undo; an undo that was not sent is still owed.
             let owed = sent || matches!(waiting.entry.shape, Shape::Undo | Shape::Owed);
             if owed && waiting.undo_len > 0 {
-                undos.push(self.undo.as_slice()[..waiting.undo_len].to_vec());
+                let undo = &self.undo.as_slice()[..waiting.undo_len];
+                undos.push(Undo::of(undo, waiting.undo_form).kept());
             }
             self.undo.advance(waiting.undo_len);
             lapsed.push(Lapsed { ticket: waiting.entry.ticket, sent });
@@ -362,8 +362,8 @@ mod tests {
     #[test]
     fn replies_go_to_the_oldest_command_first() {
         let mut pipeline = Pipeline::default();
-        pipeline.push(entry(1, Shape::Status, 9), 0, b"undo-1");
-        pipeline.push(entry(2, Shape::Undo, 9), 10, b"undo-2");
+        pipeline.push(entry(1, Shape::Status, 9), 0, Undo::delete(b"undo-1"));
+        pipeline.push(entry(2, Shape::Undo, 9), 10, Undo::delete(b"undo-2"));
         assert_eq!(answer(&mut pipeline, simple("OK")), Ok(1));
         assert_eq!(answer(&mut pipeline, Frame::Integer(0)), Ok(2));
         assert!(pipeline.is_empty());
@@ -387,7 +387,7 @@ mod tests {
         ];
         for (shape, frame) in strays {
             let mut pipeline = Pipeline::default();
-            pipeline.push(entry(1, shape, 9), 0, b"");
+            pipeline.push(entry(1, shape, 9), 0, Undo::NONE);
             assert_eq!(answer(&mut pipeline, frame), Err(Stray));
         }
         assert_eq!(answer(&mut Pipeline::default(), simple("OK")), Err(Stray));
@@ -401,28 +401,32 @@ mod tests {
     fn a_vote_may_be_refused_for_a_reason() {
         for frame in [Frame::Integer(1), Frame::Integer(-1), reason(&[2, 9]), error("NOPERM no")] {
             let mut pipeline = Pipeline::default();
-            pipeline.push(entry(1, Shape::Vote, 9), 0, b"");
+            pipeline.push(entry(1, Shape::Vote, 9), 0, Undo::NONE);
             assert_eq!(answer(&mut pipeline, frame), Ok(1));
         }
     }
 
     #[test]
-    fn a_shorter_undo_takes_the_place_of_longer_ones_and_of_no_others() {
+    fn an_undo_takes_the_place_of_those_it_supersedes_and_of_no_others() {
         let mut pipeline = Pipeline::default();
-        for (ticket, undo) in [(1, "a"), (2, "pair-former"), (3, ""), (4, "pair"), (5, "pai")] {
-            pipeline.push(entry(ticket, Shape::Adopt, 9), 0, undo.as_bytes());
+        let (delete, others) = (Undo::delete(b"pair"), Undo::put_back(b"pair-former", 5));
+        let back = Undo::put_back(b"pair-former", 4);
+        let nothing = Undo::nothing(b"pair");
+        for (ticket, undo) in (1..).zip([others, back, nothing, delete, others, back]) {
+            pipeline.push(entry(ticket, Shape::Adopt, 9), 0, undo);
         }
-        pipeline.undo_instead(b"pair");
+        pipeline.undo_instead(delete);
         let (mut lapsed, mut undos) = (Vec::new(), Vec::new());
         pipeline.drain(1, &mut lapsed, &mut undos);
-        assert_eq!(undos, [&b"a"[..], b"pair", b"pair", b"pai"]);
+        let undos: Vec<_> = undos.iter().map(Kept::lent).collect();
+        assert_eq!(undos, [others, delete, delete, others, delete]);
     }
 
     #[test]
     fn an_expired_command_is_told_once_and_still_owns_its_reply() {
         let mut pipeline = Pipeline::default();
-        pipeline.push(entry(1, Shape::Status, 3), 0, b"");
-        pipeline.push(entry(2, Shape::Status, 8), 4, b"");
+        pipeline.push(entry(1, Shape::Status, 3), 0, Undo::NONE);
+        pipeline.push(entry(2, Shape::Status, 8), 4, Undo::NONE);
         let mut expired = Vec::new();
         assert_eq!(pipeline.expire(Moment::from_nanos(4), &mut expired), Moment::from_nanos(8));
         assert_eq!(pipeline.expire(Moment::from_nanos(5), &mut expired), Moment::from_nanos(8));
@@ -436,7 +440,7 @@ mod tests {
         let at = Moment::from_nanos;
         let given_up = |entries: &[Entry], now| {
             let mut pipeline = Pipeline::default();
-            entries.iter().for_each(|entry| pipeline.push(*entry, 0, b""));
+            entries.iter().for_each(|entry| pipeline.push(*entry, 0, Undo::NONE));
             pipeline.given_up(at(now), Duration::from_nanos(50)).map(Moment::as_nanos)
         };
         let (short, long) = (entry(1, Shape::Status, 10), entry(2, Shape::Any, 70));
@@ -453,13 +457,13 @@ mod tests {
     #[test]
     fn a_forgotten_script_gives_its_undo_back() {
         let mut pipeline = Pipeline::default();
-        pipeline.push(entry(1, Shape::Undo, 9), 0, b"tail");
+        pipeline.push(entry(1, Shape::Undo, 9), 0, Undo::delete(b"tail"));
         let mut forgotten = Vec::new();
         let reply = error("NOSCRIPT No matching script.");
         assert!(
             pipeline.answer(reply.into(), Moment::default(), &mut forgotten).unwrap().is_none()
         );
-        assert_eq!(forgotten[0].undo, b"tail");
+        assert_eq!(forgotten[0].undo.lent(), Undo::delete(b"tail"));
         assert_eq!(forgotten[0].again, Again::Whole);
         assert_eq!(forgotten[0].entry.ticket, Ticket(1));
     }
@@ -467,7 +471,7 @@ mod tests {
     #[test]
     fn an_undo_that_is_refused_for_now_is_told_and_comes_back() {
         let mut pipeline = Pipeline::default();
-        pipeline.push(entry(1, Shape::Undo, 9), 0, b"tail");
+        pipeline.push(entry(1, Shape::Undo, 9), 0, Undo::delete(b"tail"));
         let mut unsettled = Vec::new();
         let reply = error("BUSY Redis is busy running a script.");
         let told = pipeline.answer(reply.into(), Moment::default(), &mut unsettled).unwrap();
@@ -496,17 +500,18 @@ mod tests {
     #[test]
     fn the_end_of_the_connection_tells_what_may_have_been_applied() {
         let mut pipeline = Pipeline::default();
-        pipeline.push(entry(1, Shape::Status, 9), 0, b"undo-1");
-        pipeline.push(entry(2, Shape::Any, 9), 10, b"");
-        pipeline.push(entry(3, Shape::Status, 9), 20, b"undo-3");
-        pipeline.push(entry(4, Shape::Status, 9), 30, b"undo-4");
-        pipeline.push(entry(5, Shape::Undo, 9), 40, b"undo-5");
+        pipeline.push(entry(1, Shape::Status, 9), 0, Undo::delete(b"undo-1"));
+        pipeline.push(entry(2, Shape::Any, 9), 10, Undo::NONE);
+        pipeline.push(entry(3, Shape::Status, 9), 20, Undo::delete(b"undo-3"));
+        pipeline.push(entry(4, Shape::Status, 9), 30, Undo::delete(b"undo-4"));
+        pipeline.push(entry(5, Shape::Undo, 9), 40, Undo::delete(b"undo-5"));
         assert_eq!(answer(&mut pipeline, simple("OK")), Ok(1));
         let (mut lapsed, mut undos) = (Vec::new(), Vec::new());
         pipeline.drain(21, &mut lapsed, &mut undos);
         let told: Vec<_> = lapsed.iter().map(|lapsed| (lapsed.ticket.0, lapsed.sent)).collect();
         assert_eq!(told, [(2, true), (3, true), (4, false), (5, false)]);
         // The fourth was never sent. The fifth was not sent either, and is an undo itself.
-        assert_eq!(undos, [b"undo-3".to_vec(), b"undo-5".to_vec()]);
+        let undos: Vec<_> = undos.iter().map(Kept::lent).collect();
+        assert_eq!(undos, [Undo::delete(b"undo-3"), Undo::delete(b"undo-5")]);
     }
 }

@@ -9,6 +9,7 @@ use super::fifo::Fifo;
 use super::peer::Process;
 use super::pipeline::{Entry, Lapsed, Pipeline};
 use super::stream::Writer;
+use super::undo::Undo;
 use crate::weak::{self, Weakness};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -77,7 +78,7 @@ impl State {
     /// Notes an undo for the next connection. The orphaned connection carries it as well: it may be
     /// the last one, and to undo twice does no harm.
     pub(super) fn owe(&mut self, command: Outgoing<'_>) {
-        if !command.undo.is_empty() {
+        if !command.undo.is_nothing() {
             self.debts.add(command.undo);
         }
         if self.phase == Phase::Orphaned {
@@ -95,7 +96,7 @@ impl State {
         self.fill_holes();
     }
 
-    pub(super) fn append(&mut self, entry: Entry, bytes: &[u8], undo: &[u8]) {
+    pub(super) fn append(&mut self, entry: Entry, bytes: &[u8], undo: Undo<'_>) {
         let begins = self.written.saturating_add(self.queued.len() as u64);
         self.pipeline.push(entry, begins, undo);
         self.queued.push(bytes);

@@ -22,8 +22,8 @@ fn encoded(words: &str) -> Vec<u8> {
     bytes
 }
 
-/// The key and the value that undo a command.
-fn undo(words: &str) -> Vec<u8> {
+/// The key and the value that a command is about.
+fn pair(words: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     words.split_whitespace().for_each(|word| encode::bulk(&mut bytes, word.as_bytes()));
     bytes
@@ -74,7 +74,9 @@ impl Wire {
         let urgency = if shape == Shape::Undo { Urgency::Undo } else { Urgency::Usual };
         let deadline = self.now.plus(Duration::from_secs(1));
         let entry = Entry { ticket: Ticket(ticket), shape, sent: self.now, deadline };
-        let (bytes, undo) = (&*encoded(command), &*undo(undone));
+        let (bytes, pair) = (&*encoded(command), &*pair(undone));
+        let undo = if shape == Shape::Script { Undo::nothing(pair) } else { Undo::delete(pair) };
+        let undo = if pair.is_empty() { Undo::NONE } else { undo };
         self.link.send(Outgoing { entry, bytes, undo, urgency })
     }
 

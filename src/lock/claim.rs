@@ -28,7 +28,7 @@ use super::token::OwnerToken;
 use crate::clock::{Moment, Stamp};
 use crate::entropy::Nonce;
 use crate::error::{Error, Kind};
-use crate::link::{Shape, Urgency};
+use crate::link::{Shape, Undo, Urgency};
 use crate::observe::Loss;
 use crate::quorum::{Command, Deed, Election, NodeMask, Patience, Verdict};
 use crate::report::NodeReport;
@@ -110,8 +110,8 @@ impl Tie {
         let silent = self.election.deeds().filter(|(_, deed)| !has_answered(*deed));
         let to = silent.fold(NodeMask::NONE, |mask, (node, _)| mask.and(node));
         // Where a connection ends, our own value is deleted, and the former one not put back.
-        let undo = command::undo_of(self.key.full(), &self.value(locker).to_string());
-        locker.nodes.undo_instead(self.key.affinity(), &undo);
+        let pair = command::pair_of(self.key.full(), &self.value(locker).to_string());
+        locker.nodes.undo_instead(self.key.affinity(), Undo::delete(&pair));
         command::with_release_of(self.key.full(), &former, |encoded| {
             locker.nodes.tell(&self.undoing(locker, encoded, Urgency::Drop, to));
         });
@@ -142,8 +142,8 @@ impl Tie {
         if matches!(self.standing, Standing::Owned) {
             self.standing = Standing::Left;
             let value = self.value(locker).to_string();
-            let undo = command::undo_of(self.key.full(), &value);
-            locker.nodes.withdraw(self.key.affinity(), &undo);
+            let pair = command::pair_of(self.key.full(), &value);
+            locker.nodes.withdraw(self.key.affinity(), &pair);
         }
         self.token(locker)
     }

@@ -27,7 +27,7 @@ use bytes::Bytes;
 use quorlock_resp::encode;
 
 use crate::entropy::Nonce;
-use crate::link::Process;
+use crate::link::{Process, Undo};
 use crate::weak::{self, Weakness::*};
 
 /// Compare-and-delete.
@@ -117,8 +117,8 @@ impl fmt::Display for Value<'_> {
 /// An encoded command.
 pub(crate) struct Encoded<'a> {
     pub(crate) bytes: &'a [u8],
-    /// The arguments that undo it, behind [`undo_head`].
-    pub(crate) undo: &'a [u8],
+    /// What undoes it, behind [`undo_head`], and the key and the value that it is about.
+    pub(crate) undo: Undo<'a>,
 }
 
 /// The release's command up to its key and value, in the form that a server executes even if it
@@ -140,10 +140,10 @@ pub(crate) fn with_acquire<R>(
 ) -> R {
     with_scratch(|out| {
         out.extend_from_slice(SET);
-        let undo = put_key_and_value(out, key, value);
+        let pair = put_key_and_value(out, key, value);
         out.extend_from_slice(NX_PX);
         put_millis(out, ttl);
-        send(Encoded { bytes: out, undo: &out[undo] })
+        send(Encoded { bytes: out, undo: Undo::delete(&out[pair]) })
     })
 }
 
@@ -160,17 +160,17 @@ pub(crate) fn with_release<R>(
         } else {
             out.extend_from_slice(EVALSHA_RELEASE);
         }
-        let undo = put_key_and_value(out, key, value);
-        send(Encoded { bytes: out, undo: &out[undo] })
+        let pair = put_key_and_value(out, key, value);
+        send(Encoded { bytes: out, undo: Undo::delete(&out[pair]) })
     })
 }
 
-/// The arguments that delete a key which holds `value`.
-pub(crate) fn undo_of(key: &[u8], value: &str) -> Vec<u8> {
-    let mut undo = Vec::new();
-    encode::bulk(&mut undo, key);
-    encode::bulk(&mut undo, value.as_bytes());
-    undo
+/// The encoded key and value, which say what a command is about.
+pub(crate) fn pair_of(key: &[u8], value: &str) -> Vec<u8> {
+    let mut pair = Vec::new();
+    encode::bulk(&mut pair, key);
+    encode::bulk(&mut pair, value.as_bytes());
+    pair
 }
 
 /// Encodes a release of the key under a value that is not this locker's, and hands it to `send`.
@@ -179,11 +179,11 @@ pub(crate) fn with_release_of<R>(
     value: &str,
     send: impl FnOnce(Encoded<'_>) -> R,
 ) -> R {
-    let undo = undo_of(key, value);
+    let pair = pair_of(key, value);
     with_scratch(|out| {
         out.extend_from_slice(EVALSHA_RELEASE);
-        out.extend_from_slice(&undo);
-        send(Encoded { bytes: out, undo: &undo })
+        out.extend_from_slice(&pair);
+        send(Encoded { bytes: out, undo: Undo::delete(&pair) })
     })
 }
 
@@ -198,9 +198,10 @@ pub(crate) fn with_put_back<R>(
     with_scratch(|out| {
         encode::array_header(out, 6);
         [b"EVAL", RELEASE.as_bytes(), b"1"].into_iter().for_each(|word| encode::bulk(out, word));
-        let undo = put_key_and_value(out, key, value).start;
+        let pair = put_key_and_value(out, key, value);
         encode::bulk(out, former.as_bytes());
-        send(Encoded { bytes: out, undo: &out[undo..] })
+        let undo = Undo::put_back(&out[pair.start..], pair.len());
+        send(Encoded { bytes: out, undo })
     })
 }
 
@@ -219,8 +220,8 @@ pub(crate) fn with_adopt<R>(handover: Handover<'_>, send: impl FnOnce(Encoded<'_
         let script = if weak::is(AdoptWithoutCompare) { WEAK_ADOPT } else { ADOPT.as_bytes() };
         encode::array_header(out, 7);
         [b"EVAL", script, b"1"].into_iter().for_each(|word| encode::bulk(out, word));
-        let undo = put_handover(out, handover);
-        send(Encoded { bytes: out, undo: &out[undo] })
+        let (undo, pair_len) = put_handover(out, handover);
+        send(Encoded { bytes: out, undo: Undo::put_back(&out[undo], pair_len) })
     })
 }
 
@@ -236,20 +237,21 @@ pub(crate) fn with_adopt_vote<R>(
         encode::array_header(out, 11);
         [b"EVAL", ADOPT_VOTE.as_bytes(), b"3"].into_iter().for_each(|word| encode::bulk(out, word));
         out.extend_from_slice(companions);
-        let undo = put_handover(out, handover);
+        let (undo, pair_len) = put_handover(out, handover);
         put_millis(out, longest_ttl);
         encode::bulk(out, HOLE);
-        send(Encoded { bytes: out, undo: &out[undo] })
+        send(Encoded { bytes: out, undo: Undo::put_back(&out[undo], pair_len) })
     })
 }
 
-/// The key, the new value and the former one, which undo the adoption, and the TTL.
-fn put_handover(out: &mut Vec<u8>, handover: Handover<'_>) -> Range<usize> {
-    let start = put_key_and_value(out, handover.key, handover.value).start;
+/// The key, the new value and the former one, which undo the adoption, and the TTL. Says where the
+/// undo stands, and how long its pair is.
+fn put_handover(out: &mut Vec<u8>, handover: Handover<'_>) -> (Range<usize>, usize) {
+    let pair = put_key_and_value(out, handover.key, handover.value);
     encode::bulk(out, handover.former.as_bytes());
-    let undo = start..out.len();
+    let undo = pair.start..out.len();
     put_millis(out, handover.ttl);
-    undo
+    (undo, pair.len())
 }
 
 /// How an extension names its script.
@@ -279,9 +281,9 @@ pub(crate) fn with_extend<R>(
         encode::bulk(out, name);
         encode::bulk(out, script);
         encode::bulk(out, b"1");
-        put_key_and_value(out, key, value);
+        let pair = put_key_and_value(out, key, value);
         put_millis(out, ttl);
-        send(Encoded { bytes: out, undo: &[] })
+        send(Encoded { bytes: out, undo: Undo::nothing(&out[pair]) })
     })
 }
 
@@ -305,11 +307,11 @@ pub(crate) fn with_vote<R>(
         encode::bulk(out, script);
         encode::bulk(out, b"3");
         out.extend_from_slice(companions);
-        let undo = put_key_and_value(out, key, value);
+        let pair = put_key_and_value(out, key, value);
         put_millis(out, ttl);
         put_millis(out, longest_ttl);
         encode::bulk(out, HOLE);
-        send(Encoded { bytes: out, undo: &out[undo] })
+        send(Encoded { bytes: out, undo: Undo::delete(&out[pair]) })
     })
 }
 
@@ -422,7 +424,7 @@ mod tests {
                 text(encoded.bytes),
                 format!("*6\r\n$3\r\nSET\r\n{undo}$2\r\nNX\r\n$2\r\nPX\r\n$5\r\n10000\r\n")
             );
-            assert_eq!(text(encoded.undo), undo);
+            assert_eq!(encoded.undo, Undo::delete(undo.as_bytes()));
         });
     }
 
@@ -432,7 +434,7 @@ mod tests {
             let sha = text(RELEASE_SHA1);
             let head = format!("*5\r\n$7\r\nEVALSHA\r\n$40\r\n{sha}\r\n$1\r\n1\r\n");
             assert_eq!(text(encoded.bytes), format!("{head}$1\r\nk\r\n$47\r\n{VALUE}\r\n"));
-            let whole = [b"*5\r\n", &undo_head()[..], encoded.undo].concat();
+            let whole = [b"*5\r\n", &undo_head()[..], encoded.undo.tail()].concat();
             let mut expected = Vec::new();
             let args: [&[u8]; 5] = [b"EVAL", RELEASE.as_bytes(), b"1", b"k", VALUE.as_bytes()];
             encode::command(&mut expected, &args);
@@ -453,7 +455,8 @@ mod tests {
             encode::command(&mut expected, &args);
             with_extend(form, b"k", DRAWN, ttl, |encoded| {
                 assert_eq!(encoded.bytes, expected);
-                assert!(encoded.undo.is_empty(), "an extension is not undone");
+                let pair = pair_of(b"k", VALUE);
+                assert_eq!(encoded.undo, Undo::nothing(&pair), "an extension is not undone");
             });
         }
     }
@@ -473,7 +476,7 @@ mod tests {
             encode::command(&mut expected, &args.map(str::as_bytes));
             with_vote(form, &companions, b"p:k", DRAWN, ttls, |encoded| {
                 assert_eq!(text(encoded.bytes), text(&expected));
-                assert_eq!(text(encoded.undo), format!("$3\r\np:k\r\n$47\r\n{VALUE}\r\n"));
+                assert_eq!(encoded.undo, Undo::delete(&pair_of(b"p:k", VALUE)));
                 assert!(encoded.bytes.ends_with(format!("$40\r\n{hole}\r\n").as_bytes()));
             });
         }
@@ -506,7 +509,8 @@ mod tests {
             let back = back.clone();
             move |encoded: Encoded<'_>| {
                 assert_eq!(text(encoded.bytes), expected);
-                assert_eq!(text(encoded.undo), back);
+                let pair_len = pair_of(b"p:k", VALUE).len();
+                assert_eq!(encoded.undo, Undo::put_back(back.as_bytes(), pair_len));
             }
         };
         with_adopt(handover, check(encode(&plain)));
@@ -514,8 +518,9 @@ mod tests {
         let put_back = ["EVAL", RELEASE, "1", "p:k", VALUE, "old"];
         with_put_back(b"p:k", DRAWN, "old", check(encode(&put_back)));
         with_release_of(b"p:k", "old", |encoded| {
-            assert_eq!(encoded.bytes, [EVALSHA_RELEASE, &undo_of(b"p:k", "old")].concat());
-            assert_eq!(encoded.undo, undo_of(b"p:k", "old"));
+            let pair = pair_of(b"p:k", "old");
+            assert_eq!(encoded.bytes, [EVALSHA_RELEASE, &pair].concat());
+            assert_eq!(encoded.undo, Undo::delete(&pair));
         });
     }
 

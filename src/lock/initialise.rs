@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::durability::Volatile;
 use super::locker::Inner;
 use crate::error::{Error, Kind};
-use crate::link::{Shape, Urgency};
+use crate::link::{Shape, Undo, Urgency};
 use crate::quorum::{Command, Deed, Election, NodeMask, Verdict};
 use crate::report::NodeReport;
 
@@ -52,7 +52,7 @@ async fn ask(
         let command = Command {
             bytes,
             shape: Shape::Vote,
-            undo: &[],
+            undo: Undo::NONE,
             affinity: 0,
             sent: locker.nodes.clock().now(),
             allowed: locker.options.node_deadline(locker.options.ttl),

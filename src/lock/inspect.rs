@@ -14,7 +14,7 @@ use super::command;
 use super::key::Key;
 use super::locker::Inner;
 use crate::error::{Error, Holder};
-use crate::link::{Shape, Urgency};
+use crate::link::{Shape, Undo, Urgency};
 use crate::quorum::{Command, Election, NodeMask, NodeSet};
 use crate::report::{Outcome, printable};
 
@@ -113,7 +113,7 @@ fn ask(locker: &Inner, key: &Key, node: usize, name: &[u8]) -> Result<Election, 
     let command = Command {
         bytes: &bytes,
         shape: Shape::Any,
-        undo: &[],
+        undo: Undo::NONE,
         affinity: key.affinity(),
         sent: locker.nodes.clock().now(),
         allowed: locker.options.node_deadline(locker.options.ttl),

@@ -11,7 +11,7 @@ use super::guard::Release;
 use super::locker::Inner;
 use super::token::OwnerToken;
 use crate::error::Error;
-use crate::link::{Shape, Urgency};
+use crate::link::{Shape, Undo, Urgency};
 use crate::observe::{Event, Loss};
 use crate::quorum::{Command, Election, NodeMask};
 use crate::report::{NodeReport, Outcome};
@@ -176,7 +176,7 @@ fn ping(locker: &Inner, affinity: u64) -> Result<Election, Error> {
     let command = Command {
         bytes: &bytes,
         shape: Shape::Any,
-        undo: &[],
+        undo: Undo::NONE,
         affinity,
         sent: locker.nodes.clock().now(),
         allowed: locker.options.node_deadline(locker.options.ttl),

@@ -36,7 +36,7 @@ use super::locker::Inner;
 use super::token::OwnerToken;
 use crate::clock::Moment;
 use crate::error::{Error, Kind};
-use crate::link::{Shape, Urgency};
+use crate::link::{Shape, Undo, Urgency};
 use crate::options::Extend;
 use crate::quorum::{Command, Found, NodeMask, Verdict};
 use crate::report::NodeReport;
@@ -195,7 +195,7 @@ pub(crate) async fn force_release(locker: &Inner, key: &Key) -> Result<Vec<NodeR
         bytes: &bytes,
         // How many keys it deleted.
         shape: Shape::Script,
-        undo: &[],
+        undo: Undo::NONE,
         affinity: key.affinity(),
         sent: locker.nodes.clock().now(),
         allowed: locker.options.node_deadline(locker.options.ttl),

@@ -16,7 +16,7 @@ use super::slots::Deed;
 use super::tally::{Patience, Rule, Verdict, Vote};
 use crate::clock::Moment;
 use crate::error::Error;
-use crate::link::{Entry, Outgoing, Sent, Shape, Ticket, Urgency};
+use crate::link::{Entry, Outgoing, Sent, Shape, Ticket, Undo, Urgency};
 use crate::node::Node;
 use crate::report::{Fault, NodeReport, Outcome, printable};
 use crate::weak::{self, Weakness::ReleaseSkippedOnUnknown};
@@ -60,8 +60,8 @@ impl NodeMask {
 pub(crate) struct Command<'a> {
     pub(crate) bytes: &'a [u8],
     pub(crate) shape: Shape,
-    /// What would undo it; empty if nothing does.
-    pub(crate) undo: &'a [u8],
+    /// What would undo it.
+    pub(crate) undo: Undo<'a>,
     /// A hash of the key: see [`Node::link`](crate::node::Node::link).
     pub(crate) affinity: u64,
     /// The clock, read before this command was made.

@@ -41,7 +41,7 @@ pub(crate) use tally::{Patience, Rule, Verdict};
 use crate::clock::Clock;
 use crate::entropy::Entropy;
 use crate::error::{Error, Kind};
-use crate::link::{Dial, Fit, Greeting, Network, Peer};
+use crate::link::{Dial, Fit, Greeting, Network, Peer, Undo};
 use crate::node::Node;
 use crate::observe::Observers;
 use crate::options::{Address, LinkOptions};
@@ -274,14 +274,14 @@ impl NodeSet {
         }
     }
 
-    /// What would be undone by a longer undo of the same key and value is undone by this one.
-    pub(crate) fn undo_instead(&self, affinity: u64, undo: &[u8]) {
+    /// What would be undone by an undo that this one supersedes is undone by this one.
+    pub(crate) fn undo_instead(&self, affinity: u64, undo: Undo<'_>) {
         self.shared.nodes.iter().for_each(|node| node.link(affinity).undo_instead(undo));
     }
 
-    /// Withdraws an undo that is owed to nodes.
-    pub(crate) fn withdraw(&self, affinity: u64, undo: &[u8]) {
-        self.shared.nodes.iter().for_each(|node| node.link(affinity).withdraw(undo));
+    /// Withdraws the undo of a pair that is owed to nodes.
+    pub(crate) fn withdraw(&self, affinity: u64, pair: &[u8]) {
+        self.shared.nodes.iter().for_each(|node| node.link(affinity).withdraw(pair));
     }
 
     /// Whether every reply has come, and no node is owed an undo, or may be.

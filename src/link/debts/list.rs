@@ -7,9 +7,8 @@
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{Hash, Hasher};
-use std::sync::Arc;
 
-use super::super::undo::pair;
+use super::super::undo::{Kept, Undo};
 use super::Debt;
 use crate::clock::Moment;
 
@@ -24,22 +23,13 @@ pub(super) struct List {
     index: HashMap<Pair, Turn>,
 }
 
-/// The pair of an undo: the first bytes of it.
+/// The pair of an undo, which it shares with its debt.
 #[derive(Debug)]
-struct Pair {
-    undo: Arc<[u8]>,
-    len: usize,
-}
-
-impl Pair {
-    fn of(undo: &Arc<[u8]>) -> Self {
-        Self { undo: undo.clone(), len: pair(undo).len() }
-    }
-}
+struct Pair(Kept);
 
 impl Borrow<[u8]> for Pair {
     fn borrow(&self) -> &[u8] {
-        &self.undo[..self.len]
+        self.0.lent().pair()
     }
 }
 
@@ -77,33 +67,33 @@ impl List {
     /// Puts a debt where its turn is.
     pub(super) fn put(&mut self, debt: Debt) {
         let turn = (debt.next, debt.age);
-        self.index.insert(Pair::of(&debt.undo), turn);
+        self.index.insert(Pair(debt.undo.clone()), turn);
         self.debts.insert(turn, debt);
     }
 
-    /// Takes the debt of an undo's pair out.
-    pub(super) fn take(&mut self, undo: &[u8]) -> Option<Debt> {
-        let turn = self.index.remove(pair(undo))?;
+    /// Takes the debt of a pair out.
+    pub(super) fn take(&mut self, pair: &[u8]) -> Option<Debt> {
+        let turn = self.index.remove(pair)?;
         self.debts.remove(&turn)
     }
 
     /// Takes out the one whose turn is first.
     pub(super) fn take_first(&mut self) -> Option<Debt> {
         let (_, debt) = self.debts.pop_first()?;
-        self.index.remove(pair(&debt.undo));
+        self.index.remove(debt.undo.lent().pair());
         Some(debt)
     }
 
     /// Takes out the one whose turn is last.
     pub(super) fn take_last(&mut self) -> Option<Debt> {
         let (_, debt) = self.debts.pop_last()?;
-        self.index.remove(pair(&debt.undo));
+        self.index.remove(debt.undo.lent().pair());
         Some(debt)
     }
 
     /// What is to be undone, each once.
-    pub(super) fn undos(&self) -> impl Iterator<Item = &[u8]> {
-        self.debts.values().map(|debt| &*debt.undo)
+    pub(super) fn undos(&self) -> impl Iterator<Item = Undo<'_>> {
+        self.debts.values().map(|debt| debt.undo.lent())
     }
 
     /// The one whose turn is first.

@@ -5,8 +5,8 @@
 //! next connection first has the server end the old one (`CLIENT KILL ID`), behind which nothing of
 //! it can run any more, and then sends the undos. They are whole `EVAL`s, for a server that was
 //! restarted knows no script. An undo that is wanted while there is no connection at all is kept in
-//! the same way, and so is one that the server would not execute. To this room undos are bytes (see
-//! [`undo`](super::undo)).
+//! the same way, and so is one that the server would not execute. What an undo is, and which of two
+//! is meant, says [`undo`](super::undo).
 //!
 //! A [`Debt`] is an undo that has not been settled. [`Debts`] owns them all, in one list that is
 //! ordered by whose turn is next; there is one for each key and value, in one of three states:
@@ -37,13 +37,12 @@ mod list;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use quorlock_resp::encode;
 
 use super::pipeline::{Entry, Shape, Ticket};
-use super::undo::{neighbours, pair, whole};
+use super::undo::{Kept, Undo};
 use crate::clock::Moment;
 use crate::options::LinkOptions;
 use list::List;
@@ -85,7 +84,7 @@ struct OldClient {
 #[derive(Debug)]
 struct Debt {
     /// Without the head that is common to all.
-    undo: Arc<[u8]>,
+    undo: Kept,
     /// How many debts came before it.
     age: u64,
     /// When it is to be sent; never while it is on its way.
@@ -212,7 +211,7 @@ impl Debts {
     }
 
     /// What is to be undone, each once.
-    pub(super) fn undos(&self) -> impl Iterator<Item = &[u8]> {
+    pub(super) fn undos(&self) -> impl Iterator<Item = Undo<'_>> {
         self.list.undos()
     }
 
@@ -221,11 +220,11 @@ impl Debts {
         self.given_up.count(now)
     }
 
-    /// Whether a command is about a key and a value that are still to be undone, or may be undone
-    /// again.
+    /// Whether a command with this undo is about a key and a value that are still to be undone, or
+    /// may be undone again.
     #[inline]
-    pub(super) fn concern(&self, command: &[u8]) -> bool {
-        !self.is_empty() && neighbours(command).any(|pair| self.list.has(pair))
+    pub(super) fn concern(&self, undo: Undo<'_>) -> bool {
+        !self.is_empty() && self.list.has(undo.pair())
     }
 
     /// When there is something to settle on a connection that is open already.
@@ -238,7 +237,7 @@ impl Debts {
     pub(super) fn inherit(
         &mut self,
         client: Option<Client>,
-        undos: impl IntoIterator<Item = Vec<u8>>,
+        undos: impl IntoIterator<Item = Kept>,
     ) {
         self.old_clients.iter_mut().for_each(|old| old.asked = false);
         self.not_before = Moment::default();
@@ -262,29 +261,29 @@ impl Debts {
     }
 
     /// An undo that could not be sent.
-    pub(super) fn add(&mut self, undo: &[u8]) {
-        let debt = self.take_or_owe(undo.to_vec());
+    pub(super) fn add(&mut self, undo: Undo<'_>) {
+        let debt = self.take_or_owe(undo.kept());
         self.put(debt);
     }
 
-    /// An undo takes the place of a longer one of its pair, if that is owed.
-    pub(super) fn owe_instead(&mut self, undo: &[u8]) {
-        if self.list.has(pair(undo)) {
+    /// An undo takes the place of one that it supersedes, if that is owed.
+    pub(super) fn owe_instead(&mut self, undo: Undo<'_>) {
+        if self.list.has(undo.pair()) {
             self.add(undo);
         }
     }
 
-    /// An undo is no longer wanted: what it undoes is left to others.
-    pub(super) fn withdraw(&mut self, undo: &[u8]) {
-        drop(self.list.take(undo));
+    /// The undo of a pair is no longer wanted: what it undoes is left to others.
+    pub(super) fn withdraw(&mut self, pair: &[u8]) {
+        drop(self.list.take(pair));
     }
 
-    /// The debt of an undo's pair, or a new one. Of two undos of one pair the shorter is meant: a
-    /// lock that was to be put back, and was released after all, is deleted.
-    fn take_or_owe(&mut self, undo: Vec<u8>) -> Debt {
-        match self.list.take(&undo) {
-            Some(debt) if undo.len() < debt.undo.len() => Debt {
-                undo: undo.into(),
+    /// The debt of an undo's pair, or a new one. If the undo supersedes the one that is owed, it is
+    /// owed instead.
+    fn take_or_owe(&mut self, undo: Kept) -> Debt {
+        match self.list.take(undo.lent().pair()) {
+            Some(debt) if undo.lent().supersedes(debt.undo.lent()) => Debt {
+                undo,
                 state: if debt.state == State::Sent { State::Owed } else { debt.state },
                 next: Moment::default(),
                 ..debt
@@ -295,8 +294,8 @@ impl Debts {
     }
 
     /// The server would not execute an undo now, which may be one that was no debt yet.
-    pub(super) fn handle_refused(&mut self, undo: Vec<u8>, now: Moment) {
-        let mut debt = match self.list.has(pair(&undo)) {
+    pub(super) fn handle_refused(&mut self, undo: Kept, now: Moment) {
+        let mut debt = match self.list.has(undo.lent().pair()) {
             true => self.take_or_owe(undo),
             false => Debt { state: State::Sent, ..self.owed(undo) },
         };
@@ -305,10 +304,11 @@ impl Debts {
     }
 
     /// The server has answered an undo for good.
-    pub(super) fn handle_executed(&mut self, undo: &[u8]) {
+    pub(super) fn handle_executed(&mut self, undo: Undo<'_>) {
         // One in doubt is executed again, and one that took the answered one's place is to be yet.
-        let is_left = |debt: &Debt| debt.state == State::Doubtful || *debt.undo != *undo;
-        let left = self.list.take(undo).filter(is_left);
+        let is_left =
+            |debt: &Debt| debt.state == State::Doubtful || debt.undo.lent().supersedes(undo);
+        let left = self.list.take(undo.pair()).filter(is_left);
         left.into_iter().for_each(|debt| self.list.put(debt));
     }
 
@@ -345,7 +345,7 @@ impl Debts {
         run_id: Option<&str>,
         undo_head: &[u8],
         now: Moment,
-        mut send: impl FnMut(Entry, &[u8], &[u8]),
+        mut send: impl FnMut(Entry, &[u8], Undo<'_>),
     ) {
         let entry = |shape| Entry {
             ticket: Ticket::NOBODY,
@@ -361,7 +361,7 @@ impl Debts {
             let mut bytes = Vec::new();
             let number = old.client.number.to_string();
             encode::command(&mut bytes, &[b"CLIENT", b"KILL", b"ID", number.as_bytes()]);
-            send(entry(Shape::Ended), &bytes, &[]);
+            send(entry(Shape::Ended), &bytes, Undo::NONE);
             old.asked = true;
         }
         // Of a process that does not tell its name, nothing is known to be left or not.
@@ -370,17 +370,18 @@ impl Debts {
             let due = self.list.first().is_some_and(|first| first.next <= now);
             let Some(mut debt) = due.then(|| self.list.take_first()).flatten() else { break };
             if debt.until > now {
-                send(entry(Shape::Owed), &whole(undo_head, &debt.undo), &debt.undo);
+                let undo = debt.undo.lent();
+                send(entry(Shape::Owed), &undo.whole(undo_head), undo);
                 debt.handle_sent(now, certain, self.horizon);
                 self.list.put(debt);
             }
         }
     }
 
-    fn owed(&mut self, undo: Vec<u8>) -> Debt {
+    fn owed(&mut self, undo: Kept) -> Debt {
         self.count += 1;
         Debt {
-            undo: undo.into(),
+            undo,
             age: self.count,
             next: Moment::default(),
             until: Moment::NEVER,

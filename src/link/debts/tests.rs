@@ -19,16 +19,28 @@ fn at(millis: u64) -> Moment {
 }
 
 /// The encoded key and value of an undo.
-fn undo(key: impl ToString) -> Vec<u8> {
-    let mut undo = Vec::new();
-    encode::bulk(&mut undo, key.to_string().as_bytes());
-    encode::bulk(&mut undo, b"v");
-    undo
+fn pair(key: impl ToString) -> Vec<u8> {
+    let mut pair = Vec::new();
+    encode::bulk(&mut pair, key.to_string().as_bytes());
+    encode::bulk(&mut pair, b"v");
+    pair
 }
 
-/// A command about the key that an undo would delete.
-fn extend(key: impl ToString) -> Vec<u8> {
-    [&b"*4\r\n$6\r\nEXTEND\r\n"[..], &undo(key), b"$2\r\n10\r\n"].concat()
+fn undo(key: impl ToString) -> Kept {
+    Undo::delete(&pair(key)).kept()
+}
+
+/// An undo of the same pair that puts a former value back.
+fn put_back(key: impl ToString) -> Kept {
+    let mut bytes = pair(key);
+    let len = bytes.len();
+    encode::bulk(&mut bytes, b"old");
+    Undo::put_back(&bytes, len).kept()
+}
+
+/// Whether an extension of the key that an undo would delete has to wait for that.
+fn concern(debts: &Debts, key: impl ToString) -> bool {
+    debts.concern(Undo::nothing(&pair(key)))
 }
 
 /// What a round at this moment sends.
@@ -52,12 +64,12 @@ fn next_round(debts: &mut Debts, run_id: Option<&str>) -> Option<(u64, Vec<Strin
 fn the_old_connection_is_ended_before_its_commands_are_undone() {
     let mut debts = debts();
     debts.inherit(client("one", 7), [undo("a")]);
-    debts.add(&undo("b"));
+    debts.add(undo("b").lent());
     assert_eq!(round(&mut debts, Some("one"), 0), [KILL_7, "UNDO a v", "UNDO b v"]);
     debts.handle_ended();
-    debts.handle_executed(&undo("a"));
+    debts.handle_executed(undo("a").lent());
     assert!(!debts.is_empty());
-    debts.handle_executed(&undo("b"));
+    debts.handle_executed(undo("b").lent());
     assert!(debts.is_empty());
     assert_eq!(debts.due(), None, "the server has ended it: once is enough");
 }
@@ -80,7 +92,7 @@ fn an_undo_that_is_refused_backs_off_and_ends_with_the_longest_life_of_its_key()
     let rounds = refused_rounds(&mut debts);
     assert_eq!(rounds[..6], [100, 300, 700, 1_500, 2_500, 3_500]);
     assert_eq!((rounds.len(), rounds.last()), (24, Some(&21_000)), "the last one sends nothing");
-    assert!(debts.is_empty() && !debts.concern(&extend("a")));
+    assert!(debts.is_empty() && !concern(&debts, "a"));
 }
 
 #[test]
@@ -120,7 +132,7 @@ fn a_round_is_bounded_and_the_next_one_follows() {
     let (_, sent) = next_round(&mut debts, Some("one")).unwrap();
     assert_eq!((sent.len(), &*sent[499]), (500, "UNDO 2499 v"));
     assert_eq!(debts.due(), None);
-    (0..2_500).for_each(|key| debts.handle_executed(&undo(key)));
+    (0..2_500).for_each(|key| debts.handle_executed(undo(key).lent()));
     assert!(debts.is_empty());
 }
 
@@ -130,7 +142,7 @@ fn what_may_still_arrive_is_undone_again_until_it_cannot_matter() {
     debts.inherit(client("one", 7), [undo("a")]);
     assert_eq!(round(&mut debts, Some("one"), 0), [KILL_7, "UNDO a v"]);
     debts.handle_not_ended(at(10)); // the server forbids it
-    debts.handle_executed(&undo("a"));
+    debts.handle_executed(undo("a").lent());
     assert_eq!(
         next_round(&mut debts, Some("one")),
         Some((510, vec![KILL_7.into(), "UNDO a v".into()]))
@@ -165,18 +177,18 @@ fn connections_that_flap_repeat_what_is_in_doubt_and_do_not_multiply_it() {
 #[test]
 fn a_key_that_is_still_to_be_undone_is_known() {
     let mut debts = debts();
-    assert!(!debts.concern(&extend("a")));
-    debts.add(&undo("a"));
-    assert!(debts.concern(&extend("a")) && !debts.concern(&extend("b")));
-    assert!(!debts.concern(b"PING\r\n") && !debts.concern(b""));
+    assert!(!concern(&debts, "a"));
+    debts.add(undo("a").lent());
+    assert!(concern(&debts, "a") && !concern(&debts, "b"));
+    assert!(!debts.concern(Undo::NONE));
     round(&mut debts, Some("one"), 0);
-    assert!(debts.concern(&extend("a")), "it may be refused, and then it comes once more");
-    debts.handle_executed(&undo("a"));
-    assert!(!debts.concern(&extend("a")), "what is sent now stands behind the undo");
+    assert!(concern(&debts, "a"), "it may be refused, and then it comes once more");
+    debts.handle_executed(undo("a").lent());
+    assert!(!concern(&debts, "a"), "what is sent now stands behind the undo");
     debts.inherit(None, [undo("b")]);
     round(&mut debts, None, 0);
-    debts.handle_executed(&undo("b"));
-    assert!(debts.concern(&extend("b")), "it will be undone again");
+    debts.handle_executed(undo("b").lent());
+    assert!(concern(&debts, "b"), "it will be undone again");
 }
 
 /// As many lookups as there are debts: were each a search through all of them, this would not end.
@@ -185,7 +197,7 @@ fn ten_thousand_debts_do_not_slow_a_command_down() {
     let mut debts = debts();
     debts.inherit(client("one", 7), (0..10_000).map(undo));
     for key in 0..10_000 {
-        assert!(debts.concern(&extend(key)) && !debts.concern(&extend(10_000 + key)));
+        assert!(concern(&debts, key) && !concern(&debts, 10_000 + key));
     }
 }
 
@@ -207,7 +219,7 @@ fn a_connection_without_a_name_leaves_doubt() {
 fn a_connection_that_left_nothing_is_not_killed() {
     let mut debts = debts();
     debts.inherit(client("one", 7), []);
-    debts.add(&undo("a"));
+    debts.add(undo("a").lent());
     assert_eq!(round(&mut debts, Some("one"), 0), ["UNDO a v"]);
 }
 
@@ -231,7 +243,7 @@ fn a_kill_that_the_next_connection_took_with_it_is_sent_by_the_one_after() {
     debts.inherit(client("one", 9), [undo("a")]);
     assert_eq!(round(&mut debts, Some("one"), 40), [kill_8, "CLIENT KILL ID 9", "UNDO a v"]);
     (0..2).for_each(|_| debts.handle_ended());
-    debts.handle_executed(&undo("a"));
+    debts.handle_executed(undo("a").lent());
     debts.inherit(client("one", 7), []);
     debts.inherit(client("one", 7), [undo("c")]);
     assert_eq!(round(&mut debts, Some("one"), 60), [KILL_7, "UNDO c v"]);
@@ -241,8 +253,22 @@ fn a_kill_that_the_next_connection_took_with_it_is_sent_by_the_one_after() {
 fn debts_are_bounded_and_the_newest_are_kept() {
     let mut debts = Debts { max: 2, ..debts() };
     debts.inherit(client("one", 7), ["a", "b", "c"].map(undo));
-    debts.add(&undo("d"));
-    debts.add(&undo("d"));
+    debts.add(undo("d").lent());
+    debts.add(undo("d").lent());
     assert_eq!(round(&mut debts, Some("two"), 0), ["UNDO c v", "UNDO d v"]);
-    assert!(!debts.concern(&extend("a")));
+    assert!(!concern(&debts, "a"));
+}
+
+#[test]
+fn a_deletion_takes_the_place_of_what_was_to_be_put_back_and_is_sent_anew() {
+    let mut debts = debts();
+    debts.add(put_back("a").lent());
+    assert_eq!(round(&mut debts, Some("one"), 0), ["UNDO a v old"]);
+    debts.owe_instead(undo("b").lent());
+    debts.owe_instead(undo("a").lent());
+    debts.add(put_back("a").lent());
+    debts.handle_executed(put_back("a").lent());
+    assert_eq!(round(&mut debts, Some("one"), 20), ["UNDO a v"], "and the other is none");
+    debts.handle_executed(undo("a").lent());
+    assert!(debts.is_empty());
 }

@@ -41,7 +41,7 @@ impl Shared {
     fn ask(&self) {
         let (ticket, shape, deadline) = (Ticket(1), Shape::Status, Moment::NEVER);
         let entry = Entry { ticket, shape, sent: NOW, deadline };
-        let command = Outgoing { entry, bytes: COMMAND, undo: b"", urgency: Urgency::Usual };
+        let command = Outgoing { entry, bytes: COMMAND, undo: Undo::NONE, urgency: Urgency::Usual };
         if self.link.send(command) == Sent::Queued {
             self.waker.wake();
         }
