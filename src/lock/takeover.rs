@@ -38,8 +38,8 @@ use crate::clock::Moment;
 use crate::error::{Error, Kind};
 use crate::link::{Shape, Undo, Urgency};
 use crate::options::Extend;
-use crate::quorum::{Command, Found, NodeMask, Verdict};
-use crate::report::NodeReport;
+use crate::quorum::{Command, Deed, Found, NodeMask, Verdict};
+use crate::report::{NodeReport, Outcome};
 use crate::weak::{self, Weakness::*};
 
 /// A server tells the time left in whole milliseconds, rounded down.
@@ -117,8 +117,8 @@ impl Adopting {
     }
 
     /// Why the adoption has failed whose hold has ended with the error `lost`. The lock is lost
-    /// only if the nodes said so. If no majority answered in time, what they hold is not known; nor
-    /// is it when the locker was shut down.
+    /// only if the nodes said so. Where a majority may hold it still, by the former value or by
+    /// ours, another try may succeed; nor is anything known when the locker was shut down.
     async fn why_ended(&self, lost: Error) -> Error {
         let locker = self.0.locker();
         if let Err(closed) = locker.check_open() {
@@ -128,7 +128,8 @@ impl Adopting {
             [] => self.ask_again().await,
             nodes => nodes.to_vec(),
         };
-        if self.0.is_gone() {
+        let holders = self.0.tie(|tie| may_hold(tie, &nodes)).unwrap_or_default();
+        if holders < locker.nodes.majority() {
             return lost.with_nodes(nodes);
         }
         let kind = Kind::no_quorum(&nodes, locker.nodes.majority());
@@ -156,6 +157,19 @@ impl Drop for Adopting {
             drop(self.0.end());
         }
     }
+}
+
+/// How many nodes may hold the former value or ours, by what they did with the adoption and then
+/// with an extension of ours.
+fn may_hold(tie: &Tie, extended: &[NodeReport]) -> usize {
+    let may_hold = |((_, deed), then): &((usize, Deed), &NodeReport)| match then.outcome {
+        Outcome::Granted => true,
+        Outcome::Gone => false,
+        // It may be the former value, where the adoption has not been executed.
+        Outcome::Held => !matches!(deed, Deed::Granted | Deed::Held | Deed::Gone),
+        _ => !matches!(deed, Deed::Held | Deed::Gone),
+    };
+    tie.election.deeds().zip(extended).filter(may_hold).count()
 }
 
 /// Why an adoption has failed. The lock is lost only if too few nodes are left that may hold the

@@ -272,11 +272,6 @@ impl HoldRef {
         Ok(())
     }
 
-    /// Whether a majority of the nodes said that it does not hold the lock.
-    pub(crate) fn is_gone(&self) -> bool {
-        self.with(|body| body.loss() == Some(Loss::Gone)).unwrap_or(false)
-    }
-
     /// Whether the lock is ours; `false` also when the hold has ended.
     pub(crate) fn is_owned(&self) -> bool {
         self.tie(Tie::is_owned).unwrap_or(false)
