@@ -18,7 +18,8 @@ fn finds_two_holders(options: &str) {
     let told = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{options}: {told}{errors}");
-    assert!(told.contains("two holders of k0"), "{options}: {told}{errors}");
+    // Of whichever key, for the clients hold some for long as well.
+    assert!(told.contains("two holders of "), "{options}: {told}{errors}");
 }
 
 #[test]
