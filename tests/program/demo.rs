@@ -1,6 +1,7 @@
 //! Five servers, and nothing left of them.
 
-use std::path::Path;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::process::Signal;
@@ -36,6 +37,41 @@ fn it_names_five_nodes_and_the_quorum_and_leaves_nothing() {
     }
     assert!(!ended.stdout.contains('\x1b'), "no styles where nobody sees them: {ended:?}");
     assert_eq!(left(&temporary), Some(0));
+}
+
+/// A server as Debian ships it: one program that does its work by the name it is called by, with a
+/// link for each of its names. Returns the link.
+fn multi_call(server: &Path, home: &Scratch) -> PathBuf {
+    let by_name = format!(
+        "#!/bin/sh\ncase ${{0##*/}} in redis-server) exec '{}' \"$@\" ;; esac\n\
+         echo \"Usage: $0 <rdb-file-name>\"\nexit 1",
+        server.display()
+    );
+    // Another process writes it: while this one has it open, a child of another test may be, too,
+    // and what is open for writing cannot be run.
+    let write = "echo \"$1\" >redis-check-rdb && chmod +x redis-check-rdb";
+    let mut shell = Command::new("sh");
+    let written = shell.args(["-c", write, "sh", &by_name]).current_dir(home.path()).status();
+    assert!(written.unwrap().success());
+    let link = home.path().join("redis-server");
+    symlink("redis-check-rdb", &link).unwrap();
+    link
+}
+
+#[test]
+fn a_server_is_started_by_the_name_it_was_found_under() {
+    let server = need_process!();
+    let (temporary, home) = (Scratch::new(), Scratch::new());
+    let link = multi_call(&server, &home);
+    let mut on_path = demo(&link, &temporary);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::iter::once(home.path().to_owned()).chain(std::env::split_paths(&path));
+    on_path.env_remove("QUORLOCK_SERVER").env("PATH", std::env::join_paths(path).unwrap());
+    for command in [demo(&link, &temporary), on_path] {
+        let ended = run(command);
+        assert_eq!((ended.code, &*ended.stderr), (0, ""), "{ended:?}");
+        assert!(ended.stdout.contains(" e 127.0.0.1:"), "{ended:?}");
+    }
 }
 
 #[test]

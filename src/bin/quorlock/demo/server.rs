@@ -74,7 +74,9 @@ fn fetched(root: &Path) -> Vec<PathBuf> {
 /// Asks the program for its version: one made for another machine, or without its libraries, does
 /// not answer.
 fn probe(program: PathBuf) -> Option<Server> {
-    let program = program.canonicalize().unwrap_or(program);
+    // Absolute, for the servers run in a directory of their own; but under the name by which it was
+    // found, for some systems ship one program that does its work by the name it is called by.
+    let program = std::path::absolute(&program).unwrap_or(program);
     let mut asked = Command::new(&program);
     let output = asked.arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout);
