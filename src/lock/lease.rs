@@ -13,7 +13,7 @@
 
 use std::time::Duration;
 
-use crate::clock::Stamp;
+use crate::clock::{Stamp, nanoseconds};
 use crate::options::Drift;
 use crate::weak::{self, Weakness::NoDriftMargin};
 
@@ -32,8 +32,9 @@ const MARGIN_MIN: Duration = Duration::from_millis(3);
 
 /// How long before its end a lock counts as lost.
 pub(crate) fn margin(ttl: Duration, drift: Drift) -> Duration {
-    let lasts = ttl.saturating_sub(drift.of(ttl));
-    (ttl / 100).max((lasts / 20).clamp(MARGIN_MIN, MARGIN))
+    let lasts = nanoseconds(ttl.saturating_sub(drift.of(ttl)));
+    let share = (lasts / 20).clamp(nanoseconds(MARGIN_MIN), nanoseconds(MARGIN));
+    Duration::from_nanos((nanoseconds(ttl) / 100).max(share))
 }
 
 /// The time for which a lock is held.

@@ -27,6 +27,7 @@ pub use tls::Tls;
 #[cfg(not(feature = "tls-rustls"))]
 pub(crate) use tls::Tls;
 
+use crate::clock::nanoseconds;
 use crate::error::Error;
 use crate::observe::Observers;
 use crate::report::Humane;
@@ -252,7 +253,8 @@ impl Default for Drift {
 
 impl Drift {
     pub(crate) fn of(self, ttl: Duration) -> Duration {
-        (ttl / 1_000).saturating_mul(self.permille).saturating_add(self.floor)
+        let share = (nanoseconds(ttl) / 1_000).saturating_mul(u64::from(self.permille));
+        Duration::from_nanos(share.saturating_add(nanoseconds(self.floor)))
     }
 }
 

@@ -6,7 +6,7 @@ use super::super::claim::Tie;
 use super::super::extension::Extension;
 use super::super::lease::Lease;
 use super::super::locker::Inner;
-use crate::clock::{Moment, Reading, Stamp};
+use crate::clock::{Moment, Reading, Stamp, nanoseconds};
 use crate::error::{Error, Kind};
 use crate::observe::Loss;
 use crate::options::Extend;
@@ -233,12 +233,13 @@ impl Body {
         if !self.may_extend(at.now) {
             return if self.is_overlong(at.now) && !self.overlong { at.now } else { warning };
         }
-        let lease = tie.ttl.saturating_sub(locker.options.drift.of(tie.ttl));
-        let jitter = (lease / 15 / 256).saturating_mul(u32::from(tie.chance()));
-        let early = (lease / 3).saturating_mul(2).saturating_add(jitter);
-        let due = at.moment(self.lease.end().less(early)).rounded_down(tie.ttl / 64);
+        let lease = nanoseconds(tie.ttl.saturating_sub(locker.options.drift.of(tie.ttl)));
+        let jitter = lease / 15 / 256 * u64::from(tie.chance());
+        let early = Duration::from_nanos(lease / 3 * 2 + jitter);
+        let batch = Duration::from_nanos(nanoseconds(tie.ttl) / 64);
+        let due = at.moment(self.lease.end().less(early)).rounded_down(batch);
         // However slowly the nodes answered: not one extension behind the other.
-        due.max(at.now.plus(lease / 20)).min(warning)
+        due.max(at.now.plus(Duration::from_nanos(lease / 20))).min(warning)
     }
 
     /// Whether the lock may still be extended by itself.
