@@ -52,9 +52,9 @@ fn multi_call(server: &Path, home: &Scratch) -> PathBuf {
     let write = "echo \"$1\" >redis-check-rdb && chmod +x redis-check-rdb";
     let mut shell = Command::new("sh");
     let written = shell.args(["-c", write, "sh", &by_name]).current_dir(home.path()).status();
-    assert!(written.unwrap().success());
+    assert!(written.is_ok_and(|ended| ended.success()), "{}", home.path().display());
     let link = home.path().join("redis-server");
-    symlink("redis-check-rdb", &link).unwrap();
+    assert!(symlink("redis-check-rdb", &link).is_ok(), "{}", link.display());
     link
 }
 
