@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use quorlock::{LockGuard, Locker};
+use quorlock::{LockGuard, Locker, Loss};
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::Random;
@@ -96,8 +96,8 @@ struct Run {
     ttl: Duration,
     /// The latest deadline that it is known to have had while it was valid.
     end: Option<Instant>,
-    /// When its holder was told, and the deadline at that time, if it still had one.
-    told: JoinHandle<(Instant, Option<Instant>)>,
+    /// When its holder was told, and why the lock was lost.
+    told: JoinHandle<(Instant, Option<Loss>)>,
 }
 
 impl Run {
@@ -106,7 +106,10 @@ impl Run {
         let holder = guard.clone();
         let told = tokio::spawn(async move {
             holder.lost().await;
-            (Instant::now(), deadline(&holder))
+            let at = Instant::now();
+            // Of a lock that is lost nobody is asked.
+            let error = holder.extend(ttl).await.unwrap_err();
+            (at, error.loss())
         });
         let mut run = Self { guard, ttl, end, told };
         run.look();
@@ -183,20 +186,19 @@ pub(super) async fn play(
 }
 
 impl Round {
-    /// Enters when a run's holder was told, and the deadline that the lock had then.
+    /// Enters when a run's holder was told, and why the lock was lost.
     fn enter(
         &mut self,
         run: &Run,
-        told: (Instant, Option<Instant>),
+        (at, why): (Instant, Option<Loss>),
         struck: Instant,
         pulse: &Pulse,
     ) {
-        let (at, last) = told;
-        let end = run.end.max(last).expect("it was valid when the blow came");
+        let end = run.end.expect("it was valid when the blow came");
         let (margin, by) = (end.saturating_duration_since(at), at.saturating_duration_since(end));
         if !margin.is_zero() {
             self.margins.push(margin);
-            self.gone += usize::from(last.is_none());
+            self.gone += usize::from(why == Some(Loss::Gone));
         } else if by < 2 * pulse.stalled(end - BEFORE, at) {
             // What a stall has left undone is caught up with first: that may take as long again.
             self.stalled += 1;
