@@ -127,13 +127,14 @@ impl Alarm {
                 drop(state);
                 let next: Vec<_> = due.into_values().filter_map(Look::take).collect();
                 state = self.state();
+                if all {
+                    // Not what was added meanwhile, of which nobody knows what has ended.
+                    state.left = next.len();
+                }
                 for (due, look) in next {
                     // A test's clock may stand still: then there is nothing to hurry for.
                     let due = if due <= at.now { at.now.plus(TICK) } else { due };
                     state.put(due, look);
-                }
-                if all {
-                    state.left = state.due.len();
                 }
                 continue;
             }
