@@ -3,8 +3,8 @@
 //! An *undo* is the tail of a command whose head is common to all (the script that undoes): a key,
 //! the value that was set, and for a lock that was being handed over the former value, which is put
 //! back. Its *pair* is the key and the value: no two attempts have the same value, so the pair says
-//! which undo it is. Whoever encodes a command knows all this and says it; nothing is read back
-//! from the bytes.
+//! which undo it is. The encoder of a command states all this; nothing is parsed back from the
+//! bytes.
 
 use std::sync::Arc;
 

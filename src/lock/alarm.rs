@@ -5,11 +5,11 @@
 //! and may be kept waiting by another. So the first token starts a thread that does nothing else.
 //! It looks at a hold when its lease ends, as that was known at the look before; a lease that was
 //! extended meanwhile is looked at again at its new end. When an end comes nearer, because a node
-//! says that it has lost the key, whoever finds that sets the alarm anew (see
+//! says that it has lost the key, the hold sets the alarm anew (see
 //! [`hold`](super::hold)). What is found lost earlier is told by the look that finds it.
 //!
-//! Which look is the one that counts stands in the hold, under its lock: a look that was planned
-//! before another finds there that it is out of date. So no look is missed, whoever comes between.
+//! The hold stores, under its lock, the time of the look that was planned last; an earlier plan
+//! finds that it is out of date and does nothing. So two threads that plan looks at once miss none.
 //!
 //! A hold may end long before its lease would have. So when there are more to look at than twice as
 //! many as had not ended at the last look at all of them, all are looked at, and those that have
@@ -128,7 +128,7 @@ impl Alarm {
                 let next: Vec<_> = due.into_values().filter_map(Look::take).collect();
                 state = self.state();
                 if all {
-                    // Not what was added meanwhile, of which nobody knows what has ended.
+                    // Without the looks that were added meanwhile: their holds may have ended.
                     state.left = next.len();
                 }
                 for (due, look) in next {

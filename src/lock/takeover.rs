@@ -142,7 +142,7 @@ impl Adopting {
         let locker = self.0.locker();
         let asked = self.0.tie(|tie| Extension::send(locker, tie, tie.ttl).ok());
         let Some(extension) = asked.flatten() else {
-            // Without a runtime nobody is asked. What is known is what the adoption found.
+            // Without a runtime no node can be asked: the adoption's own report is the newest.
             return self.0.tie(|tie| tie.election.report()).unwrap_or_default();
         };
         poll_fn(|cx| extension.poll_verdict(cx)).await;

@@ -137,8 +137,9 @@ struct Keeper {
     holds: Arc<Holds>,
     /// Extensions whose verdict is awaited.
     flights: Vec<Flight>,
-    /// Extensions whose verdict is known, and of which more may come in; with them what was sent
-    /// behind it to single nodes. They take nobody's room, and are looked at whenever holds are.
+    /// Extensions whose verdict is known and to which some nodes have not replied yet; also what
+    /// was sent to single nodes after the verdict. They do not count towards `extensions_max`, and
+    /// are looked at whenever holds are.
     decided: Vec<Flight>,
     /// Holds to be extended, while too many extensions are in flight: by the end of the lease, and
     /// by place.

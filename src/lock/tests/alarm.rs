@@ -130,7 +130,7 @@ fn cancelled_in_time_though_this_thread_is_blocked(guard: &LockGuard, token: &Ca
     }
 }
 
-/// Whoever waits for a token is other people's code.
+/// A caller's waker that panics.
 struct Panics;
 
 impl Wake for Panics {

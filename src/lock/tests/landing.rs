@@ -73,7 +73,7 @@ fn found_lost_while_landing(land: Land) -> bool {
     drop(runtime);
     assert_eq!(is_valid, is_extended, "{TWO_ANSWERS}");
     assert!(is_final, "a look found otherwise later");
-    assert_eq!((was_woken, ends), (!is_valid, !is_valid), "whoever waits for the loss");
+    assert_eq!((was_woken, ends), (!is_valid, !is_valid), "the waiter is woken by a loss only");
     is_valid
 }
 
