@@ -51,8 +51,8 @@ pub(crate) struct Tie {
 enum Standing {
     /// It is being taken over, and is not ours yet: letting go puts the `former` value back.
     Adopting { former: Box<str> },
-    /// It was acquired, or has been taken over: letting go deletes the key.
-    Owned,
+    /// It was acquired, or has been taken over from the `former` value: letting go deletes the key.
+    Owned { former: Option<Box<str>> },
     /// It was ours, and its key is left to its expiry, or to who adopts it.
     Left,
     /// It was ours, and the nodes have been told to delete its key.
@@ -63,7 +63,7 @@ enum Standing {
 
 impl Tie {
     fn new(key: Key, nonce: Nonce, ttl: Duration, sent: Stamp, election: Election) -> Self {
-        let (standing, healed) = (Standing::Owned, NodeMask::NONE);
+        let (standing, healed) = (Standing::Owned { former: None }, NodeMask::NONE);
         Self { key, nonce, ttl, sent, election, standing, healed }
     }
 
@@ -104,17 +104,24 @@ impl Tie {
     /// have not said what they hold are told to delete the former value, which may stand there.
     pub(crate) fn own(&mut self, locker: &Inner) {
         let Standing::Adopting { former } = &mut self.standing else { return };
-        let former = std::mem::take(former);
-        self.standing = Standing::Owned;
+        self.standing = Standing::Owned { former: Some(std::mem::take(former)) };
         let has_answered = |deed: Deed| matches!(deed, Deed::Granted | Deed::Held | Deed::Gone);
         let silent = self.election.deeds().filter(|(_, deed)| !has_answered(*deed));
         let to = silent.fold(NodeMask::NONE, |mask, (node, _)| mask.and(node));
         // Where a connection ends, our own value is deleted, and the former one not put back.
         let pair = command::pair_of(self.key.full(), &self.value(locker).to_string());
         locker.nodes.undo_instead(self.key.affinity(), Undo::delete(&pair));
-        command::with_release_of(self.key.full(), &former, |encoded| {
+        self.delete_former(locker, to);
+    }
+
+    /// Tells these nodes to delete the value that the lock was taken over from, where it stands
+    /// still. Says whether there is such a value.
+    pub(crate) fn delete_former(&self, locker: &Inner, to: NodeMask) -> bool {
+        let Standing::Owned { former: Some(former) } = &self.standing else { return false };
+        command::with_release_of(self.key.full(), former, |encoded| {
             locker.nodes.tell(&self.undoing(locker, encoded, Urgency::Drop, to));
         });
+        true
     }
 
     /// Whether nothing is to be let go of any more: the key is deleted, left, or put back.
@@ -125,7 +132,7 @@ impl Tie {
     /// Tells every node that may hold the key to delete it, and gathers what they found. Fails if
     /// the lock is not owned any more.
     pub(crate) fn release(&mut self, locker: &Inner) -> Result<Election, Error> {
-        if !matches!(self.standing, Standing::Owned) {
+        if !matches!(self.standing, Standing::Owned { .. }) {
             return Err(Error::new(Kind::Lost { reason: Some(Loss::Closed) }));
         }
         let rule = locker.nodes.rule(Patience::All);
@@ -139,7 +146,7 @@ impl Tie {
     /// undone of it is not any more, where that can be stopped. Another lock stays as it is. The
     /// token says which it was.
     pub(crate) fn leave(&mut self, locker: &Inner) -> OwnerToken {
-        if matches!(self.standing, Standing::Owned) {
+        if matches!(self.standing, Standing::Owned { .. }) {
             self.standing = Standing::Left;
             let value = self.value(locker).to_string();
             let pair = command::pair_of(self.key.full(), &value);
@@ -167,7 +174,7 @@ impl Tie {
     /// ended. Waits for nothing.
     pub(crate) fn let_go(&mut self, locker: &Inner) {
         let next = match self.standing {
-            Standing::Owned => Standing::Released,
+            Standing::Owned { .. } => Standing::Released,
             Standing::Adopting { .. } => Standing::PutBack,
             Standing::Left | Standing::Released | Standing::PutBack => return,
         };

@@ -112,12 +112,21 @@ impl Extension {
         Self::extend(locker, tie, self.ttl, ScriptForm::Whole, to).ok()
     }
 
-    /// Sets the key again on nodes that have lost it, if a majority has just confirmed it.
+    /// Sets the key again on nodes that have lost it, if a majority has just confirmed it. Of a
+    /// lock that was taken over, those count as well that hold another value: an adoption beside
+    /// ours may have put the former one back there, behind what we deleted.
     pub(crate) fn heal(&self, locker: &Inner, tie: &mut Tie) -> Option<Self> {
         let Kind::Extend(_) = self.kind else { return None };
         let holders = self.election.deeds().filter(|(_, deed)| *deed == Deed::Granted).count();
-        let empty = self.nodes(|_, deed| deed == Deed::Gone);
-        if empty.is_empty() || holders < locker.nodes.majority() {
+        if holders < locker.nodes.majority() {
+            return None;
+        }
+        let others = self.nodes(|_, deed| deed == Deed::Held);
+        let mut empty = self.nodes(|_, deed| deed == Deed::Gone);
+        if !others.is_empty() && tie.delete_former(locker, others) {
+            empty = empty.or(others);
+        }
+        if empty.is_empty() {
             return None;
         }
         tie.touch(empty);

@@ -342,6 +342,28 @@ async fn a_lock_that_was_taken_over_is_healed_too() {
     assert_eq!(world.keys("k"), 0);
 }
 
+/// An adoption beside ours has put it back behind what we deleted: no adoption could tell that the
+/// token is worth nothing for as long as it stood there.
+#[tokio::test(start_paused = true)]
+async fn the_former_value_is_deleted_where_another_adoption_has_put_it_back() {
+    let world = World::ready(3).await;
+    let token = world.locker.lock("k").await.unwrap().forget();
+    let (second, third) = (world.beside(), world.beside());
+    third.locker.ready(ms(1_000)).await.unwrap();
+    let guard = second.locker.adopt("k", &token).await.unwrap();
+    assert!(world.nodes[2].command(["SET", "k", token.value(), "PX", "100000"]).is_ok());
+    assert!(third.locker.adopt("k", &token).await.unwrap_err().is_contended());
+    pass(ms(3_600)).await;
+    assert_eq!(world.holders(&guard), [0, 1, 2]);
+    assert!(third.locker.adopt("k", &token).await.unwrap_err().is_lost());
+    // What is neither ours nor the former one is another's.
+    world.nodes[2].steal("k");
+    pass(ms(10_000)).await;
+    assert_eq!(world.holders(&guard), [0, 1]);
+    assert!(guard.release().await.unwrap().is_released());
+    assert_eq!(world.keys("k"), 1);
+}
+
 /// The former holder may have set its key there, too.
 #[tokio::test(start_paused = true)]
 async fn the_former_value_is_deleted_where_an_adopted_lock_could_not_be_asked_for() {
