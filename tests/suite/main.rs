@@ -64,11 +64,9 @@ mod states;
 mod twins;
 mod wire;
 
-use std::time::Duration;
-
-use quorlock::{IntoNode, Locker, LockerBuilder};
+use quorlock::{IntoNode, Locker, LockerBuilder, NodeHealth};
 use support::Fleet;
-use support::wait::PATIENCE;
+use support::wait::{PATIENCE, eventually_async};
 
 // What the library promises to do within a time is exact under a driven clock (`src/lock/tests`)
 // or is measured (`benches/record`). Here it competes with everything else that the machine does:
@@ -105,6 +103,11 @@ fn hasty(fleet: &Fleet) -> LockerBuilder {
 /// A locker that is connected to all of its nodes.
 async fn connected(builder: LockerBuilder) -> Locker {
     let locker = builder.build().unwrap();
-    locker.ready(Duration::from_secs(5)).await.unwrap();
+    locker.ready(PATIENCE).await.unwrap();
+    // That a majority is, suffices for it.
+    eventually_async("all nodes are connected", async || {
+        locker.health().iter().all(NodeHealth::is_connected)
+    })
+    .await;
     locker
 }
