@@ -92,7 +92,7 @@ impl Tie {
 
     /// Until when the lock is held that was granted by now, if nothing extends it.
     pub(crate) fn warning(&self, locker: &Inner) -> Stamp {
-        self.end_of(self.sent, locker).less(lease::margin(self.ttl, locker.options.drift))
+        self.end_of(self.sent, locker).less(locker.margin(self.ttl))
     }
 
     /// A number by chance, the same for each question.

@@ -88,7 +88,7 @@ impl Extension {
         }
         // The margin is a share of the TTL that the lock has, not of one that it was not given.
         if lease.end().reaches(end) {
-            lease.set_ttl(self.ttl, locker.options.drift);
+            lease.set_margin(locker.margin(self.ttl));
         }
     }
 

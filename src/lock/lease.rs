@@ -30,11 +30,17 @@ const MARGIN: Duration = Duration::from_millis(20);
 /// The same for a lock of some milliseconds: above what a timer may be late.
 const MARGIN_MIN: Duration = Duration::from_millis(3);
 
-/// How long before its end a lock counts as lost.
-pub(crate) fn margin(ttl: Duration, drift: Drift) -> Duration {
+/// What each lock of a locker adds, in nanoseconds, where that comes to more: if all are lost
+/// together, as when the nodes cannot be reached, one thread wakes all who wait for that, and each
+/// of them has to be let run.
+const MARGIN_PER_LOCK: u64 = 10_000;
+
+/// How long before its end a lock counts as lost, with so many others `held` by its locker.
+pub(crate) fn margin(ttl: Duration, drift: Drift, held: usize) -> Duration {
     let lasts = nanoseconds(ttl.saturating_sub(drift.of(ttl)));
     let share = (lasts / 20).clamp(nanoseconds(MARGIN_MIN), nanoseconds(MARGIN));
-    Duration::from_nanos((nanoseconds(ttl) / 100).max(share))
+    let herd = u64::try_from(held).unwrap_or(u64::MAX).saturating_mul(MARGIN_PER_LOCK);
+    Duration::from_nanos((nanoseconds(ttl) / 100).max(share).max(herd.min(lasts / 4)))
 }
 
 /// The time for which a lock is held.
@@ -65,9 +71,9 @@ impl Lease {
         (self.end, self.missed) = (Stamp::PAST, Stamp::PAST);
     }
 
-    /// The TTL of what is granted from now on, for the margin.
-    pub(crate) fn set_ttl(&mut self, ttl: Duration, drift: Drift) {
-        self.margin = margin(ttl, drift);
+    /// How long before its end the lock counts as lost, from now on.
+    pub(crate) fn set_margin(&mut self, margin: Duration) {
+        self.margin = margin;
     }
 
     /// Nodes that were told so at `sent` hold the key until `end` at least.
@@ -137,7 +143,7 @@ mod tests {
 
     fn granted(by: &[usize], sent: u64) -> Lease {
         let mut lease = Lease::new(5, 3);
-        lease.set_ttl(TTL, DRIFT);
+        lease.set_margin(margin(TTL, DRIFT, 1));
         lease.grant(by.iter().copied(), at(sent), end(at(sent), TTL, DRIFT));
         lease
     }
@@ -151,6 +157,13 @@ mod tests {
         assert!(!lease.is_valid(at(10_898)));
         assert_eq!(lease.remaining(at(10_000)), Duration::from_millis(898));
         assert_eq!(lease.remaining(at(20_000)), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_lock_among_very_many_counts_as_lost_earlier() {
+        let millis = |held| margin(TTL, DRIFT, held).as_millis();
+        assert_eq!([1, 10_000, 24_000].map(millis), [100, 100, 240]);
+        assert_eq!(margin(TTL, DRIFT, usize::MAX), (TTL - DRIFT.of(TTL)) / 4);
     }
 
     #[test]

@@ -15,6 +15,7 @@ use super::hold::Holds;
 use super::initialise;
 use super::inspect::{self, Inspection};
 use super::key::Key;
+use super::lease;
 use super::request::LockRequest;
 use super::shutdown::{Fate, Shutdown, shut_down};
 use super::takeover;
@@ -88,6 +89,11 @@ impl Inner {
             self.nodes.extend_horizon(self.options.undo_horizon(ttl));
         }
         Ok(())
+    }
+
+    /// How long before its end a lock with this TTL counts as lost.
+    pub(crate) fn margin(&self, ttl: Duration) -> Duration {
+        lease::margin(ttl, self.options.drift, self.holds.count())
     }
 
     fn is_closed(&self) -> bool {

@@ -84,7 +84,7 @@ impl Body {
         (self.signalled, self.observed) = (false, false);
         (self.extending, self.overlong) = (false, false);
         self.lease.clear();
-        self.lease.set_ttl(self.ttl(), locker.options.drift);
+        self.lease.set_margin(locker.margin(self.ttl()));
         self.entered = false;
         self.enter_grants(locker);
     }

@@ -54,6 +54,11 @@ const LEAP: Duration = Duration::from_millis(20);
 /// A hold that is looked at later than this was kept from it: the runtime was blocked.
 const STALL: Duration = Duration::from_millis(250);
 
+/// A look goes through all holds. Of more than so many, something is due all the time, and the looks
+/// come no closer to one another than this.
+const FEW: usize = 1_000;
+const PAUSE: Duration = Duration::from_millis(1);
+
 /// What is known of the keeper from outside.
 pub(super) struct Keeping {
     waker: AtomicWaker,
@@ -125,6 +130,7 @@ pub(super) fn ensure(locker: &Arc<Inner>) -> bool {
         news: Vec::new(),
         timer: None,
         idle: 0,
+        may_look_at: Moment::from_nanos(0),
         compared: None,
     };
     // A keeper that cannot be started is dropped, and the next hold tries again.
@@ -149,6 +155,8 @@ struct Keeper {
     timer: Option<Pin<Box<Sleep>>>,
     /// For how many ticks in a row nothing was held.
     idle: u32,
+    /// No look is due before this.
+    may_look_at: Moment,
     /// The clocks when they were compared last, while anything has been held since.
     compared: Option<(Moment, Stamp)>,
 }
@@ -188,7 +196,8 @@ impl Future for Keeper {
             let sleeps = timer_at == Moment::NEVER;
             // Something was held since the last look, though it may have ended already.
             let was_busy = keeping.earliest() != Moment::NEVER;
-            if rang || keeping.earliest() <= now || (sleeps && this.holds.count() > 0) {
+            let is_due = keeping.earliest() <= now && this.may_look_at <= now;
+            if rang || is_due || (sleeps && this.holds.count() > 0) {
                 let late = if rang { now.since(timer_at) } else { Duration::ZERO };
                 this.look(&locker, late);
             } else if keeping.earliest() >= timer_at {
@@ -216,7 +225,7 @@ impl Keeper {
             self.compared = None;
             return;
         }
-        let next = keeping.earliest().min(now.plus(TICK));
+        let next = keeping.earliest().max(self.may_look_at).min(now.plus(TICK));
         keeping.timer.store(next.as_nanos(), Ordering::SeqCst);
         match &mut self.timer {
             Some(timer) => locker.nodes.clock().reset(timer.as_mut(), next),
@@ -233,6 +242,7 @@ impl Keeper {
             None => Duration::ZERO,
         };
         let leapt = leap > LEAP;
+        self.may_look_at = if self.holds.count() > FEW { now.plus(PAUSE) } else { now };
         let keeping = &self.holds.keeping;
         keeping.earliest.store(Moment::NEVER.as_nanos(), Ordering::SeqCst);
         let until = if leapt { Moment::LAST } else { now };
