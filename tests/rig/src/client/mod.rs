@@ -20,6 +20,7 @@ mod rslock;
 mod runtimes;
 mod saturate;
 mod told;
+mod woken;
 
 use std::sync::Arc;
 use std::time::Duration;

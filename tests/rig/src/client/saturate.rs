@@ -1,8 +1,9 @@
 //! A client that holds as many locks as it can, and notes when it is told of each loss.
 //!
 //! Each lock has a task that acquires it, waits for both of its loss signals, and acquires it
-//! again. The task does nothing else when it is told: guards are dropped by another task, a few at
-//! a time, so that the client's own work makes no signal late.
+//! again. Thousands are told together, and one thread runs their tasks one by one, so a signal has
+//! come when it has woken its task. The task does nothing else then: guards are dropped by another
+//! one, a few at a time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,6 +16,7 @@ use tokio::time::sleep;
 
 use super::pulse::Pulse;
 use super::told::{BEAT, Signal, Tally, deadline, is_never_told};
+use super::woken::woken;
 use super::{Pen, Stop, inbox};
 use crate::Failure;
 use crate::args::ClientArgs;
@@ -124,7 +126,7 @@ pub(super) async fn work(args: Arc<ClientArgs>) -> Result<(), Failure> {
     for place in 0..shared.places.len() {
         tasks.spawn(hold(shared.clone(), place, dice.next()));
     }
-    watch(&shared, &pen, &pulse).await;
+    watch(&shared, Duration::from_millis(args.ttl_ms), &pen, &pulse).await;
     tasks.shutdown().await;
     lock(&shared.over).clear();
     shared.places.iter().for_each(|place| drop(lock(place).take()));
@@ -134,8 +136,9 @@ pub(super) async fn work(args: Arc<ClientArgs>) -> Result<(), Failure> {
 }
 
 /// Looks at the places and tells of the losses, until told to stop.
-async fn watch(shared: &Shared, pen: &Pen, pulse: &Pulse) {
-    let mut tallies = ["saturated:lost()", "saturated:token"].map(|name| Tally::new(name, pulse));
+async fn watch(shared: &Shared, ttl: Duration, pen: &Pen, pulse: &Pulse) {
+    let mut tallies =
+        ["saturated:lost()", "saturated:token"].map(|name| Tally::new(name, pulse).of_many(ttl));
     for turn in 0.. {
         sleep(LOOK_EVERY).await;
         look(shared, turn % PARTS, pen, pulse).await;
@@ -206,12 +209,12 @@ async fn hold(shared: Arc<Shared>, index: usize, seed: u64) {
         shared.held.fetch_add(1, Ordering::Relaxed);
         let token = guard.cancellation();
         let lost = async {
-            guard.lost().await;
-            (Instant::now(), deadline(&guard))
+            let ((), at) = woken(guard.lost()).await;
+            (at, deadline(&guard))
         };
         let cancelled = async {
-            token.cancelled().await;
-            (Instant::now(), deadline(&guard))
+            let ((), at) = woken(token.cancelled()).await;
+            (at, deadline(&guard))
         };
         let told: [(Instant, Option<Instant>); 2] = tokio::join!(lost, cancelled).into();
         shared.held.fetch_sub(1, Ordering::Relaxed);
