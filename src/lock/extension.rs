@@ -114,11 +114,12 @@ impl Extension {
 
     /// Sets the key again on nodes that have lost it, if a majority has just confirmed it. Of a
     /// lock that was taken over, those count as well that hold another value: an adoption beside
-    /// ours may have put the former one back there, behind what we deleted.
+    /// ours may have put the former one back there, behind what we deleted. While it is being taken
+    /// over nothing is set: an adoption that fails leaves the nodes as they were.
     pub(crate) fn heal(&self, locker: &Inner, tie: &mut Tie) -> Option<Self> {
         let Kind::Extend(_) = self.kind else { return None };
         let holders = self.election.deeds().filter(|(_, deed)| *deed == Deed::Granted).count();
-        if holders < locker.nodes.majority() {
+        if holders < locker.nodes.majority() || !tie.is_owned() {
             return None;
         }
         let others = self.nodes(|_, deed| deed == Deed::Held);

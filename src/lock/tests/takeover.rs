@@ -329,6 +329,25 @@ async fn a_short_lock_is_extended_while_it_waits_for_a_long_one_to_end() {
     assert!(adopted.is_valid() && !guard.is_valid());
 }
 
+/// An adoption that fails leaves the nodes as they were: a value that it had set where there was
+/// none would be no former one's, and a connection that ends deletes such a value.
+#[tokio::test(start_paused = true)]
+async fn a_lock_that_is_being_taken_over_is_healed_when_it_is_ours() {
+    let world = World::ready(3).await;
+    let guard = world.locker.lock("k").extend(Extend::Off).await.unwrap();
+    let (other, token) = (world.beside(), guard.owner_token());
+    other.locker.ready(ms(1_000)).await.unwrap();
+    world.nodes[2].delete("k");
+    let (adopted, ()) = tokio::join!(other.locker.adopt("k", &token), async {
+        pass(ms(9_000)).await;
+        assert!(other.got(0, "extend").len() > 1);
+        assert_eq!(world.nodes[2].value("k"), None);
+    });
+    let adopted = adopted.unwrap();
+    pass(ms(3_600)).await;
+    assert_eq!(world.holders(&adopted), [0, 1, 2]);
+}
+
 /// A node that lost the key meanwhile is given it by the new holder.
 #[tokio::test(start_paused = true)]
 async fn a_lock_that_was_taken_over_is_healed_too() {
