@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::chance::{self, Chance};
 use super::machine::Machine;
+use super::plan::CONNECT_DEADLINE;
 use super::port::Port;
 use super::steward::Steward;
 use super::worker::Worker;
@@ -114,7 +115,7 @@ pub(super) fn build(
         .ttl(ms(plan.ttls[0]))
         .durability(durability)
         .connections_per_node(plan.connections)
-        .connect_deadline(ms(400))
+        .connect_deadline(ms(CONNECT_DEADLINE))
         .reply_age_max(ms(1_000))
         .build_on(clock.clone(), Entropy::from_seed(seed), Arc::new(Port::of(hub, machine)))
         .unwrap()

@@ -135,11 +135,17 @@ pub(super) fn without() -> String {
 /// How long a node may take where the plan leaves it to the library, at least.
 const NODE_DEADLINE: u64 = 50;
 
+/// How long connecting may take, with the handshake.
+pub(super) const CONNECT_DEADLINE: u64 = 400;
+
 impl Plan {
-    /// Whether nodes that nothing befalls answer before their deadline: there and back, each way
-    /// twice the latency at most.
+    /// Whether nodes without a fault answer before their deadline: there and back, each way twice
+    /// the latency at most. Connecting takes three round trips.
     pub(super) fn is_quick(&self) -> bool {
-        self.actors.delayed == 0 && 4 * self.latency < self.node_deadline.unwrap_or(NODE_DEADLINE)
+        let round_trip = 4 * self.latency;
+        self.actors.delayed == 0
+            && round_trip < self.node_deadline.unwrap_or(NODE_DEADLINE)
+            && 3 * round_trip < CONNECT_DEADLINE
     }
 
     /// Whether the shortest lease, less its margins, outlasts so many commands: each is sent behind
