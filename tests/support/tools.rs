@@ -94,7 +94,7 @@ pub fn all_servers() -> Vec<PathBuf> {
 /// A server's program that speaks TLS itself, or why there is none: only some are built so.
 pub fn find_tls_server() -> Result<PathBuf, String> {
     let found = all_servers().into_iter().find(|program| speaks_tls(program));
-    found.ok_or_else(|| "no server that was built with TLS (run tests/servers)".into())
+    found.ok_or_else(|| "no server that was built with TLS (run tests/servers all)".into())
 }
 
 /// Whether a server's program was built with TLS.
