@@ -43,6 +43,8 @@ pub(crate) struct Order {
     pub(crate) ttl: Duration,
     /// How long to wait for the lock; `None` is for ever.
     pub(crate) wait: Option<Duration>,
+    /// How long of it without a quorum.
+    pub(crate) unavailable_wait: Duration,
     pub(crate) retry: Retry,
     pub(crate) extend: Extend,
 }
@@ -65,6 +67,33 @@ pub struct Acquire {
     repeats: u32,
     /// What the last try failed of, kept while the next is made.
     failure: Option<Error>,
+    waiting: Waiting,
+}
+
+/// How long the tries go on.
+struct Waiting {
+    /// When the last try began.
+    tried: Moment,
+    /// When the first of those began that have found no quorum, since another client's lock was
+    /// found.
+    unavailable: Option<Moment>,
+    /// When the caller gives up, by what the last try failed of.
+    until: Moment,
+}
+
+impl Waiting {
+    const NOT_YET: Self = Self { tried: Moment::NEVER, unavailable: None, until: Moment::LAST };
+
+    /// The last try of a caller who began at `started` has failed; returns when he gives up.
+    fn note(&mut self, failure: &Error, order: &Order, started: Moment) -> Moment {
+        let since = self.unavailable.unwrap_or(self.tried);
+        self.unavailable = (!failure.is_contended()).then_some(since);
+        self.until = order.wait.map_or(Moment::LAST, |wait| started.plus(wait));
+        if let Some(since) = self.unavailable {
+            self.until = self.until.min(since.plus(order.unavailable_wait));
+        }
+        self.until
+    }
 }
 
 #[expect(clippy::large_enum_variant, reason = "a box for the claim would cost an allocation")]
@@ -96,6 +125,7 @@ impl Acquire {
             tries: 0,
             repeats: 0,
             failure: None,
+            waiting: Waiting::NOT_YET,
         }
     }
 }
@@ -106,19 +136,19 @@ impl Future for Acquire {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         let order = match &mut this.order {
-            Ok(order) => order,
+            Ok(order) => &*order,
             Err(error) => return Poll::Ready(Err(error.take().unwrap_or_else(spent))),
         };
         let clock = order.locker.nodes.clock();
         let started = *this.started.get_or_insert_with(|| clock.now());
+        let give_up = |error, tries| Poll::Ready(Err(order.give_up(error, tries, started)));
         loop {
             match &mut this.step {
                 Step::Start => {
                     order.locker.check_open()?;
                     this.tries = this.tries.saturating_add(1);
                     let sent = if this.tries == 1 { started } else { clock.now() };
-                    let claim = Claim::ask(&order.locker, order.key.clone(), order.ttl, sent)?;
-                    this.step = Step::Asking(claim);
+                    (this.waiting.tried, this.step) = (sent, order.ask(sent)?);
                 }
                 Step::Asking(claim) => {
                     let verdict = ready!(claim.poll_verdict(cx));
@@ -136,33 +166,32 @@ impl Future for Acquire {
                         continue; // at once: the next step is to start again
                     }
                     if !failure.is_retryable() {
-                        return Poll::Ready(Err(order.give_up(failure, this.tries, started)));
+                        return give_up(failure, this.tries);
                     }
-                    this.step = order.after(&failure, this.tries, clock.now().since(started));
+                    let until = this.waiting.note(&failure, order, started);
+                    this.step = order.after(&failure, this.tries, until <= clock.now());
                     this.failure = Some(failure);
                 }
                 Step::Looking { looking, drawn } => {
                     let (seen, drawn) = (ready!(looking.as_mut().poll(cx)), *drawn);
                     match order.learn(&seen, &mut this.failure) {
                         Ok(known) => this.step = Step::Refused { drawn, known },
-                        Err(error) => {
-                            return Poll::Ready(Err(order.give_up(error, this.tries, started)));
-                        }
+                        Err(error) => return give_up(error, this.tries),
                     }
                 }
                 Step::Refused { drawn, known } => {
-                    let elapsed = clock.now().since(started);
                     if !clock.can_sleep() {
                         return Poll::Ready(Err(Error::no_runtime()));
                     }
-                    let left = order.left(elapsed);
+                    let now = clock.now();
+                    let left = this.waiting.until.since(now);
                     let Some(drawn) = drawn.filter(|_| !left.is_zero()) else {
                         let failure = this.failure.take().unwrap_or_else(spent);
-                        return Poll::Ready(Err(order.give_up(failure, this.tries, started)));
+                        return give_up(failure, this.tries);
                     };
                     let pause = within(drawn, *known, left);
                     if let Some(failure) = &this.failure {
-                        order.tell_retrying(failure, this.tries, elapsed, pause);
+                        order.tell_retrying(failure, this.tries, now.since(started), pause);
                     }
                     this.step = Step::Pausing(Box::pin(pausing(order.locker.clone(), pause)));
                 }
@@ -181,9 +210,8 @@ fn spent() -> Error {
 }
 
 impl Order {
-    /// How much longer the caller waits.
-    fn left(&self, elapsed: Duration) -> Duration {
-        self.wait.map_or(Duration::MAX, |wait| wait.saturating_sub(elapsed))
+    fn ask(&self, sent: Moment) -> Result<Step, Error> {
+        Claim::ask(&self.locker, self.key.clone(), self.ttl, sent).map(Step::Asking)
     }
 
     /// What was found in the way: how long it lives still, if it is a lock.
@@ -200,10 +228,10 @@ impl Order {
     }
 
     /// What follows a refusal. Who is in the way is asked before the first pause and at the end.
-    fn after(&self, failure: &Error, tries: u32, elapsed: Duration) -> Step {
+    fn after(&self, failure: &Error, tries: u32, is_over: bool) -> Step {
         let entropy = self.locker.nodes.entropy();
         let drawn = draw(&self.retry, tries, |low, high| entropy.between(low, high));
-        let is_last = drawn.is_none() || self.left(elapsed).is_zero();
+        let is_last = drawn.is_none() || is_over;
         if failure.is_contended() && (tries == 1 || is_last) {
             let looking = Box::pin(inspect::look(self.locker.clone(), self.key.clone()));
             return Step::Looking { looking, drawn };

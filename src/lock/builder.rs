@@ -128,9 +128,22 @@ impl LockerBuilder {
         self
     }
 
-    /// Waits for locks as long as it takes.
+    /// Waits for locks as long as it takes another holder to let go; without a quorum, no longer
+    /// than [`unavailable_wait`](Self::unavailable_wait).
     pub fn wait_forever(mut self) -> Self {
         self.options.wait = None;
+        self
+    }
+
+    /// How long to go on trying while there is no quorum, within [`wait`](Self::wait): the nodes
+    /// cannot be reached, say nothing, or refuse everybody. Then the error is one that
+    /// [`is_unavailable`](Error::is_unavailable). Default: 1 s. Zero gives up at the first such
+    /// try, and [`Duration::MAX`] waits for the end of any outage.
+    ///
+    /// The time begins with the first of the tries that found no quorum; one that found the lock
+    /// held by another client ends it.
+    pub fn unavailable_wait(mut self, wait: Duration) -> Self {
+        self.options.unavailable_wait = wait;
         self
     }
 

@@ -166,6 +166,7 @@ impl Locker {
             key,
             ttl: options.ttl,
             wait: options.wait,
+            unavailable_wait: options.unavailable_wait,
             retry: options.retry.clone(),
             extend: options.extend,
         });

@@ -62,10 +62,20 @@ impl LockRequest {
         self
     }
 
-    /// Waits for the lock as long as it takes.
+    /// Waits for the lock as long as it takes another holder to let go; without a quorum, no longer
+    /// than [`unavailable_wait`](Self::unavailable_wait).
     pub fn wait_forever(mut self) -> Self {
         if let Ok(order) = &mut self.order {
             order.wait = None;
+        }
+        self
+    }
+
+    /// How long to go on trying while there is no quorum, instead of the locker's default; see
+    /// [`LockerBuilder::unavailable_wait`](crate::LockerBuilder::unavailable_wait).
+    pub fn unavailable_wait(mut self, wait: Duration) -> Self {
+        if let Ok(order) = &mut self.order {
+            order.unavailable_wait = wait;
         }
         self
     }

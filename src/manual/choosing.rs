@@ -93,6 +93,7 @@
 //! | `try_acquire` | one try; `None` when held | periodic jobs, "somebody is on it" |
 //! | `wait(d)` | tries until `d` is over; default 10 s | requests; less than their own limit |
 //! | `wait_forever()` | until it is had | start-up of a leader, nothing that a user waits for |
+//! | `unavailable_wait(d)` | how long of it without a quorum; default 1 s | an outage fails fast |
 //!
 //! A waiter polls with jittered pauses, 50 to 200 ms at first and 1 s at most. It sees a free lock
 //! that much late. Many waiters on one key are a queue in disguise: see

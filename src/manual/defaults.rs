@@ -40,11 +40,19 @@
 //! | option | default | in other words |
 //! |---|---|---|
 //! | `wait` | 10 s | how long `.await` tries |
+//! | `unavailable_wait` | 1 s | how long of it without a quorum |
 //! | `retry` | `Retry::full_jitter`, 50–200 ms, doubling to 1 s | the pause between two tries |
 //!
 //! **`wait`.** Nobody waits for ever who has not asked for it
 //! ([`wait_forever`](crate::LockerBuilder::wait_forever)). In a server, stay below the time limit
 //! of the request that waits; what is left must do for the work. Zero tries once.
+//!
+//! **`unavailable_wait`.** A lock that is held comes free; an outage may last. So a caller that
+//! finds no quorum is told after a second, while there is time for something else, and not at the
+//! end of `wait`. A second is longer than a lost connection takes to come back, or a failover of
+//! the network. *Shorter:* a restart of two nodes is told as an outage. *Longer:* callers pile up.
+//! [`Duration::MAX`](std::time::Duration::MAX) is for what nothing else can be done about, such as
+//! the start of a leader. A quarantine (see `durability`) counts as an outage too.
 //!
 //! **`retry`.** Each pause is drawn between 50 ms and a ceiling that doubles from 200 ms to 1 s:
 //! those who were refused together do not come back together. It is never longer than the time that
@@ -168,7 +176,7 @@
 //!
 //! | | | why |
 //! |---|---|---|
-//! | reaching a quorum at the start | 1 s | a wrong address is told at once, not after `--wait` |
+//! | reaching a quorum at the start | `--unavailable-wait`, 1 s | a wrong address is told at once |
 //! | `TERM` before the end | a tenth, 50 ms to 2 s | time for an orderly end |
 //! | a node's deadline in `status` | 500 ms | nobody is delayed by looking |
 //!

@@ -115,6 +115,9 @@ pub(crate) struct Options {
     /// How long `.await` waits for the lock; `None` is for ever. 10 s: nobody should wait for ever
     /// without having asked for it.
     pub(crate) wait: Option<Duration>,
+    /// How much of that may pass without a quorum. 1 s: longer than a lost connection takes to come
+    /// back, and an outage is told while the caller can still do something else.
+    pub(crate) unavailable_wait: Duration,
     /// What a node's clock may gain on ours within a TTL: 1 % and 2 ms, the figure of the Redlock
     /// specification's implementations.
     pub(crate) drift: Drift,
@@ -145,6 +148,7 @@ impl Default for Options {
             prefix: Vec::new(),
             ttl: Duration::from_secs(10),
             wait: Some(Duration::from_secs(10)),
+            unavailable_wait: Duration::from_secs(1),
             drift: Drift::default(),
             node_deadline: None,
             extend: Extend::default(),

@@ -1,6 +1,8 @@
 //! An exit code for each cause.
 
-use crate::run::{empties, hold, program, program_on, run};
+use crate::run::{Running, empties, hold, program, program_on, run};
+use crate::support::script::Script;
+use crate::support::scripted::Scripted;
 use crate::support::{Fleet, Port, Server, Watchdog, need_server};
 
 #[test]
@@ -60,7 +62,7 @@ fn one_that_waits_gets_it_after_the_release() {
     let server = Server::start();
     let first = hold(&server, &[], "job");
     let waits = program_on(&server, &["lock", "job", "--", "echo", "mine"]);
-    let second = crate::run::Running::start(waits);
+    let second = Running::start(waits);
     assert_eq!(first.end().code, 0);
     assert_eq!(second.line(), "mine");
     assert_eq!(second.end().code, 0);
@@ -158,4 +160,26 @@ fn a_command_that_cannot_be_run() {
         ended.says(code, &format!("cannot run {command:?}"));
         empties(&server);
     }
+}
+
+#[test]
+fn an_outage_is_waited_for_as_long_as_is_asked_and_a_second_otherwise() {
+    let port = Port::claim();
+    let url = format!("redis://{}", port.addr());
+    let start = |options: &[&str]| {
+        let behind = ["--node", &url, "job", "--", "echo", "mine"];
+        Running::start(program(&[&["lock"], options, &behind].concat()))
+    };
+    let (patient, usual) = (start(&["--unavailable-wait", "1h"]), start(&[]));
+    usual.end().says(69, "refused the connection");
+    let server = Scripted::start_on(
+        port.number(),
+        Script::greeting().answer_all(|command| match &*command[0] {
+            b"SET" => "+OK\r\n".into(),
+            _ => ":1\r\n".into(),
+        }),
+    );
+    let ended = patient.end();
+    assert_eq!((ended.code, &*ended.stdout), (0, "mine\n"), "{ended:?}");
+    assert!(server.accepted() > 0);
 }

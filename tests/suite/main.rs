@@ -72,9 +72,13 @@ use support::wait::{PATIENCE, eventually_async};
 // or is measured (`benches/record`). Here it competes with everything else that the machine does:
 // nobody here is told of a failure because of that, and nothing is asserted of how soon.
 
-/// With deadlines that a busy machine keeps. A test of a deadline sets its own behind this.
+/// With deadlines that a busy machine keeps, and a `wait` that no outage ends. A test of one of
+/// these sets its own behind this.
 fn patient(builder: LockerBuilder) -> LockerBuilder {
-    builder.node_deadline(PATIENCE).connect_deadline(PATIENCE)
+    builder
+        .node_deadline(PATIENCE)
+        .connect_deadline(PATIENCE)
+        .unavailable_wait(std::time::Duration::MAX)
 }
 
 /// A locker on one node.

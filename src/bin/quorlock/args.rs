@@ -157,6 +157,9 @@ pub(crate) struct LockArgs {
     /// How long to wait for the lock: 2s, 500ms, 0.5 (seconds)
     #[arg(short, long, value_name = "TIME", default_value = "10s", value_parser = duration::parse)]
     pub(crate) wait: Duration,
+    /// How long of it to go on trying without a quorum
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration::parse)]
+    pub(crate) unavailable_wait: Duration,
     /// The exit code when another client holds the lock
     #[arg(short = 'E', long, value_name = "CODE", default_value_t = 75)]
     pub(crate) conflict_exit_code: u8,
@@ -317,6 +320,7 @@ mod tests {
         };
         assert_eq!(args.command, ["sh", "-c", "--json", "--", "x"]);
         assert!(args.no_wait && !args.json && args.ttl == Duration::from_secs(3));
+        assert_eq!(args.unavailable_wait, Duration::from_secs(1));
     }
 
     #[test]

@@ -1,10 +1,9 @@
 //! Reaching the nodes when the program starts.
 //!
-//! The library connects in the background, and a lock that is waited for outlives an outage. A
-//! command that has only just begun should not: where no quorum can be reached within [`PATIENCE`],
-//! somebody gave a wrong address or everything is down, and that is said at once. The other side of
-//! it is that one dead or hung node must not delay a start, so a majority is looked for again and
-//! again, after pauses that are short at first.
+//! The library connects in the background. Where no quorum can be reached within a short time, the
+//! address is wrong or everything is down, and that is said before anything else is tried. One dead
+//! or hung node must not delay a start, so a majority is looked for again and again, after pauses
+//! that are short at first.
 
 use std::time::Duration;
 
@@ -18,9 +17,9 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
 /// How soon a majority is looked for while a node is missing; doubles each time.
 const FIRST_LOOK: Duration = Duration::from_millis(4);
 
-/// Waits until a majority of the nodes is connected.
-pub(crate) async fn majority(locker: &Locker) -> Result<(), Error> {
-    reach(locker, Result::is_ok).await.map(drop)
+/// Waits until a majority of the nodes is connected, no longer than `patience`.
+pub(crate) async fn majority(locker: &Locker, patience: Duration) -> Result<(), Error> {
+    reach(locker, patience, Result::is_ok).await.map(drop)
 }
 
 /// Waits until of every node it is known whether it can be connected to. Whoever cannot be is no
@@ -32,7 +31,7 @@ pub(crate) async fn every_answer(locker: &Locker) -> Result<(), Error> {
         let nodes = ready.as_ref().map_or_else(Error::nodes, Vec::as_slice);
         !nodes.iter().any(pending)
     };
-    match reach(locker, all).await {
+    match reach(locker, PATIENCE, all).await {
         // Nodes of another deployment can be looked at all the same.
         Err(error) if error.is_unavailable() || error.is_misuse() => Ok(()),
         other => other.map(drop),
@@ -41,12 +40,12 @@ pub(crate) async fn every_answer(locker: &Locker) -> Result<(), Error> {
 
 type Ready = Result<Vec<NodeReport>, Error>;
 
-/// Looks until what is seen is `enough`.
-async fn reach(locker: &Locker, enough: impl Fn(&Ready) -> bool) -> Ready {
+/// Looks until what is seen is `enough`, no longer than `patience`.
+async fn reach(locker: &Locker, patience: Duration, enough: impl Fn(&Ready) -> bool) -> Ready {
     let began = clock::now();
     let mut look = FIRST_LOOK;
     loop {
-        let left = PATIENCE.saturating_sub(clock::now().saturating_duration_since(began));
+        let left = patience.saturating_sub(clock::now().saturating_duration_since(began));
         let ready = locker.ready(look.min(left)).await;
         // Waiting longer cures neither a wrong password nor a runtime that is gone.
         let hopeless = ready.as_ref().is_err_and(|error| !error.is_unavailable());

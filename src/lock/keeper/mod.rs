@@ -54,8 +54,8 @@ const LEAP: Duration = Duration::from_millis(20);
 /// A hold that is looked at later than this was kept from it: the runtime was blocked.
 const STALL: Duration = Duration::from_millis(250);
 
-/// A look goes through all holds. Of more than so many, something is due all the time, and the looks
-/// come no closer to one another than this.
+/// A look goes through all holds. Of more than so many, something is due all the time; then the
+/// looks come no closer to one another than this.
 const FEW: usize = 1_000;
 const PAUSE: Duration = Duration::from_millis(1);
 

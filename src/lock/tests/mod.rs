@@ -24,6 +24,7 @@ mod loss;
 #[cfg(quorlock_models)]
 mod models;
 mod node;
+mod outage;
 mod owed;
 mod panics;
 mod quorum;

@@ -177,7 +177,7 @@ fn judge(rows: &[Row], assertions: &[Assertion]) -> Result<(), Failure> {
 /// Waits until of every node it is known whether it can be used, and a majority can.
 async fn connect(locker: &Locker) -> Result<(), Failure> {
     reach::every_answer(locker).await?;
-    Ok(reach::majority(locker).await?)
+    Ok(reach::majority(locker, reach::PATIENCE).await?)
 }
 
 fn runtime_of(kind: RuntimeKind) -> Result<Runtime, Failure> {

@@ -104,7 +104,7 @@ fn locker(args: &LockArgs, watch: &Arc<Watch>) -> Result<Locker, Failure> {
         None => Extend::Forever,
     };
     let builder = nodes::locker(&args.nodes)?.ttl(args.ttl).extend(extend);
-    let builder = builder.observer(watch.clone());
+    let builder = builder.unavailable_wait(args.unavailable_wait).observer(watch.clone());
     nodes::build(match &args.owner {
         Some(owner) => builder.owner(owner.as_str()),
         None => builder,
@@ -114,7 +114,7 @@ fn locker(args: &LockArgs, watch: &Arc<Watch>) -> Result<Locker, Failure> {
 /// Reaches the nodes, then waits for the lock; what reaching took is part of the wait.
 async fn acquire(locker: &Locker, args: &LockArgs) -> Result<LockGuard, Failure> {
     let began = clock::now();
-    reach::majority(locker).await?;
+    reach::majority(locker, args.unavailable_wait).await?;
     let reaching = clock::now().saturating_duration_since(began);
     let wait = if args.no_wait { Duration::ZERO } else { args.wait.saturating_sub(reaching) };
     let acquired = locker.lock(args.key.as_encoded_bytes()).wait(wait).await;
