@@ -17,7 +17,7 @@ fn main() {
 async fn settle(locker: &Locker) -> Result<&'static str, Error> {
     let guard = locker.lock("invoice:7").await?;
     tokio::select! {
-        () = guard.lost() => Ok("given up"),
+        _ = guard.lost() => Ok("given up"),
         () = tokio::time::sleep(Duration::from_secs(60)) => Ok("settled"),
     }
 }

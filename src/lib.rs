@@ -47,8 +47,8 @@ mod weak;
 pub use client::{Client, Pipeline};
 pub use error::{Error, Holder};
 pub use lock::{
-    Acquire, Held, Inspection, KeyState, LeftLock, LockGuard, LockRequest, Locker, LockerBuilder,
-    NodeInspection, OnLoss, OwnerToken, Release, Shutdown,
+    Acquire, Held, Inspection, KeyState, LeftLock, LockGuard, LockKey, LockRequest, Locker,
+    LockerBuilder, NodeInspection, OnLoss, OwnerToken, Release, Shutdown,
 };
 #[cfg(feature = "tracing")]
 pub use observe::TracingObserver;

@@ -45,6 +45,7 @@ pub use acquire::Acquire;
 pub use builder::LockerBuilder;
 pub use guard::{Held, LockGuard, Release};
 pub use inspect::{Inspection, KeyState, NodeInspection};
+pub use key::LockKey;
 pub use locker::Locker;
 pub use request::{LockRequest, OnLoss};
 pub use shutdown::{LeftLock, Shutdown};

@@ -106,6 +106,12 @@ impl LockRequest {
         self
     }
 
+    /// Acquires the lock, as `.await` on the request does: a future for what takes no
+    /// [`IntoFuture`], such as `spawn`, `try_join_all` and `block_on`.
+    pub fn acquire(self) -> Acquire {
+        Acquire::new(self.order)
+    }
+
     /// Tries once. `Ok(None)`: another holds the lock.
     ///
     /// # Errors
@@ -213,7 +219,7 @@ impl IntoFuture for LockRequest {
     type IntoFuture = Acquire;
 
     fn into_future(self) -> Acquire {
-        Acquire::new(self.order)
+        self.acquire()
     }
 }
 

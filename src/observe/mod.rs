@@ -101,6 +101,9 @@ pub enum Loss {
     Gone,
     /// The locker was shut down.
     Closed,
+    /// Its guard has let go of it. No loss to the guard: it is what a
+    /// [`Held`](crate::Held) that outlives the guard is told.
+    Released,
 }
 
 impl fmt::Display for Loss {
@@ -109,6 +112,7 @@ impl fmt::Display for Loss {
             Self::Expired => "its time ran out",
             Self::Gone => "a majority of the nodes no longer holds it",
             Self::Closed => "the locker was shut down",
+            Self::Released => "its guard has let go of it",
         })
     }
 }

@@ -92,7 +92,9 @@ impl<'a> Watch<'a> {
         let _ = has_token; // there are none
         Self {
             hold,
-            lost: Box::pin(guard.lost()),
+            lost: Box::pin(async {
+                guard.lost().await;
+            }),
             seen,
             #[cfg(feature = "tokio-util")]
             token,

@@ -14,7 +14,8 @@ use super::{Body, Ended, Name, Step};
 use crate::clock::{Moment, Reading, Stamp};
 use crate::error::{Error, Kind};
 use crate::observe::{Event, Loss};
-use crate::options::Extend;
+use crate::options::{Extend, whole_millis};
+use crate::report::NodeReport;
 use crate::sync::atomic::Ordering;
 use crate::sync::lock;
 use crate::weak::{self, Weakness::ProtectLooksLate};
@@ -119,15 +120,15 @@ impl HoldRef {
         self.with(|body| body.is_valid(now).then(|| body.lease.warning())).flatten()
     }
 
-    /// Completes when the lock is lost, or the hold has ended.
-    pub(crate) async fn lost(&self) {
+    /// Completes when the lock is lost, or the hold has ended, and says why.
+    pub(crate) async fn lost(&self) -> Loss {
         let clock = self.locker.nodes.clock();
         keeper::ensure(&self.locker);
         loop {
             let changed = self.locker.holds.slab.get(self.name.index).changed.notified();
             let mut changed = pin!(changed);
             changed.as_mut().enable();
-            let Some(warning) = self.warning() else { return };
+            let Some(warning) = self.warning() else { return self.loss() };
             let mut timer =
                 clock.can_sleep().then(|| clock.sleep_until(clock.read().moment(warning)));
             poll_fn(|cx| {
@@ -157,6 +158,18 @@ impl HoldRef {
             work.as_mut().poll(cx).map(Some)
         })
         .await
+    }
+
+    /// What each node did with the acquisition, by now.
+    pub(crate) fn votes(&self) -> Vec<NodeReport> {
+        self.tie(|tie| tie.election.report()).unwrap_or_default()
+    }
+
+    /// As [`HoldRef::extend`], by any time that a caller gives.
+    pub(crate) async fn extend_to(&self, ttl: Duration) -> Result<(), Error> {
+        let ttl = whole_millis(ttl);
+        self.locker.admit_ttl(ttl)?;
+        self.extend(ttl).await
     }
 
     /// Extends the lock now, and by `ttl` from now on.
@@ -224,6 +237,11 @@ impl HoldRef {
 
     fn error(&self, kind: Kind) -> Error {
         Error::new(kind).with_key(&self.key())
+    }
+
+    /// Why the lock is lost, if it is.
+    fn loss(&self) -> Loss {
+        self.with(|body| body.loss()).map_or(Loss::Released, |loss| loss.unwrap_or(Loss::Expired))
     }
 
     /// The error of a lock that is lost.

@@ -153,7 +153,7 @@ async fn a_lock_that_was_told_to_be_lost_can_be_extended_no_more() {
         world.set(0..3, After(ms(60)));
         let (told, extended) = tokio::join!(
             async {
-                tokio::select! { () = guard.lost() => true, () = pass(ms(1_000)) => false }
+                tokio::select! { _ = guard.lost() => true, () = pass(ms(1_000)) => false }
             },
             guard.extend(TTL)
         );

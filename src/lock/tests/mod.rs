@@ -140,7 +140,7 @@ impl World {
 
     /// On which nodes the guard's value stands.
     fn holders(&self, guard: &LockGuard) -> Vec<usize> {
-        self.holders_of(&String::from_utf8(guard.key()).unwrap(), &guard.owner_token())
+        self.holders_of(&guard.key().to_string(), &guard.owner_token())
     }
 
     /// On which nodes the token's value stands.

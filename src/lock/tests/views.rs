@@ -7,6 +7,7 @@ use super::Behaviour::Hangs;
 use super::{World, assert_due, ms, now, pass, warning};
 use crate::error::Error;
 use crate::lock::{Held, OnLoss};
+use crate::observe::Loss;
 use crate::options::Extend;
 
 /// Says that it was dropped.
@@ -182,4 +183,58 @@ async fn a_token_that_is_asked_for_after_the_loss_is_cancelled() {
     guard.lost().await;
     pass(ms(1)).await;
     assert!(guard.cancellation().is_cancelled());
+}
+
+/// What `run` lends can do what the guard can, but end the lock.
+#[tokio::test(start_paused = true)]
+async fn what_is_lent_extends_and_says_its_key_and_its_votes() {
+    let world = World::ready(3).await;
+    let lock = world.locker.lock("order:42").extend(Extend::Off);
+    let lent = lock.run_async(async |held: Held| {
+        assert_eq!(held.key().to_string(), "order:42");
+        assert_eq!(held.votes().len(), 3);
+        held.extend(ms(60_000)).await?;
+        assert!(held.remaining() > ms(50_000));
+        Ok::<_, Error>(held)
+    });
+    let held = lent.await.unwrap();
+    assert!(!held.is_valid() && held.votes().is_empty());
+    assert_eq!(held.key().to_string(), "order:42");
+    assert_eq!(held.lost().await, Loss::Released);
+    assert!(held.extend(ms(1_000)).await.unwrap_err().is_lost());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_loss_says_why_to_those_who_wait_for_it() {
+    let world = World::ready(3).await;
+    let guards = [
+        world.locker.lock("a").extend(Extend::Off).await.unwrap(),
+        world.locker.lock("b").await.unwrap(),
+        world.locker.lock("c").await.unwrap(),
+    ];
+    assert_eq!(guards[0].lost().await, Loss::Expired);
+    world.nodes[..2].iter().for_each(|node| node.delete("b"));
+    assert_eq!(guards[1].lost().await, Loss::Gone);
+    world.locker.shutdown(ms(1_000)).await.unwrap();
+    assert_eq!(guards[2].lost().await, Loss::Closed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_fails_and_a_lock_that_is_lost_are_one_result() {
+    let world = World::ready(3).await;
+    let guard = world.locker.lock("k").extend(Extend::Off).await.unwrap();
+    let works = guard.try_protect(async { Ok::<_, Error>(1) });
+    assert_eq!(works.await.unwrap(), 1);
+    let fails = guard.try_protect(async { Err::<u32, _>(Error::misuse("no")) });
+    assert!(fails.await.unwrap_err().is_misuse());
+    let never = guard.try_protect(std::future::pending::<Result<u32, Error>>());
+    assert!(never.await.unwrap_err().is_lost());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_is_a_future_for_what_takes_no_other() {
+    let world = World::ready(3).await;
+    let requests = ["a", "b"].map(|key| world.locker.lock(key).acquire());
+    let guards = tokio::task::JoinSet::from_iter(requests).join_all().await;
+    assert!(guards.iter().all(|guard| guard.as_ref().unwrap().is_valid()));
 }

@@ -144,7 +144,7 @@ async fn supervise(
                 child.forward(signal);
                 None
             }
-            () = guard.lost(), if !plan.has_begun() => plan.lost(clock::now()),
+            _ = guard.lost(), if !plan.has_begun() => plan.lost(clock::now()),
             () = clock::sleep_until(plan.next_at()) => plan.ring(clock::now(), guard.deadline()),
         };
         if let Some(signal) = due {

@@ -209,7 +209,7 @@ async fn hold(shared: Arc<Shared>, index: usize, seed: u64) {
         shared.held.fetch_add(1, Ordering::Relaxed);
         let token = guard.cancellation();
         let lost = async {
-            let ((), at) = woken(guard.lost()).await;
+            let (_, at) = woken(guard.lost()).await;
             (at, deadline(&guard))
         };
         let cancelled = async {
