@@ -74,8 +74,7 @@ pub struct Acquire {
 struct Waiting {
     /// When the last try began.
     tried: Moment,
-    /// When the first of those began that have found no quorum, since another client's lock was
-    /// found.
+    /// When the tries began that have found no quorum, if the last one has not.
     unavailable: Option<Moment>,
     /// When the caller gives up, by what the last try failed of.
     until: Moment,
@@ -87,7 +86,8 @@ impl Waiting {
     /// The last try of a caller who began at `started` has failed; returns when he gives up.
     fn note(&mut self, failure: &Error, order: &Order, started: Moment) -> Moment {
         let since = self.unavailable.unwrap_or(self.tried);
-        self.unavailable = (!failure.is_contended()).then_some(since);
+        let had_quorum = failure.is_contended() || failure.is_too_slow();
+        self.unavailable = (!had_quorum).then_some(since);
         self.until = order.wait.map_or(Moment::LAST, |wait| started.plus(wait));
         if let Some(since) = self.unavailable {
             self.until = self.until.min(since.plus(order.unavailable_wait));
@@ -307,10 +307,10 @@ pub(crate) fn guard_or_error(
     let nodes = claim.report();
     let needed = locker.nodes.majority();
     let count = |is: fn(&Outcome) -> bool| nodes.iter().filter(|node| is(&node.outcome)).count();
-    let held = count(|outcome| *outcome == Outcome::Held);
-    // So many refusals of either kind leave no majority, whatever the others say.
-    let enough = nodes.len() - needed + 1;
-    let contended = held >= enough || (held > 0 && count(Outcome::is_answer) >= needed);
+    let is_held = count(|outcome| *outcome == Outcome::Held) > 0;
+    // The verdict may be known before all have answered. Those that never do are told next time.
+    let may_answer = count(|outcome| outcome.is_answer() || *outcome == Outcome::Pending);
+    let contended = is_held && may_answer >= needed;
     let kind =
         if contended { Kind::Contended { holder: None } } else { Kind::no_quorum(&nodes, needed) };
     Err(Error::new(kind).with_key(tie.key.given()).with_nodes(nodes))

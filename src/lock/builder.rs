@@ -136,12 +136,12 @@ impl LockerBuilder {
     }
 
     /// How long to go on trying while there is no quorum, within [`wait`](Self::wait): the nodes
-    /// cannot be reached, say nothing, or refuse everybody. Then the error is one that
-    /// [`is_unavailable`](Error::is_unavailable). Default: 1 s. Zero gives up at the first such
-    /// try, and [`Duration::MAX`] waits for the end of any outage.
+    /// cannot be reached, say nothing, have no room, or refuse everybody. The error is that of the
+    /// last try, most often one that [`is_unavailable`](Error::is_unavailable). Default: 1 s. Zero
+    /// gives up at the first such try, and [`Duration::MAX`] waits for the end of any outage.
     ///
-    /// The time begins with the first of the tries that found no quorum; one that found the lock
-    /// held by another client ends it.
+    /// The time begins with the first of the tries that found no quorum; one that found one, and
+    /// the lock held by another client, ends it.
     pub fn unavailable_wait(mut self, wait: Duration) -> Self {
         self.options.unavailable_wait = wait;
         self

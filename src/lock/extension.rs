@@ -78,7 +78,7 @@ impl Extension {
 
     /// Enters what the nodes have answered by now; to be called again when more have.
     pub(crate) fn apply(&self, lease: &mut Lease, locker: &Inner) {
-        let end = self.end(locker);
+        let (end, warning) = (self.end(locker), lease.warning());
         for (node, deed) in self.election.deeds() {
             match (deed, self.kind) {
                 (Deed::Granted, _) => lease.grant([node], self.sent, end),
@@ -88,7 +88,7 @@ impl Extension {
         }
         // The margin is a share of the TTL that the lock has, not of one that it was not given.
         if lease.end().reaches(end) {
-            lease.set_margin(locker.margin(self.ttl));
+            lease.set_margin(locker.margin(self.ttl), warning);
         }
     }
 

@@ -91,10 +91,10 @@ impl LockGuard {
     ///
     /// The lock counts as lost a little before [`deadline`](Self::deadline): by 1 % of the TTL, and
     /// 20 ms at least (of a TTL below 400 ms a twentieth, 3 ms at least), because timers come late
-    /// and a busy machine lets a process wait. Where a locker holds more than 2,000 locks it is
-    /// 10 µs for each of them, up to a quarter of the time: all may be lost together. From that
-    /// instant on [`is_valid`](Self::is_valid) is `false` too, and tokens are cancelled. Should the
-    /// machine be suspended, or its clock be set, it completes within 100 ms after that.
+    /// and a busy machine lets a process wait. Or by 10 µs for each lock that the locker holds,
+    /// where that is more, up to a quarter of the time: all may be lost together. From that instant
+    /// on [`is_valid`](Self::is_valid) is `false` too, and tokens are cancelled. Should the machine
+    /// be suspended, or its clock be set, it completes within 100 ms after that.
     ///
     /// # Cancel safety
     ///

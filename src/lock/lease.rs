@@ -71,9 +71,13 @@ impl Lease {
         (self.end, self.missed) = (Stamp::PAST, Stamp::PAST);
     }
 
-    /// How long before its end the lock counts as lost, from now on.
-    pub(crate) fn set_margin(&mut self, margin: Duration) {
+    /// How long before its end the lock counts as lost, from now on; but not before `warning`, when
+    /// it would have been lost until now: no extension that succeeds brings the loss nearer.
+    pub(crate) fn set_margin(&mut self, margin: Duration, warning: Stamp) {
         self.margin = margin;
+        if !self.warning().reaches(warning) {
+            self.margin = warning.until(self.end);
+        }
     }
 
     /// Nodes that were told so at `sent` hold the key until `end` at least.
@@ -143,7 +147,7 @@ mod tests {
 
     fn granted(by: &[usize], sent: u64) -> Lease {
         let mut lease = Lease::new(5, 3);
-        lease.set_margin(margin(TTL, DRIFT, 1));
+        lease.set_margin(margin(TTL, DRIFT, 1), Stamp::PAST);
         lease.grant(by.iter().copied(), at(sent), end(at(sent), TTL, DRIFT));
         lease
     }
@@ -164,6 +168,24 @@ mod tests {
         let millis = |held| margin(TTL, DRIFT, held).as_millis();
         assert_eq!([1, 10_000, 24_000].map(millis), [100, 100, 240]);
         assert_eq!(margin(TTL, DRIFT, usize::MAX), (TTL - DRIFT.of(TTL)) / 4);
+    }
+
+    #[test]
+    fn an_extension_among_more_locks_brings_no_loss_nearer() {
+        let ttl = Duration::from_secs(1);
+        let mut lease = Lease::new(3, 2);
+        lease.grant(0..3, at(0), end(at(0), ttl, DRIFT));
+        lease.set_margin(margin(ttl, DRIFT, 1), Stamp::PAST);
+        let before = lease.warning();
+        assert_eq!(before, at(988 - 20));
+        for (sent, warning) in [(10, 968), (100, 1_088 - 247)] {
+            lease.grant(0..3, at(sent), end(at(sent), ttl, DRIFT));
+            lease.set_margin(margin(ttl, DRIFT, 100_000), before);
+            assert_eq!(lease.warning(), at(warning).later(before));
+        }
+        lease.grant(0..3, at(900), end(at(900), ttl, DRIFT));
+        lease.set_margin(margin(ttl, DRIFT, 100_000), before);
+        assert_eq!(lease.warning(), at(1_888 - 247));
     }
 
     #[test]

@@ -22,6 +22,8 @@ pub(in crate::lock) struct Body {
     pub(in crate::lock) began: Moment,
     /// Why the lock is lost, once it is. Set once, and never taken back.
     lost: Option<Loss>,
+    /// Why the hold before this one had been lost when it ended.
+    pub(super) former_loss: Option<Loss>,
     /// The waiters for the loss have been woken, and the tokens cancelled.
     signalled: bool,
     /// The observers have been told of the loss.
@@ -63,6 +65,7 @@ impl Body {
             extend: Extend::Off,
             began: Moment::NEVER,
             lost: None,
+            former_loss: None,
             signalled: false,
             observed: false,
             entered: false,
@@ -84,7 +87,7 @@ impl Body {
         (self.signalled, self.observed) = (false, false);
         (self.extending, self.overlong) = (false, false);
         self.lease.clear();
-        self.lease.set_margin(locker.margin(self.ttl()));
+        self.lease.set_margin(locker.margin(self.ttl()), Stamp::PAST);
         self.entered = false;
         self.enter_grants(locker);
     }
@@ -102,6 +105,7 @@ impl Body {
         let tie = self.tie.take()?;
         let untold = self.lost.filter(|_| !self.observed && tie.is_owned());
         let left = (tie, self.signal(), untold);
+        self.former_loss = self.lost;
         self.generation = self.generation.wrapping_add(1);
         #[cfg(feature = "tokio-util")]
         {

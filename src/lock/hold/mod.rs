@@ -173,6 +173,13 @@ impl Holds {
         self.at(name.index, |found, body| (found == name).then(|| work(body))).flatten()
     }
 
+    /// Why a hold that has ended had been lost before, as long as no other has ended in its place.
+    pub(in crate::lock) fn former_loss(&self, name: Name) -> Option<Loss> {
+        let body = lock(&self.slab.get(name.index).body);
+        let is_latest = body.generation == name.generation.wrapping_add(1);
+        body.former_loss.filter(|_| is_latest)
+    }
+
     /// Wakes whoever waits for the loss of a hold, to look again.
     pub(in crate::lock) fn notify(&self, index: u32) {
         self.slab.get(index).changed.notify_waiters();

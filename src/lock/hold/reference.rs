@@ -239,9 +239,10 @@ impl HoldRef {
         Error::new(kind).with_key(&self.key())
     }
 
-    /// Why the lock is lost, if it is.
+    /// Why the lock is lost, or was when the hold ended.
     fn loss(&self) -> Loss {
-        self.with(|body| body.loss()).map_or(Loss::Released, |loss| loss.unwrap_or(Loss::Expired))
+        let former = || self.locker.holds.former_loss(self.name).unwrap_or(Loss::Released);
+        self.with(|body| body.loss()).map_or_else(former, |loss| loss.unwrap_or(Loss::Expired))
     }
 
     /// The error of a lock that is lost.

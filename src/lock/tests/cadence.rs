@@ -1,6 +1,10 @@
-//! How often a lock is extended at most, where little of its TTL is left to do it in.
+//! How often a lock is extended at most, where little of its TTL is left to do it in, and how often
+//! the keeper looks.
 
+use std::sync::mpsc;
 use std::time::Duration;
+
+use tokio::runtime::Builder;
 
 use super::{World, ms, now};
 use crate::options::{Drift, Extend, Options};
@@ -42,4 +46,29 @@ async fn extensions_are_a_twentieth_of_the_lease_apart_at_least() {
             last = said.at;
         }
     }
+}
+
+/// Of many locks something is due all the time. Time stands still here while a task has something
+/// to do: a keeper that does not wait between its looks would never let it pass.
+#[test]
+fn the_keeper_waits_between_looks_at_many_locks() {
+    let (done, waiting) = mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = Builder::new_current_thread().enable_all().start_paused(true).build();
+        runtime.unwrap().block_on(async {
+            let world = World::with(1, Options::default()).await;
+            let mut guards = Vec::new();
+            for index in 0..40 {
+                let request = world.locker.lock(format!("k{index}"));
+                guards.push(request.extend(Extend::Off).await.unwrap());
+                // Not a timer's grain, but less.
+                tokio::time::advance(Duration::from_micros(100)).await;
+            }
+            for guard in &guards {
+                guard.lost().await;
+            }
+        });
+        done.send(()).unwrap();
+    });
+    waiting.recv_timeout(Duration::from_secs(60)).expect("time goes on");
 }

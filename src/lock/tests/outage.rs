@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Behaviour::{Down, Grants};
+use super::Behaviour::{After, Down, Grants};
 use super::{World, assert_due, ms, now, pass};
 use crate::options::Extend;
 
@@ -68,4 +68,35 @@ async fn a_lock_that_was_found_held_ends_the_time_of_an_outage() {
         drop(holder);
     });
     assert!(guard.unwrap().is_valid());
+}
+
+/// The verdict is known as soon as the fast one has answered.
+#[tokio::test(start_paused = true)]
+async fn a_lock_that_is_held_is_waited_for_though_a_node_is_away_and_another_is_slow() {
+    let world = World::ready(3).await;
+    let holder = world.locker.lock("k").ttl(ms(60_000)).extend(Extend::Off).await.unwrap();
+    let waiter = world.beside();
+    waiter.locker.ready(ms(1_000)).await.unwrap();
+    world.nodes[0].set(Down);
+    world.nodes[2].set(After(ms(1)));
+    pass(ms(10)).await;
+    let (guard, ()) = tokio::join!(waiter.locker.lock("k").wait_forever(), async {
+        pass(ms(10_000)).await;
+        drop(holder);
+    });
+    assert!(guard.unwrap().is_valid());
+}
+
+#[tokio::test(start_paused = true)]
+async fn half_of_the_nodes_are_no_quorum_though_another_client_holds_them() {
+    let world = World::ready(4).await;
+    let _holder = world.locker.lock("k").ttl(ms(60_000)).extend(Extend::Off).await.unwrap();
+    let waiter = world.beside();
+    waiter.locker.ready(ms(1_000)).await.unwrap();
+    world.set(0..2, Down);
+    pass(ms(10)).await;
+    let began = now();
+    let error = waiter.locker.lock("k").wait_forever().await.unwrap_err();
+    assert!(error.is_unavailable(), "{error}");
+    assert_due(now(), began.plus(ms(1_000)));
 }

@@ -204,6 +204,24 @@ async fn what_is_lent_extends_and_says_its_key_and_its_votes() {
     assert!(held.extend(ms(1_000)).await.unwrap_err().is_lost());
 }
 
+/// The guard ends with the work, before a task of its own looks: it was a loss all the same.
+#[tokio::test(start_paused = true)]
+async fn what_outlives_a_lost_lock_says_why_it_was_lost() {
+    let world = World::ready(3).await;
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    let request = world.locker.lock("k").extend(Extend::Off);
+    let lost = request.run_async(async |held: Held| {
+        assert!(sender.send(held).is_ok());
+        std::future::pending::<Result<(), Error>>().await
+    });
+    assert!(lost.await.unwrap_err().is_lost());
+    let held = receiver.await.unwrap();
+    assert_eq!(held.lost().await, Loss::Expired);
+    let guard = world.locker.lock("k").await.unwrap();
+    assert_eq!(held.lost().await, Loss::Expired, "the place is another lock's");
+    assert!(guard.is_valid());
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_loss_says_why_to_those_who_wait_for_it() {
     let world = World::ready(3).await;
