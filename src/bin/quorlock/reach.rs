@@ -17,21 +17,21 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
 /// How soon a majority is looked for while a node is missing; doubles each time.
 const FIRST_LOOK: Duration = Duration::from_millis(4);
 
-/// Waits until a majority of the nodes is connected, no longer than `patience`.
+/// Waits until a majority of the nodes is connected, no longer than `patience`; but where a node is
+/// still being connected to for the first time, as long as that may take.
 pub(crate) async fn majority(locker: &Locker, patience: Duration) -> Result<(), Error> {
-    reach(locker, patience, Result::is_ok).await.map(drop)
+    let began = clock::now();
+    let enough = |ready: &Ready| {
+        let is_over = clock::now().saturating_duration_since(began) >= patience;
+        ready.is_ok() || (is_over && !is_connecting(ready))
+    };
+    reach(locker, patience.max(PATIENCE), enough).await.map(drop)
 }
 
 /// Waits until of every node it is known whether it can be connected to. Whoever cannot be is no
 /// error unless our rights are why.
 pub(crate) async fn every_answer(locker: &Locker) -> Result<(), Error> {
-    let pending =
-        |node: &NodeReport| matches!(node.outcome, Outcome::Down { fault: Fault::Connecting });
-    let all = |ready: &Ready| {
-        let nodes = ready.as_ref().map_or_else(Error::nodes, Vec::as_slice);
-        !nodes.iter().any(pending)
-    };
-    match reach(locker, PATIENCE, all).await {
+    match reach(locker, PATIENCE, |ready| !is_connecting(ready)).await {
         // Nodes of another deployment can be looked at all the same.
         Err(error) if error.is_unavailable() || error.is_misuse() => Ok(()),
         other => other.map(drop),
@@ -39,6 +39,12 @@ pub(crate) async fn every_answer(locker: &Locker) -> Result<(), Error> {
 }
 
 type Ready = Result<Vec<NodeReport>, Error>;
+
+/// Whether of some node it is not known yet whether it can be connected to.
+fn is_connecting(ready: &Ready) -> bool {
+    let nodes = ready.as_ref().map_or_else(Error::nodes, Vec::as_slice);
+    nodes.iter().any(|node| matches!(node.outcome, Outcome::Down { fault: Fault::Connecting }))
+}
 
 /// Looks until what is seen is `enough`, no longer than `patience`.
 async fn reach(locker: &Locker, patience: Duration, enough: impl Fn(&Ready) -> bool) -> Ready {

@@ -114,9 +114,9 @@ fn locker(args: &LockArgs, watch: &Arc<Watch>) -> Result<Locker, Failure> {
 /// Reaches the nodes, then waits for the lock; what reaching took is part of the wait.
 async fn acquire(locker: &Locker, args: &LockArgs) -> Result<LockGuard, Failure> {
     let began = clock::now();
-    reach::majority(locker, args.unavailable_wait).await?;
-    let reaching = clock::now().saturating_duration_since(began);
-    let wait = if args.no_wait { Duration::ZERO } else { args.wait.saturating_sub(reaching) };
+    let wait = if args.no_wait { Duration::ZERO } else { args.wait };
+    reach::majority(locker, args.unavailable_wait.min(wait)).await?;
+    let wait = wait.saturating_sub(clock::now().saturating_duration_since(began));
     let acquired = locker.lock(args.key.as_encoded_bytes()).wait(wait).await;
     acquired.map_err(Failure::of_options)
 }
