@@ -44,6 +44,8 @@ struct Shared {
     held: AtomicU64,
     granted: AtomicU64,
     refused: AtomicU64,
+    /// Tasks that ran behind the end, though they were woken before it: the runtime's share.
+    ran_late: AtomicU64,
     extended: Arc<Extensions>,
     callers: Semaphore,
     locker: Locker,
@@ -114,6 +116,7 @@ pub(super) async fn work(args: Arc<ClientArgs>) -> Result<(), Failure> {
         held: AtomicU64::new(0),
         granted: AtomicU64::new(0),
         refused: AtomicU64::new(0),
+        ran_late: AtomicU64::new(0),
         extended,
         callers: Semaphore::new(CALLERS),
         locker: locker.clone(),
@@ -126,7 +129,7 @@ pub(super) async fn work(args: Arc<ClientArgs>) -> Result<(), Failure> {
     for place in 0..shared.places.len() {
         tasks.spawn(hold(shared.clone(), place, dice.next()));
     }
-    watch(&shared, Duration::from_millis(args.ttl_ms), &pen, &pulse).await;
+    watch(&shared, &args, &pen, &pulse).await;
     tasks.shutdown().await;
     lock(&shared.over).clear();
     shared.places.iter().for_each(|place| drop(lock(place).take()));
@@ -136,9 +139,10 @@ pub(super) async fn work(args: Arc<ClientArgs>) -> Result<(), Failure> {
 }
 
 /// Looks at the places and tells of the losses, until told to stop.
-async fn watch(shared: &Shared, ttl: Duration, pen: &Pen, pulse: &Pulse) {
-    let mut tallies =
-        ["saturated:lost()", "saturated:token"].map(|name| Tally::new(name, pulse).of_many(ttl));
+async fn watch(shared: &Shared, args: &ClientArgs, pen: &Pen, pulse: &Pulse) {
+    let ttl = Duration::from_millis(args.ttl_ms);
+    let mut tallies = ["saturated:lost()", "saturated:token"]
+        .map(|name| Tally::new(name, pulse).of_many(args.locks, ttl));
     for turn in 0.. {
         sleep(LOOK_EVERY).await;
         look(shared, turn % PARTS, pen, pulse).await;
@@ -153,6 +157,7 @@ async fn watch(shared: &Shared, ttl: Duration, pen: &Pen, pulse: &Pulse) {
         let counts = [
             (&shared.granted, "granted"),
             (&shared.refused, "refused"),
+            (&shared.ran_late, "ran-late"),
             (&shared.extended.done, "extended"),
             (&shared.extended.failed, "extension-failed"),
         ];
@@ -221,6 +226,7 @@ async fn hold(shared: Arc<Shared>, index: usize, seed: u64) {
         lock(&shared.places[index]).take();
         let ends = told.iter().filter_map(|(_, end)| *end);
         let end = ends.fold(shared.extended.end(index), Instant::max);
+        shared.ran_late.fetch_add(u64::from(Instant::now() > end), Ordering::Relaxed);
         let mut signals = lock(&shared.signals);
         signals.iter_mut().zip(told).for_each(|(all, (at, _))| all.push(Signal { end, at }));
         drop(signals);

@@ -1,4 +1,4 @@
-//! When a future was woken for the look at which it was ready.
+//! When a future was woken last before the look at which it was ready.
 //!
 //! A runtime runs woken tasks one after the other. Where thousands are woken together, the last of
 //! them runs much later, and that is neither the library's doing nor can it do anything about it:
@@ -10,13 +10,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Instant;
 
-/// Notes when it is woken first, and wakes the task.
+/// Notes when it is woken, and wakes the task.
 struct Note {
     state: Mutex<(Option<Instant>, Waker)>,
 }
 
 impl Note {
-    /// Begins anew, for this task; returns when it was woken since the last time.
+    /// Begins anew, for this task; returns when it was woken last since the last time.
     fn begin(&self, task: &Waker) -> Option<Instant> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.1.clone_from(task);
@@ -28,7 +28,7 @@ impl Wake for Note {
     fn wake(self: Arc<Self>) {
         let task = {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            state.0.get_or_insert_with(Instant::now);
+            state.0 = Some(Instant::now());
             state.1.clone()
         };
         task.wake();
