@@ -29,11 +29,11 @@
 //!   valid.
 //! - **A loss is told before another client may hold the lock**, whatever the network does, and at
 //!   once when a majority is known to be gone. `lost()`, `is_valid()` and a token agree on its
-//!   instant, a margin before the deadline, and it is final. The margin is 3 to 20 ms, or 1 % of the
-//!   TTL where that is more, or 10 µs for each lock that the locker holds where that is more, up to
-//!   a quarter of the time: if all are lost together, the tasks that wait have to be run one after
-//!   the other. No task of ours has to run for it: it does not wait for extensions, and it outlives
-//!   the runtime that extended the lock.
+//!   instant, a margin before the deadline, and it is final. The margin is 3 to 20 ms, or 1 % of
+//!   the TTL where that is more, or 10 µs for each lock that the locker holds where that is more,
+//!   up to a quarter of the time: if all are lost together, the tasks that wait have to be run one
+//!   after the other. No task of ours has to run for it: it does not wait for extensions, and it
+//!   outlives the runtime that extended the lock.
 //! - **A lock is handed over once.** Adopting gives it a value of its own, so the token is worth
 //!   nothing afterwards, and what the former holder still owes deletes nothing. An adoption that
 //!   fails leaves the lock to its token. Two guards are never valid at once, also where the former
