@@ -106,6 +106,7 @@ async fn lost(fleet: &Fleet) {
     guard.lost().await;
     fails(guard.protect(std::future::pending::<()>()).await);
     fails(guard.extend(Duration::from_secs(1)).await);
+    look(guard.key());
     look(show(guard).release().await.unwrap());
     // Held for too long, and gone by itself.
     let guard = locker.lock("old").extend(Extend::For(50 * MS)).await.unwrap();

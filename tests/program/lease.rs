@@ -88,7 +88,7 @@ fn one_that_waits_says_for_whom_where_it_is_asked_to() {
 }
 
 /// Nodes that nobody has put into service may have forgotten what they granted: they give no vote
-/// for the longest TTL, which is waited for, and do then.
+/// for the longest TTL, which is waited for where that is asked for, and do then.
 #[test]
 fn nodes_that_may_forget_are_used_as_such() {
     need_server!();
@@ -96,7 +96,8 @@ fn nodes_that_may_forget_are_used_as_such() {
     let volatile = ["lock", "--longest-ttl", "3s", "--ttl", "2s"];
     let refused = run(program_on(&server, &[&volatile[..], &["-n", "job", "--", "true"]].concat()));
     assert_eq!(refused.code, 69, "{refused:?}");
-    let args = [&volatile[..], &["--wait", "10s", "job", "--", "true"]].concat();
+    let waits = ["--wait", "10s", "--unavailable-wait", "10s", "job", "--", "true"];
+    let args = [&volatile[..], &waits].concat();
     let ended = run(program_on(&server, &args));
     assert_eq!((ended.code, &*ended.stderr), (0, ""), "{ended:?}");
     // Whoever does not say so is told, instead of taking a lock by other rules.
