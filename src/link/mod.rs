@@ -305,6 +305,11 @@ impl Link {
         lock(&self.state).debts.withdraw(pair);
     }
 
+    /// Whether the node is owed the undo of a pair.
+    pub(crate) fn owes(&self, pair: &[u8]) -> bool {
+        lock(&self.state).debts.owes(pair)
+    }
+
     /// How long the latest answer on the present connection took.
     pub(crate) fn rtt(&self) -> Option<Duration> {
         lock(&self.state).rtt

@@ -30,7 +30,7 @@ use crate::entropy::Nonce;
 use crate::error::{Error, Kind};
 use crate::link::{Shape, Undo, Urgency};
 use crate::observe::Loss;
-use crate::quorum::{Command, Deed, Election, NodeMask, Patience, Verdict};
+use crate::quorum::{Command, Deed, Election, Found, NodeMask, Patience, Verdict};
 use crate::report::NodeReport;
 use crate::weak::{self, Weakness::*};
 
@@ -131,15 +131,32 @@ impl Tie {
 
     /// Tells every node that may hold the key to delete it, and gathers what they found. Fails if
     /// the lock is not owned any more.
-    pub(crate) fn release(&mut self, locker: &Inner) -> Result<Election, Error> {
+    pub(crate) fn release(&mut self, locker: &Inner) -> Result<Releasing, Error> {
         if !matches!(self.standing, Standing::Owned { .. }) {
             return Err(Error::new(Kind::Lost { reason: Some(Loss::Closed) }));
         }
         let rule = locker.nodes.rule(Patience::All);
+        let unsure = self.unsure(locker);
         let asked =
             self.with_undo(locker, Urgency::Undo, |command| locker.nodes.ask(command, rule))?;
         self.standing = Standing::Released;
-        Ok(asked)
+        Ok(Releasing { election: asked, unsure })
+    }
+
+    /// Nodes on which a release that finds no key says nothing: where the acquisition's answer is
+    /// lost with its connection, the next connection deletes the key before the release comes.
+    fn unsure(&self, locker: &Inner) -> NodeMask {
+        let nodes = |is: fn(Deed) -> bool| {
+            let chosen = self.election.deeds().filter(|(_, deed)| is(*deed));
+            chosen.fold(NodeMask::NONE, |mask, (node, _)| mask.and(node))
+        };
+        let in_flight = nodes(|deed| deed == Deed::None);
+        let lost = nodes(|deed| matches!(deed, Deed::Silent | Deed::Disconnected | Deed::Failed));
+        if lost.is_empty() {
+            return in_flight;
+        }
+        let pair = command::pair_of(self.key.full(), &self.value(locker).to_string());
+        in_flight.or(locker.nodes.owing(self.key.affinity(), &pair))
     }
 
     /// The key of an owned lock is left to its expiry, or to who adopts it: what is still to be
@@ -217,6 +234,20 @@ impl Tie {
             urgency,
             to,
         }
+    }
+}
+
+/// A release on its way.
+pub(crate) struct Releasing {
+    pub(crate) election: Election,
+    /// Nodes on which we may have deleted the key before.
+    unsure: NodeMask,
+}
+
+impl Releasing {
+    /// What the nodes have found by now.
+    pub(crate) fn found(&self) -> Found {
+        self.election.found(self.unsure)
     }
 }
 
@@ -315,7 +346,7 @@ impl Claim {
     }
 
     /// See [`Tie::release`]. Without a runtime to ask on, the drop of `self` tells the nodes.
-    pub(crate) fn release(mut self) -> Result<Election, Error> {
+    pub(crate) fn release(mut self) -> Result<Releasing, Error> {
         match &mut self.tie {
             Some(tie) => tie.release(&self.locker),
             None => Err(Error::new(Kind::Lost { reason: None })),

@@ -181,9 +181,10 @@ impl LockGuard {
     /// after it, releases the lock; only what the nodes answered is then not known.
     pub async fn release(self) -> Result<Release, Error> {
         let Some(claim) = self.end() else { return Err(self.hold.lost_error()) };
-        let election = claim.release()?;
+        let releasing = claim.release()?;
+        let election = &releasing.election;
         poll_fn(|cx| election.poll_verdict(cx)).await;
-        let release = Release::from_found(election.found(), election.needed());
+        let release = Release::from_found(releasing.found(), election.needed());
         Ok(release.unwrap_or_else(|| Release::Unknown(election.report())))
     }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use quorlock_resp::encode;
 
+use super::claim::Releasing;
 use super::guard::Release;
 use super::locker::Inner;
 use super::token::OwnerToken;
@@ -92,7 +93,7 @@ pub(crate) async fn shut_down(
             return;
         }
         for release in &releases {
-            poll_fn(|cx| release.poll_verdict(cx)).await;
+            poll_fn(|cx| release.election.poll_verdict(cx)).await;
         }
         for ping in &pings {
             poll_fn(|cx| ping.poll_verdict(cx)).await;
@@ -112,7 +113,7 @@ pub(crate) async fn shut_down(
     })
     .await;
     for release in &releases {
-        match Release::from_found(release.found(), release.needed()) {
+        match Release::from_found(release.found(), release.election.needed()) {
             Some(release) if release.is_released() => found.released += 1,
             Some(_) => found.lost += 1,
             None => found.unknown += 1,
@@ -136,7 +137,7 @@ fn worst_of(reports: impl Iterator<Item = Vec<NodeReport>>) -> Vec<NodeReport> {
 }
 
 /// Takes the locks from their guards, which find them lost.
-fn take_all(locker: &Inner, fate: Fate) -> (Vec<Election>, Shutdown) {
+fn take_all(locker: &Inner, fate: Fate) -> (Vec<Releasing>, Shutdown) {
     let mut found =
         Shutdown { released: 0, lost: 0, left: Vec::new(), unknown: 0, owed: 0, nodes: Vec::new() };
     let (mut releases, mut lost) = (Vec::new(), Vec::new());

@@ -175,7 +175,7 @@ fn may_hold(tie: &Tie, extended: &[NodeReport]) -> usize {
 /// Why an adoption has failed. The lock is lost only if too few nodes are left that may hold the
 /// token's value; where some did, another value may be that of an adoption that fails as well.
 fn why_not(locker: &Inner, tie: &Tie) -> Kind {
-    let Found { granted, held, gone, .. } = tie.election.found();
+    let Found { granted, held, gone, .. } = tie.election.found(NodeMask::NONE);
     let (nodes, needed) = (locker.nodes.len(), locker.nodes.majority());
     if weak::is(LostThoughUnknown) {
         Kind::Lost { reason: None }

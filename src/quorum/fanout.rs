@@ -291,13 +291,15 @@ impl Election {
         time(&self.set.shared.slots.peek(self.ticket, node)?)
     }
 
-    /// How many nodes did what, without the words of [`Election::report`].
-    pub(crate) fn found(&self) -> Found {
+    /// How many nodes did what, without the words of [`Election::report`]. Of the `unsure` ones it
+    /// means nothing that the key is gone.
+    pub(crate) fn found(&self, unsure: NodeMask) -> Found {
         let mut found = Found::default();
         for node in 0..self.set.len() {
             match self.set.shared.slots.detail(self.ticket, node).0 {
                 Deed::Granted => found.granted += 1,
                 Deed::Held => found.held += 1,
+                Deed::Gone if unsure.has(node) => found.unknown += 1,
                 Deed::Gone => found.gone += 1,
                 Deed::NotAsked => found.not_asked += 1,
                 _ => found.unknown += 1,

@@ -284,6 +284,13 @@ impl NodeSet {
         self.shared.nodes.iter().for_each(|node| node.link(affinity).withdraw(pair));
     }
 
+    /// Which nodes are owed the undo of a pair.
+    pub(crate) fn owing(&self, affinity: u64, pair: &[u8]) -> NodeMask {
+        let nodes = self.shared.nodes.iter().enumerate();
+        let owed = nodes.filter(|(_, node)| node.link(affinity).owes(pair));
+        owed.fold(NodeMask::NONE, |mask, (index, _)| mask.and(index))
+    }
+
     /// Whether every reply has come, and no node is owed an undo, or may be.
     pub(crate) fn is_settled(&self) -> bool {
         self.shared.nodes.iter().flat_map(|node| node.links()).all(|link| link.is_settled())

@@ -278,6 +278,11 @@ impl Debts {
         drop(self.list.take(pair));
     }
 
+    /// Whether the undo of a pair is owed.
+    pub(super) fn owes(&self, pair: &[u8]) -> bool {
+        self.list.has(pair)
+    }
+
     /// The debt of an undo's pair, or a new one. If the undo supersedes the one that is owed, it is
     /// owed instead.
     fn take_or_owe(&mut self, undo: Kept) -> Debt {

@@ -3,7 +3,7 @@
 use super::Behaviour::{After, Grants, Hangs};
 use super::panics::Bomb;
 use super::{World, ms, pass};
-use crate::lock::guard::LockGuard;
+use crate::lock::guard::{LockGuard, Release};
 use crate::observe::Event;
 use crate::options::{Extend, Options};
 use crate::report::{Fault, Outcome};
@@ -119,4 +119,26 @@ async fn a_connection_that_never_answers_a_dropped_guards_release_is_ended() {
     let is_silent =
         matches!(outcome, Outcome::Down { fault: Fault::Silent { .. } | Fault::Connecting });
     assert!(is_silent, "{outcome:?}");
+}
+
+/// The next connection undoes the acquisition there whose answer was lost, and then finds no key to
+/// release. Three of five held the lock to its end.
+#[tokio::test(start_paused = true)]
+async fn a_release_does_not_take_what_we_have_undone_for_expired() {
+    for waits in [0, 5] {
+        let world = World::ready(5).await;
+        world.nodes[3].set(After(ms(90)));
+        let guard = world.locker.lock("k").extend(Extend::Off).await.unwrap();
+        pass(ms(10)).await;
+        world.nodes[2].delete("k");
+        world.nodes[4].delete("k");
+        assert_eq!(world.holders(&guard), [0, 1, 3]);
+        world.nodes[3].set(Grants);
+        world.nodes[3].cut();
+        pass(ms(waits)).await; // the connection's end is known, or not
+        let release = guard.release().await.unwrap();
+        assert!(matches!(release, Release::Unknown(_)), "{release:?}");
+        pass(ms(1_000)).await;
+        assert_eq!(world.keys("k"), 0);
+    }
 }
