@@ -121,8 +121,8 @@
 //! ([`Quarantined`](crate::Outcome::Quarantined)). While no majority is left, it
 //! [`is_unavailable`](crate::Error::is_unavailable), [`retry_after`](crate::Error::retry_after) has
 //! the time, and waiters wait for as long before they ask again, within
-//! [`unavailable_wait`](crate::LockerBuilder::unavailable_wait). Locks that are held go on: they are
-//! extended, and set again on the emptied node, while a majority without it holds.
+//! [`unavailable_wait`](crate::LockerBuilder::unavailable_wait). Locks that are held go on: they
+//! are extended, and set again on the emptied node, while a majority without it holds.
 //!
 //! ```no_run
 //! # fn example() -> Result<(), quorlock::Error> {
