@@ -121,24 +121,24 @@ async fn a_connection_that_never_answers_a_dropped_guards_release_is_ended() {
     assert!(is_silent, "{outcome:?}");
 }
 
-/// The next connection undoes the acquisition there whose answer was lost, and then finds no key to
-/// release. Three of five held the lock to its end.
+/// The next connection undoes the acquisition there whose answer was lost; the release behind that
+/// finds no key. That the lock had expired is not known.
 #[tokio::test(start_paused = true)]
 async fn a_release_does_not_take_what_we_have_undone_for_expired() {
-    for waits in [0, 5] {
-        let world = World::ready(5).await;
-        world.nodes[3].set(After(ms(90)));
-        let guard = world.locker.lock("k").extend(Extend::Off).await.unwrap();
-        pass(ms(10)).await;
-        world.nodes[2].delete("k");
-        world.nodes[4].delete("k");
-        assert_eq!(world.holders(&guard), [0, 1, 3]);
-        world.nodes[3].set(Grants);
-        world.nodes[3].cut();
-        pass(ms(waits)).await; // the connection's end is known, or not
-        let release = guard.release().await.unwrap();
-        assert!(matches!(release, Release::Unknown(_)), "{release:?}");
-        pass(ms(1_000)).await;
-        assert_eq!(world.keys("k"), 0);
+    let world = World::ready(5).await;
+    world.nodes[3].set(After(ms(90)));
+    let guard = world.locker.lock("k").extend(Extend::Off).await.unwrap();
+    pass(ms(10)).await;
+    world.nodes[2].delete("k");
+    world.nodes[4].delete("k");
+    assert_eq!(world.holders(&guard), [0, 1, 3]);
+    world.nodes[3].cut();
+    pass(ms(1)).await;
+    while !world.locker.health()[3].is_connected() {
+        pass(ms(1)).await;
     }
+    let release = guard.release().await.unwrap();
+    assert!(matches!(release, Release::Unknown(_)), "{release:?}");
+    pass(ms(1_000)).await;
+    assert_eq!(world.keys("k"), 0);
 }
