@@ -172,6 +172,8 @@ fn an_outage_is_waited_for_as_long_as_is_asked_and_a_second_otherwise() {
     };
     let (patient, usual) = (start(&["--unavailable-wait", "1h"]), start(&[]));
     usual.end().says(69, "refused the connection");
+    // No longer than the lock is waited for.
+    start(&["-n", "--unavailable-wait", "1h"]).end().says(69, "refused the connection");
     let server = Scripted::start_on(
         port.number(),
         Script::greeting().answer_all(|command| match &*command[0] {
@@ -182,4 +184,7 @@ fn an_outage_is_waited_for_as_long_as_is_asked_and_a_second_otherwise() {
     let ended = patient.end();
     assert_eq!((ended.code, &*ended.stdout), (0, "mine\n"), "{ended:?}");
     assert!(server.accepted() > 0);
+    // Connecting takes a moment, which is no outage.
+    let ended = start(&["--unavailable-wait", "0"]).end();
+    assert_eq!((ended.code, &*ended.stdout), (0, "mine\n"), "{ended:?}");
 }

@@ -14,8 +14,9 @@ use crate::clock;
 /// How long reaching the nodes may take. Connecting by itself may take one second.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How soon a majority is looked for while a node is missing; doubles each time.
+/// How soon a majority is looked for while a node is missing; doubles each time, up to the longest.
 const FIRST_LOOK: Duration = Duration::from_millis(4);
+const LONGEST_LOOK: Duration = Duration::from_millis(512);
 
 /// Waits until a majority of the nodes is connected, no longer than `patience`; but where a node is
 /// still being connected to for the first time, as long as that may take.
@@ -58,6 +59,6 @@ async fn reach(locker: &Locker, patience: Duration, enough: impl Fn(&Ready) -> b
         if hopeless || left <= look || enough(&ready) {
             return ready;
         }
-        look = look.saturating_mul(2);
+        look = look.saturating_mul(2).min(LONGEST_LOOK);
     }
 }
