@@ -83,7 +83,8 @@ struct Waiting {
 impl Waiting {
     const NOT_YET: Self = Self { tried: Moment::NEVER, unavailable: None, until: Moment::LAST };
 
-    /// The last try of a caller who began at `started` has failed; returns when he gives up.
+    /// The last try of a caller who began at `started` has failed; returns when the caller
+    /// gives up.
     fn note(&mut self, failure: &Error, order: &Order, started: Moment) -> Moment {
         let since = self.unavailable.unwrap_or(self.tried);
         let had_quorum = failure.is_contended() || failure.is_too_slow();

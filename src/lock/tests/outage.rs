@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::Behaviour::{After, Down, Grants};
 use super::{World, assert_due, ms, now, pass};
+use crate::lock::LockGuard;
 use crate::options::Extend;
 
 /// A world whose nodes have just gone away.
@@ -12,6 +13,14 @@ async fn world_without_nodes() -> World {
     world.set(0..3, Down);
     pass(ms(1)).await;
     world
+}
+
+/// A lock for a minute, and another client that is connected.
+async fn held_and_wanted(world: &World) -> (LockGuard, World) {
+    let holder = world.locker.lock("k").ttl(ms(60_000)).extend(Extend::Off).await.unwrap();
+    let waiter = world.beside();
+    waiter.locker.ready(ms(1_000)).await.unwrap();
+    (holder, waiter)
 }
 
 #[tokio::test(start_paused = true)]
@@ -54,9 +63,7 @@ async fn an_outage_is_waited_for_as_long_as_is_asked_and_no_longer_than_the_lock
 #[tokio::test(start_paused = true)]
 async fn a_lock_that_was_found_held_ends_the_time_of_an_outage() {
     let world = World::ready(3).await;
-    let holder = world.locker.lock("k").ttl(ms(60_000)).extend(Extend::Off).await.unwrap();
-    let waiter = world.beside();
-    waiter.locker.ready(ms(1_000)).await.unwrap();
+    let (holder, waiter) = held_and_wanted(&world).await;
     let (guard, ()) = tokio::join!(waiter.locker.lock("k").wait(ms(60_000)), async {
         for _ in 0..4 {
             pass(ms(3_000)).await;
@@ -74,9 +81,7 @@ async fn a_lock_that_was_found_held_ends_the_time_of_an_outage() {
 #[tokio::test(start_paused = true)]
 async fn a_lock_that_is_held_is_waited_for_though_a_node_is_away_and_another_is_slow() {
     let world = World::ready(3).await;
-    let holder = world.locker.lock("k").ttl(ms(60_000)).extend(Extend::Off).await.unwrap();
-    let waiter = world.beside();
-    waiter.locker.ready(ms(1_000)).await.unwrap();
+    let (holder, waiter) = held_and_wanted(&world).await;
     world.nodes[0].set(Down);
     world.nodes[2].set(After(ms(1)));
     pass(ms(10)).await;
@@ -90,9 +95,7 @@ async fn a_lock_that_is_held_is_waited_for_though_a_node_is_away_and_another_is_
 #[tokio::test(start_paused = true)]
 async fn half_of_the_nodes_are_no_quorum_though_another_client_holds_them() {
     let world = World::ready(4).await;
-    let _holder = world.locker.lock("k").ttl(ms(60_000)).extend(Extend::Off).await.unwrap();
-    let waiter = world.beside();
-    waiter.locker.ready(ms(1_000)).await.unwrap();
+    let (_holder, waiter) = held_and_wanted(&world).await;
     world.set(0..2, Down);
     pass(ms(10)).await;
     let began = now();

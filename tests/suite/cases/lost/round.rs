@@ -107,7 +107,7 @@ impl Run {
         let told = tokio::spawn(async move {
             holder.lost().await;
             let at = Instant::now();
-            // Of a lock that is lost nobody is asked.
+            // No node is asked to extend a lock that is lost.
             let error = holder.extend(ttl).await.unwrap_err();
             (at, error.loss())
         });
