@@ -31,8 +31,8 @@ const MARGIN: Duration = Duration::from_millis(20);
 const MARGIN_MIN: Duration = Duration::from_millis(3);
 
 /// What each lock of a locker adds, in nanoseconds, where that comes to more: if all are lost
-/// together, as when the nodes cannot be reached, one thread wakes all tasks that wait for that, and
-/// runs one after the other.
+/// together, as when the nodes cannot be reached, one thread wakes all tasks that wait for that,
+/// and runs one after the other.
 const MARGIN_PER_LOCK: u64 = 10_000;
 
 /// How long before its end a lock counts as lost, with so many others `held` by its locker.
