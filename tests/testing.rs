@@ -64,7 +64,8 @@ async fn a_reply_that_is_lost_leaves_no_key() {
     assert!(error.is_unavailable(), "{error}");
     assert_eq!(nodes[0].calls("SET"), 1, "it was executed, and nobody heard of it");
     assert_eq!(nodes[1].calls("SET"), 0);
-    let guard = locker.lock("k").await.unwrap();
+    // Two connections stay silent; it takes longer than an outage is waited for until they end.
+    let guard = locker.lock("k").unavailable_wait(TTL).await.unwrap();
     assert!(guard.release().await.unwrap().is_released());
     pass(Duration::from_secs(5)).await;
     assert_eq!(nodes.holding("k"), 0);
