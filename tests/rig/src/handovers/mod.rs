@@ -237,9 +237,13 @@ impl Handovers {
             let adoptions = known.adoptions();
             self.summary.judged(known.handed.source, adoptions, obstacle.as_deref());
             if adoptions == 0 && obstacle.is_none() {
+                let clear = |copy| self.clear_nodes(&known, copy, disturbances).0;
+                let clear = known.copies.iter().map(|copy| format!("{:b}", clear(copy)));
                 broken.push(format!(
-                    "a token was never adopted, and no fault explains it: {}",
-                    known.describe()
+                    "a token was never adopted, and no fault explains it: {}\n  undisturbed \
+                     nodes, a copy each: {}",
+                    known.describe(),
+                    clear.collect::<Vec<_>>().join(" ")
                 ));
             }
         }
@@ -266,12 +270,31 @@ impl Handovers {
             return Some(first);
         }
         // Two that ask at once may each get a part of what is no more than a majority. That is in
-        // the way of both, though nothing disturbed either: each waits for the other's undo, may
-        // meet the other again, and may find its time over before they part.
+        // the way of both, though what is left would do for one of them: each waits for the other's
+        // undo, may meet the other again, and may find its time over before they part. So may one
+        // that has won all three of five nodes that the other did not have, one of which is then
+        // disturbed: while it waits, the giver's end deletes what the other has put back.
+        let clear = known.copies.iter().map(|copy| self.clear_nodes(known, copy, disturbances).0);
         let is_split = known.handed.copies == Copies::Two
-            && known.handed.nodes.count_ones() < self.nodes
+            && clear.fold(known.handed.nodes, |all, nodes| all & nodes).count_ones() < self.nodes
             && known.adoptions() == 0;
         is_split.then(|| "two adopters shared the nodes".into())
+    }
+
+    /// The nodes that nothing disturbed, for the giver from the grant on, and for the adopter of
+    /// this copy until its answer; and a fault that met another one.
+    fn clear_nodes(
+        &self,
+        known: &Handover,
+        copy: &Copy,
+        disturbances: &Disturbances,
+    ) -> (u32, Option<&'static str>) {
+        let to = copy.answer.as_ref().map_or(u64::MAX, |(at, _)| *at);
+        let (before, names) =
+            disturbances.nodes(known.giver.slot, Span { from: known.handed.since, to });
+        let (after, others) = disturbances.nodes(copy.to.slot, Span { from: known.handed.at, to });
+        let fault = names.first().or(others.first()).copied();
+        (known.handed.nodes & !(before | after), fault)
     }
 
     /// What was in the way of one copy.
@@ -297,11 +320,9 @@ impl Handovers {
         if let Some(fault) = stopped.or_else(|| disturbances.client(copy.to.slot, behind)) {
             return Some(fault.into());
         }
-        let (before, mut names) = disturbances.nodes(giver, whole);
-        let (after, others) = disturbances.nodes(copy.to.slot, behind);
-        names.extend(others);
-        if (known.handed.nodes & !(before | after)).count_ones() < self.majority {
-            return Some(names.first().copied().unwrap_or("too few nodes").into());
+        let (nodes, fault) = self.clear_nodes(known, copy, disturbances);
+        if nodes.count_ones() < self.majority {
+            return Some(fault.unwrap_or("too few nodes").into());
         }
         let latest = known.handed.until.saturating_sub(self.needed);
         let asked = copy.asked.unwrap_or(*at);

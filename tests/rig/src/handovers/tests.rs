@@ -184,13 +184,17 @@ fn what_ends_an_adoption_for_another_reason_is_told_and_excused() {
 }
 
 #[test]
-fn two_adopters_may_share_a_bare_majority_but_not_all_nodes() {
-    for (nodes, explains) in [(0b00111, true), (0b11111, false)] {
+fn two_adopters_may_share_what_is_left_of_the_nodes_but_not_all_of_them() {
+    let cases = [(0b00111, 0, true), (0b11111, 0b01000, true), (0b11111, 0, false)];
+    for (nodes, disturbed, explains) in cases {
         let mut play = Play::new();
+        play.fault(Kind::FreezeServer, 0, disturbed);
         let sent = play.give("forgotten", "two", nodes);
         play.tell(1, &refused(sent[0], "lost"));
         play.tell(2, &refused(sent[1], "lost"));
-        assert_eq!(play.judge().0.is_empty(), explains, "{nodes:b}");
+        let broken = play.judge().0;
+        assert_eq!(broken.is_empty(), explains, "{nodes:b} {disturbed:b}");
+        assert!(explains || broken[0].ends_with("11111 11111"), "{broken:?}");
     }
 }
 
