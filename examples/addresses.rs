@@ -58,7 +58,7 @@ async fn main() -> Result<(), Error> {
         }
     }
 
-    let locker = Locker::quorum(nodes)?.connect_deadline(Duration::from_millis(500)).build()?;
+    let locker = Locker::quorum(nodes)?.connect_timeout(Duration::from_millis(500)).build()?;
     if std::env::args().nth(1).as_deref() == Some("connect") {
         match locker.ready(Duration::from_secs(2)).await {
             Ok(nodes) => nodes.iter().for_each(|node| println!("{node}")),

@@ -171,7 +171,7 @@ pub enum Fault {
     },
     /// The login could not be had: what
     /// [`NodeOptions::credentials_async`](crate::NodeOptions::credentials_async) was given failed,
-    /// panicked, or had no answer by the end of `connect_deadline`. It is asked again at the next
+    /// panicked, or had no answer by the end of `connect_timeout`. It is asked again at the next
     /// attempt.
     Credentials {
         /// Its words.

@@ -83,7 +83,7 @@ fn run_cycles(caller: Caller, urls: &str, cycles: u64) {
     let work = async move {
         // Traced, and on a busy machine, everything takes its time.
         let patience = Duration::from_secs(5);
-        let locker = Locker::quorum(&urls).unwrap().node_deadline(patience).build().unwrap();
+        let locker = Locker::quorum(&urls).unwrap().node_timeout(patience).build().unwrap();
         locker.ready(patience).await.unwrap();
         for _ in 0..cycles {
             let guard = locker.lock("k").await.unwrap();

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 const TTL: Duration = Duration::from_secs(10);
 
 async fn connected(nodes: &Nodes) -> Locker {
-    let locker = nodes.locker().ttl(TTL).extend(Extend::Off).build().unwrap();
+    let locker = nodes.locker().ttl(TTL).auto_extend(Extend::Off).build().unwrap();
     locker.ready(Duration::from_secs(1)).await.unwrap();
     locker
 }
@@ -124,7 +124,7 @@ async fn a_restarted_node_has_another_name_and_its_keys_if_it_keeps_them() {
     let nodes = Nodes::new(1);
     let longest_ttl = TTL;
     let builder = nodes.locker().durability(Durability::Volatile { longest_ttl });
-    let locker = builder.extend(Extend::Off).build().unwrap();
+    let locker = builder.auto_extend(Extend::Off).build().unwrap();
     locker.initialise().await.unwrap();
     assert_eq!((nodes[0].calls("initialise"), nodes[0].calls("eval")), (2, 2));
     let guard = locker.lock("k").await.unwrap();
@@ -316,7 +316,8 @@ async fn a_pause_of_writes_lets_others_read() {
 async fn over_tcp_keys_end_by_tokios_clock_and_leases_if_asked() {
     let node = Node::listen().await.unwrap();
     let url = node.url().unwrap();
-    let locker = |builder: LockerBuilder| builder.ttl(TTL).extend(Extend::Off).build().unwrap();
+    let locker =
+        |builder: LockerBuilder| builder.ttl(TTL).auto_extend(Extend::Off).build().unwrap();
     let ours = locker(Locker::single(&url).unwrap().tokio_clock());
     let guard = ours.lock("k").await.unwrap();
     guard.lost().await;
@@ -341,13 +342,13 @@ async fn a_node_that_listens_is_a_server_like_any_other() {
     assert!(url.starts_with("redis://:pw@127.0.0.1:"), "{url}");
     // With deadlines that a busy machine keeps: this one test does not drive its clock.
     let patience = Duration::from_secs(5);
-    let client = Client::new(&url).unwrap().deadline(patience);
+    let client = Client::new(&url).unwrap().timeout(patience);
     assert!(client.command(["SET", "k", "v", "PX", "60000"]).await.unwrap().is_ok());
     assert_eq!(client.command(["GET", "k"]).await.unwrap().as_str(), Ok("v"));
-    let me = Client::new(url.replace(":pw@", "me:p@")).unwrap().deadline(patience);
+    let me = Client::new(url.replace(":pw@", "me:p@")).unwrap().timeout(patience);
     let denied = me.command(["DEL", "k"]).await.unwrap();
     assert_eq!(denied.error_word(), Some(&b"NOPERM"[..]));
-    let locker = Locker::single(&url).unwrap().node_deadline(patience).build().unwrap();
+    let locker = Locker::single(&url).unwrap().node_timeout(patience).build().unwrap();
     let guard = locker.lock("lock").await.unwrap();
     assert!(node.value("lock").is_some());
     assert!(guard.release().await.unwrap().is_released());

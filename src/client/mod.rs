@@ -24,7 +24,7 @@ use crate::quorum::{Command, Election, NodeMask, NodeSet};
 use crate::report::Outcome;
 
 /// How long a command may take, unless set otherwise.
-const DEADLINE: Duration = Duration::from_millis(500);
+const TIMEOUT: Duration = Duration::from_millis(500);
 
 /// A connection to one node that carries any command but those that would change the connection
 /// itself: see [`command`](Self::command). Cheap to clone; all clones share it.
@@ -47,7 +47,7 @@ const DEADLINE: Duration = Duration::from_millis(500);
 #[derive(Clone)]
 pub struct Client {
     nodes: Arc<NodeSet>,
-    deadline: Duration,
+    timeout: Duration,
     /// Whether commands may keep its connection waiting.
     blocking: bool,
 }
@@ -84,7 +84,7 @@ impl Client {
         let (nodes, clock) = (vec![address], Clock::default());
         let nodes =
             NodeSet::on_network(nodes, false, clock, options, greeting, undo_head, observers)?;
-        Ok(Self { nodes: Arc::new(nodes), deadline: DEADLINE, blocking: false })
+        Ok(Self { nodes: Arc::new(nodes), timeout: TIMEOUT, blocking: false })
     }
 
     /// A client of the node that `dial` leads to.
@@ -99,16 +99,16 @@ impl Client {
             Observers::default(),
             dial,
         )?;
-        Ok(Self { nodes: Arc::new(nodes), deadline: DEADLINE, blocking: false })
+        Ok(Self { nodes: Arc::new(nodes), timeout: TIMEOUT, blocking: false })
     }
 
     /// How long a command may take until it is given up. Default: 500 ms.
     ///
-    /// A node that answers nothing more is given up after 5 s, or at the last deadline if that is
+    /// A node that answers nothing more is given up after 5 s, or at the last timeout if that is
     /// later.
     #[must_use]
-    pub fn deadline(mut self, deadline: Duration) -> Self {
-        self.deadline = deadline;
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
         self
     }
 
@@ -117,14 +117,14 @@ impl Client {
     ///
     /// It has a connection of its own, shared with its clones and no other client: a command that
     /// blocks holds up all commands behind it on its connection. Make one for each caller that is
-    /// to wait by itself. Choose a [`deadline`](Self::deadline) above the command's own timeout:
-    /// what the server takes out of a list behind the deadline is answered to no caller, and lost.
+    /// to wait by itself. Choose a [`timeout`](Self::timeout) above the command's own: what the
+    /// server takes out of a list after ours is answered to no caller, and lost.
     ///
     /// ```no_run
     /// # async fn example(client: quorlock::Client) -> Result<(), quorlock::Error> {
     /// use std::time::Duration;
     ///
-    /// let worker = client.clone().allow_blocking().deadline(Duration::from_secs(30));
+    /// let worker = client.clone().allow_blocking().timeout(Duration::from_secs(30));
     /// let job = worker.command(["BLPOP", "jobs", "20"]).await?;
     /// # Ok(()) }
     /// ```
@@ -152,7 +152,7 @@ impl Client {
     /// sent, [`is_authentication`](Error::is_authentication), and
     /// [`is_unknown`](Error::is_unknown) when no reply came: the command may have been executed.
     /// [`is_misuse`](Error::is_misuse) for a command without a word, one that is refused (the line
-    /// says what to do instead), and a deadline of zero.
+    /// says what to do instead), and a timeout of zero.
     ///
     /// # Cancel safety
     ///
@@ -173,8 +173,8 @@ impl Client {
     }
 
     fn send(&self, bytes: &[u8]) -> Result<Election, Error> {
-        if self.deadline.is_zero() {
-            return Err(Error::misuse("the deadline is 0; no node could ever answer in time"));
+        if self.timeout.is_zero() {
+            return Err(Error::misuse("the timeout is 0; no node could ever answer in time"));
         }
         let command = Command {
             bytes,
@@ -182,7 +182,7 @@ impl Client {
             undo: Undo::NONE,
             affinity: 0,
             sent: self.nodes.clock().now(),
-            allowed: self.deadline,
+            allowed: self.timeout,
             urgency: Urgency::Usual,
             to: NodeMask::only(0),
         };

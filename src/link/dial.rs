@@ -22,12 +22,12 @@ use crate::options::{Address, Endpoint, TcpOptions};
 pub(crate) struct Network {
     clock: Clock,
     /// Within which a stream is wanted; whoever dials sees to it.
-    deadline: Duration,
+    timeout: Duration,
 }
 
 impl Network {
-    pub(crate) fn new(clock: Clock, deadline: Duration) -> Self {
-        Self { clock, deadline }
+    pub(crate) fn new(clock: Clock, timeout: Duration) -> Self {
+        Self { clock, timeout }
     }
 }
 
@@ -35,7 +35,7 @@ impl Dial for Network {
     fn dial(&self, address: &Address) -> Dialing {
         let Address { endpoint, tcp, .. } = address.clone();
         let clock = self.clock.clone();
-        let deadline = clock.now().plus(self.deadline);
+        let deadline = clock.now().plus(self.timeout);
         Box::pin(async move {
             match endpoint {
                 Endpoint::Tcp { host, port } => {

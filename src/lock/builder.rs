@@ -157,14 +157,14 @@ impl LockerBuilder {
     /// How long one node may take to answer one command, before its vote is counted as unknown.
     /// Default: 1 % of the TTL, at least 50 ms and at most 500 ms. Far below the TTL, for this is
     /// what a hung majority costs.
-    pub fn node_deadline(mut self, deadline: Duration) -> Self {
-        self.options.node_deadline = Some(deadline);
+    pub fn node_timeout(mut self, timeout: Duration) -> Self {
+        self.options.node_timeout = Some(timeout);
         self
     }
 
     /// How long a held lock is extended by itself, at a third of its TTL each time.
     /// Default: for an hour.
-    pub fn extend(mut self, extend: Extend) -> Self {
+    pub fn auto_extend(mut self, extend: Extend) -> Self {
         self.options.extend = extend;
         self
     }
@@ -238,8 +238,8 @@ impl LockerBuilder {
 
     /// How long connecting may take, with the handshake; it happens in the background.
     /// Default: 1 s.
-    pub fn connect_deadline(mut self, deadline: Duration) -> Self {
-        self.options.link.connect_deadline = deadline;
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.options.link.connect_timeout = timeout;
         self
     }
 

@@ -230,7 +230,7 @@ impl Tie {
             undo,
             affinity: self.key.affinity().wrapping_add(weak::is(UndoElsewhere).into()),
             sent: locker.nodes.clock().now(),
-            allowed: locker.options.node_deadline(self.ttl),
+            allowed: locker.options.node_timeout(self.ttl),
             urgency,
             to,
         }
@@ -278,7 +278,7 @@ impl Claim {
                 undo,
                 affinity: key.affinity(),
                 sent: now,
-                allowed: locker.options.node_deadline(ttl),
+                allowed: locker.options.node_timeout(ttl),
                 urgency: Urgency::Usual,
                 to: NodeMask::ALL,
             };
@@ -312,7 +312,7 @@ impl Claim {
                 undo,
                 affinity: key.affinity(),
                 sent: locker.nodes.clock().now(),
-                allowed: locker.options.node_deadline(ttl),
+                allowed: locker.options.node_timeout(ttl),
                 urgency: Urgency::Usual,
                 to: NodeMask::ALL,
             };

@@ -178,7 +178,7 @@ fn ask(
         undo,
         affinity: tie.key.affinity(),
         sent: locker.nodes.clock().now(),
-        allowed: locker.options.node_deadline(ttl),
+        allowed: locker.options.node_timeout(ttl),
         urgency: Urgency::Usual,
         to,
     };

@@ -21,7 +21,7 @@ pub(crate) async fn initialise(locker: &Arc<Inner>) -> Result<Vec<NodeReport>, E
         ));
     };
     locker.check_open()?;
-    locker.nodes.ready(locker.options.link.connect_deadline).await?;
+    locker.nodes.ready(locker.options.link.connect_timeout).await?;
     let (seen, _) = ask(locker, volatile, b"look").await?;
     let serving = seen.deeds().filter(|(_, deed)| *deed == Deed::Granted).count();
     if serving == locker.nodes.len() {
@@ -55,7 +55,7 @@ async fn ask(
             undo: Undo::NONE,
             affinity: 0,
             sent: locker.nodes.clock().now(),
-            allowed: locker.options.node_deadline(locker.options.ttl),
+            allowed: locker.options.node_timeout(locker.options.ttl),
             urgency: Urgency::Usual,
             to: NodeMask::ALL,
         };

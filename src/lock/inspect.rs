@@ -116,7 +116,7 @@ fn ask(locker: &Inner, key: &Key, node: usize, name: &[u8]) -> Result<Election, 
         undo: Undo::NONE,
         affinity: key.affinity(),
         sent: locker.nodes.clock().now(),
-        allowed: locker.options.node_deadline(locker.options.ttl),
+        allowed: locker.options.node_timeout(locker.options.ttl),
         urgency: Urgency::Usual,
         to: NodeMask::only(node),
     };

@@ -173,13 +173,13 @@ impl Locker {
         LockRequest::new(order)
     }
 
-    /// Connects, and waits until every node is usable; at the `deadline`, a majority is enough.
+    /// Connects, and waits until every node is usable; after `timeout`, a majority is enough.
     /// Optional: the first lock connects too. Returns each node's state.
     ///
     /// # Errors
     ///
-    /// [`is_unavailable`](Error::is_unavailable) when fewer than a majority are usable at the
-    /// `deadline`, [`is_authentication`](Error::is_authentication) as soon as there can be none for
+    /// [`is_unavailable`](Error::is_unavailable) when fewer than a majority are usable after
+    /// `timeout`, [`is_authentication`](Error::is_authentication) as soon as there can be none for
     /// want of a right; both name each node and its reason. [`is_misuse`](Error::is_misuse) when a
     /// node belongs to a deployment of another [`Durability`](crate::Durability),
     /// [`is_closed`](Error::is_closed) without a runtime.
@@ -187,8 +187,8 @@ impl Locker {
     /// # Cancel safety
     ///
     /// Dropping the future changes nothing; connecting goes on.
-    pub async fn ready(&self, deadline: Duration) -> Result<Vec<NodeReport>, Error> {
-        self.inner.nodes.ready(deadline).await
+    pub async fn ready(&self, timeout: Duration) -> Result<Vec<NodeReport>, Error> {
+        self.inner.nodes.ready(timeout).await
     }
 
     /// Each node's state now: [`Connected`](crate::Outcome::Connected), or
@@ -198,7 +198,7 @@ impl Locker {
     ///
     /// It is what the connections know by themselves: nothing is sent and nothing is waited for, so
     /// a node that hangs counts as connected until something that was asked of it has gone
-    /// unanswered for 5 s, or until its deadline where that is later. Before the first use no node
+    /// unanswered for 5 s, or until its timeout where that is later. Before the first use no node
     /// is connected; [`ready`](Self::ready) changes that.
     ///
     /// ```no_run
@@ -321,8 +321,8 @@ impl Locker {
 
     /// Ends the locker's work, in all its clones: nobody acquires any more, whoever waits for a
     /// lock is told, the locks that are held are released, and everything that was ever sent is
-    /// waited for, until `deadline`. Guards that still live find their lock lost. What a node is
-    /// still [owed](Shutdown::owed) then is told, and is sent while the locker lives.
+    /// waited for, no longer than `timeout`. Guards that still live find their lock lost. What a
+    /// node is still [owed](Shutdown::owed) then is told, and is sent while the locker lives.
     ///
     /// # Errors
     ///
@@ -332,8 +332,8 @@ impl Locker {
     /// # Cancel safety
     ///
     /// Everything is sent at the first poll. Dropping the future later only ends the waiting.
-    pub async fn shutdown(&self, deadline: Duration) -> Result<Shutdown, Error> {
-        shut_down(&self.inner, Fate::Release, deadline).await
+    pub async fn shutdown(&self, timeout: Duration) -> Result<Shutdown, Error> {
+        shut_down(&self.inner, Fate::Release, timeout).await
     }
 
     /// As [`shutdown`](Self::shutdown), and leaves the locks that are held to their expiry: for
@@ -346,8 +346,8 @@ impl Locker {
     /// # Cancel safety
     ///
     /// As [`shutdown`](Self::shutdown).
-    pub async fn shutdown_leaving(&self, deadline: Duration) -> Result<Shutdown, Error> {
-        shut_down(&self.inner, Fate::Leave, deadline).await
+    pub async fn shutdown_leaving(&self, timeout: Duration) -> Result<Shutdown, Error> {
+        shut_down(&self.inner, Fate::Leave, timeout).await
     }
 
     /// The name under which this locker's locks are held: what

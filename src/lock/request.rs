@@ -93,7 +93,7 @@ impl LockRequest {
     }
 
     /// How long the lock is extended by itself, instead of the locker's default.
-    pub fn extend(mut self, extend: Extend) -> Self {
+    pub fn auto_extend(mut self, extend: Extend) -> Self {
         if let Ok(order) = &mut self.order {
             order.extend = extend;
         }

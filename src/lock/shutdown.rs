@@ -71,18 +71,18 @@ pub(crate) enum Fate {
 /// The pause between two looks at what is still under way: short beside a reconnection.
 const SETTLING: Duration = Duration::from_millis(10);
 
-/// Ends the locker's work within `deadline`. See [`Locker::shutdown`](super::Locker::shutdown).
+/// Ends the locker's work within `timeout`. See [`Locker::shutdown`](super::Locker::shutdown).
 pub(crate) async fn shut_down(
     locker: &Inner,
     fate: Fate,
-    deadline: Duration,
+    timeout: Duration,
 ) -> Result<Shutdown, Error> {
     let clock = locker.nodes.clock();
     if !clock.can_sleep() {
         return Err(Error::no_runtime());
     }
     locker.close();
-    let mut timer = clock.sleep_until(clock.now().plus(deadline));
+    let mut timer = clock.sleep_until(clock.now().plus(timeout));
     let (releases, mut found) = take_all(locker, fate);
     // Behind everything that was ever sent.
     let connections = locker.options.link.connections as u64;
@@ -180,7 +180,7 @@ fn ping(locker: &Inner, affinity: u64) -> Result<Election, Error> {
         undo: Undo::NONE,
         affinity,
         sent: locker.nodes.clock().now(),
-        allowed: locker.options.node_deadline(locker.options.ttl),
+        allowed: locker.options.node_timeout(locker.options.ttl),
         urgency: Urgency::Usual,
         to: NodeMask::ALL,
     };

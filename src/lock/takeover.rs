@@ -212,7 +212,7 @@ pub(crate) async fn force_release(locker: &Inner, key: &Key) -> Result<Vec<NodeR
         undo: Undo::NONE,
         affinity: key.affinity(),
         sent: locker.nodes.clock().now(),
-        allowed: locker.options.node_deadline(locker.options.ttl),
+        allowed: locker.options.node_timeout(locker.options.ttl),
         urgency: Urgency::Usual,
         to: NodeMask::ALL,
     };

@@ -68,7 +68,7 @@
 //! - With extension: three times the longest pause that you expect of process and network together.
 //!   The first extension is due when a third of the TTL is gone; the other two thirds are for
 //!   pauses and further tries. 10 s is a good start.
-//! - Below 1 s little is left beside a node deadline of at least 50 ms, the drift, and any pause.
+//! - Below 1 s little is left beside a node timeout of at least 50 ms, the drift, and any pause.
 //! - Above some minutes it is a sign that extension should be on.
 //!
 //! One TTL for all locks of a deployment is worth something: with `Durability::Volatile` the
@@ -174,11 +174,11 @@
 //!
 //! A dropped guard writes its release and does not wait. A program that ends right after may take
 //! the release with it; the key then ends with its TTL. At the end of `main`, call
-//! `locker.shutdown(deadline).await`: it takes no new work, settles what is under way, and says
+//! `locker.shutdown(timeout).await`: it takes no new work, settles what is under way, and says
 //! what could not be.
 //!
 //! `guard.forget()` leaves the lock to its expiry and returns its token, and
-//! `locker.shutdown_leaving(deadline)` returns the tokens of all locks that the locker held. A
+//! `locker.shutdown_leaving(timeout)` returns the tokens of all locks that the locker held. A
 //! token's text, [`OwnerToken::as_str`](crate::OwnerToken::as_str), goes to another process, which
 //! takes the lock over with `locker.adopt(key, &OwnerToken::from(text))`, at once. Between the two
 //! the lock is not extended.

@@ -38,7 +38,7 @@
 //! # The handshake
 //!
 //! Two round trips: `HELLO 3 AUTH …`, alone and awaited, then everything else together. One
-//! deadline holds over all of it (`connect_deadline`), and a step that stalls ends the connection.
+//! timeout holds over all of it (`connect_timeout`), and a step that stalls ends the connection.
 //! The second batch is optional, but for `SELECT`; each part may be refused. What is lost then:
 //!
 //! - `INFO`: two addresses of one server are not found out; what a lost connection may have left
@@ -73,7 +73,7 @@
 //! and, from Redis 7.2 and on Valkey, `+client|setinfo`. Some advice on the rest:
 //!
 //! - `+client|kill` lets a user end *any* connection. Without it, what a dead connection may have
-//!   left is undone again and again for a node deadline and two TTLs, which is nearly as good.
+//!   left is undone again and again for a node timeout and two TTLs, which is nearly as good.
 //! - `+config|get` shows the server's passwords among other things. Do not grant it to a service;
 //!   `quorlock ping` can log in as somebody else.
 //! - A right to `EVAL` is a right to run any script on the keys that the user may touch. The keys

@@ -9,7 +9,7 @@
 //! | option | default | in other words |
 //! |---|---|---|
 //! | `ttl` | 10 s | how long others wait after a crash |
-//! | `extend` | `Extend::For(1 h)` | how long one task may hold at most |
+//! | `auto_extend` | `Extend::For(1 h)` | how long one task may hold at most |
 //! | `drift` | 1 % of the TTL, and 2 ms | how much faster a server's clock may run |
 //! | `on_loss` of `run` | the work is dropped | what a loss does to the work |
 //! | durability | (below) | what a restarted node still knows |
@@ -19,7 +19,7 @@
 //! pause of the process, a slow step or a lost extension costs you the lock. *Longer:* the reverse.
 //! It goes over the wire in whole milliseconds; a TTL that the drift margin would eat is refused.
 //!
-//! **`extend`.** Extension is on because a TTL that fits the usual case fails in the unusual one.
+//! **`auto_extend`.** Extension is on because a TTL that fits the usual case fails in the unusual one.
 //! It begins when a third of the TTL is gone, as Redisson's does, so that a failed try can be
 //! repeated. It ends after an hour because a task that hangs cannot be told from one that works;
 //! the event *held too long* says so, and the lock then ends with its TTL. *Too low a limit:* long
@@ -83,19 +83,19 @@
 //!
 //! | option | default | in other words |
 //! |---|---|---|
-//! | `node_deadline` | 1 % of the TTL, 50 to 500 ms | what a hung majority costs |
-//! | `connect_deadline` | 1 s | connecting and the handshake, in the background |
+//! | `node_timeout` | 1 % of the TTL, 50 to 500 ms | what a hung majority costs |
+//! | `connect_timeout` | 1 s | connecting and the handshake, in the background |
 //! | `reconnect` | 20 ms, growing to 500 ms | the pause before a dead node is tried again |
-//! | (fixed) | 5 s, or the last deadline | a reply that is older ends its connection |
+//! | (fixed) | 5 s, or the last timeout | a reply that is older ends its connection |
 //!
-//! **`node_deadline`.** After it a node's vote counts as *unknown*, and is undone. A healthy
+//! **`node_timeout`.** After it a node's vote counts as *unknown*, and is undone. A healthy
 //! majority decides in one round trip and never meets it. It has to be far below the TTL, for it is
 //! taken out of the lease. *Too short:* a busy server's pause (a fork for a snapshot, a slow
 //! script) is taken for a failure, and the client undoes what was granted. *Too long:* with a
 //! majority hung, each try takes that long. A node that let it pass is *suspect* and is not waited
 //! for again until it answers.
 //!
-//! **`connect_deadline`.** Far above a round trip between continents. No caller waits for it: a
+//! **`connect_timeout`.** Far above a round trip between continents. No caller waits for it: a
 //! node without a connection votes at once. It covers resolving the name, which is done anew each
 //! time, connecting, TLS, asking for the login, and the whole handshake. A name with several
 //! addresses is tried at the next one as soon as one fails, and after 250 ms where one is silent
@@ -135,7 +135,7 @@
 //! **`tcp`.** `TCP_NODELAY`, because a lock's command is small and alone, and would otherwise wait
 //! for the acknowledgement of the one before. Keepalive, because a firewall that forgets a silent
 //! connection tells nobody: choose the first time below what the strictest one on the way takes for
-//! dead. *Too long:* the first lock after a quiet hour waits for a deadline. *Too short:* a packet
+//! dead. *Too long:* the first lock after a quiet hour waits for a timeout. *Too short:* a packet
 //! each way, for each connection, that often. The user timeout (Linux), because keepalive says
 //! nothing while bytes are under way, and the kernel would try to deliver those for a quarter of an
 //! hour. *Too short:* a failover of the network ends connections that would have survived it.
@@ -178,7 +178,7 @@
 //! |---|---|---|
 //! | reaching a quorum at the start | `--unavailable-wait`, 1 s | a wrong address is told at once |
 //! | `TERM` before the end | a tenth, 50 ms to 2 s | time for an orderly end |
-//! | a node's deadline in `status` | 500 ms | nobody is delayed by looking |
+//! | a node's timeout in `status` | 500 ms | nobody is delayed by looking |
 //!
 //! # What is fixed
 //!

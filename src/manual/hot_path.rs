@@ -58,7 +58,7 @@
 //!   after a pause. A task that always waits to be woken so would cost nothing, and was tried: it
 //!   may still stand in a queue from the last time, and then the driver stays where it is.
 //! - *A suspect node is not asked again* until it answers: with three of five hung, the first try
-//!   costs a node's deadline and the next ones nothing, and what waits for a hung node stays small.
+//!   costs a node's timeout and the next ones nothing, and what waits for a hung node stays small.
 //! - *A late timer is ours.* A loaded machine can stall a process for longer than a node's
 //!   deadline. A timer that comes more than 5 ms late says so, and what would have expired is given
 //!   10 ms more: otherwise the replies that wait in the sockets would come too late for no fault of

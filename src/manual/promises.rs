@@ -39,7 +39,7 @@
 //!   fails leaves the lock to its token. Two guards are never valid at once, also where the former
 //!   one still lives.
 //! - **Waiting ends** at the time that was asked for, plus what a last try and a last look at the
-//!   holder take: a node deadline or two.
+//!   holder take: a node timeout or two.
 //! - **An error names every node** and what each of them did: [`nodes`](crate::Error::nodes).
 //!
 //! # What it does not promise

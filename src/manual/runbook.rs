@@ -113,7 +113,7 @@
 //!   the node is.
 //! - *One try is slow.* [`votes`](crate::LockGuard::votes) has each node's round trip. The
 //!   majority's slowest counts. On the server: `SLOWLOG GET`, `LATENCY DOCTOR`, forks for
-//!   snapshots, `KEYS`. About the node deadline each time: a majority hangs. `is_too_slow`: the TTL
+//!   snapshots, `KEYS`. About the node timeout each time: a majority hangs. `is_too_slow`: the TTL
 //!   is too short for the network.
 //! - *There are many tries.* The error ends in "gave up after N tries in …": the lock is contended.
 //!   A waiter notices a free lock up to 1 s late. Shorten the work, split the key (`order:42`, not

@@ -38,16 +38,16 @@ pub(crate) struct Connected {
 /// An attempt under way.
 pub(crate) type Connecting = Pin<Box<dyn Future<Output = Result<Connected, Fault>> + Send>>;
 
-/// Starts an attempt that ends, one way or the other, within `deadline`.
+/// Starts an attempt that ends, one way or the other, within `timeout`.
 pub(crate) fn connect(
     dial: Arc<dyn Dial>,
     address: Address,
     greeting: Greeting,
     clock: Clock,
-    deadline: Duration,
+    timeout: Duration,
 ) -> Connecting {
     Box::pin(async move {
-        let mut limit = Limit::new(&clock, deadline);
+        let mut limit = Limit::new(&clock, timeout);
         let dialing = async { dial.dial(&address).await.map_err(unreachable) };
         let mut streams = limit.hold(Stage::Dialing, dialing).await?;
         if address.tls {

@@ -199,7 +199,7 @@ fn attempt(node: &Node, pass: &Pass) -> Connecting {
         node.address().clone(),
         pass.greeting.clone(),
         pass.clock.clone(),
-        pass.options.connect_deadline,
+        pass.options.connect_timeout,
     )
 }
 

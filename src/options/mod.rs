@@ -122,7 +122,7 @@ pub(crate) struct Options {
     /// specification's implementations.
     pub(crate) drift: Drift,
     /// How long one node may take for one command; `None` derives it from the TTL.
-    pub(crate) node_deadline: Option<Duration>,
+    pub(crate) node_timeout: Option<Duration>,
     pub(crate) extend: Extend,
     /// How many extensions are in flight at most: so many commands wait on each link because of
     /// them. 1,024 carry 20,000 locks with a TTL of 10 s where a node answers within 100 ms.
@@ -150,7 +150,7 @@ impl Default for Options {
             wait: Some(Duration::from_secs(10)),
             unavailable_wait: Duration::from_secs(1),
             drift: Drift::default(),
-            node_deadline: None,
+            node_timeout: None,
             extend: Extend::default(),
             extensions_max: 1_024,
             durability: Durability::default(),
@@ -190,8 +190,8 @@ impl Options {
                 link.reconnect_first
             )));
         }
-        if link.connect_deadline.is_zero() || self.node_deadline.is_some_and(|d| d.is_zero()) {
-            return Err(Error::misuse("a deadline is 0; no node could ever answer in time"));
+        if link.connect_timeout.is_zero() || self.node_timeout.is_some_and(|d| d.is_zero()) {
+            return Err(Error::misuse("a timeout is 0; no node could ever answer in time"));
         }
         let owner = self.owner.as_deref().unwrap_or_default();
         if owner.len() > OWNER_LENGTH_MAX || owner.chars().any(char::is_control) {
@@ -221,16 +221,16 @@ impl Options {
 
     /// 1 % of the TTL, at least 50 ms (a busy server's pauses), at most 500 ms: far below the TTL,
     /// so that a hung node costs a small part of what it may cost.
-    pub(crate) fn node_deadline(&self, ttl: Duration) -> Duration {
-        self.node_deadline.unwrap_or_else(|| {
+    pub(crate) fn node_timeout(&self, ttl: Duration) -> Duration {
+        self.node_timeout.unwrap_or_else(|| {
             (ttl / 100).clamp(Duration::from_millis(50), Duration::from_millis(500))
         })
     }
 
-    /// For how long the undo of a key with this TTL may still matter: a node's deadline, by which
+    /// For how long the undo of a key with this TTL may still matter: a node's timeout, by which
     /// the key was set or never is, and two TTLs, for one that comes as late as another has ended.
     pub(crate) fn undo_horizon(&self, ttl: Duration) -> Duration {
-        self.node_deadline(ttl).saturating_add(ttl.saturating_mul(2))
+        self.node_timeout(ttl).saturating_add(ttl.saturating_mul(2))
     }
 }
 
@@ -269,7 +269,7 @@ pub(crate) struct LinkOptions {
     /// One connection carries more commands than a server's core executes.
     pub(crate) connections: usize,
     /// Connecting and the whole handshake: one second, far above a round trip between continents.
-    pub(crate) connect_deadline: Duration,
+    pub(crate) connect_timeout: Duration,
     /// Commands without a reply, per connection. A hung node must not grow our memory for ever.
     pub(crate) entries_max: usize,
     /// Bytes not yet taken by the kernel, per connection.
@@ -295,7 +295,7 @@ impl Default for LinkOptions {
         Self {
             driver: Driver::Runtime,
             connections: 1,
-            connect_deadline: Duration::from_secs(1),
+            connect_timeout: Duration::from_secs(1),
             entries_max: 65_536,
             bytes_max: 8 << 20,
             direct_writes: 2,
@@ -394,11 +394,11 @@ mod tests {
     }
 
     #[test]
-    fn the_node_deadline_is_a_hundredth_within_bounds() {
+    fn the_node_timeout_is_a_hundredth_within_bounds() {
         let options = Options::default();
-        assert_eq!(options.node_deadline(Duration::from_secs(10)), Duration::from_millis(100));
-        assert_eq!(options.node_deadline(Duration::from_millis(100)), Duration::from_millis(50));
-        assert_eq!(options.node_deadline(Duration::from_secs(3_600)), Duration::from_millis(500));
+        assert_eq!(options.node_timeout(Duration::from_secs(10)), Duration::from_millis(100));
+        assert_eq!(options.node_timeout(Duration::from_millis(100)), Duration::from_millis(50));
+        assert_eq!(options.node_timeout(Duration::from_secs(3_600)), Duration::from_millis(500));
     }
 
     #[test]

@@ -167,7 +167,7 @@ impl NodeSet {
             return Err(Error::closed("the operating system gives no random numbers"));
         };
         let entropy = Arc::new(entropy);
-        let dial = Arc::new(Network::new(clock.clone(), options.connect_deadline));
+        let dial = Arc::new(Network::new(clock.clone(), options.connect_timeout));
         let parts = Parts {
             addresses,
             counted,
@@ -329,14 +329,14 @@ impl NodeSet {
         Err(Error::misuse(format!("{node} {why}")).with_nodes(self.standing()))
     }
 
-    /// Waits until every node is connected, or, at the `deadline`, for as many as there are: a
-    /// majority must be.
-    pub(crate) async fn ready(&self, deadline: Duration) -> Result<Vec<NodeReport>, Error> {
+    /// Waits until every node is connected; after `timeout`, as many as there are must be a
+    /// majority.
+    pub(crate) async fn ready(&self, timeout: Duration) -> Result<Vec<NodeReport>, Error> {
         self.ensure_driver()?;
         if !self.clock().can_sleep() {
             return Err(Error::no_runtime());
         }
-        let mut timer = self.clock().sleep_until(self.clock().now().plus(deadline));
+        let mut timer = self.clock().sleep_until(self.clock().now().plus(timeout));
         loop {
             let changed = self.shared.changed.notified();
             self.check_fit()?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::chance::{self, Chance};
 use super::machine::Machine;
-use super::plan::CONNECT_DEADLINE;
+use super::plan::CONNECT_TIMEOUT;
 use super::port::Port;
 use super::steward::Steward;
 use super::worker::Worker;
@@ -105,8 +105,8 @@ pub(super) fn build(
 ) -> Locker {
     let plan = hub.with(|world| world.plan.clone());
     let builder = Locker::quorum((0..plan.nodes).map(|node| format!("redis://n{node}")));
-    let builder = match plan.node_deadline {
-        Some(deadline) => builder.unwrap().node_deadline(ms(deadline)),
+    let builder = match plan.node_timeout {
+        Some(deadline) => builder.unwrap().node_timeout(ms(deadline)),
         None => builder.unwrap(),
     };
     let seed = plan.seed ^ (machine as u64) << 40 ^ number << 32;
@@ -115,7 +115,7 @@ pub(super) fn build(
         .ttl(ms(plan.ttls[0]))
         .durability(durability)
         .connections_per_node(plan.connections)
-        .connect_deadline(ms(CONNECT_DEADLINE))
+        .connect_timeout(ms(CONNECT_TIMEOUT))
         .reply_age_max(ms(1_000))
         .build_on(clock.clone(), Entropy::from_seed(seed), Arc::new(Port::of(hub, machine)))
         .unwrap()

@@ -52,7 +52,7 @@ pub(super) struct Plan {
     /// as much again.
     pub(super) latency: u64,
     /// How long a node may take; the default where it is none.
-    pub(super) node_deadline: Option<u64>,
+    pub(super) node_timeout: Option<u64>,
     /// Many tasks stand in a queue for one key, and about half of them wait for ever.
     pub(super) queues: bool,
     /// Between two locks a task pauses so long at most.
@@ -133,10 +133,10 @@ pub(super) fn without() -> String {
 }
 
 /// How long a node may take where the plan leaves it to the library, at least.
-const NODE_DEADLINE: u64 = 50;
+const NODE_TIMEOUT: u64 = 50;
 
 /// How long connecting may take, with the handshake.
-pub(super) const CONNECT_DEADLINE: u64 = 400;
+pub(super) const CONNECT_TIMEOUT: u64 = 400;
 
 impl Plan {
     /// Whether nodes without a fault answer before their deadline: there and back, each way twice
@@ -144,8 +144,8 @@ impl Plan {
     pub(super) fn is_quick(&self) -> bool {
         let round_trip = 4 * self.latency;
         self.actors.delayed == 0
-            && round_trip < self.node_deadline.unwrap_or(NODE_DEADLINE)
-            && 3 * round_trip < CONNECT_DEADLINE
+            && round_trip < self.node_timeout.unwrap_or(NODE_TIMEOUT)
+            && 3 * round_trip < CONNECT_TIMEOUT
     }
 
     /// Whether the shortest lease, less its margins, outlasts so many commands: each is sent behind
@@ -181,7 +181,7 @@ impl Plan {
             fault_longest: chance.pick(&[300, 1_000, 2_500]),
             // Who waits for ever must be able to get an answer before the node's deadline.
             latency: chance.pick(&[0, 1, 3, 10, 40]).min(if queues { 10 } else { 40 }),
-            node_deadline: chance.pick(&[None, None, Some(250)]),
+            node_timeout: chance.pick(&[None, None, Some(250)]),
             queues,
             think: chance.pick(&[0, 20, 100]),
             actors: if kept { Actors::new(seed) } else { Actors::default() },

@@ -95,8 +95,11 @@ impl Worker {
             false => Some(self.chance.pick(&[0, 50, 400, 1_200])),
         };
         let extend = if self.chance.percent(50) { Extend::Off } else { Extend::Forever };
-        let request =
-            locker.lock(key).ttl(ms(ttl)).extend(extend).unavailable_wait(std::time::Duration::MAX);
+        let request = locker
+            .lock(key)
+            .ttl(ms(ttl))
+            .auto_extend(extend)
+            .unavailable_wait(std::time::Duration::MAX);
         let request = match wait {
             Some(wait) => request.wait(ms(wait)),
             None => request.wait_forever(),

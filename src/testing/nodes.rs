@@ -33,7 +33,7 @@ const CAPACITY: usize = 1 << 16;
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() -> Result<(), quorlock::Error> {
 /// let nodes = Nodes::new(5);
-/// let locker = nodes.locker().ttl(Duration::from_secs(30)).extend(Extend::Off).build()?;
+/// let locker = nodes.locker().ttl(Duration::from_secs(30)).auto_extend(Extend::Off).build()?;
 /// let guard = locker.lock("order:42").await?;
 /// guard.lost().await; // half a minute, and it takes no time
 /// assert!(guard.remaining() < Duration::from_secs(1));

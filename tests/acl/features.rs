@@ -63,7 +63,7 @@ fn check(holds: bool, what: &str) -> Outcome {
 
 fn builder(url: &str) -> LockerBuilder {
     // Generous, for a slow machine must not make a right look needed.
-    let builder = Locker::single(url).unwrap().node_deadline(Duration::from_secs(5));
+    let builder = Locker::single(url).unwrap().node_timeout(Duration::from_secs(5));
     let builder = builder.prefix("pay:").wait(Duration::ZERO);
     builder.reconnect(Duration::from_millis(1), Duration::from_millis(2))
 }

@@ -12,7 +12,7 @@ const MS: Duration = Duration::from_millis(1);
 
 /// All nodes with the right password, and a deadline that a busy machine keeps.
 pub(crate) fn builder(fleet: &Fleet) -> LockerBuilder {
-    hasty(fleet).node_deadline(5_000 * MS)
+    hasty(fleet).node_timeout(5_000 * MS)
 }
 
 /// With the library's own deadlines, for nodes that hang.
@@ -109,7 +109,7 @@ async fn lost(fleet: &Fleet) {
     look(guard.key());
     look(show(guard).release().await.unwrap());
     // Held for too long, and gone by itself.
-    let guard = locker.lock("old").extend(Extend::For(50 * MS)).await.unwrap();
+    let guard = locker.lock("old").auto_extend(Extend::For(50 * MS)).await.unwrap();
     guard.lost().await;
     look(guard.release().await.unwrap());
 }

@@ -23,7 +23,7 @@ pub(crate) async fn run(tokens: &mut Tokens) {
 /// Has a lock refused by the one node, and prints all that is said of it.
 async fn refused_by(node: NodeOptions) {
     let builder = observed(Locker::single(node.clone()).unwrap());
-    let locker = show(builder.connect_deadline(SECOND / 5).wait(SECOND / 2).build().unwrap());
+    let locker = show(builder.connect_timeout(SECOND / 5).wait(SECOND / 2).build().unwrap());
     fails(locker.lock("k").await);
     look(locker.health());
     look(locker.inspect("k").await.unwrap());

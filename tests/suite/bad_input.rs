@@ -62,8 +62,8 @@ fn options_out_of_range_are_refused() {
     let reconnect = |first, cap| Locker::single("redis://h").unwrap().reconnect(first, cap).build();
     refused(reconnect(zero, zero), "at least 1 ms");
     refused(reconnect(zero, second), "at least 1 ms");
-    refused(Locker::single("redis://h").unwrap().connect_deadline(zero).build(), "a deadline is 0");
-    refused(Locker::single("redis://h").unwrap().node_deadline(zero).build(), "a deadline is 0");
+    refused(Locker::single("redis://h").unwrap().connect_timeout(zero).build(), "a timeout is 0");
+    refused(Locker::single("redis://h").unwrap().node_timeout(zero).build(), "a timeout is 0");
     let pause = Retry::fixed(zero);
     refused(Locker::single("redis://h").unwrap().retry(pause).build(), "without end");
     refused(Locker::single("redis://h").unwrap().owner("a\nb").build(), "control characters");
@@ -89,7 +89,7 @@ async fn a_bad_key_or_ttl_sends_nothing() {
     let mut pipeline = client.pipeline();
     pipeline.command(["PING"]).command(["Client", "Reply", "OFF"]);
     refused(pipeline.run().await, "`CLIENT REPLY` has not one reply");
-    refused(client.clone().deadline(Duration::ZERO).command(["PING"]).await, "the deadline is 0");
+    refused(client.clone().timeout(Duration::ZERO).command(["PING"]).await, "the timeout is 0");
     assert_eq!(server.heard().len(), greeted, "something was sent: {:?}", server.names());
 }
 

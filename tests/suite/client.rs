@@ -7,7 +7,7 @@ use crate::support::{PollTimes, Script, Scripted, Server, need_server, poll_time
 
 /// A client that a busy machine does not make give up.
 fn patient(url: String) -> Client {
-    Client::new(url).unwrap().deadline(PATIENCE)
+    Client::new(url).unwrap().timeout(PATIENCE)
 }
 
 #[tokio::test]

@@ -56,8 +56,8 @@ fn acquisitions(server: &Server) -> u64 {
 /// Case 16: a majority is restarted while a lock is held.
 async fn majority_restarted(durability: Durability) -> (bool, Duration) {
     let fleet = Fleet::start(3);
-    let ours = connected(volatile(&fleet).durability(durability).extend(Extend::Off)).await;
-    let theirs = connected(volatile(&fleet).durability(durability).extend(Extend::Off)).await;
+    let ours = connected(volatile(&fleet).durability(durability).auto_extend(Extend::Off)).await;
+    let theirs = connected(volatile(&fleet).durability(durability).auto_extend(Extend::Off)).await;
     if durability != Durability::Persistent {
         ours.initialise().await.unwrap();
     }

@@ -41,7 +41,7 @@ async fn a_lost_lock_says_why() {
     let locker = connected(builder(&fleet)).await;
     let ms = Duration::from_millis;
 
-    let guard = locker.lock("expires").ttl(ms(100)).extend(Extend::Off).await.unwrap();
+    let guard = locker.lock("expires").ttl(ms(100)).auto_extend(Extend::Off).await.unwrap();
     let error = guard.protect(std::future::pending::<()>()).await.unwrap_err();
     assert_eq!(error.loss(), Some(Loss::Expired));
     assert_eq!(error.to_string(), "lock \"expires\" was lost: its time ran out");

@@ -77,7 +77,7 @@ async fn case_02_a_hung_minority_does_not_slow_an_acquisition() {
     need_server!();
     let fleet = Fleet::start(5);
     // Had anybody waited for the hung ones, that would have been for so long.
-    let locker = connected(builder(&fleet).node_deadline(6 * PATIENCE)).await;
+    let locker = connected(builder(&fleet).node_timeout(6 * PATIENCE)).await;
     fleet[0].pause();
     fleet[4].pause();
     for _ in 0..100 {
@@ -210,7 +210,7 @@ async fn case_19_ten_thousand_waiters_and_five_dead_servers_make_no_storm_of_con
     // would take them longer than anybody waits for an answer, and so for ever.
     let waiters = if fleet[0].is_process() { 10_000 } else { 1_000 };
     // The impostors listen on the servers' ports, whatever the others of this suite go through.
-    let builder = quorum(fleet.iter().map(Server::tcp_url)).node_deadline(6 * PATIENCE);
+    let builder = quorum(fleet.iter().map(Server::tcp_url)).node_timeout(6 * PATIENCE);
     let locker = connected(builder.reconnect(pause, 10 * pause).wait_forever()).await;
     for server in fleet.iter() {
         server.stop();

@@ -92,7 +92,7 @@ async fn a_lock_whose_guard_lives_is_adopted_when_its_time_is_over() {
     need_server!();
     const TTL: Duration = Duration::from_millis(1_500);
     on_both(async |_, lockers, _| {
-        let guard = lockers[0].lock("k").ttl(TTL).extend(Extend::Off).await.unwrap();
+        let guard = lockers[0].lock("k").ttl(TTL).auto_extend(Extend::Off).await.unwrap();
         let token = as_text(&guard.owner_token());
         assert!(!token.is_left_behind());
         let adopted = lockers[1].adopt("k", &token).await.unwrap();

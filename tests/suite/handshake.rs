@@ -62,7 +62,7 @@ fn a_server_that_stalls_at_any_step_costs_one_deadline_and_its_connection() {
 fn stall_at(step: usize, steps: &[Command], parameters: &str) {
     let server = stalls_behind(step, parameters);
     let url = format!("{}{parameters}", server.url().replace("//", "//:pw@"));
-    let builder = single(url).connect_deadline(DEADLINE);
+    let builder = single(url).connect_timeout(DEADLINE);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let locker = builder.build().unwrap();
@@ -85,7 +85,7 @@ fn stall_at(step: usize, steps: &[Command], parameters: &str) {
 /// A locker that connects once in this test, and has been told that the server was silent for the
 /// deadline.
 async fn silenced(server: &Scripted) -> Locker {
-    let builder = single(server.url()).connect_deadline(DEADLINE);
+    let builder = single(server.url()).connect_timeout(DEADLINE);
     let locker = builder.reconnect(Duration::from_secs(60), Duration::from_secs(60)).build();
     let locker = locker.unwrap();
     let silent = Outcome::Down { fault: Fault::Silent { after: DEADLINE } };
@@ -176,7 +176,7 @@ async fn the_servers_lists_name_the_library_where_they_can() {
     need_process!();
     let server = Server::start();
     let client = Client::new(reach::with(&server.url(), "name=web")).unwrap();
-    let client = client.deadline(Duration::from_secs(5));
+    let client = client.timeout(Duration::from_secs(5));
     assert!(client.command(["PING"]).await.is_ok());
     let list = server.command(&["CLIENT", "LIST"]).text();
     assert!(list.contains(" name=web "), "{list}");

@@ -76,7 +76,7 @@ async fn case_08_a_release_that_comes_too_late_leaves_the_next_holders_key() {
     for size in SIZES {
         let fleet = Fleet::start(size);
         let locker = connected(builder(&fleet)).await;
-        let request = locker.lock("k").ttl(Duration::from_millis(300)).extend(Extend::Off);
+        let request = locker.lock("k").ttl(Duration::from_millis(300)).auto_extend(Extend::Off);
         let guard = request.await.unwrap();
         let deadline = guard.deadline();
         let next = locker.lock("k").wait(Duration::from_secs(5)).await.unwrap();
@@ -96,7 +96,7 @@ async fn case_07_a_release_says_that_the_lock_had_expired() {
     for size in SIZES {
         let fleet = Fleet::start(size);
         let locker = connected(builder(&fleet)).await;
-        let request = locker.lock("k").ttl(Duration::from_millis(100)).extend(Extend::Off);
+        let request = locker.lock("k").ttl(Duration::from_millis(100)).auto_extend(Extend::Off);
         let guard = request.await.unwrap();
         eventually_async("the key expires", async || fleet.holders("k").is_empty()).await;
         let found = guard.release().await.unwrap();
@@ -116,7 +116,7 @@ async fn case_22_sixty_four_tasks_on_one_key_are_never_two_inside() {
         let builder =
             builder(&fleet).retry(Retry::full_jitter(pause, 10 * pause, 20 * pause)).wait_forever();
         // So many at once keep a slow machine's nodes behind for longer than one alone waits.
-        let locker = connected(builder.node_deadline(6 * PATIENCE)).await;
+        let locker = connected(builder.node_timeout(6 * PATIENCE)).await;
         let (inside, done) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
         let tasks: Vec<_> = (0..64)
             .map(|_| {
@@ -211,7 +211,7 @@ async fn run_drops_work_that_outlasts_its_lock() {
     need_server!();
     let fleet = Fleet::start(5);
     let locker = connected(builder(&fleet)).await;
-    let request = locker.lock("k").ttl(Duration::from_millis(200)).extend(Extend::Off);
+    let request = locker.lock("k").ttl(Duration::from_millis(200)).auto_extend(Extend::Off);
     let error: Result<(), quorlock::Error> = request.run(|_| std::future::pending()).await;
     let error = error.unwrap_err();
     assert!(error.is_lost(), "{error}");

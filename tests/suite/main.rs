@@ -76,8 +76,8 @@ use support::wait::{PATIENCE, eventually_async};
 /// these sets its own behind this.
 fn patient(builder: LockerBuilder) -> LockerBuilder {
     builder
-        .node_deadline(PATIENCE)
-        .connect_deadline(PATIENCE)
+        .node_timeout(PATIENCE)
+        .connect_timeout(PATIENCE)
         .unavailable_wait(std::time::Duration::MAX)
 }
 

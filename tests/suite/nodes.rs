@@ -57,7 +57,7 @@ async fn a_lock_is_held_over_every_kind_of_address() {
         let locker = connected(single(&node)).await;
         let guard = locker.lock("k").await.unwrap_or_else(|error| panic!("{shown}: {error}"));
         assert!(guard.release().await.unwrap().is_released(), "{shown}");
-        let client = Client::new(node).unwrap().deadline(Duration::from_secs(5));
+        let client = Client::new(node).unwrap().timeout(Duration::from_secs(5));
         let name = client.command(["CLIENT", "GETNAME"]).await.unwrap();
         assert_eq!(name.as_str() == Ok("web"), shown.contains("web"), "{shown}: {name:?}");
     }
@@ -184,7 +184,7 @@ async fn a_login_that_takes_too_long_counts_towards_the_connects_deadline() {
     let node: NodeOptions = server.url().parse().unwrap();
     let node = node.credentials_async(std::future::pending::<Result<String, String>>);
     let deadline = Duration::from_millis(100);
-    let locker = single(node).connect_deadline(deadline).build().unwrap();
+    let locker = single(node).connect_timeout(deadline).build().unwrap();
     eventually_async("the callback's silence is told", async || {
         let error = locker.lock("k").wait(Duration::from_secs(1)).await.unwrap_err();
         error.to_string().contains("(the callback for credentials: no answer within 100 ms)")

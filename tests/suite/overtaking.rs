@@ -32,7 +32,7 @@ async fn a_set_that_arrives_after_its_undo_leaves_no_key() {
         locker.ready(Duration::from_secs(5)).await.unwrap();
         eventually("the undo was executed", || undone(&server) > 0);
         proxy.deliver();
-        let client = Client::new(server.url()).unwrap().deadline(Duration::from_secs(5));
+        let client = Client::new(server.url()).unwrap().timeout(Duration::from_secs(5));
         assert!(client.command(["PING"]).await.is_ok());
         // Whatever was delivered has been read by the time that several answers have come.
         for _ in 0..3 {

@@ -67,7 +67,7 @@ async fn no_pause_is_longer_than_the_holders_key_lives() {
     let fleet = Fleet::start(3);
     let locker = connected(builder(&fleet)).await;
     let began = Instant::now();
-    let held = locker.lock("k").ttl(400 * MS).extend(Extend::Off).await.unwrap();
+    let held = locker.lock("k").ttl(400 * MS).auto_extend(Extend::Off).await.unwrap();
     let request = locker.lock("k").wait_forever().retry(Retry::fixed(3_600_000 * MS));
     let guard = tokio::time::timeout(2 * PATIENCE, request.into_future()).await.unwrap().unwrap();
     // A server's milliseconds are whole ones.

@@ -57,7 +57,7 @@ const BLOCKING: [&str; 7] =
     ["BRPOP", "BRPOPLPUSH", "BLMOVE", "BLMPOP", "BZPOPMIN", "BZPOPMAX", "BLPOP"];
 
 fn patient(server: &Server) -> Client {
-    Client::new(server.url_as("")).unwrap().deadline(PATIENCE)
+    Client::new(server.url_as("")).unwrap().timeout(PATIENCE)
 }
 
 /// Whether a command is on the list above, with any arguments.
@@ -190,7 +190,7 @@ async fn a_blocking_client_waits_on_a_connection_of_its_own() {
     let server = Server::start();
     let client = patient(&server);
     let id = async |client: &Client| client.command(["CLIENT", "ID"]).await.unwrap().as_integer();
-    let worker = client.clone().allow_blocking().deadline(Duration::from_secs(60));
+    let worker = client.clone().allow_blocking().timeout(Duration::from_secs(60));
     assert_ne!(id(&client).await, id(&worker).await);
     assert_eq!(id(&worker).await, id(&worker.clone()).await);
     for still in [&["SUBSCRIBE", "c"][..], &["SELECT", "1"], &["QUIT"]] {

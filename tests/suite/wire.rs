@@ -148,7 +148,7 @@ async fn a_release_that_was_queued_when_the_connection_ended_is_sent_by_the_next
         Script::greeting().answer_all(|_| b":1\r\n".to_vec()),
     ]);
     // The others are given up, soon.
-    let builder = single(&server).link_bytes_max(64 << 20).node_deadline(Duration::from_secs(1));
+    let builder = single(&server).link_bytes_max(64 << 20).node_timeout(Duration::from_secs(1));
     let locker = connected(builder).await;
     let guard = locker.lock("k").try_acquire().await.unwrap().unwrap();
     let token = guard.owner_token();

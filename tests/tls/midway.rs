@@ -18,7 +18,7 @@ async fn connected(terminator: &Terminator) -> Locker {
     let tls = trusting();
     let reconnect = Duration::from_millis(50);
     let builder = builder(&terminator.url("127.0.0.1"), tls).reconnect(reconnect, reconnect);
-    let locker = builder.node_deadline(Duration::from_secs(5)).build().unwrap();
+    let locker = builder.node_timeout(Duration::from_secs(5)).build().unwrap();
     locker.ready(Duration::from_secs(5)).await.unwrap();
     locker
 }
@@ -142,7 +142,7 @@ async fn many_and_large_replies_come_whole_and_in_order() {
     let server = Server::start();
     let terminator = before(&server);
     let client = Client::with_tls(terminator.url("localhost"), &trusting()).unwrap();
-    let client = client.deadline(Duration::from_secs(20));
+    let client = client.timeout(Duration::from_secs(20));
     let mut pipeline = client.pipeline();
     let value = |n: usize| vec![b'a' + (n % 26) as u8; (n * n * 400) % 200_000 + n];
     for n in 0..60 {

@@ -32,7 +32,7 @@ impl Node {
     }
 
     async fn locker(&self) -> Locker {
-        let locker = builder(&self.url(), trusting()).node_deadline(Duration::from_secs(5));
+        let locker = builder(&self.url(), trusting()).node_timeout(Duration::from_secs(5));
         let locker = locker.build().unwrap();
         locker.ready(Duration::from_secs(5)).await.unwrap();
         locker
@@ -122,7 +122,7 @@ async fn what_a_full_socket_holds_up_goes_on_in_order() {
     let proxy = Proxy::start(terminator.addr());
     let url = proxy.url().replace("redis://", "rediss://");
     let locker = builder(&url, trusting())
-        .node_deadline(Duration::from_secs(20))
+        .node_timeout(Duration::from_secs(20))
         .driver(Driver::Thread)
         .build()
         .unwrap();

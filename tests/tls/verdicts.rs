@@ -236,11 +236,11 @@ async fn stalled_while_connecting_is_no_fault_of_tls() {
 
 /// What an attempt to lock says; nothing when it works.
 async fn verdict(url: &str, key: &str, tls: Option<Tls>) -> Option<String> {
-    let mut builder = Locker::single(url).unwrap().connect_deadline(DEADLINE);
+    let mut builder = Locker::single(url).unwrap().connect_timeout(DEADLINE);
     if let Some(tls) = tls {
         builder = builder.tls(tls);
     }
-    let locker = builder.node_deadline(Duration::from_secs(5)).build().unwrap();
+    let locker = builder.node_timeout(Duration::from_secs(5)).build().unwrap();
     match locker.lock(key).try_acquire().await {
         Ok(guard) => {
             assert!(guard.unwrap().release().await.is_ok());

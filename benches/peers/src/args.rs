@@ -77,7 +77,7 @@ pub(crate) struct Args {
     only: Vec<String>,
     pub(crate) direct_writes: Option<usize>,
     /// Ours, where the default is not what is to be measured.
-    pub(crate) node_deadline: Option<Duration>,
+    pub(crate) node_timeout: Option<Duration>,
     /// Whether nothing was changed or left out.
     pub(crate) whole: bool,
 }
@@ -128,7 +128,7 @@ impl Args {
             round_ms: None,
             only: Vec::new(),
             direct_writes: None,
-            node_deadline: None,
+            node_timeout: None,
             whole: true,
         }
     }
@@ -154,8 +154,8 @@ impl Args {
     }
 
     /// With another deadline for ours.
-    pub(crate) fn node_deadline(mut self, deadline: Duration) -> Self {
-        self.node_deadline = Some(deadline);
+    pub(crate) fn node_timeout(mut self, deadline: Duration) -> Self {
+        self.node_timeout = Some(deadline);
         self
     }
 

@@ -11,7 +11,7 @@ use crate::json::Object;
 use crate::{nodes, output, reach, runtime, words};
 
 /// How long a node may take to answer. Nobody is delayed by our looking, so it is generous.
-const NODE_DEADLINE: Duration = Duration::from_millis(500);
+const NODE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Shows every key; the exit code is that of the first that could not be told.
 pub(crate) fn run(args: &StatusArgs) -> u8 {
@@ -25,7 +25,7 @@ pub(crate) fn run(args: &StatusArgs) -> u8 {
 }
 
 async fn show_all(args: &StatusArgs) -> Result<Option<Cause>, Failure> {
-    let builder = nodes::locker(&args.nodes)?.node_deadline(NODE_DEADLINE);
+    let builder = nodes::locker(&args.nodes)?.node_timeout(NODE_TIMEOUT);
     let locker: Locker = nodes::build(builder)?;
     match reach::every_answer(&locker).await {
         // The table shows which nodes refused us, and why.

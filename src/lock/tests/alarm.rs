@@ -91,7 +91,8 @@ fn a_token_keeps_nothing_of_a_runtime_that_has_ended() {
 async fn a_token_is_cancelled_in_time_when_the_end_has_come_nearer_and_the_runtime_is_blocked() {
     let nodes = Nodes::new(3);
     let locker = client_of(&nodes, Options::default());
-    let guard = locker.lock("k").ttl(Duration::from_secs(1)).extend(Extend::Off).await.unwrap();
+    let guard =
+        locker.lock("k").ttl(Duration::from_secs(1)).auto_extend(Extend::Off).await.unwrap();
     pass(ms(50)).await;
     // The third node stays with what it has granted, and a majority grants more.
     nodes[2].hang();
@@ -107,7 +108,8 @@ async fn a_token_is_cancelled_in_time_when_the_end_has_come_nearer_and_the_runti
 async fn a_token_is_cancelled_in_time_when_an_extension_has_brought_the_end_nearer() {
     let nodes = Nodes::new(3);
     let locker = client_of(&nodes, Options::default());
-    let guard = locker.lock("k").ttl(Duration::from_secs(1)).extend(Extend::Off).await.unwrap();
+    let guard =
+        locker.lock("k").ttl(Duration::from_secs(1)).auto_extend(Extend::Off).await.unwrap();
     pass(ms(50)).await;
     let refusal = Reaction::Answer(b"-ERR not now\r\n".to_vec());
     nodes[2].add(When::before("extend").nth(1).then(refusal));
@@ -143,7 +145,7 @@ impl Wake for Panics {
 #[tokio::test]
 async fn a_waker_that_panics_keeps_no_other_token_from_being_cancelled() {
     let locker = client(Options::default());
-    let lock = |key: &'static str, ttl| locker.lock(key).ttl(ms(ttl)).extend(Extend::Off);
+    let lock = |key: &'static str, ttl| locker.lock(key).ttl(ms(ttl)).auto_extend(Extend::Off);
     let guard = lock("first", 200).await.unwrap();
     let token = guard.cancellation();
     let mut waiting = pin!(token.cancelled());

@@ -18,7 +18,7 @@ fn other(world: &World, seed: u64, options: Options) -> World {
 #[tokio::test(start_paused = true)]
 async fn a_locker_that_extends_nothing_adopts_the_lock_of_a_living_guard() {
     let world = World::ready(3).await;
-    let guard = world.locker.lock("k").extend(Extend::Off).await.unwrap();
+    let guard = world.locker.lock("k").auto_extend(Extend::Off).await.unwrap();
     let b = other(&world, 9, Options { extend: Extend::Off, ..Options::default() });
     let adopted = b.locker.adopt("k", &guard.owner_token()).await;
     assert!(!guard.is_valid());
@@ -28,7 +28,7 @@ async fn a_locker_that_extends_nothing_adopts_the_lock_of_a_living_guard() {
 #[tokio::test(start_paused = true)]
 async fn the_time_that_an_adoption_waits_does_not_count_as_held() {
     let world = World::ready(3).await;
-    let guard = world.locker.lock("k").ttl(ms(60_000)).extend(Extend::Off).await.unwrap();
+    let guard = world.locker.lock("k").ttl(ms(60_000)).auto_extend(Extend::Off).await.unwrap();
     let b = other(&world, 9, Options { extend: Extend::For(ms(30_000)), ..Options::default() });
     let adopted = b.locker.adopt("k", &guard.owner_token()).await;
     assert!(!guard.is_valid());
@@ -49,7 +49,7 @@ async fn nodes_that_come_back_from_before_an_adoption_give_the_former_guard_noth
     a.ready(ms(1_000)).await.unwrap();
     b.ready(ms(1_000)).await.unwrap();
     a.initialise().await.unwrap();
-    let guard = a.lock("k").extend(Extend::Off).await.unwrap();
+    let guard = a.lock("k").auto_extend(Extend::Off).await.unwrap();
     let token = guard.owner_token();
     pass(ms(7_900)).await;
     let left = nodes[0].remaining("k").unwrap().as_millis().to_string();
@@ -123,7 +123,7 @@ async fn a_lock_whose_extension_a_keeper_took_with_it_is_extended_by_the_next() 
 #[tokio::test(start_paused = true)]
 async fn an_adoption_that_waits_finds_the_locker_closed() {
     let world = World::ready(3).await;
-    let guard = world.locker.lock("k").extend(Extend::Off).await.unwrap();
+    let guard = world.locker.lock("k").auto_extend(Extend::Off).await.unwrap();
     let token = guard.owner_token();
     let b = world.beside();
     let (adopted, _) = tokio::join!(b.locker.adopt("k", &token), async {
@@ -140,7 +140,7 @@ async fn an_adoption_that_waits_finds_the_locker_closed() {
 #[tokio::test(start_paused = true)]
 async fn an_adoption_whose_own_time_ends_does_not_say_lost_while_the_token_can_be_tried() {
     let world = World::ready(3).await;
-    let guard = world.locker.lock("k").ttl(ms(60_000)).extend(Extend::Off).await.unwrap();
+    let guard = world.locker.lock("k").ttl(ms(60_000)).auto_extend(Extend::Off).await.unwrap();
     let token = guard.owner_token();
     let b = world.beside();
     let (adopted, _) = tokio::join!(b.locker.adopt("k", &token), async {
@@ -189,7 +189,7 @@ async fn no_former_value_is_put_back_behind_the_adoption_that_succeeded() {
 async fn what_an_adoption_undoes_is_owed_for_as_long_as_its_key_lives() {
     let world = World::ready(3).await;
     let hour = ms(3_600_000);
-    let guard = world.locker.lock("k").ttl(hour).extend(Extend::Off).await.unwrap();
+    let guard = world.locker.lock("k").ttl(hour).auto_extend(Extend::Off).await.unwrap();
     let token = guard.owner_token();
     let b = world.beside();
     b.locker.ready(ms(100)).await.unwrap();
@@ -224,7 +224,7 @@ async fn the_release_of_an_adopted_lock_is_owed_for_as_long_as_its_key_lives() {
 async fn a_lock_that_was_released_while_it_was_taken_over_can_be_adopted_and_ends_with_its_ttl() {
     let world = World::ready(3).await;
     let hour = ms(3_600_000);
-    let guard = world.locker.lock("k").ttl(hour).extend(Extend::Off).await.unwrap();
+    let guard = world.locker.lock("k").ttl(hour).auto_extend(Extend::Off).await.unwrap();
     let token = guard.owner_token();
     let b = world.beside();
     b.locker.ready(ms(100)).await.unwrap();
@@ -245,7 +245,7 @@ async fn a_lock_that_was_released_while_it_was_taken_over_can_be_adopted_and_end
 async fn a_loss_is_told_to_observers_also_when_its_guard_is_dropped_at_once() {
     for extend in [Extend::Off, Extend::Forever] {
         let world = World::ready(3).await;
-        let guard = world.locker.lock("k").extend(extend).await.unwrap();
+        let guard = world.locker.lock("k").auto_extend(extend).await.unwrap();
         world.set(0..3, Hangs);
         guard.lost().await;
         drop(guard);
@@ -267,7 +267,7 @@ async fn a_loss_of_run_is_told_to_observers() {
             pass(ms(100_000)).await;
             Ok::<(), crate::error::Error>(())
         };
-        let error = world.locker.lock("k").extend(extend).run_async(work).await.unwrap_err();
+        let error = world.locker.lock("k").auto_extend(extend).run_async(work).await.unwrap_err();
         assert!(error.is_lost());
         pass(ms(1_000)).await;
         assert!(
@@ -281,7 +281,7 @@ async fn a_loss_of_run_is_told_to_observers() {
 #[tokio::test(start_paused = true)]
 async fn a_loss_that_a_look_found_is_told_to_observers() {
     let world = World::ready(3).await;
-    let guard = world.locker.lock("k").extend(Extend::Off).await.unwrap();
+    let guard = world.locker.lock("k").auto_extend(Extend::Off).await.unwrap();
     world.driven.suspend(ms(20_000));
     assert!(!guard.is_valid());
     drop(guard);
@@ -292,7 +292,7 @@ async fn a_loss_that_a_look_found_is_told_to_observers() {
 #[tokio::test(start_paused = true)]
 async fn no_loss_is_told_of_a_lock_that_was_never_taken_over() {
     let world = World::ready(3).await;
-    let guard = world.locker.lock("k").extend(Extend::Off).await.unwrap();
+    let guard = world.locker.lock("k").auto_extend(Extend::Off).await.unwrap();
     let token = guard.owner_token();
     let b = world.beside();
     let (adopted, _) = tokio::join!(b.locker.adopt("k", &token), async {
@@ -322,7 +322,7 @@ mod tokens {
     async fn whoever_is_told_of_a_loss_finds_the_token_cancelled_and_the_reverse() {
         for by_token in [false, true] {
             let world = World::ready(3).await;
-            let guard = Arc::new(world.locker.lock("k").extend(Extend::Off).await.unwrap());
+            let guard = Arc::new(world.locker.lock("k").auto_extend(Extend::Off).await.unwrap());
             let token = guard.cancellation();
             let seen = Arc::new(Mutex::new(Vec::new()));
             let look = {

@@ -29,7 +29,7 @@ async fn an_extension_by_hand_moves_the_deadline_and_counts_from_then_on() {
 #[tokio::test(start_paused = true)]
 async fn an_extension_by_hand_never_shortens() {
     let world = World::ready(3).await;
-    let guard = world.locker.lock("k").extend(Extend::Off).await.unwrap();
+    let guard = world.locker.lock("k").auto_extend(Extend::Off).await.unwrap();
     guard.extend(ms(2_000)).await.unwrap();
     assert_eq!(guard.remaining(), ms(10_000 - 102));
     assert_eq!(world.nodes[0].left("k"), TTL);
@@ -42,7 +42,7 @@ async fn an_extension_by_hand_never_shortens() {
 #[tokio::test(start_paused = true)]
 async fn an_extension_by_hand_that_fails_leaves_the_deadline() {
     let world = World::ready(3).await;
-    let guard = world.locker.lock("k").extend(Extend::Off).await.unwrap();
+    let guard = world.locker.lock("k").auto_extend(Extend::Off).await.unwrap();
     let deadline = guard.deadline();
     world.set(0..2, Hangs);
     let error = guard.extend(ms(30_000)).await.unwrap_err();
@@ -55,7 +55,7 @@ async fn an_extension_by_hand_that_fails_leaves_the_deadline() {
 #[tokio::test(start_paused = true)]
 async fn an_extension_by_hand_that_fails_leaves_the_warning() {
     let world = World::ready(3).await;
-    let guard = world.locker.lock("k").extend(Extend::Off).await.unwrap();
+    let guard = world.locker.lock("k").auto_extend(Extend::Off).await.unwrap();
     let due = warning(&guard, TTL);
     world.set(0..2, Hangs);
     guard.extend(ms(3_600_000)).await.unwrap_err();
@@ -67,7 +67,7 @@ async fn an_extension_by_hand_that_fails_leaves_the_warning() {
 #[tokio::test(start_paused = true)]
 async fn an_extension_by_hand_that_finds_less_is_told_by_the_new_end() {
     let world = World::ready(3).await;
-    let guard = world.locker.lock("k").extend(Extend::Off).await.unwrap();
+    let guard = world.locker.lock("k").auto_extend(Extend::Off).await.unwrap();
     let first = guard.deadline();
     world.nodes[2].set(Hangs);
     guard.extend(ms(60_000)).await.unwrap();

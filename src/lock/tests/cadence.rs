@@ -34,7 +34,7 @@ async fn extensions_are_a_twentieth_of_the_lease_apart_at_least() {
         let lease = ttl - drift.of(ttl);
         let world = World::with(3, options).await;
         let mut last = now();
-        let guard = world.locker.lock("k").extend(Extend::Forever).await.unwrap();
+        let guard = world.locker.lock("k").auto_extend(Extend::Forever).await.unwrap();
         step(pace, 1_000).await;
         let sent = world.got(0, "extend");
         // Of a lease of 4 ms, 3 are the margin of its warning, and a timer's grain is 1 ms.
@@ -60,7 +60,7 @@ fn the_keeper_waits_between_looks_at_many_locks() {
             let mut guards = Vec::new();
             for index in 0..40 {
                 let request = world.locker.lock(format!("k{index}"));
-                guards.push(request.extend(Extend::Off).await.unwrap());
+                guards.push(request.auto_extend(Extend::Off).await.unwrap());
                 // Not a timer's grain, but less.
                 tokio::time::advance(Duration::from_micros(100)).await;
             }

@@ -104,7 +104,7 @@ async fn what_is_in_doubt_is_owed_until_it_can_no_longer_matter() {
     let world = World::ready(3).await;
     world.nodes[0].forbid_kill();
     world.nodes[0].set(After(ms(50)));
-    let guard = world.locker.lock("k").extend(Extend::Off).await.unwrap();
+    let guard = world.locker.lock("k").auto_extend(Extend::Off).await.unwrap();
     world.nodes[0].set(Grants);
     world.nodes[0].cut();
     pass(ms(100)).await;
@@ -140,7 +140,7 @@ async fn what_was_given_up_is_owed_for_as_long_as_its_key_can_live() {
     let mut guards = Vec::new();
     for key in 0..6 {
         let request = world.locker.lock(format!("k{key}")).ttl(ms(10_000));
-        guards.push(request.extend(Extend::Off).await.unwrap());
+        guards.push(request.auto_extend(Extend::Off).await.unwrap());
     }
     world.nodes[0].set(Down);
     pass(ms(10)).await;

@@ -10,14 +10,14 @@ async fn patient(count: usize) -> World {
     let options = Options {
         ttl: ms(120_000),
         wait: Some(ms(0)),
-        node_deadline: Some(ms(20_000)),
+        node_timeout: Some(ms(20_000)),
         ..Options::default()
     };
     World::with(count, options).await
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_deadline_above_the_age_of_a_hung_nodes_replies_is_kept() {
+async fn a_node_timeout_above_the_age_of_a_hung_nodes_replies_is_kept() {
     let world = patient(1).await;
     world.set(0..1, After(ms(7_000)));
     let began = now();

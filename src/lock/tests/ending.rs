@@ -108,7 +108,7 @@ async fn a_shutdown_with_an_extension_in_flight_leaves_no_key() {
 #[tokio::test(start_paused = true)]
 async fn a_loss_before_the_shutdown_is_told_once() {
     let world = World::ready(3).await;
-    let guard = world.locker.lock("k").extend(Extend::Off).await.unwrap();
+    let guard = world.locker.lock("k").auto_extend(Extend::Off).await.unwrap();
     guard.lost().await;
     pass(ms(200)).await;
     assert_eq!(world.told.losses().len(), 1);

@@ -44,7 +44,7 @@ async fn a_lock_is_extended_at_a_third_of_its_ttl_again_and_again() {
 #[tokio::test(start_paused = true)]
 async fn a_held_lock_is_extended_for_as_long_as_it_is_held() {
     let world = World::ready(5).await;
-    let guard = world.locker.lock("k").extend(Extend::Forever).await.unwrap();
+    let guard = world.locker.lock("k").auto_extend(Extend::Forever).await.unwrap();
     for _ in 0..3_600 {
         pass(ms(1_000)).await;
         assert!(guard.remaining() > ms(6_000), "{:?}", guard.remaining());
@@ -81,7 +81,7 @@ async fn locks_that_are_due_together_are_extended_in_one_batch() {
 #[tokio::test(start_paused = true)]
 async fn a_lock_that_is_not_to_be_extended_ends_on_time() {
     let world = World::ready(3).await;
-    let guard = world.locker.lock("k").extend(Extend::Off).await.unwrap();
+    let guard = world.locker.lock("k").auto_extend(Extend::Off).await.unwrap();
     let due = warning(&guard, TTL);
     guard.lost().await;
     assert_due(now(), due);
@@ -98,7 +98,7 @@ async fn a_lock_is_extended_for_as_long_as_it_may_be_and_its_end_is_told_before(
     let world = World::ready(3).await;
     let began = now();
     let longest = ms(25_000);
-    let guard = world.locker.lock("k").extend(Extend::For(longest)).await.unwrap();
+    let guard = world.locker.lock("k").auto_extend(Extend::For(longest)).await.unwrap();
     guard.lost().await;
     let (last, _) = *world.told.extensions().last().unwrap();
     assert!(last.since(began) < longest);
@@ -187,7 +187,7 @@ async fn that_a_lock_was_held_for_too_long_is_told_when_its_last_extension_is_la
     let world = World::behaving(&[After(ms(90)); 3]).await;
     let longest = sent - ms(90) + ms(20);
     pass_to_a_batch().await;
-    let guard = world.locker.lock("k").extend(Extend::For(longest)).await.unwrap();
+    let guard = world.locker.lock("k").auto_extend(Extend::For(longest)).await.unwrap();
     guard.lost().await;
     pass(ms(1)).await;
     assert_eq!(world.told.extensions().len(), 1);

@@ -124,7 +124,7 @@ async fn whatever_befalls_the_nodes_the_loss_is_told_before_the_end() {
 async fn a_guard_a_token_and_a_waiter_agree_on_the_instant_of_the_loss() {
     for extend in [Extend::Off, Extend::Forever] {
         let world = World::ready(3).await;
-        let guard = world.locker.lock("k").ttl(ms(1_000)).extend(extend).await.unwrap();
+        let guard = world.locker.lock("k").ttl(ms(1_000)).auto_extend(extend).await.unwrap();
         let token = guard.cancellation();
         let mut lost = pin!(guard.lost());
         world.set(0..3, Hangs);
@@ -148,7 +148,7 @@ async fn a_guard_a_token_and_a_waiter_agree_on_the_instant_of_the_loss() {
 async fn a_lock_that_was_told_to_be_lost_can_be_extended_no_more() {
     for early in [0, 1, 50, 99, 150, 160, 174] {
         let world = World::ready(3).await;
-        let guard = world.locker.lock("k").extend(Extend::Off).await.unwrap();
+        let guard = world.locker.lock("k").auto_extend(Extend::Off).await.unwrap();
         pass(guard.remaining() - ms(early)).await;
         world.set(0..3, After(ms(60)));
         let (told, extended) = tokio::join!(
@@ -242,7 +242,7 @@ async fn whoever_is_cut_off_is_told_before_another_can_hold_it() {
 #[tokio::test(start_paused = true)]
 async fn a_lost_lock_can_be_extended_no_more_and_nothing_is_created() {
     let world = World::ready(3).await;
-    let guard = world.locker.lock("k").extend(Extend::Off).await.unwrap();
+    let guard = world.locker.lock("k").auto_extend(Extend::Off).await.unwrap();
     pass(TTL).await;
     assert_eq!(world.keys("k"), 0);
     let error = guard.extend(TTL).await.unwrap_err();
@@ -255,7 +255,7 @@ async fn a_lost_lock_can_be_extended_no_more_and_nothing_is_created() {
 #[tokio::test(start_paused = true)]
 async fn the_release_of_a_lock_that_was_lost_says_so_at_once() {
     let world = World::ready(3).await;
-    let guard = world.locker.lock("k").extend(Extend::Off).await.unwrap();
+    let guard = world.locker.lock("k").auto_extend(Extend::Off).await.unwrap();
     pass(TTL).await;
     let began = now();
     let found = guard.release().await.unwrap();
@@ -294,7 +294,7 @@ async fn a_majority_whose_last_word_comes_behind_the_verdict_is_lost_within_a_ti
 async fn a_loss_that_was_told_is_not_taken_back_by_an_extension_by_hand() {
     for sent_before in [false, true] {
         let world = World::ready(3).await;
-        let guard = world.locker.lock("k").extend(Extend::Off).await.unwrap();
+        let guard = world.locker.lock("k").auto_extend(Extend::Off).await.unwrap();
         let end = now().plus(guard.remaining());
         if sent_before {
             pass(guard.remaining() - ms(120)).await;

@@ -17,7 +17,7 @@ async fn world_without_nodes() -> World {
 
 /// A lock for a minute, and another client that is connected.
 async fn held_and_wanted(world: &World) -> (LockGuard, World) {
-    let holder = world.locker.lock("k").ttl(ms(60_000)).extend(Extend::Off).await.unwrap();
+    let holder = world.locker.lock("k").ttl(ms(60_000)).auto_extend(Extend::Off).await.unwrap();
     let waiter = world.beside();
     waiter.locker.ready(ms(1_000)).await.unwrap();
     (holder, waiter)

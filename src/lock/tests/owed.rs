@@ -18,7 +18,7 @@ fn keep_the_promise(world: &World, guard: &LockGuard) -> usize {
 async fn acquired_but_for_a_reply(world: &World, extend: Extend) -> LockGuard {
     world.nodes[3].set(After(ms(90)));
     world.nodes[4].set(Hangs);
-    let guard = world.locker.lock("k").extend(extend).await.unwrap();
+    let guard = world.locker.lock("k").auto_extend(extend).await.unwrap();
     pass(ms(10)).await;
     assert_eq!(world.holders(&guard), [0, 1, 2, 3]);
     world.nodes[3].set(Grants);
@@ -107,7 +107,7 @@ async fn a_refused_release_is_repeated_for_as_long_as_the_key_can_live() {
 #[tokio::test(start_paused = true)]
 async fn a_connection_that_never_answers_a_dropped_guards_release_is_ended() {
     let world = World::ready(3).await;
-    let guard = world.locker.lock("k").extend(Extend::Off).await.unwrap();
+    let guard = world.locker.lock("k").auto_extend(Extend::Off).await.unwrap();
     pass(ms(1_000)).await;
     world.nodes[0].set(Hangs);
     drop(guard);
@@ -127,7 +127,7 @@ async fn a_connection_that_never_answers_a_dropped_guards_release_is_ended() {
 async fn a_release_does_not_take_what_we_have_undone_for_expired() {
     let world = World::ready(5).await;
     world.nodes[3].set(After(ms(90)));
-    let guard = world.locker.lock("k").extend(Extend::Off).await.unwrap();
+    let guard = world.locker.lock("k").auto_extend(Extend::Off).await.unwrap();
     pass(ms(10)).await;
     world.nodes[2].delete("k");
     world.nodes[4].delete("k");

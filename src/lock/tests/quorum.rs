@@ -16,7 +16,7 @@ async fn a_quorum_is_won_while_a_minority_hangs_in_no_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hung_majority_costs_one_node_deadline() {
+async fn a_hung_majority_costs_one_node_timeout() {
     let world = World::behaving(&[Hangs, Grants, Grants, Hangs, Hangs]).await;
     let began = now();
     let error = world.locker.lock("k").try_acquire().await.unwrap_err();
@@ -91,7 +91,7 @@ async fn a_grant_that_comes_too_late_for_its_ttl_is_refused() {
 #[tokio::test(start_paused = true)]
 async fn a_guard_is_invalid_from_a_margin_before_its_deadline_on() {
     let world = World::ready(3).await;
-    let guard = world.locker.lock("k").extend(Extend::Off).await.unwrap();
+    let guard = world.locker.lock("k").auto_extend(Extend::Off).await.unwrap();
     pass(guard.remaining() - ms(105)).await;
     assert!(guard.is_valid());
     pass(ms(5)).await;
@@ -149,7 +149,7 @@ async fn a_deadline_is_kept_after_a_timer_that_rang_for_nobody() {
     // Answered in 20 ms, and the timer is set to the 500 that it may take.
     world.nodes[0].set(After(ms(20)));
     world.nodes[1].set(After(ms(20)));
-    let lock = || world.locker.lock("k").ttl(ms(60_000)).extend(Extend::Off);
+    let lock = || world.locker.lock("k").ttl(ms(60_000)).auto_extend(Extend::Off);
     drop(lock().await.unwrap().forget());
     // Meanwhile the third is connected: nothing is awaited now, and the timer rings for nobody.
     pass(ms(1_500)).await;

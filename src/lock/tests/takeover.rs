@@ -101,7 +101,7 @@ async fn an_adoption_that_is_dropped_at_any_poll_can_be_made_again() {
     for living in [false, true] {
         for times in 0..20 {
             let world = World::behaving(&[After(ms(5)), After(ms(20)), After(ms(30))]).await;
-            let guard = world.locker.lock("k").extend(Extend::Off).await.unwrap();
+            let guard = world.locker.lock("k").auto_extend(Extend::Off).await.unwrap();
             let (token, guard) = match living {
                 true => (guard.owner_token(), Some(guard)),
                 false => (guard.forget(), None),
@@ -195,7 +195,7 @@ async fn an_adoption_never_shortens_a_life_and_putting_back_keeps_it() {
 async fn the_lock_of_a_living_guard_is_adopted_when_its_time_is_over() {
     for extend in [Extend::Off, Extend::Forever] {
         let world = World::ready(3).await;
-        let guard = world.locker.lock("k").extend(extend).await.unwrap();
+        let guard = world.locker.lock("k").auto_extend(extend).await.unwrap();
         let other = world.beside();
         pass(ms(1_000)).await;
         let token = OwnerToken::from(guard.owner_token().as_str().to_owned());
@@ -227,7 +227,7 @@ async fn the_lock_of_a_living_guard_is_adopted_when_its_time_is_over() {
 #[tokio::test(start_paused = true)]
 async fn an_adoption_that_waits_is_told_of_the_shutdown_of_its_locker() {
     let world = World::ready(3).await;
-    let guard = world.locker.lock("k").extend(Extend::Off).await.unwrap();
+    let guard = world.locker.lock("k").auto_extend(Extend::Off).await.unwrap();
     let (other, third) = (world.beside(), world.beside());
     let token = guard.owner_token();
     let (adopted, shut_down) = tokio::join!(other.locker.adopt("k", &token), async {
@@ -244,7 +244,7 @@ async fn an_adoption_that_waits_is_told_of_the_shutdown_of_its_locker() {
 /// What befalls an adoption's lock while it waits for a living guard's time to end, and the error.
 async fn adopted_while(pause: Duration, befalls: impl FnOnce(&World)) -> Error {
     let world = World::ready(3).await;
-    let guard = world.locker.lock("k").extend(Extend::Off).await.unwrap();
+    let guard = world.locker.lock("k").auto_extend(Extend::Off).await.unwrap();
     let (other, token) = (world.beside(), guard.owner_token());
     let (adopted, ()) = tokio::join!(other.locker.adopt("k", &token), async {
         pass(pause).await;
@@ -302,7 +302,7 @@ async fn an_adoption_whose_keys_vanish_while_it_waits_names_the_nodes() {
 #[tokio::test(start_paused = true)]
 async fn an_adoption_that_loses_a_node_while_others_are_silent_is_not_told_that_the_lock_is_lost() {
     let world = World::ready(5).await;
-    let guard = world.locker.lock("k").extend(Extend::Off).await.unwrap();
+    let guard = world.locker.lock("k").auto_extend(Extend::Off).await.unwrap();
     let (other, token) = (world.beside(), guard.owner_token());
     other.locker.ready(ms(1_000)).await.unwrap();
     world.set(3..5, Hangs);
@@ -322,7 +322,7 @@ async fn an_adoption_that_loses_a_node_while_others_are_silent_is_not_told_that_
 async fn a_short_lock_is_extended_while_it_waits_for_a_long_one_to_end() {
     let options = Options { ttl: ms(500), ..Options::default() };
     let world = World::with(3, options).await;
-    let guard = world.locker.lock("k").ttl(ms(30_000)).extend(Extend::Off).await.unwrap();
+    let guard = world.locker.lock("k").ttl(ms(30_000)).auto_extend(Extend::Off).await.unwrap();
     let began = now();
     let adopted = world.locker.adopt("k", &guard.owner_token()).await.unwrap();
     assert!(now().since(began) > ms(30_000));
@@ -334,7 +334,7 @@ async fn a_short_lock_is_extended_while_it_waits_for_a_long_one_to_end() {
 #[tokio::test(start_paused = true)]
 async fn a_lock_that_is_being_taken_over_is_healed_when_it_is_ours() {
     let world = World::ready(3).await;
-    let guard = world.locker.lock("k").extend(Extend::Off).await.unwrap();
+    let guard = world.locker.lock("k").auto_extend(Extend::Off).await.unwrap();
     let (other, token) = (world.beside(), guard.owner_token());
     other.locker.ready(ms(1_000)).await.unwrap();
     world.nodes[2].delete("k");
@@ -410,7 +410,7 @@ async fn the_former_value_is_deleted_where_an_adopted_lock_could_not_be_asked_fo
 async fn what_the_former_holder_still_owes_deletes_nothing_of_an_adopted_lock() {
     let world = World::ready(3).await;
     world.nodes[2].set(After(ms(5)));
-    let guard = world.locker.lock("k").extend(Extend::Off).await.unwrap();
+    let guard = world.locker.lock("k").auto_extend(Extend::Off).await.unwrap();
     world.nodes[2].set(Down);
     pass(ms(10)).await;
     assert_eq!(world.holders(&guard).len(), 3);

@@ -59,7 +59,7 @@ async fn protected_work_takes_no_step_after_the_end() {
 #[tokio::test(start_paused = true)]
 async fn run_drops_its_work_on_loss_or_lets_it_go_on_as_asked() {
     let world = World::ready(3).await;
-    let request = || world.locker.lock("k").extend(Extend::Off);
+    let request = || world.locker.lock("k").auto_extend(Extend::Off);
     let done = request()
         .run(|_| async {
             pass(ms(60_000)).await;
@@ -141,7 +141,7 @@ async fn a_view_that_waits_is_told_of_the_release() {
 #[tokio::test(start_paused = true)]
 async fn a_token_is_cancelled_when_the_end_is_near() {
     let world = World::ready(3).await;
-    let guard = world.locker.lock("k").extend(Extend::Off).await.unwrap();
+    let guard = world.locker.lock("k").auto_extend(Extend::Off).await.unwrap();
     let (token, again) = (guard.cancellation(), guard.cancellation());
     let due = warning(&guard, ms(10_000));
     token.cancelled().await;
@@ -179,7 +179,7 @@ async fn protected_work_keeps_its_own_result() {
 #[tokio::test(start_paused = true)]
 async fn a_token_that_is_asked_for_after_the_loss_is_cancelled() {
     let world = World::ready(3).await;
-    let guard = world.locker.lock("k").extend(Extend::Off).await.unwrap();
+    let guard = world.locker.lock("k").auto_extend(Extend::Off).await.unwrap();
     guard.lost().await;
     pass(ms(1)).await;
     assert!(guard.cancellation().is_cancelled());
@@ -189,7 +189,7 @@ async fn a_token_that_is_asked_for_after_the_loss_is_cancelled() {
 #[tokio::test(start_paused = true)]
 async fn what_is_lent_extends_and_says_its_key_and_its_votes() {
     let world = World::ready(3).await;
-    let lock = world.locker.lock("order:42").extend(Extend::Off);
+    let lock = world.locker.lock("order:42").auto_extend(Extend::Off);
     let lent = lock.run_async(async |held: Held| {
         assert_eq!(held.key().to_string(), "order:42");
         assert_eq!(held.votes().len(), 3);
@@ -209,7 +209,7 @@ async fn what_is_lent_extends_and_says_its_key_and_its_votes() {
 async fn what_outlives_a_lost_lock_says_why_it_was_lost() {
     let world = World::ready(3).await;
     let (sender, receiver) = tokio::sync::oneshot::channel();
-    let request = world.locker.lock("k").extend(Extend::Off);
+    let request = world.locker.lock("k").auto_extend(Extend::Off);
     let lost = request.run_async(async |held: Held| {
         assert!(sender.send(held).is_ok());
         std::future::pending::<Result<(), Error>>().await
@@ -226,7 +226,7 @@ async fn what_outlives_a_lost_lock_says_why_it_was_lost() {
 async fn a_loss_says_why_to_those_who_wait_for_it() {
     let world = World::ready(3).await;
     let guards = [
-        world.locker.lock("a").extend(Extend::Off).await.unwrap(),
+        world.locker.lock("a").auto_extend(Extend::Off).await.unwrap(),
         world.locker.lock("b").await.unwrap(),
         world.locker.lock("c").await.unwrap(),
     ];
@@ -240,7 +240,7 @@ async fn a_loss_says_why_to_those_who_wait_for_it() {
 #[tokio::test(start_paused = true)]
 async fn work_that_fails_and_a_lock_that_is_lost_are_one_result() {
     let world = World::ready(3).await;
-    let guard = world.locker.lock("k").extend(Extend::Off).await.unwrap();
+    let guard = world.locker.lock("k").auto_extend(Extend::Off).await.unwrap();
     let works = guard.try_protect(async { Ok::<_, Error>(1) });
     assert_eq!(works.await.unwrap(), 1);
     let fails = guard.try_protect(async { Err::<u32, _>(Error::misuse("no")) });

@@ -163,7 +163,7 @@ impl NodeOptions {
     }
 
     /// As [`credentials`](Self::credentials), for an answer that has to be waited for, or that may
-    /// be an error. Its time counts towards `connect_deadline`. An error's text appears in reports
+    /// be an error. Its time counts towards `connect_timeout`. An error's text appears in reports
     /// and events, so it must hold no secret; the connection is tried again as after any failure.
     #[must_use]
     pub fn credentials_async<Ask, Answer, C, E>(mut self, ask: Ask) -> Self

@@ -34,7 +34,7 @@ usage: quorlock-rig [adoption-cost] [options]
   --fault-rate N        faults each second (1.5)
   --ttl-ms N            the locks' TTL (1000)
   --keys N              how many keys the clients fight for (3)
-  --node-deadline-ms N  the option of that name (the library's default)
+  --node-timeout-ms N  the option of that name (the library's default)
   --handovers N         tokens each minute that clients hand over to one another (0)
   --handing WORD,…      only tokens of these sources: forgotten, left, living; only so many copies:
                         one, two, again (all)
@@ -80,7 +80,7 @@ pub(crate) struct Args {
     pub(crate) fault_rate: f64,
     pub(crate) ttl: Duration,
     pub(crate) keys: u64,
-    pub(crate) node_deadline_ms: Option<u64>,
+    pub(crate) node_timeout_ms: Option<u64>,
     /// Hand-overs each minute, of all clients of ours together.
     pub(crate) handovers: f64,
     /// The sources of tokens and the numbers of copies; where none of a sort is named, all.
@@ -110,7 +110,7 @@ impl Default for Args {
             fault_rate: 1.5,
             ttl: Duration::from_secs(1),
             keys: 3,
-            node_deadline_ms: None,
+            node_timeout_ms: None,
             handovers: 0.0,
             handing: Vec::new(),
             actors: Vec::new(),
@@ -149,7 +149,7 @@ impl Args {
             "--fault-rate" => self.fault_rate = real(name, value)?,
             "--ttl-ms" => self.ttl = Duration::from_millis(number(name, value)?),
             "--keys" => self.keys = number(name, value)?,
-            "--node-deadline-ms" => self.node_deadline_ms = Some(number(name, value)?),
+            "--node-timeout-ms" => self.node_timeout_ms = Some(number(name, value)?),
             "--handovers" => self.handovers = real(name, value)?,
             "--handing" => {
                 let words = [Source::ALL.map(Source::name), Copies::ALL.map(Copies::name)].concat();
@@ -202,7 +202,7 @@ impl Args {
 
 /// How long a locker waits for a node, where the command line does not say it: the library's
 /// default, as its manual has it.
-pub(crate) fn node_deadline(named: Option<u64>, ttl: Duration) -> Duration {
+pub(crate) fn node_timeout(named: Option<u64>, ttl: Duration) -> Duration {
     let usual = (ttl / 100).clamp(Duration::from_millis(50), Duration::from_millis(500));
     named.map_or(usual, Duration::from_millis)
 }
@@ -218,7 +218,7 @@ pub(crate) struct ClientArgs {
     pub(crate) keys: u64,
     pub(crate) rate: f64,
     pub(crate) ttl_ms: u64,
-    pub(crate) node_deadline_ms: Option<u64>,
+    pub(crate) node_timeout_ms: Option<u64>,
     pub(crate) volatile: bool,
     /// Whether some keys live long.
     pub(crate) long: bool,
@@ -243,7 +243,7 @@ impl ClientArgs {
                 "--keys" => parsed.keys = number(name, value)?,
                 "--rate" => parsed.rate = real(name, value)?,
                 "--ttl-ms" => parsed.ttl_ms = number(name, value)?,
-                "--node-deadline-ms" => parsed.node_deadline_ms = Some(number(name, value)?),
+                "--node-timeout-ms" => parsed.node_timeout_ms = Some(number(name, value)?),
                 "--volatile" => parsed.volatile = value == "true",
                 "--long" => parsed.long = value == "true",
                 "--handovers" => parsed.handovers = real(name, value)?,
@@ -278,8 +278,8 @@ impl ClientArgs {
             words.push(("--locks", self.locks.to_string()));
             words.push(("--program", self.program.display().to_string()));
         }
-        if let Some(deadline) = self.node_deadline_ms {
-            words.push(("--node-deadline-ms", deadline.to_string()));
+        if let Some(deadline) = self.node_timeout_ms {
+            words.push(("--node-timeout-ms", deadline.to_string()));
         }
         words.into_iter().flat_map(|(name, value)| [name.to_owned(), value]).collect()
     }
@@ -325,7 +325,7 @@ mod tests {
             library: "ours".into(),
             urls: vec!["redis://a:1".into(), "redis://b:2".into()],
             prefix: "rig:".into(),
-            node_deadline_ms: Some(9),
+            node_timeout_ms: Some(9),
             volatile: true,
             handovers: 12.5,
             handing: vec!["living".into(), "two".into()],

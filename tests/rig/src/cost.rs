@@ -85,7 +85,7 @@ async fn measure(
 ) -> Result<Sample, Failure> {
     // An adopter that waits for the end of the old lease extends its own meanwhile.
     let locker = |urls: &Vec<String>, extend| {
-        Locker::quorum(urls)?.ttl(args.ttl).node_deadline(LATE * 10).extend(extend).build()
+        Locker::quorum(urls)?.ttl(args.ttl).node_timeout(LATE * 10).auto_extend(extend).build()
     };
     let giver = locker(&urls[0], Extend::Off)?;
     let adopter = locker(&urls[1], Extend::default())?;

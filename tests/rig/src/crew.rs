@@ -72,7 +72,7 @@ impl Crew {
                 keys: args.keys,
                 rate,
                 ttl_ms: args.ttl.as_millis() as u64,
-                node_deadline_ms: args.node_deadline_ms,
+                node_timeout_ms: args.node_timeout_ms,
                 volatile: args.durability == Durability::Volatile,
                 long: args.with.is_empty(),
                 handovers: args.handovers / args.clients as f64,

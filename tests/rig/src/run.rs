@@ -59,8 +59,8 @@ pub(crate) fn run(args: &Args) -> Result<Report, Failure> {
     let schedule = Schedule::new(args.seed, &kinds, args.fault_rate, seats, args.ttl);
     let crew = Crew::start(&args, &network, sender)?;
     let report = Report::new(&args, &kinds, &nodes, &crew);
-    let node_deadline = args::node_deadline(args.node_deadline_ms, args.ttl);
-    let (handovers, dice) = (Handovers::new(args.nodes, node_deadline), Dice::new(args.seed, 11));
+    let node_timeout = args::node_timeout(args.node_timeout_ms, args.ttl);
+    let (handovers, dice) = (Handovers::new(args.nodes, node_timeout), Dice::new(args.seed, 11));
     let began = clock::now();
     let desk = Desk {
         args: args.clone(),

@@ -61,7 +61,7 @@ fn one_grant_less_than_a_majority() {
 
 #[test]
 fn no_look_at_the_clock_after_the_deciding_reply() {
-    let options = "--network proxy --faults delay --ttl-ms 150 --node-deadline-ms 500";
+    let options = "--network proxy --faults delay --ttl-ms 150 --node-timeout-ms 500";
     finds("no-recheck", "guards came whose time was over", options);
 }
 

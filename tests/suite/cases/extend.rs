@@ -72,7 +72,7 @@ async fn case_10_a_failed_extension_keeps_the_old_validity() {
     for size in [1, 5] {
         let fleet = Fleet::start(size);
         // It is waited for, once: until then a node that hangs is no suspect.
-        let locker = connected(builder(&fleet).node_deadline(Duration::from_secs(1))).await;
+        let locker = connected(builder(&fleet).node_timeout(Duration::from_secs(1))).await;
         let guard = hold_unextended(&locker, TTL).await;
         let deadline = guard.deadline();
         let majority = || fleet.iter().take(size / 2 + 1);

@@ -109,7 +109,7 @@ async fn try_masks(hung: impl Iterator<Item = usize>) -> usize {
     let fleet = Fleet::start(NODES);
     let mut tried = 0;
     for hung in hung {
-        let locker = connected(builder(&fleet).node_deadline(DEADLINE)).await;
+        let locker = connected(builder(&fleet).node_timeout(DEADLINE)).await;
         let masks = masks(hung);
         for mask in &masks {
             for (server, _) in fleet.iter().zip(mask).filter(|(_, state)| **state == State::Taken) {

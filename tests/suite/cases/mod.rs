@@ -40,7 +40,7 @@ use crate::{quorum, single};
 
 /// A lock that nobody extends but the test.
 async fn hold_unextended(locker: &Locker, ttl: Duration) -> LockGuard {
-    locker.lock("k").ttl(ttl).extend(Extend::Off).await.unwrap()
+    locker.lock("k").ttl(ttl).auto_extend(Extend::Off).await.unwrap()
 }
 
 /// A lock that every node has granted, and has said so: nothing of it is under way any more. A node

@@ -147,7 +147,7 @@ async fn case_13_renewal_stops_when_the_guard_goes() {
     let stops = async |size: usize, let_go: LetGo| {
         let fleet = Fleet::start(size);
         let locker = connected(builder(&fleet)).await;
-        let guard = locker.lock("k").ttl(TTL).extend(Extend::Forever).await.unwrap();
+        let guard = locker.lock("k").ttl(TTL).auto_extend(Extend::Forever).await.unwrap();
         let token = guard.owner_token();
         extended(&guard, TTL).await;
         let_go.of(guard).await;
@@ -182,7 +182,7 @@ fn case_13_renewal_stops_with_its_runtime() {
     let fleet = Fleet::start(3);
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let locker = runtime.block_on(connected(builder(&fleet)));
-    let request = locker.lock("k").ttl(Duration::from_millis(450)).extend(Extend::Forever);
+    let request = locker.lock("k").ttl(Duration::from_millis(450)).auto_extend(Extend::Forever);
     let guard = runtime.block_on(request.into_future()).unwrap();
     drop(runtime);
     eventually("the lease ends", || !guard.is_valid());

@@ -63,7 +63,7 @@ async fn case_06_an_acquisition_that_took_too_long_is_refused_and_released() {
     let is_refused = async |size| {
         let fleet = Fleet::start(size);
         let proxies = proxies(&fleet);
-        let patient = through(&proxies).ttl(TTL).node_deadline(Duration::from_secs(30));
+        let patient = through(&proxies).ttl(TTL).node_timeout(Duration::from_secs(30));
         let locker = connected(patient).await;
         proxies.iter().for_each(Proxy::freeze);
         let began = Watchdog::new("the TTL has passed");
@@ -109,7 +109,7 @@ async fn case_21_the_shortest_lease_of_the_quorum_decides() {
     const TTL: Duration = Duration::from_secs(30);
     need_server!();
     let fleet = Fleet::start(5);
-    let locker = connected(builder(&fleet).node_deadline(Duration::from_secs(1))).await;
+    let locker = connected(builder(&fleet).node_timeout(Duration::from_secs(1))).await;
     let guard = hold_unextended(&locker, TTL).await;
     for stopped in [0, 1, 2] {
         fleet[stopped].pause();

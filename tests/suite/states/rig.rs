@@ -213,7 +213,8 @@ pub(super) fn tuned(builder: LockerBuilder, state: &State) -> LockerBuilder {
         Left::Nothing => Duration::from_secs(60),
         Left::UntilExpiry => Duration::from_secs(2),
     };
-    let builder = builder.ttl(ttl).extend(Extend::Off).node_deadline(Duration::from_millis(500));
+    let builder =
+        builder.ttl(ttl).auto_extend(Extend::Off).node_timeout(Duration::from_millis(500));
     match state.volatile {
         true => builder.durability(Durability::Volatile { longest_ttl: ttl }),
         false => builder,

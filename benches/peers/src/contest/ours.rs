@@ -25,8 +25,8 @@ impl Ours {
         if let Some(outstanding) = args.direct_writes {
             builder = builder.direct_writes(outstanding);
         }
-        if let Some(deadline) = args.node_deadline {
-            builder = builder.node_deadline(deadline);
+        if let Some(deadline) = args.node_timeout {
+            builder = builder.node_timeout(deadline);
         }
         let mut ours = Self(builder.build()?);
         ours.recover().await?;

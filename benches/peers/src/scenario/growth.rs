@@ -34,11 +34,11 @@ struct Point {
 
 /// Thousands of callers on a few cores wait for each other longer than our default allows a node
 /// to be silent: here it is the queue that is to be seen.
-const NODE_DEADLINE: Duration = Duration::from_secs(1);
+const NODE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Measures it.
 pub(crate) fn run(args: &Args, ledger: &mut Ledger) -> Result<Part, Failure> {
-    let args = &args.clone().node_deadline(NODE_DEADLINE);
+    let args = &args.clone().node_timeout(NODE_TIMEOUT);
     let plan = args.plan((2, 50), (3, 150));
     let mut points = Vec::new();
     let mut notes = String::new();
@@ -104,8 +104,8 @@ fn find<'a>(
 fn report(plan: Plan, points: &[Point]) -> String {
     let mut text = format!(
         "\n## Growth: nodes, callers, transports\n\n{} rounds of {:?} each. Under each contestant: \
-         cycles/s, and an acquisition's p50 and p99 in µs. Ours has a `node_deadline` of \
-         {NODE_DEADLINE:?}: thousands of callers on one machine wait for each other longer than \
+         cycles/s, and an acquisition's p50 and p99 in µs. Ours has a `node_timeout` of \
+         {NODE_TIMEOUT:?}: thousands of callers on one machine wait for each other longer than \
          the default allows a node to be silent.\n\n",
         plan.rounds, plan.time
     );

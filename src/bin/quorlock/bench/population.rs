@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) async fn refuse_if_any(clients: Vec<Client>, places: &[Place]) -> Result<(), Failure> {
     let mut asked = tokio::task::JoinSet::new();
     for (number, client) in clients.into_iter().enumerate() {
-        let client = client.deadline(PATIENCE);
+        let client = client.timeout(PATIENCE);
         asked.spawn(async move { (number, count(&client).await) });
     }
     let mut untold = Vec::new();

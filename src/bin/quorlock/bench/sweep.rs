@@ -18,7 +18,7 @@ const BATCH: usize = 100;
 pub(crate) async fn delete(clients: Vec<Client>, keys: &[Vec<u8>]) {
     let mut nodes = JoinSet::new();
     for client in clients {
-        let (client, keys) = (client.deadline(PATIENCE), keys.to_vec());
+        let (client, keys) = (client.timeout(PATIENCE), keys.to_vec());
         nodes.spawn(async move {
             for batch in keys.chunks(BATCH) {
                 let words = [&b"DEL"[..]].into_iter().chain(batch.iter().map(Vec::as_slice));

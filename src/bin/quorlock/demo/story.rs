@@ -22,7 +22,7 @@ const WORK: Duration = Duration::from_millis(50);
 const SAMPLE: usize = 200;
 
 /// A machine that is building something else must not look like a node that fails.
-const NODE_DEADLINE: Duration = Duration::from_millis(500);
+const NODE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Tells it. However it ends, the servers are stopped and removed.
 pub(crate) async fn tell(server: &Server) -> Result<(), Failure> {
@@ -62,7 +62,7 @@ async fn meet(fleet: &Fleet) -> Result<(Locker, Locker), Failure> {
     let step = Step::begin("alice and bob connect");
     let client = |name: &str| {
         let builder = Locker::quorum(fleet.urls())?.owner(name);
-        builder.node_deadline(NODE_DEADLINE).build()
+        builder.node_timeout(NODE_TIMEOUT).build()
     };
     let (alice, bob) = (client("alice")?, client("bob")?);
     let patience = Duration::from_secs(5);

@@ -103,7 +103,7 @@ fn locker(args: &LockArgs, watch: &Arc<Watch>) -> Result<Locker, Failure> {
         Some(longest) => Extend::For(longest),
         None => Extend::Forever,
     };
-    let builder = nodes::locker(&args.nodes)?.ttl(args.ttl).extend(extend);
+    let builder = nodes::locker(&args.nodes)?.ttl(args.ttl).auto_extend(extend);
     let builder = builder.unavailable_wait(args.unavailable_wait).observer(watch.clone());
     nodes::build(match &args.owner {
         Some(owner) => builder.owner(owner.as_str()),

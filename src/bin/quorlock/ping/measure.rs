@@ -61,7 +61,7 @@ pub(super) async fn ask_in_turn(
     is_connected: &[bool],
 ) -> Result<(Vec<Option<Pings>>, Option<Cause>), Failure> {
     let mut signals = Signals::listen()?;
-    let client = |(client, up): (Client, &bool)| up.then(|| client.deadline(PATIENCE));
+    let client = |(client, up): (Client, &bool)| up.then(|| client.timeout(PATIENCE));
     let clients: Vec<Option<Client>> = clients.into_iter().zip(is_connected).map(client).collect();
     let mut pings: Vec<_> =
         clients.iter().map(|client| client.as_ref().map(|_| Pings::new())).collect();

@@ -28,7 +28,7 @@ const SCHEMA: &str = include_str!("schema.json");
 
 /// How long a node may take to be connected to: less than it is waited for, so that one that hangs
 /// is told as such.
-const CONNECT_DEADLINE: Duration = Duration::from_millis(800);
+const CONNECT_TIMEOUT: Duration = Duration::from_millis(800);
 
 /// One node, and how it answered. Nothing was sent to one that is not connected.
 struct Node {
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &PingArgs) -> u8 {
 
 async fn measure_and_show(args: &PingArgs) -> Result<(), Failure> {
     let nodes = Nodes::find(&args.nodes)?;
-    let builder = nodes.locker()?.connect_deadline(CONNECT_DEADLINE);
+    let builder = nodes.locker()?.connect_timeout(CONNECT_TIMEOUT);
     let locker: Locker = nodes::build(builder)?;
     match reach::every_answer(&locker).await {
         // The table shows which nodes refused us, and why.

@@ -64,7 +64,7 @@ impl Worker {
         };
         let overstays = !long && self.dice.percent(4);
         let extend = if overstays { Extend::Off } else { Extend::default() };
-        let request = self.locker.lock(&key).ttl(ttl).extend(extend);
+        let request = self.locker.lock(&key).ttl(ttl).auto_extend(extend);
         let patience = self.dice.between(Duration::ZERO, ttl.min(Duration::from_secs(1)) / 4);
         let got = match self.dice.below(10) {
             0..=4 => request.try_acquire().await,

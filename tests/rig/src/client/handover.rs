@@ -371,7 +371,7 @@ impl Hands {
     /// By when a try that was cut is undone: its undo follows it on the same connections, and each
     /// may take as long as a node's answer. Where one takes longer, a fault is known.
     fn undone_after(&self) -> Duration {
-        2 * args::node_deadline(self.args.node_deadline_ms, self.ttl())
+        2 * args::node_timeout(self.args.node_timeout_ms, self.ttl())
     }
 
     async fn adopted(&self, asked: &Asked, guard: LockGuard, tries: u64) -> Option<Holding> {

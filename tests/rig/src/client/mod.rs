@@ -132,8 +132,8 @@ fn locker(args: &ClientArgs) -> Result<LockerBuilder, Failure> {
         .owner(format!("rig-{}", args.slot))
         .retry(Retry::full_jitter(Duration::from_millis(2), ttl / 50, ttl / 10))
         .reconnect(Duration::from_millis(10), Duration::from_millis(200));
-    if let Some(deadline) = args.node_deadline_ms {
-        builder = builder.node_deadline(Duration::from_millis(deadline));
+    if let Some(deadline) = args.node_timeout_ms {
+        builder = builder.node_timeout(Duration::from_millis(deadline));
     }
     if args.volatile {
         builder = builder.durability(Durability::Volatile { longest_ttl: ttl });

@@ -63,7 +63,7 @@ fn round(
     let ttl = dice.between(Duration::from_millis(300), Duration::from_millis(args.ttl_ms.max(301)));
     let extend = if dice.percent(50) { Extend::Off } else { Extend::default() };
     second.block_on(async {
-        let acquired = locker.lock(&key).ttl(ttl).extend(extend).wait(ttl).await;
+        let acquired = locker.lock(&key).ttl(ttl).auto_extend(extend).wait(ttl).await;
         match acquired {
             Ok(guard) => hold(&key, guard, (first, ttl), pen, stop, (dice, pulse)).await,
             Err(error) => {

@@ -89,10 +89,10 @@ pub(crate) struct Handovers {
 
 impl Handovers {
     /// For so many nodes, each of which is given so much time for its answer.
-    pub(crate) fn new(nodes: usize, node_deadline: Duration) -> Self {
+    pub(crate) fn new(nodes: usize, node_timeout: Duration) -> Self {
         // A try that meets another adopter's, the longest pause behind it, and one more try: each
         // may take as long as the slowest node is waited for.
-        let needed = clock::nanos(2 * node_deadline + Duration::from_millis(20));
+        let needed = clock::nanos(2 * node_timeout + Duration::from_millis(20));
         Self {
             needed,
             majority: (nodes / 2 + 1) as u32,

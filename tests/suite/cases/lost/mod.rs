@@ -75,7 +75,7 @@ async fn case_12_no_lock_is_valid_at_its_deadline() {
     let mut guards = Vec::new();
     for index in 0..100 {
         let request = locker.lock(format!("k{index}")).ttl(Duration::from_millis(300 + 2 * index));
-        let guard = request.extend(Extend::Off).await.unwrap();
+        let guard = request.auto_extend(Extend::Off).await.unwrap();
         guards.push((guard.deadline(), guard));
     }
     let watchdog = Watchdog::new("the locks end");
