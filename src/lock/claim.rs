@@ -52,13 +52,21 @@ enum Standing {
     /// It is being taken over, and is not ours yet: letting go puts the `former` value back.
     Adopting { former: Box<str> },
     /// It was acquired, or has been taken over from the `former` value: letting go deletes the key.
-    Owned { former: Option<Box<str>> },
+    Owned { former: Option<Former> },
     /// It was ours, and its key is left to its expiry, or to who adopts it.
     Left,
     /// It was ours, and the nodes have been told to delete its key.
     Released,
     /// It never was ours, and the nodes have been told to put the former value back.
     PutBack,
+}
+
+/// The value that a lock was taken over from.
+struct Former {
+    value: Box<str>,
+    /// A node held another value than ours when it was last heard of, or has not been heard of: an
+    /// adoption beside ours may hold it there, and put the former value back behind what we delete.
+    may_return: bool,
 }
 
 impl Tie {
@@ -104,7 +112,12 @@ impl Tie {
     /// have not said what they hold are told to delete the former value, which may stand there.
     pub(crate) fn own(&mut self, locker: &Inner) {
         let Standing::Adopting { former } = &mut self.standing else { return };
-        self.standing = Standing::Owned { former: Some(std::mem::take(former)) };
+        let may_return = |deed: Deed| matches!(deed, Deed::Held | Deed::None);
+        let former = Former {
+            value: std::mem::take(former),
+            may_return: self.election.deeds().any(|(_, deed)| may_return(deed)),
+        };
+        self.standing = Standing::Owned { former: Some(former) };
         let has_answered = |deed: Deed| matches!(deed, Deed::Granted | Deed::Held | Deed::Gone);
         let silent = self.election.deeds().filter(|(_, deed)| !has_answered(*deed));
         let to = silent.fold(NodeMask::NONE, |mask, (node, _)| mask.and(node));
@@ -116,12 +129,26 @@ impl Tie {
 
     /// Tells these nodes to delete the value that the lock was taken over from, where it stands
     /// still. Says whether there is such a value.
-    pub(crate) fn delete_former(&self, locker: &Inner, to: NodeMask) -> bool {
+    fn delete_former(&self, locker: &Inner, to: NodeMask) -> bool {
         let Standing::Owned { former: Some(former) } = &self.standing else { return false };
-        command::with_release_of(self.key.full(), former, |encoded| {
+        command::with_release_of(self.key.full(), &former.value, |encoded| {
             locker.nodes.tell(&self.undoing(locker, encoded, Urgency::Drop, to));
         });
         true
+    }
+
+    /// These nodes hold another value now. Of a lock that was taken over, the former one is deleted
+    /// there; says whether that was so.
+    pub(crate) fn settle(&mut self, locker: &Inner, others: NodeMask) -> bool {
+        if let Standing::Owned { former: Some(former) } = &mut self.standing {
+            former.may_return = !others.is_empty();
+        }
+        !others.is_empty() && self.delete_former(locker, others)
+    }
+
+    /// Whether the value that the lock was taken over from may stand on a node again.
+    pub(crate) fn may_former_return(&self) -> bool {
+        matches!(&self.standing, Standing::Owned { former: Some(Former { may_return: true, .. }) })
     }
 
     /// Whether nothing is to be let go of any more: the key is deleted, left, or put back.

@@ -124,7 +124,7 @@ impl Extension {
         }
         let others = self.nodes(|_, deed| deed == Deed::Held);
         let mut empty = self.nodes(|_, deed| deed == Deed::Gone);
-        if !others.is_empty() && tie.delete_former(locker, others) {
+        if tie.settle(locker, others) {
             empty = empty.or(others);
         }
         if empty.is_empty() {

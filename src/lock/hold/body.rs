@@ -230,7 +230,8 @@ impl Body {
     /// last told, a little earlier by chance, so that clients that took locks together do not
     /// extend them together, and earlier by up to a 64th of the TTL, so that one client's locks are
     /// extended in batches; or when the end is near. At once, to tell that the lock has been held
-    /// for too long.
+    /// for too long. Soon, where another adoption of the same token may have left a node without
+    /// our value: until that is mended, it is told that the lock is contended, and not lost.
     pub(in crate::lock) fn next_look(&self, locker: &Inner, at: Reading) -> Moment {
         let Some(tie) = &self.tie else { return Moment::NEVER };
         let warning = at.moment(self.lease.warning());
@@ -241,6 +242,9 @@ impl Body {
         let jitter = lease / 15 / 256 * u64::from(tie.chance());
         let early = Duration::from_nanos(lease / 3 * 2 + jitter);
         let batch = Duration::from_nanos(nanoseconds(tie.ttl) / 64);
+        if tie.may_former_return() && at.now.since(self.began) < tie.ttl {
+            return at.now.plus(batch).min(warning);
+        }
         let due = at.moment(self.lease.end().less(early)).rounded_down(batch);
         // However slowly the nodes answered: not one extension behind the other.
         due.max(at.now.plus(Duration::from_nanos(lease / 20))).min(warning)

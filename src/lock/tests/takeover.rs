@@ -383,6 +383,32 @@ async fn the_former_value_is_deleted_where_another_adoption_has_put_it_back() {
     assert_eq!(world.keys("k"), 1);
 }
 
+/// Both adoptions meet on a node: there the other one's value stands when the former one is deleted,
+/// and the former one is put back behind that.
+#[tokio::test(start_paused = true)]
+async fn adoptions_that_have_met_part_soon() {
+    let world = World::ready(3).await;
+    let token = world.locker.lock("k").await.unwrap().forget();
+    let (second, third) = (world.beside(), world.beside());
+    for world in [&second, &third] {
+        world.locker.ready(ms(1_000)).await.unwrap();
+    }
+    // The third one was here first. What the second one sends comes behind that, and before its undo.
+    assert!(world.nodes[2].command(["SET", "k", "third", "PX", "100000"]).is_ok());
+    world.nodes[2].set(After(ms(20)));
+    let guard = second.locker.adopt("k", &token).await.unwrap();
+    assert_eq!(guard.votes()[2].outcome, Outcome::Pending);
+    pass(ms(50)).await;
+    assert_eq!(guard.votes()[2].outcome, Outcome::Held);
+    assert!(world.nodes[2].command(["SET", "k", token.value(), "PX", "100000"]).is_ok());
+    world.nodes[2].set(Grants);
+    assert!(third.locker.adopt("k", &token).await.unwrap_err().is_contended());
+    // Two looks: what the last node says to the first one is read at the second.
+    pass(ms(2 * 10_000 / 64 + 5)).await;
+    assert_eq!(world.holders(&guard), [0, 1, 2]);
+    assert!(third.locker.adopt("k", &token).await.unwrap_err().is_lost());
+}
+
 /// The former holder may have set its key there, too.
 #[tokio::test(start_paused = true)]
 async fn the_former_value_is_deleted_where_an_adopted_lock_could_not_be_asked_for() {
