@@ -135,6 +135,9 @@ async fn a_token_is_not_adopted_again_on_servers_that_have_forgotten_the_first_t
     first.initialise().await.unwrap();
     let token = first.lock("k").await.unwrap().forget();
     let guard = second.adopt("k", &token).await.unwrap();
+    // What is told to a node that has not answered is told to it again when it has restarted.
+    eventually_async("all have answered", async || holding(&fleet, &guard.owner_token()) == 3)
+        .await;
     for node in 0..2 {
         fleet[node].restart();
         let millis = (LONGEST / 2).as_millis().to_string();

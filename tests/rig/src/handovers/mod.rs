@@ -293,7 +293,7 @@ impl Handovers {
         let (before, names) =
             disturbances.nodes(known.giver.slot, Span { from: known.handed.since, to });
         let (after, others) = disturbances.nodes(copy.to.slot, Span { from: known.handed.at, to });
-        let fault = names.first().or(others.first()).copied();
+        let fault = names.first().or_else(|| others.first()).copied();
         (known.handed.nodes & !(before | after), fault)
     }
 
