@@ -1,13 +1,14 @@
 //! The error of every operation: whose doing it was, what happened to state, what to do.
 //!
-//! [`Error`] is opaque; its predicates tell the causes apart and [`Error::nodes`] has each node's
-//! own outcome. `Debug` reads as `Display` does, because people return errors from `main`.
+//! [`Error`] is opaque; [`Error::kind`] and its predicates tell the causes apart, and
+//! [`Error::nodes`] has each node's own outcome. `Debug` reads as `Display` does, because people
+//! return errors from `main`.
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::observe::Loss;
-use crate::report::{Humane, NodeReport, Outcome};
+use crate::report::{ANOTHER, Holder, Humane, NodeReport, Outcome};
 
 /// Why an operation failed. `Display` is one line that says what to do.
 pub struct Error(Box<Inner>);
@@ -27,26 +28,32 @@ pub(crate) struct Effort {
     pub(crate) elapsed: Duration,
 }
 
-/// Who holds a key that we were refused, as far as the nodes told.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// What kind of error it was. What else is known of it the [`Error`] has: its
+/// [`holder`](Error::holder), its [`loss`](Error::loss), its [`nodes`](Error::nodes).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
-pub struct Holder {
-    /// The holder's name, where its value carries one (ours does).
-    pub owner: Option<Box<str>>,
-    /// How long the key still lives unless it is extended.
-    pub remaining: Duration,
+pub enum ErrorKind {
+    /// See [`Error::is_contended`].
+    Contended,
+    /// See [`Error::is_unavailable`].
+    Unavailable,
+    /// See [`Error::is_authentication`].
+    Authentication,
+    /// See [`Error::is_full`].
+    Full,
+    /// See [`Error::is_too_slow`].
+    TooSlow,
+    /// See [`Error::is_foreign`].
+    Foreign,
+    /// See [`Error::is_lost`].
+    Lost,
+    /// See [`Error::is_unknown`].
+    Unknown,
+    /// See [`Error::is_closed`].
+    Closed,
+    /// See [`Error::is_misuse`].
+    Misuse,
 }
-
-impl fmt::Display for Holder {
-    /// `pay-api@web-7:812, 3.2 s left`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let owner = self.owner.as_deref().unwrap_or(ANOTHER);
-        write!(f, "{owner}, {} left", Humane(self.remaining))
-    }
-}
-
-/// A holder whose name is not known.
-const ANOTHER: &str = "another client";
 
 #[derive(Debug)]
 pub(crate) enum Kind {
@@ -118,11 +125,29 @@ impl Error {
         }
     }
 
+    /// What kind of error it is: for a `match`, and for labels. The predicates below say what each
+    /// kind means.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self.0.kind {
+            Kind::Contended { .. } => ErrorKind::Contended,
+            Kind::Unavailable { .. } => ErrorKind::Unavailable,
+            Kind::Authentication { .. } => ErrorKind::Authentication,
+            Kind::Full { .. } => ErrorKind::Full,
+            Kind::TooSlow { .. } => ErrorKind::TooSlow,
+            Kind::Foreign { .. } => ErrorKind::Foreign,
+            Kind::Lost { .. } => ErrorKind::Lost,
+            Kind::Unknown => ErrorKind::Unknown,
+            Kind::Closed { .. } => ErrorKind::Closed,
+            Kind::Misuse { .. } => ErrorKind::Misuse,
+        }
+    }
+
     /// Another client holds the lock, or several hold parts of it. Nothing of ours was set on the
     /// nodes that said so; what others had granted is being released.
     #[must_use]
     pub fn is_contended(&self) -> bool {
-        matches!(self.0.kind, Kind::Contended { .. })
+        self.kind() == ErrorKind::Contended
     }
 
     /// Too few nodes could be asked or answered in time. An acquisition: what had been granted is
@@ -130,14 +155,14 @@ impl Error {
     /// is held as long as before. A command of [`Client`](crate::Client): nothing was sent.
     #[must_use]
     pub fn is_unavailable(&self) -> bool {
-        matches!(self.0.kind, Kind::Unavailable { .. })
+        self.kind() == ErrorKind::Unavailable
     }
 
     /// So many nodes refused our user, password or rights that there can be no quorum. They applied
     /// nothing; what others had granted is being released.
     #[must_use]
     pub fn is_authentication(&self) -> bool {
-        matches!(self.0.kind, Kind::Authentication { .. })
+        self.kind() == ErrorKind::Authentication
     }
 
     /// On so many nodes too many commands wait for their replies already that there can be no
@@ -147,27 +172,27 @@ impl Error {
     /// [`link_bytes_max`](crate::LockerBuilder::link_bytes_max).
     #[must_use]
     pub fn is_full(&self) -> bool {
-        matches!(self.0.kind, Kind::Full { .. })
+        self.kind() == ErrorKind::Full
     }
 
     /// The lock was granted, but so late that nothing of its time was left. It is being released.
     #[must_use]
     pub fn is_too_slow(&self) -> bool {
-        matches!(self.0.kind, Kind::TooSlow { .. })
+        self.kind() == ErrorKind::TooSlow
     }
 
     /// The lock was held and is no longer: another client may hold it by now. What nodes still hold
     /// of it is deleted when its guard is dropped. [`loss`](Self::loss) says why.
     #[must_use]
     pub fn is_lost(&self) -> bool {
-        matches!(self.0.kind, Kind::Lost { .. })
+        self.kind() == ErrorKind::Lost
     }
 
     /// The command was sent and no reply came: whether it was applied is not known. Only a
     /// [`Client`](crate::Client) says so; locks undo what they do not know.
     #[must_use]
     pub fn is_unknown(&self) -> bool {
-        matches!(self.0.kind, Kind::Unknown)
+        self.kind() == ErrorKind::Unknown
     }
 
     /// The locker cannot work any more, or not from here: it was shut down, or there is no runtime.
@@ -175,32 +200,29 @@ impl Error {
     /// same; a lock that could not be extended is held as long as before.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        matches!(self.0.kind, Kind::Closed { .. })
+        self.kind() == ErrorKind::Closed
     }
 
     /// The caller's mistake: a bad option, address or key, which was found before anything was
     /// sent; or a key that something else uses, which was left as it is. Asking again cannot help.
     #[must_use]
     pub fn is_misuse(&self) -> bool {
-        matches!(self.0.kind, Kind::Misuse { .. } | Kind::Foreign { .. })
+        matches!(self.kind(), ErrorKind::Misuse | ErrorKind::Foreign)
     }
 
     /// Something that no lock wrote stands under the key: a value of another type, or one that
     /// never expires. Also a misuse; asking again cannot help until somebody removes it.
     #[must_use]
     pub fn is_foreign(&self) -> bool {
-        matches!(self.0.kind, Kind::Foreign { .. })
+        self.kind() == ErrorKind::Foreign
     }
 
     /// Asking again later may succeed.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         matches!(
-            self.0.kind,
-            Kind::Contended { .. }
-                | Kind::Unavailable { .. }
-                | Kind::Full { .. }
-                | Kind::TooSlow { .. }
+            self.kind(),
+            ErrorKind::Contended | ErrorKind::Unavailable | ErrorKind::Full | ErrorKind::TooSlow
         )
     }
 
@@ -381,12 +403,6 @@ mod tests {
         assert_eq!(error.to_string(), words);
         assert_eq!(format!("{error:?}"), words);
         assert!(error.is_contended() && error.is_retryable());
-    }
-
-    #[test]
-    fn a_holder_without_a_name_is_another_client() {
-        let holder = Holder { owner: None, remaining: Duration::from_millis(70) };
-        assert_eq!(holder.to_string(), "another client, 70 ms left");
         let error = Error::new(Kind::Contended { holder: None }).with_key(b"k");
         assert_eq!(error.to_string(), "lock \"k\" is held by another client");
     }

@@ -34,7 +34,7 @@ mod node;
 mod observe;
 mod options;
 mod quorum;
-mod report;
+pub mod report;
 #[cfg(test)]
 #[cfg(feature = "testing")]
 mod simulation;
@@ -45,10 +45,10 @@ pub mod testing;
 mod weak;
 
 pub use client::{Client, Pipeline};
-pub use error::{Error, Holder};
+pub use error::{Error, ErrorKind};
 pub use lock::{
-    Acquire, Held, Inspection, KeyState, LeftLock, LockGuard, LockKey, LockRequest, Locker,
-    LockerBuilder, NodeInspection, OnLoss, OwnerToken, Release, Shutdown,
+    Acquire, Held, LeftLock, LockGuard, LockKey, LockRequest, Locker, LockerBuilder, OnLoss,
+    OwnerToken, Release, Shutdown,
 };
 #[cfg(feature = "tracing")]
 pub use observe::TracingObserver;
@@ -59,10 +59,6 @@ pub use options::{
     Credentials, Driver, Durability, Extend, IntoNode, NodeOptions, Protocol, Retry, TcpOptions,
 };
 pub use quorlock_resp::Frame;
-pub use report::{
-    ClockSkew, Fault, Mode, NodeHealth, NodeReport, Outcome, Persistence, Role, ServerInfo,
-    ServerKind,
-};
 /// For [`Tls::from_config`]: the very version that this crate speaks by.
 #[cfg(feature = "tls-rustls")]
 pub use rustls;

@@ -1,11 +1,17 @@
-//! What each node did with a command: the votes behind a verdict, in words.
+//! What is told of nodes and keys: each node's part in an operation, what is known of a node, what
+//! stands under a key.
 //!
-//! [`NodeReport`] is one node's line, [`Outcome`] what became of the command there, [`Fault`] why
-//! a node could not be asked at all. `health` has what is known of a node without a command, and
-//! `discreet` makes the words of others safe to print.
+//! - [`NodeReport`] is one node's part, [`Outcome`] what became of the command there, [`Fault`] why
+//!   the node could not be asked at all: from [`Error::nodes`](crate::Error::nodes),
+//!   [`LockGuard::votes`](crate::LockGuard::votes) and the [`Event`](crate::Event)s.
+//! - [`NodeHealth`] is what is known of a node without asking it, from
+//!   [`Locker::health`](crate::Locker::health).
+//! - [`Inspection`] is what the nodes hold under a key, from
+//!   [`Locker::inspect`](crate::Locker::inspect), and [`Holder`] who holds it.
 
 mod discreet;
 mod health;
+mod inspection;
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,6 +19,8 @@ use std::time::Duration;
 
 pub(crate) use discreet::{printable, without_secret};
 pub use health::{ClockSkew, Mode, NodeHealth, Persistence, Role, ServerInfo, ServerKind};
+pub(crate) use inspection::ANOTHER;
+pub use inspection::{Holder, Inspection, KeyState, NodeInspection};
 
 /// One node's part in an operation.
 #[derive(Clone, Debug)]
@@ -47,12 +55,14 @@ pub enum Outcome {
     Gone,
     /// Nothing was applied: the node has lost what it had granted, or may have, and gives no vote
     /// before all of that has ended (see [`Durability::Volatile`](crate::Durability::Volatile)).
+    #[non_exhaustive]
     Quarantined {
         /// For how long it gives none.
         remaining: Duration,
     },
     /// Nothing was applied: the node's deployment has another
     /// [`Durability`](crate::Durability) than this locker.
+    #[non_exhaustive]
     Misfit {
         /// The longest TTL of the deployment that the node belongs to; `None` when something else
         /// stands where the node's epoch or its quarantine should.
@@ -61,6 +71,7 @@ pub enum Outcome {
     /// The verdict fell before this node answered. It may still apply the command.
     Pending,
     /// The node did not answer in time. It may have applied the command.
+    #[non_exhaustive]
     Silent {
         /// How long was waited.
         after: Duration,
@@ -68,16 +79,19 @@ pub enum Outcome {
     /// The connection ended before the reply. The command may have been applied.
     Disconnected,
     /// The server refused with an error that says that nothing was applied.
+    #[non_exhaustive]
     Refused {
         /// The server's words, shortened, with control characters escaped.
         error: Box<str>,
     },
     /// The server answered an error that leaves open whether the command was applied.
+    #[non_exhaustive]
     Failed {
         /// The server's words, shortened, with control characters escaped.
         error: Box<str>,
     },
     /// Nothing was sent: there is no connection to this node.
+    #[non_exhaustive]
     Down {
         /// Why there is none.
         fault: Fault,
@@ -92,6 +106,15 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// Why there is no connection to the node, where that is what became of the command.
+    #[must_use]
+    pub fn fault(&self) -> Option<&Fault> {
+        match self {
+            Self::Down { fault } => Some(fault),
+            _ => None,
+        }
+    }
+
     /// The node answered, one way or the other, and its answer counts.
     pub(crate) fn is_answer(&self) -> bool {
         matches!(self, Self::Connected | Self::Granted | Self::Held | Self::Gone)
@@ -147,17 +170,20 @@ pub enum Fault {
     /// Nobody listens at the address.
     Refused,
     /// The name does not resolve, or the connection failed otherwise.
+    #[non_exhaustive]
     Unreachable {
         /// The operating system's words.
         error: Box<str>,
     },
     /// Connecting or the handshake did not end in time.
+    #[non_exhaustive]
     Silent {
         /// How long was waited.
         after: Duration,
     },
     /// There is no TLS with the server: its certificate is not to be trusted, it does not trust
     /// ours, or it does not speak TLS.
+    #[non_exhaustive]
     Tls {
         /// The cause, and what to do about it.
         error: Box<str>,
@@ -165,6 +191,7 @@ pub enum Fault {
     /// The server closed the connection.
     Closed,
     /// The password is missing or wrong, or the user may not connect.
+    #[non_exhaustive]
     Authentication {
         /// The server's words.
         error: Box<str>,
@@ -173,16 +200,19 @@ pub enum Fault {
     /// [`NodeOptions::credentials_async`](crate::NodeOptions::credentials_async) was given failed,
     /// panicked, or had no answer by the end of `connect_timeout`. It is asked again at the next
     /// attempt.
+    #[non_exhaustive]
     Credentials {
         /// Its words.
         error: Box<str>,
     },
     /// The server refused a step of the handshake (the database's number, for one).
+    #[non_exhaustive]
     Handshake {
         /// The server's words.
         error: Box<str>,
     },
     /// What came back is not RESP, or not an answer to what was asked.
+    #[non_exhaustive]
     Protocol {
         /// What was wrong.
         error: Box<str>,
@@ -190,6 +220,7 @@ pub enum Fault {
     /// The server is a replica: its vote would count its master's twice.
     Replica,
     /// The server is a Cluster node or a Sentinel and cannot be a member of a quorum.
+    #[non_exhaustive]
     Mode {
         /// `cluster` or `sentinel`.
         mode: Box<str>,
@@ -199,6 +230,7 @@ pub enum Fault {
     /// [`Durability::Volatile`](crate::Durability::Volatile) the node cannot vote.
     Anonymous,
     /// The server is another member of this quorum under a second address.
+    #[non_exhaustive]
     Duplicate {
         /// The address that counts.
         of: Arc<str>,

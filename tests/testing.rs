@@ -5,7 +5,9 @@
 use std::time::Duration;
 
 use quorlock::testing::{Node, Nodes, Reaction, When};
-use quorlock::{Client, Durability, Error, Extend, LockGuard, Locker, LockerBuilder, Outcome};
+use quorlock::{
+    Client, Durability, Error, Extend, LockGuard, Locker, LockerBuilder, report::Outcome,
+};
 use tokio::time::Instant;
 
 const TTL: Duration = Duration::from_secs(10);

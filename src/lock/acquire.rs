@@ -24,7 +24,7 @@ use super::claim::Claim;
 use super::durability::is_worth_repeating;
 use super::guard::LockGuard;
 use super::hold::HoldRef;
-use super::inspect::{self, Inspection};
+use super::inspect;
 use super::key::Key;
 use super::locker::Inner;
 use super::retry::{Known, draw, within};
@@ -33,7 +33,7 @@ use crate::error::{Effort, Error, Kind};
 use crate::observe::Event;
 use crate::options::{Extend, Retry};
 use crate::quorum::Verdict;
-use crate::report::Outcome;
+use crate::report::{Inspection, Outcome};
 use crate::weak::{self, Weakness};
 
 /// What to acquire, and how.

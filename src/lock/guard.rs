@@ -78,7 +78,7 @@ impl LockGuard {
 
     /// What each node did with the acquisition, as far as it has answered by now, and how long each
     /// took to answer. A node that had not when the majority was there is
-    /// [`Pending`](crate::Outcome::Pending), and later what it became.
+    /// [`Pending`](crate::report::Outcome::Pending), and later what it became.
     #[must_use]
     pub fn votes(&self) -> Vec<NodeReport> {
         self.hold.votes()

@@ -13,75 +13,10 @@ use quorlock_resp::{Frame, encode};
 use super::command;
 use super::key::Key;
 use super::locker::Inner;
-use crate::error::{Error, Holder};
+use crate::error::Error;
 use crate::link::{Shape, Undo, Urgency};
 use crate::quorum::{Command, Election, NodeMask, NodeSet};
-use crate::report::{Outcome, printable};
-
-/// What the nodes hold under one key.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Inspection {
-    /// Each node's answer, in the order in which the nodes were given.
-    pub nodes: Vec<NodeInspection>,
-    /// How many nodes make a majority.
-    pub majority: usize,
-    /// Who holds the lock: the one value that stands on a majority.
-    holder: Option<Holder>,
-}
-
-/// What one node holds under a key.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct NodeInspection {
-    /// The node's address as given, without user and password.
-    pub node: Arc<str>,
-    /// What it holds.
-    pub state: KeyState,
-}
-
-/// What a node holds under a key.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum KeyState {
-    /// Nothing.
-    Free,
-    /// A lock.
-    Held(Holder),
-    /// Something that no lock wrote: another type than a string, or a string that never expires.
-    Foreign {
-        /// In words: `a hash, without expiry`.
-        what: Box<str>,
-    },
-    /// The node did not tell.
-    Unknown(Outcome),
-}
-
-impl Inspection {
-    /// Who holds the lock: whose value stands on a majority of the nodes. `None` when nobody has
-    /// one, because the lock is free, or because several clients hold parts of it.
-    #[must_use]
-    pub fn holder(&self) -> Option<&Holder> {
-        self.holder.as_ref()
-    }
-
-    /// How many nodes hold nothing under the key.
-    #[must_use]
-    pub fn free(&self) -> usize {
-        self.nodes.iter().filter(|node| node.state == KeyState::Free).count()
-    }
-
-    /// What stands in the way on so many nodes that no lock can be had under this key, if it is
-    /// nothing that a lock wrote.
-    pub(crate) fn foreign(&self) -> Option<&str> {
-        let mut foreign = self.nodes.iter().filter_map(|node| match &node.state {
-            KeyState::Foreign { what } => Some(&**what),
-            _ => None,
-        });
-        let first = foreign.next()?;
-        (1 + foreign.count() > self.nodes.len() - self.majority).then_some(first)
-    }
-}
+use crate::report::{Holder, Inspection, KeyState, NodeInspection, Outcome, printable};
 
 /// Asks every node for the key's value and its remaining time.
 pub(crate) async fn look(locker: Arc<Inner>, key: Key) -> Inspection {
@@ -104,7 +39,7 @@ pub(crate) async fn look(locker: Arc<Inner>, key: Key) -> Inspection {
     }
     let majority = locker.nodes.majority();
     let holder = holder_of(&nodes, &values, majority);
-    Inspection { nodes, majority, holder }
+    Inspection::new(nodes, majority, holder)
 }
 
 fn ask(locker: &Inner, key: &Key, node: usize, name: &[u8]) -> Result<Election, Error> {

@@ -13,7 +13,7 @@ use super::durability::Volatile;
 use super::guard::LockGuard;
 use super::hold::Holds;
 use super::initialise;
-use super::inspect::{self, Inspection};
+use super::inspect;
 use super::key::Key;
 use super::lease;
 use super::request::LockRequest;
@@ -23,7 +23,7 @@ use super::token::OwnerToken;
 use crate::error::Error;
 use crate::options::{IntoNode, Options};
 use crate::quorum::NodeSet;
-use crate::report::{NodeHealth, NodeReport};
+use crate::report::{Inspection, NodeHealth, NodeReport};
 use crate::sync::atomic::{AtomicBool, Ordering};
 
 /// Locks on one node or on a quorum of nodes. Cheap to clone; all clones share their connections.
@@ -191,10 +191,10 @@ impl Locker {
         self.inner.nodes.ready(timeout).await
     }
 
-    /// Each node's state now: [`Connected`](crate::Outcome::Connected), or
-    /// [`Down`](crate::Outcome::Down) and why; how long its latest answer took; and what its server
-    /// said of itself when it was connected to: kind and version, role and mode, persistence,
-    /// eviction, clock.
+    /// Each node's state now: [`Connected`](crate::report::Outcome::Connected), or
+    /// [`Down`](crate::report::Outcome::Down) and why; how long its latest answer took; and what
+    /// its server said of itself when it was connected to: kind and version, role and mode,
+    /// persistence, eviction, clock.
     ///
     /// It is what the connections know by themselves: nothing is sent and nothing is waited for, so
     /// a node that hangs counts as connected until something that was asked of it has gone
@@ -302,7 +302,8 @@ impl Locker {
     /// holder is gone for good. A holder that is not gone learns of it at its next extension, by
     /// [`lost`](LockGuard::lost), and works on unprotected until then.
     ///
-    /// Returns each node's part: [`Granted`](crate::Outcome::Granted) where there was a key.
+    /// Returns each node's part: [`Granted`](crate::report::Outcome::Granted) where there was a
+    /// key.
     ///
     /// # Errors
     ///

@@ -44,7 +44,6 @@ pub(crate) use command::{ADOPT, WEAK_ADOPT, WEAK_EXTEND, WEAK_RELEASE};
 pub use acquire::Acquire;
 pub use builder::LockerBuilder;
 pub use guard::{Held, LockGuard, Release};
-pub use inspect::{Inspection, KeyState, NodeInspection};
 pub use key::LockKey;
 pub use locker::Locker;
 pub use request::{LockRequest, OnLoss};

@@ -34,8 +34,8 @@ pub struct Shutdown {
     /// and not answered, or wait until the node is connected again. A key that is left because of
     /// that ends with its TTL.
     pub owed: usize,
-    /// Each node: [`Granted`](crate::Outcome::Granted) where everything that was ever sent on its
-    /// present connections has been executed.
+    /// Each node: [`Granted`](Outcome::Granted) where everything that was ever sent on its present
+    /// connections has been executed.
     pub nodes: Vec<NodeReport>,
 }
 

@@ -118,7 +118,7 @@
 //! restart without data) or another process's (a restart from a snapshot, a failover), the node may
 //! have forgotten locks. It then gives no vote for the longest TTL: by that time every lock that it
 //! can have forgotten has ended. The error of an acquisition says so for each such node
-//! ([`Quarantined`](crate::Outcome::Quarantined)). While no majority is left, it
+//! ([`Quarantined`](crate::report::Outcome::Quarantined)). While no majority is left, it
 //! [`is_unavailable`](crate::Error::is_unavailable), [`retry_after`](crate::Error::retry_after) has
 //! the time, and waiters wait for as long before they ask again, within
 //! [`unavailable_wait`](crate::LockerBuilder::unavailable_wait). Locks that are held go on: they

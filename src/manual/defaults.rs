@@ -19,8 +19,8 @@
 //! pause of the process, a slow step or a lost extension costs you the lock. *Longer:* the reverse.
 //! It goes over the wire in whole milliseconds; a TTL that the drift margin would eat is refused.
 //!
-//! **`auto_extend`.** Extension is on because a TTL that fits the usual case fails in the unusual one.
-//! It begins when a third of the TTL is gone, as Redisson's does, so that a failed try can be
+//! **`auto_extend`.** Extension is on because a TTL that fits the usual case fails in the unusual
+//! one. It begins when a third of the TTL is gone, as Redisson's does, so that a failed try can be
 //! repeated. It ends after an hour because a task that hangs cannot be told from one that works;
 //! the event *held too long* says so, and the lock then ends with its TTL. *Too low a limit:* long
 //! work loses its lock in the middle. *`Forever`:* a hung task holds until the process ends.

@@ -106,7 +106,7 @@
 //!
 //! The undo is a compare-and-delete that stands behind its command on the same connection, so it
 //! cannot arrive first. If that connection dies, the next one has the server end the old one before
-//! it undoes anything. [`Outcome`](crate::Outcome) tells the three apart for each node.
+//! it undoes anything. [`Outcome`](crate::report::Outcome) tells the three apart for each node.
 //!
 //! A release answers about the past:
 //!

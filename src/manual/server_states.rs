@@ -6,7 +6,7 @@
 //! the node's part in [`votes`](crate::LockGuard::votes) and in
 //! [`Error::nodes`](crate::Error::nodes).
 //!
-//! | in a cell | [`Outcome`](crate::Outcome) | the key |
+//! | in a cell | [`Outcome`](crate::report::Outcome) | the key |
 //! |---|---|---|
 //! | yes | `Granted` | set, extended or deleted |
 //! | no: … | `Refused`, `Held`, `Gone` | certainly untouched; nothing is undone |

@@ -13,8 +13,8 @@ use std::time::Duration;
 #[cfg(feature = "tracing")]
 pub use self::tracing::TracingObserver;
 
-use crate::error::{Error, Holder};
-use crate::report::{Fault, NodeReport};
+use crate::error::Error;
+use crate::report::{Fault, Holder, NodeReport};
 
 /// Is told of events; see [`LockerBuilder::observer`](crate::LockerBuilder::observer).
 ///
@@ -33,6 +33,7 @@ pub trait Observer: Send + Sync {
 #[expect(missing_docs, reason = "fields of one name mean one thing, said above")]
 pub enum Event<'a> {
     /// A lock was acquired, `waited` after it was asked for.
+    #[non_exhaustive]
     Acquired {
         key: &'a [u8],
         owner: &'a str,
@@ -42,12 +43,16 @@ pub enum Event<'a> {
         votes: Vec<NodeReport>,
     },
     /// Another client holds the lock; the caller waits for it.
+    #[non_exhaustive]
     Waiting { key: &'a [u8], owner: &'a str, holder: Option<&'a Holder>, waited: Duration },
     /// A try has failed; the next one comes after `pause`.
+    #[non_exhaustive]
     Retrying { key: &'a [u8], owner: &'a str, tries: u32, pause: Duration, error: &'a Error },
     /// The caller's time is up, or trying again cannot help.
+    #[non_exhaustive]
     GaveUp { key: &'a [u8], owner: &'a str, tries: u32, waited: Duration, error: &'a Error },
     /// A majority has extended the lock's life; `remaining` is left of it now.
+    #[non_exhaustive]
     Extended {
         key: &'a [u8],
         owner: &'a str,
@@ -57,6 +62,7 @@ pub enum Event<'a> {
     },
     /// No majority extended the lock's life in time. It is still held for `remaining`, and
     /// extending is tried again until then.
+    #[non_exhaustive]
     ExtensionFailed {
         key: &'a [u8],
         owner: &'a str,
@@ -65,6 +71,7 @@ pub enum Event<'a> {
         votes: Vec<NodeReport>,
     },
     /// The lock is no longer held, and its guard has not let go of it.
+    #[non_exhaustive]
     Lost {
         key: &'a [u8],
         owner: &'a str,
@@ -75,18 +82,23 @@ pub enum Event<'a> {
         stalled: Option<Duration>,
     },
     /// The holder lets the lock go: the release is on its way to the nodes.
+    #[non_exhaustive]
     Released { key: &'a [u8], owner: &'a str, held: Duration },
     /// The lock has been held for as long as [`Extend`](crate::Extend) allows; it is extended no
     /// more and will end with its TTL.
+    #[non_exhaustive]
     HeldTooLong { key: &'a [u8], owner: &'a str, held: Duration, remaining: Duration },
     /// A node cannot be asked any more, or not at all so far: its last connection has ended, or the
     /// first attempt to make one. Told once; the attempts that follow are not.
+    #[non_exhaustive]
     NodeDown { node: &'a str, fault: &'a Fault },
     /// A node that was just connected to deletes keys when its memory is full, locks among them:
     /// its `maxmemory-policy` is another than `noeviction`. No lock on it can be relied on.
+    #[non_exhaustive]
     Evicts { node: &'a str, policy: &'a str },
     /// A node can be asked again. Told once for each [`NodeDown`](Self::NodeDown); nodes that come
     /// up as expected at the start are no news.
+    #[non_exhaustive]
     NodeUp { node: &'a str },
 }
 

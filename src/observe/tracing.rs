@@ -254,9 +254,9 @@ mod tests {
     use ::tracing::{Metadata, Subscriber, subscriber};
 
     use super::*;
-    use crate::error::{Holder, Kind};
+    use crate::error::Kind;
     use crate::observe::Loss;
-    use crate::report::Fault;
+    use crate::report::{Fault, Holder};
 
     /// Keeps each event as its level, and its fields as one line.
     #[derive(Clone, Default)]

@@ -4,7 +4,10 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use quorlock::{Client, Durability, KeyState, LockGuard, Locker, LockerBuilder, Retry, ServerInfo};
+use quorlock::{
+    Client, Durability, LockGuard, Locker, LockerBuilder, Retry,
+    report::{KeyState, ServerInfo},
+};
 
 use crate::support::reach::with;
 use crate::support::{Proxy, Reply, Server};
@@ -151,7 +154,7 @@ async fn inspect_foreign(server: &Server, url: &str) -> Outcome {
     let locker = ready(builder(url)).await?;
     let seen = locker.inspect("k").await.map_err(said)?;
     match &seen.nodes[0].state {
-        KeyState::Foreign { what } => check(what.contains("hash"), what),
+        KeyState::Foreign { what, .. } => check(what.contains("hash"), what),
         other => Err(format!("{other:?}")),
     }
 }

@@ -22,11 +22,12 @@ pub(crate) fn look<T: Debug>(value: T) {
 /// Prints an error in all its forms, and what is in it.
 pub(crate) fn show_error(error: &Error) {
     println!("\nError: {error:?}\nError: {error}\nError: {error:#?}");
+    println!("ErrorKind: {:?}", error.kind());
     for report in error.nodes() {
         println!("{report}");
         look(report);
         look(&report.outcome);
-        if let quorlock::Outcome::Down { fault } = &report.outcome {
+        if let quorlock::report::Outcome::Down { fault, .. } = &report.outcome {
             println!("{fault}");
             look(fault);
         }

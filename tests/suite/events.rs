@@ -3,7 +3,10 @@
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use quorlock::{Event, Extend, Fault, Locker, LockerBuilder, Loss, Observer, Outcome, Retry};
+use quorlock::{
+    Event, Extend, Locker, LockerBuilder, Loss, Observer, Retry,
+    report::{Fault, Outcome},
+};
 
 use crate::support::{Fleet, Port, Server, eventually, eventually_async, need_server};
 use crate::{builder, connected, quorum, single};
@@ -31,7 +34,7 @@ impl Observer for Recorder {
                 let owner = holder.and_then(|holder| holder.owner.as_deref()).unwrap_or("?");
                 format!("waiting for {}, held by {}", text(key), &owner[..2])
             }
-            Event::Retrying { key, owner, tries, pause, error } => {
+            Event::Retrying { key, owner, tries, pause, error, .. } => {
                 assert!(owner.starts_with("me@") && !pause.is_zero() && error.is_contended());
                 format!("retrying {} after try {tries}", text(key))
             }
@@ -51,14 +54,15 @@ impl Observer for Recorder {
                 assert!(owner.starts_with("me@"));
                 format!("released {}", text(key))
             }
-            Event::NodeDown { node, fault } => {
+            Event::NodeDown { node, fault, .. } => {
                 let seen = health.iter().find(|report| *report.node == **node);
-                let is_down = |seen: &quorlock::NodeHealth| seen.outcome != Outcome::Connected;
+                let is_down =
+                    |seen: &quorlock::report::NodeHealth| seen.outcome != Outcome::Connected;
                 assert!(seen.is_none_or(is_down), "{seen:?}");
                 assert_ne!(**fault, Fault::Connecting);
                 format!("down {node}")
             }
-            Event::NodeUp { node } => format!("up {node}"),
+            Event::NodeUp { node, .. } => format!("up {node}"),
             other => format!("{other:?}"),
         };
         self.lines.lock().unwrap().push(line);
@@ -159,7 +163,7 @@ async fn a_node_that_goes_and_comes_is_told_of_once_each_time() {
             fleet[1].stop();
             eventually("the node's end is told", || recorder.has(&down));
             eventually("its port refuses", || {
-                locker.health()[1].outcome == Outcome::Down { fault: Fault::Refused }
+                locker.health()[1].outcome.fault() == Some(&Fault::Refused)
             });
             fleet[1].restart();
             eventually("its return is told", || recorder.has(&up));
@@ -200,7 +204,7 @@ fn a_runtime_that_ends_takes_the_connections_and_no_node_down() {
     let (locker, recorder) = first.block_on(observed(builder(&fleet)));
     assert_eq!(locker.health()[0].outcome, Outcome::Connected);
     drop(first);
-    assert_eq!(locker.health()[0].outcome, Outcome::Down { fault: Fault::Connecting });
+    assert_eq!(locker.health()[0].outcome.fault(), Some(&Fault::Connecting));
     let health = runtime().block_on(locker.ready(5_000 * MS)).unwrap();
     assert_eq!(health[0].outcome, Outcome::Connected);
     assert_eq!(recorder.lines(), [""; 0]);

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use quorlock::{Fault, Outcome};
+use quorlock::report::{Fault, Outcome};
 
 use crate::support::wait::PATIENCE;
 use crate::support::{
@@ -38,7 +38,7 @@ async fn three_of_five_stopped_is_unavailable_and_names_each_nodes_reason() {
     let down = async || {
         let error = locker.lock("k").try_acquire().await.unwrap_err();
         let faults = error.nodes().iter().map(|node| match &node.outcome {
-            Outcome::Down { fault: Fault::Refused } => 'r',
+            Outcome::Down { fault: Fault::Refused, .. } => 'r',
             Outcome::Granted | Outcome::Held | Outcome::Pending => '.',
             _ => '?',
         });
@@ -174,7 +174,7 @@ async fn ready_names_the_node_that_is_not() {
     let locker = builder(&fleet).build().unwrap();
     eventually_async("all that are up are connected, and the other one is named", async || {
         let ready = locker.ready(Duration::from_millis(200)).await;
-        let up = |node: &quorlock::NodeReport| node.outcome == Outcome::Connected;
+        let up = |node: &quorlock::report::NodeReport| node.outcome == Outcome::Connected;
         ready.is_ok_and(|nodes| nodes.iter().map(up).eq([true, false, true]))
     })
     .await;

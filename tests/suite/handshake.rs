@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use quorlock::{Client, Fault, Locker, Outcome};
+use quorlock::{Client, Locker, report::Fault};
 
 use crate::support::script::Command;
 use crate::support::{
@@ -88,9 +88,13 @@ async fn silenced(server: &Scripted) -> Locker {
     let builder = single(server.url()).connect_timeout(DEADLINE);
     let locker = builder.reconnect(Duration::from_secs(60), Duration::from_secs(60)).build();
     let locker = locker.unwrap();
-    let silent = Outcome::Down { fault: Fault::Silent { after: DEADLINE } };
+    let is_silent =
+        |fault: &Fault| matches!(fault, Fault::Silent { after, .. } if *after == DEADLINE);
     locker.ready(DEADLINE / 2).await.unwrap_err();
-    eventually_async("it is silent", async || locker.health()[0].outcome == silent).await;
+    eventually_async("it is silent", async || {
+        locker.health()[0].outcome.fault().is_some_and(is_silent)
+    })
+    .await;
     locker
 }
 

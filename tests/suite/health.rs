@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use quorlock::{Fault, Mode, Outcome, Role, ServerKind};
+use quorlock::report::{Fault, Mode, Role, ServerKind};
 
 use crate::support::{
     Fleet, Script, Scripted, Server, eventually_async, need_process, need_server,
@@ -93,7 +93,7 @@ async fn a_replica_is_refused_as_what_it_is() {
     let locker = quorum([master.url(), replica.url()]).build().unwrap();
     eventually_async("it is seen through", async || {
         locker.ready(Duration::from_millis(200)).await.unwrap_err();
-        locker.health()[1].outcome == Outcome::Down { fault: Fault::Replica }
+        locker.health()[1].outcome.fault() == Some(&Fault::Replica)
     })
     .await;
     let health = locker.health();

@@ -300,7 +300,7 @@ async fn votes_name_every_node_with_its_round_trip() {
     let locker = connected(builder(&fleet)).await;
     let guard = locker.lock("k").await.unwrap();
     eventually_async("all have answered", async || {
-        guard.votes().iter().all(|vote| vote.outcome == quorlock::Outcome::Granted)
+        guard.votes().iter().all(|vote| vote.outcome == quorlock::report::Outcome::Granted)
     })
     .await;
     let votes = guard.votes();

@@ -64,7 +64,7 @@ mod states;
 mod twins;
 mod wire;
 
-use quorlock::{IntoNode, Locker, LockerBuilder, NodeHealth};
+use quorlock::{IntoNode, Locker, LockerBuilder, report::NodeHealth};
 use support::Fleet;
 use support::wait::{PATIENCE, eventually_async};
 

@@ -4,7 +4,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use quorlock::{Client, Credentials, Fault, NodeOptions, Outcome, Protocol};
+use quorlock::{
+    Client, Credentials, NodeOptions, Protocol,
+    report::{Fault, Outcome},
+};
 
 use crate::support::{
     Fleet, Greeting, Reply, Script, Scripted, Server, eventually_async, need_process, need_server,
@@ -134,7 +137,7 @@ async fn a_login_is_asked_for_at_each_connect() {
         eventually_async("the old password to be refused", async || {
             let health = locker.health();
             let is_refused = |outcome: &Outcome| {
-                matches!(outcome, Outcome::Down { fault: Fault::Authentication { .. } })
+                matches!(outcome, Outcome::Down { fault: Fault::Authentication { .. }, .. })
             };
             health.iter().all(|node| is_refused(&node.outcome))
         })

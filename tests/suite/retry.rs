@@ -86,7 +86,10 @@ async fn without_a_quorum_the_nodes_are_tried_again_until_there_is_one() {
     let request = locker.lock("k").wait_forever().retry(Retry::exponential(5 * MS, 20 * MS));
     let waiting = tokio::spawn(async move { request.await.map(|guard| guard.is_valid()) });
     eventually_async("a node is known to be down", async || {
-        locker.health().iter().any(|node| matches!(node.outcome, quorlock::Outcome::Down { .. }))
+        locker
+            .health()
+            .iter()
+            .any(|node| matches!(node.outcome, quorlock::report::Outcome::Down { .. }))
     })
     .await;
     assert!(!waiting.is_finished());

@@ -30,7 +30,10 @@ mod verdicts;
 
 use std::time::Duration;
 
-use quorlock::{Fault, Locker, LockerBuilder, Outcome, Tls};
+use quorlock::{
+    Locker, LockerBuilder, Tls,
+    report::{Fault, Outcome},
+};
 use support::{Identity, tls};
 
 /// Whoever trusts the tests' authority, and nobody else.
@@ -51,7 +54,7 @@ fn builder(url: &str, tls: Tls) -> LockerBuilder {
 fn fault(error: &quorlock::Error) -> Option<Fault> {
     match &error.nodes() {
         [node] => match &node.outcome {
-            Outcome::Down { fault } => Some(fault.clone()),
+            Outcome::Down { fault, .. } => Some(fault.clone()),
             _ => None,
         },
         _ => None,

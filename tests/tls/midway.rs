@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use quorlock::rustls::{self, version};
-use quorlock::{Client, Fault, Frame, Locker};
+use quorlock::{Client, Frame, Locker, report::Fault};
 
 use crate::support::tls::authority;
 use crate::support::{Authority, Server, Terminator, eventually_async, need_server};

@@ -7,7 +7,10 @@
 
 use std::time::Duration;
 
-use quorlock::{Error, Fault, Locker, NodeReport, Outcome};
+use quorlock::{
+    Error, Locker,
+    report::{Fault, NodeReport, Outcome},
+};
 
 use crate::clock;
 
@@ -44,7 +47,7 @@ type Ready = Result<Vec<NodeReport>, Error>;
 /// Whether of some node it is not known yet whether it can be connected to.
 fn is_connecting(ready: &Ready) -> bool {
     let nodes = ready.as_ref().map_or_else(Error::nodes, Vec::as_slice);
-    nodes.iter().any(|node| matches!(node.outcome, Outcome::Down { fault: Fault::Connecting }))
+    nodes.iter().any(|node| matches!(node.outcome, Outcome::Down { fault: Fault::Connecting, .. }))
 }
 
 /// Looks until what is seen is `enough`, no longer than `patience`.

@@ -3,7 +3,10 @@
 use std::ffi::OsStr;
 use std::time::Duration;
 
-use quorlock::{Fault, Holder, Inspection, KeyState, Locker, NodeInspection, Outcome};
+use quorlock::{
+    Locker,
+    report::{Fault, Holder, Inspection, KeyState, NodeInspection, Outcome},
+};
 
 use crate::args::StatusArgs;
 use crate::exit::{self, Cause, Failure};
@@ -72,7 +75,7 @@ impl<'a> Verdict<'a> {
             return Self::Untold { denied: denied > seen.nodes.len() - seen.majority };
         }
         let mut foreign = seen.nodes.iter().filter_map(|node| match &node.state {
-            KeyState::Foreign { what } => Some(&**what),
+            KeyState::Foreign { what, .. } => Some(&**what),
             _ => None,
         });
         match (seen.holder(), foreign.next()) {
@@ -127,8 +130,8 @@ fn answered(seen: &Inspection) -> usize {
 /// Whether a node refused our user, password or rights.
 fn is_denied(outcome: &Outcome) -> bool {
     match outcome {
-        Outcome::Down { fault: Fault::Authentication { .. } } => true,
-        Outcome::Refused { error } => {
+        Outcome::Down { fault: Fault::Authentication { .. }, .. } => true,
+        Outcome::Refused { error, .. } => {
             ["NOAUTH", "NOPERM", "WRONGPASS"].iter().any(|code| error.starts_with(code))
         }
         _ => false,
@@ -145,7 +148,7 @@ fn table(key: &OsStr, seen: &Inspection, verdict: &Verdict<'_>) -> String {
         let state = match state {
             KeyState::Free => "free".into(),
             KeyState::Held(holder) => words::held(holder),
-            KeyState::Foreign { what } => format!("no lock: holds {what}"),
+            KeyState::Foreign { what, .. } => format!("no lock: holds {what}"),
             KeyState::Unknown(outcome) => outcome.to_string(),
             _ => "in a state that is not known here".into(),
         };
@@ -161,7 +164,9 @@ fn json(key: &OsStr, seen: &Inspection, verdict: &Verdict<'_>) -> Object {
         match state {
             KeyState::Free => object.text("state", "free"),
             KeyState::Held(holder) => held(object.text("state", "held"), holder),
-            KeyState::Foreign { what } => object.text("state", "foreign").text("holds", &**what),
+            KeyState::Foreign { what, .. } => {
+                object.text("state", "foreign").text("holds", &**what)
+            }
             KeyState::Unknown(outcome) => {
                 object.text("state", "unknown").text("fault", &*outcome.to_string())
             }

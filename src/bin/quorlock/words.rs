@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::time::Duration;
 
-use quorlock::Holder;
+use quorlock::report::Holder;
 
 /// A duration with its unit: `3.2 s`, `100 ms`, `2.5 ms`, `85 µs`.
 pub(crate) struct Humane(pub(crate) Duration);

@@ -383,8 +383,8 @@ async fn the_former_value_is_deleted_where_another_adoption_has_put_it_back() {
     assert_eq!(world.keys("k"), 1);
 }
 
-/// Both adoptions meet on a node: there the other one's value stands when the former one is deleted,
-/// and the former one is put back behind that.
+/// Both adoptions meet on a node: there the other one's value stands when the former one is
+/// deleted, and the former one is put back behind that.
 #[tokio::test(start_paused = true)]
 async fn adoptions_that_have_met_part_soon() {
     let world = World::ready(3).await;
@@ -393,7 +393,7 @@ async fn adoptions_that_have_met_part_soon() {
     for world in [&second, &third] {
         world.locker.ready(ms(1_000)).await.unwrap();
     }
-    // The third one was here first. What the second one sends comes behind that, and before its undo.
+    // The third one was here first; what the second one sends comes behind that, before its undo.
     assert!(world.nodes[2].command(["SET", "k", "third", "PX", "100000"]).is_ok());
     world.nodes[2].set(After(ms(20)));
     let guard = second.locker.adopt("k", &token).await.unwrap();

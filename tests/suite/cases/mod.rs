@@ -33,7 +33,7 @@ use std::pin::Pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use quorlock::{Extend, LockGuard, Locker, Outcome};
+use quorlock::{Extend, LockGuard, Locker, report::Outcome};
 
 use crate::support::{Fleet, Proxy, Server, Watchdog, eventually_async};
 use crate::{quorum, single};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorlock::Outcome;
+use quorlock::report::Outcome;
 
 use super::{expired, held_by_none, hold_unextended, proxies, through};
 use crate::support::{Fleet, Proxy, Reply, Server, Watchdog, eventually_async, need_server};

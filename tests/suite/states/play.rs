@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorlock::{Error, LockGuard, Locker, Outcome, Release};
+use quorlock::{Error, LockGuard, Locker, Release, report::Outcome};
 
 use super::rig::{Rig, is_told, tuned};
 use super::state::{Said, State};

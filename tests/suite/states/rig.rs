@@ -4,7 +4,10 @@ use std::sync::Mutex;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use quorlock::{Durability, Extend, KeyState, Locker, LockerBuilder, Outcome};
+use quorlock::{
+    Durability, Extend, Locker, LockerBuilder,
+    report::{KeyState, Outcome},
+};
 
 use super::state::{Left, Node, State};
 use crate::support::{Calls, Client, Gate, Reply, Scripted, Server, Watchdog, eventually_async};

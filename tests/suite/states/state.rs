@@ -1,6 +1,6 @@
 //! One state: how a server comes into it, and what a lock says of a node in it.
 
-use quorlock::Outcome;
+use quorlock::report::Outcome;
 
 use super::rig::Rig;
 use crate::support::server::Builder;
@@ -91,9 +91,11 @@ impl Said {
             | (Self::Held, Outcome::Held)
             | (Self::Gone, Outcome::Gone)
             | (Self::Silent, Outcome::Silent { .. }) => true,
-            (Self::Refused(word), Outcome::Refused { error })
-            | (Self::Failed(word), Outcome::Failed { error }) => error.contains(word),
-            (Self::NotSent(words), Outcome::Down { fault }) => fault.to_string().contains(words),
+            (Self::Refused(word), Outcome::Refused { error, .. })
+            | (Self::Failed(word), Outcome::Failed { error, .. }) => error.contains(word),
+            (Self::NotSent(words), Outcome::Down { fault, .. }) => {
+                fault.to_string().contains(words)
+            }
             _ => false,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorlock::{LockGuard, Locker, Outcome, Tls};
+use quorlock::{LockGuard, Locker, Tls, report::Outcome};
 
 use super::Failure;
 use super::on_tokio::Lock;

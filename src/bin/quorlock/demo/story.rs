@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorlock::{LockGuard, Locker, Outcome};
+use quorlock::{LockGuard, Locker, report::Outcome};
 
 use super::fleet::Fleet;
 use super::sample::Sample;

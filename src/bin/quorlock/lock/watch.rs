@@ -8,7 +8,10 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use quorlock::{Event, Loss, NodeReport, Observer, Outcome};
+use quorlock::{
+    Event, Loss, Observer,
+    report::{NodeReport, Outcome},
+};
 
 use crate::args::LockArgs;
 use crate::output;

@@ -15,7 +15,10 @@ mod table;
 
 use std::time::Duration;
 
-use quorlock::{Fault, Locker, NodeHealth};
+use quorlock::{
+    Locker,
+    report::{Fault, NodeHealth},
+};
 
 use crate::args::PingArgs;
 use crate::exit::{self, Cause, Failure};

@@ -1,6 +1,6 @@
 //! The nodes for programs: one object, as `schema.json` says.
 
-use quorlock::{ClockSkew, Persistence, ServerInfo};
+use quorlock::report::{ClockSkew, Persistence, ServerInfo};
 
 use super::measure::Pings;
 use super::{Node, needed};

@@ -4,7 +4,7 @@
 use std::fmt::{self, Write};
 
 use anstyle::{AnsiColor, Style};
-use quorlock::ServerInfo;
+use quorlock::report::ServerInfo;
 
 use super::measure::Pings;
 use super::{Node, needed, why};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use quorlock::{LockGuard, Locker, Outcome, OwnerToken};
+use quorlock::{LockGuard, Locker, OwnerToken, report::Outcome};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 

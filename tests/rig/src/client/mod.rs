@@ -25,7 +25,7 @@ mod woken;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorlock::{Driver, Durability, KeyState, Locker, LockerBuilder, Retry};
+use quorlock::{Driver, Durability, Locker, LockerBuilder, Retry, report::KeyState};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
 use tokio::time::sleep;

@@ -1,0 +1,109 @@
+//! What stands under a key: on each node, and by a majority.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Humane, Outcome};
+
+/// Who holds a key that we were refused, as far as the nodes told.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Holder {
+    /// The holder's name, where its value carries one (ours does).
+    pub owner: Option<Box<str>>,
+    /// How long the key still lives unless it is extended.
+    pub remaining: Duration,
+}
+
+impl fmt::Display for Holder {
+    /// `pay-api@web-7:812, 3.2 s left`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let owner = self.owner.as_deref().unwrap_or(ANOTHER);
+        write!(f, "{owner}, {} left", Humane(self.remaining))
+    }
+}
+
+/// A holder whose name is not known.
+pub(crate) const ANOTHER: &str = "another client";
+
+/// What the nodes hold under one key.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Inspection {
+    /// Each node's answer, in the order in which the nodes were given.
+    pub nodes: Vec<NodeInspection>,
+    /// How many nodes make a majority.
+    pub majority: usize,
+    /// Who holds the lock: the one value that stands on a majority.
+    holder: Option<Holder>,
+}
+
+/// What one node holds under a key.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct NodeInspection {
+    /// The node's address as given, without user and password.
+    pub node: Arc<str>,
+    /// What it holds.
+    pub state: KeyState,
+}
+
+/// What a node holds under a key.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum KeyState {
+    /// Nothing.
+    Free,
+    /// A lock.
+    Held(Holder),
+    /// Something that no lock wrote: another type than a string, or a string that never expires.
+    #[non_exhaustive]
+    Foreign {
+        /// In words: `a hash, without expiry`.
+        what: Box<str>,
+    },
+    /// The node did not tell.
+    Unknown(Outcome),
+}
+
+impl Inspection {
+    pub(crate) fn new(nodes: Vec<NodeInspection>, majority: usize, holder: Option<Holder>) -> Self {
+        Self { nodes, majority, holder }
+    }
+
+    /// Who holds the lock: whose value stands on a majority of the nodes. `None` when nobody has
+    /// one, because the lock is free, or because several clients hold parts of it.
+    #[must_use]
+    pub fn holder(&self) -> Option<&Holder> {
+        self.holder.as_ref()
+    }
+
+    /// How many nodes hold nothing under the key.
+    #[must_use]
+    pub fn free(&self) -> usize {
+        self.nodes.iter().filter(|node| node.state == KeyState::Free).count()
+    }
+
+    /// What stands in the way on so many nodes that no lock can be had under this key, if it is
+    /// nothing that a lock wrote.
+    pub(crate) fn foreign(&self) -> Option<&str> {
+        let mut foreign = self.nodes.iter().filter_map(|node| match &node.state {
+            KeyState::Foreign { what } => Some(&**what),
+            _ => None,
+        });
+        let first = foreign.next()?;
+        (1 + foreign.count() > self.nodes.len() - self.majority).then_some(first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_holder_without_a_name_is_another_client() {
+        let holder = Holder { owner: None, remaining: Duration::from_millis(70) };
+        assert_eq!(holder.to_string(), "another client, 70 ms left");
+    }
+}
