@@ -52,7 +52,7 @@ pub use lock::{
 };
 #[cfg(feature = "tracing")]
 pub use observe::TracingObserver;
-pub use observe::{Event, Loss, Observer};
+pub use observe::{Event, Loss, Observer, Subject};
 #[cfg(feature = "tls-rustls")]
 pub use options::Tls;
 pub use options::{

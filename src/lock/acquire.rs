@@ -246,16 +246,15 @@ impl Order {
     fn give_up(&self, error: Error, tries: u32, started: Moment) -> Error {
         let waited = self.locker.nodes.clock().now().since(started);
         let error = error.with_effort(Effort { tries, elapsed: waited });
-        let (key, owner) = (self.key.given(), &*self.locker.owner);
-        let event = || Event::GaveUp { key, owner, tries, waited, error: &error };
+        let lock = self.locker.subject(&self.key);
+        let event = || Event::GaveUp { lock, tries, waited, error: &error };
         self.locker.options.observers.tell(event);
         error
     }
 
     pub(crate) fn tell_acquired(&self, guard: &LockGuard, tries: u32, started: Moment) {
         self.locker.options.observers.tell(|| Event::Acquired {
-            key: self.key.given(),
-            owner: &self.locker.owner,
+            lock: self.locker.subject(&self.key),
             tries,
             waited: self.locker.nodes.clock().now().since(started),
             votes: guard.votes(),
@@ -263,12 +262,11 @@ impl Order {
     }
 
     fn tell_retrying(&self, error: &Error, tries: u32, waited: Duration, pause: Duration) {
-        let (key, owner, observers) =
-            (self.key.given(), &*self.locker.owner, &self.locker.options.observers);
+        let (lock, observers) = (self.locker.subject(&self.key), &self.locker.options.observers);
         if tries == 1 && error.is_contended() {
-            observers.tell(|| Event::Waiting { key, owner, holder: error.holder(), waited });
+            observers.tell(|| Event::Waiting { lock, holder: error.holder(), waited });
         }
-        observers.tell(|| Event::Retrying { key, owner, tries, pause, error });
+        observers.tell(|| Event::Retrying { lock, tries, pause, error });
     }
 }
 

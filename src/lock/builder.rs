@@ -207,6 +207,15 @@ impl LockerBuilder {
         self
     }
 
+    /// What kind of locks these are, for metrics: in every [`Event`](crate::Event). Where one
+    /// locker takes several kinds, each request can say its own
+    /// ([`LockRequest::class`](crate::LockRequest::class)). Of few values, unlike keys, so that it
+    /// can be a label. Default: empty.
+    pub fn class(mut self, class: &'static str) -> Self {
+        self.options.observers.class = class;
+        self
+    }
+
     /// The margin for clocks that run at different speeds, taken off each lease: a share of the TTL
     /// in 1/1,000, and a fixed part. Default: 10 (1 %) and 2 ms.
     pub fn drift(mut self, permille: u32, floor: Duration) -> Self {

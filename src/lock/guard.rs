@@ -203,10 +203,9 @@ impl LockGuard {
     /// Ends the hold and tells of it.
     fn end(&self) -> Option<super::claim::Claim> {
         let (claim, began) = self.hold.end()?;
-        let locker = self.hold.locker();
+        let (locker, tie) = (self.hold.locker(), claim.tie()?);
         locker.options.observers.tell(|| Event::Released {
-            key: claim.tie().map(|tie| tie.key.given()).unwrap_or_default(),
-            owner: &locker.owner,
+            lock: locker.subject(&tie.key),
             held: locker.nodes.clock().now().since(began),
         });
         Some(claim)

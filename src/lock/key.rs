@@ -17,11 +17,12 @@ const INLINE: usize = 128;
 /// and it would travel to every node twice for each acquisition.
 const LENGTH_MAX: usize = 4_096;
 
-/// A checked key.
+/// A checked key, and the class that its lock is counted under.
 #[derive(Clone)]
 pub(crate) struct Key {
     bytes: KeyBytes,
     prefix_len: usize,
+    pub(crate) class: &'static str,
 }
 
 #[derive(Clone)]
@@ -50,7 +51,7 @@ impl Key {
         } else {
             KeyBytes::Heap([prefix, key].concat().into_boxed_slice())
         };
-        let key = Self { bytes, prefix_len: prefix.len() };
+        let key = Self { bytes, prefix_len: prefix.len(), class: "" };
         match is_nodes_own(key.full()) {
             true => Err(Error::misuse(
                 "the key ends in `quorlock:epoch` or `quorlock:quarantine`, which are the nodes' \

@@ -21,6 +21,7 @@ use super::shutdown::{Fate, Shutdown, shut_down};
 use super::takeover;
 use super::token::OwnerToken;
 use crate::error::Error;
+use crate::observe::Subject;
 use crate::options::{IntoNode, Options};
 use crate::quorum::NodeSet;
 use crate::report::{Inspection, NodeHealth, NodeReport};
@@ -89,6 +90,18 @@ impl Inner {
             self.nodes.extend_horizon(self.options.undo_horizon(ttl));
         }
         Ok(())
+    }
+
+    /// The key of a lock, as the caller gives it.
+    pub(crate) fn key(&self, given: &[u8]) -> Result<Key, Error> {
+        let mut key = Key::new(&self.options.prefix, given)?;
+        key.class = self.options.observers.class;
+        Ok(key)
+    }
+
+    /// What observers are told of which lock it is.
+    pub(crate) fn subject<'a>(&'a self, key: &'a Key) -> Subject<'a> {
+        Subject::new(key.given(), &self.owner, key.class)
     }
 
     /// How long before its end a lock with this TTL counts as lost.
@@ -161,7 +174,7 @@ impl Locker {
     pub fn lock(&self, key: impl AsRef<[u8]>) -> LockRequest {
         let Inner { options, .. } = &*self.inner;
         let key = key.as_ref();
-        let order = Key::new(&options.prefix, key).map(|key| Order {
+        let order = self.inner.key(key).map(|key| Order {
             locker: self.inner.clone(),
             key,
             ttl: options.ttl,
@@ -255,7 +268,7 @@ impl Locker {
     ///
     /// Dropping the future changes nothing.
     pub async fn inspect(&self, key: impl AsRef<[u8]>) -> Result<Inspection, Error> {
-        let key = Key::new(&self.inner.options.prefix, key.as_ref())?;
+        let key = self.inner.key(key.as_ref())?;
         Ok(inspect::look(self.inner.clone(), key).await)
     }
 
@@ -293,8 +306,8 @@ impl Locker {
         token: &OwnerToken,
     ) -> Result<LockGuard, Error> {
         self.inner.check_open()?;
-        let Options { prefix, ttl, extend, .. } = &self.inner.options;
-        let key = Key::new(prefix, key.as_ref())?;
+        let Options { ttl, extend, .. } = &self.inner.options;
+        let key = self.inner.key(key.as_ref())?;
         takeover::adopt(&self.inner, key, token, *ttl, *extend).await
     }
 
@@ -316,7 +329,7 @@ impl Locker {
     /// The command is sent to every node at the first poll. Dropping the future later changes
     /// nothing.
     pub async fn force_release(&self, key: impl AsRef<[u8]>) -> Result<Vec<NodeReport>, Error> {
-        let key = Key::new(&self.inner.options.prefix, key.as_ref())?;
+        let key = self.inner.key(key.as_ref())?;
         takeover::force_release(&self.inner, &key).await
     }
 

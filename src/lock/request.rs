@@ -100,6 +100,15 @@ impl LockRequest {
         self
     }
 
+    /// What kind of lock this is, for metrics, instead of the locker's; see
+    /// [`LockerBuilder::class`](crate::LockerBuilder::class).
+    pub fn class(mut self, class: &'static str) -> Self {
+        if let Ok(order) = &mut self.order {
+            order.key.class = class;
+        }
+        self
+    }
+
     /// What [`run`](Self::run) does with its work when the lock is lost. Default: drops it.
     pub fn on_loss(mut self, on_loss: OnLoss) -> Self {
         self.on_loss = on_loss;

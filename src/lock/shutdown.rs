@@ -159,12 +159,12 @@ fn take_all(locker: &Inner, fate: Fate) -> (Vec<Releasing>, Shutdown) {
             },
         }
         if !is_told && tie.is_owned() {
-            lost.push((tie.key.given().to_vec(), now.since(body.began)));
+            lost.push((tie.key.clone(), now.since(body.began)));
         }
     });
     for (key, held) in &lost {
-        let (key, owner, held) = (&key[..], &*locker.owner, *held);
-        let event = || Event::Lost { key, owner, held, reason: Loss::Closed, stalled: None };
+        let (lock, held) = (locker.subject(key), *held);
+        let event = || Event::Lost { lock, held, reason: Loss::Closed, stalled: None };
         locker.options.observers.tell(event);
     }
     (releases, found)

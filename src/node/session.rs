@@ -160,11 +160,12 @@ impl Session {
         pass.changed = true;
         let eviction = peer.eviction().map(Box::<str>::from);
         if node.set_peer(peer) {
-            pass.observers.tell(|| Event::NodeUp { node: &node.address().label });
+            let (node, class) = (&*node.address().label, pass.observers.class);
+            pass.observers.tell(|| Event::NodeUp { node, class });
         }
         if let Some(policy) = eviction {
-            let node = &node.address().label;
-            pass.observers.tell(|| Event::Evicts { node, policy: &policy });
+            let (node, class) = (&*node.address().label, pass.observers.class);
+            pass.observers.tell(|| Event::Evicts { node, class, policy: &policy });
         }
     }
 
@@ -187,8 +188,8 @@ impl Session {
         // This drops the reader, and with it closes the socket.
         self.state = State::Waiting { until: now.plus(pause) };
         if is_news {
-            let node = &*node.address().label;
-            pass.observers.tell(|| Event::NodeDown { node, fault: &fault });
+            let (node, class) = (&*node.address().label, pass.observers.class);
+            pass.observers.tell(|| Event::NodeDown { node, class, fault: &fault });
         }
     }
 }

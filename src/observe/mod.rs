@@ -27,7 +27,7 @@ pub trait Observer: Send + Sync {
 
 /// Something that has happened to a lock or a node.
 ///
-/// `key` is as the caller gave it, `owner` the locker's full name, `tries` counts from 1.
+/// `lock` says which lock it was, `held` for how long it had been held, `tries` counts from 1.
 #[derive(Debug)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "fields of one name mean one thing, said above")]
@@ -35,8 +35,7 @@ pub enum Event<'a> {
     /// A lock was acquired, `waited` after it was asked for.
     #[non_exhaustive]
     Acquired {
-        key: &'a [u8],
-        owner: &'a str,
+        lock: Subject<'a>,
         tries: u32,
         waited: Duration,
         /// What each node had done by then.
@@ -44,28 +43,21 @@ pub enum Event<'a> {
     },
     /// Another client holds the lock; the caller waits for it.
     #[non_exhaustive]
-    Waiting { key: &'a [u8], owner: &'a str, holder: Option<&'a Holder>, waited: Duration },
+    Waiting { lock: Subject<'a>, holder: Option<&'a Holder>, waited: Duration },
     /// A try has failed; the next one comes after `pause`.
     #[non_exhaustive]
-    Retrying { key: &'a [u8], owner: &'a str, tries: u32, pause: Duration, error: &'a Error },
+    Retrying { lock: Subject<'a>, tries: u32, pause: Duration, error: &'a Error },
     /// The caller's time is up, or trying again cannot help.
     #[non_exhaustive]
-    GaveUp { key: &'a [u8], owner: &'a str, tries: u32, waited: Duration, error: &'a Error },
+    GaveUp { lock: Subject<'a>, tries: u32, waited: Duration, error: &'a Error },
     /// A majority has extended the lock's life; `remaining` is left of it now.
     #[non_exhaustive]
-    Extended {
-        key: &'a [u8],
-        owner: &'a str,
-        held: Duration,
-        remaining: Duration,
-        votes: Vec<NodeReport>,
-    },
+    Extended { lock: Subject<'a>, held: Duration, remaining: Duration, votes: Vec<NodeReport> },
     /// No majority extended the lock's life in time. It is still held for `remaining`, and
     /// extending is tried again until then.
     #[non_exhaustive]
     ExtensionFailed {
-        key: &'a [u8],
-        owner: &'a str,
+        lock: Subject<'a>,
         held: Duration,
         remaining: Duration,
         votes: Vec<NodeReport>,
@@ -73,8 +65,7 @@ pub enum Event<'a> {
     /// The lock is no longer held, and its guard has not let go of it.
     #[non_exhaustive]
     Lost {
-        key: &'a [u8],
-        owner: &'a str,
+        lock: Subject<'a>,
         held: Duration,
         reason: Loss,
         /// How late this process's timers were when it was found out, if they were: its runtime was
@@ -83,23 +74,73 @@ pub enum Event<'a> {
     },
     /// The holder lets the lock go: the release is on its way to the nodes.
     #[non_exhaustive]
-    Released { key: &'a [u8], owner: &'a str, held: Duration },
+    Released { lock: Subject<'a>, held: Duration },
     /// The lock has been held for as long as [`Extend`](crate::Extend) allows; it is extended no
     /// more and will end with its TTL.
     #[non_exhaustive]
-    HeldTooLong { key: &'a [u8], owner: &'a str, held: Duration, remaining: Duration },
+    HeldTooLong { lock: Subject<'a>, held: Duration, remaining: Duration },
     /// A node cannot be asked any more, or not at all so far: its last connection has ended, or the
     /// first attempt to make one. Told once; the attempts that follow are not.
     #[non_exhaustive]
-    NodeDown { node: &'a str, fault: &'a Fault },
+    NodeDown { node: &'a str, class: &'static str, fault: &'a Fault },
     /// A node that was just connected to deletes keys when its memory is full, locks among them:
     /// its `maxmemory-policy` is another than `noeviction`. No lock on it can be relied on.
     #[non_exhaustive]
-    Evicts { node: &'a str, policy: &'a str },
+    Evicts { node: &'a str, class: &'static str, policy: &'a str },
     /// A node can be asked again. Told once for each [`NodeDown`](Self::NodeDown); nodes that come
     /// up as expected at the start are no news.
     #[non_exhaustive]
-    NodeUp { node: &'a str },
+    NodeUp { node: &'a str, class: &'static str },
+}
+
+impl<'a> Event<'a> {
+    /// Which lock it happened to; `None` for what happens to a node.
+    #[must_use]
+    pub fn lock(&self) -> Option<Subject<'a>> {
+        match self {
+            Self::Acquired { lock, .. }
+            | Self::Waiting { lock, .. }
+            | Self::Retrying { lock, .. }
+            | Self::GaveUp { lock, .. }
+            | Self::Extended { lock, .. }
+            | Self::ExtensionFailed { lock, .. }
+            | Self::Lost { lock, .. }
+            | Self::Released { lock, .. }
+            | Self::HeldTooLong { lock, .. } => Some(*lock),
+            Self::NodeDown { .. } | Self::Evicts { .. } | Self::NodeUp { .. } => None,
+        }
+    }
+
+    /// The class of the lock, or of the node's locker: see
+    /// [`LockerBuilder::class`](crate::LockerBuilder::class).
+    #[must_use]
+    pub fn class(&self) -> &'static str {
+        match self {
+            Self::NodeDown { class, .. }
+            | Self::Evicts { class, .. }
+            | Self::NodeUp { class, .. } => class,
+            of_a_lock => of_a_lock.lock().map_or("", |lock| lock.class),
+        }
+    }
+}
+
+/// Which lock an event is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Subject<'a> {
+    /// The key as the caller gave it, without the locker's prefix.
+    pub key: &'a [u8],
+    /// The full name of the locker that asks for the lock.
+    pub owner: &'a str,
+    /// What kind of lock the caller says it is, by
+    /// [`LockRequest::class`](crate::LockRequest::class); empty where nothing was said.
+    pub class: &'static str,
+}
+
+impl<'a> Subject<'a> {
+    pub(crate) const fn new(key: &'a [u8], owner: &'a str, class: &'static str) -> Self {
+        Self { key, owner, class }
+    }
 }
 
 /// Why a lock was lost.
@@ -131,24 +172,28 @@ impl fmt::Display for Loss {
 
 /// Everybody who wants to be told.
 #[derive(Clone, Default)]
-pub(crate) struct Observers(Vec<Arc<dyn Observer>>);
+pub(crate) struct Observers {
+    all: Vec<Arc<dyn Observer>>,
+    /// Of which class locks are whose request says nothing, and the nodes.
+    pub(crate) class: &'static str,
+}
 
 impl Observers {
     pub(crate) fn add(&mut self, observer: Arc<dyn Observer>) {
-        self.0.push(observer);
+        self.all.push(observer);
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.all.is_empty()
     }
 
     /// Tells of an event, which is made only if there is somebody to tell.
     pub(crate) fn tell<'a>(&self, event: impl FnOnce() -> Event<'a>) {
-        if self.0.is_empty() {
+        if self.all.is_empty() {
             return;
         }
         let event = event();
-        for observer in &self.0 {
+        for observer in &self.all {
             observer.on_event(&event);
         }
     }
@@ -156,6 +201,6 @@ impl Observers {
 
 impl fmt::Debug for Observers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} observers", self.0.len())
+        write!(f, "{} observers", self.all.len())
     }
 }

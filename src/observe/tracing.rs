@@ -5,7 +5,7 @@ use std::fmt;
 use ::tracing::{Level, event};
 
 use super::{Event, Observer};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::report::{NodeReport, Outcome};
 
 /// Hands each [`Event`] to the `tracing` crate; needs the feature `tracing`.
@@ -54,15 +54,16 @@ impl Observer for TracingObserver {
 
 /// One event about a lock, with the fields that all of them have.
 macro_rules! of_a_lock {
-    ($level:ident, $words:literal, $operation:literal, $key:expr, $owner:expr, {$($more:tt)*}) => {
+    ($level:ident, $words:literal, $operation:literal, $lock:expr, {$($more:tt)*}) => {
         event!(
             target: "quorlock",
             Level::$level,
             {
                 db.system.name = "redis",
                 db.operation.name = $operation,
-                key = %Key($key),
-                owner = *$owner,
+                key = %Key($lock.key),
+                owner = $lock.owner,
+                class = class($lock.class),
                 $($more)*
             },
             $words
@@ -72,32 +73,32 @@ macro_rules! of_a_lock {
 
 fn acquiring(event: &Event<'_>) {
     match event {
-        Event::Acquired { key, owner, tries, waited, votes } => {
-            of_a_lock!(DEBUG, "lock acquired", "acquire", key, owner, {
+        Event::Acquired { lock, tries, waited, votes } => {
+            of_a_lock!(DEBUG, "lock acquired", "acquire", lock, {
                 tries = *tries,
                 waited_s = waited.as_secs_f64(),
                 granted = granted(votes),
                 nodes = votes.len(),
             });
         }
-        Event::Waiting { key, owner, holder, waited } => {
+        Event::Waiting { lock, holder, waited } => {
             let name = holder.and_then(|holder| holder.owner.as_deref());
-            of_a_lock!(DEBUG, "waiting for a lock", "acquire", key, owner, {
+            of_a_lock!(DEBUG, "waiting for a lock", "acquire", lock, {
                 waited_s = waited.as_secs_f64(),
                 holder = name,
                 holder_remaining_s = holder.map(|holder| holder.remaining.as_secs_f64()),
             });
         }
-        Event::Retrying { key, owner, tries, pause, error } => {
-            of_a_lock!(DEBUG, "trying for a lock again", "acquire", key, owner, {
+        Event::Retrying { lock, tries, pause, error } => {
+            of_a_lock!(DEBUG, "trying for a lock again", "acquire", lock, {
                 tries = *tries,
                 pause_s = pause.as_secs_f64(),
                 error.type = cause(error),
                 reason = %error,
             });
         }
-        Event::GaveUp { key, owner, tries, waited, error } => {
-            of_a_lock!(INFO, "lock not acquired", "acquire", key, owner, {
+        Event::GaveUp { lock, tries, waited, error } => {
+            of_a_lock!(INFO, "lock not acquired", "acquire", lock, {
                 tries = *tries,
                 waited_s = waited.as_secs_f64(),
                 error.type = cause(error),
@@ -110,16 +111,16 @@ fn acquiring(event: &Event<'_>) {
 
 fn holding(event: &Event<'_>) {
     match event {
-        Event::Extended { key, owner, held, remaining, votes } => {
-            of_a_lock!(DEBUG, "lock extended", "extend", key, owner, {
+        Event::Extended { lock, held, remaining, votes } => {
+            of_a_lock!(DEBUG, "lock extended", "extend", lock, {
                 held_s = held.as_secs_f64(),
                 remaining_s = remaining.as_secs_f64(),
                 granted = granted(votes),
                 nodes = votes.len(),
             });
         }
-        Event::ExtensionFailed { key, owner, held, remaining, votes } => {
-            of_a_lock!(WARN, "lock not extended", "extend", key, owner, {
+        Event::ExtensionFailed { lock, held, remaining, votes } => {
+            of_a_lock!(WARN, "lock not extended", "extend", lock, {
                 held_s = held.as_secs_f64(),
                 remaining_s = remaining.as_secs_f64(),
                 granted = granted(votes),
@@ -127,20 +128,20 @@ fn holding(event: &Event<'_>) {
                 reason = %Missing(votes),
             });
         }
-        Event::Lost { key, owner, held, reason, stalled } => {
-            of_a_lock!(ERROR, "lock lost", "hold", key, owner, {
+        Event::Lost { lock, held, reason, stalled } => {
+            of_a_lock!(ERROR, "lock lost", "hold", lock, {
                 held_s = held.as_secs_f64(),
                 reason = %reason,
                 stalled_s = stalled.map(|stalled| stalled.as_secs_f64()),
             });
         }
-        Event::Released { key, owner, held } => {
-            of_a_lock!(DEBUG, "lock released", "release", key, owner, {
+        Event::Released { lock, held } => {
+            of_a_lock!(DEBUG, "lock released", "release", lock, {
                 held_s = held.as_secs_f64(),
             });
         }
-        Event::HeldTooLong { key, owner, held, remaining } => {
-            of_a_lock!(WARN, "lock held for too long", "hold", key, owner, {
+        Event::HeldTooLong { lock, held, remaining } => {
+            of_a_lock!(WARN, "lock held for too long", "hold", lock, {
                 held_s = held.as_secs_f64(),
                 remaining_s = remaining.as_secs_f64(),
             });
@@ -151,7 +152,7 @@ fn holding(event: &Event<'_>) {
 
 fn of_a_node(event: &Event<'_>) {
     match event {
-        Event::NodeDown { node, fault } => {
+        Event::NodeDown { node, fault, .. } => {
             let (host, port) = address(node);
             event!(
                 target: "quorlock",
@@ -160,12 +161,13 @@ fn of_a_node(event: &Event<'_>) {
                     db.system.name = "redis",
                     server.address = host,
                     server.port = port,
+                    class = class(event.class()),
                     reason = %fault
                 },
                 "node down"
             );
         }
-        Event::Evicts { node, policy } => {
+        Event::Evicts { node, policy, .. } => {
             let (host, port) = address(node);
             event!(
                 target: "quorlock",
@@ -174,17 +176,23 @@ fn of_a_node(event: &Event<'_>) {
                     db.system.name = "redis",
                     server.address = host,
                     server.port = port,
+                    class = class(event.class()),
                     policy = *policy,
                 },
                 "node deletes keys when its memory is full"
             );
         }
-        Event::NodeUp { node } => {
+        Event::NodeUp { node, .. } => {
             let (host, port) = address(node);
             event!(
                 target: "quorlock",
                 Level::INFO,
-                { db.system.name = "redis", server.address = host, server.port = port },
+                {
+                    db.system.name = "redis",
+                    server.address = host,
+                    server.port = port,
+                    class = class(event.class()),
+                },
                 "node up again"
             );
         }
@@ -204,18 +212,22 @@ fn granted(votes: &[NodeReport]) -> usize {
 
 /// An error's cause in one word, of which there are few.
 fn cause(error: &Error) -> &'static str {
-    let causes = [
-        (error.is_contended(), "contended"),
-        (error.is_unavailable(), "unavailable"),
-        (error.is_full(), "full"),
-        (error.is_authentication(), "authentication"),
-        (error.is_too_slow(), "too_slow"),
-        (error.is_lost(), "lost"),
-        (error.is_unknown(), "unknown"),
-        (error.is_closed(), "closed"),
-        (error.is_misuse(), "misuse"),
-    ];
-    causes.into_iter().find(|(is, _)| *is).map_or("_OTHER", |(_, name)| name)
+    match error.kind() {
+        ErrorKind::Contended => "contended",
+        ErrorKind::Unavailable => "unavailable",
+        ErrorKind::Full => "full",
+        ErrorKind::Authentication => "authentication",
+        ErrorKind::TooSlow => "too_slow",
+        ErrorKind::Lost => "lost",
+        ErrorKind::Unknown => "unknown",
+        ErrorKind::Closed => "closed",
+        ErrorKind::Foreign | ErrorKind::Misuse => "misuse",
+    }
+}
+
+/// No field where nothing was said.
+fn class(class: &'static str) -> Option<&'static str> {
+    Some(class).filter(|class| !class.is_empty())
 }
 
 /// A key in one line, whatever its bytes are.
@@ -255,7 +267,7 @@ mod tests {
 
     use super::*;
     use crate::error::Kind;
-    use crate::observe::Loss;
+    use crate::observe::{Loss, Subject};
     use crate::report::{Fault, Holder};
 
     /// Keeps each event as its level, and its fields as one line.
@@ -308,12 +320,15 @@ mod tests {
     fn check(event: &Event<'_>, level: Level, words: &str, operation: &str, more: &str) {
         let common = format!(
             "message={words} db.system.name=\"redis\" db.operation.name=\"{operation}\" \
-             key=a\\nb owner=\"me\" "
+             key=a\\nb owner=\"me\" class=\"orders\" "
         );
         assert_eq!(told(event), (level, format!("{common}{more}")));
     }
 
     const S: Duration = Duration::from_secs(1);
+
+    const LOCK: Subject<'static> = Subject::new(b"a\nb", "me", "orders");
+    const CLASS: &str = "orders";
 
     fn vote(outcome: Outcome) -> NodeReport {
         NodeReport { node: "a:6379".into(), outcome, rtt: None }
@@ -321,48 +336,48 @@ mod tests {
 
     #[test]
     fn each_event_of_acquiring_arrives_with_its_level_and_its_fields() {
-        let (key, owner, waited) = (&b"a\nb"[..], "me", S);
+        let (lock, waited) = (LOCK, S);
         let holder = Holder { owner: Some("you".into()), remaining: 2 * S };
         let error = &Error::new(Kind::Contended { holder: None }).with_key(b"k");
         let why = "error.type=\"contended\" reason=lock \"k\" is held by another client ";
         let votes = vec![vote(Outcome::Granted), vote(Outcome::Pending)];
-        let event = Event::Acquired { key, owner, tries: 2, waited, votes };
+        let event = Event::Acquired { lock, tries: 2, waited, votes };
         let more = "tries=2 waited_s=1.0 granted=1 nodes=2 ";
         check(&event, Level::DEBUG, "lock acquired", "acquire", more);
-        let event = Event::Waiting { key, owner, holder: Some(&holder), waited };
+        let event = Event::Waiting { lock, holder: Some(&holder), waited };
         let more = "waited_s=1.0 holder=\"you\" holder_remaining_s=2.0 ";
         check(&event, Level::DEBUG, "waiting for a lock", "acquire", more);
-        let event = Event::Waiting { key, owner, holder: None, waited };
+        let event = Event::Waiting { lock, holder: None, waited };
         check(&event, Level::DEBUG, "waiting for a lock", "acquire", "waited_s=1.0 ");
-        let event = Event::Retrying { key, owner, tries: 1, pause: S / 2, error };
+        let event = Event::Retrying { lock, tries: 1, pause: S / 2, error };
         let more = format!("tries=1 pause_s=0.5 {why}");
         check(&event, Level::DEBUG, "trying for a lock again", "acquire", &more);
-        let event = Event::GaveUp { key, owner, tries: 3, waited, error };
+        let event = Event::GaveUp { lock, tries: 3, waited, error };
         let more = format!("tries=3 waited_s=1.0 {why}");
         check(&event, Level::INFO, "lock not acquired", "acquire", &more);
     }
 
     #[test]
     fn each_event_of_a_held_lock_arrives_with_its_level_and_its_fields() {
-        let (key, owner, held, remaining) = (&b"a\nb"[..], "me", S, 2 * S);
+        let (lock, held, remaining) = (LOCK, S, 2 * S);
         let times = "held_s=1.0 remaining_s=2.0 ";
         let votes = vec![vote(Outcome::Granted)];
-        let event = Event::Extended { key, owner, held, remaining, votes };
+        let event = Event::Extended { lock, held, remaining, votes };
         let more = format!("{times}granted=1 nodes=1 ");
         check(&event, Level::DEBUG, "lock extended", "extend", &more);
         let votes = vec![vote(Outcome::Suspect), vote(Outcome::Granted), vote(Outcome::NotAsked)];
-        let event = Event::ExtensionFailed { key, owner, held, remaining, votes };
+        let event = Event::ExtensionFailed { lock, held, remaining, votes };
         let more = format!(
             "{times}granted=1 nodes=3 reason=a:6379 has not answered an earlier command yet, \
              a:6379 was not asked "
         );
         check(&event, Level::WARN, "lock not extended", "extend", &more);
-        let event = Event::HeldTooLong { key, owner, held, remaining };
+        let event = Event::HeldTooLong { lock, held, remaining };
         check(&event, Level::WARN, "lock held for too long", "hold", times);
-        let event = Event::Released { key, owner, held };
+        let event = Event::Released { lock, held };
         check(&event, Level::DEBUG, "lock released", "release", "held_s=1.0 ");
         let (reason, stalled) = (Loss::Expired, Some(3 * S));
-        let event = Event::Lost { key, owner, held, reason, stalled };
+        let event = Event::Lost { lock, held, reason, stalled };
         let more = "held_s=1.0 reason=its time ran out stalled_s=3.0 ";
         check(&event, Level::ERROR, "lock lost", "hold", more);
     }
@@ -370,16 +385,16 @@ mod tests {
     #[test]
     fn each_event_of_a_node_arrives_with_its_level_and_its_address() {
         let fault = &Fault::Refused;
-        let (level, line) = told(&Event::NodeDown { node: "[::1]:6379", fault });
+        let (level, line) = told(&Event::NodeDown { node: "[::1]:6379", class: CLASS, fault });
         let words = "message=node down db.system.name=\"redis\" server.address=\"[::1]\" \
-                     server.port=6379 reason=refused the connection ";
+                     server.port=6379 class=\"orders\" reason=refused the connection ";
         assert_eq!((level, &*line), (Level::WARN, words));
-        let evicts = Event::Evicts { node: "a:6379", policy: "allkeys-lru" };
+        let evicts = Event::Evicts { node: "a:6379", class: "", policy: "allkeys-lru" };
         let (level, line) = told(&evicts);
         assert_eq!(level, Level::WARN);
         assert!(line.contains("policy=\"allkeys-lru\""), "{line}");
 
-        let (level, line) = told(&Event::NodeUp { node: "/run/redis.sock" });
+        let (level, line) = told(&Event::NodeUp { node: "/run/redis.sock", class: "" });
         let words = "message=node up again db.system.name=\"redis\" \
                      server.address=\"/run/redis.sock\" ";
         assert_eq!((level, &*line), (Level::INFO, words));

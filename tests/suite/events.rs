@@ -12,6 +12,7 @@ use crate::support::{Fleet, Port, Server, eventually, eventually_async, need_ser
 use crate::{builder, connected, quorum, single};
 
 const MS: Duration = Duration::from_millis(1);
+const CLASS: &str = "orders";
 
 /// Keeps each event as a line: what, of which key or node, and what there is to count or to name.
 #[derive(Default)]
@@ -24,36 +25,39 @@ struct Recorder {
 impl Observer for Recorder {
     fn on_event(&self, event: &Event<'_>) {
         let health = self.locker.get().map(Locker::health).unwrap_or_default();
-        let text = |key: &[u8]| String::from_utf8(key.to_vec()).unwrap();
+        // Of the class that the locker gives to its locks, and of another one.
+        let lock = event.lock().map(|lock| {
+            assert!(lock.owner.starts_with("me@"));
+            let key = std::str::from_utf8(lock.key).unwrap();
+            if lock.class == CLASS { key.to_owned() } else { format!("{}/{key}", lock.class) }
+        });
+        let lock = lock.as_deref().unwrap_or_else(|| {
+            assert_eq!(event.class(), CLASS);
+            ""
+        });
         let line = match event {
-            Event::Acquired { key, owner, tries, votes, .. } => {
-                assert!(owner.starts_with("me@") && !votes.is_empty());
-                format!("acquired {} at try {tries}", text(key))
+            Event::Acquired { tries, votes, .. } => {
+                assert!(!votes.is_empty());
+                format!("acquired {lock} at try {tries}")
             }
-            Event::Waiting { key, holder, .. } => {
+            Event::Waiting { holder, .. } => {
                 let owner = holder.and_then(|holder| holder.owner.as_deref()).unwrap_or("?");
-                format!("waiting for {}, held by {}", text(key), &owner[..2])
+                format!("waiting for {lock}, held by {}", &owner[..2])
             }
-            Event::Retrying { key, owner, tries, pause, error, .. } => {
-                assert!(owner.starts_with("me@") && !pause.is_zero() && error.is_contended());
-                format!("retrying {} after try {tries}", text(key))
+            Event::Retrying { tries, pause, error, .. } => {
+                assert!(!pause.is_zero() && error.is_contended());
+                format!("retrying {lock} after try {tries}")
             }
-            Event::GaveUp { key, owner, tries, error, .. } => {
-                assert!(owner.starts_with("me@") && error.is_contended());
-                format!("gave up {} after try {tries}", text(key))
+            Event::GaveUp { tries, error, .. } => {
+                assert!(error.is_contended());
+                format!("gave up {lock} after try {tries}")
             }
-            Event::Extended { key, owner, remaining, votes, .. } => {
-                assert!(owner.starts_with("me@") && !remaining.is_zero() && !votes.is_empty());
-                format!("extended {}", text(key))
+            Event::Extended { remaining, votes, .. } => {
+                assert!(!remaining.is_zero() && !votes.is_empty());
+                format!("extended {lock}")
             }
-            Event::Lost { key, owner, reason, .. } => {
-                assert!(owner.starts_with("me@"));
-                format!("lost {}: {reason:?}", text(key))
-            }
-            Event::Released { key, owner, .. } => {
-                assert!(owner.starts_with("me@"));
-                format!("released {}", text(key))
-            }
+            Event::Lost { reason, .. } => format!("lost {lock}: {reason:?}"),
+            Event::Released { .. } => format!("released {lock}"),
             Event::NodeDown { node, fault, .. } => {
                 let seen = health.iter().find(|report| *report.node == **node);
                 let is_down =
@@ -85,7 +89,7 @@ impl Recorder {
 
 async fn observed(builder: LockerBuilder) -> (Locker, Arc<Recorder>) {
     let recorder = Arc::new(Recorder::default());
-    let locker = connected(builder.owner("me").observer(recorder.clone())).await;
+    let locker = connected(builder.owner("me").class(CLASS).observer(recorder.clone())).await;
     recorder.locker.set(locker.clone()).unwrap();
     (locker, recorder)
 }
@@ -132,6 +136,29 @@ async fn a_lock_is_told_of_from_waiting_to_its_loss() {
     expected.push(format!("acquired k at try {tries}"));
     expected.extend(["extended k".to_owned(), "lost k: Gone".to_owned()]);
     assert_eq!(lines, expected);
+}
+
+#[tokio::test]
+async fn a_request_may_be_of_another_class_than_its_locker() {
+    need_server!();
+    let fleet = Fleet::start(3);
+    let (locker, recorder) = observed(builder(&fleet)).await;
+    let guard = locker.lock("k").class("payments").auto_extend(Extend::Off).await.unwrap();
+    guard.extend(20_000 * MS).await.unwrap();
+    locker.force_release("k").await.unwrap();
+    guard.extend(20_000 * MS).await.unwrap_err();
+    drop(guard);
+    drop(locker.lock("l").class("").await.unwrap());
+    let told = recorder.lines();
+    let expected = [
+        "acquired payments/k at try 1",
+        "extended payments/k",
+        "lost payments/k: Gone",
+        "released payments/k",
+        "acquired /l at try 1",
+        "released /l",
+    ];
+    assert_eq!(told, expected);
 }
 
 #[tokio::test]
@@ -184,7 +211,7 @@ async fn a_node_that_was_never_there_is_told_of_once() {
     let port = Port::claim();
     let recorder = Arc::new(Recorder::default());
     let builder = single(format!("redis://127.0.0.1:{}", port.number()));
-    let builder = builder.reconnect(MS, 2 * MS).observer(recorder.clone());
+    let builder = builder.reconnect(MS, 2 * MS).class(CLASS).observer(recorder.clone());
     let locker = builder.build().unwrap();
     locker.ready(50 * MS).await.unwrap_err();
     let down = format!("down 127.0.0.1:{}", port.number());

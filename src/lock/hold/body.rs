@@ -126,12 +126,6 @@ impl Body {
         self.lost.is_none()
     }
 
-    /// Whether the lock is ours: it is not while it is being taken over, and observers do not hear
-    /// of it.
-    pub(in crate::lock) fn is_owned(&self) -> bool {
-        self.tie.as_ref().is_some_and(Tie::is_owned)
-    }
-
     /// Why the lock is lost, if that has been found.
     pub(in crate::lock) fn loss(&self) -> Option<Loss> {
         self.lost

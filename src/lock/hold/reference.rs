@@ -222,16 +222,18 @@ impl HoldRef {
 
     /// Tells of an extension by hand; the keeper tells of its own.
     fn tell_extension(&self, extension: &Extension, succeeded: bool) {
-        let Inner { options, owner, nodes, .. } = &*self.locker;
+        let Inner { options, nodes, .. } = &*self.locker;
         if options.observers.is_empty() || !self.is_owned() {
             return;
         }
         let began = self.with(|body| body.began);
         let held = began.map_or(Duration::ZERO, |began| nodes.clock().now().since(began));
-        let (key, remaining, votes) = (&self.key()[..], self.remaining(), extension.report());
+        let Some(key) = self.tie(|tie| tie.key.clone()) else { return };
+        let (lock, remaining) = (self.locker.subject(&key), self.remaining());
+        let votes = extension.report();
         options.observers.tell(|| match succeeded {
-            true => Event::Extended { key, owner, held, remaining, votes },
-            false => Event::ExtensionFailed { key, owner, held, remaining, votes },
+            true => Event::Extended { lock, held, remaining, votes },
+            false => Event::ExtensionFailed { lock, held, remaining, votes },
         });
     }
 
@@ -300,11 +302,10 @@ impl HoldRef {
     pub(crate) fn end(&self) -> Option<(Claim, Moment)> {
         let Ended { tie, began, untold } = self.locker.holds.end(self.name)?;
         let claim = Claim::of(self.locker.clone(), tie);
-        if let Some(reason) = untold {
-            let Inner { options, owner, nodes, .. } = &*self.locker;
+        if let (Some(reason), Some(tie)) = (untold, claim.tie()) {
+            let Inner { options, nodes, .. } = &*self.locker;
             options.observers.tell(|| Event::Lost {
-                key: claim.tie().map(|tie| tie.key.given()).unwrap_or_default(),
-                owner,
+                lock: self.locker.subject(&tie.key),
                 held: nodes.clock().now().since(began),
                 reason,
                 stalled: None,

@@ -352,8 +352,7 @@ impl Keeper {
                     (Some(body.retry_at(locker, at)), None, Some(what))
                 }
             };
-            let what = what.filter(|_| body.is_owned());
-            let news = what.map(|what| body.news(locker, now, what));
+            let news = what.and_then(|what| body.news(locker, now, what));
             Some((due, more, news))
         });
         let Some((due, more, news)) = landed.flatten() else { return };

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::super::extension::Extension;
 use super::super::hold::Body;
+use super::super::key::Key;
 use super::super::locker::Inner;
 use crate::clock::{Moment, Reading};
 use crate::observe::{Event, Loss};
@@ -12,7 +13,7 @@ use crate::report::NodeReport;
 
 /// What is to be told of a hold, once its lock is no longer taken.
 pub(super) struct News {
-    key: Vec<u8>,
+    key: Key,
     held: Duration,
     what: What,
 }
@@ -32,20 +33,20 @@ impl Body {
         if !self.is_valid(stamp) {
             let is_new = !std::mem::replace(&mut self.observed, true);
             let what = What::Lost(self.loss().unwrap_or(Loss::Expired));
-            return (is_new && self.is_owned()).then(|| self.news(locker, now, what));
+            return is_new.then(|| self.news(locker, now, what)).flatten();
         }
         let is_new = !self.extending
             && self.is_overlong(now)
             && !std::mem::replace(&mut self.overlong, true);
         let remaining = self.lease.remaining(stamp);
-        is_new.then(|| self.news(locker, now, What::HeldTooLong { remaining }))
+        is_new.then(|| self.news(locker, now, What::HeldTooLong { remaining })).flatten()
     }
 
-    pub(super) fn news(&self, locker: &Inner, now: Moment, what: What) -> News {
-        // It is read by observers only.
-        let tie = self.tie.as_ref().filter(|_| !locker.options.observers.is_empty());
-        let key = tie.map(|tie| tie.key.given().to_vec()).unwrap_or_default();
-        News { key, held: now.since(self.began), what }
+    /// Nothing of a lock that is still being taken over, and nothing where nobody is told.
+    pub(super) fn news(&self, locker: &Inner, now: Moment, what: What) -> Option<News> {
+        let tie = self.tie.as_ref().filter(|tie| tie.is_owned())?;
+        let is_told = !locker.options.observers.is_empty();
+        is_told.then(|| News { key: tie.key.clone(), held: now.since(self.began), what })
     }
 }
 
@@ -56,15 +57,13 @@ pub(super) fn report_of(extension: &Extension, locker: &Inner) -> Vec<NodeReport
 
 pub(super) fn tell(locker: &Inner, news: News, stalled: Option<Duration>) {
     let News { key, held, what } = news;
-    let (key, owner) = (&key[..], &*locker.owner);
+    let lock = locker.subject(&key);
     locker.options.observers.tell(|| match what {
-        What::Extended { remaining, votes } => {
-            Event::Extended { key, owner, held, remaining, votes }
-        }
+        What::Extended { remaining, votes } => Event::Extended { lock, held, remaining, votes },
         What::Failed { remaining, votes } => {
-            Event::ExtensionFailed { key, owner, held, remaining, votes }
+            Event::ExtensionFailed { lock, held, remaining, votes }
         }
-        What::Lost(reason) => Event::Lost { key, owner, held, reason, stalled },
-        What::HeldTooLong { remaining } => Event::HeldTooLong { key, owner, held, remaining },
+        What::Lost(reason) => Event::Lost { lock, held, reason, stalled },
+        What::HeldTooLong { remaining } => Event::HeldTooLong { lock, held, remaining },
     });
 }

@@ -87,9 +87,9 @@ impl Observer for Extensions {
     fn on_event(&self, event: &Event<'_>) {
         // Ordering: counters and nothing else; no memory is published through them.
         match event {
-            Event::Extended { key, remaining, .. } => {
+            Event::Extended { lock, remaining, .. } => {
                 self.done.fetch_add(1, Ordering::Relaxed);
-                let digits = key.get(1..).and_then(|digits| std::str::from_utf8(digits).ok());
+                let digits = lock.key.get(1..).and_then(|digits| std::str::from_utf8(digits).ok());
                 if let Some(index) = digits.and_then(|digits| digits.parse().ok()) {
                     self.note(index, Instant::now() + *remaining);
                 }
