@@ -57,6 +57,9 @@ pub(crate) trait Terms: fmt::Debug + Send + Sync {
 
     fn judge(&self, peer: &Peer) -> Fit;
 
+    /// Whether the server may forget what the locker relies on that it keeps.
+    fn may_be_forgotten(&self, server: &ServerInfo) -> bool;
+
     /// Why a server is a misfit that refuses a vote for good, and names this time.
     fn explain(&self, time: Option<Duration>) -> Box<str>;
 }

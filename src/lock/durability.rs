@@ -36,7 +36,7 @@ use crate::error::Error;
 use crate::link::{Fit, Mark, Peer, Terms};
 use crate::options::{Durability, Options};
 use crate::quorum::{Deed, Election};
-use crate::report::{Fault, Humane, NodeReport, Outcome};
+use crate::report::{Fault, Humane, NodeReport, Outcome, ServerInfo};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::weak::{self, Weakness};
 
@@ -187,6 +187,10 @@ impl Terms for Epoch {
         }
     }
 
+    fn may_be_forgotten(&self, server: &ServerInfo) -> bool {
+        self.durability == Durability::Persistent && server.persistence.may_forget()
+    }
+
     fn explain(&self, longest_ttl: Option<Duration>) -> Box<str> {
         differs(&Outcome::Misfit { longest_ttl }, self.durability).into()
     }
@@ -224,7 +228,6 @@ fn longest_ttl_of(epoch: &[u8]) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::ServerInfo;
 
     const LONGEST: Duration = Duration::from_secs(30);
 

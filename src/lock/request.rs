@@ -165,6 +165,23 @@ impl LockRequest {
     /// end and finishes the work returns its value, as does work whose release is not known to have
     /// arrived. Steps that must not come too late check [`Held::is_valid`] themselves.
     ///
+    /// The error is the work's own, which that of the lock becomes by `From`: `anyhow::Error`,
+    /// `Box<dyn Error>`, an `enum` with a variant for it. As the last expression of a function the
+    /// call takes it from there. Elsewhere the compiler cannot know it, and the work names it once:
+    ///
+    /// ```no_run
+    /// # async fn example(locker: quorlock::Locker) -> Result<(), quorlock::Error> {
+    /// let total = locker
+    ///     .lock("order:42")
+    ///     .run(|held| async move {
+    ///         println!("held for {:?} more", held.remaining());
+    ///         Ok::<_, quorlock::Error>(7)
+    ///     })
+    ///     .await?;
+    /// # assert_eq!(total, 7);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     ///
     /// Those of acquiring (as `.await`), those of the work, and a lock that was lost.

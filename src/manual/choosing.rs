@@ -1,5 +1,24 @@
 //! Choosing: one server or a quorum, how many nodes, TTL, extension, waiting, durability, driver.
 //!
+//! # First of all: do your servers forget?
+//!
+//! Most do. Redis and Valkey come with `appendonly no`, and a server that is restarted then has
+//! forgotten the locks that it had granted: it grants them again, and with a majority of such
+//! restarts within one TTL two clients hold one lock. On a single server one restart is enough.
+//!
+//! | | `Durability::Persistent`, the default | `Durability::Volatile` |
+//! |---|---|---|
+//! | the servers need | `appendonly yes`, `appendfsync always` | nothing |
+//! | which costs the server | a write to its disk for each acquisition | a script for each |
+//! | a node that was restarted | votes at once | gives no vote for the longest TTL |
+//! | if the servers forget all the same | two holders | none |
+//!
+//! The default relies on servers that forget nothing. Where one tells by its configuration that it
+//! may forget, the locker says so: by [`Event::Forgets`](crate::Event::Forgets), by
+//! [`forgets`](crate::report::NodeHealth::forgets) in `health()`, and in `quorlock ping` and
+//! `quorlock status`. It acquires all the same, for a lock that only spares work may be held twice
+//! once in a year. [Durability](#durability) has the rest.
+//!
 //! # In short
 //!
 //! | your case | choose |

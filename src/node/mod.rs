@@ -138,7 +138,7 @@ impl Node {
         };
         let (server, login) = health.server.clone().unzip();
         let rtt = asked.or_else(|| login.flatten()).filter(|_| is_up);
-        NodeHealth { node: self.label(), outcome, rtt, server }
+        NodeHealth { node: self.label(), outcome, rtt, server, forgets: false }
     }
 
     /// A connection has ended, or an attempt to make one. `true`: the node is down since then.

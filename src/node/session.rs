@@ -159,9 +159,16 @@ impl Session {
         self.state = State::Open { inbound: Box::new(inbound), since: now };
         pass.changed = true;
         let eviction = peer.eviction().map(Box::<str>::from);
+        let terms = pass.greeting.terms.as_deref().filter(|_| !pass.observers.is_empty());
+        let forgets = terms.is_some_and(|terms| terms.may_be_forgotten(&peer.server));
+        let forgets = forgets.then(|| peer.server.persistence.clone());
         if node.set_peer(peer) {
             let (node, class) = (&*node.address().label, pass.observers.class);
             pass.observers.tell(|| Event::NodeUp { node, class });
+        }
+        if let Some(persistence) = forgets {
+            let (node, class) = (&*node.address().label, pass.observers.class);
+            pass.observers.tell(|| Event::Forgets { node, class, persistence: &persistence });
         }
         if let Some(policy) = eviction {
             let (node, class) = (&*node.address().label, pass.observers.class);

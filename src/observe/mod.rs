@@ -14,7 +14,7 @@ use std::time::Duration;
 pub use self::tracing::TracingObserver;
 
 use crate::error::Error;
-use crate::report::{Fault, Holder, NodeReport};
+use crate::report::{Fault, Holder, NodeReport, Persistence};
 
 /// Is told of events; see [`LockerBuilder::observer`](crate::LockerBuilder::observer).
 ///
@@ -87,6 +87,12 @@ pub enum Event<'a> {
     /// its `maxmemory-policy` is another than `noeviction`. No lock on it can be relied on.
     #[non_exhaustive]
     Evicts { node: &'a str, class: &'static str, policy: &'a str },
+    /// A node that was just connected to may come back without its locks when it stops, and the
+    /// locker relies on that it does not ([`Durability::Persistent`](crate::Durability)): two
+    /// clients can hold one lock then. See
+    /// [`Persistence::may_forget`](crate::report::Persistence::may_forget).
+    #[non_exhaustive]
+    Forgets { node: &'a str, class: &'static str, persistence: &'a Persistence },
     /// A node can be asked again. Told once for each [`NodeDown`](Self::NodeDown); nodes that come
     /// up as expected at the start are no news.
     #[non_exhaustive]
@@ -107,7 +113,10 @@ impl<'a> Event<'a> {
             | Self::Lost { lock, .. }
             | Self::Released { lock, .. }
             | Self::HeldTooLong { lock, .. } => Some(*lock),
-            Self::NodeDown { .. } | Self::Evicts { .. } | Self::NodeUp { .. } => None,
+            Self::NodeDown { .. }
+            | Self::Evicts { .. }
+            | Self::Forgets { .. }
+            | Self::NodeUp { .. } => None,
         }
     }
 
@@ -118,6 +127,7 @@ impl<'a> Event<'a> {
         match self {
             Self::NodeDown { class, .. }
             | Self::Evicts { class, .. }
+            | Self::Forgets { class, .. }
             | Self::NodeUp { class, .. } => class,
             of_a_lock => of_a_lock.lock().map_or("", |lock| lock.class),
         }

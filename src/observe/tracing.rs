@@ -27,7 +27,7 @@ use crate::report::{NodeReport, Outcome};
 /// | level | what |
 /// |---|---|
 /// | `ERROR` | lost |
-/// | `WARN` | an extension failed, held too long, a node is down |
+/// | `WARN` | an extension failed, held too long, a node is down, evicts or forgets |
 /// | `INFO` | gave up, a node is up again |
 /// | `DEBUG` | waiting, retrying, acquired, extended, released |
 #[derive(Clone, Copy, Debug, Default)]
@@ -40,7 +40,10 @@ impl Observer for TracingObserver {
             | Event::Waiting { .. }
             | Event::Retrying { .. }
             | Event::GaveUp { .. } => acquiring(event),
-            Event::NodeDown { .. } | Event::NodeUp { .. } | Event::Evicts { .. } => {
+            Event::NodeDown { .. }
+            | Event::NodeUp { .. }
+            | Event::Evicts { .. }
+            | Event::Forgets { .. } => {
                 of_a_node(event);
             }
             Event::Extended { .. }
@@ -182,6 +185,21 @@ fn of_a_node(event: &Event<'_>) {
                 "node deletes keys when its memory is full"
             );
         }
+        Event::Forgets { node, persistence, .. } => {
+            let (host, port) = address(node);
+            event!(
+                target: "quorlock",
+                Level::WARN,
+                {
+                    db.system.name = "redis",
+                    server.address = host,
+                    server.port = port,
+                    class = class(event.class()),
+                    persistence = %persistence,
+                },
+                "node may forget its locks when it stops"
+            );
+        }
         Event::NodeUp { node, .. } => {
             let (host, port) = address(node);
             event!(
@@ -268,7 +286,7 @@ mod tests {
     use super::*;
     use crate::error::Kind;
     use crate::observe::{Loss, Subject};
-    use crate::report::{Fault, Holder};
+    use crate::report::{Fault, Holder, Persistence};
 
     /// Keeps each event as its level, and its fields as one line.
     #[derive(Clone, Default)]
@@ -393,6 +411,11 @@ mod tests {
         let (level, line) = told(&evicts);
         assert_eq!(level, Level::WARN);
         assert!(line.contains("policy=\"allkeys-lru\""), "{line}");
+
+        let persistence = &Persistence { appendonly: Some(false), ..Persistence::default() };
+        let (level, line) = told(&Event::Forgets { node: "a:6379", class: "", persistence });
+        assert_eq!(level, Level::WARN);
+        assert!(line.contains("persistence=appendonly no"), "{line}");
 
         let (level, line) = told(&Event::NodeUp { node: "/run/redis.sock", class: "" });
         let words = "message=node up again db.system.name=\"redis\" \

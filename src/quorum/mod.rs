@@ -309,7 +309,14 @@ impl NodeSet {
 
     /// All that is known of each node without asking.
     pub(crate) fn health(&self) -> Vec<NodeHealth> {
-        self.shared.nodes.iter().map(Node::health).collect()
+        let terms = self.shared.greeting.terms.as_deref();
+        let health = self.shared.nodes.iter().map(|node| {
+            let mut health = node.health();
+            let known = health.server.as_ref().zip(terms);
+            health.forgets = known.is_some_and(|(server, terms)| terms.may_be_forgotten(server));
+            health
+        });
+        health.collect()
     }
 
     /// Which nodes are connected, and why the others are not.

@@ -25,6 +25,10 @@ pub struct NodeHealth {
     /// What the server said of itself when it was last connected to: also while it is down, or
     /// where it was refused as what it is. `None` before it has ever answered.
     pub server: Option<ServerInfo>,
+    /// The locker relies on a server that forgets nothing
+    /// ([`Durability::Persistent`](crate::Durability::Persistent)), and by its configuration this
+    /// one may forget: see [`Persistence::may_forget`].
+    pub forgets: bool,
 }
 
 impl NodeHealth {
@@ -47,10 +51,13 @@ impl NodeHealth {
 impl fmt::Display for NodeHealth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.node, self.outcome)?;
-        match &self.server {
-            Some(server) => write!(f, " ({server})"),
-            None => Ok(()),
+        if let Some(server) = &self.server {
+            write!(f, " ({server})")?;
+            if self.forgets {
+                write!(f, ", may forget locks ({})", server.persistence)?;
+            }
         }
+        Ok(())
     }
 }
 
@@ -177,6 +184,16 @@ pub struct Persistence {
     pub save: Option<Box<str>>,
 }
 
+impl Persistence {
+    /// Whether the server may come back without a lock that it had granted: it keeps no log, or
+    /// does not force it to the disk at each write. `false` also where it did not tell.
+    #[must_use]
+    pub fn may_forget(&self) -> bool {
+        let is_slow = self.appendfsync.as_deref().is_some_and(|when| when != "always");
+        self.appendonly.is_some_and(|is_on| !is_on || is_slow)
+    }
+}
+
 /// `appendonly yes, appendfsync everysec, save 3600 1`, as far as it was told.
 impl fmt::Display for Persistence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -248,9 +265,26 @@ mod tests {
             outcome: Outcome::Down { fault: Fault::Replica },
             rtt: None,
             server: Some(server),
+            forgets: false,
         };
         assert!(!health.is_connected() && health.fault() == Some(&Fault::Replica));
         assert!(health.to_string().ends_with(" (valkey 9.1.2, replica, cluster)"), "{health}");
+        let mut server = ServerInfo::default();
+        server.persistence.appendonly = Some(false);
+        let health = NodeHealth { server: Some(server), forgets: true, ..health };
+        assert!(health.to_string().ends_with("), may forget locks (appendonly no)"), "{health}");
+    }
+
+    #[test]
+    fn only_a_log_that_is_forced_to_the_disk_at_each_write_forgets_nothing() {
+        let told = |appendonly, appendfsync: Option<&str>| {
+            let appendfsync = appendfsync.map(Into::into);
+            Persistence { appendonly, appendfsync, save: Some("3600 1".into()) }.may_forget()
+        };
+        assert!(told(Some(false), None) && told(Some(false), Some("always")));
+        assert!(told(Some(true), Some("everysec")) && told(Some(true), Some("no")));
+        assert!(!told(Some(true), Some("always")));
+        assert!(!told(Some(true), None) && !told(None, Some("everysec")), "it did not tell");
     }
 
     #[test]

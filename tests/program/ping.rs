@@ -100,7 +100,9 @@ fn its_object_is_as_the_schema_says() {
 #[test]
 fn a_node_that_evicts_is_warned_of() {
     need_server!();
-    let server = Server::builder().args(["--maxmemory-policy", "volatile-ttl"]).start();
+    let keeps = ["--appendonly", "yes", "--appendfsync", "always"];
+    let evicts = ["--maxmemory-policy", "volatile-ttl"];
+    let server = Server::builder().args(keeps).args(evicts).start();
     let warning = format!(
         "{} deletes keys when its memory is full (maxmemory-policy volatile-ttl), a lock that is \
          held among them; set noeviction",
@@ -111,6 +113,24 @@ fn a_node_that_evicts_is_warned_of() {
     assert!(ended.stdout.ends_with(&format!("\nwarning: {warning}\n")), "{ended:?}");
     let ended = run(ping_on(&[server.url()], &["--json"]));
     assert_eq!(object(&ended)["nodes"][0]["warning"], warning);
+}
+
+#[test]
+fn nodes_that_may_forget_are_warned_of_once() {
+    need_server!();
+    let fleet = Fleet::start(3);
+    let ended = ping(&fleet, &[]);
+    let warnings: Vec<&str> =
+        ended.stdout.lines().filter(|line| line.starts_with("warning: ")).collect();
+    assert_eq!((ended.code, warnings.len()), (0, 1), "{ended:?}");
+    for node in &fleet {
+        assert!(warnings[0].contains(&node.addr().to_string()), "{ended:?}");
+    }
+    let ended = ping(&fleet, &["--json"]);
+    let warning = object(&ended)["nodes"][2]["warning"].to_string();
+    assert!(warning.contains("may forget a lock that is held (appendonly no"), "{warning}");
+    let ended = ping(&fleet, &["--longest-ttl", "60s"]);
+    assert!(!ended.stdout.contains("warning"), "{ended:?}");
 }
 
 #[test]

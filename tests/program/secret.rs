@@ -12,7 +12,8 @@ const CANARY: &str = "canary";
 #[test]
 fn the_password_comes_from_the_environment() {
     need_server!();
-    let server = Server::builder().password(PASSWORD).start();
+    let keeps = ["--appendonly", "yes", "--appendfsync", "always"];
+    let server = Server::builder().password(PASSWORD).args(keeps).start();
     let url = format!("redis://{}", server.addr());
     for args in [&["lock", "job", "--", "true"][..], &["status", "job"]] {
         let mut command = program(args);

@@ -1,6 +1,7 @@
 //! Who holds a key.
 
 use crate::run::{Ended, hold, program, run};
+use crate::support::server::Builder;
 use crate::support::{Fleet, need_server};
 
 fn status(fleet: &Fleet, args: &[&str]) -> Ended {
@@ -19,7 +20,7 @@ fn each_node_is_told_and_then_the_majority() {
     }
     fleet[1].stop();
     let ended = status(&fleet, &["job", "free"]);
-    assert_eq!((ended.code, &*ended.stderr), (0, ""), "{ended:?}");
+    assert_eq!(ended.code, 0, "{ended:?}");
     let lines: Vec<&str> = ended.stdout.lines().collect();
     assert_eq!(lines.len(), 10, "{ended:?}");
     let line = |at: usize, name: &str, words: &str| {
@@ -33,6 +34,23 @@ fn each_node_is_told_and_then_the_majority() {
     line(4, "majority", "(2 of 3 nodes answered, 2 needed)");
     line(5, "\"free\"", "");
     line(9, "majority", "free (2 of 3");
+}
+
+#[test]
+fn nodes_that_may_forget_are_warned_of_where_they_are_relied_on() {
+    need_server!();
+    let keeps = ["--appendonly", "yes", "--appendfsync", "always"];
+    let builder = |node, builder: Builder| if node == 1 { builder.args(keeps) } else { builder };
+    let fleet = Fleet::start_with(3, builder);
+    let ended = status(&fleet, &["job"]);
+    assert_eq!((ended.code, ended.stderr.lines().count()), (0, 1), "{ended:?}");
+    let named = |node: usize| ended.stderr.contains(&fleet[node].addr().to_string());
+    assert!(named(0) && !named(1) && named(2), "{ended:?}");
+    assert!(ended.stderr.contains("may forget a lock that is held (appendonly no"), "{ended:?}");
+    let ended = status(&fleet, &["job", "--longest-ttl", "60s"]);
+    assert_eq!((ended.code, &*ended.stderr), (0, ""), "{ended:?}");
+    let ended = status(&fleet, &["job", "--json"]);
+    assert_eq!((ended.code, &*ended.stderr), (0, ""), "{ended:?}");
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! What a locker tells of its nodes, on real servers.
 
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use quorlock::report::{Fault, Mode, Role, ServerKind};
+use quorlock::{Durability, Event, Observer};
 
 use crate::support::{
     Fleet, Script, Scripted, Server, eventually_async, need_process, need_server,
@@ -42,6 +44,46 @@ async fn each_node_says_what_it_is_and_how_it_is_set_up() {
     assert_eq!(persistence(2), "appendonly no, no snapshots");
     assert_eq!(told(0).maxmemory_policy.as_deref(), Some("noeviction"));
     assert_eq!(told(1).maxmemory_policy.as_deref(), Some("allkeys-lru"));
+}
+
+/// Which nodes may forget, as they were told of.
+#[derive(Default)]
+struct Forgetful(Mutex<Vec<String>>);
+
+impl Observer for Forgetful {
+    fn on_event(&self, event: &Event<'_>) {
+        if let Event::Forgets { node, persistence, .. } = event {
+            self.0.lock().unwrap().push(format!("{node}: {persistence}"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn servers_that_may_forget_are_told_of_where_that_is_relied_on() {
+    need_process!();
+    let fleet = Fleet::start_with(3, |number, builder| match number {
+        0 => builder.args(["--appendonly", "yes", "--appendfsync", "always"]),
+        1 => builder.args(["--appendonly", "yes", "--appendfsync", "everysec"]),
+        _ => builder,
+    });
+    let longest_ttl = Duration::from_secs(60);
+    let told = async |durability| {
+        let observer = Arc::new(Forgetful::default());
+        let builder = builder(&fleet).durability(durability).observer(observer.clone());
+        let locker = connected(builder).await;
+        let mut told = std::mem::take(&mut *observer.0.lock().unwrap());
+        told.sort();
+        (told, locker.health().iter().map(|node| node.forgets).collect::<Vec<_>>())
+    };
+    let (events, forgets) = told(Durability::Persistent).await;
+    assert_eq!(forgets, [false, true, true]);
+    let words =
+        ["appendonly yes, appendfsync everysec, no snapshots", "appendonly no, no snapshots"];
+    let mut expected = [1, 2].map(|node| format!("{}: {}", fleet[node].label(), words[node - 1]));
+    expected.sort();
+    assert_eq!(events, expected);
+    let (events, forgets) = told(Durability::Volatile { longest_ttl }).await;
+    assert_eq!((events, forgets), (Vec::new(), vec![false; 3]));
 }
 
 #[tokio::test]

@@ -76,7 +76,9 @@ for; p99.9 says something from a --count of some thousands on. What the user may
 CONFIG GET, TIME) is shown as not told. The clock is compared with this machine's: a difference does
 not hurt a lock, one that changes does.
 
-A maxmemory-policy other than noeviction is a warning: such a node deletes locks when it is full.
+A maxmemory-policy other than noeviction is a warning: such a node deletes locks when it is full. So
+is anything but appendonly yes and appendfsync always, unless --longest-ttl is given: such a node
+may forget locks when it stops.
 
 Exit codes: 0 when a majority answered, whatever is warned of; else
    64  the command line is wrong

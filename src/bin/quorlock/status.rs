@@ -47,6 +47,10 @@ async fn show_all(args: &StatusArgs) -> Result<Option<Cause>, Failure> {
         output::print(text).await?;
         untold = untold.or_else(|| verdict.cause());
     }
+    // Programs that read JSON ask `ping`.
+    if let (false, Some(warning)) = (args.json, words::forgets(&locker.health())) {
+        output::say(format!("warning: {warning}"));
+    }
     Ok(untold)
 }
 

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::time::Duration;
 
-use quorlock::report::Holder;
+use quorlock::report::{Holder, NodeHealth};
 
 /// A duration with its unit: `3.2 s`, `100 ms`, `2.5 ms`, `85 µs`.
 pub(crate) struct Humane(pub(crate) Duration);
@@ -44,6 +44,18 @@ pub(crate) fn grouped(number: impl Into<u128>) -> String {
 /// `held by NAME, 3.2 s left`.
 pub(crate) fn held(holder: &Holder) -> String {
     format!("held by {holder}")
+}
+
+/// Which of the nodes forget what is relied on, and what to do about it.
+pub(crate) fn forgets<'a>(nodes: impl IntoIterator<Item = &'a NodeHealth>) -> Option<String> {
+    let forgetful: Vec<_> = nodes.into_iter().filter(|node| node.forgets).collect();
+    let persistence = &forgetful.first()?.server.as_ref()?.persistence;
+    let names: Vec<&str> = forgetful.iter().map(|node| &*node.node).collect();
+    Some(format!(
+        "{} may forget a lock that is held ({persistence}), and another client can have it then; \
+         set appendonly yes and appendfsync always, or say --longest-ttl in every client",
+        names.join(", ")
+    ))
 }
 
 /// A key in quotes, whatever its bytes are.

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::super::peer::Fit;
 use super::*;
 use crate::clock::{Moment, Stamp};
-use crate::report::{Mode, Role, ServerKind};
+use crate::report::{Mode, Role, ServerInfo, ServerKind};
 
 const SCRIPT: &str = "return 1";
 
@@ -53,6 +53,10 @@ impl Terms for Looks {
 
     fn judge(&self, _: &Peer) -> Fit {
         Fit::Fits
+    }
+
+    fn may_be_forgotten(&self, _: &ServerInfo) -> bool {
+        false
     }
 
     fn explain(&self, _: Option<Duration>) -> Box<str> {

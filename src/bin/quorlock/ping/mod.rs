@@ -23,7 +23,7 @@ use quorlock::{
 use crate::args::PingArgs;
 use crate::exit::{self, Cause, Failure};
 use crate::nodes::{self, Nodes};
-use crate::{output, reach, runtime};
+use crate::{output, reach, runtime, words};
 use measure::Pings;
 
 /// What `--json` prints, as a JSON Schema.
@@ -45,7 +45,13 @@ impl Node {
     }
 
     /// What is wrong with it, though it works.
-    fn warning(&self) -> Option<String> {
+    fn warnings(&self) -> Option<String> {
+        let warnings: Vec<String> =
+            words::forgets([&self.health]).into_iter().chain(self.evicts()).collect();
+        Some(warnings.join("; ")).filter(|warnings| !warnings.is_empty())
+    }
+
+    fn evicts(&self) -> Option<String> {
         let policy = self.health.server.as_ref()?.maxmemory_policy.as_deref()?;
         (policy != "noeviction").then(|| {
             format!(

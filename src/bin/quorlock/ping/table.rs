@@ -9,7 +9,7 @@ use quorlock::report::ServerInfo;
 use super::measure::Pings;
 use super::{Node, needed, why};
 use crate::args::PingArgs;
-use crate::words::{Humane, grouped};
+use crate::words::{self, Humane, grouped};
 
 const STRONG: Style = Style::new().bold();
 const DOWN: Style = AnsiColor::Red.on_default();
@@ -52,7 +52,9 @@ fn show(out: &mut impl Write, args: &PingArgs, nodes: &[Node]) -> fmt::Result {
             describe(out, &node.health.node, width, server)?;
         }
     }
-    let warnings: Vec<String> = nodes.iter().filter_map(Node::warning).collect();
+    let forgets = words::forgets(nodes.iter().map(|node| &node.health));
+    let evicts = nodes.iter().filter_map(Node::evicts);
+    let warnings: Vec<String> = forgets.into_iter().chain(evicts).collect();
     if !warnings.is_empty() {
         writeln!(out)?;
     }
