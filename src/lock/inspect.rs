@@ -37,6 +37,7 @@ pub(crate) async fn look(locker: Arc<Inner>, key: Key) -> Inspection {
         nodes.push(NodeInspection { node: label, state });
         values.push(value);
     }
+    name_own(&mut nodes, &values, &locker, &key);
     let majority = locker.nodes.majority();
     let holder = holder_of(&nodes, &values, majority);
     Inspection::new(nodes, majority, holder)
@@ -93,13 +94,31 @@ fn state_of(
     match u64::try_from(remaining) {
         Ok(millis) => {
             let owner = command::owner_of(value).map(|owner| printable(owner.as_bytes()));
-            let holder = Holder { owner, remaining: Duration::from_millis(millis) };
+            let remaining = Duration::from_millis(millis);
+            let holder = Holder { owner, remaining, is_own: false };
             (KeyState::Held(holder), Some(value.to_vec()))
         }
         Err(_) if remaining == -1 => {
             (KeyState::Foreign { what: format!("a string, {expiry}").into() }, None)
         }
         Err(_) => (KeyState::Free, None), // it expired between the two questions
+    }
+}
+
+/// Marks what this locker holds itself. Its name alone does not tell: others may have the same.
+fn name_own(nodes: &mut [NodeInspection], values: &[Option<Vec<u8>>], locker: &Inner, key: &Key) {
+    let name = Some(&*locker.owner);
+    let is_named = |value: &&Vec<u8>| command::owner_of(value) == name;
+    if !values.iter().flatten().any(|value| is_named(&value)) {
+        return;
+    }
+    let own = locker.holds.find(|tie| {
+        (tie.key.full() == key.full()).then(|| tie.value(locker).to_string().into_bytes())
+    });
+    for (node, value) in nodes.iter_mut().zip(values) {
+        if let (KeyState::Held(holder), true) = (&mut node.state, own.is_some() && *value == own) {
+            holder.is_own = true;
+        }
     }
 }
 
@@ -138,7 +157,7 @@ mod tests {
         let ours = format!("{}@me@h:1", "ab".repeat(20));
         let held = |owner: Option<&str>| {
             let owner = owner.map(Into::into);
-            KeyState::Held(Holder { owner, remaining: Duration::from_millis(70) })
+            KeyState::Held(Holder { owner, remaining: Duration::from_millis(70), is_own: false })
         };
         let foreign = |what: &str| KeyState::Foreign { what: what.into() };
         let wrong_type = || Frame::Error(Bytes::from_static(b"WRONGTYPE Operation against a key"));
@@ -166,7 +185,11 @@ mod tests {
     fn the_holder_has_one_value_on_a_majority() {
         let node = |millis| NodeInspection {
             node: "n".into(),
-            state: KeyState::Held(Holder { owner: None, remaining: Duration::from_millis(millis) }),
+            state: KeyState::Held(Holder {
+                owner: None,
+                remaining: Duration::from_millis(millis),
+                is_own: false,
+            }),
         };
         let nodes = [node(10), node(30), node(20)];
         let values = |names: [&str; 3]| names.map(|name| Some(name.as_bytes().to_vec()));

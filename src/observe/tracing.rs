@@ -355,7 +355,7 @@ mod tests {
     #[test]
     fn each_event_of_acquiring_arrives_with_its_level_and_its_fields() {
         let (lock, waited) = (LOCK, S);
-        let holder = Holder { owner: Some("you".into()), remaining: 2 * S };
+        let holder = Holder { owner: Some("you".into()), remaining: 2 * S, is_own: false };
         let error = &Error::new(Kind::Contended { holder: None }).with_key(b"k");
         let why = "error.type=\"contended\" reason=lock \"k\" is held by another client ";
         let votes = vec![vote(Outcome::Granted), vote(Outcome::Pending)];

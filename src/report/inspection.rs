@@ -14,12 +14,16 @@ pub struct Holder {
     pub owner: Option<Box<str>>,
     /// How long the key still lives unless it is extended.
     pub remaining: Duration,
+    /// Whether the locker that asked holds it itself, by a guard that lives. Where that guard is
+    /// the asking task's own, it waits for itself, and in vain.
+    pub is_own: bool,
 }
 
 impl fmt::Display for Holder {
-    /// `pay-api@web-7:812, 3.2 s left`.
+    /// `pay-api@web-7:812, 3.2 s left`; `this very locker, 3.2 s left`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let owner = self.owner.as_deref().unwrap_or(ANOTHER);
+        let owner = if self.is_own { "this very locker" } else { ANOTHER };
+        let owner = self.owner.as_deref().filter(|_| !self.is_own).unwrap_or(owner);
         write!(f, "{owner}, {} left", Humane(self.remaining))
     }
 }
@@ -103,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_holder_without_a_name_is_another_client() {
-        let holder = Holder { owner: None, remaining: Duration::from_millis(70) };
+        let holder = Holder { owner: None, remaining: Duration::from_millis(70), is_own: false };
         assert_eq!(holder.to_string(), "another client, 70 ms left");
     }
 }

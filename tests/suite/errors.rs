@@ -90,6 +90,29 @@ async fn on_success_each_nodes_part_and_its_time_are_known() {
 }
 
 #[tokio::test]
+async fn who_waits_for_its_own_lockers_lock_is_told_so() {
+    need_server!();
+    let fleet = Fleet::start(3);
+    let (locker, namesake) = (
+        connected(builder(&fleet).owner("me")).await,
+        connected(builder(&fleet).owner("me")).await,
+    );
+    let guard = locker.lock("k").await.unwrap();
+    for (asking, is_own) in [(&locker, true), (&namesake, false)] {
+        let error = asking.lock("k").wait(Duration::ZERO).await.unwrap_err();
+        let holder = error.holder().unwrap();
+        assert_eq!((holder.is_own, holder.owner.is_some()), (is_own, true), "{error}");
+        let words = if is_own { "is held by this very locker, " } else { "is held by me@" };
+        assert!(error.to_string().contains(words), "{error}");
+        assert_eq!(asking.inspect("k").await.unwrap().holder().unwrap().is_own, is_own);
+    }
+    // By a guard that lives.
+    let token = guard.forget();
+    let error = locker.lock("k").wait(Duration::ZERO).await.unwrap_err();
+    assert!(!error.holder().unwrap().is_own && !token.as_str().is_empty(), "{error}");
+}
+
+#[tokio::test]
 async fn before_its_first_use_a_locker_is_not_connected() {
     let locker = Locker::single("redis://127.0.0.1:1").unwrap().build().unwrap();
     let health = locker.health();

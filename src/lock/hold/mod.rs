@@ -87,6 +87,12 @@ impl Holds {
         self.count.load(Ordering::SeqCst)
     }
 
+    /// The first hold of which this makes something. Looks at all of them, each under its lock.
+    pub(in crate::lock) fn find<R>(&self, of: impl Fn(&Tie) -> Option<R>) -> Option<R> {
+        (0..self.slab.used())
+            .find_map(|index| lock(&self.slab.get(index).body).tie.as_ref().and_then(&of))
+    }
+
     /// All places that may hold something due at `now`, and since when; what is due later is handed
     /// to `later`.
     pub(in crate::lock) fn due(
