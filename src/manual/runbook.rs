@@ -66,7 +66,7 @@
 //! | `has not answered an earlier command yet` | the same; it is used again once it answers |
 //! | `has too many commands waiting` | the same, under load; see `link_entries_max` |
 //! | `closed the connection` | `maxclients`, a restart, a proxy |
-//! | `is not connected yet` | right after the start: wait with `ready(…)` |
+//! | `is not connected yet (…)` | right after the start: wait with `ready(…)`; else as it says |
 //! | `is a replica (…)`, `said READONLY` | a failover: the address leads to the wrong server |
 //! | `is the same server as …` | two names for one server: one vote |
 //! | `runs as a cluster node` | a quorum needs servers that stand alone |

@@ -6,8 +6,9 @@
 //!              (TLS only)   (a callback only)
 //! ```
 //!
-//! An attempt is in one [`Stage`] after the other, each of which owns the [`Limit`] while it lasts:
-//! so whichever the deadline meets is the one that is told of.
+//! An attempt takes one [`ConnectStep`] after the other, each of which owns the [`Limit`] while it
+//! lasts: so whichever the deadline meets is the one that is told of. Which it is can be seen from
+//! outside meanwhile.
 //!
 //! Whatever goes wrong discards the stream: a reply that is still under way would otherwise answer
 //! the next connection's first question.
@@ -16,7 +17,8 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::Poll;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::BytesMut;
@@ -26,7 +28,7 @@ use tokio::time::Sleep;
 use crate::clock::Clock;
 use crate::link::{Dial, Greeting, Handshake, Inbound, Peer, Reader, Writer, secure};
 use crate::options::Address;
-use crate::report::{Fault, Humane, printable, without_secret};
+use crate::report::{ConnectStep, Fault, Humane, printable, without_secret};
 
 /// A stream that has shaken hands.
 pub(crate) struct Connected {
@@ -36,7 +38,45 @@ pub(crate) struct Connected {
 }
 
 /// An attempt under way.
-pub(crate) type Connecting = Pin<Box<dyn Future<Output = Result<Connected, Fault>> + Send>>;
+pub(crate) struct Connecting {
+    work: Pin<Box<dyn Future<Output = Result<Connected, Fault>> + Send>>,
+    at: Arc<At>,
+}
+
+impl Connecting {
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Connected, Fault>> {
+        self.work.as_mut().poll(cx)
+    }
+
+    /// The step that it takes now.
+    pub(crate) fn step(&self) -> ConnectStep {
+        self.at.get()
+    }
+}
+
+/// Which step an attempt takes: written by the attempt, read by whoever polls it.
+#[derive(Default)]
+struct At(AtomicU8);
+
+impl At {
+    const STEPS: [ConnectStep; 4] = [
+        ConnectStep::Dialing,
+        ConnectStep::Securing,
+        ConnectStep::LoggingIn,
+        ConnectStep::Greeting,
+    ];
+
+    fn set(&self, step: ConnectStep) {
+        let place = Self::STEPS.iter().position(|known| *known == step).unwrap_or_default();
+        // Ordering: it says nothing of other memory.
+        self.0.store(place as u8, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> ConnectStep {
+        let place = usize::from(self.0.load(Ordering::Relaxed));
+        Self::STEPS.get(place).copied().unwrap_or(ConnectStep::Dialing)
+    }
+}
 
 /// Starts an attempt that ends, one way or the other, within `timeout`.
 pub(crate) fn connect(
@@ -46,67 +86,56 @@ pub(crate) fn connect(
     clock: Clock,
     timeout: Duration,
 ) -> Connecting {
-    Box::pin(async move {
-        let mut limit = Limit::new(&clock, timeout);
+    let at = Arc::<At>::default();
+    let taken = at.clone();
+    let work = Box::pin(async move {
+        let mut limit = Limit::new(&clock, timeout, taken);
         let dialing = async { dial.dial(&address).await.map_err(unreachable) };
-        let mut streams = limit.hold(Stage::Dialing, dialing).await?;
+        let mut streams = limit.hold(ConnectStep::Dialing, dialing).await?;
         if address.tls {
             let securing = secure(streams, &address, &greeting);
-            streams = limit.hold(Stage::Securing, securing).await?;
+            streams = limit.hold(ConnectStep::Securing, securing).await?;
         }
-        let address = limit.hold(Stage::LoggingIn, log_in(address)).await?;
-        limit.hold(Stage::Greeting, greet(streams, address, greeting, &clock)).await
-    })
+        let address = limit.hold(ConnectStep::LoggingIn, log_in(address)).await?;
+        limit.hold(ConnectStep::Greeting, greet(streams, address, greeting, &clock)).await
+    });
+    Connecting { work, at }
 }
 
-/// What an attempt is at.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Stage {
-    /// The name is resolved, the stream is made.
-    Dialing,
-    /// TLS is put onto it.
-    Securing,
-    /// The login is asked for.
-    LoggingIn,
-    /// The server is asked who it is, and told who we are.
-    Greeting,
-}
-
-impl Stage {
-    /// Why there is no connection when this stage has not ended after the whole deadline.
-    fn fault(self, after: Duration) -> Fault {
-        match self {
-            Self::Dialing | Self::Greeting => Fault::Silent { after },
-            Self::Securing => Fault::insecure(after),
-            Self::LoggingIn => {
-                let error = format!("no answer within {}", Humane(after));
-                Fault::Credentials { error: error.into() }
-            }
+/// Why there is no connection when this step has not ended in time.
+fn overdue(step: ConnectStep, after: Duration) -> Fault {
+    match step {
+        ConnectStep::LoggingIn => {
+            let error = format!("no answer within {}", Humane(after));
+            Fault::Credentials { error: error.into() }
         }
+        step => Fault::Silent { after, step: Some(step) },
     }
 }
 
-/// The one deadline of all stages.
+/// The one deadline of all steps, and which of them is taken.
 struct Limit {
     timer: Pin<Box<Sleep>>,
     after: Duration,
+    at: Arc<At>,
 }
 
 impl Limit {
-    fn new(clock: &Clock, after: Duration) -> Self {
-        Self { timer: clock.sleep_until(clock.now().plus(after)), after }
+    fn new(clock: &Clock, after: Duration, at: Arc<At>) -> Self {
+        Self { timer: clock.sleep_until(clock.now().plus(after)), after, at }
     }
 
-    /// What comes of a stage, if it ends in time.
+    /// What comes of a step, if it ends in time.
     async fn hold<T>(
         &mut self,
-        stage: Stage,
+        step: ConnectStep,
         work: impl Future<Output = Result<T, Fault>>,
     ) -> Result<T, Fault> {
+        self.at.set(step);
         let mut work = pin!(work);
         poll_fn(|cx| match work.as_mut().poll(cx) {
             Poll::Ready(done) => Poll::Ready(done),
-            Poll::Pending => self.timer.as_mut().poll(cx).map(|()| Err(stage.fault(self.after))),
+            Poll::Pending => self.timer.as_mut().poll(cx).map(|()| Err(overdue(step, self.after))),
         })
         .await
     }
@@ -249,26 +278,35 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn each_stage_tells_what_the_deadline_met() {
+    async fn each_step_tells_what_the_deadline_met() {
         let clock = Clock::default();
         let ms = Duration::from_millis;
         let cases = [
-            (Stage::Dialing, "was silent for 100 ms while connecting"),
-            (Stage::Securing, "was silent for 100 ms in the handshake"),
-            (Stage::LoggingIn, "(the callback for credentials: no answer within 100 ms)"),
-            (Stage::Greeting, "was silent for 100 ms while connecting"),
+            (
+                ConnectStep::Dialing,
+                "was silent for 100 ms while connecting (nothing answers the conn",
+            ),
+            (
+                ConnectStep::Securing,
+                "was silent for 100 ms while connecting (nothing answers the handshake of TLS",
+            ),
+            (ConnectStep::LoggingIn, "(the callback for credentials: no answer within 100 ms)"),
+            (
+                ConnectStep::Greeting,
+                "was silent for 100 ms while connecting (connected, and nothing",
+            ),
         ];
-        for (stage, words) in cases {
+        for (step, words) in cases {
             let began = clock.now();
-            let mut limit = Limit::new(&clock, ms(100));
-            let before = limit.hold(Stage::Dialing, async {
+            let mut limit = Limit::new(&clock, ms(100), Arc::default());
+            let before = limit.hold(ConnectStep::Dialing, async {
                 clock.sleep_until(began.plus(ms(60))).await;
                 Ok(())
             });
             assert_eq!(before.await, Ok(()));
-            let never = limit.hold(stage, std::future::pending::<Result<(), _>>());
+            let never = limit.hold(step, std::future::pending::<Result<(), _>>());
             let fault = never.await.unwrap_err().to_string();
-            assert!(fault.contains(words), "{stage:?}: {fault}");
+            assert!(fault.contains(words), "{step:?}: {fault}");
             let took = clock.now().since(began);
             assert!(took >= ms(100) && took < ms(105), "one deadline for all: {took:?}");
         }

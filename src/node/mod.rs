@@ -24,7 +24,7 @@ pub(crate) use session::{Pass, Session};
 use crate::clock::Moment;
 use crate::link::{Link, Peer};
 use crate::options::{Address, LinkOptions};
-use crate::report::{Fault, NodeHealth, Outcome, ServerInfo};
+use crate::report::{ConnectStep, Fault, NodeHealth, Outcome, ServerInfo};
 use crate::sync::{Mutex, lock};
 
 /// One node as its callers see it.
@@ -56,7 +56,7 @@ impl Node {
             links: (0..options.connections).map(|_| link()).collect(),
             health: Mutex::new(Health {
                 open: 0,
-                reason: Fault::Connecting,
+                reason: Fault::Connecting { step: None },
                 server: None,
                 told_down: false,
             }),
@@ -95,7 +95,7 @@ impl Node {
     pub(crate) fn reopen(&self) {
         {
             let mut health = lock(&self.health);
-            (health.open, health.reason) = (0, Fault::Connecting);
+            (health.open, health.reason) = (0, Fault::Connecting { step: None });
         }
         for link in &self.links {
             link.reopen();
@@ -106,7 +106,7 @@ impl Node {
     pub(crate) fn leave(&self) {
         let mut health = lock(&self.health);
         if std::mem::take(&mut health.open) > 0 {
-            health.reason = Fault::Connecting;
+            health.reason = Fault::Connecting { step: None };
         }
     }
 
@@ -139,6 +139,13 @@ impl Node {
         let (server, login) = health.server.clone().unzip();
         let rtt = asked.or_else(|| login.flatten()).filter(|_| is_up);
         NodeHealth { node: self.label(), outcome, rtt, server, forgets: false }
+    }
+
+    /// The first attempt to connect is at this step.
+    fn note_step(&self, at: ConnectStep) {
+        if let Fault::Connecting { step } = &mut lock(&self.health).reason {
+            *step = Some(at);
+        }
     }
 
     /// A connection has ended, or an attempt to make one. `true`: the node is down since then.

@@ -69,8 +69,8 @@ impl Session {
         admit: impl FnOnce(&Peer) -> Result<(), Fault>,
     ) {
         match &mut self.state {
-            State::Connecting(connecting) => match connecting.as_mut().poll(cx) {
-                Poll::Pending => {}
+            State::Connecting(connecting) => match connecting.poll(cx) {
+                Poll::Pending => node.note_step(connecting.step()),
                 Poll::Ready(connected) => {
                     let admitted = connected.and_then(|connected| match admit(&connected.peer) {
                         Ok(()) => Ok(connected),
@@ -143,7 +143,7 @@ impl Session {
         let Some(given_up) = link.given_up(now) else { return next };
         if given_up <= now {
             let after = link.oldest().map_or(Duration::ZERO, |oldest| now.since(oldest));
-            self.fail(Fault::Silent { after }, node, link, pass);
+            self.fail(Fault::Silent { after, step: None }, node, link, pass);
             return now;
         }
         next.min(given_up)

@@ -253,7 +253,7 @@ impl Election {
             Deed::Failed => Outcome::Failed { error: error() },
             Deed::Down => {
                 let fault = self.set.shared.nodes.get(node).map(Node::reason);
-                Outcome::Down { fault: fault.unwrap_or(Fault::Connecting) }
+                Outcome::Down { fault: fault.unwrap_or(Fault::Connecting { step: None }) }
             }
             Deed::Suspect => Outcome::Suspect,
             Deed::Full => Outcome::Full,

@@ -116,5 +116,5 @@ async fn who_waits_for_its_own_lockers_lock_is_told_so() {
 async fn before_its_first_use_a_locker_is_not_connected() {
     let locker = Locker::single("redis://127.0.0.1:1").unwrap().build().unwrap();
     let health = locker.health();
-    assert_eq!(health[0].outcome.fault(), Some(&Fault::Connecting));
+    assert!(matches!(health[0].outcome.fault(), Some(Fault::Connecting { step: None, .. })));
 }

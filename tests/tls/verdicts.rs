@@ -9,7 +9,8 @@ use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, 
 
 use crate::support::tls::authority;
 use crate::support::{
-    Authority, Behaviour, Identity, Server, Terminator, need_server, need_tls_server,
+    Authority, Behaviour, Identity, Server, Terminator, eventually_async, need_server,
+    need_tls_server,
 };
 use crate::{showing, trusting};
 
@@ -117,9 +118,13 @@ fn clients() -> Vec<Row> {
 fn behaviours() -> Vec<Row> {
     let right = authority().server();
     vec![
-        behaving("stalled behind ClientHello", Behaviour::Mute, "was silent for 1.0 s in the"),
-        behaving("stalled in ServerHello", Behaviour::HalfHandshake, "was silent for 1.0 s in the"),
-        behaving("stalled before HELLO", Behaviour::Deaf, "was silent for 1.0 s while connecting"),
+        behaving("stalled behind ClientHello", Behaviour::Mute, "the handshake of TLS: a port of"),
+        behaving(
+            "stalled in ServerHello",
+            Behaviour::HalfHandshake,
+            "the handshake of TLS: a port",
+        ),
+        behaving("stalled before HELLO", Behaviour::Deaf, "while connecting (connected, and"),
         behaving("truncated handshake", Behaviour::CutHandshake, "closed the connection in the"),
         Row { front: Front::Plain, ..row("plain text", &right, trusting(), "plain text") },
     ]
@@ -231,7 +236,29 @@ async fn stalled_while_connecting_is_no_fault_of_tls() {
     let queued: Vec<TcpStream> = std::iter::from_fn(connect).take(16).collect();
     assert!(queued.len() < 16, "the queue is full");
     let line = verdict(&format!("rediss://{addr}"), "k", Some(trusting())).await.unwrap();
-    assert!(line.ends_with("was silent for 1.0 s while connecting"), "{line}");
+    assert!(line.contains("was silent for 1.0 s while connecting (nothing answers the"), "{line}");
+}
+
+/// Before its time is up, too.
+#[tokio::test]
+async fn what_connecting_is_at_is_told_and_what_that_hints_at() {
+    // The kernel accepts, and nobody reads.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let addr = listener.local_addr().unwrap();
+    let tls = "is not connected yet (nothing answers the handshake of TLS: a port of plain text \
+               waits like this; write redis:// for it)";
+    let plain = "is not connected yet (connected, and nothing answers the handshake: it hangs, or \
+                 is no Redis or Valkey)";
+    for (scheme, words) in [("rediss", tls), ("redis", plain)] {
+        let builder = Locker::single(format!("{scheme}://{addr}")).unwrap();
+        let builder = if scheme == "rediss" { builder.tls(trusting()) } else { builder };
+        let locker = builder.connect_timeout(Duration::from_secs(600)).build().unwrap();
+        eventually_async("it says so", async || {
+            let error = locker.ready(Duration::from_millis(20)).await.unwrap_err().to_string();
+            error.contains(words)
+        })
+        .await;
+    }
 }
 
 /// What an attempt to lock says; nothing when it works.

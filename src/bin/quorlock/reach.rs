@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use quorlock::{
     Error, Locker,
-    report::{Fault, NodeReport, Outcome},
+    report::{Fault, NodeReport},
 };
 
 use crate::clock;
@@ -47,7 +47,7 @@ type Ready = Result<Vec<NodeReport>, Error>;
 /// Whether of some node it is not known yet whether it can be connected to.
 fn is_connecting(ready: &Ready) -> bool {
     let nodes = ready.as_ref().map_or_else(Error::nodes, Vec::as_slice);
-    nodes.iter().any(|node| matches!(node.outcome, Outcome::Down { fault: Fault::Connecting, .. }))
+    nodes.iter().any(|node| matches!(node.outcome.fault(), Some(Fault::Connecting { .. })))
 }
 
 /// Looks until what is seen is `enough`, no longer than `patience`.

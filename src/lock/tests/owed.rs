@@ -117,7 +117,7 @@ async fn a_connection_that_never_answers_a_dropped_guards_release_is_ended() {
     pass(ms(200)).await;
     let outcome = world.locker.health().swap_remove(0).outcome;
     let is_silent =
-        matches!(outcome, Outcome::Down { fault: Fault::Silent { .. } | Fault::Connecting });
+        matches!(outcome, Outcome::Down { fault: Fault::Silent { .. } | Fault::Connecting { .. } });
     assert!(is_silent, "{outcome:?}");
 }
 

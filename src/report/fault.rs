@@ -1,0 +1,204 @@
+//! Why a node cannot be asked, and what connecting to it is at.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Humane;
+
+/// Why there is no usable connection to a node.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Fault {
+    /// No attempt has ended yet.
+    #[non_exhaustive]
+    Connecting {
+        /// What the attempt is at; `None` where none has begun.
+        step: Option<ConnectStep>,
+    },
+    /// Nobody listens at the address.
+    Refused,
+    /// The name does not resolve, or the connection failed otherwise.
+    #[non_exhaustive]
+    Unreachable {
+        /// The operating system's words.
+        error: Box<str>,
+    },
+    /// Connecting did not end in time, or a command had no answer for so long that its connection
+    /// was given up.
+    #[non_exhaustive]
+    Silent {
+        /// How long was waited.
+        after: Duration,
+        /// What connecting was at; `None` for a connection that stood.
+        step: Option<ConnectStep>,
+    },
+    /// There is no TLS with the server: its certificate is not to be trusted, it does not trust
+    /// ours, or it does not speak TLS.
+    #[non_exhaustive]
+    Tls {
+        /// The cause, and what to do about it.
+        error: Box<str>,
+    },
+    /// The server closed the connection.
+    Closed,
+    /// The password is missing or wrong, or the user may not connect.
+    #[non_exhaustive]
+    Authentication {
+        /// The server's words.
+        error: Box<str>,
+    },
+    /// The login could not be had: what
+    /// [`NodeOptions::credentials_async`](crate::NodeOptions::credentials_async) was given failed,
+    /// panicked, or had no answer by the end of `connect_timeout`. It is asked again at the next
+    /// attempt.
+    #[non_exhaustive]
+    Credentials {
+        /// Its words.
+        error: Box<str>,
+    },
+    /// The server refused a step of the handshake (the database's number, for one).
+    #[non_exhaustive]
+    Handshake {
+        /// The server's words.
+        error: Box<str>,
+    },
+    /// What came back is not RESP, or not an answer to what was asked.
+    #[non_exhaustive]
+    Protocol {
+        /// What was wrong.
+        error: Box<str>,
+    },
+    /// The server is a replica: its vote would count its master's twice.
+    Replica,
+    /// The server is a Cluster node or a Sentinel and cannot be a member of a quorum.
+    #[non_exhaustive]
+    Mode {
+        /// `cluster` or `sentinel`.
+        mode: Box<str>,
+    },
+    /// The server does not tell its process's name (`run_id` of `INFO server`): the user may not
+    /// ask for it, or a proxy hides it. Without it a restart goes unnoticed, and under
+    /// [`Durability::Volatile`](crate::Durability::Volatile) the node cannot vote.
+    Anonymous,
+    /// The server is another member of this quorum under a second address.
+    #[non_exhaustive]
+    Duplicate {
+        /// The address that counts.
+        of: Arc<str>,
+    },
+}
+
+/// What connecting to a node is at, one step after the other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum ConnectStep {
+    /// The name is resolved, and the connection is made.
+    Dialing,
+    /// TLS shakes hands, where the address asks for it.
+    Securing,
+    /// The callback for credentials is asked, where there is one.
+    LoggingIn,
+    /// The server is asked who it is, and told who we are.
+    Greeting,
+}
+
+/// What it waits for, and what one that lasts hints at.
+impl fmt::Display for ConnectStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Dialing => {
+                "nothing answers the connection: is the address right, and no firewall between?"
+            }
+            Self::Securing => {
+                "nothing answers the handshake of TLS: a port of plain text waits like this; write \
+                 redis:// for it"
+            }
+            Self::LoggingIn => "the callback for credentials has not answered",
+            Self::Greeting => {
+                "connected, and nothing answers the handshake: it hangs, or is no Redis or Valkey"
+            }
+        })
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Connecting { step: None } => f.write_str("is not connected yet"),
+            Self::Connecting { step: Some(step) } => write!(f, "is not connected yet ({step})"),
+            Self::Refused => f.write_str("refused the connection"),
+            Self::Unreachable { error } => write!(f, "cannot be reached ({error})"),
+            Self::Silent { after, step: None } => {
+                write!(f, "was silent for {}", Humane(*after))
+            }
+            Self::Silent { after, step: Some(step) } => {
+                write!(f, "was silent for {} while connecting ({step})", Humane(*after))
+            }
+            Self::Tls { error } => write!(f, "fails TLS: {error}"),
+            Self::Closed => f.write_str("closed the connection"),
+            Self::Authentication { error } | Self::Handshake { error } => f.write_str(&said(error)),
+            Self::Credentials { error } => {
+                write!(f, "cannot be logged in to (the callback for credentials: {error})")
+            }
+            Self::Protocol { error } => write!(f, "does not speak RESP as expected ({error})"),
+            Self::Replica => f.write_str("is a replica (give its master's address)"),
+            Self::Mode { mode } => {
+                write!(f, "runs as a {mode} node (a quorum needs independent masters)")
+            }
+            Self::Anonymous => f.write_str(
+                "does not tell its run_id, without which it cannot vote under \
+                 `Durability::Volatile` (the user needs +info)",
+            ),
+            Self::Duplicate { of } => {
+                write!(f, "is the same server as {of} (a quorum needs independent masters)")
+            }
+        }
+    }
+}
+
+impl Fault {
+    /// What answers plain text is TLS.
+    pub(crate) fn wants_tls() -> Self {
+        Self::Tls { error: "its port answers plain text by TLS (write rediss:// for it)".into() }
+    }
+}
+
+/// A stream that finds one itself hands it up inside its `io::Error`.
+impl std::error::Error for Fault {}
+
+/// A server's error as a clause: the word that names it and what to do, else its own text.
+pub(super) fn said(error: &str) -> String {
+    let code = error.split(' ').next().unwrap_or_default();
+    match hint(code) {
+        Some(hint) => format!("said {code} ({hint})"),
+        None => format!("said {error:?}"),
+    }
+}
+
+fn hint(code: &str) -> Option<&'static str> {
+    Some(match code {
+        "NOAUTH" => "check the password",
+        "WRONGPASS" => "check the user and the password",
+        "NOPERM" => "the user's ACL forbids a command or the key; see the manual for the list",
+        "READONLY" => "it is a replica; give its master's address",
+        "DENIED" => "its protected mode takes no connection from here",
+        "LOADING" => "it is still loading its data",
+        "BUSY" => "it is busy with a slow script",
+        "OOM" => "it is out of memory",
+        "MISCONF" => "it cannot persist; look at its log",
+        "NOREPLICAS" => "it has too few replicas to accept writes",
+        "CLUSTERDOWN" => "its cluster is down",
+        "MASTERDOWN" => "its master is down",
+        _ => return None,
+    })
+}
+
+/// Whether a server's error says that the user, the password or a permission is wrong.
+pub(crate) fn is_authentication(error: &str) -> bool {
+    let code = error.split(' ').next().unwrap_or_default();
+    matches!(code, "NOAUTH" | "WRONGPASS" | "NOPERM")
+        || error.starts_with("ERR invalid password")
+        || error.starts_with("ERR Client sent AUTH, but no password is set")
+        || error.starts_with("ERR AUTH <password> called without any password")
+}
