@@ -38,6 +38,8 @@ mod on_lost;
 mod ping;
 #[path = "program/pipe.rs"]
 mod pipe;
+#[path = "program/release.rs"]
+mod release;
 #[path = "program/run.rs"]
 mod run;
 #[path = "program/schema.rs"]

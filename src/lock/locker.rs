@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use super::acquire::Order;
 use super::builder::LockerBuilder;
 use super::durability::Volatile;
-use super::guard::LockGuard;
+use super::guard::{LockGuard, Release};
 use super::hold::Holds;
 use super::initialise;
 use super::inspect;
@@ -309,6 +309,31 @@ impl Locker {
         let Options { ttl, extend, .. } = &self.inner.options;
         let key = self.inner.key(key.as_ref())?;
         takeover::adopt(&self.inner, key, token, *ttl, *extend).await
+    }
+
+    /// Releases the lock that this token stands for, from any process: where the key holds the
+    /// token's value it is deleted, and another client's lock is left as it is. For a lock that was
+    /// left with its token ([`forget`](LockGuard::forget)) and is not to be adopted.
+    ///
+    /// A guard that lives under the token loses its lock, and learns of it at its next extension.
+    ///
+    /// # Errors
+    ///
+    /// [`is_misuse`](Error::is_misuse) for a key that cannot be, [`is_closed`](Error::is_closed)
+    /// without a runtime or behind a shutdown. What the nodes found is no error: see [`Release`].
+    ///
+    /// # Cancel safety
+    ///
+    /// The release is sent to every node at the first poll; dropping the future later only means
+    /// that what they answered is not known.
+    pub async fn release_by_token(
+        &self,
+        key: impl AsRef<[u8]>,
+        token: &OwnerToken,
+    ) -> Result<Release, Error> {
+        self.inner.check_open()?;
+        let key = self.inner.key(key.as_ref())?;
+        takeover::release(&self.inner, &key, token).await
     }
 
     /// Deletes the key on every node, whoever holds the lock: for an operator who knows that its

@@ -1,4 +1,4 @@
-//! Locks of others: taking one over by its token, and deleting one by force.
+//! Locks of others: taking one over by its token, releasing one by it, deleting one by force.
 //!
 //! Adopting gives the lock another value, node by node: where the key holds the token's value, a
 //! script sets a fresh one. A majority of such nodes makes the lock ours, by the rules of any
@@ -28,8 +28,9 @@ use std::time::Duration;
 use quorlock_resp::encode;
 
 use super::claim::{Claim, Tie};
+use super::command::{self, Encoded};
 use super::extension::Extension;
-use super::guard::LockGuard;
+use super::guard::{LockGuard, Release};
 use super::hold::HoldRef;
 use super::key::Key;
 use super::locker::Inner;
@@ -38,7 +39,7 @@ use crate::clock::Moment;
 use crate::error::{Error, Kind};
 use crate::link::{Shape, Undo, Urgency};
 use crate::options::Extend;
-use crate::quorum::{Command, Deed, Found, NodeMask, Verdict};
+use crate::quorum::{Command, Deed, Found, NodeMask, Patience, Verdict};
 use crate::report::{NodeReport, Outcome};
 use crate::weak::{self, Weakness::*};
 
@@ -199,6 +200,31 @@ fn former_end(locker: &Inner, tie: &Tie) -> Moment {
     // The clock is read behind the answers: a node may have granted while this thread was not let
     // run, and its time counts from then.
     locker.nodes.clock().now().plus(longest + GRAIN + locker.options.drift.of(longest))
+}
+
+/// See [`Locker::release_by_token`](super::Locker::release_by_token).
+pub(crate) async fn release(
+    locker: &Inner,
+    key: &Key,
+    token: &OwnerToken,
+) -> Result<Release, Error> {
+    let election =
+        command::with_release_of(key.full(), token.value(), |Encoded { bytes, undo }| {
+            let command = Command {
+                bytes,
+                shape: Shape::Undo,
+                undo,
+                affinity: key.affinity(),
+                sent: locker.nodes.clock().now(),
+                allowed: locker.options.node_timeout(locker.options.ttl),
+                urgency: Urgency::Undo,
+                to: NodeMask::ALL,
+            };
+            locker.nodes.ask(&command, locker.nodes.rule(Patience::All))
+        })?;
+    poll_fn(|cx| election.poll_verdict(cx)).await;
+    let release = Release::from_found(election.found(NodeMask::NONE), election.needed());
+    Ok(release.unwrap_or_else(|| Release::Unknown(election.report())))
 }
 
 /// See [`Locker::force_release`](super::Locker::force_release).

@@ -162,13 +162,15 @@
 //!
 //! # Forcing a release
 //!
-//! `locker.force_release(key)` deletes the key on all nodes, whoever holds it. **It does not stop
-//! the holder.** Until the holder notices, at its next extension, there may be two. In this order:
+//! `quorlock release --force KEY`, or `locker.force_release(key)`, deletes the key on all nodes,
+//! whoever holds it. **It does not stop the holder.** With its token (`quorlock release KEY TOKEN`,
+//! `locker.release_by_token`) no other's lock can be meant, should it have changed hands. Until the
+//! holder notices, at its next extension, there may be two. In this order:
 //!
 //! 1. `quorlock status`: who is it, and is it the same value on a majority?
 //! 2. End that process, or make sure that it is dead.
 //! 3. Prefer to wait for the TTL. It is seldom long.
-//! 4. Only then force it, and write down the key, the owner and the time.
+//! 4. Only then `quorlock release --force KEY`; write down what it prints, and the time.
 //!
 //! By hand: `DEL` with the full key, prefix included, on *every* node. Never `FLUSHALL`: it frees
 //! all.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use quorlock::{Durability, Extend, Locker, LockerBuilder, OwnerToken};
+use quorlock::{Durability, Extend, Locker, LockerBuilder, OwnerToken, Release};
 
 use crate::support::wait::eventually_async;
 use crate::support::{Fleet, Reply, need_server, poll_times};
@@ -66,6 +66,32 @@ async fn a_lock_that_was_left_is_adopted_at_once_and_once() {
         assert!(guard.release().await.unwrap().is_released());
         assert_worthless(&lockers[2], &token).await;
         assert!(lockers[2].lock("k").try_acquire().await.unwrap().is_some());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_token_releases_its_lock_from_anywhere_and_no_other() {
+    need_server!();
+    on_both(async |fleet, lockers, _| {
+        let token = as_text(&lockers[0].lock("k").await.unwrap().forget());
+        let released = lockers[1].release_by_token("k", &token).await.unwrap();
+        assert!(released.is_released(), "{released:?}");
+        assert_eq!(holding(&fleet, &token), 0);
+        let again = lockers[1].release_by_token("k", &token).await.unwrap();
+        assert!(matches!(again, Release::Expired), "{again:?}");
+        let guard = lockers[2].lock("k").await.unwrap();
+        let others = lockers[1].release_by_token("k", &token).await.unwrap();
+        assert!(matches!(others, Release::Taken), "{others:?}");
+        guard.extend(LONGEST).await.unwrap();
+        let token = as_text(&guard.owner_token());
+        assert!(lockers[0].release_by_token("k", &token).await.unwrap().is_released());
+        assert!(guard.extend(LONGEST).await.unwrap_err().is_lost());
+        for node in 0..2 {
+            fleet[node].stop();
+        }
+        let untold = lockers[0].release_by_token("k", &token).await.unwrap();
+        assert!(matches!(untold, Release::Unknown(_)), "{untold:?}");
     })
     .await;
 }

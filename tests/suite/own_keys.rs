@@ -32,6 +32,7 @@ async fn every_way_in(
         ("run", work.await.unwrap_err()),
         ("run_async", lock().run_async(async |_| Ok::<_, Error>(())).await.unwrap_err()),
         ("adopt", locker.adopt(key, token).await.unwrap_err()),
+        ("release_by_token", locker.release_by_token(key, token).await.unwrap_err()),
         ("force_release", locker.force_release(key).await.unwrap_err()),
         ("inspect", locker.inspect(key).await.unwrap_err()),
     ]

@@ -48,6 +48,22 @@ line says how many. At the end quorlock waits up to 2s for stderr, then exits wi
 When stdin is a terminal, the command stays in the terminal's foreground group, so that it can read
 and Ctrl-Z works. INT and QUIT are then the terminal's to send, and are not passed on.";
 
+const RELEASE: &str = "\
+With a token the key is deleted only where it holds that token's value: another client's lock is
+left as it is. With --force it is deleted whoever holds it. Neither stops the holder: it learns of
+the loss at its next extension, a third of its TTL later, and until then there may be two. End it
+first, or wait for the TTL.";
+
+const RELEASE_CODES: &str = "\
+Exit codes: 0 when a majority of the nodes deleted it; with --force, also where there was none; else
+   64  the command line is wrong
+   69  a majority of the nodes did not answer
+   75  another client holds the lock
+   77  the nodes refused the password, the user or a right
+   78  no nodes, or a bad URL
+   79  the lock had ended before
+  125  quorlock itself failed";
+
 const STATUS_CODES: &str = "\
 Exit codes: 0, whether a key is held or free; else
    64  the command line is wrong
@@ -104,6 +120,10 @@ pub(crate) enum Command {
     /// Show who holds a key, node by node
     #[command(after_help = NODES, after_long_help = format!("{NODES}\n\n{STATUS_CODES}"))]
     Status(StatusArgs),
+    /// Release a lock by its token, or by force
+    #[command(after_help = NODES)]
+    #[command(after_long_help = format!("{RELEASE}\n\n{NODES}\n\n{RELEASE_CODES}"))]
+    Release(ReleaseArgs),
     /// Measure locking on your own nodes, beside what bare sockets can do there
     #[command(after_help = NODES, after_long_help = format!("{BENCH}\n\n{NODES}"))]
     Bench(BenchArgs),
@@ -207,6 +227,24 @@ pub(crate) struct StatusArgs {
 }
 
 #[derive(Args)]
+pub(crate) struct ReleaseArgs {
+    #[command(flatten)]
+    pub(crate) nodes: NodeArgs,
+    /// Delete the key whoever holds it; its holder is not stopped
+    #[arg(short, long, conflicts_with = "token", required_unless_present = "token")]
+    pub(crate) force: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The key of the lock
+    #[arg(value_parser = key())]
+    pub(crate) key: OsString,
+    /// What the nodes hold under it: QUORLOCK_TOKEN in the environment of the lock's command
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) token: Option<String>,
+}
+
+#[derive(Args)]
 pub(crate) struct BenchArgs {
     #[command(flatten)]
     pub(crate) nodes: NodeArgs,
@@ -297,6 +335,19 @@ pub(crate) fn check(cli: &Cli) -> Result<(), clap::Error> {
             Err(clap::Error::raw(ErrorKind::InvalidValue, what))
         }
         _ => Ok(()),
+    }
+}
+
+/// What clap does not say by itself of a command line that cannot be right.
+pub(crate) fn hint(error: &clap::Error) -> &'static str {
+    let words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let is_lock = words.first().is_some_and(|word| word == "lock");
+    let has_dashes = words.iter().any(|word| word == "--");
+    let lacks =
+        matches!(error.kind(), ErrorKind::UnknownArgument | ErrorKind::MissingRequiredArgument);
+    match is_lock && !has_dashes && lacks {
+        true => "\nThe command stands behind two dashes: quorlock lock job -- echo hi\n",
+        false => "",
     }
 }
 

@@ -11,6 +11,7 @@
 //! | `reach` | waiting for the nodes when the program starts |
 //! | `lock/` | `quorlock lock`: a command under a lock |
 //! | `status` | `quorlock status`: who holds a key |
+//! | `release` | `quorlock release`: ending a lock by its token, or by force |
 //! | `bench/` | `quorlock bench`: our lock and the raw floor, on the user's nodes |
 //! | `ping/` | `quorlock ping`: how far the nodes are, and what they are |
 //! | `demo/` | `quorlock demo`: five servers, two of which fail |
@@ -44,6 +45,7 @@ mod password;
 #[cfg(unix)]
 mod ping;
 mod reach;
+mod release;
 mod runtime;
 #[cfg(unix)]
 mod signals;
@@ -93,10 +95,11 @@ fn usage(error: &clap::Error) -> u8 {
     }
     // A URL in the wrong place is repeated by what is said of it.
     let said = error.render();
+    let hint = args::hint(error);
     output::conclude(match password::without_logins(&said.to_string()) {
         Some(said) => said,
-        None if output::has_styles() => said.ansi().to_string(),
-        None => said.to_string(),
+        None if output::has_styles() => said.ansi().to_string() + hint,
+        None => said.to_string() + hint,
     });
     Cause::Usage.code()
 }
@@ -115,9 +118,10 @@ fn obey(command: &Command) -> u8 {
         Command::Lock(_) | Command::Bench(_) | Command::Ping(_) | Command::Demo => {
             exit::tell(&Failure::new(
                 Cause::Internal,
-                "this command needs a Unix system; here only `status` works",
+                "this command needs a Unix system; here only `status` and `release` work",
             ))
         }
         Command::Status(args) => status::run(args),
+        Command::Release(args) => release::run(args),
     }
 }
