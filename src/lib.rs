@@ -1,25 +1,58 @@
-//! Distributed locks on Redis and Valkey, written from the wire up.
+//! Distributed locks on Redis and Valkey, written from the wire up: on one server, or on a quorum
+//! of independent ones (Redlock), at the speed of the bare sockets.
 //!
-//! # The rooms
+//! ```no_run
+//! use quorlock::Locker;
 //!
-//! Data goes one way: a room imports only from those above it in this list.
+//! #[tokio::main]
+//! async fn main() -> Result<(), quorlock::Error> {
+//!     // Nothing is sent before the first lock, and connections are made in the background.
+//!     let nodes = ["redis://a:6379", "redis://b:6379", "redis://c:6379"];
+//!     let locker = Locker::quorum(nodes)?.prefix("pay:").owner("pay-api").build()?;
 //!
-//! | room | holds |
+//!     let guard = locker.lock("order:42").await?; // waits up to 10 s; extends itself
+//!     println!("held for {:?} more", guard.remaining());
+//!     println!("{:?}", guard.release().await?); // so does dropping it, without waiting
+//!     Ok(())
+//! }
+//! ```
+//!
+//! A lock of this kind is a *lease*: after its time another client may hold it, whatever the first
+//! one is doing. Read what it promises before you rely on it:
+//! [`manual::promises`](https://docs.rs/quorlock/latest/quorlock/manual/promises/), and
+//! [`manual::when_not_to_lock`](https://docs.rs/quorlock/latest/quorlock/manual/when_not_to_lock/).
+//!
+//! # Where to go from here
+//!
+//! | you want to | look at |
 //! |---|---|
-//! | `quorlock_resp` | bytes to frames and back |
-//! | `options` | every knob, its default, and why; a node by its URL or its parts |
-//! | `error`, `report`, `observe` | what went wrong, and whose doing; each node's part; events |
-//! | `clock`, `entropy`, `sync` | the one clock, the one source of randomness, std or loom |
-//! | `slab` | places that are used again and again, without a lock |
-//! | `weak` | the rules of safety, each of which a build that never ships can leave out |
-//! | `link` | one connection: handshake, bytes out, replies in, what a dead one left |
-//! | `node` | one node: its links, its health, reconnecting |
-//! | `quorum` | many nodes, one verdict: fan-out, votes, the driver task |
-//! | `lock`, `client` | the lock itself, and the protocol-level client |
-//! | `testing` | servers inside the process, and faults for them |
-//! | `simulation` | tests only: clients, nodes and faults on one machine in memory, from a seed |
-//! | `bin/quorlock` | the program, over the public face |
-//! | `manual` | what the code alone does not say |
+//! | connect to one server, or to a quorum | [`Locker::single`], [`Locker::quorum`] |
+//! | set TTL, waiting, extension, prefix | [`LockerBuilder`], or [`LockRequest`] for one lock |
+//! | wait, try once, run work under a lock | [`LockRequest`] |
+//! | know that a lock is lost while you work | [`LockGuard::lost`], [`LockGuard::protect`] |
+//! | hand a lock over to another process | [`LockGuard::forget`], [`Locker::adopt`] |
+//! | tell what went wrong | [`Error`], [`ErrorKind`], [`report`] |
+//! | see what happens: logs, metrics | [`Observer`], [`Event`] |
+//! | find out who holds a lock | [`Locker::inspect`], [`Locker::health`] |
+//! | stop in good order | [`Locker::shutdown`] |
+//! | TLS, passwords that change, Unix sockets | [`NodeOptions`] |
+//! | test without a server | the feature `testing` |
+//! | send other commands | [`Client`] |
+//!
+//! # Features
+//!
+//! All are off by default.
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | `tls-rustls` | `rediss://` by rustls, with Mozilla's root certificates |
+//! | `tls-native-roots` | the platform's root certificates beside those |
+//! | `tokio-util` | a `CancellationToken` that is cancelled when a lock is lost |
+//! | `tracing` | `TracingObserver`: events for the `tracing` crate |
+//! | `serde` | `NodeOptions` out of a configuration |
+//! | `testing` | servers inside the process, under tokio's clock, and faults for them |
+//! | `cli` | the program `quorlock` |
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
 mod client;
