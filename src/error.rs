@@ -100,7 +100,10 @@ impl Error {
 
     /// There is nothing here that could wake a waiting task.
     pub(crate) fn no_runtime() -> Self {
-        Self::closed("no tokio runtime here to work on; call this from async code that runs on one")
+        Self::closed(
+            "no tokio runtime here to work on; call this from async code that runs on one, or give \
+             the locker a thread of its own (`Driver::Thread`)",
+        )
     }
 
     pub(crate) fn with_key(mut self, key: &[u8]) -> Self {

@@ -181,7 +181,7 @@ impl Future for Acquire {
                     }
                 }
                 Step::Refused { drawn, known } => {
-                    if !clock.can_sleep() {
+                    if !order.locker.nodes.can_sleep() {
                         return Poll::Ready(Err(Error::no_runtime()));
                     }
                     let now = clock.now();
@@ -271,14 +271,15 @@ impl Order {
 }
 
 async fn pausing(locker: Arc<Inner>, pause: Duration) {
-    let clock = locker.nodes.clock();
-    let mut timer = clock.sleep_until(clock.now().plus(pause));
+    let until = locker.nodes.clock().now().plus(pause);
+    // Without a driver there is nobody to ask either, as the next try will find.
+    let Ok(mut timer) = locker.nodes.sleep_until(until) else { return };
     let mut closed = pin!(locker.closed());
     poll_fn(|cx| {
         if closed.as_mut().poll(cx).is_ready() {
             return Poll::Ready(());
         }
-        timer.as_mut().poll(cx)
+        Pin::new(&mut timer).poll(cx)
     })
     .await;
 }

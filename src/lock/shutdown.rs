@@ -1,7 +1,7 @@
 //! The end of a locker: nothing new, what is held let go or left, everything sent delivered.
 
 use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -78,11 +78,8 @@ pub(crate) async fn shut_down(
     timeout: Duration,
 ) -> Result<Shutdown, Error> {
     let clock = locker.nodes.clock();
-    if !clock.can_sleep() {
-        return Err(Error::no_runtime());
-    }
+    let mut timer = locker.nodes.sleep_until(clock.now().plus(timeout))?;
     locker.close();
-    let mut timer = clock.sleep_until(clock.now().plus(timeout));
     let (releases, mut found) = take_all(locker, fate);
     // Behind everything that was ever sent.
     let connections = locker.options.link.connections as u64;
@@ -104,12 +101,14 @@ pub(crate) async fn shut_down(
             // The runtime of the driver may have ended meanwhile, or its task. Where no other one
             // can be started now, it is tried again.
             let _ = locker.nodes.ensure_driver();
-            clock.sleep_until(clock.now().plus(SETTLING)).await;
+            if let Ok(pause) = locker.nodes.sleep_until(clock.now().plus(SETTLING)) {
+                pause.await;
+            }
         }
     });
     poll_fn(|cx| match settled.as_mut().poll(cx) {
         Poll::Ready(()) => Poll::Ready(()),
-        Poll::Pending => timer.as_mut().poll(cx),
+        Poll::Pending => Pin::new(&mut timer).poll(cx),
     })
     .await;
     for release in &releases {

@@ -103,12 +103,10 @@ impl Adopting {
     /// holds the new value: a node may have come back from before it was given that, and have let
     /// the former holder extend its lock, where servers may forget.
     async fn outlive(&self, end: Moment, ttl: Duration) -> Result<(), Error> {
-        let clock = self.0.locker().nodes.clock();
-        if !clock.can_sleep() {
-            return Err(Error::no_runtime());
-        }
-        let confirmed = match self.0.protect(clock.sleep_until(end)).await {
-            Some(()) => self.0.extend(ttl).await,
+        let nodes = &self.0.locker().nodes;
+        let confirmed = match self.0.protect(nodes.sleep_past(end)).await {
+            Some(Err(no_runtime)) => return Err(no_runtime),
+            Some(Ok(())) => self.0.extend(ttl).await,
             None => Err(self.0.lost_error()),
         };
         match confirmed {

@@ -40,7 +40,8 @@ pub enum Driver {
     /// caller share a thread. When that runtime ends, the next use from another one connects anew.
     #[default]
     Runtime,
-    /// On a thread of its own: for one static locker that is used from many runtimes, and for an
+    /// On a thread of its own, which wakes those who wait, too: for threads and executors without
+    /// a tokio runtime, for one static locker that is used from many runtimes, and for an
     /// application whose runtime may be blocked for longer than a lock may wait. Costs a hop
     /// between threads for each reply.
     Thread,

@@ -64,7 +64,11 @@ impl NodeSet {
             return Ok(());
         }
         let home = Home::find(self.shared.options.driver)?;
-        *lock(&driver.home) = home.handle();
+        {
+            let mut running = lock(&driver.home);
+            *running = home.handle();
+            driver.generation.fetch_add(1, Ordering::AcqRel);
+        }
         driver.timer.restart(|| self.shared.nodes.iter().for_each(Node::reopen));
         driver.running.store(true, Ordering::Release);
         home.run(Task::new(self.shared.clone()));

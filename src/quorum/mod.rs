@@ -15,6 +15,7 @@ mod driver;
 mod fanout;
 mod handover;
 mod misfits;
+mod sleep;
 mod slots;
 mod tally;
 #[cfg(test)]
@@ -24,7 +25,7 @@ mod timer;
 
 use std::fmt;
 use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -102,6 +103,8 @@ struct DriverState {
     starting: Mutex<()>,
     /// The runtime on which the last driver was started.
     home: Mutex<Option<Handle>>,
+    /// How many drivers have been started.
+    generation: AtomicU64,
     running: AtomicBool,
     /// Nobody uses the nodes any more.
     closing: AtomicBool,
@@ -128,6 +131,7 @@ impl NodeSet {
             passes: AtomicU64::new(0),
             starting: Mutex::new(()),
             home: Mutex::new(None),
+            generation: AtomicU64::new(0),
             running: AtomicBool::new(false),
             closing: AtomicBool::new(false),
             timer: DriverTimer::new(),
@@ -340,10 +344,7 @@ impl NodeSet {
     /// majority.
     pub(crate) async fn ready(&self, timeout: Duration) -> Result<Vec<NodeReport>, Error> {
         self.ensure_driver()?;
-        if !self.clock().can_sleep() {
-            return Err(Error::no_runtime());
-        }
-        let mut timer = self.clock().sleep_until(self.clock().now().plus(timeout));
+        let mut timer = self.sleep_until(self.clock().now().plus(timeout))?;
         loop {
             let changed = self.shared.changed.notified();
             self.check_fit()?;
@@ -362,7 +363,7 @@ impl NodeSet {
                 if changed.as_mut().poll(cx).is_ready() {
                     return Poll::Ready(false);
                 }
-                timer.as_mut().poll(cx).map(|()| true)
+                Pin::new(&mut timer).poll(cx).map(|()| true)
             });
             if late.await {
                 if up >= self.majority() {

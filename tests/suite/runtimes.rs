@@ -1,11 +1,13 @@
 //! On which runtimes a locker works, and what happens when one ends or is blocked.
 
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use quorlock::{Driver, Event, LockGuard, Locker, Observer};
+use quorlock::{Driver, Event, Extend, LockGuard, Locker, Loss, Observer, Retry};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::support::{
@@ -78,6 +80,109 @@ fn a_driver_of_its_own_serves_many_runtimes_over_the_same_connection() {
         thread.join().unwrap();
     }
     assert_eq!(accepted(), before + 1, "one connection for all; the other one asked");
+}
+
+/// Waits as any executor does, on a thread that has no runtime.
+fn without_runtime<F: Future>(future: F) -> F::Output {
+    struct Parked(thread::Thread);
+    impl Wake for Parked {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    assert!(tokio::runtime::Handle::try_current().is_err());
+    let waker = Waker::from(Arc::new(Parked(thread::current())));
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => thread::park(),
+        }
+    }
+}
+
+#[test]
+fn a_driver_of_its_own_needs_no_runtime_but_that() {
+    need_server!();
+    let fleet = Fleet::start(3);
+    let new = || builder(&fleet).driver(Driver::Thread).build().unwrap();
+    let (locker, other) = (new(), new());
+    without_runtime(async {
+        let long = Duration::from_secs(5);
+        assert_eq!(locker.ready(long).await.unwrap().len(), 3);
+        other.ready(long).await.unwrap();
+        let guard = locker.lock("k").await.unwrap();
+        let vain = other.lock("k").wait(Duration::from_millis(50)).await.unwrap_err();
+        assert!(vain.is_contended(), "{vain}");
+        let waiting = other.clone();
+        let waiting = thread::spawn(move || without_runtime(waiting.lock("k").acquire()));
+        guard.extend(Duration::from_secs(20)).await.unwrap();
+        assert!(guard.release().await.unwrap().is_released());
+        let guard = waiting.join().unwrap().unwrap();
+
+        // Taken over while its guard lives: waited for, extended, and confirmed.
+        let second = Duration::from_secs(1);
+        let living = other.lock("k2").ttl(second).auto_extend(Extend::Off).await.unwrap();
+        let adopted = locker.adopt("k2", &living.owner_token()).await.unwrap();
+        assert!(adopted.is_valid() && !living.is_valid());
+        locker.force_release("k2").await.unwrap();
+        adopted.extend(2 * long).await.unwrap_err();
+        adopted.lost().await;
+
+        locker.force_release("k").await.unwrap();
+        let work = guard.protect(std::future::pending::<()>());
+        guard.extend(2 * long).await.unwrap_err();
+        assert!(work.await.unwrap_err().is_lost());
+        assert!(other.shutdown(long).await.unwrap().is_complete());
+    });
+    assert!(without_runtime(other.lock("k").acquire()).unwrap_err().is_closed());
+    // On a runtime that is the caller's alone, nothing can be awaited without it.
+    let on_runtime = builder(&fleet).build().unwrap();
+    let error = without_runtime(on_runtime.lock("k").acquire()).unwrap_err();
+    assert!(error.is_closed() && error.to_string().contains("no tokio runtime"), "{error}");
+    assert!(without_runtime(on_runtime.ready(Duration::from_secs(5))).unwrap_err().is_closed());
+}
+
+/// Panics on the driver's thread when a node goes, once.
+#[derive(Default)]
+struct Panics(AtomicUsize);
+
+impl Observer for Panics {
+    fn on_event(&self, event: &Event<'_>) {
+        if matches!(event, Event::NodeDown { .. }) && self.0.fetch_add(1, Ordering::SeqCst) == 0 {
+            panic!("an observer's own mistake");
+        }
+    }
+}
+
+/// The timers of those who wait without a runtime end with the driver's thread.
+#[test]
+fn who_waits_without_a_runtime_goes_on_when_the_drivers_thread_has_ended() {
+    need_server!();
+    let fleet = Fleet::start(3);
+    let observer = Arc::new(Panics::default());
+    let locker = builder(&fleet).driver(Driver::Thread).observer(observer.clone()).build().unwrap();
+    let other = builder(&fleet).driver(Driver::Thread).build().unwrap();
+    let held = without_runtime(other.lock("k").acquire()).unwrap();
+    let mine = without_runtime(locker.lock("mine").acquire()).unwrap();
+    let waiting = thread::spawn(move || {
+        let request = locker.lock("k").retry(Retry::fixed(Duration::from_millis(20)));
+        without_runtime(request.acquire())
+    });
+    let lost = thread::spawn(move || without_runtime(mine.lost()));
+    fleet[2].stop();
+    eventually("the thread has ended", || observer.0.load(Ordering::SeqCst) > 0);
+    drop(held);
+    assert!(waiting.join().unwrap().is_ok());
+    delete(&fleet, "mine");
+    assert_eq!(lost.join().unwrap(), Loss::Gone);
+}
+
+/// Deletes a key on every node that runs.
+fn delete(fleet: &Fleet, key: &str) {
+    for node in fleet.iter().filter(|node| node.is_running()) {
+        node.command(&["DEL", key]);
+    }
 }
 
 #[test]

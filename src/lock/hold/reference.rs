@@ -1,7 +1,7 @@
 //! A guard's hold, as the guard and its views name it.
 
 use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -122,17 +122,16 @@ impl HoldRef {
 
     /// Completes when the lock is lost, or the hold has ended, and says why.
     pub(crate) async fn lost(&self) -> Loss {
-        let clock = self.locker.nodes.clock();
+        let nodes = &self.locker.nodes;
         keeper::ensure(&self.locker);
         loop {
             let changed = self.locker.holds.slab.get(self.name.index).changed.notified();
             let mut changed = pin!(changed);
             changed.as_mut().enable();
             let Some(warning) = self.warning() else { return self.loss() };
-            let mut timer =
-                clock.can_sleep().then(|| clock.sleep_until(clock.read().moment(warning)));
+            let mut timer = nodes.sleep_until(nodes.clock().read().moment(warning)).ok();
             poll_fn(|cx| {
-                let rang = timer.as_mut().is_some_and(|timer| timer.as_mut().poll(cx).is_ready());
+                let rang = timer.as_mut().is_some_and(|timer| Pin::new(timer).poll(cx).is_ready());
                 if rang || changed.as_mut().poll(cx).is_ready() || !self.is_valid() {
                     Poll::Ready(())
                 } else {
