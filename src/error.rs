@@ -33,26 +33,52 @@ pub(crate) struct Effort {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// See [`Error::is_contended`].
+    /// Another client holds the lock: [`Error::is_contended`].
     Contended,
-    /// See [`Error::is_unavailable`].
+    /// Too few nodes could be asked, or answered in time: [`Error::is_unavailable`].
     Unavailable,
-    /// See [`Error::is_authentication`].
+    /// Too many nodes refused our user, password or rights: [`Error::is_authentication`].
     Authentication,
-    /// See [`Error::is_full`].
+    /// Too many commands wait for their replies already: [`Error::is_full`].
     Full,
-    /// See [`Error::is_too_slow`].
+    /// The lock was granted too late to be of use: [`Error::is_too_slow`].
     TooSlow,
-    /// See [`Error::is_foreign`].
+    /// Something that no lock wrote stands under the key: [`Error::is_foreign`], and
+    /// [`Error::is_misuse`] too.
     Foreign,
-    /// See [`Error::is_lost`].
+    /// The lock was held and is no longer: [`Error::is_lost`].
     Lost,
-    /// See [`Error::is_unknown`].
+    /// Whether a client's command was executed is not known: [`Error::is_unknown`].
     Unknown,
-    /// See [`Error::is_closed`].
+    /// The locker was shut down, or there is no runtime: [`Error::is_closed`].
     Closed,
-    /// See [`Error::is_misuse`].
+    /// The caller's mistake: [`Error::is_misuse`], which is true of [`Foreign`](Self::Foreign) too.
     Misuse,
+}
+
+impl ErrorKind {
+    /// In one word, in lower case: for a metric's label, as `error.type` in traces.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Contended => "contended",
+            Self::Unavailable => "unavailable",
+            Self::Authentication => "authentication",
+            Self::Full => "full",
+            Self::TooSlow => "too_slow",
+            Self::Foreign => "foreign",
+            Self::Lost => "lost",
+            Self::Unknown => "unknown",
+            Self::Closed => "closed",
+            Self::Misuse => "misuse",
+        }
+    }
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
 }
 
 #[derive(Debug)]

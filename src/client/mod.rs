@@ -104,8 +104,8 @@ impl Client {
 
     /// How long a command may take until it is given up. Default: 500 ms.
     ///
-    /// A node that answers nothing more is given up after 5 s, or at the last timeout if that is
-    /// later.
+    /// A node that answers nothing more is given up after 5 s, or when the last command's time is
+    /// over, if that is later.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -117,8 +117,8 @@ impl Client {
     ///
     /// It has a connection of its own, shared with its clones and no other client: a command that
     /// blocks holds up all commands behind it on its connection. Make one for each caller that is
-    /// to wait by itself. Choose a [`timeout`](Self::timeout) above the command's own: what the
-    /// server takes out of a list after ours is answered to no caller, and lost.
+    /// to wait by itself. Choose a [`timeout`](Self::timeout) above the command's own: an element
+    /// that the server takes out of a list later than that is lost.
     ///
     /// ```no_run
     /// # async fn example(client: quorlock::Client) -> Result<(), quorlock::Error> {

@@ -234,7 +234,10 @@ impl Order {
         let drawn = draw(&self.retry, tries, |low, high| entropy.between(low, high));
         let is_last = drawn.is_none() || is_over;
         if failure.is_contended() && (tries == 1 || is_last) {
-            let looking = Box::pin(inspect::look(self.locker.clone(), self.key.clone()));
+            // The last look is for the error; an earlier one is only told to observers.
+            let is_told = is_last || !self.locker.options.observers.is_empty();
+            let looking = inspect::look(self.locker.clone(), self.key.clone(), is_told);
+            let looking = Box::pin(looking);
             return Step::Looking { looking, drawn };
         }
         // Where nobody holds the lock, what is known is for how long the nodes refuse everybody.

@@ -64,9 +64,9 @@ enum Standing {
 /// The value that a lock was taken over from.
 struct Former {
     value: Box<str>,
-    /// A node held another value than ours when it was last heard of, or has not been heard of: an
-    /// adoption beside ours may hold it there, and put the former value back behind what we delete.
-    may_return: bool,
+    /// Whether a node held another value than ours when the nodes were last asked, if they were
+    /// asked since: an adoption beside ours may hold it there, and put the former value back.
+    was_held: Option<bool>,
 }
 
 impl Tie {
@@ -112,11 +112,7 @@ impl Tie {
     /// have not said what they hold are told to delete the former value, which may stand there.
     pub(crate) fn own(&mut self, locker: &Inner) {
         let Standing::Adopting { former } = &mut self.standing else { return };
-        let may_return = |deed: Deed| matches!(deed, Deed::Held | Deed::None);
-        let former = Former {
-            value: std::mem::take(former),
-            may_return: self.election.deeds().any(|(_, deed)| may_return(deed)),
-        };
+        let former = Former { value: std::mem::take(former), was_held: None };
         self.standing = Standing::Owned { former: Some(former) };
         let has_answered = |deed: Deed| matches!(deed, Deed::Granted | Deed::Held | Deed::Gone);
         let silent = self.election.deeds().filter(|(_, deed)| !has_answered(*deed));
@@ -141,14 +137,18 @@ impl Tie {
     /// there; says whether that was so.
     pub(crate) fn settle(&mut self, locker: &Inner, others: NodeMask) -> bool {
         if let Standing::Owned { former: Some(former) } = &mut self.standing {
-            former.may_return = !others.is_empty();
+            former.was_held = Some(!others.is_empty());
         }
         !others.is_empty() && self.delete_former(locker, others)
     }
 
-    /// Whether the value that the lock was taken over from may stand on a node again.
+    /// Whether the value that the lock was taken over from may stand on a node again, or a node has
+    /// not answered yet. (One that cannot be asked is no matter of waiting a little.)
     pub(crate) fn may_former_return(&self) -> bool {
-        matches!(&self.standing, Standing::Owned { former: Some(Former { may_return: true, .. }) })
+        let Standing::Owned { former: Some(former) } = &self.standing else { return false };
+        former.was_held.unwrap_or_else(|| {
+            self.election.deeds().any(|(_, deed)| matches!(deed, Deed::Held | Deed::None))
+        })
     }
 
     /// Whether nothing is to be let go of any more: the key is deleted, left, or put back.

@@ -188,7 +188,7 @@ impl Terms for Epoch {
     }
 
     fn may_be_forgotten(&self, server: &ServerInfo) -> bool {
-        self.durability == Durability::Persistent && server.persistence.may_forget()
+        self.durability == Durability::Persistent && server.persistence.may_forget() == Some(true)
     }
 
     fn explain(&self, longest_ttl: Option<Duration>) -> Box<str> {

@@ -18,8 +18,9 @@ use crate::link::{Shape, Undo, Urgency};
 use crate::quorum::{Command, Election, NodeMask, NodeSet};
 use crate::report::{Holder, Inspection, KeyState, NodeInspection, Outcome, printable};
 
-/// Asks every node for the key's value and its remaining time.
-pub(crate) async fn look(locker: Arc<Inner>, key: Key) -> Inspection {
+/// Asks every node for the key's value and its remaining time. Whether that is a lock of this very
+/// locker is looked for where `names_own` says so, for all its holds are looked at then.
+pub(crate) async fn look(locker: Arc<Inner>, key: Key, names_own: bool) -> Inspection {
     let ask = |node: usize, name: &[u8]| ask(&locker, &key, node, name);
     let asked: Vec<_> =
         (0..locker.nodes.len()).map(|n| (ask(n, b"GET"), ask(n, b"PTTL"))).collect();
@@ -37,7 +38,9 @@ pub(crate) async fn look(locker: Arc<Inner>, key: Key) -> Inspection {
         nodes.push(NodeInspection { node: label, state });
         values.push(value);
     }
-    name_own(&mut nodes, &values, &locker, &key);
+    if names_own {
+        name_own(&mut nodes, &values, &locker, &key);
+    }
     let majority = locker.nodes.majority();
     let holder = holder_of(&nodes, &values, majority);
     Inspection::new(nodes, majority, holder)
@@ -105,19 +108,21 @@ fn state_of(
     }
 }
 
-/// Marks what this locker holds itself. Its name alone does not tell: others may have the same.
+/// Marks what this locker holds itself, by a guard that lives. Its name alone does not tell: others
+/// may have the same. It may hold several values of one key: of a lock that is lost, too.
 fn name_own(nodes: &mut [NodeInspection], values: &[Option<Vec<u8>>], locker: &Inner, key: &Key) {
     let name = Some(&*locker.owner);
-    let is_named = |value: &&Vec<u8>| command::owner_of(value) == name;
-    if !values.iter().flatten().any(|value| is_named(&value)) {
+    if !values.iter().flatten().any(|value| command::owner_of(value) == name) {
         return;
     }
     let own = locker.holds.find(|tie| {
-        (tie.key.full() == key.full()).then(|| tie.value(locker).to_string().into_bytes())
+        let is_meant = tie.is_owned() && tie.key.full() == key.full();
+        let value = is_meant.then(|| tie.value(locker).to_string())?;
+        values.iter().flatten().find(|found| **found == value.as_bytes())
     });
     for (node, value) in nodes.iter_mut().zip(values) {
-        if let (KeyState::Held(holder), true) = (&mut node.state, own.is_some() && *value == own) {
-            holder.is_own = true;
+        if let (KeyState::Held(holder), Some(_)) = (&mut node.state, own) {
+            holder.is_own = value.as_ref() == own;
         }
     }
 }

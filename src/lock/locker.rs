@@ -76,10 +76,15 @@ impl Inner {
 
     /// Refuses to acquire for a locker that was shut down, and beside a node of another deployment.
     pub(crate) fn check_open(&self) -> Result<(), Error> {
-        if self.is_closed() {
-            return Err(Error::closed("the locker was shut down; build another one"));
-        }
+        self.check_not_closed()?;
         self.nodes.check_fit()
+    }
+
+    fn check_not_closed(&self) -> Result<(), Error> {
+        match self.is_closed() {
+            true => Err(Error::closed("the locker was shut down; build another one")),
+            false => Ok(()),
+        }
     }
 
     /// Refuses a TTL that no lock of this locker can have; what has to be known of a longer one
@@ -211,8 +216,8 @@ impl Locker {
     ///
     /// It is what the connections know by themselves: nothing is sent and nothing is waited for, so
     /// a node that hangs counts as connected until something that was asked of it has gone
-    /// unanswered for 5 s, or until its timeout where that is later. Before the first use no node
-    /// is connected; [`ready`](Self::ready) changes that.
+    /// unanswered for 5 s, or for as long as its timeout where that is longer. Before the first use
+    /// no node is connected; [`ready`](Self::ready) changes that.
     ///
     /// ```no_run
     /// # async fn example(locker: quorlock::Locker) {
@@ -269,7 +274,7 @@ impl Locker {
     /// Dropping the future changes nothing.
     pub async fn inspect(&self, key: impl AsRef<[u8]>) -> Result<Inspection, Error> {
         let key = self.inner.key(key.as_ref())?;
-        Ok(inspect::look(self.inner.clone(), key).await)
+        Ok(inspect::look(self.inner.clone(), key, true).await)
     }
 
     /// Takes over the lock that is held under this token, from a guard here or in another process.
@@ -315,12 +320,16 @@ impl Locker {
     /// token's value it is deleted, and another client's lock is left as it is. For a lock that was
     /// left with its token ([`forget`](LockGuard::forget)) and is not to be adopted.
     ///
-    /// A guard that lives under the token loses its lock, and learns of it at its next extension.
+    /// A guard that lives under the token loses its lock: one of this locker at once, one of
+    /// another process at its next extension, or at its deadline where it is not extended. Until
+    /// then two clients may believe that they hold the lock.
     ///
     /// # Errors
     ///
-    /// [`is_misuse`](Error::is_misuse) for a key that cannot be, [`is_closed`](Error::is_closed)
-    /// without a runtime or behind a shutdown. What the nodes found is no error: see [`Release`].
+    /// [`is_misuse`](Error::is_misuse) for a key or a token that cannot be,
+    /// [`is_closed`](Error::is_closed) without a runtime or behind a shutdown. What the nodes found
+    /// is no error: see [`Release`]. Once more behind [`Release::Unknown`], it may find
+    /// [`Release::Expired`]: what was deleted the first time.
     ///
     /// # Cancel safety
     ///
@@ -331,7 +340,11 @@ impl Locker {
         key: impl AsRef<[u8]>,
         token: &OwnerToken,
     ) -> Result<Release, Error> {
-        self.inner.check_open()?;
+        // Nodes of another deployment delete as well as any.
+        self.inner.check_not_closed()?;
+        if token.value().is_empty() {
+            return Err(Error::misuse("the token is empty; give the one of the lock"));
+        }
         let key = self.inner.key(key.as_ref())?;
         takeover::release(&self.inner, &key, token).await
     }

@@ -206,6 +206,13 @@ pub(crate) async fn release(
     key: &Key,
     token: &OwnerToken,
 ) -> Result<Release, Error> {
+    // A guard of ours shall not believe in what we delete.
+    locker
+        .holds
+        .lose(|tie| tie.key.full() == key.full() && tie.value(locker).to_string() == token.value());
+    // What an earlier release could not delete, the next connection deletes before this one.
+    let pair = command::pair_of(key.full(), token.value());
+    let unsure = locker.nodes.owing(key.affinity(), &pair);
     let election =
         command::with_release_of(key.full(), token.value(), |Encoded { bytes, undo }| {
             let command = Command {
@@ -215,13 +222,14 @@ pub(crate) async fn release(
                 affinity: key.affinity(),
                 sent: locker.nodes.clock().now(),
                 allowed: locker.options.node_timeout(locker.options.ttl),
-                urgency: Urgency::Undo,
+                // It is no undo of what was accepted, of which there are only so many.
+                urgency: Urgency::Usual,
                 to: NodeMask::ALL,
             };
             locker.nodes.ask(&command, locker.nodes.rule(Patience::All))
         })?;
     poll_fn(|cx| election.poll_verdict(cx)).await;
-    let release = Release::from_found(election.found(NodeMask::NONE), election.needed());
+    let release = Release::from_found(election.found(unsure), election.needed());
     Ok(release.unwrap_or_else(|| Release::Unknown(election.report())))
 }
 

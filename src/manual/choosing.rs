@@ -15,8 +15,9 @@
 //!
 //! The default relies on servers that forget nothing. Where one tells by its configuration that it
 //! may forget, the locker says so: by [`Event::Forgets`](crate::Event::Forgets), by
-//! [`forgets`](crate::report::NodeHealth::forgets) in `health()`, and in `quorlock ping` and
-//! `quorlock status`. It acquires all the same, for a lock that only spares work may be held twice
+//! [`contradicts_durability`](crate::report::NodeHealth::contradicts_durability) in `health()`, and
+//! in `quorlock ping` and `quorlock status`. (Of `appendfsync` it knows only where its user may
+//! `CONFIG GET`.) It acquires all the same, for a lock that only spares work may be held twice
 //! once in a year. [Durability](#durability) has the rest.
 //!
 //! # In short

@@ -86,7 +86,7 @@
 //! | `node_timeout` | 1 % of the TTL, 50 to 500 ms | what a hung majority costs |
 //! | `connect_timeout` | 1 s | connecting and the handshake, in the background |
 //! | `reconnect` | 20 ms, growing to 500 ms | the pause before a dead node is tried again |
-//! | (fixed) | 5 s, or the last timeout | a reply that is older ends its connection |
+//! | (fixed) | 5 s, or the last deadline | a reply that is older ends its connection |
 //!
 //! **`node_timeout`.** After it a node's vote counts as *unknown*, and is undone. A healthy
 //! majority decides in one round trip and never meets it. It has to be far below the TTL, for it is

@@ -51,6 +51,8 @@
 //! - **An early end.** The lock of a crashed process is free when its TTL is over, not before.
 //! - **Protection from those who do not ask.** `DEL`, `FLUSHALL`, a `SET` without `NX`, a script
 //!   that tidies up: the server executes them. We notice at the next extension or at the release.
+//!   So it is with a release by force, and with one by its token from another process, while its
+//!   guard lives.
 //! - **Reentrancy.** A task that asks twice for the same key waits for itself.
 //! - **Anything about the place that you write to.** That is the last section.
 //!

@@ -282,19 +282,13 @@ mod tests {
         let clock = Clock::default();
         let ms = Duration::from_millis;
         let cases = [
-            (
-                ConnectStep::Dialing,
-                "was silent for 100 ms while connecting (nothing answers the conn",
-            ),
+            (ConnectStep::Dialing, "was silent for 100 ms while connecting (is the address right"),
             (
                 ConnectStep::Securing,
-                "was silent for 100 ms while connecting (nothing answers the handshake of TLS",
+                "was silent for 100 ms while connecting (is this its TLS port?",
             ),
             (ConnectStep::LoggingIn, "(the callback for credentials: no answer within 100 ms)"),
-            (
-                ConnectStep::Greeting,
-                "was silent for 100 ms while connecting (connected, and nothing",
-            ),
+            (ConnectStep::Greeting, "was silent for 100 ms while connecting (connected, but"),
         ];
         for (step, words) in cases {
             let began = clock.now();

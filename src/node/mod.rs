@@ -46,6 +46,8 @@ struct Health {
     server: Option<(ServerInfo, Option<Duration>)>,
     /// An observer was told that the node is down, and not yet that it is up.
     told_down: bool,
+    /// Of which of its processes observers were told that it may forget.
+    told_forgets: Option<Option<Box<str>>>,
 }
 
 impl Node {
@@ -59,6 +61,7 @@ impl Node {
                 reason: Fault::Connecting { step: None },
                 server: None,
                 told_down: false,
+                told_forgets: None,
             }),
         }
     }
@@ -138,7 +141,7 @@ impl Node {
         };
         let (server, login) = health.server.clone().unzip();
         let rtt = asked.or_else(|| login.flatten()).filter(|_| is_up);
-        NodeHealth { node: self.label(), outcome, rtt, server, forgets: false }
+        NodeHealth { node: self.label(), outcome, rtt, server, contradicts_durability: false }
     }
 
     /// The first attempt to connect is at this step.
@@ -162,6 +165,13 @@ impl Node {
         health.server = Some((peer.server, peer.rtt));
         health.open += 1;
         std::mem::take(&mut health.told_down)
+    }
+
+    /// Whether observers have not been told yet that this process of the server may forget.
+    fn is_new_to_forget(&self, run_id: Option<&str>) -> bool {
+        let told = &mut lock(&self.health).told_forgets;
+        let process = Some(run_id.map(Into::into));
+        std::mem::replace(told, process.clone()) != process
     }
 
     /// A server has shaken hands and is refused as what it is: that is shown while nothing better

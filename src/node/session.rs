@@ -160,7 +160,8 @@ impl Session {
         pass.changed = true;
         let eviction = peer.eviction().map(Box::<str>::from);
         let terms = pass.greeting.terms.as_deref().filter(|_| !pass.observers.is_empty());
-        let forgets = terms.is_some_and(|terms| terms.may_be_forgotten(&peer.server));
+        let forgets = terms.is_some_and(|terms| terms.may_be_forgotten(&peer.server))
+            && node.is_new_to_forget(peer.server.run_id.as_deref());
         let forgets = forgets.then(|| peer.server.persistence.clone());
         if node.set_peer(peer) {
             let (node, class) = (&*node.address().label, pass.observers.class);

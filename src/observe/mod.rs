@@ -89,7 +89,7 @@ pub enum Event<'a> {
     Evicts { node: &'a str, class: &'static str, policy: &'a str },
     /// A node that was just connected to may come back without its locks when it stops, and the
     /// locker relies on that it does not ([`Durability::Persistent`](crate::Durability)): two
-    /// clients can hold one lock then. See
+    /// clients can hold one lock then. Told once for each of the server's processes. See
     /// [`Persistence::may_forget`](crate::report::Persistence::may_forget).
     #[non_exhaustive]
     Forgets { node: &'a str, class: &'static str, persistence: &'a Persistence },

@@ -5,7 +5,6 @@ use std::fmt;
 use ::tracing::{Level, event};
 
 use super::{Event, Observer};
-use crate::error::{Error, ErrorKind};
 use crate::report::{NodeReport, Outcome};
 
 /// Hands each [`Event`] to the `tracing` crate; needs the feature `tracing`.
@@ -96,7 +95,7 @@ fn acquiring(event: &Event<'_>) {
             of_a_lock!(DEBUG, "trying for a lock again", "acquire", lock, {
                 tries = *tries,
                 pause_s = pause.as_secs_f64(),
-                error.type = cause(error),
+                error.type = error.kind().as_str(),
                 reason = %error,
             });
         }
@@ -104,7 +103,7 @@ fn acquiring(event: &Event<'_>) {
             of_a_lock!(INFO, "lock not acquired", "acquire", lock, {
                 tries = *tries,
                 waited_s = waited.as_secs_f64(),
-                error.type = cause(error),
+                error.type = error.kind().as_str(),
                 reason = %error,
             });
         }
@@ -228,21 +227,6 @@ fn granted(votes: &[NodeReport]) -> usize {
     votes.iter().filter(|vote| vote.outcome == Outcome::Granted).count()
 }
 
-/// An error's cause in one word, of which there are few.
-fn cause(error: &Error) -> &'static str {
-    match error.kind() {
-        ErrorKind::Contended => "contended",
-        ErrorKind::Unavailable => "unavailable",
-        ErrorKind::Full => "full",
-        ErrorKind::Authentication => "authentication",
-        ErrorKind::TooSlow => "too_slow",
-        ErrorKind::Lost => "lost",
-        ErrorKind::Unknown => "unknown",
-        ErrorKind::Closed => "closed",
-        ErrorKind::Foreign | ErrorKind::Misuse => "misuse",
-    }
-}
-
 /// No field where nothing was said.
 fn class(class: &'static str) -> Option<&'static str> {
     Some(class).filter(|class| !class.is_empty())
@@ -284,7 +268,7 @@ mod tests {
     use ::tracing::{Metadata, Subscriber, subscriber};
 
     use super::*;
-    use crate::error::Kind;
+    use crate::error::{Error, Kind};
     use crate::observe::{Loss, Subject};
     use crate::report::{Fault, Holder, Persistence};
 

@@ -10,7 +10,7 @@ use crate::error::Error;
 /// power, a cable, a firewall that forgot the connection. Nothing tells us then, and a lock's vote
 /// is only as fast as we find out. Operations have deadlines of their own
 /// ([`node_timeout`](crate::LockerBuilder::node_timeout)) and a connection whose oldest reply is
-/// 5 s late is given up, or at the last timeout if that is later. So these options are about
+/// 5 s late is given up, or when the last command's time is over. So these options are about
 /// connections on which *nothing is asked*, and about bytes that the kernel still tries to deliver.
 ///
 /// ```

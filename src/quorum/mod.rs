@@ -317,7 +317,8 @@ impl NodeSet {
         let health = self.shared.nodes.iter().map(|node| {
             let mut health = node.health();
             let known = health.server.as_ref().zip(terms);
-            health.forgets = known.is_some_and(|(server, terms)| terms.may_be_forgotten(server));
+            health.contradicts_durability =
+                known.is_some_and(|(server, terms)| terms.may_be_forgotten(server));
             health
         });
         health.collect()

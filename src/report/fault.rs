@@ -103,22 +103,29 @@ pub enum ConnectStep {
     Greeting,
 }
 
-/// What it waits for, and what one that lasts hints at.
+/// What it waits for.
 impl fmt::Display for ConnectStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Dialing => {
-                "nothing answers the connection: is the address right, and no firewall between?"
-            }
+            Self::Dialing => "waits for its address or its connection",
             Self::Securing => {
-                "nothing answers the handshake of TLS: a port of plain text waits like this; write \
-                 redis:// for it"
+                "waits for the handshake of TLS, which a port of plain text never answers"
             }
-            Self::LoggingIn => "the callback for credentials has not answered",
-            Self::Greeting => {
-                "connected, and nothing answers the handshake: it hangs, or is no Redis or Valkey"
-            }
+            Self::LoggingIn => "waits for the callback for credentials",
+            Self::Greeting => "is connected, and waits for the answer to the handshake",
         })
+    }
+}
+
+impl ConnectStep {
+    /// What it hints at that this step has not ended in time.
+    fn hint(self) -> &'static str {
+        match self {
+            Self::Dialing => "is the address right, and no firewall between?",
+            Self::Securing => "is this its TLS port? One of plain text waits like this",
+            Self::LoggingIn => "the callback for credentials does not answer",
+            Self::Greeting => "connected, but it hangs, or is no Redis or Valkey",
+        }
     }
 }
 
@@ -133,7 +140,7 @@ impl fmt::Display for Fault {
                 write!(f, "was silent for {}", Humane(*after))
             }
             Self::Silent { after, step: Some(step) } => {
-                write!(f, "was silent for {} while connecting ({step})", Humane(*after))
+                write!(f, "was silent for {} while connecting ({})", Humane(*after), step.hint())
             }
             Self::Tls { error } => write!(f, "fails TLS: {error}"),
             Self::Closed => f.write_str("closed the connection"),

@@ -25,10 +25,10 @@ pub struct NodeHealth {
     /// What the server said of itself when it was last connected to: also while it is down, or
     /// where it was refused as what it is. `None` before it has ever answered.
     pub server: Option<ServerInfo>,
-    /// The locker relies on a server that forgets nothing
-    /// ([`Durability::Persistent`](crate::Durability::Persistent)), and by its configuration this
-    /// one may forget: see [`Persistence::may_forget`].
-    pub forgets: bool,
+    /// Whether the server contradicts the locker's [`Durability`](crate::Durability): that relies
+    /// on a server which forgets nothing, and by its configuration this one may
+    /// ([`Persistence::may_forget`]). `false` where the server did not tell.
+    pub contradicts_durability: bool,
 }
 
 impl NodeHealth {
@@ -53,7 +53,7 @@ impl fmt::Display for NodeHealth {
         write!(f, "{} {}", self.node, self.outcome)?;
         if let Some(server) = &self.server {
             write!(f, " ({server})")?;
-            if self.forgets {
+            if self.contradicts_durability {
                 write!(f, ", may forget locks ({})", server.persistence)?;
             }
         }
@@ -186,11 +186,15 @@ pub struct Persistence {
 
 impl Persistence {
     /// Whether the server may come back without a lock that it had granted: it keeps no log, or
-    /// does not force it to the disk at each write. `false` also where it did not tell.
+    /// does not force it to the disk at each write. `None` where it did not tell: a user without
+    /// the right to `CONFIG GET` is not told of `appendfsync`.
     #[must_use]
-    pub fn may_forget(&self) -> bool {
-        let is_slow = self.appendfsync.as_deref().is_some_and(|when| when != "always");
-        self.appendonly.is_some_and(|is_on| !is_on || is_slow)
+    pub fn may_forget(&self) -> Option<bool> {
+        match (self.appendonly, self.appendfsync.as_deref()) {
+            (Some(false), _) => Some(true),
+            (Some(true), Some(when)) => Some(when != "always"),
+            _ => None,
+        }
     }
 }
 
@@ -265,13 +269,13 @@ mod tests {
             outcome: Outcome::Down { fault: Fault::Replica },
             rtt: None,
             server: Some(server),
-            forgets: false,
+            contradicts_durability: false,
         };
         assert!(!health.is_connected() && health.fault() == Some(&Fault::Replica));
         assert!(health.to_string().ends_with(" (valkey 9.1.2, replica, cluster)"), "{health}");
         let mut server = ServerInfo::default();
         server.persistence.appendonly = Some(false);
-        let health = NodeHealth { server: Some(server), forgets: true, ..health };
+        let health = NodeHealth { server: Some(server), contradicts_durability: true, ..health };
         assert!(health.to_string().ends_with("), may forget locks (appendonly no)"), "{health}");
     }
 
@@ -281,10 +285,13 @@ mod tests {
             let appendfsync = appendfsync.map(Into::into);
             Persistence { appendonly, appendfsync, save: Some("3600 1".into()) }.may_forget()
         };
-        assert!(told(Some(false), None) && told(Some(false), Some("always")));
-        assert!(told(Some(true), Some("everysec")) && told(Some(true), Some("no")));
-        assert!(!told(Some(true), Some("always")));
-        assert!(!told(Some(true), None) && !told(None, Some("everysec")), "it did not tell");
+        assert_eq!(told(Some(false), None), Some(true));
+        assert_eq!(told(Some(false), Some("always")), Some(true));
+        assert_eq!(told(Some(true), Some("everysec")), Some(true));
+        assert_eq!(told(Some(true), Some("no")), Some(true));
+        assert_eq!(told(Some(true), Some("always")), Some(false));
+        assert_eq!(told(Some(true), None), None);
+        assert_eq!(told(None, Some("everysec")), None);
     }
 
     #[test]

@@ -14,15 +14,15 @@ pub struct Holder {
     pub owner: Option<Box<str>>,
     /// How long the key still lives unless it is extended.
     pub remaining: Duration,
-    /// Whether the locker that asked holds it itself, by a guard that lives. Where that guard is
-    /// the asking task's own, it waits for itself, and in vain.
+    /// A guard of the very locker that asked holds it. A task that waits for its own guard waits in
+    /// vain.
     pub is_own: bool,
 }
 
 impl fmt::Display for Holder {
-    /// `pay-api@web-7:812, 3.2 s left`; `this very locker, 3.2 s left`.
+    /// `pay-api@web-7:812, 3.2 s left`; `a guard of this very locker, 3.2 s left`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let owner = if self.is_own { "this very locker" } else { ANOTHER };
+        let owner = if self.is_own { "a guard of this very locker" } else { ANOTHER };
         let owner = self.owner.as_deref().filter(|_| !self.is_own).unwrap_or(owner);
         write!(f, "{owner}, {} left", Humane(self.remaining))
     }

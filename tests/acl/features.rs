@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use quorlock::{
-    Client, Durability, LockGuard, Locker, LockerBuilder, Retry,
+    Client, Durability, LockGuard, Locker, LockerBuilder, OwnerToken, Retry,
     report::{KeyState, ServerInfo},
 };
 
@@ -38,14 +38,16 @@ macro_rules! features {
     };
 }
 
-pub(crate) const FEATURES: [Feature; 15] = features![
+pub(crate) const FEATURES: [Feature; 17] = features![
     "acquire and release, by release or by dropping" => acquire_and_release,
     "extend, by extend or by itself" => extend,
     "wait for a lock, and be told who holds it" => wait,
     "inspect, quorlock status" => inspect,
     "inspect a key that no lock wrote" => inspect_foreign,
     "forget and adopt" => adopt,
+    "release_by_token, quorlock release" => release_by_token,
     "force_release" => force_release,
+    "quorlock release --force" => look_and_force_release,
     "Durability::Volatile, with initialise" => volatile,
     "undo exactly what a dead connection left" => undo_exactly,
     "the same over RESP2" => undo_exactly_resp2,
@@ -165,6 +167,29 @@ async fn adopt(server: &Server, url: &str) -> Outcome {
     let token = acquire(&locker).await?.forget();
     server.command(&["SCRIPT", "FLUSH"]);
     release(locker.adopt("k", &token).await.map_err(said)?).await
+}
+
+async fn release_by_token(server: &Server, url: &str) -> Outcome {
+    let value = format!("{}@me@host:1", "ab".repeat(20));
+    let token = OwnerToken::from(value.clone());
+    let locker = ready(builder(url)).await?;
+    // By the script's digest, and by its text.
+    for _ in 0..2 {
+        server.command(&["SET", "pay:k", &value, "PX", "60000"]);
+        let found = locker.release_by_token("k", &token).await.map_err(said)?;
+        check(found.is_released(), "it is released")?;
+        server.command(&["SCRIPT", "FLUSH"]);
+    }
+    Ok(())
+}
+
+async fn look_and_force_release(server: &Server, url: &str) -> Outcome {
+    server.command(&["SET", "pay:k", "theirs", "PX", "60000"]);
+    let locker = ready(builder(url)).await?;
+    let seen = locker.inspect("k").await.map_err(said)?;
+    check(seen.holder().is_some(), "its holder is seen")?;
+    locker.force_release("k").await.map_err(said)?;
+    check(is_gone(server), "it is gone")
 }
 
 async fn force_release(server: &Server, url: &str) -> Outcome {

@@ -112,7 +112,7 @@ fn a_node_that_evicts_is_warned_of() {
     assert_eq!((ended.code, &*ended.stderr), (0, ""), "{ended:?}");
     assert!(ended.stdout.ends_with(&format!("\nwarning: {warning}\n")), "{ended:?}");
     let ended = run(ping_on(&[server.url()], &["--json"]));
-    assert_eq!(object(&ended)["nodes"][0]["warning"], warning);
+    assert_eq!(object(&ended)["nodes"][0]["warnings"][0], warning);
 }
 
 #[test]
@@ -127,8 +127,8 @@ fn nodes_that_may_forget_are_warned_of_once() {
         assert!(warnings[0].contains(&node.addr().to_string()), "{ended:?}");
     }
     let ended = ping(&fleet, &["--json"]);
-    let warning = object(&ended)["nodes"][2]["warning"].to_string();
-    assert!(warning.contains("may forget a lock that is held (appendonly no"), "{warning}");
+    let warnings = object(&ended)["nodes"][2]["warnings"].to_string();
+    assert!(warnings.contains(" (appendonly no, no snapshots): set appendonly yes"), "{warnings}");
     let ended = ping(&fleet, &["--longest-ttl", "60s"]);
     assert!(!ended.stdout.contains("warning"), "{ended:?}");
 }

@@ -40,13 +40,19 @@ fn each_node_is_told_and_then_the_majority() {
 fn nodes_that_may_forget_are_warned_of_where_they_are_relied_on() {
     need_server!();
     let keeps = ["--appendonly", "yes", "--appendfsync", "always"];
-    let builder = |node, builder: Builder| if node == 1 { builder.args(keeps) } else { builder };
-    let fleet = Fleet::start_with(3, builder);
+    let everysec = ["--appendonly", "yes", "--appendfsync", "everysec"];
+    let fleet = Fleet::start_with(3, |node, builder: Builder| match node {
+        0 => builder,
+        1 => builder.args(keeps),
+        _ => builder.args(everysec),
+    });
     let ended = status(&fleet, &["job"]);
     assert_eq!((ended.code, ended.stderr.lines().count()), (0, 1), "{ended:?}");
-    let named = |node: usize| ended.stderr.contains(&fleet[node].addr().to_string());
-    assert!(named(0) && !named(1) && named(2), "{ended:?}");
-    assert!(ended.stderr.contains("may forget a lock that is held (appendonly no"), "{ended:?}");
+    for (node, words) in [(0, " (appendonly no,"), (2, " (appendonly yes, appendfsync everysec,")] {
+        let named = format!("{}{words}", fleet[node].addr());
+        assert!(ended.stderr.contains(&named), "{ended:?}");
+    }
+    assert!(!ended.stderr.contains(&fleet[1].addr().to_string()), "{ended:?}");
     let ended = status(&fleet, &["job", "--longest-ttl", "60s"]);
     assert_eq!((ended.code, &*ended.stderr), (0, ""), "{ended:?}");
     let ended = status(&fleet, &["job", "--json"]);

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use quorlock::{Durability, Extend, Locker, LockerBuilder, OwnerToken, Release};
+use quorlock::{Durability, Extend, Locker, LockerBuilder, Loss, OwnerToken, Release};
 
 use crate::support::wait::eventually_async;
 use crate::support::{Fleet, Reply, need_server, poll_times};
@@ -87,6 +87,16 @@ async fn a_token_releases_its_lock_from_anywhere_and_no_other() {
         let token = as_text(&guard.owner_token());
         assert!(lockers[0].release_by_token("k", &token).await.unwrap().is_released());
         assert!(guard.extend(LONGEST).await.unwrap_err().is_lost());
+        drop(guard);
+        // A guard of the very locker loses it at once, though nobody extends it.
+        let guard = lockers[2].lock("k").auto_extend(Extend::Off).await.unwrap();
+        let other = lockers[2].lock("l").auto_extend(Extend::Off).await.unwrap();
+        let token = as_text(&guard.owner_token());
+        assert!(lockers[2].release_by_token("k", &token).await.unwrap().is_released());
+        assert!(!guard.is_valid() && other.is_valid());
+        assert_eq!(guard.lost().await, Loss::Gone);
+        let empty = OwnerToken::from(String::new());
+        assert!(lockers[0].release_by_token("k", &empty).await.unwrap_err().is_misuse());
         for node in 0..2 {
             fleet[node].stop();
         }

@@ -73,7 +73,7 @@ async fn servers_that_may_forget_are_told_of_where_that_is_relied_on() {
         let locker = connected(builder).await;
         let mut told = std::mem::take(&mut *observer.0.lock().unwrap());
         told.sort();
-        (told, locker.health().iter().map(|node| node.forgets).collect::<Vec<_>>())
+        (told, locker.health().iter().map(|node| node.contradicts_durability).collect::<Vec<_>>())
     };
     let (events, forgets) = told(Durability::Persistent).await;
     assert_eq!(forgets, [false, true, true]);

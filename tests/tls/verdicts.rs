@@ -118,13 +118,9 @@ fn clients() -> Vec<Row> {
 fn behaviours() -> Vec<Row> {
     let right = authority().server();
     vec![
-        behaving("stalled behind ClientHello", Behaviour::Mute, "the handshake of TLS: a port of"),
-        behaving(
-            "stalled in ServerHello",
-            Behaviour::HalfHandshake,
-            "the handshake of TLS: a port",
-        ),
-        behaving("stalled before HELLO", Behaviour::Deaf, "while connecting (connected, and"),
+        behaving("stalled behind ClientHello", Behaviour::Mute, "(is this its TLS port?"),
+        behaving("stalled in ServerHello", Behaviour::HalfHandshake, "(is this its TLS port?"),
+        behaving("stalled before HELLO", Behaviour::Deaf, "while connecting (connected, but"),
         behaving("truncated handshake", Behaviour::CutHandshake, "closed the connection in the"),
         Row { front: Front::Plain, ..row("plain text", &right, trusting(), "plain text") },
     ]
@@ -236,7 +232,7 @@ async fn stalled_while_connecting_is_no_fault_of_tls() {
     let queued: Vec<TcpStream> = std::iter::from_fn(connect).take(16).collect();
     assert!(queued.len() < 16, "the queue is full");
     let line = verdict(&format!("rediss://{addr}"), "k", Some(trusting())).await.unwrap();
-    assert!(line.contains("was silent for 1.0 s while connecting (nothing answers the"), "{line}");
+    assert!(line.contains("was silent for 1.0 s while connecting (is the address right"), "{line}");
 }
 
 /// Before its time is up, too.
@@ -245,10 +241,8 @@ async fn what_connecting_is_at_is_told_and_what_that_hints_at() {
     // The kernel accepts, and nobody reads.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let addr = listener.local_addr().unwrap();
-    let tls = "is not connected yet (nothing answers the handshake of TLS: a port of plain text \
-               waits like this; write redis:// for it)";
-    let plain = "is not connected yet (connected, and nothing answers the handshake: it hangs, or \
-                 is no Redis or Valkey)";
+    let tls = "is not connected yet (waits for the handshake of TLS, which a port of plain text";
+    let plain = "is not connected yet (is connected, and waits for the answer to the handshake)";
     for (scheme, words) in [("rediss", tls), ("redis", plain)] {
         let builder = Locker::single(format!("{scheme}://{addr}")).unwrap();
         let builder = if scheme == "rediss" { builder.tls(trusting()) } else { builder };

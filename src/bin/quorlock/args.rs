@@ -50,17 +50,20 @@ and Ctrl-Z works. INT and QUIT are then the terminal's to send, and are not pass
 
 const RELEASE: &str = "\
 With a token the key is deleted only where it holds that token's value: another client's lock is
-left as it is. With --force it is deleted whoever holds it. Neither stops the holder: it learns of
-the loss at its next extension, a third of its TTL later, and until then there may be two. End it
-first, or wait for the TTL.";
+left as it is. With --force it is deleted whoever holds it, unless it is no lock. Neither stops the
+holder: it learns of the loss at its next extension, within a third of its TTL, or at its deadline
+where it is not extended, and until then there may be two. End it first, or wait for the TTL.
+
+Others on this machine see the command line, and so a token on it; QUORLOCK_TOKEN they do not see.";
 
 const RELEASE_CODES: &str = "\
-Exit codes: 0 when a majority of the nodes deleted it; with --force, also where there was none; else
-   64  the command line is wrong
+Exit codes: 0 when a majority of the nodes deleted it; with --force, when a majority answered, also
+where it held nothing; else
+   64  the command line is wrong, or there is no token
    69  a majority of the nodes did not answer
-   75  another client holds the lock
+   75  the lock is held by another token
    77  the nodes refused the password, the user or a right
-   78  no nodes, or a bad URL
+   78  no nodes, a bad URL, or a key that something else than a lock uses
    79  the lock had ended before
   125  quorlock itself failed";
 
@@ -231,7 +234,7 @@ pub(crate) struct ReleaseArgs {
     #[command(flatten)]
     pub(crate) nodes: NodeArgs,
     /// Delete the key whoever holds it; its holder is not stopped
-    #[arg(short, long, conflicts_with = "token", required_unless_present = "token")]
+    #[arg(short, long, conflicts_with = "token")]
     pub(crate) force: bool,
     /// Print one JSON object
     #[arg(long)]
@@ -239,7 +242,7 @@ pub(crate) struct ReleaseArgs {
     /// The key of the lock
     #[arg(value_parser = key())]
     pub(crate) key: OsString,
-    /// What the nodes hold under it: QUORLOCK_TOKEN in the environment of the lock's command
+    /// The lock's token [default: QUORLOCK_TOKEN, as the lock's command has it]
     #[arg(value_parser = NonEmptyStringValueParser::new())]
     pub(crate) token: Option<String>,
 }

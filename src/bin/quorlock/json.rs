@@ -33,6 +33,12 @@ impl Object {
         self.raw(name, format_args!("[{}]", objects.join(",")))
     }
 
+    /// An array of texts.
+    pub(crate) fn texts(self, name: &str, texts: impl IntoIterator<Item = String>) -> Self {
+        let texts: Vec<String> = texts.into_iter().map(|text| quoted(&text)).collect();
+        self.raw(name, format_args!("[{}]", texts.join(",")))
+    }
+
     /// An object in the object.
     pub(crate) fn object(self, name: &str, object: Self) -> Self {
         self.raw(name, object.end())

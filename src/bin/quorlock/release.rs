@@ -1,14 +1,22 @@
 //! `quorlock release`: ending a lock by its token, or by force.
 
 use std::ffi::OsStr;
+use std::time::Duration;
 
-use quorlock::report::{Holder, NodeReport, Outcome};
+use quorlock::report::{Inspection, KeyState, NodeReport, Outcome};
 use quorlock::{Locker, OwnerToken, Release};
 
 use crate::args::ReleaseArgs;
 use crate::exit::{self, Cause, Failure};
 use crate::json::Object;
+use crate::status::{self, Verdict};
 use crate::{nodes, output, reach, runtime, words};
+
+/// Where the token is looked for that is not on the command line, which others can see.
+const VARIABLE: &str = "QUORLOCK_TOKEN";
+
+/// How long a node may take to answer. Nobody waits for it but who releases.
+const NODE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Releases it; the exit code says what was found.
 pub(crate) fn run(args: &ReleaseArgs) -> u8 {
@@ -19,12 +27,25 @@ pub(crate) fn run(args: &ReleaseArgs) -> u8 {
 }
 
 async fn release(args: &ReleaseArgs) -> Result<(), Failure> {
-    let locker: Locker = nodes::build(nodes::locker(&args.nodes)?)?;
+    let token = if args.force { None } else { Some(find_token(args)?) };
+    let builder = nodes::locker(&args.nodes)?.node_timeout(NODE_TIMEOUT);
+    let locker: Locker = nodes::build(builder)?;
     reach::every_answer(&locker).await?;
-    match &args.token {
-        Some(token) => by_token(args, &locker, &OwnerToken::from(token.clone())).await,
+    match token {
+        Some(token) => by_token(args, &locker, &token).await,
         None => by_force(args, &locker).await,
     }
+}
+
+fn find_token(args: &ReleaseArgs) -> Result<OwnerToken, Failure> {
+    let given = args.token.clone().or_else(|| std::env::var(VARIABLE).ok());
+    given.filter(|token| !token.is_empty()).map(OwnerToken::from).ok_or_else(|| {
+        let what = format!(
+            "no token: give the lock's own, on the command line or in {VARIABLE}, or --force to \
+             release it whoever holds it"
+        );
+        Failure::new(Cause::Usage, what)
+    })
 }
 
 async fn by_token(args: &ReleaseArgs, locker: &Locker, token: &OwnerToken) -> Result<(), Failure> {
@@ -34,11 +55,13 @@ async fn by_token(args: &ReleaseArgs, locker: &Locker, token: &OwnerToken) -> Re
     let (word, failed) = match found {
         Release::Released => ("released", None),
         Release::Expired => {
-            let what = format!("lock {quoted} had ended before, or has another token");
-            ("expired", Some((Cause::Lost, what)))
+            ("expired", Some((Cause::Lost, format!("lock {quoted} had ended before"))))
         }
         Release::Taken => {
-            let what = format!("lock {quoted} is held by another client; its key is left as it is");
+            let what = format!(
+                "lock {quoted} is held by another token; its key is left as it is (see quorlock \
+                 status)"
+            );
             ("taken", Some((Cause::Busy, what)))
         }
         Release::Unknown(nodes) => ("unknown", Some(untold(&quoted, &nodes))),
@@ -56,27 +79,42 @@ async fn by_token(args: &ReleaseArgs, locker: &Locker, token: &OwnerToken) -> Re
 async fn by_force(args: &ReleaseArgs, locker: &Locker) -> Result<(), Failure> {
     let key = args.key.as_encoded_bytes();
     let seen = locker.inspect(key).await.map_err(Failure::of_options)?;
+    refuse_foreign(&args.key, &seen)?;
     let nodes = locker.force_release(key).await.map_err(Failure::of_options)?;
     let deleted = nodes.iter().filter(|node| node.outcome == Outcome::Granted).count();
+    let before = Verdict::of(&seen);
     let text = match args.json {
-        true => forced(&args.key, seen.holder(), &nodes).end() + "\n",
-        false => {
-            let was = match seen.holder() {
-                Some(holder) => format!("was {}", words::held(holder)),
-                None => "nobody held it".to_owned(),
-            };
-            let quoted = words::quoted(&args.key);
-            format!("{quoted}  deleted on {deleted} of {} nodes ({was})\n", nodes.len())
-        }
+        true => forced(&args.key, &seen, &before, &nodes).end() + "\n",
+        false => format!(
+            "{}  deleted on {deleted} of {} nodes; before: {}\n",
+            words::quoted(&args.key),
+            nodes.len(),
+            before.sentence(&seen)
+        ),
     };
     output::print(text).await
+}
+
+/// What no lock wrote is somebody's data.
+fn refuse_foreign(key: &OsStr, seen: &Inspection) -> Result<(), Failure> {
+    let foreign = seen.nodes.iter().find_map(|node| match &node.state {
+        KeyState::Foreign { what, .. } => Some((&node.node, what)),
+        _ => None,
+    });
+    let Some((node, what)) = foreign else { return Ok(()) };
+    let key = words::quoted(key);
+    let what = format!(
+        "{key} holds a value on {node} that no lock wrote ({what}), and is left as it is; delete \
+         it by another client if it is not needed"
+    );
+    Err(Failure::new(Cause::Configuration, what))
 }
 
 fn object(key: &OsStr) -> Object {
     Object::new().text("key", &*key.to_string_lossy())
 }
 
-fn forced(key: &OsStr, holder: Option<&Holder>, nodes: &[NodeReport]) -> Object {
+fn forced(key: &OsStr, seen: &Inspection, before: &Verdict<'_>, nodes: &[NodeReport]) -> Object {
     let nodes = nodes.iter().map(|NodeReport { node, outcome, .. }| {
         let word = match outcome {
             Outcome::Granted => "deleted",
@@ -85,21 +123,29 @@ fn forced(key: &OsStr, holder: Option<&Holder>, nodes: &[NodeReport]) -> Object 
         };
         Object::new().text("node", &**node).text("state", word)
     });
+    let owner = seen.holder().and_then(|holder| holder.owner.as_deref());
     object(key)
         .text("release", "forced")
-        .text("owner", holder.and_then(|holder| holder.owner.as_deref()))
+        .text("before", before.word())
+        .text("owner", owner)
         .array("nodes", nodes)
 }
 
-/// Too few nodes answered.
+/// Too few nodes answered, for want of a right or for other reasons.
 fn untold(key: &str, nodes: &[NodeReport]) -> (Cause, String) {
-    let silent = nodes
-        .iter()
-        .filter(|node| !matches!(node.outcome, Outcome::Granted | Outcome::Held | Outcome::Gone));
-    let silent: Vec<String> = silent.map(ToString::to_string).collect();
+    let has_answered = |node: &&NodeReport| {
+        matches!(node.outcome, Outcome::Granted | Outcome::Held | Outcome::Gone)
+    };
+    let silent: Vec<&NodeReport> = nodes.iter().filter(|node| !has_answered(node)).collect();
+    let denied = silent.iter().filter(|node| status::is_denied(&node.outcome)).count();
+    let cause = match denied > (nodes.len() - 1) / 2 {
+        true => Cause::Denied,
+        false => Cause::Unavailable,
+    };
+    let silent: Vec<String> = silent.iter().map(ToString::to_string).collect();
     let what = format!(
-        "whether lock {key} was released is not known: {}; what is left ends with its TTL",
+        "no majority has said that it released lock {key}: {}; what is left ends with its TTL",
         silent.join(", ")
     );
-    (Cause::Unavailable, what)
+    (cause, what)
 }

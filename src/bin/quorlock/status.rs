@@ -55,7 +55,7 @@ async fn show_all(args: &StatusArgs) -> Result<Option<Cause>, Failure> {
 }
 
 /// What the nodes say together.
-enum Verdict<'a> {
+pub(crate) enum Verdict<'a> {
     Held(&'a Holder),
     Free,
     /// So many nodes hold something else that no lock can be had.
@@ -69,7 +69,7 @@ enum Verdict<'a> {
 }
 
 impl<'a> Verdict<'a> {
-    fn of(seen: &'a Inspection) -> Self {
+    pub(crate) fn of(seen: &'a Inspection) -> Self {
         let unknown = seen.nodes.iter().filter_map(|node| match &node.state {
             KeyState::Unknown(outcome) => Some(outcome),
             _ => None,
@@ -100,7 +100,7 @@ impl<'a> Verdict<'a> {
         }
     }
 
-    fn word(&self) -> &'static str {
+    pub(crate) fn word(&self) -> &'static str {
         match self {
             Self::Held(_) => "held",
             Self::Free => "free",
@@ -110,7 +110,7 @@ impl<'a> Verdict<'a> {
         }
     }
 
-    fn sentence(&self, seen: &Inspection) -> String {
+    pub(crate) fn sentence(&self, seen: &Inspection) -> String {
         let told = format!(
             "{} of {} nodes answered, {} needed",
             answered(seen),
@@ -132,7 +132,7 @@ fn answered(seen: &Inspection) -> usize {
 }
 
 /// Whether a node refused our user, password or rights.
-fn is_denied(outcome: &Outcome) -> bool {
+pub(crate) fn is_denied(outcome: &Outcome) -> bool {
     match outcome {
         Outcome::Down { fault: Fault::Authentication { .. }, .. } => true,
         Outcome::Refused { error, .. } => {

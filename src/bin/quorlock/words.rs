@@ -46,16 +46,20 @@ pub(crate) fn held(holder: &Holder) -> String {
     format!("held by {holder}")
 }
 
-/// Which of the nodes forget what is relied on, and what to do about it.
+/// Which of the nodes may forget what is relied on, and what to do about it.
 pub(crate) fn forgets<'a>(nodes: impl IntoIterator<Item = &'a NodeHealth>) -> Option<String> {
-    let forgetful: Vec<_> = nodes.into_iter().filter(|node| node.forgets).collect();
-    let persistence = &forgetful.first()?.server.as_ref()?.persistence;
-    let names: Vec<&str> = forgetful.iter().map(|node| &*node.node).collect();
-    Some(format!(
-        "{} may forget a lock that is held ({persistence}), and another client can have it then; \
-         set appendonly yes and appendfsync always, or say --longest-ttl in every client",
-        names.join(", ")
-    ))
+    let named = nodes.into_iter().filter(|node| node.contradicts_durability).filter_map(|node| {
+        let persistence = &node.server.as_ref()?.persistence;
+        Some(format!("{} ({persistence})", node.node))
+    });
+    let named: Vec<String> = named.collect();
+    (!named.is_empty()).then(|| {
+        format!(
+            "a lock that is held may be forgotten, and another client can have it then, by {}: set \
+             appendonly yes and appendfsync always, or say --longest-ttl in every client",
+            named.join(", ")
+        )
+    })
 }
 
 /// A key in quotes, whatever its bytes are.

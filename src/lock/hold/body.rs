@@ -34,6 +34,8 @@ pub(in crate::lock) struct Body {
     pub(in crate::lock) extending: bool,
     /// That it was held for too long has been told.
     pub(in crate::lock) overlong: bool,
+    /// How many looks in a row were planned soon, because another adoption was met.
+    hurries: u32,
     #[cfg(feature = "tokio-util")]
     token: Option<tokio_util::sync::CancellationToken>,
     /// When the alarm looks at it next, if it has a token that the alarm is to cancel.
@@ -43,6 +45,9 @@ pub(in crate::lock) struct Body {
     #[cfg(feature = "tokio-util")]
     pub(super) runtime: Option<tokio::runtime::Handle>,
 }
+
+/// How often the nodes are asked again soon where another adoption was met, before the pauses grow.
+const HURRIES: u32 = 8;
 
 /// What follows the answers to an extension.
 pub(in crate::lock) enum Step {
@@ -71,6 +76,7 @@ impl Body {
             entered: false,
             extending: false,
             overlong: false,
+            hurries: 0,
             #[cfg(feature = "tokio-util")]
             token: None,
             #[cfg(feature = "tokio-util")]
@@ -85,7 +91,7 @@ impl Body {
         self.tie = tie;
         (self.extend, self.began, self.lost) = (extend, now, None);
         (self.signalled, self.observed) = (false, false);
-        (self.extending, self.overlong) = (false, false);
+        (self.extending, self.overlong, self.hurries) = (false, false, 0);
         self.lease.clear();
         self.lease.set_margin(locker.margin(self.ttl()), Stamp::PAST);
         self.entered = false;
@@ -132,8 +138,8 @@ impl Body {
     }
 
     /// The lock is taken from its holder.
-    pub(in crate::lock) fn close(&mut self) {
-        self.lost.get_or_insert(Loss::Closed);
+    pub(in crate::lock) fn lose(&mut self, why: Loss) {
+        self.lost.get_or_insert(why);
     }
 
     /// Sends an extension.
@@ -226,7 +232,7 @@ impl Body {
     /// extended in batches; or when the end is near. At once, to tell that the lock has been held
     /// for too long. Soon, where another adoption of the same token may have left a node without
     /// our value: until that is mended, it is told that the lock is contended, and not lost.
-    pub(in crate::lock) fn next_look(&self, locker: &Inner, at: Reading) -> Moment {
+    pub(in crate::lock) fn next_look(&mut self, locker: &Inner, at: Reading) -> Moment {
         let Some(tie) = &self.tie else { return Moment::NEVER };
         let warning = at.moment(self.lease.warning());
         if !self.may_extend(at.now) {
@@ -237,11 +243,19 @@ impl Body {
         let early = Duration::from_nanos(lease / 3 * 2 + jitter);
         let batch = Duration::from_nanos(nanoseconds(tie.ttl) / 64);
         if tie.may_former_return() && at.now.since(self.began) < tie.ttl {
-            return at.now.plus(batch).min(warning);
+            let pause = batch.saturating_mul(1 << self.hurries.saturating_sub(HURRIES).min(16));
+            self.hurries = self.hurries.saturating_add(1);
+            return at.now.plus(pause).min(warning);
         }
+        self.hurries = 0;
         let due = at.moment(self.lease.end().less(early)).rounded_down(batch);
         // However slowly the nodes answered: not one extension behind the other.
         due.max(at.now.plus(Duration::from_nanos(lease / 20))).min(warning)
+    }
+
+    /// Whether a look that was planned soon is needed no more: by now all nodes have our value.
+    pub(in crate::lock) fn has_calmed(&self) -> bool {
+        self.hurries > 0 && self.tie.as_ref().is_some_and(|tie| !tie.may_former_return())
     }
 
     /// Whether the lock may still be extended by itself.

@@ -93,6 +93,17 @@ impl Holds {
             .find_map(|index| lock(&self.slab.get(index).body).tie.as_ref().and_then(&of))
     }
 
+    /// Whoever holds such a lock has lost it: somebody deletes its key.
+    pub(in crate::lock) fn lose(&self, is_meant: impl Fn(&Tie) -> bool) {
+        for index in 0..self.slab.used() {
+            self.at(index, |_, body| {
+                if body.tie.as_ref().is_some_and(&is_meant) {
+                    body.lose(Loss::Gone);
+                }
+            });
+        }
+    }
+
     /// All places that may hold something due at `now`, and since when; what is due later is handed
     /// to `later`.
     pub(in crate::lock) fn due(
@@ -222,11 +233,11 @@ impl Holds {
         let places = 0..self.slab.used();
         // All are told before the first key goes.
         for index in places.clone() {
-            self.at(index, |_, body| body.close());
+            self.at(index, |_, body| body.lose(Loss::Closed));
         }
         for index in places {
             self.at(index, |_, body| {
-                body.close();
+                body.lose(Loss::Closed);
                 each(body);
             });
         }

@@ -266,7 +266,7 @@ impl Keeper {
             if !holds.is_due_at(index, since) {
                 return None;
             }
-            let due = match body.next_step(at) {
+            let due = match body.next_step(locker, at) {
                 NextStep::LookAt(due) => due,
                 NextStep::ExtendBy(end) => {
                     backlog.insert((end, index), Waiting { name, since });
@@ -444,10 +444,13 @@ fn send(
 }
 
 impl Body {
-    fn next_step(&mut self, at: Reading) -> NextStep {
+    fn next_step(&mut self, locker: &Inner, at: Reading) -> NextStep {
         let Reading { now, stamp } = at;
         if !self.is_valid(stamp) {
             return NextStep::LookAt(Moment::NEVER);
+        }
+        if self.has_calmed() {
+            return NextStep::LookAt(self.next_look(locker, at));
         }
         let warning = at.moment(self.lease.warning());
         match self.extending || !self.may_extend(now) {

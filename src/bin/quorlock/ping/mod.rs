@@ -45,10 +45,8 @@ impl Node {
     }
 
     /// What is wrong with it, though it works.
-    fn warnings(&self) -> Option<String> {
-        let warnings: Vec<String> =
-            words::forgets([&self.health]).into_iter().chain(self.evicts()).collect();
-        Some(warnings.join("; ")).filter(|warnings| !warnings.is_empty())
+    fn warnings(&self) -> impl Iterator<Item = String> {
+        words::forgets([&self.health]).into_iter().chain(self.evicts())
     }
 
     fn evicts(&self) -> Option<String> {

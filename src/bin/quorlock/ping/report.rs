@@ -38,7 +38,7 @@ fn node(node: &Node) -> Object {
         Some(told) => object.object("server", server(told)),
         None => object.text("server", None),
     };
-    object.text("warning", node.warnings().as_deref())
+    object.texts("warnings", node.warnings())
 }
 
 fn rtt(pings: &Pings) -> Object {

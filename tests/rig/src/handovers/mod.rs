@@ -77,7 +77,6 @@ struct Handover {
 #[derive(Debug)]
 pub(crate) struct Handovers {
     majority: u32,
-    nodes: u32,
     /// What must be left of a lock's time for an adoption.
     needed: u64,
     open: HashMap<u64, Handover>,
@@ -96,7 +95,6 @@ impl Handovers {
         Self {
             needed,
             majority: (nodes / 2 + 1) as u32,
-            nodes: nodes as u32,
             open: HashMap::new(),
             copies: HashMap::new(),
             next: 0,
@@ -269,16 +267,33 @@ impl Handovers {
         {
             return Some(first);
         }
-        // Two that ask at once may each get a part of what is no more than a majority. That is in
-        // the way of both, though what is left would do for one of them: each waits for the other's
-        // undo, may meet the other again, and may find its time over before they part. So may one
-        // that has won all three of five nodes that the other did not have, one of which is then
-        // disturbed: while it waits, the giver's end deletes what the other has put back.
-        let clear = known.copies.iter().map(|copy| self.clear_nodes(known, copy, disturbances).0);
-        let is_split = known.handed.copies == Copies::Two
-            && clear.fold(known.handed.nodes, |all, nodes| all & nodes).count_ones() < self.nodes
-            && known.adoptions() == 0;
+        let is_split = known.adoptions() == 0 && self.may_share(known, disturbances);
         is_split.then(|| "two adopters shared the nodes".into())
+    }
+
+    /// Two that ask at once may each get a part of what is no more than a majority. That is in the
+    /// way of both, though what is left would do for one of them: each waits for the other's undo,
+    /// may meet the other again, and may find its time over before they part. So may one that has
+    /// won all three of five nodes that the other did not have, one of which is then disturbed:
+    /// while it waits, the giver's end deletes what the other has put back.
+    fn may_share(&self, known: &Handover, disturbances: &Disturbances) -> bool {
+        let [first, second] = &known.copies[..] else { return false };
+        let meet = |one: &Copy, other: &Copy| {
+            let answered = other.answer.as_ref().map(|(at, _)| *at);
+            one.asked.zip(answered).is_some_and(|(asked, answered)| asked <= answered)
+        };
+        let is_refused = |copy: &Copy| {
+            let words = ["lost", "contended", "unavailable"];
+            matches!(&copy.answer, Some((_, Answer::Refused(why))) if words.contains(&&**why))
+        };
+        let clear = self.clear_nodes(known, first, disturbances).0
+            & self.clear_nodes(known, second, disturbances).0;
+        known.handed.copies == Copies::Two
+            && meet(first, second)
+            && meet(second, first)
+            && is_refused(first)
+            && is_refused(second)
+            && clear.count_ones() <= 2 * (self.majority - 1)
     }
 
     /// The nodes that nothing disturbed, for the giver from the grant on, and for the adopter of

@@ -196,6 +196,15 @@ fn two_adopters_may_share_what_is_left_of_the_nodes_but_not_all_of_them() {
         assert_eq!(broken.is_empty(), explains, "{nodes:b} {disturbed:b}");
         assert!(explains || broken[0].ends_with("11111 11111"), "{broken:?}");
     }
+    // Not where one was answered before the other asked, nor where the other one says what else.
+    for (at, why) in [(2 * SECOND + 9, "lost"), (2 * SECOND + 3, "busy")] {
+        let mut play = Play::new();
+        play.fault(Kind::FreezeServer, 0, 0b01000);
+        let sent = play.give("forgotten", "two", 0b11111);
+        play.tell(1, &refused(sent[0], "lost"));
+        play.tell(2, &asked_and_refused(sent[1], [at, at + 1, 0], why));
+        assert_eq!(play.judge().0.len(), 1, "{why}");
+    }
 }
 
 #[test]
