@@ -151,6 +151,12 @@ mod tests {
         assert_eq!(&buffer[..count], b"abcd");
         poll_fn(|cx| reader.poll_write_ready(cx)).await.unwrap();
 
+        assert_eq!(writer.try_write(b"abcd").unwrap(), 4);
+        let is_ready = |poll: Poll<()>| Poll::Ready(poll.is_ready());
+        assert!(!poll_fn(|cx| is_ready(writer.poll_ready(cx))).await, "it is full again");
+        assert_eq!(poll_fn(|cx| far.poll_read(cx, &mut buffer)).await.unwrap(), 4);
+        poll_fn(|cx| writer.poll_ready(cx)).await;
+
         drop(writer);
         assert_eq!(poll_fn(|cx| far.poll_read(cx, &mut buffer)).await.unwrap(), 0);
         drop(reader);

@@ -265,3 +265,44 @@ async fn what_was_written_after_an_orphaned_connection_counts_as_sent() {
     let told: Vec<_> = lapsed.iter().map(|lapsed| (lapsed.ticket, lapsed.sent)).collect();
     assert!(told.contains(&(Ticket(2), true)), "{told:?}");
 }
+
+/// Who used the link last is answered, though nobody reads the answers any more.
+#[tokio::test]
+async fn what_is_queued_when_the_driver_ends_is_written_by_that() {
+    let mut wire = Wire::new();
+    wire.open(Some(NAME));
+    let send = |ticket, key: &str| {
+        wire.send(ticket, Shape::Status, &format!("SET {key} v"), &format!("{key} v"))
+    };
+    let few = LinkOptions::default().direct_writes as u64;
+    let sent: Vec<Sent> = (0..few + 3).map(|ticket| send(ticket, "k")).collect();
+    assert_eq!(sent.last(), Some(&Sent::Queued), "{sent:?}");
+    wire.link.orphan(&mut Vec::new());
+    assert_eq!(wire.got().await.matches("SET k v").count(), sent.len());
+}
+
+#[tokio::test]
+async fn a_link_takes_as_many_bytes_as_it_may_and_no_more() {
+    let command = "SET k v";
+    let options = LinkOptions { bytes_max: 2 * encoded(command).len(), ..LinkOptions::default() };
+    let wire =
+        Wire { link: Link::new(Bytes::from_static(HEAD.as_bytes()), options), ..Wire::new() };
+    wire.link.reopen();
+    let send = |ticket| wire.send(ticket, Shape::Status, command, "k v");
+    assert_eq!([send(1), send(2), send(3)], [Sent::Queued, Sent::Queued, Sent::Full]);
+}
+
+#[tokio::test]
+async fn the_oldest_command_says_for_how_long_a_node_has_been_silent() {
+    let mut wire = Wire::new();
+    wire.open(Some(NAME));
+    assert_eq!(wire.link.oldest(), None);
+    wire.now = wire.now.plus(Duration::from_millis(7));
+    let first = wire.now;
+    wire.send(1, Shape::Status, "SET k v", "k v");
+    wire.now = wire.now.plus(Duration::from_millis(7));
+    wire.send(2, Shape::Status, "SET l v", "l v");
+    assert_eq!(wire.link.oldest(), Some(first));
+    wire.answer([ok()]);
+    assert_eq!(wire.link.oldest(), Some(wire.now));
+}

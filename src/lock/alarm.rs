@@ -178,3 +178,14 @@ impl Look {
 pub(super) fn watched() -> usize {
     ALARM.state().due.len()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Otherwise each token would have the alarm's thread look through all of them.
+    #[test]
+    fn few_looks_are_no_crowd() {
+        assert!(!State::new().is_crowded());
+    }
+}

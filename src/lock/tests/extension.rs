@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::Behaviour::{After, Grants, Hangs};
 use super::{News, World, assert_due, ms, now, pass, warning};
+use crate::clock::Moment;
 use crate::observe::Loss;
 use crate::options::{Drift, Extend, Options};
 
@@ -112,7 +113,7 @@ async fn a_lock_is_extended_for_as_long_as_it_may_be_and_its_end_is_told_before(
     assert!(matches!(world.told.losses()[..], [(_, Loss::Expired)]));
 }
 
-fn overlong(world: &World) -> Vec<(crate::clock::Moment, Duration)> {
+fn overlong(world: &World) -> Vec<(Moment, Duration)> {
     world.told.all(|news| match news {
         News::HeldTooLong { remaining } => Some(remaining),
         _ => None,
@@ -206,6 +207,25 @@ async fn thousands_of_locks_that_are_due_together_are_all_extended() {
     pass(ms(500)).await;
     assert!(guards.iter().all(|guard| guard.remaining() > ms(9_300)));
     assert_eq!((world.told.extensions().len(), world.told.failures().len()), (3_000, 0));
+}
+
+/// All are due within less than a second, and a node answers in a tenth of one.
+#[tokio::test(start_paused = true)]
+async fn no_more_extensions_are_in_flight_than_there_may_be() {
+    const MOST: usize = 2;
+    let options = Options { ttl: ms(10_000), extensions_max: MOST, ..Options::default() };
+    let world = World::with(3, options).await;
+    let mut guards = Vec::new();
+    for lock in 0..40 {
+        guards.push(world.locker.lock(format!("k{lock}")).await.unwrap());
+    }
+    world.set(0..3, After(ms(90)));
+    pass(ms(6_000)).await;
+    let sent: Vec<Moment> = world.got(0, "extend").iter().map(|said| said.at).collect();
+    let in_flight =
+        |at: Moment| sent.iter().filter(move |sent| **sent <= at && at.since(**sent) < ms(90));
+    let most = sent.iter().map(|at| in_flight(*at).count()).max();
+    assert_eq!((sent.len() >= 40, most), (true, Some(MOST)));
 }
 
 /// All are due within a second, and to extend each takes twice as long as until the first are due

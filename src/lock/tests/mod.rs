@@ -16,6 +16,7 @@ mod complete;
 mod deadlines;
 mod ending;
 mod extension;
+mod frugal;
 mod healing;
 #[cfg(quorlock_models)]
 mod landing;
