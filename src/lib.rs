@@ -36,6 +36,7 @@
 //! | find out who holds a lock | [`Locker::inspect`], [`Locker::health`] |
 //! | stop in good order | [`Locker::shutdown`] |
 //! | TLS, passwords that change, Unix sockets | [`NodeOptions`] |
+//! | lock on plain threads, without async code | the feature `blocking` |
 //! | test without a server | the feature `testing` |
 //! | send other commands | [`Client`] |
 //!
@@ -51,10 +52,13 @@
 //! | `tracing` | `TracingObserver`: events for the `tracing` crate |
 //! | `serde` | `NodeOptions` out of a configuration |
 //! | `testing` | servers inside the process, under tokio's clock, and faults for them |
+//! | `blocking` | the same face for plain threads: `quorlock::blocking` |
 //! | `cli` | the program `quorlock` |
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "blocking")]
+pub mod blocking;
 mod client;
 mod clock;
 mod entropy;

@@ -83,6 +83,24 @@ async fn drops(locker: &Locker, each: u64) {
     }
 }
 
+/// As [`steady`], on a plain thread.
+#[cfg(feature = "blocking")]
+fn steady_without_a_runtime(size: usize) {
+    let fleet = Fleet::start(size);
+    let locker = Locker::quorum(fleet.urls()).unwrap().build_blocking().unwrap();
+    locker.ready(Duration::from_secs(5)).unwrap();
+    let mut rounds = Vec::new();
+    while rounds.last() != Some(&0) {
+        assert!(rounds.len() < 10, "{size} nodes, a plain thread: {rounds:?}");
+        let before = ALLOCATIONS.load(Ordering::Relaxed);
+        for _ in 0..1_000 {
+            let guard = locker.lock("k").acquire().unwrap();
+            assert!(guard.release().unwrap().is_released());
+        }
+        rounds.push(ALLOCATIONS.load(Ordering::Relaxed) - before);
+    }
+}
+
 // One test: the counter is the whole process's.
 #[test]
 fn an_acquire_and_a_release_allocate_nothing_in_steady_state() {
@@ -91,6 +109,10 @@ fn an_acquire_and_a_release_allocate_nothing_in_steady_state() {
         tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let multi_threaded =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    #[cfg(feature = "blocking")]
+    for size in [1, 5] {
+        steady_without_a_runtime(size);
+    }
     for (runtime, each_drop) in [(single_threaded, 0), (multi_threaded, 1)] {
         for size in [1, 5] {
             let fleet = Fleet::start(size);

@@ -19,7 +19,7 @@ use crate::clock::Clock;
 use crate::error::{Error, Kind};
 use crate::link::{Greeting, Shape, Undo, Urgency};
 use crate::observe::Observers;
-use crate::options::{Address, IntoNode, LinkOptions, Tls, security};
+use crate::options::{Address, Driver, IntoNode, LinkOptions, Tls, security};
 use crate::quorum::{Command, Election, NodeMask, NodeSet};
 use crate::report::Outcome;
 
@@ -60,7 +60,19 @@ impl Client {
     ///
     /// [`is_misuse`](Error::is_misuse) when the address cannot be right.
     pub fn new(node: impl IntoNode) -> Result<Self, Error> {
-        Self::at(Address::of(node)?, None)
+        Self::at(Address::of(node)?, None, Driver::Runtime)
+    }
+
+    /// As [`Client::new`], for callers without a runtime.
+    #[cfg(feature = "blocking")]
+    pub(crate) fn on_a_thread(node: impl IntoNode) -> Result<Self, Error> {
+        Self::at(Address::of(node)?, None, Driver::Thread)
+    }
+
+    /// As [`Client::with_tls`], for callers without a runtime.
+    #[cfg(all(feature = "blocking", feature = "tls-rustls"))]
+    pub(crate) fn on_a_thread_with_tls(node: impl IntoNode, tls: &Tls) -> Result<Self, Error> {
+        Self::at(Address::of(node)?, Some(tls), Driver::Thread)
     }
 
     /// A client for this node, whose URL begins with `rediss://` or `valkeys://`, with something
@@ -72,14 +84,14 @@ impl Client {
     /// when a file that `tls` names cannot be used.
     #[cfg(feature = "tls-rustls")]
     pub fn with_tls(node: impl IntoNode, tls: &Tls) -> Result<Self, Error> {
-        Self::at(Address::of(node)?, Some(tls))
+        Self::at(Address::of(node)?, Some(tls), Driver::Runtime)
     }
 
-    fn at(address: Address, tls: Option<&Tls>) -> Result<Self, Error> {
+    fn at(address: Address, tls: Option<&Tls>, driver: Driver) -> Result<Self, Error> {
         // Its commands are not undone, so it brings no script.
         let security = security(std::slice::from_ref(&address), tls)?;
         let (greeting, undo_head) = (Greeting { security, ..Greeting::default() }, Bytes::new());
-        let options = LinkOptions::default();
+        let options = LinkOptions { driver, ..LinkOptions::default() };
         let observers = Observers::default();
         let (nodes, clock) = (vec![address], Clock::default());
         let nodes =

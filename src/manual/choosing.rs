@@ -30,6 +30,7 @@
 //! | work of milliseconds | TTL 10 s, `Extend::Off` |
 //! | work of unknown length | TTL 10 to 30 s, `Extend::For` of what you would stand for at most |
 //! | servers without `appendfsync always` | `Durability::Volatile` |
+//! | no async code, or threads beside it | the feature `blocking`: `quorlock::blocking` |
 //! | long computations on the async runtime | `Driver::Thread`, or better `spawn_blocking` |
 //!
 //! # One server or a quorum

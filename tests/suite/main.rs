@@ -40,6 +40,8 @@ mod support;
 
 mod addresses;
 mod bad_input;
+#[cfg(feature = "blocking")]
+mod blocking;
 mod cancel;
 mod cases;
 mod client;

@@ -7,7 +7,7 @@
 use crate::source::{Fault, Source, is_word, item_end};
 
 /// The ranks. A room of `src` that is not here has no place yet, and that is a fault.
-const RANKS: [(&str, u8); 18] = [
+const RANKS: [(&str, u8); 19] = [
     ("options", BASE),
     ("error", BASE),
     ("report", BASE),
@@ -22,6 +22,7 @@ const RANKS: [(&str, u8); 18] = [
     ("quorum", 4),
     ("lock", 5),
     ("client", 5),
+    ("blocking", 6),
     ("recipe", 6),
     ("testing", 6),
     ("simulation", 7),

@@ -1,0 +1,215 @@
+//! The locker, and one wish for one lock.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::guard::LockGuard;
+use super::park;
+use crate::error::Error;
+use crate::lock::{self, LockerBuilder, OwnerToken, Release, Shutdown};
+use crate::options::{Driver, Extend, Retry};
+use crate::report::{Inspection, NodeHealth, NodeReport};
+
+impl LockerBuilder {
+    /// Builds a locker for plain threads. Its connections are served by a thread of its own,
+    /// whatever [`driver`](Self::driver) was chosen.
+    ///
+    /// # Errors
+    ///
+    /// As [`build`](Self::build).
+    #[cfg_attr(docsrs, doc(cfg(feature = "blocking")))]
+    pub fn build_blocking(self) -> Result<Locker, Error> {
+        Ok(Locker { locker: self.driver(Driver::Thread).build()? })
+    }
+}
+
+/// Takes locks, as [`crate::Locker`] does, and waits on the thread that asks. Cheap to clone.
+///
+/// Every call that waits fails with an error that [`is_misuse`](Error::is_misuse) on a thread that
+/// is polling futures.
+#[derive(Clone)]
+pub struct Locker {
+    locker: lock::Locker,
+}
+
+impl Locker {
+    /// As [`crate::Locker::lock`]: nothing happens until the request is acquired.
+    pub fn lock(&self, key: impl AsRef<[u8]>) -> LockRequest {
+        LockRequest { request: self.locker.lock(key) }
+    }
+
+    /// As [`crate::Locker::ready`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn ready(&self, timeout: Duration) -> Result<Vec<NodeReport>, Error> {
+        park::wait(self.locker.ready(timeout))?
+    }
+
+    /// As [`crate::Locker::health`].
+    #[must_use]
+    pub fn health(&self) -> Vec<NodeHealth> {
+        self.locker.health()
+    }
+
+    /// As [`crate::Locker::initialise`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn initialise(&self) -> Result<Vec<NodeReport>, Error> {
+        park::wait(self.locker.initialise())?
+    }
+
+    /// As [`crate::Locker::inspect`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn inspect(&self, key: impl AsRef<[u8]>) -> Result<Inspection, Error> {
+        park::wait(self.locker.inspect(key))?
+    }
+
+    /// As [`crate::Locker::adopt`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn adopt(&self, key: impl AsRef<[u8]>, token: &OwnerToken) -> Result<LockGuard, Error> {
+        park::wait(self.locker.adopt(key, token))?.map(LockGuard::new)
+    }
+
+    /// As [`crate::Locker::release_by_token`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn release_by_token(
+        &self,
+        key: impl AsRef<[u8]>,
+        token: &OwnerToken,
+    ) -> Result<Release, Error> {
+        park::wait(self.locker.release_by_token(key, token))?
+    }
+
+    /// As [`crate::Locker::force_release`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn force_release(&self, key: impl AsRef<[u8]>) -> Result<Vec<NodeReport>, Error> {
+        park::wait(self.locker.force_release(key))?
+    }
+
+    /// As [`crate::Locker::shutdown`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn shutdown(&self, timeout: Duration) -> Result<Shutdown, Error> {
+        park::wait(self.locker.shutdown(timeout))?
+    }
+
+    /// As [`crate::Locker::shutdown_leaving`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn shutdown_leaving(&self, timeout: Duration) -> Result<Shutdown, Error> {
+        park::wait(self.locker.shutdown_leaving(timeout))?
+    }
+
+    /// As [`crate::Locker::owner`].
+    #[must_use]
+    pub fn owner(&self) -> &str {
+        self.locker.owner()
+    }
+
+    /// The same locker for async code, on the same connections.
+    #[must_use]
+    pub fn as_async(&self) -> &lock::Locker {
+        &self.locker
+    }
+}
+
+impl fmt::Debug for Locker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.locker.fmt(f)
+    }
+}
+
+/// A lock that is asked for, as [`crate::LockRequest`].
+#[must_use = "a lock that is asked for is taken by `acquire`"]
+pub struct LockRequest {
+    request: lock::LockRequest,
+}
+
+/// The options of the async request, each as it is there.
+macro_rules! options {
+    ($($name:ident($($argument:ident: $type:ty)?),)*) => {
+        $(
+            #[doc = concat!("As [`crate::LockRequest::", stringify!($name), "`].")]
+            pub fn $name(self $(, $argument: $type)?) -> Self {
+                Self { request: self.request.$name($($argument)?) }
+            }
+        )*
+    };
+}
+
+impl LockRequest {
+    options! {
+        ttl(ttl: Duration),
+        wait(wait: Duration),
+        wait_forever(),
+        unavailable_wait(wait: Duration),
+        retry(retry: Retry),
+        auto_extend(extend: Extend),
+        class(class: &'static str),
+    }
+
+    /// Acquires the lock, and waits for it as long as the request says.
+    ///
+    /// # Errors
+    ///
+    /// As [`crate::LockRequest::acquire`], and [`is_misuse`](Error::is_misuse) on a thread that is
+    /// polling futures.
+    pub fn acquire(self) -> Result<LockGuard, Error> {
+        park::wait(self.request.acquire())?.map(LockGuard::new)
+    }
+
+    /// Tries once. `Ok(None)`: another holds the lock.
+    ///
+    /// # Errors
+    ///
+    /// As [`crate::LockRequest::try_acquire`], and [`is_misuse`](Error::is_misuse) on a thread that
+    /// is polling futures.
+    pub fn try_acquire(self) -> Result<Option<LockGuard>, Error> {
+        Ok(park::wait(self.request.try_acquire())??.map(LockGuard::new))
+    }
+
+    /// Acquires the lock, does the work, and releases the lock, whatever comes of the work.
+    ///
+    /// Nobody can stop a thread: where the lock is lost meanwhile, the work goes on, and looks at
+    /// [`LockGuard::is_valid`] before each step that others see.
+    ///
+    /// # Errors
+    ///
+    /// Those of acquiring, and those of the work.
+    pub fn run<T, E>(self, work: impl FnOnce(&LockGuard) -> Result<T, E>) -> Result<T, E>
+    where
+        E: From<Error>,
+    {
+        let guard = self.acquire()?;
+        let done = work(&guard);
+        // What the nodes say of the release changes nothing for work that is done.
+        let _ = guard.release();
+        done
+    }
+}
+
+impl fmt::Debug for LockRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.request.fmt(f)
+    }
+}
