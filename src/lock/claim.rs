@@ -173,12 +173,7 @@ impl Tie {
     /// Nodes on which a release that finds no key says nothing: where the acquisition's answer is
     /// lost with its connection, the next connection deletes the key before the release comes.
     fn unsure(&self, locker: &Inner) -> NodeMask {
-        let nodes = |is: fn(Deed) -> bool| {
-            let chosen = self.election.deeds().filter(|(_, deed)| is(*deed));
-            chosen.fold(NodeMask::NONE, |mask, (node, _)| mask.and(node))
-        };
-        let in_flight = nodes(|deed| deed == Deed::None);
-        let lost = nodes(|deed| matches!(deed, Deed::Silent | Deed::Disconnected | Deed::Failed));
+        let (in_flight, lost) = self.election.untold();
         if lost.is_empty() {
             return in_flight;
         }

@@ -212,6 +212,21 @@ impl Election {
         (0..self.set.len()).map(deed)
     }
 
+    /// The nodes that have not answered by now, and those whose answer is lost, or says nothing. One
+    /// look at the votes tells both: every release asks for them.
+    pub(crate) fn untold(&self) -> (NodeMask, NodeMask) {
+        let votes = self.set.shared.slots.votes(self.ticket);
+        let (mut in_flight, mut lost) = (NodeMask::NONE, NodeMask::NONE);
+        for node in 0..self.set.len() {
+            match votes.of(node) {
+                None => in_flight = in_flight.and(node),
+                Some(Vote::Unknown) => lost = lost.and(node),
+                Some(Vote::Granted | Vote::Refused) => {}
+            }
+        }
+        (in_flight, lost)
+    }
+
     /// The nodes that have granted by now.
     pub(crate) fn granted(&self) -> impl Iterator<Item = usize> + use<> {
         let votes = self.set.shared.slots.votes(self.ticket);
