@@ -212,8 +212,8 @@ impl Election {
         (0..self.set.len()).map(deed)
     }
 
-    /// The nodes that have not answered by now, and those whose answer is lost, or says nothing. One
-    /// look at the votes tells both: every release asks for them.
+    /// The nodes that have not answered by now, and those whose answer is lost, or says nothing.
+    /// One look at the votes tells both: every release asks for them.
     pub(crate) fn untold(&self) -> (NodeMask, NodeMask) {
         let votes = self.set.shared.slots.votes(self.ticket);
         let (mut in_flight, mut lost) = (NodeMask::NONE, NodeMask::NONE);
