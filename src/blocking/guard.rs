@@ -13,7 +13,7 @@ use crate::report::NodeReport;
 ///
 /// As [`crate::LockGuard`], whose documentation says what a lock is and is not. It is extended by
 /// the locker's own thread while it lives. Work that must not overlap looks at
-/// [`is_valid`](Self::is_valid) before each step that others see: nobody can stop a thread.
+/// [`is_valid`](Self::is_valid) before each step that others see: a thread cannot be stopped.
 #[must_use = "a guard that is dropped releases its lock at once"]
 pub struct LockGuard {
     guard: lock::LockGuard,

@@ -190,7 +190,7 @@ impl LockRequest {
 
     /// Acquires the lock, does the work, and releases the lock, whatever comes of the work.
     ///
-    /// Nobody can stop a thread: where the lock is lost meanwhile, the work goes on, and looks at
+    /// A thread cannot be stopped: if the lock is lost meanwhile, the work goes on, and looks at
     /// [`LockGuard::is_valid`] before each step that others see.
     ///
     /// # Errors

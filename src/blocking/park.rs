@@ -1,6 +1,7 @@
 //! Waiting on a thread for what a future brings.
 
 use std::cell::OnceCell;
+use std::convert::Infallible;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -42,11 +43,11 @@ thread_local! {
 /// [`is_misuse`](Error::is_misuse) on a thread that is polling futures.
 pub(super) fn wait<F: Future>(future: F) -> Result<F::Output, Error> {
     refuse_polling()?;
-    Ok(drive(future, || {
+    let Ok(done) = drive(future, || {
         thread::park();
-        true
-    })
-    .unwrap_or_else(|| unreachable!("it is waited for without end")))
+        Ok::<(), Infallible>(())
+    });
+    Ok(done)
 }
 
 /// Waits until the future is done, no longer than `timeout`: then `None`.
@@ -61,15 +62,16 @@ pub(super) fn wait_for<F: Future>(
     refuse_polling()?;
     let clock = crate::clock::Clock::default();
     let until = clock.now().plus(timeout);
-    Ok(drive(future, || {
+    let done = drive(future, || {
         let left = until.since(clock.now());
         thread::park_timeout(left);
-        !left.is_zero()
-    }))
+        if left.is_zero() { Err(()) } else { Ok(()) }
+    });
+    Ok(done.ok()) // the one error is that the time is over
 }
 
-/// Polls until the future is done, or `park` says that it has been waited for long enough.
-fn drive<F: Future>(future: F, mut park: impl FnMut() -> bool) -> Option<F::Output> {
+/// Polls until the future is done, or `park` fails.
+fn drive<F: Future, E>(future: F, mut park: impl FnMut() -> Result<(), E>) -> Result<F::Output, E> {
     let waker = WAKER.try_with(|waker| waker.get_or_init(new_waker).clone());
     // The thread is about to end, and its own things are gone.
     let waker = waker.unwrap_or_else(|_| new_waker());
@@ -77,11 +79,9 @@ fn drive<F: Future>(future: F, mut park: impl FnMut() -> bool) -> Option<F::Outp
     let mut future = pin!(future);
     loop {
         if let Poll::Ready(done) = future.as_mut().poll(&mut context) {
-            return Some(done);
+            return Ok(done);
         }
-        if !park() {
-            return None;
-        }
+        park()?;
     }
 }
 

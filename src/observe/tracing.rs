@@ -73,6 +73,25 @@ macro_rules! of_a_lock {
     };
 }
 
+/// One event about a node, with the fields that all of them have.
+macro_rules! of_a_node {
+    ($level:ident, $words:literal, $event:expr, $node:expr, {$($more:tt)*}) => {{
+        let (host, port) = address($node);
+        event!(
+            target: "quorlock",
+            Level::$level,
+            {
+                db.system.name = "redis",
+                server.address = host,
+                server.port = port,
+                class = class($event.class()),
+                $($more)*
+            },
+            $words
+        )
+    }};
+}
+
 fn acquiring(event: &Event<'_>) {
     match event {
         Event::Acquired { lock, tries, waited, votes } => {
@@ -155,63 +174,20 @@ fn holding(event: &Event<'_>) {
 fn of_a_node(event: &Event<'_>) {
     match event {
         Event::NodeDown { node, fault, .. } => {
-            let (host, port) = address(node);
-            event!(
-                target: "quorlock",
-                Level::WARN,
-                {
-                    db.system.name = "redis",
-                    server.address = host,
-                    server.port = port,
-                    class = class(event.class()),
-                    reason = %fault
-                },
-                "node down"
-            );
+            of_a_node!(WARN, "node down", event, node, { reason = %fault });
         }
         Event::Evicts { node, policy, .. } => {
-            let (host, port) = address(node);
-            event!(
-                target: "quorlock",
-                Level::WARN,
-                {
-                    db.system.name = "redis",
-                    server.address = host,
-                    server.port = port,
-                    class = class(event.class()),
-                    policy = *policy,
-                },
-                "node deletes keys when its memory is full"
-            );
+            of_a_node!(WARN, "node deletes keys when its memory is full", event, node, {
+                policy = *policy
+            });
         }
         Event::Forgets { node, persistence, .. } => {
-            let (host, port) = address(node);
-            event!(
-                target: "quorlock",
-                Level::WARN,
-                {
-                    db.system.name = "redis",
-                    server.address = host,
-                    server.port = port,
-                    class = class(event.class()),
-                    persistence = %persistence,
-                },
-                "node may forget its locks when it stops"
-            );
+            of_a_node!(WARN, "node may forget its locks when it stops", event, node, {
+                persistence = %persistence
+            });
         }
         Event::NodeUp { node, .. } => {
-            let (host, port) = address(node);
-            event!(
-                target: "quorlock",
-                Level::INFO,
-                {
-                    db.system.name = "redis",
-                    server.address = host,
-                    server.port = port,
-                    class = class(event.class()),
-                },
-                "node up again"
-            );
+            of_a_node!(INFO, "node up again", event, node, {});
         }
         _ => {}
     }

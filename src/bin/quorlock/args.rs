@@ -50,9 +50,10 @@ and Ctrl-Z works. INT and QUIT are then the terminal's to send, and are not pass
 
 const RELEASE: &str = "\
 With a token the key is deleted only where it holds that token's value: another client's lock is
-left as it is. With --force it is deleted whoever holds it, unless it is no lock. Neither stops the
-holder: it learns of the loss at its next extension, within a third of its TTL, or at its deadline
-where it is not extended, and until then there may be two. End it first, or wait for the TTL.
+left as it is. With --force any lock under the key is deleted; a value that no lock wrote is left.
+Neither stops the holder: it learns of the loss at its next extension, within a third of its TTL, or
+at its deadline where it is not extended. Until then two clients may hold the lock. End the holder
+first, or wait for the TTL.
 
 Others on this machine see the command line, and so a token on it; QUORLOCK_TOKEN they do not see.";
 
@@ -233,7 +234,7 @@ pub(crate) struct StatusArgs {
 pub(crate) struct ReleaseArgs {
     #[command(flatten)]
     pub(crate) nodes: NodeArgs,
-    /// Delete the key whoever holds it; its holder is not stopped
+    /// Delete the key, also if another client holds the lock; that client goes on working
     #[arg(short, long, conflicts_with = "token")]
     pub(crate) force: bool,
     /// Print one JSON object

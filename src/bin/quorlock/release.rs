@@ -15,7 +15,7 @@ use crate::{nodes, output, reach, runtime, words};
 /// Where the token is looked for that is not on the command line, which others can see.
 const VARIABLE: &str = "QUORLOCK_TOKEN";
 
-/// How long a node may take to answer. Nobody waits for it but who releases.
+/// How long a node may take to answer. Only the caller of this command waits for it.
 const NODE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Releases it; the exit code says what was found.
@@ -42,7 +42,7 @@ fn find_token(args: &ReleaseArgs) -> Result<OwnerToken, Failure> {
     given.filter(|token| !token.is_empty()).map(OwnerToken::from).ok_or_else(|| {
         let what = format!(
             "no token: give the lock's own, on the command line or in {VARIABLE}, or --force to \
-             release it whoever holds it"
+             release the lock of any client"
         );
         Failure::new(Cause::Usage, what)
     })
@@ -95,7 +95,7 @@ async fn by_force(args: &ReleaseArgs, locker: &Locker) -> Result<(), Failure> {
     output::print(text).await
 }
 
-/// What no lock wrote is somebody's data.
+/// A value that no lock wrote is other data, and is not deleted.
 fn refuse_foreign(key: &OsStr, seen: &Inspection) -> Result<(), Failure> {
     let foreign = seen.nodes.iter().find_map(|node| match &node.state {
         KeyState::Foreign { what, .. } => Some((&node.node, what)),

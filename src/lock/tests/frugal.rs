@@ -1,5 +1,4 @@
-//! What is not done: no question that nobody needs, no pass of the driver that does nothing, and no
-//! reply that waits for its turn.
+//! What is not done: no node is asked what nobody needs, and no reply waits for its node's turn.
 
 use super::Behaviour::Down;
 use super::{World, ms, now, pass};
