@@ -54,10 +54,14 @@ async fn no_way_in_takes_the_nodes_own_keys_whatever_the_durability() {
         if durability == VOLATILE {
             locker.initialise().await.unwrap();
         }
+        // A release is told with two answers; the DEL is the last that the third node runs for it.
+        let deleted = |node: usize| fleet[node].calls().of("del");
+        let earlier: Vec<u64> = (0..3).map(deleted).collect();
         let guard = locker.lock("k").await.unwrap();
         let token = guard.owner_token();
         assert!(guard.release().await.unwrap().is_released());
-        // All nodes have answered all that was sent: nothing is still under way.
+        let on_all = || (0..3).all(|node| deleted(node) == earlier[node] + 1);
+        eventually("the last node releases, too", on_all);
         let before = writes(&fleet);
         for key in OWN {
             for (way, error) in every_way_in(&locker, key, &token).await {
