@@ -5,9 +5,20 @@
 //! |---|---|---|
 //! | `QUORLOCK_PROTOCOL` | `2`, `3` | what the library takes |
 //! | `QUORLOCK_TRANSPORT` | `tcp`, `unix`, `tls` | `tcp` |
+//! | `QUORLOCK_LATE` | milliseconds, with `tls` | none |
 //!
 //! For `tls`, `SSL_CERT_FILE=DIR/ca.crt` says where the tests' authority keeps its certificate: the
 //! tests make it, and lockers find it there as they find the platform's own (all features).
+//!
+//! `QUORLOCK_LATE` finds tests that take a verdict, which needs a majority, for the last node's
+//! answer: the terminators of a third of the servers pass on what clients send so much later, those
+//! of another third twice as much. (Servers that speak TLS themselves are never late.) Three tests
+//! send more than passes so slowly:
+//!
+//! ```text
+//! QUORLOCK_LATE=4 tests/matrix redis-6.2 resp2 tls full -- --skip=case_22_ \
+//!     --skip=whatever_else_ --skip=a_release_that_was_queued_
+//! ```
 //!
 //! Proxies and scripted servers speak TLS like everything else, but listen on no Unix socket. What
 //! is reached by something else than the environment asks for says so by [`aside`], and why: it is
@@ -17,6 +28,7 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::time::Duration;
 
 /// Where one server can be reached.
 #[derive(Clone, Copy, Debug)]
@@ -79,6 +91,12 @@ impl Place<'_> {
             (None, _) => self.addr.to_string(),
         }
     }
+}
+
+/// How much later than at once a server on this port is told what clients send.
+pub fn lateness(port: u16) -> Duration {
+    let unit = choice("QUORLOCK_LATE").map_or(0, |ms| ms.parse().expect("it is milliseconds"));
+    Duration::from_millis(unit) * u32::from(port / 2 % 3) // a server for TLS has two ports
 }
 
 /// `scheme://login@place`

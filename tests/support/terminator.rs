@@ -11,6 +11,8 @@ use std::thread::{self, JoinHandle};
 
 use rustls::{HandshakeKind, ServerConfig, ServerConnection};
 
+use super::reach;
+
 /// Where a connection stops, or is cut off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Behaviour {
@@ -228,6 +230,7 @@ impl State {
 impl Live {
     /// From the client to the server.
     fn decrypt(&self, mut server: &TcpStream) -> io::Result<()> {
+        let late = reach::lateness(server.peer_addr()?.port());
         let (mut cipher, mut plain) = (vec![0; 32 << 10], Vec::new());
         let mut begun = 0; // what came with the handshake is inside already
         loop {
@@ -248,6 +251,9 @@ impl Live {
                     tls.write_tls(&mut &self.socket)?;
                 }
                 drop(tls);
+                if !plain.is_empty() {
+                    thread::sleep(late);
+                }
                 server.write_all(&plain)?;
                 if state.peer_has_closed() {
                     return Ok(());
