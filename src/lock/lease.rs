@@ -24,23 +24,25 @@ pub(crate) fn end(sent: Stamp, ttl: Duration, drift: Drift) -> Stamp {
 }
 
 /// How long before its end a lock counts as lost at least, where that is not too much of its TTL: a
-/// timer comes up to 2 ms late, and a busy machine lets a process wait for some more.
-const MARGIN: Duration = Duration::from_millis(20);
+/// timer comes up to 2 ms late, and a busy machine lets a process wait for some more. In
+/// nanoseconds, like the other two: the margin of each acquisition is counted in them.
+const MARGIN: u64 = 20_000_000;
 
 /// The same for a lock of some milliseconds: above what a timer may be late.
-const MARGIN_MIN: Duration = Duration::from_millis(3);
+const MARGIN_MIN: u64 = 3_000_000;
 
-/// What each lock of a locker adds, in nanoseconds, where that comes to more: if all are lost
+/// What each lock of a locker adds, where that comes to more: if all are lost
 /// together, as when the nodes cannot be reached, one thread wakes all tasks that wait for that,
 /// and runs one after the other.
 const MARGIN_PER_LOCK: u64 = 10_000;
 
 /// How long before its end a lock counts as lost, with so many others `held` by its locker.
 pub(crate) fn margin(ttl: Duration, drift: Drift, held: usize) -> Duration {
-    let lasts = nanoseconds(ttl.saturating_sub(drift.of(ttl)));
-    let share = (lasts / 20).clamp(nanoseconds(MARGIN_MIN), nanoseconds(MARGIN));
+    let ttl = nanoseconds(ttl);
+    let lasts = ttl.saturating_sub(drift.nanoseconds_of(ttl));
+    let share = (lasts / 20).clamp(MARGIN_MIN, MARGIN);
     let herd = u64::try_from(held).unwrap_or(u64::MAX).saturating_mul(MARGIN_PER_LOCK);
-    Duration::from_nanos((nanoseconds(ttl) / 100).max(share).max(herd.min(lasts / 4)))
+    Duration::from_nanos((ttl / 100).max(share).max(herd.min(lasts / 4)))
 }
 
 /// The time for which a lock is held.

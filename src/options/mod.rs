@@ -258,8 +258,13 @@ impl Default for Drift {
 
 impl Drift {
     pub(crate) fn of(self, ttl: Duration) -> Duration {
-        let share = (nanoseconds(ttl) / 1_000).saturating_mul(u64::from(self.permille));
-        Duration::from_nanos(share.saturating_add(nanoseconds(self.floor)))
+        Duration::from_nanos(self.nanoseconds_of(nanoseconds(ttl)))
+    }
+
+    /// The same in nanoseconds, for the hot path.
+    pub(crate) fn nanoseconds_of(self, ttl: u64) -> u64 {
+        let share = (ttl / 1_000).saturating_mul(u64::from(self.permille));
+        share.saturating_add(nanoseconds(self.floor))
     }
 }
 
