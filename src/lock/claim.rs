@@ -142,12 +142,14 @@ impl Tie {
         !others.is_empty() && self.delete_former(locker, others)
     }
 
-    /// Whether the value that the lock was taken over from may stand on a node again, or a node has
-    /// not answered yet. (One that cannot be asked is no matter of waiting a little.)
+    /// Whether the value that the lock was taken over from may stand on a node again: where another
+    /// adoption puts it back, where the acquisition arrives behind ours and found no key yet, or
+    /// where a node has not answered. (One that cannot be asked is no matter of waiting a little.)
     pub(crate) fn may_former_return(&self) -> bool {
         let Standing::Owned { former: Some(former) } = &self.standing else { return false };
         former.was_held.unwrap_or_else(|| {
-            self.election.deeds().any(|(_, deed)| matches!(deed, Deed::Held | Deed::None))
+            let may = |deed| matches!(deed, Deed::Held | Deed::Gone | Deed::None);
+            self.election.deeds().any(|(_, deed)| may(deed))
         })
     }
 

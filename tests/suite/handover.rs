@@ -74,7 +74,10 @@ async fn a_lock_that_was_left_is_adopted_at_once_and_once() {
 async fn a_token_releases_its_lock_from_anywhere_and_no_other() {
     need_server!();
     on_both(async |fleet, lockers, _| {
-        let token = as_text(&lockers[0].lock("k").await.unwrap().forget());
+        let guard = lockers[0].lock("k").await.unwrap();
+        let token = as_text(&guard.owner_token());
+        eventually_async("all nodes hold it", async || holding(&fleet, &token) == 3).await;
+        assert_eq!(as_text(&guard.forget()).value(), token.value());
         let released = lockers[1].release_by_token("k", &token).await.unwrap();
         assert!(released.is_released(), "{released:?}");
         eventually_async("no node holds it", async || holding(&fleet, &token) == 0).await;

@@ -409,6 +409,27 @@ async fn adoptions_that_have_met_part_soon() {
     assert!(third.locker.adopt("k", &token).await.unwrap_err().is_lost());
 }
 
+/// The former holder's acquisition reaches a node behind the adoption, which found no key there.
+#[tokio::test(start_paused = true)]
+async fn a_key_that_is_set_behind_its_adoption_is_deleted_soon() {
+    let world = World::ready(3).await;
+    let token = world.locker.lock("k").await.unwrap().forget();
+    let (second, third) = (world.beside(), world.beside());
+    for world in [&second, &third] {
+        world.locker.ready(ms(1_000)).await.unwrap();
+    }
+    assert_eq!(world.nodes[2].command(["DEL", "k"]).as_integer(), Ok(1));
+    let guard = second.locker.adopt("k", &token).await.unwrap();
+    pass(ms(1)).await;
+    assert_eq!(guard.votes()[2].outcome, Outcome::Gone);
+    assert!(world.nodes[2].command(["SET", "k", token.value(), "PX", "100000"]).is_ok());
+    assert!(third.locker.adopt("k", &token).await.unwrap_err().is_contended());
+    // Two looks, as above.
+    pass(ms(2 * 10_000 / 64 + 5)).await;
+    assert_eq!(world.holders(&guard), [0, 1, 2]);
+    assert!(third.locker.adopt("k", &token).await.unwrap_err().is_lost());
+}
+
 /// The former holder may have set its key there, too.
 #[tokio::test(start_paused = true)]
 async fn the_former_value_is_deleted_where_an_adopted_lock_could_not_be_asked_for() {
