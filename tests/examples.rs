@@ -1,0 +1,47 @@
+//! Each example runs and does what it says. (`unit_test` is a test by itself, and the web service a
+//! package of its own: `examples/web_service`.)
+
+#![expect(clippy::expect_used, reason = "what is not there shall fail the test")]
+
+use std::path::PathBuf;
+use std::process::Command;
+
+/// What the example prints. It is built with the tests, unless only some of those are.
+fn run(name: &str) -> String {
+    let test = std::env::current_exe().expect("a test has a path");
+    let built = test.ancestors().nth(2).map(PathBuf::from).unwrap_or_default();
+    let example = built.join("examples").join(name).with_extension(std::env::consts::EXE_EXTENSION);
+    assert!(example.exists(), "not built: cargo build --examples --all-features");
+    let output = Command::new(example).output().expect("it starts");
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{name}: {complaints}");
+    String::from_utf8(output.stdout).expect("it prints text")
+}
+
+#[test]
+#[cfg(feature = "blocking")]
+fn plain_threads_lose_no_deposit() {
+    assert_eq!(run("plain_threads"), "100 of 100 deposits\n");
+}
+
+#[test]
+fn a_scheduler_goes_on_when_its_process_dies_and_runs_no_job_twice() {
+    let told = run("scheduler");
+    let jobs_of = |line: &str| -> Vec<u64> {
+        let words = line.split([' ', ',']).filter_map(|word| word.parse().ok());
+        words.collect()
+    };
+    let lines: Vec<Vec<u64>> = told.lines().map(jobs_of).collect();
+    assert_eq!(lines.len(), 3, "{told}");
+    let mut last = 0;
+    for line in lines {
+        assert!(matches!(line[..], [first, until, 10] if last < first && first < until), "{told}");
+        last = line[1];
+    }
+}
+
+#[test]
+fn addresses_show_no_password() {
+    let told = run("addresses");
+    assert!(told.contains("valkey.sock") && !told.contains("a/b@c"), "{told}");
+}
