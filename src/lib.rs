@@ -53,7 +53,8 @@
 //! | `serde` | `NodeOptions` out of a configuration |
 //! | `testing` | servers inside the process, under tokio's clock, and faults for them |
 //! | `blocking` | the same face for plain threads: `quorlock::blocking` |
-//! | `cli` | the program `quorlock` |
+//!
+//! The program `quorlock`, for a shell, is the crate `quorlock-cli`.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 

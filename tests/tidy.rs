@@ -24,7 +24,7 @@ use std::path::Path;
 use source::{Fault, Source};
 
 /// The folders that hold our Rust.
-const FOLDERS: [&str; 6] = ["src", "resp", "tests", "benches", "fuzz", "examples"];
+const FOLDERS: [&str; 7] = ["src", "resp", "cli", "tests", "benches", "fuzz", "examples"];
 
 #[test]
 fn the_source_is_tidy() {

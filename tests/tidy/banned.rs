@@ -19,9 +19,9 @@ struct Ban {
     tests_too: bool,
 }
 
-const LIBRARY: &[&str] = &["src/", "resp/src/"];
+const LIBRARY: &[&str] = &["src/", "resp/src/", "cli/src/"];
 const EVERYWHERE: &[&str] = &[""];
-const CLOCK: &[&str] = &["src/clock", "src/bin/"];
+const CLOCK: &[&str] = &["src/clock", "cli/src/"];
 const TASKS: &[&str] = &[
     "src/quorum/driver",
     "src/quorum/handover",
@@ -29,15 +29,14 @@ const TASKS: &[&str] = &[
     "src/lock/keeper",
     "src/simulation/",
     "src/testing/",
-    "src/bin/",
+    "cli/src/",
 ];
 const NO_TASK: &str = "the driver and the keeper are the only tasks, beside the empty one of \
     handover; the alarm is a thread";
 
-const PROGRAM: &[&str] = &["src/bin/"];
-const OUTPUT: &[&str] = &["src/bin/quorlock/output/"];
-const MAY_BLOCK: &str =
-    "a write may block the thread that keeps a lock: src/bin/quorlock/output/ writes";
+const PROGRAM: &[&str] = &["cli/src/"];
+const OUTPUT: &[&str] = &["cli/src/output/"];
+const MAY_BLOCK: &str = "a write may block the thread that keeps a lock: cli/src/output/ writes";
 
 const BANS: [Ban; 20] = [
     library("Instant::now", CLOCK, "src/clock.rs is the one place that reads time"),
@@ -131,10 +130,10 @@ mod tests {
             ("resp/src/scan.rs", "x.unwrap();", 1),
             ("src/link/mod.rs", "#[cfg(test)]\nmod tests { fn f() { x.unwrap(); } }", 0),
             ("resp/tests/x.rs", "x.unwrap();", 0),
-            ("src/bin/quorlock/lock/mod.rs", "io::stderr(); anstream::stdout()", 2),
-            ("src/bin/quorlock/lock/mod.rs", "eprintln!(); println!(); eprint!()", 3),
-            ("src/bin/quorlock/lock/mod.rs", "command.stderr(file)", 0),
-            ("src/bin/quorlock/output/mod.rs", "io::stderr(); io::stdout()", 0),
+            ("cli/src/lock/mod.rs", "io::stderr(); anstream::stdout()", 2),
+            ("cli/src/lock/mod.rs", "eprintln!(); println!(); eprint!()", 3),
+            ("cli/src/lock/mod.rs", "command.stderr(file)", 0),
+            ("cli/src/output/mod.rs", "io::stderr(); io::stdout()", 0),
             ("tests/x.rs", "todo!(); unimplemented!()", 2),
             ("tests/x.rs", "#[test]\n#[ignore = \"slow\"]\nfn f() {}", 1),
             ("benches/x.rs", "dbg!(1);", 1),

@@ -7,7 +7,7 @@
 use crate::source::{Fault, Source, is_word, item_end};
 
 /// The ranks. A room of `src` that is not here has no place yet, and that is a fault.
-const RANKS: [(&str, u8); 19] = [
+const RANKS: [(&str, u8); 18] = [
     ("options", BASE),
     ("error", BASE),
     ("report", BASE),
@@ -26,7 +26,6 @@ const RANKS: [(&str, u8); 19] = [
     ("recipe", 6),
     ("testing", 6),
     ("simulation", 7),
-    ("bin", 7),
 ];
 
 /// The rank whose files make one room together.
@@ -80,6 +79,9 @@ pub(crate) fn faults(source: &Source, face: &Face) -> Vec<Fault> {
     if source.path.starts_with("resp/src/") {
         return codec_faults(source);
     }
+    if source.path.starts_with("cli/src/") {
+        return program_faults(source);
+    }
     let Some(module) = module_of(&source.path) else { return Vec::new() };
     let Some(room) = module.first() else { return Vec::new() };
     if room == "manual" {
@@ -88,9 +90,6 @@ pub(crate) fn faults(source: &Source, face: &Face) -> Vec<Fault> {
     let Some(own_rank) = rank(room) else {
         return vec![source.fault(0, format!("room `{room}` has no rank in tests/tidy/rooms.rs"))];
     };
-    if room == "bin" {
-        return program_faults(source);
-    }
 
     let mut faults = Vec::new();
     for (at, path) in crate_paths(source, &module) {
@@ -281,7 +280,7 @@ mod tests {
             ("src/recipe/fair.rs", "use crate::Guard; use crate::Lock; use crate::lock::guard::G;"),
             ("src/manual/mod.rs", "use crate::testing::Node;"),
             ("src/lock/tests/node.rs", "use crate::testing::Node;"),
-            ("src/bin/quorlock/main.rs", "use crate::status; use quorlock::Locker;"),
+            ("cli/src/main.rs", "use crate::status; use quorlock::Locker;"),
             ("resp/src/frame.rs", "use std::fmt; // no tokio here"),
             ("tests/x.rs", "use crate::anything;"),
         ];
@@ -309,7 +308,7 @@ mod tests {
             ("src/quorum/mod.rs", "mod tests { use super::super::lock::Guard; }", "`lock`"),
             ("src/link/mod.rs", "use crate::nothing::Known;", "in no room"),
             ("src/novel/mod.rs", "", "has no rank"),
-            ("src/bin/quorlock/main.rs", "#[path = \"x\"]\nmod x;", "public face"),
+            ("cli/src/main.rs", "#[path = \"x\"]\nmod x;", "public face"),
             ("resp/src/frame.rs", "use std::time::Duration;", "no `std::time`"),
             ("resp/src/frame.rs", "async fn f() {}", "no `async`"),
         ];

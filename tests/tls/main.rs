@@ -7,7 +7,6 @@
 //! | `midway` | what can happen to a connection that stands |
 //! | `order` | locks over TLS: undone behind their command, from any thread, under a full socket |
 //! | `options` | mistakes that are told before anything is sent |
-//! | `program` | the same from a shell |
 //!
 //! Servers that were not built with TLS get it from `support::Terminator`, which can also do what
 //! no server of good will does.
@@ -24,8 +23,6 @@ mod support;
 mod midway;
 mod options;
 mod order;
-#[cfg(feature = "cli")]
-mod program;
 mod verdicts;
 
 use std::time::Duration;

@@ -58,7 +58,7 @@ impl Crew {
         let beside = || program.with_file_name("quorlock");
         let quorlock = args.program.clone().unwrap_or_else(beside);
         if args.actors.iter().any(|actor| actor == PROGRAM) && !quorlock.is_file() {
-            let how = "build it with `cargo build --package quorlock --features cli`";
+            let how = "build it with `cargo build --package quorlock-cli`";
             return Err(format!("no program {}: {how}", quorlock.display()).into());
         }
         let place = |(slot, library): (usize, String)| {

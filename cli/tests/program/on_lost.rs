@@ -69,7 +69,7 @@ fn one_that_does_not_obey_is_killed_long_before_the_lease_would_have_ended() {
     assert_eq!((ended.code, &*ended.stdout), (79, "told\n"), "{ended:?}");
     assert_eq!((&json["lost"], &json["child_signal"]), (&"gone".into(), &9.into()), "{json}");
     // Found out after a third of it, and killed a tenth behind that. The rest is for a busy
-    // machine; the times are exact in the tests of `src/bin/quorlock/lock/plan.rs`.
+    // machine; the times are exact in the tests of `cli/src/lock/plan.rs`.
     assert!(json["hold_us"].as_u64() < Some(10_000_000), "{json}");
     ends(&child);
 }

@@ -1,5 +1,7 @@
 //! The program over TLS.
 
+#![expect(clippy::unwrap_used, reason = "tests fail on the spot")]
+
 use std::path::PathBuf;
 use std::process::{Command, Output};
 

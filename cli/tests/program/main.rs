@@ -1,0 +1,40 @@
+//! The program, from outside: what it prints, how it ends, and what it leaves behind.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `codes` | an exit code for each cause, and the line that goes with it |
+//! | `child` | the command: its environment, its streams, signals, our death |
+//! | `lease` | a lock that is extended while the command runs, and how long |
+//! | `lost` | a lock that ends before the command does |
+//! | `on_lost` | what the command is told when the nodes forget, or hang |
+//! | `full_pipe`, `pipe` | a stderr or stdout that takes nothing; such a pipe |
+//! | `secret` | passwords: taken from the environment, and shown nowhere |
+//! | `status` | who holds a key |
+//! | `bench`, `schema` | measuring on somebody's nodes; what its JSON has to be |
+//! | `ping` | how far the nodes are, and what they are |
+//! | `tls` | a command under a lock over TLS |
+//! | `demo` | five servers, and nothing left of them |
+//! | `run`, `stream` | running the program under a watchdog; what it writes |
+#![cfg(unix)]
+
+#[path = "../../../tests/support/mod.rs"]
+mod support;
+
+mod bench;
+mod child;
+mod codes;
+mod demo;
+mod full_pipe;
+mod lease;
+mod lost;
+mod on_lost;
+mod ping;
+mod pipe;
+mod release;
+mod run;
+mod schema;
+mod secret;
+mod status;
+mod stream;
+#[cfg(feature = "tls-rustls")]
+mod tls;
