@@ -174,6 +174,10 @@ pub(crate) struct LockArgs {
     #[arg(long, value_name = "TIME", value_parser = duration::parse_ttl)]
     #[arg(conflicts_with = "no_extend")]
     pub(crate) max_hold: Option<Duration>,
+    /// Let nobody have the lock before it was held for so long, also when the command ends sooner:
+    /// for a job that several machines start at about the same time
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = duration::parse)]
+    pub(crate) min_hold: Duration,
     /// What happens to the command, and what it has started, when the lock is lost
     #[arg(long, value_name = "HOW", value_enum, default_value_t = OnLost::Term)]
     pub(crate) on_lost: OnLost,

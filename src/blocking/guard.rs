@@ -96,6 +96,16 @@ impl LockGuard {
         park::wait(self.guard.release())?
     }
 
+    /// As [`crate::LockGuard::release_after`].
+    ///
+    /// # Errors
+    ///
+    /// As there, and [`is_misuse`](Error::is_misuse) on a thread that is polling futures: the lock
+    /// is released then.
+    pub fn release_after(self, min_hold: Duration) -> Result<Release, Error> {
+        park::wait(self.guard.release_after(min_hold))?
+    }
+
     /// As [`crate::LockGuard::forget`].
     pub fn forget(self) -> OwnerToken {
         self.guard.forget()

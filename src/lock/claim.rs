@@ -183,6 +183,23 @@ impl Tie {
         in_flight.or(locker.nodes.owing(self.key.affinity(), &pair))
     }
 
+    /// Leaves the key to its expiry, `left` from now on each node, and gathers what they found.
+    /// Fails if the lock is not owned any more. Where it cannot be sent the key keeps its life.
+    pub(crate) fn expire(&mut self, locker: &Inner, left: Duration) -> Result<Releasing, Error> {
+        if !matches!(self.standing, Standing::Owned { .. }) {
+            return Err(Error::new(Kind::Lost { reason: Some(Loss::Closed) }));
+        }
+        let unsure = self.unsure(locker);
+        drop(self.leave(locker));
+        let rule = locker.nodes.rule(Patience::All);
+        let (key, value) = (self.key.full(), self.value(locker));
+        let election = command::with_expiry(key, value, left, |encoded| {
+            let command = self.undoing(locker, encoded, Urgency::Usual, self.touched());
+            locker.nodes.ask(&Command { shape: Shape::Script, ..command }, rule)
+        })?;
+        Ok(Releasing { election, unsure })
+    }
+
     /// The key of an owned lock is left to its expiry, or to who adopts it: what is still to be
     /// undone of it is not any more, where that can be stopped. Another lock stays as it is. The
     /// token says which it was.
@@ -373,6 +390,14 @@ impl Claim {
     pub(crate) fn release(mut self) -> Result<Releasing, Error> {
         match &mut self.tie {
             Some(tie) => tie.release(&self.locker),
+            None => Err(Error::new(Kind::Lost { reason: None })),
+        }
+    }
+
+    /// See [`Tie::expire`].
+    pub(crate) fn expire(mut self, left: Duration) -> Result<Releasing, Error> {
+        match &mut self.tie {
+            Some(tie) => tie.expire(&self.locker, left),
             None => Err(Error::new(Kind::Lost { reason: None })),
         }
     }

@@ -6,6 +6,7 @@
 //! | release | `EVALSHA` of `release.lua` | 1, 0, −1 |
 //! | extend | `EVALSHA` of `extend.lua` | 1, 0, −1 |
 //! | adopt | `EVAL` of `adopt.lua` | {1, ms}, 0, −1 |
+//! | let expire | `EVAL` of `extend.lua`, `exactly` | 1, 0, −1 |
 //! | put the former value back | `EVAL` of `release.lua` | 1, 0, −1 |
 //! | put into service | `EVAL` of `initialise.lua` | 1, 0, {3…4, ms} |
 //!
@@ -43,7 +44,7 @@ pub(super) const RELEASE_SHA1: &[u8] = release_sha1!().as_bytes();
 
 /// Compare-and-extend.
 pub(crate) const EXTEND: &str = include_str!("script/extend.lua");
-pub(super) const EXTEND_SHA1: &[u8] = b"3bf8c069fa2c5715105a1bed245e494b25e90fa4";
+pub(super) const EXTEND_SHA1: &[u8] = b"38c4b48c016c265132124c20017671204b3fa277";
 
 /// Set if not there, and if the node may vote.
 pub(crate) const ACQUIRE: &str =
@@ -283,6 +284,24 @@ pub(crate) fn with_extend<R>(
         encode::bulk(out, b"1");
         let pair = put_key_and_value(out, key, value);
         put_millis(out, ttl);
+        send(Encoded { bytes: out, undo: Undo::nothing(&out[pair]) })
+    })
+}
+
+/// Encodes what lets a key live for exactly `left` more, and hands it to `send`. Seldom sent, and
+/// so always in full.
+pub(crate) fn with_expiry<R>(
+    key: &[u8],
+    value: Value<'_>,
+    left: Duration,
+    send: impl FnOnce(Encoded<'_>) -> R,
+) -> R {
+    with_scratch(|out| {
+        encode::array_header(out, 7);
+        [b"EVAL", EXTEND.as_bytes(), b"1"].into_iter().for_each(|word| encode::bulk(out, word));
+        let pair = put_key_and_value(out, key, value);
+        put_millis(out, left);
+        encode::bulk(out, b"exactly");
         send(Encoded { bytes: out, undo: Undo::nothing(&out[pair]) })
     })
 }

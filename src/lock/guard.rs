@@ -4,6 +4,7 @@ use std::fmt;
 use std::future::{Future, poll_fn};
 use std::time::{Duration, Instant};
 
+use super::claim::Releasing;
 use super::hold::HoldRef;
 use super::key::LockKey;
 use super::token::OwnerToken;
@@ -181,11 +182,40 @@ impl LockGuard {
     /// after it, releases the lock; only what the nodes answered is then not known.
     pub async fn release(self) -> Result<Release, Error> {
         let Some(claim) = self.end() else { return Err(self.hold.lost_error()) };
-        let releasing = claim.release()?;
-        let election = &releasing.election;
-        poll_fn(|cx| election.poll_verdict(cx)).await;
-        let release = Release::from_found(releasing.found(), election.needed());
-        Ok(release.unwrap_or_else(|| Release::Unknown(election.report())))
+        Ok(Release::by(&claim.release()?).await)
+    }
+
+    /// Ends the guard at once, and lets nobody have the lock before it was held for `min_hold`
+    /// since it was acquired: for a job that may be over before another machine's clock says that
+    /// it is due. The nodes see to that by themselves: each lets the key expire then, exactly, also
+    /// where it would have lived for longer. Where `min_hold` is over, this is
+    /// [`release`](Self::release).
+    ///
+    /// [`Release::Released`] says that a majority will let it expire. A node that does not answer
+    /// keeps the key for its TTL.
+    ///
+    /// # Errors
+    ///
+    /// [`is_misuse`](Error::is_misuse) for a time that no TTL may have, as above the longest TTL of
+    /// [`Durability::Volatile`](crate::Durability::Volatile); the lock is then left to its TTL, and
+    /// no longer extended. [`is_closed`](Error::is_closed) and [`is_lost`](Error::is_lost) as for a
+    /// release; without a runtime, too, the lock is left to its TTL.
+    ///
+    /// # Cancel safety
+    ///
+    /// The nodes are told at the first poll. Dropping the future before that releases the lock;
+    /// after it, only what they answered is not known.
+    pub async fn release_after(self, min_hold: Duration) -> Result<Release, Error> {
+        let left = self.hold.left_of(min_hold);
+        if left.is_zero() {
+            return self.release().await;
+        }
+        if let Err(misuse) = self.hold.admit_life(left) {
+            drop(self.forget());
+            return Err(misuse);
+        }
+        let Some(claim) = self.end() else { return Err(self.hold.lost_error()) };
+        Ok(Release::by(&claim.expire(left)?).await)
     }
 
     /// Leaves the lock to its expiry, without this guard and without further extension. Returns
@@ -244,6 +274,14 @@ pub enum Release {
 }
 
 impl Release {
+    /// What the nodes have found, when enough of them have said so.
+    async fn by(releasing: &Releasing) -> Self {
+        let election = &releasing.election;
+        poll_fn(|cx| election.poll_verdict(cx)).await;
+        let release = Self::from_found(releasing.found(), election.needed());
+        release.unwrap_or_else(|| Self::Unknown(election.report()))
+    }
+
     /// Whether the lock was held until its release.
     #[must_use]
     pub fn is_released(&self) -> bool {

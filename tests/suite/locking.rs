@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use quorlock::{Extend, Locker, Release, Retry};
 
@@ -139,6 +139,24 @@ async fn case_22_sixty_four_tasks_on_one_key_are_never_two_inside() {
         }
         assert!(done.load(Ordering::SeqCst) >= ACQUISITIONS);
         eventually("nothing is left", || fleet.keys_left("").is_empty());
+    }
+}
+
+/// How exactly is for `src/lock/tests/min_hold.rs`.
+#[tokio::test]
+async fn a_lock_that_is_released_after_a_time_ends_then_on_the_servers() {
+    need_server!();
+    const MIN_HOLD: Duration = Duration::from_millis(1_000);
+    for size in SIZES {
+        let fleet = Fleet::start(size);
+        let locker = connected(builder(&fleet)).await;
+        let began = Instant::now();
+        let guard = locker.lock("k").ttl(Duration::from_secs(60)).await.unwrap();
+        assert!(guard.release_after(MIN_HOLD).await.unwrap().is_released());
+        let next = locker.lock("k").wait(PATIENCE).await.unwrap();
+        // A server counts from the millisecond that it had read last.
+        assert!(began.elapsed() >= MIN_HOLD - Duration::from_millis(2));
+        assert!(next.is_valid());
     }
 }
 

@@ -110,6 +110,12 @@ impl Ended {
         code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
     }
 
+    /// Whether the command was run at all, by its exit code: as of a shell, 126 and 127 say that it
+    /// was not.
+    pub(crate) fn has_run(self) -> bool {
+        !matches!(self.code(), 126 | 127)
+    }
+
     /// The signal that ended it.
     pub(crate) fn signal(self) -> Option<i32> {
         self.0.signal()

@@ -84,7 +84,10 @@ async fn hold_and_run(
     report.hold = Some(clock::now().saturating_duration_since(granted));
     report.child = ended.as_ref().ok().map(|(ended, _)| *ended);
     let in_time = guard.is_valid();
-    let release = guard.release().await;
+    let release = match &ended {
+        Ok((ended, _)) if ended.has_run() => guard.release_after(args.min_hold).await,
+        _ => guard.release().await,
+    };
     let (ended, was_lost) = ended?;
     let loss = if was_lost || !in_time {
         Some(why_lost(args, watch))
@@ -103,6 +106,10 @@ fn locker(args: &LockArgs, watch: &Arc<Watch>) -> Result<Locker, Failure> {
         Some(longest) => Extend::For(longest),
         None => Extend::Forever,
     };
+    if let Some(longest) = args.nodes.longest_ttl.filter(|longest| args.min_hold > *longest) {
+        let what = format!("--min-hold {:?} is above --longest-ttl {longest:?}", args.min_hold);
+        return Err(Failure::new(Cause::Usage, what));
+    }
     let builder = nodes::locker(&args.nodes)?.ttl(args.ttl).auto_extend(extend);
     let builder = builder.unavailable_wait(args.unavailable_wait).observer(watch.clone());
     nodes::build(match &args.owner {

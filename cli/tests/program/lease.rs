@@ -30,6 +30,25 @@ fn a_lock_is_extended_for_as_long_as_its_command_runs() {
 }
 
 #[test]
+fn a_command_that_ends_soon_keeps_its_lock_for_min_hold() {
+    need_server!();
+    let server = Server::start();
+    let job = |options: &[&str], command: &[&str]| {
+        let options = [&["lock", "--no-wait", "--min-hold", "20s"], options].concat();
+        run(program_on(&server, &[&options[..], &["job", "--"], command].concat()))
+    };
+    assert_eq!(job(&[], &["/no/such/program"]).code, 127);
+    empties(&server);
+    assert_eq!(job(&[], &["true"]).code, 0);
+    let left = server.command(&["PTTL", "job"]).int();
+    assert!((15_000..=20_000).contains(&left), "longer than the TTL, and no longer: {left}");
+    assert_eq!(job(&[], &["true"]).code, 75);
+    let refused = job(&["--longest-ttl", "10s"], &["true"]);
+    assert_eq!(refused.code, 64);
+    assert!(refused.stderr.contains("--min-hold 20s is above --longest-ttl 10s"), "{refused:?}");
+}
+
+#[test]
 fn max_hold_is_an_end_for_a_command_that_is_stuck() {
     need_server!();
     let server = Server::start();

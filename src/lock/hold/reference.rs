@@ -208,6 +208,19 @@ impl HoldRef {
         Ok(())
     }
 
+    /// What is left of so much time since the lock was acquired, in whole milliseconds, rounded up.
+    pub(crate) fn left_of(&self, min_hold: Duration) -> Duration {
+        let now = self.locker.nodes.clock().now();
+        let held = self.with(|body| now.since(body.began)).unwrap_or_default();
+        let left = min_hold.saturating_sub(held);
+        whole_millis(left.saturating_add(Duration::from_nanos(999_999)))
+    }
+
+    /// Refuses a life that no key of this locker may have. It may be shorter than any TTL.
+    pub(crate) fn admit_life(&self, left: Duration) -> Result<(), Error> {
+        self.locker.admit_ttl(left.max(self.locker.options.ttl))
+    }
+
     /// The lease has changed: whoever waits for its end, and the keeper, look at it anew.
     fn look_again(&self) {
         let at = self.locker.nodes.clock().read();

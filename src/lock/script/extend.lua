@@ -1,12 +1,12 @@
--- Lets KEYS[1] live for ARGV[2] more milliseconds if its value is ARGV[1].
---
--- Answers 1 when it lives that long now, 0 when there is no such key, -1 when it holds something
--- else. Never makes a key, never shortens a life. Reads first and writes last: a script is not
--- undone by its own error. A user that may not ask for the life left sets it blindly.
+-- Lets KEYS[1] live for ARGV[2] more milliseconds if its value is ARGV[1]: for no less than it did
+-- before, or with an ARGV[3] for exactly that long.
+-- Answers 1 when it did, 0 when there is no such key, -1 when it holds something else. Never makes
+-- a key. Reads first and writes last: a script is not undone by its own error. A user that may not
+-- ask for the life left sets it blindly.
 local held = redis.pcall('GET', KEYS[1])
 if held == ARGV[1] then
   local left = redis.pcall('PTTL', KEYS[1])
-  if type(left) ~= 'number' or left < tonumber(ARGV[2]) then
+  if ARGV[3] or type(left) ~= 'number' or left < tonumber(ARGV[2]) then
     redis.call('PEXPIRE', KEYS[1], ARGV[2])
   end
   return 1

@@ -22,6 +22,7 @@ mod healing;
 mod landing;
 mod lease;
 mod loss;
+mod min_hold;
 #[cfg(quorlock_models)]
 mod models;
 mod node;

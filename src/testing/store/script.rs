@@ -223,7 +223,8 @@ fn extend(run: &mut Run<'_, '_>) -> Result<Frame, (u32, Refusal)> {
     if !held.as_ref().is_ok_and(|held| held.as_deref() == Some(run.argument(0))) {
         return Ok(not_ours(held));
     }
-    let is_shorter = match run.pttl(8, key) {
+    let is_to_change = match run.pttl(8, key) {
+        _ if run.arguments.len() > 2 => true,
         Ok(left) => {
             let what = "attempt to compare number with nil";
             let error = || (9, Refusal::new(run.store.setup.version.lua(9, what)));
@@ -231,7 +232,7 @@ fn extend(run: &mut Run<'_, '_>) -> Result<Frame, (u32, Refusal)> {
         }
         Err(_) => true,
     };
-    if is_shorter {
+    if is_to_change {
         run.call(10, &[b"PEXPIRE", key, ttl])?;
     }
     Ok(Frame::Integer(1))

@@ -273,6 +273,22 @@ fn an_extension_neither_shortens_nor_creates() {
 }
 
 #[test]
+fn a_life_that_is_set_exactly_is_shortened_too() {
+    let mut world = World::new();
+    let set =
+        |world: &mut World, ttl: &str| world.int(&["EVAL", EXTEND, "1", "k", "v", ttl, "exactly"]);
+    assert_eq!(set(&mut world, "10"), 0);
+    world.ok(&["SET", "k", "v", "PX", "50"]);
+    for ttl in [10, 100] {
+        assert_eq!(set(&mut world, &ttl.to_string()), 1);
+        assert_eq!(world.int(&["PTTL", "k"]), ttl);
+    }
+    world.ok(&["SET", "k", "w", "PX", "50"]);
+    assert_eq!(set(&mut world, "10"), -1);
+    assert_eq!(world.int(&["PTTL", "k"]), 50);
+}
+
+#[test]
 fn a_node_without_an_epoch_is_in_quarantine_first() {
     let mut world = World::new();
     let acquire = |world: &mut World, ttl: &str, longest: &str, name: &str| {

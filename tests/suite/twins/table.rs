@@ -146,7 +146,7 @@ fn by_digest() -> Vec<Words> {
 }
 
 pub(super) const RELEASE_SHA1: &str = "916642b5b6dd4b1989e91ed6ff2b86d233493ab3";
-pub(super) const EXTEND_SHA1: &str = "3bf8c069fa2c5715105a1bed245e494b25e90fa4";
+pub(super) const EXTEND_SHA1: &str = "38c4b48c016c265132124c20017671204b3fa277";
 
 fn epochs() -> Vec<Words> {
     let mut said = Vec::new();
