@@ -9,7 +9,7 @@
 //!
 //! ```text
 //!  acquired ─────────────▶ Owned ──release, let_go──▶ Released
-//!                           ▲  └──────leave─────────▶ Left
+//!                           ▲  └──leave, expire─────▶ Left
 //!                          own
 //!                           │
 //!  taken over ─────────▶ Adopting ──────let_go──────▶ PutBack
@@ -240,6 +240,14 @@ impl Tie {
         self.standing = next;
     }
 
+    /// As [`let_go`](Self::let_go), of a key that was left.
+    fn let_go_after_all(&mut self, locker: &Inner) {
+        if matches!(self.standing, Standing::Left) {
+            self.with_undo(locker, Urgency::Drop, |command| locker.nodes.tell(command));
+            self.standing = Standing::Released;
+        }
+    }
+
     /// Hands the command that lets go of the key to `send`.
     fn with_undo<R>(
         &self,
@@ -395,10 +403,17 @@ impl Claim {
     }
 
     /// See [`Tie::expire`].
-    pub(crate) fn expire(mut self, left: Duration) -> Result<Releasing, Error> {
+    pub(crate) fn expire(&mut self, left: Duration) -> Result<Releasing, Error> {
         match &mut self.tie {
             Some(tie) => tie.expire(&self.locker, left),
             None => Err(Error::new(Kind::Lost { reason: None })),
+        }
+    }
+
+    /// A key that was left turns out not to have been a lock any more: what stands of it is deleted.
+    pub(crate) fn let_go_after_all(&mut self) {
+        if let Some(tie) = &mut self.tie {
+            tie.let_go_after_all(&self.locker);
         }
     }
 

@@ -4,10 +4,11 @@ use std::fmt;
 use std::future::{Future, poll_fn};
 use std::time::{Duration, Instant};
 
-use super::claim::Releasing;
+use super::claim::{Claim, Releasing};
 use super::hold::HoldRef;
 use super::key::LockKey;
 use super::token::OwnerToken;
+use crate::clock::Moment;
 use crate::error::Error;
 use crate::observe::{Event, Loss};
 use crate::quorum::Found;
@@ -187,12 +188,13 @@ impl LockGuard {
 
     /// Ends the guard at once, and lets nobody have the lock before it was held for `min_hold`
     /// since it was acquired: for a job that may be over before another machine's clock says that
-    /// it is due. The nodes see to that by themselves: each lets the key expire then, exactly, also
-    /// where it would have lived for longer. Where `min_hold` is over, this is
-    /// [`release`](Self::release).
+    /// it is due. The nodes see to that by themselves: each lets the key expire then, exactly by
+    /// its own clock, also where it would have lived for longer. Where `min_hold` is over, or the
+    /// lock is lost, this is [`release`](Self::release).
     ///
-    /// [`Release::Released`] says that a majority will let it expire. A node that does not answer
-    /// keeps the key for its TTL.
+    /// [`Release::Released`] says that a majority will let it expire then, and nothing else says
+    /// so: a node that was not reached keeps the key for what is left of its TTL, which may be less
+    /// than `min_hold`. It is asked once.
     ///
     /// # Errors
     ///
@@ -207,15 +209,22 @@ impl LockGuard {
     /// after it, only what they answered is not known.
     pub async fn release_after(self, min_hold: Duration) -> Result<Release, Error> {
         let left = self.hold.left_of(min_hold);
-        if left.is_zero() {
+        if left.is_zero() || !self.is_valid() {
             return self.release().await;
         }
         if let Err(misuse) = self.hold.admit_life(left) {
             drop(self.forget());
             return Err(misuse);
         }
-        let Some(claim) = self.end() else { return Err(self.hold.lost_error()) };
-        Ok(Release::by(&claim.expire(left)?).await)
+        let Some((mut claim, began)) = self.hold.end() else { return Err(self.hold.lost_error()) };
+        let expiring = claim.expire(left);
+        // Behind that: an observer that panics must not have the key deleted.
+        self.tell_end(&claim, began);
+        let found = Release::by(&expiring?).await;
+        if matches!(found, Release::Expired | Release::Taken) {
+            claim.let_go_after_all();
+        }
+        Ok(found)
     }
 
     /// Leaves the lock to its expiry, without this guard and without further extension. Returns
@@ -231,14 +240,18 @@ impl LockGuard {
     }
 
     /// Ends the hold and tells of it.
-    fn end(&self) -> Option<super::claim::Claim> {
+    fn end(&self) -> Option<Claim> {
         let (claim, began) = self.hold.end()?;
-        let (locker, tie) = (self.hold.locker(), claim.tie()?);
+        self.tell_end(&claim, began);
+        Some(claim)
+    }
+
+    fn tell_end(&self, claim: &Claim, began: Moment) {
+        let (locker, Some(tie)) = (self.hold.locker(), claim.tie()) else { return };
         locker.options.observers.tell(|| Event::Released {
             lock: locker.subject(&tie.key),
             held: locker.nodes.clock().now().since(began),
         });
-        Some(claim)
     }
 }
 
@@ -263,13 +276,14 @@ impl fmt::Debug for LockGuard {
 #[non_exhaustive]
 #[must_use = "a lock that had expired or was taken says that the work may have overlapped"]
 pub enum Release {
-    /// A majority of the nodes held the key and deleted it: the lock was ours to the end.
+    /// A majority of the nodes held the key and deleted it, or will let it expire as asked: the
+    /// lock was ours to the end.
     Released,
     /// The key was gone from too many nodes: the lock had expired, or somebody had deleted it.
     Expired,
     /// Another client holds the lock.
     Taken,
-    /// Too few nodes answered. What they still hold ends with the TTL.
+    /// Too few nodes answered. What they still hold ends with the TTL, or as it was asked for.
     Unknown(Vec<NodeReport>),
 }
 

@@ -111,7 +111,7 @@ impl Ended {
     }
 
     /// Whether the command was run at all, by its exit code: as of a shell, 126 and 127 say that it
-    /// was not.
+    /// was not. (A command that ends in another one may say so as well.)
     pub(crate) fn has_run(self) -> bool {
         !matches!(self.code(), 126 | 127)
     }

@@ -85,7 +85,7 @@ async fn hold_and_run(
     report.child = ended.as_ref().ok().map(|(ended, _)| *ended);
     let in_time = guard.is_valid();
     let release = match &ended {
-        Ok((ended, _)) if ended.has_run() => guard.release_after(args.min_hold).await,
+        Ok((ended, false)) if ended.has_run() => guard.release_after(args.min_hold).await,
         _ => guard.release().await,
     };
     let (ended, was_lost) = ended?;

@@ -218,7 +218,7 @@ impl HoldRef {
 
     /// Refuses a life that no key of this locker may have. It may be shorter than any TTL.
     pub(crate) fn admit_life(&self, left: Duration) -> Result<(), Error> {
-        self.locker.admit_ttl(left.max(self.locker.options.ttl))
+        self.locker.options.check_ttl(left.max(self.locker.options.ttl))
     }
 
     /// The lease has changed: whoever waits for its end, and the keeper, look at it anew.

@@ -86,14 +86,26 @@ async fn a_lock_that_is_gone_or_taken_is_told_and_left_as_it_is() {
     world.nodes[1].delete("k");
     let found = guard.release_after(MIN_HOLD).await.unwrap();
     assert!(matches!(found, Release::Expired), "{found:?}");
-    pass(MIN_HOLD).await;
-    assert_eq!(world.keys("k"), 0);
+    pass(ms(1)).await;
+    assert_eq!(world.keys("k"), 0, "the last node must not keep what is no lock");
 
     let guard = request().await.unwrap();
     world.nodes.iter().for_each(|node| node.steal("k"));
     let found = guard.release_after(MIN_HOLD).await.unwrap();
     assert!(matches!(found, Release::Taken), "{found:?}");
     assert!(world.nodes.iter().all(|node| node.left("k") > MIN_HOLD), "another's key");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lock_that_is_lost_is_not_brought_back() {
+    let world = World::ready(3).await;
+    let request = world.locker.lock("k").ttl(ms(2_000)).auto_extend(Extend::Off);
+    let guard = request.await.unwrap();
+    guard.lost().await;
+    assert_eq!(world.keys("k"), 3, "the margin is left of it");
+    assert!(guard.release_after(MIN_HOLD).await.unwrap().is_released());
+    pass(ms(1)).await;
+    assert_eq!(world.keys("k"), 0);
 }
 
 #[tokio::test(start_paused = true)]
