@@ -410,7 +410,7 @@ impl Claim {
         }
     }
 
-    /// A key that was left turns out not to have been a lock any more: what stands of it is deleted.
+    /// A key that was left turns out to be no lock any more: what stands of it is deleted.
     pub(crate) fn let_go_after_all(&mut self) {
         if let Some(tie) = &mut self.tie {
             tie.let_go_after_all(&self.locker);
