@@ -5,14 +5,16 @@
 //! cargo run --example plain_threads --features blocking -- redis://127.0.0.1:6379
 //! ```
 
-use std::cell::Cell;
+use std::error::Error;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use quorlock::Locker as AsyncLocker;
 use quorlock::blocking::{LockGuard, Locker};
 use quorlock::testing::Nodes;
-use quorlock::{Error, Locker as AsyncLocker};
+
+type Done = Result<(), Box<dyn Error + Send + Sync>>;
 
 const TELLERS: u32 = 4;
 const DEPOSITS: u32 = 25;
@@ -21,44 +23,39 @@ const DEPOSITS: u32 = 25;
 struct Account(AtomicU32);
 
 impl Account {
-    fn deposit(&self, guard: &LockGuard, amount: u32) -> Result<(), Error> {
+    fn deposit(&self, guard: &LockGuard, amount: u32) -> Done {
         let balance = self.0.load(Ordering::SeqCst);
         thread::sleep(Duration::from_millis(1));
         // The guard is kept alive by a thread of the locker's. Where work must not be done too
         // late, it asks whether the lock is still held.
-        if guard.is_valid() {
-            self.0.store(balance + amount, Ordering::SeqCst);
+        if !guard.is_valid() {
+            return Err("the lock was lost before the deposit".into());
         }
+        self.0.store(balance + amount, Ordering::SeqCst);
         Ok(())
     }
 }
 
-fn main() -> Result<(), Error> {
+fn main() -> Done {
     let urls: Vec<String> = std::env::args().skip(1).collect();
     let nodes = Nodes::new(3);
     let builder = if urls.is_empty() { nodes.locker() } else { AsyncLocker::quorum(urls)? };
     let locker = builder.prefix("bank:").build_blocking()?;
 
     let account = Account(AtomicU32::new(0));
-    let failed = Cell::new(None);
     thread::scope(|scope| {
         let teller = || deposits(&locker, &account);
         let tellers: Vec<_> = (0..TELLERS).map(|_| scope.spawn(teller)).collect();
-        for teller in tellers {
-            if let Ok(Err(error)) = teller.join() {
-                failed.set(Some(error));
-            }
-        }
-    });
-    if let Some(error) = failed.take() {
-        return Err(error);
-    }
+        let panicked = |_| Err("a teller has panicked".into());
+        tellers.into_iter().try_for_each(|teller| teller.join().unwrap_or_else(panicked))
+    })?;
     println!("{} of {} deposits", account.0.load(Ordering::SeqCst), TELLERS * DEPOSITS);
     // Waits until every node has been told what is released.
-    locker.shutdown(Duration::from_secs(1)).map(drop)
+    locker.shutdown(Duration::from_secs(1))?;
+    Ok(())
 }
 
-fn deposits(locker: &Locker, account: &Account) -> Result<(), Error> {
+fn deposits(locker: &Locker, account: &Account) -> Done {
     for _ in 0..DEPOSITS {
         let request = locker.lock("account:7").wait(Duration::from_secs(10));
         request.run(|guard| account.deposit(guard, 1))?;

@@ -25,7 +25,7 @@ fn plain_threads_lose_no_deposit() {
 }
 
 #[test]
-fn a_scheduler_goes_on_when_its_process_dies_and_runs_no_job_twice() {
+fn a_scheduler_goes_on_when_its_process_dies() {
     let told = run("scheduler");
     let jobs_of = |line: &str| -> Vec<u64> {
         let words = line.split([' ', ',']).filter_map(|word| word.parse().ok());

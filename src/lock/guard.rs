@@ -205,8 +205,9 @@ impl LockGuard {
     ///
     /// # Cancel safety
     ///
-    /// The nodes are told at the first poll. Dropping the future before that releases the lock;
-    /// after it, only what they answered is not known.
+    /// The nodes are told at the first poll. Dropping the future before that releases the lock.
+    /// After it, what they answered is not known, and a lock that was gone already may leave its
+    /// key on a minority until `min_hold` is over.
     pub async fn release_after(self, min_hold: Duration) -> Result<Release, Error> {
         let left = self.hold.left_of(min_hold);
         if left.is_zero() || !self.is_valid() {
@@ -218,7 +219,7 @@ impl LockGuard {
         }
         let Some((mut claim, began)) = self.hold.end() else { return Err(self.hold.lost_error()) };
         let expiring = claim.expire(left);
-        // Behind that: an observer that panics must not have the key deleted.
+        // Told when the command is sent: a panic of the observer's must not have the key deleted.
         self.tell_end(&claim, began);
         let found = Release::by(&expiring?).await;
         if matches!(found, Release::Expired | Release::Taken) {

@@ -7,9 +7,9 @@
 //! nodes is certain to hold it: until the q-th latest of these ends.
 //!
 //! An extension only ever moves a node's end when the node has said so. While one is in flight the
-//! old end stands; silence and errors leave it; "I hold no such key" sets it to the past. The
-//! script never shortens a key's life, so a node that has granted holds until the later of the ends
-//! it ever gave.
+//! old end stands; silence and errors leave it; "I hold no such key" sets it to the past. An
+//! extension never shortens a key's life, so a node that has granted holds until the later of the
+//! ends it ever gave. (`release_after` may; by then the guard has ended.)
 
 use std::time::Duration;
 
