@@ -23,7 +23,7 @@ const EVERY: Duration = Duration::from_millis(50);
 /// Above the time that a process needs to start, or to take over.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// For how long nobody runs the jobs when a process has died.
+/// How long the jobs rest when the process that ran them has died.
 const TTL: Duration = Duration::from_millis(500);
 
 #[tokio::main]
@@ -79,7 +79,7 @@ fn one_after_the_other(urls: &[String]) -> io::Result<()> {
         processes.start(urls, say.clone())?;
     }
     drop(say);
-    // Who waits in vain has nobody left who could say something.
+    // The iterator ends when all processes have ended, or are silent for too long.
     let mut jobs = std::iter::from_fn(|| said.recv_timeout(PATIENCE).ok()).peekable();
     for turn in 1..=3 {
         let of_ten: Vec<(u32, u64)> = jobs.by_ref().take(10).collect();

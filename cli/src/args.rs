@@ -174,9 +174,9 @@ pub(crate) struct LockArgs {
     #[arg(long, value_name = "TIME", value_parser = duration::parse_ttl)]
     #[arg(conflicts_with = "no_extend")]
     pub(crate) max_hold: Option<Duration>,
-    /// Let nobody have the lock before it was held for so long, also when the command ends sooner:
-    /// for a job that several machines start at about the same time. A command that could not be
-    /// run, which 126 and 127 say, and one that lost its lock, keep nothing
+    /// Keep the lock for at least this long, also when the command ends sooner: for a job that
+    /// several machines start at about the same time. After exit code 126 or 127 (the command could
+    /// not be run) and after a loss the lock is released at once
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = duration::parse)]
     pub(crate) min_hold: Duration,
     /// What happens to the command, and what it has started, when the lock is lost

@@ -410,7 +410,7 @@ impl Claim {
         }
     }
 
-    /// A key that was left turns out to be no lock any more: what stands of it is deleted.
+    /// Deletes what is left of a key that was left to its expiry, and turned out to be lost.
     pub(crate) fn let_go_after_all(&mut self) {
         if let Some(tie) = &mut self.tie {
             tie.let_go_after_all(&self.locker);

@@ -186,11 +186,11 @@ impl LockGuard {
         Ok(Release::by(&claim.release()?).await)
     }
 
-    /// Ends the guard at once, and lets nobody have the lock before it was held for `min_hold`
-    /// since it was acquired: for a job that may be over before another machine's clock says that
-    /// it is due. The nodes see to that by themselves: each lets the key expire then, exactly by
-    /// its own clock, also where it would have lived for longer. Where `min_hold` is over, or the
-    /// lock is lost, this is [`release`](Self::release).
+    /// Ends the guard and keeps the lock from other clients until `min_hold` after its acquisition.
+    /// For a job that may be over before another machine's clock says that it is due. Each node
+    /// lets the key expire at that time by its own clock, also where the TTL was longer; this
+    /// process need not stay. If `min_hold` is over or the lock is lost, this is
+    /// [`release`](Self::release).
     ///
     /// [`Release::Released`] says that a majority will let it expire then, and nothing else says
     /// so: a node that was not reached keeps the key for what is left of its TTL, which may be less

@@ -23,6 +23,8 @@
 //! - **Failure leaves nothing behind.** An attempt that failed, timed out or was dropped is undone:
 //!   at once on a node that can be reached, else when it can be, and at its TTL at the latest.
 //! - **A release deletes our own value** and never the key of whoever came after us.
+//!   (`release_after` lets our key expire later instead. A node that was not reached keeps it for
+//!   the rest of its TTL.)
 //! - **An extension prolongs a key that is still ours.** It never shortens one. A key that is gone
 //!   it does not make again, but for one case: a node came back empty, and a majority without that
 //!   node has just proved to hold the lock. If an extension fails, what was valid before it stays

@@ -110,8 +110,8 @@ impl Ended {
         code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
     }
 
-    /// Whether the command was run at all, by its exit code: as of a shell, 126 and 127 say that it
-    /// was not. (A command that ends in another one may say so as well.)
+    /// Whether the command was run, by its exit code. On Linux our own helper process starts the
+    /// command and exits with 126 or 127 if that fails. A command may also exit with these itself.
     pub(crate) fn has_run(self) -> bool {
         !matches!(self.code(), 126 | 127)
     }

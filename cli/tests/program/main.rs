@@ -10,6 +10,7 @@
 //! | `full_pipe`, `pipe` | a stderr or stdout that takes nothing; such a pipe |
 //! | `secret` | passwords: taken from the environment, and shown nowhere |
 //! | `status` | who holds a key |
+//! | `release` | a lock that is ended by its token, or by force |
 //! | `bench`, `schema` | measuring on somebody's nodes; what its JSON has to be |
 //! | `ping` | how far the nodes are, and what they are |
 //! | `tls` | a command under a lock over TLS |

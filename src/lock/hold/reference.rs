@@ -208,7 +208,7 @@ impl HoldRef {
         Ok(())
     }
 
-    /// What is left of so much time since the lock was acquired, in whole milliseconds, rounded up.
+    /// How much of `min_hold`, counted from the acquisition, is left: in milliseconds, rounded up.
     pub(crate) fn left_of(&self, min_hold: Duration) -> Duration {
         let now = self.locker.nodes.clock().now();
         let held = self.with(|body| now.since(body.began)).unwrap_or_default();
@@ -216,7 +216,7 @@ impl HoldRef {
         whole_millis(left.saturating_add(Duration::from_nanos(999_999)))
     }
 
-    /// Refuses a life that no key of this locker may have. It may be shorter than any TTL.
+    /// Refuses a remaining life that is longer than any TTL of this locker may be.
     pub(crate) fn admit_life(&self, left: Duration) -> Result<(), Error> {
         self.locker.options.check_ttl(left.max(self.locker.options.ttl))
     }

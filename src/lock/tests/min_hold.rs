@@ -6,9 +6,11 @@ use std::task::Poll;
 use std::time::Duration;
 
 use super::Behaviour::{After, Down, Grants};
+use super::panics::Bomb;
 use super::{World, ms, now, pass};
 use crate::lock::Release;
-use crate::options::{Durability, Extend};
+use crate::observe::Event;
+use crate::options::{Durability, Extend, Options};
 use crate::testing::Nodes;
 
 const MIN_HOLD: Duration = ms(5_000);
@@ -130,6 +132,25 @@ async fn whoever_does_not_wait_for_the_answers_keeps_the_lock_so_long_as_well() 
         let waits = poll_fn(|cx| Poll::Ready(releasing.as_mut().poll(cx).is_pending())).await;
         assert!(waits);
     }
+    pass(MIN_HOLD - ms(1)).await;
+    assert_eq!(world.keys("k"), 3);
+    pass(ms(1)).await;
+    assert_eq!(world.keys("k"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a task, so that the panic ends that and not the test"
+)]
+async fn an_observer_that_panics_at_the_release_does_not_shorten_it() {
+    let mut options = Options::default();
+    let bomb = Bomb::new(|event| matches!(event, Event::Released { .. }));
+    options.observers.add(bomb.clone());
+    let world = World::with(3, options).await;
+    let guard = world.locker.lock("k").await.unwrap();
+    let released = tokio::spawn(guard.release_after(MIN_HOLD)).await;
+    assert!(released.unwrap_err().is_panic() && bomb.has_gone_off());
     pass(MIN_HOLD - ms(1)).await;
     assert_eq!(world.keys("k"), 3);
     pass(ms(1)).await;
