@@ -21,15 +21,17 @@ const LENGTH_MAX: usize = 4_096;
 #[derive(Clone)]
 pub(crate) struct Key {
     bytes: KeyBytes,
-    prefix_len: usize,
     pub(crate) class: &'static str,
 }
 
+/// The lengths are as small as they may be: a key is moved often (see `claim`).
 #[derive(Clone)]
 enum KeyBytes {
-    Inline { bytes: [u8; INLINE], len: usize },
-    Heap(Box<[u8]>),
+    Inline { prefix_len: u8, len: u8, bytes: [u8; INLINE] },
+    Heap { prefix_len: u16, bytes: Box<[u8]> },
 }
+
+const _: () = assert!(INLINE <= u8::MAX as usize && LENGTH_MAX <= u16::MAX as usize);
 
 impl Key {
     pub(crate) fn new(prefix: &[u8], key: &[u8]) -> Result<Self, Error> {
@@ -47,11 +49,12 @@ impl Key {
             let mut bytes = [0; INLINE];
             bytes[..prefix.len()].copy_from_slice(prefix);
             bytes[prefix.len()..len].copy_from_slice(key);
-            KeyBytes::Inline { bytes, len }
+            KeyBytes::Inline { prefix_len: prefix.len() as u8, len: len as u8, bytes }
         } else {
-            KeyBytes::Heap([prefix, key].concat().into_boxed_slice())
+            let bytes = [prefix, key].concat().into_boxed_slice();
+            KeyBytes::Heap { prefix_len: prefix.len() as u16, bytes }
         };
-        let key = Self { bytes, prefix_len: prefix.len(), class: "" };
+        let key = Self { bytes, class: "" };
         match is_nodes_own(key.full()) {
             true => Err(Error::misuse(
                 "the key ends in `quorlock:epoch` or `quorlock:quarantine`, which are the nodes' \
@@ -64,14 +67,18 @@ impl Key {
     /// As the servers know it.
     pub(crate) fn full(&self) -> &[u8] {
         match &self.bytes {
-            KeyBytes::Inline { bytes, len } => &bytes[..*len],
-            KeyBytes::Heap(bytes) => bytes,
+            KeyBytes::Inline { len, bytes, .. } => &bytes[..usize::from(*len)],
+            KeyBytes::Heap { bytes, .. } => bytes,
         }
     }
 
     /// As the caller gave it.
     pub(crate) fn given(&self) -> &[u8] {
-        &self.full()[self.prefix_len..]
+        let prefix_len = match &self.bytes {
+            KeyBytes::Inline { prefix_len, .. } => usize::from(*prefix_len),
+            KeyBytes::Heap { prefix_len, .. } => usize::from(*prefix_len),
+        };
+        &self.full()[prefix_len..]
     }
 
     /// Which of a node's links carries it: FNV-1a, the same on every node and for every use.

@@ -93,7 +93,7 @@ impl NodeSet {
         rule: Rule,
     ) -> Result<Election, Error> {
         self.ensure_driver()?;
-        let ticket = self.shared.slots.claim(rule);
+        let ticket = self.shared.slots.claim(rule, command.allowed);
         let deadline = command.sent.plus(command.allowed);
         let mut wake = false;
         for (index, node) in self.shared.nodes.iter().enumerate() {
@@ -118,7 +118,7 @@ impl NodeSet {
         }
         let wake = self.shared.driver.timer.is_late_for(deadline) || wake;
         let wakened = wake.then(|| self.shared.wake_driver());
-        Ok(Election { set: self.clone(), ticket, rule, allowed: command.allowed, wakened })
+        Ok(Election { set: self.clone(), ticket, wakened })
     }
 
     /// Hands a command to the nodes and awaits nothing. Never blocks, never fails; works outside a
@@ -177,8 +177,6 @@ pub(crate) struct Found {
 pub(crate) struct Election {
     set: Arc<NodeSet>,
     ticket: Ticket,
-    rule: Rule,
-    allowed: Duration,
     /// The driver was woken from here, and may wait for this thread to be given back.
     wakened: Option<Wakened>,
 }
@@ -241,7 +239,8 @@ impl Election {
 
     /// Whether every node has voted.
     pub(crate) fn is_complete(&self) -> bool {
-        self.set.shared.slots.votes(self.ticket).cast() >= u32::from(self.rule.voters)
+        let slots = &self.set.shared.slots;
+        slots.votes(self.ticket).cast() >= u32::from(slots.terms(self.ticket).0.voters)
     }
 
     /// The frame that a node answered to a command of [`Shape::Any`].
@@ -262,7 +261,7 @@ impl Election {
             Deed::Granted => Outcome::Granted,
             Deed::Held => Outcome::Held,
             Deed::Gone => Outcome::Gone,
-            Deed::Silent => Outcome::Silent { after: self.allowed },
+            Deed::Silent => Outcome::Silent { after: self.allowed() },
             Deed::Disconnected => Outcome::Disconnected,
             Deed::Refused => Outcome::Refused { error: error() },
             Deed::Failed => Outcome::Failed { error: error() },
@@ -336,12 +335,12 @@ impl Election {
 
     /// How long the nodes may take to answer.
     pub(crate) fn allowed(&self) -> Duration {
-        self.allowed
+        self.set.shared.slots.terms(self.ticket).1
     }
 
     /// How many grants it takes.
     pub(crate) fn needed(&self) -> usize {
-        self.rule.needed.into()
+        self.set.shared.slots.terms(self.ticket).0.needed.into()
     }
 }
 

@@ -18,6 +18,8 @@
 //! worker that polled the sockets, and computes while it holds it.
 //! [`Driver::Thread`](crate::Driver::Thread) needs no worker.
 
+use std::num::NonZero;
+
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 use super::{NodeSet, Shared};
@@ -26,7 +28,7 @@ use crate::sync::lock;
 
 /// That the driver was woken, and how many passes it had begun by then.
 #[derive(Clone, Copy)]
-pub(super) struct Wakened(u64);
+pub(super) struct Wakened(NonZero<u64>);
 
 impl Shared {
     /// Wakes the driver for a caller who, as a rule, gives its worker back next.
@@ -34,13 +36,18 @@ impl Shared {
         self.driver.waker.wake();
         // Ordering: read behind the wake, so that a pass that began before it does not count. One
         // too few is no harm: the driver is handed on in vain.
-        Wakened(self.driver.passes.load(Ordering::Relaxed))
+        self.wakened_now()
+    }
+
+    fn wakened_now(&self) -> Wakened {
+        // One more than the passes: so `Option<Wakened>` is a word.
+        let passes = self.driver.passes.load(Ordering::Relaxed);
+        Wakened(NonZero::<u64>::MIN.saturating_add(passes))
     }
 
     /// The worker is not given back: hands the driver on, if it has not run since it was woken.
     pub(super) fn hand_on_if_waiting(&self, wakened: Option<Wakened>) {
-        let passes = self.driver.passes.load(Ordering::Relaxed);
-        if wakened.is_some_and(|Wakened(then)| then == passes) {
+        if wakened.is_some_and(|Wakened(then)| then == self.wakened_now().0) {
             self.hand_driver_on(false);
         }
     }

@@ -17,6 +17,7 @@ use quorlock_resp::Frame;
 
 use super::ballot::{Ballot, Cast, Votes};
 use super::tally::{Patience, Rule, Verdict, Vote};
+use crate::clock::nanoseconds;
 use crate::link::Ticket;
 use crate::slab::Slab;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -113,6 +114,8 @@ struct Slot {
     ballot: Ballot,
     /// The rule of the present use, packed.
     rule: AtomicU32,
+    /// How long its nodes may take, in nanoseconds.
+    allowed: AtomicU64,
     waker: AtomicWaker,
     /// One word per node.
     details: Box<[AtomicU64]>,
@@ -125,6 +128,7 @@ impl Slot {
         Self {
             ballot: Ballot::new(0),
             rule: AtomicU32::new(0),
+            allowed: AtomicU64::new(0),
             waker: AtomicWaker::new(),
             details: (0..nodes).map(|_| AtomicU64::new(Detail::empty(0).0)).collect(),
             extras: Mutex::new(Vec::new()),
@@ -140,12 +144,13 @@ impl Slots {
         Self(Slab::new(move || Slot::new(nodes)))
     }
 
-    /// Claims a slot for an operation.
-    pub(crate) fn claim(&self, rule: Rule) -> Ticket {
+    /// Claims a slot for an operation, whose nodes may take so long.
+    pub(crate) fn claim(&self, rule: Rule, allowed: Duration) -> Ticket {
         let index = self.0.claim();
         let slot = self.0.get(index);
         // Ordering: the ticket reaches voters through a link's lock, which publishes this.
         slot.rule.store(pack(rule), Ordering::Relaxed);
+        slot.allowed.store(nanoseconds(allowed), Ordering::Relaxed);
         Ticket(u64::from(slot.ballot.votes().generation()) << 32 | u64::from(index))
     }
 
@@ -218,6 +223,13 @@ impl Slots {
         self.slot(parts(ticket).1).ballot.votes()
     }
 
+    /// The rule, and how long the nodes may take; only for the holder of the ticket.
+    pub(crate) fn terms(&self, ticket: Ticket) -> (Rule, Duration) {
+        let slot = self.slot(parts(ticket).1);
+        let allowed = Duration::from_nanos(slot.allowed.load(Ordering::Relaxed));
+        (unpack(slot.rule.load(Ordering::Relaxed)), allowed)
+    }
+
     /// What a node did, and how long it took; only for the holder of the ticket.
     pub(crate) fn detail(&self, ticket: Ticket, node: usize) -> (Deed, Duration) {
         let (generation, index) = parts(ticket);
@@ -286,7 +298,7 @@ mod tests {
     #[test]
     fn a_verdict_and_what_each_node_did() {
         let slots = Slots::new(3);
-        let ticket = slots.claim(RULE);
+        let ticket = slots.claim(RULE, RTT);
         let mut cx = Context::from_waker(std::task::Waker::noop());
         assert!(slots.poll_verdict(ticket, &mut cx).is_pending());
         assert!(!slots.cast(ticket, 0, Deed::Held, RTT));
@@ -301,10 +313,10 @@ mod tests {
     #[test]
     fn a_late_vote_does_not_touch_the_next_use() {
         let slots = Slots::new(3);
-        let old = slots.claim(RULE);
+        let old = slots.claim(RULE, RTT);
         slots.keep(old, 0, Frame::Null);
         slots.release(old);
-        let new = slots.claim(RULE);
+        let new = slots.claim(RULE, RTT);
         assert_ne!(old, new);
         assert_eq!(parts(old).1, parts(new).1, "the slot is used again");
         assert!(!slots.cast(old, 1, Deed::Granted, RTT));
@@ -317,7 +329,7 @@ mod tests {
     #[test]
     fn frames_are_kept_by_node() {
         let slots = Slots::new(3);
-        let ticket = slots.claim(RULE);
+        let ticket = slots.claim(RULE, RTT);
         slots.keep(ticket, 2, Frame::Integer(2));
         slots.keep(ticket, 1, Frame::Bulk(Bytes::from_static(b"one")));
         assert_eq!(slots.peek(ticket, 2), Some(Frame::Integer(2)));

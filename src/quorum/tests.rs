@@ -72,11 +72,11 @@ fn present(slots: &Slots, ticket: Ticket) -> Ticket {
 /// The caller gives up while its vote comes in; the slot's next use must not see it.
 fn vote_against_cancel(cast: fn(&Slots, Ticket)) {
     let slots = Arc::new(Slots::new(1));
-    let ticket = slots.claim(ONE_OF_ONE);
+    let ticket = slots.claim(ONE_OF_ONE, Duration::ZERO);
     let voters = slots.clone();
     let voter = thread::spawn(move || cast(&voters, ticket));
     slots.release(ticket);
-    let next = slots.claim(ONE_OF_ONE);
+    let next = slots.claim(ONE_OF_ONE, Duration::ZERO);
     assert_eq!(slots.votes(next).cast(), 0, "a vote of the use before");
     voter.join().unwrap();
     assert_eq!(slots.votes(next).cast(), 0, "a vote of the use before");
@@ -104,9 +104,9 @@ fn loom_vote_against_cancel_weakened() {
 /// A reply for a use that ended long ago comes while the slot's present use is voted on.
 fn late_vote_for_a_reused_slot(late: fn(&Slots, Ticket)) {
     let slots = Arc::new(Slots::new(2));
-    let old = slots.claim(ONE_OF_TWO);
+    let old = slots.claim(ONE_OF_TWO, Duration::ZERO);
     slots.release(old);
-    let new = slots.claim(ONE_OF_TWO);
+    let new = slots.claim(ONE_OF_TWO, Duration::ZERO);
     let voters = slots.clone();
     let voter = thread::spawn(move || late(&voters, old));
     slots.cast(new, 1, Deed::Held, Duration::ZERO);
@@ -136,7 +136,7 @@ fn loom_late_vote_for_a_reused_slot_weakened() {
 /// A task looks for the verdict once while the deciding vote is cast: it has seen it, or is woken.
 fn waker_registered_while_deciding(poll: fn(&Slots, Ticket, &mut Context<'_>) -> bool) {
     let slots = Arc::new(Slots::new(1));
-    let ticket = slots.claim(ONE_OF_ONE);
+    let ticket = slots.claim(ONE_OF_ONE, Duration::ZERO);
     let voters = slots.clone();
     let voter = thread::spawn(move || {
         if voters.cast(ticket, 0, Deed::Granted, Duration::ZERO) {
@@ -175,16 +175,17 @@ fn loom_waker_registered_while_deciding_weakened() {
 fn loom_a_slot_is_claimed_by_one_at_a_time() {
     loom::model(|| {
         let slots = Arc::new(Slots::new(1));
-        let (a, b) = (slots.claim(ONE_OF_ONE), slots.claim(ONE_OF_ONE));
+        let (a, b) =
+            (slots.claim(ONE_OF_ONE, Duration::ZERO), slots.claim(ONE_OF_ONE, Duration::ZERO));
         slots.release(a);
         slots.release(b);
         let others = slots.clone();
         let other = thread::spawn(move || {
-            let first = others.claim(ONE_OF_ONE);
+            let first = others.claim(ONE_OF_ONE, Duration::ZERO);
             others.release(first);
-            others.claim(ONE_OF_ONE)
+            others.claim(ONE_OF_ONE, Duration::ZERO)
         });
-        let ours = slots.claim(ONE_OF_ONE);
+        let ours = slots.claim(ONE_OF_ONE, Duration::ZERO);
         let theirs = other.join().unwrap();
         assert_ne!(ours.0 as u32, theirs.0 as u32, "one slot, two holders");
     });
