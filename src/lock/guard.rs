@@ -452,5 +452,8 @@ mod tests {
         // One deleted it and one may have: no majority can have had it.
         assert!(matches!(of_five(1, 3, 0, 0), Some(Release::Expired)));
         assert!(matches!(of_five(1, 0, 2, 1), Some(Release::Taken)));
+        // A majority without the key does not make it expired, nor taken, where no node says so.
+        assert!(matches!(of_five(2, 0, 2, 1), Some(Release::Taken)));
+        assert!(of_five(2, 0, 0, 3).is_none());
     }
 }

@@ -86,6 +86,18 @@ async fn a_shutdown_waits_no_longer_than_it_may_and_says_what_it_does_not_know()
     assert!(took >= ms(30) && took <= ms(31), "{took:?}");
 }
 
+/// The driver stays until the releases are answered: a node may ask for the script.
+#[tokio::test(start_paused = true)]
+async fn a_lock_that_ends_with_its_locker_is_released_where_the_script_was_forgotten() {
+    let World { locker, nodes, .. } = World::ready(3).await;
+    let guard = locker.lock("k").await.unwrap();
+    nodes.iter().for_each(|node| node.forget_scripts());
+    drop(locker);
+    drop(guard);
+    pass(ms(1)).await;
+    assert!(nodes.iter().all(|node| node.value("k").is_none()));
+}
+
 /// An extension in flight is behind by the time of the release.
 #[tokio::test(start_paused = true)]
 async fn a_shutdown_with_an_extension_in_flight_leaves_no_key() {

@@ -30,6 +30,20 @@ async fn a_minority_that_was_emptied_is_given_the_key_again() {
     assert_eq!(world.keys("k"), 0, "also where it was set again");
 }
 
+/// Its answer comes behind the verdict on the extension, and counts for the same one, though the
+/// keeper has another lock to look at meanwhile.
+#[tokio::test(start_paused = true)]
+async fn a_slow_node_that_was_emptied_is_given_the_key_by_the_first_extension() {
+    let world = World::ready(3).await;
+    let guard = world.locker.lock("k").await.unwrap();
+    let _short = world.locker.lock("short").ttl(ms(90)).await.unwrap();
+    world.nodes[0].flush();
+    world.nodes[0].set(After(ms(50)));
+    pass(EXTENDED).await;
+    let extended = world.got(0, "extend").iter().filter(|said| said.key == "k").count();
+    assert_eq!((extended, world.holders(&guard)), (1, vec![0, 1, 2]));
+}
+
 /// The nodes that still hold it must be a majority without the empty one, and have just said so.
 #[tokio::test(start_paused = true)]
 async fn no_key_is_set_again_before_a_majority_has_confirmed_it() {

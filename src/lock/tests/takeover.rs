@@ -6,7 +6,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use super::Behaviour::{After, Down, Grants, Hangs};
-use super::{World, ms, now, pass};
+use super::{World, assert_due, ms, now, pass};
 use crate::error::Error;
 use crate::lock::{LockGuard, OwnerToken};
 use crate::observe::Loss;
@@ -221,6 +221,17 @@ async fn the_lock_of_a_living_guard_is_adopted_when_its_time_is_over() {
         assert!(adopted.is_valid());
         assert_eq!(world.holders(&adopted), [0, 1, 2]);
     }
+}
+
+/// Servers tell whole milliseconds, and their clocks may drift from ours.
+#[tokio::test(start_paused = true)]
+async fn what_is_left_of_a_living_guards_time_is_waited_for_with_its_grain_and_its_drift() {
+    let world = World::ready(3).await;
+    let guard = world.locker.lock("k").auto_extend(Extend::Off).await.unwrap();
+    let (other, began) = (world.beside(), now());
+    other.locker.adopt("k", &guard.owner_token()).await.unwrap();
+    let drift = ms(100) + ms(2);
+    assert_due(now(), began.plus(ms(10_000) + ms(1) + drift));
 }
 
 /// The token's value is put back then, so the lock is not lost.
