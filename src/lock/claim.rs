@@ -15,7 +15,6 @@
 //!  taken over ─────────▶ Adopting ──────let_go──────▶ PutBack
 //! ```
 
-use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -448,12 +447,5 @@ impl Drop for Claim {
         if let Some(tie) = &mut self.tie {
             tie.let_go(&self.locker);
         }
-    }
-}
-
-impl fmt::Debug for Claim {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let key = self.tie.as_ref().map(|tie| &tie.key);
-        f.debug_struct("Claim").field("key", &key).finish_non_exhaustive()
     }
 }

@@ -8,6 +8,7 @@ use super::acquire::{Acquire, Order, guard_or_error};
 use super::claim::Claim;
 use super::durability::is_worth_repeating;
 use super::guard::{Held, LockGuard};
+use super::key::LockKey;
 use crate::error::Error;
 use crate::options::{Extend, Retry, whole_millis};
 
@@ -255,7 +256,7 @@ impl IntoFuture for LockRequest {
 
 impl fmt::Debug for LockRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let key = self.order.as_ref().map(|order| &order.key).ok();
+        let key = self.order.as_ref().ok().map(|order| LockKey::new(order.key.given().to_vec()));
         f.debug_struct("LockRequest").field("key", &key).finish_non_exhaustive()
     }
 }

@@ -229,7 +229,7 @@ async fn what_is_left_of_a_living_guards_time_is_waited_for_with_its_grain_and_i
     let world = World::ready(3).await;
     let guard = world.locker.lock("k").auto_extend(Extend::Off).await.unwrap();
     let (other, began) = (world.beside(), now());
-    other.locker.adopt("k", &guard.owner_token()).await.unwrap();
+    let _adopted = other.locker.adopt("k", &guard.owner_token()).await.unwrap();
     let drift = ms(100) + ms(2);
     assert_due(now(), began.plus(ms(10_000) + ms(1) + drift));
 }

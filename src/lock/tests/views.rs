@@ -256,3 +256,21 @@ async fn a_request_is_a_future_for_what_takes_no_other() {
     let guards = tokio::task::JoinSet::from_iter(requests).join_all().await;
     assert!(guards.iter().all(|guard| guard.as_ref().unwrap().is_valid()));
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_is_shown_of_a_lock_names_it_and_not_its_value() {
+    let world = World::ready(3).await;
+    let guard = world.locker.lock("k").await.unwrap();
+    let held = Held::new(&guard);
+    let shown =
+        [format!("{guard:?}"), format!("{held:?}"), format!("{:?}", world.locker.lock("k"))];
+    for shown in shown {
+        assert!(shown.contains("\"k\""), "{shown}");
+        assert!(!shown.contains(guard.owner_token().as_str()), "{shown}");
+    }
+    assert!(format!("{guard:?} {held:?}").matches("remaining: 9.").count() == 2);
+    let shown = format!("{:?}", guard.owner_token());
+    assert_eq!(shown, "OwnerToken { is_left_behind: false, .. }");
+    let shown = format!("{:?}", world.locker);
+    assert!(shown.contains("\"node-2:6379\"") && shown.contains("test1"), "{shown}");
+}
