@@ -187,7 +187,7 @@ impl Pipeline {
     /// Makes room for a few callers' commands, so that theirs allocate nothing.
     pub(crate) fn reserve(&mut self) {
         self.waiting.reserve(16);
-        self.undo.reserve(16 * 128);
+        self.undo.reserve(2_048);
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -164,3 +164,27 @@ impl Writer {
         }
     }
 }
+
+#[cfg(all(test, not(quorlock_models)))]
+mod tests {
+    use std::future::poll_fn;
+
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    /// Our kernel drops what it has not delivered, and tells the far end by a reset.
+    #[tokio::test]
+    async fn an_aborted_connection_is_not_closed_as_usual() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (far, _) = listener.accept().await.unwrap();
+        let (far, _writer) = far.into_split();
+        let (reader, writer) = near.into_split();
+        Writer::Tcp(writer).abort();
+        drop(Reader::Tcp(reader));
+        let mut far = Reader::Tcp(far);
+        let error = poll_fn(|cx| far.poll_read(cx, &mut [0])).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+    }
+}

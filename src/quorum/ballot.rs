@@ -169,6 +169,15 @@ mod tests {
     }
 
     #[test]
+    fn what_stands_in_the_word_already_changes_nothing() {
+        for vote in [Vote::Granted, Vote::Refused, Vote::Unknown] {
+            let votes = Votes::fresh(7).with(3, vote);
+            assert_eq!((votes.with(3, vote), votes.of(3)), (votes, Some(vote)));
+            assert_eq!(votes.decided().decided(), votes.decided());
+        }
+    }
+
+    #[test]
     fn the_third_grant_decides_and_later_votes_only_count() {
         let ballot = Ballot::new(7);
         assert_eq!(ballot.cast(7, 0, Vote::Granted, RULE), Cast::Counted);

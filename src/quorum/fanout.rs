@@ -358,3 +358,18 @@ impl Drop for Election {
         shared.slots.release(self.ticket);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::NodeMask;
+
+    #[test]
+    fn a_node_is_in_a_mask_once_and_stays_in_it() {
+        let mask = NodeMask::NONE.and(1).and(3).and(1);
+        assert_eq!(mask, NodeMask::only(1).or(NodeMask::only(3)));
+        assert_eq!(mask.or(mask), mask);
+        assert!([1, 3].into_iter().all(|node| mask.has(node)) && !mask.has(0) && !mask.has(2));
+        assert_eq!((mask.count(4), mask.count(3), mask.is_empty()), (2, 1, false));
+        assert!(NodeMask::NONE.is_empty() && NodeMask::ALL.count(15) == 15);
+    }
+}
