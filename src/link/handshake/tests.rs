@@ -235,6 +235,8 @@ fn a_refused_login_is_told_as_one() {
     for text in ["NOAUTH Authentication required.", "WRONGPASS invalid username-password pair"] {
         let fault = start("redis://:pw@h").hear(&error(text)).unwrap_err();
         assert!(matches!(fault, Fault::Authentication { .. }), "{fault:?}");
+        let in_resp2 = start("redis://:pw@h?protocol=2").hear(&error(text)).unwrap_err();
+        assert_eq!(in_resp2, fault);
     }
     let mut handshake = start("redis://h/99");
     handshake.hear(&hello("standalone", "master")).unwrap();

@@ -232,6 +232,7 @@ async fn what_is_left_of_a_living_guards_time_is_waited_for_with_its_grain_and_i
     let _adopted = other.locker.adopt("k", &guard.owner_token()).await.unwrap();
     let drift = ms(100) + ms(2);
     assert_due(now(), began.plus(ms(10_000) + ms(1) + drift));
+    assert_eq!(other.told.extensions(), [], "it was extended while it was not ours yet");
 }
 
 /// The token's value is put back then, so the lock is not lost.
