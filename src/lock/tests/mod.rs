@@ -169,6 +169,7 @@ struct Told(Mutex<Vec<(Moment, News)>>);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum News {
+    Waiting { is_own: bool },
     Acquired,
     Extended { remaining: Duration },
     Failed { remaining: Duration },
@@ -180,6 +181,7 @@ enum News {
 impl Observer for Told {
     fn on_event(&self, event: &Event<'_>) {
         let news = match event {
+            Event::Waiting { holder: Some(holder), .. } => News::Waiting { is_own: holder.is_own },
             Event::Acquired { .. } => News::Acquired,
             Event::Extended { remaining, .. } => News::Extended { remaining: *remaining },
             Event::ExtensionFailed { remaining, .. } => News::Failed { remaining: *remaining },
