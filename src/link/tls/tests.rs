@@ -147,7 +147,7 @@ async fn nothing_is_said_behind_half_a_record() {
 
 /// As with a connection in plain text: no farewell, and our kernel drops what it has not delivered.
 #[tokio::test]
-async fn an_aborted_connection_is_not_closed_as_usual() {
+async fn an_abort_resets_the_connection() {
     let (session, near, _server, mut far) = shaken().await;
     let (reader, writer) = near.into_split();
     Writer { half: Some(writer), session: Arc::new(Mutex::new(session)) }.abort();

@@ -272,7 +272,7 @@ async fn the_release_of_a_lock_that_was_lost_says_so_at_once() {
 /// Neither a node that refused the acquisition, and is not asked, nor one that does not answer, is
 /// taken for one that holds another's key.
 #[tokio::test(start_paused = true)]
-async fn a_release_counts_the_nodes_that_are_not_asked_and_those_that_do_not_answer() {
+async fn nodes_not_asked_or_silent_are_not_taken_for_anothers_holders() {
     let world = World::ready(5).await;
     world.nodes[0].steal("k");
     let guard = world.locker.lock("k").auto_extend(Extend::Off).await.unwrap();
