@@ -46,7 +46,7 @@ fn accessors_look_through_attributes() {
     assert_eq!(attributed(Frame::Boolean(true)).as_bool(), Ok(true));
     assert_eq!(attributed(Frame::Integer(0)).as_bool(), Ok(false));
     assert_eq!(attributed(Frame::Double(0.5)).as_double(), Ok(0.5));
-    assert!(attributed(Frame::Null).is_null());
+    assert!(attributed(Frame::Null).is_null() && !attributed(bulk("")).is_null());
     assert!(attributed(Frame::Simple(Bytes::from_static(b"OK"))).is_ok());
     let items = Items::from(vec![Frame::Null, Frame::Null]);
     assert_eq!(attributed(Frame::Set(items.clone())).as_items().map(<[_]>::len), Ok(2));
@@ -64,6 +64,7 @@ fn maps_are_searched_by_key() {
     ]));
     let pairs = map.as_pairs().expect("a map");
     assert_eq!((pairs.len(), pairs.is_empty(), pairs.iter().len()), (2, false, 2));
+    assert!(Pairs::from_iter([]).is_empty());
     assert_eq!(pairs.get(b"proto"), Some(&Frame::Integer(3)));
     assert_eq!(pairs.get(b"role"), None);
     let values: Vec<Frame> = pairs.clone().into_iter().map(|(_, value)| value).collect();
