@@ -107,6 +107,15 @@ mod tests {
     }
 
     #[test]
+    fn what_room_was_made_for_is_taken_without_an_allocation() {
+        let mut fifo = Fifo::default();
+        fifo.reserve(1_000);
+        let room = fifo.bytes.capacity();
+        fifo.push(&[0; 1_000]);
+        assert!(room >= 1_000 && fifo.bytes.capacity() == room);
+    }
+
+    #[test]
     fn a_part_can_be_changed_and_all_taken() {
         let mut fifo = Fifo::default();
         fifo.push(b"abcdef");

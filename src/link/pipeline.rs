@@ -175,6 +175,11 @@ impl Again {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Stray;
 
+/// For how many commands a pipeline has room from its beginning, and for how many bytes of what
+/// would undo them.
+const FEW_COMMANDS: usize = 16;
+const FEW_UNDOS: usize = 2_048;
+
 /// The FIFO of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Pipeline {
@@ -186,8 +191,8 @@ pub(crate) struct Pipeline {
 impl Pipeline {
     /// Makes room for a few callers' commands, so that theirs allocate nothing.
     pub(crate) fn reserve(&mut self) {
-        self.waiting.reserve(16);
-        self.undo.reserve(2_048);
+        self.waiting.reserve(FEW_COMMANDS);
+        self.undo.reserve(FEW_UNDOS);
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -175,7 +175,7 @@ mod tests {
 
     /// Our kernel drops what it has not delivered, and tells the far end by a reset.
     #[tokio::test]
-    async fn an_aborted_connection_is_not_closed_as_usual() {
+    async fn an_abort_resets_the_connection() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let near = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (far, _) = listener.accept().await.unwrap();

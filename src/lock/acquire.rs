@@ -78,14 +78,17 @@ struct Waiting {
     unavailable: Option<Moment>,
     /// When the caller gives up, by what the last try failed of.
     until: Moment,
+    /// How many tries have found the lock held.
+    contended: u32,
 }
 
 impl Waiting {
-    const NOT_YET: Self = Self { tried: Moment::NEVER, unavailable: None, until: Moment::LAST };
+    const NOT_YET: Self =
+        Self { tried: Moment::NEVER, unavailable: None, until: Moment::LAST, contended: 0 };
 
-    /// The last try of a caller who began at `started` has failed; returns when the caller
-    /// gives up.
-    fn note(&mut self, failure: &Error, order: &Order, started: Moment) -> Moment {
+    /// The last try of a caller who began at `started` has failed.
+    fn note(&mut self, failure: &Error, order: &Order, started: Moment) {
+        self.contended += u32::from(failure.is_contended());
         let since = self.unavailable.unwrap_or(self.tried);
         let had_quorum = failure.is_contended() || failure.is_too_slow();
         self.unavailable = (!had_quorum).then_some(since);
@@ -93,7 +96,11 @@ impl Waiting {
         if let Some(since) = self.unavailable {
             self.until = self.until.min(since.plus(order.unavailable_wait));
         }
-        self.until
+    }
+
+    /// Whether the last try is the first one that has found the lock held.
+    fn is_first(&self, failure: &Error) -> bool {
+        failure.is_contended() && self.contended == 1
     }
 }
 
@@ -169,8 +176,8 @@ impl Future for Acquire {
                     if !failure.is_retryable() {
                         return give_up(failure, this.tries);
                     }
-                    let until = this.waiting.note(&failure, order, started);
-                    this.step = order.after(&failure, this.tries, until <= clock.now());
+                    this.waiting.note(&failure, order, started);
+                    this.step = order.after(&failure, this.tries, &this.waiting);
                     this.failure = Some(failure);
                 }
                 Step::Looking { looking, drawn } => {
@@ -192,7 +199,8 @@ impl Future for Acquire {
                     };
                     let pause = within(drawn, *known, left);
                     if let Some(failure) = &this.failure {
-                        order.tell_retrying(failure, this.tries, now.since(started), pause);
+                        let waited = this.waiting.is_first(failure).then(|| now.since(started));
+                        order.tell_retrying(failure, this.tries, waited, pause);
                     }
                     this.step = Step::Pausing(Box::pin(pausing(order.locker.clone(), pause)));
                 }
@@ -228,12 +236,13 @@ impl Order {
         Ok(Known { holder: holder.map(|holder| holder.remaining), ..Known::default() })
     }
 
-    /// The step after a refusal. The holder is looked up before the first pause and at the end.
-    fn after(&self, failure: &Error, tries: u32, is_over: bool) -> Step {
+    /// The step after a refusal. The holder is looked up when the lock is found held for the first
+    /// time, and at the end.
+    fn after(&self, failure: &Error, tries: u32, waiting: &Waiting) -> Step {
         let entropy = self.locker.nodes.entropy();
         let drawn = draw(&self.retry, tries, |low, high| entropy.between(low, high));
-        let is_last = drawn.is_none() || is_over;
-        if failure.is_contended() && (tries == 1 || is_last) {
+        let is_last = drawn.is_none() || waiting.until <= self.locker.nodes.clock().now();
+        if waiting.is_first(failure) || failure.is_contended() && is_last {
             // The last look is for the error; an earlier one is only told to observers.
             let is_told = is_last || !self.locker.options.observers.is_empty();
             let looking = inspect::look(self.locker.clone(), self.key.clone(), is_told);
@@ -264,9 +273,10 @@ impl Order {
         });
     }
 
-    fn tell_retrying(&self, error: &Error, tries: u32, waited: Duration, pause: Duration) {
+    /// `waited` is for the first try that has found the lock held.
+    fn tell_retrying(&self, error: &Error, tries: u32, waited: Option<Duration>, pause: Duration) {
         let (lock, observers) = (self.locker.subject(&self.key), &self.locker.options.observers);
-        if tries == 1 && error.is_contended() {
+        if let Some(waited) = waited {
             observers.tell(|| Event::Waiting { lock, holder: error.holder(), waited });
         }
         observers.tell(|| Event::Retrying { lock, tries, pause, error });

@@ -188,4 +188,14 @@ mod tests {
     fn few_looks_are_no_crowd() {
         assert!(!State::new().is_crowded());
     }
+
+    #[test]
+    fn looks_that_are_due_together_do_not_replace_one_another() {
+        let (mut state, due) = (State::new(), Moment::from_nanos(7));
+        for count in 1..=3 {
+            let (holds, name) = (Weak::new(), Name::default());
+            state.put(due, Look { holds, name, runtime: None, planned: None });
+            assert_eq!(state.due.len(), count);
+        }
+    }
 }

@@ -41,7 +41,8 @@ pub enum Event<'a> {
         /// What each node had done by then.
         votes: Vec<NodeReport>,
     },
-    /// Another client holds the lock; the caller waits for it.
+    /// The lock is held, by another client or by the very locker that asks (`holder` says which);
+    /// the caller waits for it. Told once, at the first try that found it held.
     #[non_exhaustive]
     Waiting { lock: Subject<'a>, holder: Option<&'a Holder>, waited: Duration },
     /// A try has failed; the next one comes after `pause`.

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_in_the_word_already_changes_nothing() {
+    fn the_same_vote_twice_changes_nothing() {
         for vote in [Vote::Granted, Vote::Refused, Vote::Unknown] {
             let votes = Votes::fresh(7).with(3, vote);
             assert_eq!((votes.with(3, vote), votes.of(3)), (votes, Some(vote)));

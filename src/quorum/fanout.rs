@@ -240,7 +240,7 @@ impl Election {
     /// Whether every node has voted.
     pub(crate) fn is_complete(&self) -> bool {
         let slots = &self.set.shared.slots;
-        slots.votes(self.ticket).cast() >= u32::from(slots.terms(self.ticket).0.voters)
+        slots.votes(self.ticket).cast() >= u32::from(slots.rule(self.ticket).voters)
     }
 
     /// The frame that a node answered to a command of [`Shape::Any`].
@@ -335,12 +335,12 @@ impl Election {
 
     /// How long the nodes may take to answer.
     pub(crate) fn allowed(&self) -> Duration {
-        self.set.shared.slots.terms(self.ticket).1
+        self.set.shared.slots.allowed(self.ticket)
     }
 
     /// How many grants it takes.
     pub(crate) fn needed(&self) -> usize {
-        self.set.shared.slots.terms(self.ticket).0.needed.into()
+        self.set.shared.slots.rule(self.ticket).needed.into()
     }
 }
 

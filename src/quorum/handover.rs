@@ -26,7 +26,8 @@ use super::{NodeSet, Shared};
 use crate::sync::atomic::Ordering;
 use crate::sync::lock;
 
-/// That the driver was woken, and how many passes it had begun by then.
+/// That the driver was woken, and how many passes it had begun by then, and one: so an `Option` of
+/// it is a word.
 #[derive(Clone, Copy)]
 pub(super) struct Wakened(NonZero<u64>);
 
@@ -34,20 +35,19 @@ impl Shared {
     /// Wakes the driver for a caller who, as a rule, gives its worker back next.
     pub(super) fn wake_driver(&self) -> Wakened {
         self.driver.waker.wake();
-        // Ordering: read behind the wake, so that a pass that began before it does not count. One
-        // too few is no harm: the driver is handed on needlessly.
-        self.wakened_now()
+        // Behind the wake, so that a pass that began before it does not count.
+        Wakened(self.passes_and_one())
     }
 
-    fn wakened_now(&self) -> Wakened {
-        // One more than the passes: so `Option<Wakened>` is a word.
+    fn passes_and_one(&self) -> NonZero<u64> {
+        // Ordering: one pass too few is no harm: the driver is handed on without need.
         let passes = self.driver.passes.load(Ordering::Relaxed);
-        Wakened(NonZero::<u64>::MIN.saturating_add(passes))
+        NonZero::<u64>::MIN.saturating_add(passes)
     }
 
     /// The worker is not given back: hands the driver on, if it has not run since it was woken.
     pub(super) fn hand_on_if_waiting(&self, wakened: Option<Wakened>) {
-        if wakened.is_some_and(|Wakened(then)| then == self.wakened_now().0) {
+        if wakened.is_some_and(|Wakened(then)| then == self.passes_and_one()) {
             self.hand_driver_on(false);
         }
     }

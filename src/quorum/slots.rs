@@ -223,11 +223,14 @@ impl Slots {
         self.slot(parts(ticket).1).ballot.votes()
     }
 
-    /// The rule, and how long the nodes may take; only for the holder of the ticket.
-    pub(crate) fn terms(&self, ticket: Ticket) -> (Rule, Duration) {
-        let slot = self.slot(parts(ticket).1);
-        let allowed = Duration::from_nanos(slot.allowed.load(Ordering::Relaxed));
-        (unpack(slot.rule.load(Ordering::Relaxed)), allowed)
+    /// The rule; only for the holder of the ticket.
+    pub(crate) fn rule(&self, ticket: Ticket) -> Rule {
+        unpack(self.slot(parts(ticket).1).rule.load(Ordering::Relaxed))
+    }
+
+    /// How long the nodes may take; only for the holder of the ticket.
+    pub(crate) fn allowed(&self, ticket: Ticket) -> Duration {
+        Duration::from_nanos(self.slot(parts(ticket).1).allowed.load(Ordering::Relaxed))
     }
 
     /// What a node did, and how long it took; only for the holder of the ticket.

@@ -10,7 +10,9 @@ use rustls::pki_types::{PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection};
 use tokio::net::TcpStream;
 
+use super::Writer;
 use super::session::{Incoming, RECORD_MAX, Session};
+use crate::sync::Mutex;
 
 /// Long beside anything that happens on loopback.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -141,4 +143,15 @@ async fn nothing_is_said_behind_half_a_record() {
         arrived += plain.len();
     }
     assert_eq!(arrived, written, "the half record is not read");
+}
+
+/// As with a connection in plain text: no farewell, and our kernel drops what it has not delivered.
+#[tokio::test]
+async fn an_abort_resets_the_connection() {
+    let (session, near, _server, mut far) = shaken().await;
+    let (reader, writer) = near.into_split();
+    Writer { half: Some(writer), session: Arc::new(Mutex::new(session)) }.abort();
+    drop(reader);
+    let error = far.read(&mut [0]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset);
 }

@@ -61,6 +61,7 @@ struct Hold {
 
 /// A hold's name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(test, derive(Default))]
 pub(in crate::lock) struct Name {
     pub(in crate::lock) index: u32,
     generation: u32,

@@ -30,8 +30,8 @@ async fn a_minority_that_was_emptied_is_given_the_key_again() {
     assert_eq!(world.keys("k"), 0, "also where it was set again");
 }
 
-/// Its answer comes behind the verdict on the extension, and counts for the same one, though the
-/// keeper has another lock to look at meanwhile.
+/// The node's answer comes behind the verdict on the extension, and counts for the same one, though
+/// the keeper has another lock to look at meanwhile.
 #[tokio::test(start_paused = true)]
 async fn a_slow_node_that_was_emptied_is_given_the_key_by_the_first_extension() {
     let world = World::ready(3).await;

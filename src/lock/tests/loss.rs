@@ -269,6 +269,25 @@ async fn the_release_of_a_lock_that_was_lost_says_so_at_once() {
     assert_eq!(world.keys("k"), 3, "another's keys are left");
 }
 
+/// Neither a node that refused the acquisition, and is not asked, nor one that does not answer, is
+/// taken for one that holds another's key.
+#[tokio::test(start_paused = true)]
+async fn nodes_not_asked_or_silent_are_not_taken_for_anothers_holders() {
+    let world = World::ready(5).await;
+    world.nodes[0].steal("k");
+    let guard = world.locker.lock("k").auto_extend(Extend::Off).await.unwrap();
+    world.nodes[1].delete("k");
+    world.nodes[2..4].iter().for_each(|node| node.steal("k"));
+    let found = guard.release().await.unwrap();
+    assert!(matches!(found, crate::Release::Expired), "{found:?}");
+
+    let guard = world.locker.lock("free").auto_extend(Extend::Off).await.unwrap();
+    world.set(0..2, Hangs);
+    world.nodes[2..4].iter().for_each(|node| node.delete("free"));
+    let found = guard.release().await.unwrap();
+    assert!(matches!(found, crate::Release::Unknown(_)), "{found:?}");
+}
+
 /// One node hangs, which decides the extension as soon as the second says that its key is gone. The
 /// third says so later: then a majority is known to be gone.
 #[tokio::test(start_paused = true)]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Behaviour::{After, Down, Grants};
-use super::{World, assert_due, ms, now, pass};
+use super::{News, World, assert_due, ms, now, pass};
 use crate::lock::LockGuard;
 use crate::options::Extend;
 
@@ -102,4 +102,27 @@ async fn half_of_the_nodes_are_no_quorum_though_another_client_holds_them() {
     let error = waiter.locker.lock("k").wait_forever().await.unwrap_err();
     assert!(error.is_unavailable(), "{error}");
     assert_due(now(), began.plus(ms(1_000)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lock_that_is_found_held_behind_an_outage_is_told_to_be_waited_for_once() {
+    let world = World::ready(3).await;
+    let (holder, waiter) = held_and_wanted(&world).await;
+    waiter.set(0..3, Down);
+    pass(ms(1)).await;
+    let waiting = || {
+        waiter.told.all(|news| match news {
+            News::Waiting { is_own } => Some(is_own),
+            _ => None,
+        })
+    };
+    let (guard, ()) = tokio::join!(waiter.locker.lock("k").wait_forever(), async {
+        pass(ms(300)).await;
+        assert_eq!(waiting(), []);
+        waiter.set(0..3, Grants);
+        pass(ms(5_000)).await;
+        drop(holder);
+    });
+    assert!(guard.is_ok());
+    assert_eq!(waiting().into_iter().map(|(_, is_own)| is_own).collect::<Vec<_>>(), [false]);
 }

@@ -225,7 +225,7 @@ async fn the_lock_of_a_living_guard_is_adopted_when_its_time_is_over() {
 
 /// Servers tell whole milliseconds, and their clocks may drift from ours.
 #[tokio::test(start_paused = true)]
-async fn what_is_left_of_a_living_guards_time_is_waited_for_with_its_grain_and_its_drift() {
+async fn adopting_a_held_lock_waits_for_its_remaining_time_and_the_drift() {
     let world = World::ready(3).await;
     let guard = world.locker.lock("k").auto_extend(Extend::Off).await.unwrap();
     let (other, began) = (world.beside(), now());

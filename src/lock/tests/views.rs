@@ -268,7 +268,7 @@ async fn what_is_shown_of_a_lock_names_it_and_not_its_value() {
         assert!(shown.contains("\"k\""), "{shown}");
         assert!(!shown.contains(guard.owner_token().as_str()), "{shown}");
     }
-    assert!(format!("{guard:?} {held:?}").matches("remaining: 9.").count() == 2);
+    assert_eq!(format!("{guard:?} {held:?}").matches("remaining: 9.").count(), 2);
     let shown = format!("{:?}", guard.owner_token());
     assert_eq!(shown, "OwnerToken { is_left_behind: false, .. }");
     let shown = format!("{:?}", world.locker);
