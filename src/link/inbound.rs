@@ -151,3 +151,40 @@ impl Inbound {
         }
     }
 }
+
+#[cfg(all(test, not(quorlock_models)))]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::{Wake, Waker};
+
+    use bytes::Bytes;
+
+    use super::super::{LinkOptions, memory};
+    use super::*;
+
+    #[derive(Default)]
+    struct Wakes(AtomicUsize);
+
+    impl Wake for Wakes {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_socket_that_always_has_more_yields_after_so_many_reads() {
+        let ((near, _writer), (_reader, far)) = memory::pair(64);
+        assert_eq!(far.try_write(b"$100\r\nand so on").unwrap(), 15);
+        let (link, clock) = (Link::new(Bytes::new(), LinkOptions::default()), Clock::default());
+        let mut inbound = Inbound::new(Reader::Memory(near), BytesMut::new(), Inbound::decoder());
+        let wakes = Arc::new(Wakes::default());
+        let waker = Waker::from(wakes.clone());
+        let mut cx = Context::from_waker(&waker);
+        for (read, woken) in [(READS_MAX, 1), (15, 1)] {
+            let polled = inbound.poll(&mut cx, &link, &clock, &mut [0], &mut Vec::new());
+            assert!(polled.is_pending());
+            assert_eq!((inbound.buffer.len(), wakes.0.load(Ordering::Relaxed)), (read, woken));
+        }
+    }
+}
