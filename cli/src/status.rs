@@ -121,7 +121,7 @@ impl<'a> Verdict<'a> {
             Self::Held(holder) => format!("{} ({told})", words::held(holder)),
             Self::Free => format!("free ({told})"),
             Self::Foreign(what) => format!("no lock: holds {what}; use another key or a prefix"),
-            Self::Split => format!("nobody holds a majority ({told})"),
+            Self::Split => format!("no client holds a majority ({told})"),
             Self::Untold { .. } => format!("no quorum: {told}"),
         }
     }

@@ -183,5 +183,5 @@
 //! # What is fixed
 //!
 //! A quorum has 1 to 15 nodes and a majority of N/2 + 1. The random value has 160 bits and is new
-//! for every try. A server's text is cut after 160 bytes in errors, and its control characters are
+//! for each try. A server's text is cut after 160 bytes in errors, and its control characters are
 //! escaped. If you need another figure, you have a use that we have not thought of: tell us.

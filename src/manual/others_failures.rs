@@ -15,7 +15,7 @@
 //!   its reply on the connection, and the next command read it. The first fix covered pipelines
 //!   only. *Here* each connection has one reader; a dropped caller's place stays in the queue, and
 //!   the reply is consumed there (`no_reply_reaches_another_than_its_caller`,
-//!   `a_dropped_requests_reply_reaches_nobody_else`).
+//!   `a_dropped_requests_reply_reaches_no_other_caller`).
 //! - **Bun, issue 27861.** The queue of commands under way outlived the connection; after a
 //!   reconnect, replies went to callers of the old one, and the author of a fix reports broken
 //!   distributed locks. *Here* the queue ends with its connection, every caller is told, and
@@ -70,7 +70,7 @@
 //!   to three seconds, because each refusal is tried again. *Here* "gone" is a final answer
 //!   (`case_07_a_release_says_that_the_lock_had_expired`).
 //! - **`rslock` 0.10.0: too late, and not undone.** When a try took longer than the TTL,
-//!   `TtlExceeded` is returned without a release. It also waits for every node's answer or
+//!   `TtlExceeded` is returned without a release. It also waits for each node's answer or
 //!   time-out, so one slow node delays every caller. *Here* a dropped claim is always undone, and
 //!   no call waits for a minority (`case_02_a_hung_minority_does_not_slow_an_acquisition`).
 //! - **`rslock` 0.10.0: a dropped guard keeps its key** until the TTL, as its documentation says.

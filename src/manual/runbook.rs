@@ -25,7 +25,7 @@
 //! | held by …; the time left jumps up | a living holder extends it | *held, but no work done* |
 //! | held by …; the time only falls | a crashed holder, or no extension | wait for its end |
 //! | free | the problem is elsewhere, or the prefix is wrong | *slow acquisitions* |
-//! | nobody holds a majority | several hold parts, or one is leaving | look again in a second |
+//! | no client holds a majority | several hold parts, or one is leaving | look again in a second |
 //! | no quorum | too few nodes answer | *no quorum* |
 //! | no lock: holds … | not a value of a lock | *keys without expiry* |
 //!

@@ -74,7 +74,7 @@
 //! | `CLIENT PAUSE … ALL` | open: silent | open: silent | open: silent |
 //! | hung | open: silent | open: silent | open: silent |
 //! | stopped | not sent: refused | not sent: refused | not sent: refused |
-//! | an error that nobody knows | open: ODD | open: ODD | open: ODD |
+//! | an error of no known kind | open: ODD | open: ODD | open: ODD |
 //!
 //! Cluster nodes are for [`Locker::single`](crate::Locker::single): a quorum takes none.
 //!

@@ -1,7 +1,7 @@
 //! When not to lock, and what belongs behind every lock.
 //!
 //! A lock costs a round trip before the work and another after it, one more thing that can be down,
-//! and a wait for every other client. Often the place where the data lives can do the same, exactly
+//! and a wait for all other clients. Often the place where the data lives can do the same, exactly
 //! and for less. Ask two questions first:
 //!
 //! 1. *What happens if two run at once?* If the answer is "a little work is wasted", a lock is a

@@ -76,7 +76,7 @@ impl TcpOptions {
     /// Choose `idle` below what the strictest firewall, load balancer or NAT on the way takes for
     /// dead: it drops such a connection without notice, and the next lock then waits for a timeout
     /// instead of an answer. Clouds forget after 60 s to 350 s, some boxes after 30 s. Too short
-    /// costs a packet each way for every connection and `idle`.
+    /// costs a packet each way for each connection and `idle`.
     #[must_use]
     pub fn keepalive(mut self, idle: Duration, interval: Duration) -> Self {
         self.keepalive = Some(Keepalive { idle, interval });

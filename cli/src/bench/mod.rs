@@ -122,7 +122,7 @@ fn measure_and_show(args: &BenchArgs) -> Result<(), Failure> {
     judge(&outcome.rows, &assertions)
 }
 
-/// Takes turns for every number of callers. However that ends, no key stays behind it.
+/// Takes turns for each number of callers. However that ends, no key stays behind it.
 fn measure(
     args: &BenchArgs,
     runtime: &Runtime,
