@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use quorlock::{Credentials, Error, Locker, NodeOptions, TcpOptions};
 
-/// A password that somebody else changes: a file that is watched, an answer of a vault.
+/// A password that is changed elsewhere: a file that is watched, an answer of a vault.
 #[derive(Clone)]
 struct Secret(Arc<RwLock<String>>);
 

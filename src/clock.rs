@@ -124,8 +124,8 @@ impl Stamp {
         if other.steady > self.steady { other } else { self }
     }
 
-    /// Until when so many of these last: of the `count` latest by the steady clock, what each clock
-    /// reaches first.
+    /// The component-wise minimum of the `count` latest by the steady clock: until then, so many of
+    /// these last.
     pub(crate) fn lasting(stamps: &[Self], count: usize) -> Self {
         let latest = stamps.iter().max_by_key(|stamp| stamp.steady).copied().unwrap_or(Self::PAST);
         if stamps.iter().filter(|stamp| **stamp == latest).count() >= count {
@@ -166,7 +166,7 @@ impl Reading {
 /// Stamps that are compared at most: a quorum's nodes.
 const LASTING_OF: usize = 15;
 
-/// Reads and sleeps. Handed to whoever needs time; a simulation hands over a driven one.
+/// Reads and sleeps. Handed to code that needs time; a simulation hands over a driven one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Clock {
     #[cfg(test)]
@@ -201,7 +201,7 @@ impl Clock {
         *origin()
     }
 
-    /// A task of whoever has this clock: in a simulation it stands still while its machine does.
+    /// A task of the code with this clock: in a simulation it stands still while its machine does.
     #[cfg(not(test))]
     pub(crate) fn attend<T>(&self, task: T) -> T {
         task

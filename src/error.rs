@@ -240,7 +240,7 @@ impl Error {
     }
 
     /// Something that no lock wrote stands under the key: a value of another type, or one that
-    /// never expires. Also a misuse; asking again cannot help until somebody removes it.
+    /// never expires. Also a misuse; asking again cannot help until it is removed.
     #[must_use]
     pub fn is_foreign(&self) -> bool {
         self.kind() == ErrorKind::Foreign
@@ -273,10 +273,10 @@ impl Error {
         }
     }
 
-    /// For how long asking again is certain to be in vain, because the nodes will refuse whoever
-    /// asks, as in a quarantine; or, for a lock that is held, likely to be: how long the holder's
-    /// key still lived when it was looked at. Its holder may release it sooner, or extend it.
-    /// `None` where nothing is known, and where asking again cannot help.
+    /// For how long asking again is certain to fail, because the nodes will refuse all clients, as
+    /// in a quarantine; or, for a lock that is held, likely to fail: how long the holder's key
+    /// still lived when it was looked at. Its holder may release it sooner, or extend it. `None`
+    /// where nothing is known, and where asking again cannot help.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match &self.0.kind {

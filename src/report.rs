@@ -100,8 +100,8 @@ pub enum Outcome {
         /// Why there is none.
         fault: Fault,
     },
-    /// Nothing was sent: the node has not answered an earlier command in time, and nobody waits for
-    /// it again before it does.
+    /// Nothing was sent: the node has not answered an earlier command in time, and no task waits
+    /// for it again before it does.
     Suspect,
     /// Nothing was sent: too much is waiting for this node already.
     Full,

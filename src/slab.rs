@@ -85,7 +85,7 @@ impl<T> Slab<T> {
 
     /// Every place below this index has been claimed once.
     pub(crate) fn used(&self) -> u32 {
-        // Ordering: with whatever flag a holder looks at behind its claim: one of the two is seen.
+        // Ordering: SeqCst pairs with the caller's flag: one side sees the other.
         self.used.load(Ordering::SeqCst)
     }
 

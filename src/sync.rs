@@ -31,8 +31,8 @@ impl AtomicWaker {
         Self(Inner::new())
     }
 
-    /// Remembers whom to wake. Whoever registers looks again afterwards: a wake that came before
-    /// found nobody, one that comes later finds this waker.
+    /// Remembers whom to wake. A task that registers looks again afterwards: a wake that came
+    /// before found no waker, one that comes later finds this one.
     pub(crate) fn register(&self, waker: &Waker) {
         #[cfg(not(quorlock_models))]
         self.0.register(waker);

@@ -202,7 +202,7 @@ fn the_candidates_are_all_that_the_library_sends() {
     assert_eq!(unknown, Vec::<&str>::new(), "{statistics}");
 }
 
-/// Whoever fetches other versions tries them, and says so in the manual.
+/// The manual names the fetched versions: a change of them must be tried, and told there.
 #[test]
 fn the_manual_names_the_servers_that_are_fetched() {
     let (manual, fetched) =

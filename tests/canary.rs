@@ -143,7 +143,7 @@ type Tokens = HashSet<String>;
 
 /// The program.
 fn run(tokens: &Path) {
-    // Nobody waits for us for ever.
+    // No test waits for us forever.
     std::thread::spawn(|| {
         std::thread::sleep(Duration::from_secs(90));
         eprintln!("the program hangs");

@@ -55,7 +55,7 @@ async fn ask(client: Client, tally: Arc<Tally>, task: u64, wanted: u64) {
             }
             Err(_) => {
                 tally.failed.fetch_add(1, Ordering::Relaxed);
-                // A caller's own pause before it tries again, so that nobody spins meanwhile.
+                // A caller's own pause before it tries again, so that no task spins meanwhile.
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         }

@@ -8,7 +8,7 @@
 //! | `tidy/source` | what is code, what is comment or string, what is test |
 //!
 //! Each rule is a pure function from a source to its faults, tested on snippets that break it: a
-//! tidy test that cannot fail would hold nobody to anything.
+//! tidy test that cannot fail enforces nothing.
 
 #[path = "tidy/banned.rs"]
 mod banned;

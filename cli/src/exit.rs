@@ -1,7 +1,7 @@
-//! Exit codes, and the one line that goes with them.
+//! Exit codes, and the one line that explains them.
 //!
-//! Where `sysexits.h` has a number for a cause, it is that one; a command's own code passes
-//! unchanged. No code of ours is a small number, so that "busy" is not taken for a failed command.
+//! If `sysexits.h` has a number for a cause, we use it; a command's own code passes unchanged. No
+//! code of ours is a small number, so that "busy" is not taken for a failed command.
 
 use crate::output;
 
@@ -81,8 +81,8 @@ impl Failure {
         Self { cause, what: what.into() }
     }
 
-    /// What is wrong by now is on the command line: the nodes' addresses were right, and what
-    /// stands under a key is nobody's option.
+    /// A failure of the command line, if options caused it: the nodes' addresses were right by
+    /// then, and what a key holds is no option.
     pub(crate) fn of_options(error: quorlock::Error) -> Self {
         let is_option = error.is_misuse() && !error.is_foreign();
         let failure = Self::from(error);

@@ -1,4 +1,4 @@
-//! The nodes: which they are, and the locker on them.
+//! The nodes to use, and the locker on them.
 
 use std::ffi::OsString;
 
@@ -59,14 +59,14 @@ impl<'a> Nodes<'a> {
     }
 }
 
-// What only the commands need that need a Unix system.
+// For the commands that need a Unix system.
 #[cfg(unix)]
 impl Nodes<'_> {
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Node> {
         self.nodes.iter()
     }
 
-    /// A client for each, for commands that are no locks'. They connect when they are used.
+    /// A client for each, for commands that do not lock. They connect when they are used.
     pub(crate) fn clients(&self) -> Result<Vec<Client>, Failure> {
         self.nodes.iter().map(|node| self.client(&node.options)).collect()
     }
@@ -82,7 +82,7 @@ impl Nodes<'_> {
     }
 }
 
-/// As [`Nodes::locker`], for whoever needs nothing else of them.
+/// As [`Nodes::locker`], for commands that need nothing else of them.
 pub(crate) fn locker(args: &NodeArgs) -> Result<LockerBuilder, Failure> {
     Nodes::find(args)?.locker()
 }
@@ -97,7 +97,7 @@ fn ask() -> Result<String, Failure> {
     Err(Failure::new(Cause::Usage, "--askpass needs a Unix system; set REDIS_PASSWORD"))
 }
 
-/// Builds the locker. What is wrong now is an option's value, and those come from the command line.
+/// Builds the locker. An error here is in an option's value, and those come from the command line.
 pub(crate) fn build(builder: LockerBuilder) -> Result<Locker, Failure> {
     builder.build().map_err(Failure::of_options)
 }
@@ -109,7 +109,7 @@ fn find(
 ) -> Result<Vec<Node>, Failure> {
     let text = |name: &str| match variable(name).map(OsString::into_string) {
         None => Ok(None),
-        // A variable set to nothing is one that is not set.
+        // An empty variable counts as not set.
         Some(Ok(value)) => Ok(Some(value).filter(|value| !value.is_empty())),
         Some(Err(_)) => {
             let what = format!("{name} is not UTF-8; set it to plain text");

@@ -1,9 +1,9 @@
 //! Reaching the nodes when the program starts.
 //!
-//! The library connects in the background. Where no quorum can be reached within a short time, the
-//! address is wrong or everything is down, and that is said before anything else is tried. One dead
-//! or hung node must not delay a start, so a majority is looked for again and again, after pauses
-//! that are short at first.
+//! The library connects in the background. If no quorum can be reached within a short time, the
+//! address is wrong or everything is down, and that is reported before anything else is tried. One
+//! dead or hung node must not delay a start, so a majority is looked for again and again, after
+//! pauses that are short at first.
 
 use std::time::Duration;
 
@@ -32,8 +32,8 @@ pub(crate) async fn majority(locker: &Locker, patience: Duration) -> Result<(), 
     reach(locker, patience.max(PATIENCE), enough).await.map(drop)
 }
 
-/// Waits until of every node it is known whether it can be connected to. Whoever cannot be is no
-/// error unless our rights are why.
+/// Waits until each node's first attempt to connect has ended. A node that cannot be reached is no
+/// error, unless our rights are the cause.
 pub(crate) async fn every_answer(locker: &Locker) -> Result<(), Error> {
     match reach(locker, PATIENCE, |ready| !is_connecting(ready)).await {
         // Nodes of another deployment can be looked at all the same.
@@ -44,7 +44,7 @@ pub(crate) async fn every_answer(locker: &Locker) -> Result<(), Error> {
 
 type Ready = Result<Vec<NodeReport>, Error>;
 
-/// Whether of some node it is not known yet whether it can be connected to.
+/// Whether some node's first attempt to connect has not ended yet.
 fn is_connecting(ready: &Ready) -> bool {
     let nodes = ready.as_ref().map_or_else(Error::nodes, Vec::as_slice);
     nodes.iter().any(|node| matches!(node.outcome.fault(), Some(Fault::Connecting { .. })))

@@ -13,10 +13,10 @@ use crate::exit::{self, Cause, Failure};
 use crate::json::Object;
 use crate::{nodes, output, reach, runtime, words};
 
-/// How long a node may take to answer. Nobody is delayed by our looking, so it is generous.
+/// How long a node may take to answer. Generous, because looking delays no client.
 const NODE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Shows every key; the exit code is that of the first that could not be told.
+/// Shows every key; the exit code is that of the first whose holder is unknown.
 pub(crate) fn run(args: &StatusArgs) -> u8 {
     let shown = runtime::block_on(show_all(args));
     match shown {
@@ -58,7 +58,7 @@ async fn show_all(args: &StatusArgs) -> Result<Option<Cause>, Failure> {
 pub(crate) enum Verdict<'a> {
     Held(&'a Holder),
     Free,
-    /// So many nodes hold something else that no lock can be had.
+    /// So many nodes hold something else that no lock can be acquired.
     Foreign(&'a str),
     /// A majority answered, and no holder has one: several clients hold parts, or one is leaving.
     Split,
@@ -121,7 +121,7 @@ impl<'a> Verdict<'a> {
             Self::Held(holder) => format!("{} ({told})", words::held(holder)),
             Self::Free => format!("free ({told})"),
             Self::Foreign(what) => format!("no lock: holds {what}; use another key or a prefix"),
-            Self::Split => format!("nobody holds a majority ({told})"),
+            Self::Split => format!("no client holds a majority ({told})"),
             Self::Untold { .. } => format!("no quorum: {told}"),
         }
     }

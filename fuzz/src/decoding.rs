@@ -1,4 +1,4 @@
-//! The targets that need nobody else: `decode`, `decode_split`, `round_trip`.
+//! The targets that need no other codec: `decode`, `decode_split`, `round_trip`.
 
 use bytes::{Bytes, BytesMut};
 use quorlock_resp::{DecodeError, Decoder, Frame, Limits, Short, encode};

@@ -8,7 +8,7 @@ use crate::frame::FrameKind;
 /// The peer broke the protocol, or passed a limit.
 ///
 /// There is no way back into step after this: the connection must be closed, and whatever was in
-/// flight on it has an unknown outcome. The decoder that returned it returns it for ever.
+/// flight on it has an unknown outcome. The decoder that returned it returns it forever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DecodeError {
     kind: ErrorKind,

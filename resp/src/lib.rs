@@ -91,7 +91,7 @@
 //! # Errors
 //!
 //! [`DecodeError`] says what was wrong and at which byte of the stream. It is final: the decoder
-//! gives the same error for ever, and the connection is to be closed. An incomplete frame is no
+//! gives the same error forever, and the connection is to be closed. An incomplete frame is no
 //! error, but `Ok(None)`.
 //!
 //! # Features

@@ -18,7 +18,7 @@ const ELEMENTS_CEILING: usize = u32::MAX as usize;
 #[expect(clippy::as_conversions, reason = "a widening, and `From` is not usable in a constant")]
 const FRAME_CEILING: usize = u32::MAX as usize;
 
-/// Shortest line and frame any [`Limits`] can demand: enough for every reply of fixed bytes, which
+/// Shortest line and frame any [`Limits`] can demand: enough for each reply of fixed bytes, which
 /// are taken without asking for limits.
 const FLOOR: usize = 32;
 

@@ -1,4 +1,4 @@
-//! What a holder has in hand.
+//! The guard of a held lock.
 
 use std::fmt;
 use std::time::{Duration, Instant};

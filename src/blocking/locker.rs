@@ -1,4 +1,4 @@
-//! The locker, and one wish for one lock.
+//! The locker, and a lock request.
 
 use std::fmt;
 use std::time::Duration;
@@ -139,7 +139,7 @@ impl fmt::Debug for Locker {
     }
 }
 
-/// A lock that is asked for, as [`crate::LockRequest`].
+/// A lock request, as [`crate::LockRequest`].
 #[must_use = "a lock that is asked for is taken by `acquire`"]
 pub struct LockRequest {
     request: lock::LockRequest,

@@ -1,4 +1,4 @@
-//! Waiting on a thread for what a future brings.
+//! Waiting on a thread for a future's output.
 
 use std::cell::OnceCell;
 use std::convert::Infallible;
@@ -14,8 +14,8 @@ use tokio::task::coop;
 
 use crate::error::Error;
 
-/// How often a task of tokio's may go on before it has to let others run; that many and one more
-/// nobody gets who is polled.
+/// How often one of tokio's tasks may proceed before it must yield; a task that is polled never
+/// gets one more.
 const BUDGET: u32 = 128;
 
 /// Wakes a thread that is parked.
@@ -73,7 +73,7 @@ pub(super) fn wait_for<F: Future>(
 /// Polls until the future is done, or `park` fails.
 fn drive<F: Future, E>(future: F, mut park: impl FnMut() -> Result<(), E>) -> Result<F::Output, E> {
     let waker = WAKER.try_with(|waker| waker.get_or_init(new_waker).clone());
-    // The thread is about to end, and its own things are gone.
+    // The thread is about to end, and its thread-locals are gone.
     let waker = waker.unwrap_or_else(|_| new_waker());
     let mut context = Context::from_waker(&waker);
     let mut future = pin!(future);
@@ -99,13 +99,13 @@ fn refuse_polling() -> Result<(), Error> {
     }
 }
 
-/// Whether tokio is polling a future on this thread. There is no question for that; but what it
-/// polls has a budget, and what runs by `spawn_blocking` or `block_in_place` has none.
+/// Whether tokio is polling a future on this thread. Tokio has no call for that; but what it polls
+/// has a budget, and what runs by `spawn_blocking` or `block_in_place` has none.
 fn is_polling() -> bool {
     Handle::try_current().is_ok() && is_limited(BUDGET)
 }
 
-/// Whether the budget is at an end before so many are taken of it. Each is given back on the way
+/// Whether the budget ends before `more` and one are taken from it. Each is given back on the way
 /// out, the last one first.
 fn is_limited(more: u32) -> bool {
     match coop::poll_proceed(&mut Context::from_waker(Waker::noop())) {

@@ -168,8 +168,8 @@ impl Client {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future leaves the command to its fate: it was sent at the first poll. Its reply
-    /// is consumed and reaches nobody else.
+    /// Dropping the future does not recall the command: it was sent at the first poll. Its reply is
+    /// consumed and reaches no other caller.
     pub async fn command<A>(&self, args: A) -> Result<Frame, Error>
     where
         A: IntoIterator,

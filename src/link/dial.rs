@@ -21,7 +21,7 @@ use crate::options::{Address, Endpoint, TcpOptions};
 #[derive(Debug)]
 pub(crate) struct Network {
     clock: Clock,
-    /// Within which a stream is wanted; whoever dials sees to it.
+    /// The time for making a stream; the caller enforces it.
     timeout: Duration,
 }
 
@@ -122,7 +122,7 @@ impl Attempts {
         });
         for error in failed {
             self.stagger.handle_failure(self.clock.now());
-            // A refusal says more than a way that is not there: somebody has answered.
+            // A refusal says more than a missing route: a host has answered.
             if self.error.kind() != io::ErrorKind::ConnectionRefused {
                 self.error = error;
             }
@@ -167,7 +167,7 @@ mod tests {
         (listener, address)
     }
 
-    /// An address at which nobody listens.
+    /// An address at which nothing listens.
     fn dead(host: impl Into<std::net::IpAddr>) -> SocketAddr {
         listener(host).1
     }

@@ -15,7 +15,7 @@
 //!
 //! The scripts must be known to the server before the first lock is taken: a guard that is dropped
 //! sends its release by the script's digest and waits for nothing, and where the runtime is gone by
-//! then, nobody would bring a script that is missing. Whoever may not load scripts brings them by
+//! then, no task could send a missing script. A user who may not load scripts makes them known by
 //! executing them once, without a key: then they fail before they do anything.
 //!
 //! Only a server that answers
@@ -238,9 +238,9 @@ fn is_unknown_command(error: &[u8]) -> bool {
     is("unknown command") || is("unsupported command") || error.starts_with("noproto")
 }
 
-/// Whether an optional step was refused for a reason that leaves nothing usable: nobody is logged
-/// in, the server lets nobody in, or it answers nothing yet. Without this a node would count as
-/// connected whose role and epoch nobody could ask for. (Without a login, the first command of
+/// Whether an optional step was refused for a reason that leaves nothing usable: no user is logged
+/// in, the server admits no client, or it answers nothing yet. Without this, a node whose role
+/// and epoch cannot be asked for would count as connected. (Without a login, the first command of
 /// RESP2 is an optional one.)
 fn is_unusable(frame: &Frame) -> bool {
     let full = b"ERR max number of clients";

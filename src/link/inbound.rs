@@ -53,7 +53,7 @@ pub(crate) struct Inbound {
     replies: Vec<Reply>,
     /// The link's writer was full; wait until it is not.
     pub(crate) blocked: bool,
-    /// An undo was refused for now; whoever sees this has it tried again.
+    /// An undo was refused for now; the session has it tried again.
     pub(crate) put_off: bool,
 }
 
@@ -123,7 +123,7 @@ impl Inbound {
         self.buffer.extend_from_slice(read);
         while !self.buffer.is_empty() {
             match self.decoder.decode(&mut self.buffer) {
-                // Nobody subscribes to anything yet, and a push answers no command.
+                // There are no subscriptions yet, and a push answers no command.
                 Ok(Some(Frame::Push(_))) => {}
                 Ok(Some(frame)) => self.replies.push(frame.into()),
                 Ok(None) => break,

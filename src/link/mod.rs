@@ -3,9 +3,9 @@
 //! [`Link`] is the half that callers share: the bytes to send and the commands that await a reply,
 //! behind one short lock. [`Inbound`] is the half that the driver owns: it reads and decodes.
 //! [`Network`] makes a stream to where an address says, [`Handshake`](handshake::Handshake) turns
-//! it into a usable one, and [`Peer`] is who answered. This room knows bytes, frames and positions;
-//! what a command means, and how many nodes there are, is not its business, and it calls nobody
-//! upward.
+//! it into a usable one, and [`Peer`] is who answered. This room knows bytes, frames and positions.
+//! It does not know what a command means, or how many nodes there are, and it calls no room above
+//! it.
 //!
 //! ```text
 //!  Opening ──open()──▶ Open ──orphan()──▶ Orphaned ──reopen()──▶ Opening
@@ -20,8 +20,8 @@
 //! when the connection opens. A connection ends with its server's process, and nothing is sent on
 //! another one again: a server that is restarted between the two never sees the command.
 //!
-//! However a connection ends, `State::end` tells whoever waits and turns into *debts* whatever may
-//! still have to be undone; the next connection settles them first.
+//! However a connection ends, `State::end` tells the tasks that wait, and turns what may still have
+//! to be undone into *debts*; the next connection settles them first.
 
 mod debts;
 mod dial;
@@ -98,7 +98,7 @@ pub(crate) enum Sent {
     Written,
     /// The driver must be woken to write it.
     Queued,
-    /// Nothing was sent: the node is late with a reply already, so nobody waits for another. The
+    /// Nothing was sent: the node is late with a reply already, so no task waits for another. The
     /// first reply that comes ends this, or the end of the connection. Or the key is still to be
     /// undone there: what the node would say of it now could not be relied on.
     Suspect,
@@ -382,8 +382,8 @@ impl Link {
         self.needs_flush.clear();
     }
 
-    /// The driver is gone, and nobody reads replies. Writes what is queued; undos are still written
-    /// at once, so that a guard dropped later leaves no key.
+    /// The driver is gone, and no task reads replies. Writes what is queued; undos are still
+    /// written at once, so that a guard dropped later leaves no key.
     pub(crate) fn orphan(&self, lapsed: &mut Vec<Lapsed>) {
         let mut state = lock(&self.state);
         if state.phase == Phase::Open {
@@ -405,7 +405,7 @@ impl Link {
     pub(crate) fn reopen(&self) {
         let mut state = lock(&self.state);
         debug_assert!(state.pipeline.is_empty(), "whoever ends a connection empties its pipeline");
-        // What the orphaned one did not take any more is owed, and nobody awaits replies to it.
+        // What the orphaned one did not take any more is owed, and no entry awaits replies to it.
         state.queued.clear();
         (state.written, state.blocked, state.broken) = (0, false, None);
         state.writer = None;

@@ -1,11 +1,11 @@
 //! The commands of one connection that await a reply: first sent, first answered.
 //!
-//! An *entry* is one command without a reply; its *ticket* says, to whoever sent it, which
-//! operation the reply belongs to. Replies carry no identity, position is identity: the oldest
-//! entry owns the next frame, whether its sender still waits or not. An entry whose deadline has
-//! passed becomes a *tombstone*: its sender has been told, its reply will be consumed. While a
-//! tombstone stands at the front the connection is *suspect*. A frame that cannot be the reply to
-//! the oldest entry is a *stray*: the stream is out of step and the connection must end.
+//! An *entry* is one command without a reply; its *ticket* tells the sender which operation the
+//! reply belongs to. Replies carry no identity, only their position: the oldest entry owns the next
+//! frame, whether its sender still waits or not. An entry whose deadline has passed becomes a
+//! *tombstone*: its sender has been told, its reply will be consumed. While a tombstone stands at
+//! the front the connection is *suspect*. A frame that cannot be the reply to the oldest entry is a
+//! *stray*: the stream is out of step and the connection must end.
 //!
 //! Beside the entries runs what would undo them (`undo`): if the connection ends first, these
 //! commands may have been applied, and their undos are what the next connection must settle.
@@ -29,7 +29,7 @@ use crate::clock::Moment;
 pub(crate) struct Ticket(pub(crate) u64);
 
 impl Ticket {
-    /// Nobody waits for this reply.
+    /// No task waits for this reply.
     pub(crate) const NOBODY: Self = Self(u64::MAX);
 }
 

@@ -61,7 +61,7 @@ impl State {
         self.pipeline.len() <= few && self.batch <= few
     }
 
-    /// Empties the link at the end of a connection, however that came: nobody waits any more, and
+    /// Empties the link at the end of a connection, however that came: no task waits any more, and
     /// nothing that may have been applied, or was still to be undone, is forgotten.
     pub(super) fn end(&mut self, lapsed: &mut Vec<Lapsed>) {
         let mut undos = Vec::new();

@@ -129,8 +129,8 @@ pub(crate) enum Writer {
 }
 
 impl Writer {
-    /// Hands bytes to the kernel; `WouldBlock` when it takes none now: then whoever writes comes
-    /// again with the same bytes, and perhaps more behind them. Works without a runtime.
+    /// Hands bytes to the kernel; `WouldBlock` when it takes none now: then the caller passes the
+    /// same bytes again, and perhaps more behind them. Works without a runtime.
     pub(crate) fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(writer) => writer.try_write(bytes),

@@ -102,7 +102,7 @@ impl Wire {
         text.split('*').skip(1).map(words).collect::<Vec<_>>().join("; ")
     }
 
-    /// Whose replies these have been, but for those that nobody waits for.
+    /// The tickets that these replies completed, but for those that no task waits for.
     fn answer(&self, frames: impl IntoIterator<Item = Frame>) -> Vec<u64> {
         let mut replies = frames.into_iter().map(Reply::from).collect();
         let mut completions = Vec::new();
@@ -240,7 +240,7 @@ async fn orphaned(breaks: bool) -> Wire {
     wire
 }
 
-/// Nobody would await the replies to it: each of the next connection's would go to the wrong one.
+/// No entry would await its replies: each of the next connection's would go to the wrong entry.
 #[tokio::test]
 async fn what_an_orphaned_connection_did_not_take_is_sent_by_the_next_one_only_as_owed() {
     for breaks in [false, true] {
@@ -266,7 +266,7 @@ async fn what_was_written_after_an_orphaned_connection_counts_as_sent() {
     assert!(told.contains(&(Ticket(2), true)), "{told:?}");
 }
 
-/// Who used the link last is answered, though nobody reads the answers any more.
+/// The link's last commands are answered, though no task reads the answers any more.
 #[tokio::test]
 async fn what_is_queued_when_the_driver_ends_is_written_by_that() {
     let mut wire = Wire::new();

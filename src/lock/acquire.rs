@@ -41,9 +41,9 @@ pub(crate) struct Order {
     pub(crate) locker: Arc<Inner>,
     pub(crate) key: Key,
     pub(crate) ttl: Duration,
-    /// How long to wait for the lock; `None` is for ever.
+    /// How long to wait for the lock; `None` is forever.
     pub(crate) wait: Option<Duration>,
-    /// How long of it without a quorum.
+    /// How much of that may pass without a quorum.
     pub(crate) unavailable_wait: Duration,
     pub(crate) retry: Retry,
     pub(crate) extend: Extend,
@@ -236,7 +236,7 @@ impl Order {
         Ok(Known { holder: holder.map(|holder| holder.remaining), ..Known::default() })
     }
 
-    /// What follows a refusal. Who is in the way is asked when the lock is found held for the first
+    /// The step after a refusal. The holder is looked up when the lock is found held for the first
     /// time, and at the end.
     fn after(&self, failure: &Error, tries: u32, waiting: &Waiting) -> Step {
         let entropy = self.locker.nodes.entropy();
@@ -249,12 +249,12 @@ impl Order {
             let looking = Box::pin(looking);
             return Step::Looking { looking, drawn };
         }
-        // Where nobody holds the lock, what is known is for how long the nodes refuse everybody.
+        // No holder is known; the only hint is the quarantine.
         let refusing = failure.retry_after().filter(|_| !failure.is_contended());
         Step::Refused { drawn, known: Known { refusing, ..Known::default() } }
     }
 
-    /// Says what was spent in vain.
+    /// Adds attempts and elapsed time; emits `GaveUp`.
     fn give_up(&self, error: Error, tries: u32, started: Moment) -> Error {
         let waited = self.locker.nodes.clock().now().since(started);
         let error = error.with_effort(Effort { tries, elapsed: waited });
@@ -285,7 +285,7 @@ impl Order {
 
 async fn pausing(locker: Arc<Inner>, pause: Duration) {
     let until = locker.nodes.clock().now().plus(pause);
-    // Without a driver there is nobody to ask either, as the next try will find.
+    // Without a driver no node can be asked either, as the next try will find.
     let Ok(mut timer) = locker.nodes.sleep_until(until) else { return };
     let mut closed = pin!(locker.closed());
     poll_fn(|cx| {

@@ -115,7 +115,7 @@ impl LockerBuilder {
     /// Default: 10 s.
     ///
     /// Too short, and the lock is lost under a slow step or a pause of the process; too long, and
-    /// the lock of a crashed holder keeps everybody waiting. Two to three times the longest usual
+    /// the lock of a crashed holder keeps all clients waiting. Two to three times the longest usual
     /// critical section is a good choice.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.options.ttl = whole_millis(ttl);
@@ -136,9 +136,9 @@ impl LockerBuilder {
     }
 
     /// How long to go on trying while there is no quorum, within [`wait`](Self::wait): the nodes
-    /// cannot be reached, say nothing, have no room, or refuse everybody. The error is that of the
-    /// last try, most often one that [`is_unavailable`](Error::is_unavailable). Default: 1 s. Zero
-    /// gives up at the first such try, and [`Duration::MAX`] waits for the end of any outage.
+    /// cannot be reached, say nothing, have no room, or refuse all clients. The error is that of
+    /// the last try, most often one that [`is_unavailable`](Error::is_unavailable). Default: 1 s.
+    /// Zero gives up at the first such try, and [`Duration::MAX`] waits for the end of any outage.
     ///
     /// The time begins with the first of the tries that found no quorum; one that found one, and
     /// the lock held by another client, ends it.
@@ -147,7 +147,7 @@ impl LockerBuilder {
         self
     }
 
-    /// The name under which locks are held, for whoever looks at a key or waits for it; the host
+    /// The name under which locks are held, for those who look at a key or wait for it; the host
     /// and the process are added to it. Never secret. Default: `host:pid`.
     pub fn owner(mut self, name: impl Into<Box<str>>) -> Self {
         self.options.owner = Some(name.into());

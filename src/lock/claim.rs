@@ -4,8 +4,8 @@
 //! goes out to every node that may hold the key, behind the acquisition on the same connection, so
 //! that it can never overtake it. Nothing is awaited for that. The acquiring future holds a claim;
 //! once the lock is held, the claim's [`Tie`] rests in the locker's holds, where the guard and the
-//! keeper find it, and becomes a claim again when the hold ends. Whoever drops either leaves no key
-//! behind.
+//! keeper find it, and becomes a claim again when the hold ends. Dropping the future or the guard
+//! leaves no key behind.
 //!
 //! ```text
 //!  acquired ─────────────▶ Owned ──release, let_go──▶ Released
@@ -305,7 +305,7 @@ impl Releasing {
 /// A key that is being acquired, or let go of.
 pub(crate) struct Claim {
     locker: Arc<Inner>,
-    /// Whoever takes it out takes over the duty to undo.
+    /// Code that takes it out takes over the duty to undo.
     tie: Option<Tie>,
 }
 

@@ -22,7 +22,7 @@
 //! prefixes would have two epochs for one lock; all clients of a lock have the same prefix.
 //!
 //! What goes unnoticed: a process that is made a replica and a master again, of its own former
-//! replica, before anybody has acquired from that one. Nodes stand alone, without a failover.
+//! replica, before any client has acquired from that one. Nodes stand alone, without a failover.
 //!
 //! A [`Durability::Persistent`] locker acquires nothing either while it finds an epoch: its votes
 //! on a restarted node would ignore the quarantine.
@@ -81,7 +81,7 @@ impl Volatile {
         ttl: Duration,
         send: impl FnOnce(Encoded<'_>) -> R,
     ) -> R {
-        // Ordering: whoever misses it sends the digest, and sets it again.
+        // Ordering: a task that misses the flag sends the digest, and sets the flag again.
         let form = match self.forgotten.load(Ordering::Relaxed)
             && self.forgotten.swap(false, Ordering::Relaxed)
         {
@@ -181,7 +181,7 @@ impl Terms for Epoch {
             (Durability::Volatile { longest_ttl }, Some(found)) if found != Some(longest_ttl) => {
                 self.misfit(found)
             }
-            // What is no epoch is somebody's lock of that name.
+            // A value that is no epoch is a lock of that name.
             (Durability::Persistent, Some(Some(found))) => self.misfit(Some(found)),
             _ => Fit::Fits,
         }

@@ -280,7 +280,7 @@ pub enum Release {
     /// A majority of the nodes held the key and deleted it, or will let it expire as asked: the
     /// lock was ours to the end.
     Released,
-    /// The key was gone from too many nodes: the lock had expired, or somebody had deleted it.
+    /// The key was gone from too many nodes: the lock had expired, or its key had been deleted.
     Expired,
     /// Another client holds the lock.
     Taken,
@@ -445,7 +445,7 @@ mod tests {
         // Too few answered.
         assert!(of_five(2, 0, 0, 0).is_none());
         // Two deleted it and the third may have: the lock may have been ours to the end, though a
-        // node had never heard of it, or had granted the key to somebody else's vain attempt.
+        // node had never heard of it, or had granted the key to another client's failed attempt.
         assert!(of_five(2, 2, 0, 0).is_none());
         assert!(of_five(2, 1, 1, 0).is_none());
         assert!(of_five(2, 0, 1, 1).is_none());

@@ -1,6 +1,6 @@
 //! Who holds a key, and for how long: asked of every node, for waiters, errors and people.
 //!
-//! A nil reply to an acquisition says neither. So it is asked apart, and only when somebody is
+//! A nil reply to an acquisition says neither. So it is asked separately, and only when a caller is
 //! about to wait or wants to know.
 
 use std::collections::HashMap;

@@ -81,7 +81,7 @@ impl Key {
         &self.full()[prefix_len..]
     }
 
-    /// Which of a node's links carries it: FNV-1a, the same on every node and for every use.
+    /// Which of a node's links carries it: FNV-1a, the same on all nodes and for all uses.
     pub(crate) fn affinity(&self) -> u64 {
         self.full().iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
             (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)

@@ -32,7 +32,7 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 /// Building one does no I/O, and works with every node down. Connections are made in the background
 /// from the first use on, which must be on a tokio runtime with I/O and time enabled; they belong
 /// to that runtime. When it ends, the next use from another one connects anew. On a current-thread
-/// runtime nothing moves, no release either, while nobody drives it.
+/// runtime nothing proceeds, not even a release, while no thread drives it.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), quorlock::Error> {
@@ -136,7 +136,7 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // The keeper finds that nobody is left, and ends.
+        // The keeper finds the locker gone, and ends.
         self.holds.keeping.wake();
     }
 }
@@ -238,12 +238,12 @@ impl Locker {
     /// Puts the nodes of a new [`Durability::Volatile`](crate::Durability::Volatile) deployment
     /// into service at once; without it, a node that has never voted first waits for the longest
     /// TTL.
-    /// **For an operator who knows that nobody holds a lock**, once, by hand: with all nodes
+    /// **For an operator who knows that no client holds a lock**, once, by hand: with all nodes
     /// restarted it lifts the very quarantine that protects their locks. A program must not do it
     /// when it starts.
     ///
-    /// Returns each node's part. It does nothing where all nodes are in service. Who is waiting for
-    /// a lock meanwhile may do so until the quarantine would have ended.
+    /// Returns each node's part. It does nothing where all nodes are in service. A task that waits
+    /// for a lock meanwhile may wait until the quarantine would have ended.
     ///
     /// # Errors
     ///
@@ -349,9 +349,9 @@ impl Locker {
         takeover::release(&self.inner, &key, token).await
     }
 
-    /// Deletes the key on every node, whoever holds the lock: for an operator who knows that its
-    /// holder is gone for good. A holder that is not gone learns of it at its next extension, by
-    /// [`lost`](LockGuard::lost), and works on unprotected until then.
+    /// Deletes the key on every node, whichever client holds the lock: for an operator who knows
+    /// that its holder is gone for good. A holder that is not gone learns of it at its next
+    /// extension, by [`lost`](LockGuard::lost), and works on unprotected until then.
     ///
     /// Returns each node's part: [`Granted`](crate::report::Outcome::Granted) where there was a
     /// key.
@@ -371,10 +371,10 @@ impl Locker {
         takeover::force_release(&self.inner, &key).await
     }
 
-    /// Ends the locker's work, in all its clones: nobody acquires any more, whoever waits for a
-    /// lock is told, the locks that are held are released, and everything that was ever sent is
-    /// waited for, no longer than `timeout`. Guards that still live find their lock lost. What a
-    /// node is still [owed](Shutdown::owed) then is told, and is sent while the locker lives.
+    /// Ends the locker's work, in all its clones. No clone acquires any more, tasks that wait for a
+    /// lock are told, held locks are released, and everything that was ever sent is waited for, no
+    /// longer than `timeout`. Guards that still live find their lock lost. What a node is still
+    /// [owed](Shutdown::owed) then is reported, and is sent while the locker lives.
     ///
     /// # Errors
     ///

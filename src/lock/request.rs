@@ -1,4 +1,4 @@
-//! One wish for one lock, and the ways to have it fulfilled.
+//! A lock request: await it, or call `try_acquire` or `run`.
 
 use std::fmt;
 use std::future::{Future, IntoFuture, poll_fn};
@@ -12,7 +12,7 @@ use super::key::LockKey;
 use crate::error::Error;
 use crate::options::{Extend, Retry, whole_millis};
 
-/// A lock that is asked for: await it, or ask in another way.
+/// A lock request: await it, or call [`try_acquire`](Self::try_acquire) or [`run`](Self::run).
 ///
 /// ```no_run
 /// # async fn example(locker: quorlock::Locker) -> Result<(), quorlock::Error> {

@@ -9,13 +9,13 @@ use crate::options::{Policy, Retry};
 /// Timers have this grain, and a pause below it would be none.
 const PAUSE_MIN: Duration = Duration::from_millis(1);
 
-/// What is known of the time before which asking again helps nobody.
+/// Bounds on when a retry can succeed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Known {
-    /// How long the key that is in the way still lives if nobody extends it. An upper bound: its
+    /// How long the key that is in the way still lives unless it is extended. An upper bound: its
     /// holder may release it sooner.
     pub(crate) holder: Option<Duration>,
-    /// How long too many nodes will refuse whoever asks, as in a quarantine. A lower bound.
+    /// How long too many nodes will refuse all clients, as in a quarantine. A lower bound.
     pub(crate) refusing: Option<Duration>,
 }
 
@@ -43,9 +43,9 @@ pub(crate) fn draw(
     }
 }
 
-/// The pause: what was drawn, and never longer than the holder's key lives; all of it behind the
-/// time in which the nodes refuse everybody, so that those who waited for its end do not come back
-/// together; and never longer than the caller still waits.
+/// The pause: what was drawn, but no longer than the holder's key lives. It comes after the time in
+/// which the nodes refuse all clients, so that those who waited for its end do not come back
+/// together. The whole is never longer than the caller still waits.
 pub(crate) fn within(drawn: Duration, known: Known, left: Duration) -> Duration {
     // One more millisecond: servers expire keys by the millisecond.
     let expiry = known.holder.map_or(Duration::MAX, |holder| holder.saturating_add(PAUSE_MIN));

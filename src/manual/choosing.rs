@@ -2,9 +2,9 @@
 //!
 //! # First of all: do your servers forget?
 //!
-//! Most do. Redis and Valkey come with `appendonly no`, and a server that is restarted then has
-//! forgotten the locks that it had granted: it grants them again, and with a majority of such
-//! restarts within one TTL two clients hold one lock. On a single server one restart is enough.
+//! Most do. Redis and Valkey come with `appendonly no`: a restarted server has forgotten the locks
+//! that it had granted, and grants them again. After a majority of such restarts within one TTL,
+//! two clients hold one lock. On a single server one restart is enough.
 //!
 //! | | `Durability::Persistent`, the default | `Durability::Volatile` |
 //! |---|---|---|
@@ -13,11 +13,11 @@
 //! | a node that was restarted | votes at once | gives no vote for the longest TTL |
 //! | if the servers forget all the same | two holders | none |
 //!
-//! The default relies on servers that forget nothing. Where one tells by its configuration that it
-//! may forget, the locker says so: by [`Event::Forgets`](crate::Event::Forgets), by
+//! The default relies on servers that forget nothing. If a server's configuration shows that it may
+//! forget, the locker reports it: by [`Event::Forgets`](crate::Event::Forgets), by
 //! [`contradicts_durability`](crate::report::NodeHealth::contradicts_durability) in `health()`, and
-//! in `quorlock ping` and `quorlock status`. (Of `appendfsync` it knows only where its user may
-//! `CONFIG GET`.) It acquires all the same, for a lock that only spares work may be held twice
+//! in `quorlock ping` and `quorlock status`. (It sees `appendfsync` only where its user may
+//! `CONFIG GET`.) It acquires all the same, because a lock that only saves work may be held twice
 //! once in a year. [Durability](#durability) has the rest.
 //!
 //! # In short
@@ -28,7 +28,7 @@
 //! | one server's failure must not stop or double it | `quorum` of 3 or 5, a condition behind |
 //! | overlap must not happen | a condition in the store; a lock in front of it |
 //! | work of milliseconds | TTL 10 s, `Extend::Off` |
-//! | work of unknown length | TTL 10 to 30 s, `Extend::For` of what you would stand for at most |
+//! | work of unknown length | TTL 10 to 30 s, `Extend::For` the longest that you accept |
 //! | servers without `appendfsync always` | `Durability::Volatile` |
 //! | no async code, or threads beside it | the feature `blocking`: `quorlock::blocking` |
 //! | long computations on the async runtime | `Driver::Thread`, or better `spawn_blocking` |
@@ -47,10 +47,10 @@
 //! [`Locker::quorum`](crate::Locker::quorum) uses N servers that know nothing of one another, and
 //! needs more than half. It survives the loss of a minority, without a failover and without delay:
 //! no call waits for a node that is down, and none for a minority that hangs. It costs N times the
-//! commands, and N servers to look after. What it does not buy: protection from pauses of the
-//! holder, or from a majority of wrong clocks.
+//! commands, and N servers to look after. It does not protect from pauses of the holder, or from a
+//! majority of wrong clocks.
 //!
-//! The model is said and never guessed: one URL in a quorum is a quorum of one.
+//! You name the model; it is never guessed: one URL in a quorum is a quorum of one.
 //!
 //! # How many nodes
 //!
@@ -59,41 +59,42 @@
 //! | 1 | 1 | 0 | |
 //! | 2 | 2 | 0 | twice the servers, half the availability of one |
 //! | 3 | 2 | 1 | enough if a node is repaired before the next one fails |
-//! | 4 | 3 | 1 | nothing over 3; correct all the same |
+//! | 4 | 3 | 1 | no gain over 3; correct all the same |
 //! | 5 | 3 | 2 | one may be away on purpose, and one may fail meanwhile: our advice |
 //! | 7 | 4 | 3 | where nodes fail together, by site for instance |
-//! | 15 | 8 | 7 | the most that is taken |
+//! | 15 | 8 | 7 | the maximum |
 //!
-//! Put them where they fail apart: different machines, disks, power, zones. With three zones and
-//! five nodes, place 2, 2 and 1. The time of an acquisition is that of the majority's slowest node,
-//! so a distant minority costs nothing.
+//! Put them where they fail independently: different machines, disks, power, zones. With three
+//! zones and five nodes, place 2, 2 and 1. The time of an acquisition is that of the majority's
+//! slowest node, so a distant minority costs nothing.
 //!
-//! Nodes must be masters that stand alone. Replicas, Cluster nodes and Sentinels are refused when
-//! they connect; two addresses of one server count once, and N stays what it was. A managed service
-//! with one endpoint is one node. A proxy that hides several servers is not supported.
+//! Nodes must be standalone masters. Replicas, Cluster nodes and Sentinels are refused when they
+//! connect; two addresses of one server count once, and N stays the same. A managed service with
+//! one endpoint is one node. A proxy that hides several servers is not supported.
 //!
 //! # Changing the nodes
 //!
-//! Two clients with different lists may each find a majority, and have no node in common. So:
+//! Two clients with different lists may each find a majority with no node in common. So:
 //!
-//! - *To replace a node*, keep its name. Stop the old server, let the longest TTL pass, then let
-//!   the name lead to the new, empty one. With `Durability::Volatile` the pause keeps itself.
+//! - *To replace a node*, keep its name. Stop the old server, let the longest TTL pass, then point
+//!   the name at the new, empty one. With `Durability::Volatile` the node keeps that pause by
+//!   itself.
 //! - *To change the number of nodes, or their names*, let no lock be held: stop the clients, wait
 //!   one TTL, start all of them with the new list.
 //!
 //! # TTL
 //!
-//! The TTL is how long others wait after a crash, and how long a pause you survive.
+//! The TTL is how long others wait after a crash, and the longest pause that you survive.
 //!
 //! - Without extension: two to three times the longest usual run. Measure p99.9, not the mean.
 //! - With extension: three times the longest pause that you expect of process and network together.
 //!   The first extension is due when a third of the TTL is gone; the other two thirds are for
 //!   pauses and further tries. 10 s is a good start.
-//! - Below 1 s little is left beside a node timeout of at least 50 ms, the drift, and any pause.
-//! - Above some minutes it is a sign that extension should be on.
+//! - Below 1 s little is left after a node timeout of at least 50 ms, the drift, and any pause.
+//! - A TTL above some minutes is a sign that extension should be on.
 //!
-//! One TTL for all locks of a deployment is worth something: with `Durability::Volatile` the
-//! longest one is what a restarted node has to sit out.
+//! Prefer one TTL for all locks of a deployment: with `Durability::Volatile` a restarted node gives
+//! no vote for the longest one.
 //!
 //! # Extension
 //!
@@ -111,39 +112,38 @@
 //!
 //! | | meaning | for |
 //! |---|---|---|
-//! | `try_acquire` | one try; `None` when held | periodic jobs, "somebody is on it" |
+//! | `try_acquire` | one try; `None` when held | periodic jobs that another may be doing |
 //! | `wait(d)` | tries until `d` is over; default 10 s | requests; less than their own limit |
-//! | `wait_forever()` | until it is had | start-up of a leader, nothing that a user waits for |
-//! | `unavailable_wait(d)` | how long of it without a quorum; default 1 s | an outage fails fast |
+//! | `wait_forever()` | until acquired | start-up of a leader, nothing that a user waits for |
+//! | `unavailable_wait(d)` | its part without a quorum; default 1 s | an outage fails fast |
 //!
-//! A waiter polls with jittered pauses, 50 to 200 ms at first and 1 s at most. It sees a free lock
-//! that much late. Many waiters on one key are a queue in disguise: see
+//! A waiter polls with jittered pauses, 50 to 200 ms at first and 1 s at most. It notices a free
+//! lock that much later. Many waiters on one key are a queue: see
 //! [`when_not_to_lock`](super::when_not_to_lock).
 //!
 //! # Durability
 //!
-//! Say what your servers do when they lose power, not what they do when they are restarted in good
-//! order:
+//! Choose by what your servers do when they lose power, not at an orderly restart:
 //!
 //! | servers | choose |
 //! |---|---|
 //! | `appendonly yes` and `appendfsync always` | `Durability::Persistent` |
 //! | `appendfsync everysec`, snapshots, or nothing | `Durability::Volatile` |
-//! | persistence unknown, or somebody else's | `Durability::Volatile` |
+//! | persistence unknown, or run by others | `Durability::Volatile` |
 //!
-//! *Persistent* takes the short way: plain commands, and a restarted node votes at once.
+//! *Persistent* is the fastest: plain commands, and a restarted node votes at once.
 //!
 //! *Volatile* keeps an *epoch* on each node: the key `quorlock:epoch` behind your prefix, with the
-//! name of the server's process and the longest TTL of the deployment. Whoever acquires tells the
-//! node the name of the process that he is connected to. Where the epoch is missing (`FLUSHALL`, a
-//! restart without data) or another process's (a restart from a snapshot, a failover), the node may
-//! have forgotten locks. It then gives no vote for the longest TTL: by that time every lock that it
-//! can have forgotten has ended. The error of an acquisition says so for each such node
-//! ([`Quarantined`](crate::report::Outcome::Quarantined)). While no majority is left, it
+//! server's `run_id` and the longest TTL of the deployment. Each acquisition carries the `run_id`
+//! of the process that the client is connected to. If the epoch is missing (`FLUSHALL`, a restart
+//! without data) or names another process (a restart from a snapshot, a failover), the node may
+//! have forgotten locks. It then gives no vote for the longest TTL: by then every lock that it can
+//! have forgotten has ended. An acquisition's error says so for each such node
+//! ([`Quarantined`](crate::report::Outcome::Quarantined)). While no majority is left, the error
 //! [`is_unavailable`](crate::Error::is_unavailable), [`retry_after`](crate::Error::retry_after) has
-//! the time, and waiters wait for as long before they ask again, within
-//! [`unavailable_wait`](crate::LockerBuilder::unavailable_wait). Locks that are held go on: they
-//! are extended, and set again on the emptied node, while a majority without it holds.
+//! the time, and waiters wait that long before they retry, within
+//! [`unavailable_wait`](crate::LockerBuilder::unavailable_wait). Held locks go on: they are
+//! extended, and set again on the emptied node, while a majority without it holds.
 //!
 //! ```no_run
 //! # fn example() -> Result<(), quorlock::Error> {
@@ -160,23 +160,23 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Acquiring goes by a script then, which costs the server more than a plain command, and needs the
-//! rights to `INFO` and `PTTL`. A server that does not tell its `run_id` gives no vote at all.
+//! Acquiring then runs a script, which costs the server more than a plain command, and needs the
+//! rights to `INFO` and `PTTL`. A server that does not show its `run_id` gives no vote at all.
 //!
 //! **Durability belongs to the deployment, not to a client.** With a majority restarted, a client
-//! with a shorter longest TTL would let the nodes vote again too early, and one that says
-//! *Persistent* at once. So a locker that finds another epoch than its own on any node acquires
-//! nothing; the error [`is_misuse`](crate::Error::is_misuse) and names the node. It can only find
-//! what the nodes still have: that all clients say the same remains yours to see to. No lock has a
-//! TTL above the longest; that is refused before anything is sent. To change the durability or the
-//! longest TTL, stop all clients, wait for the old longest TTL, delete `quorlock:epoch` (with the
-//! prefix) on every node, and start the clients with the new one.
+//! with a shorter longest TTL would let the nodes vote again too early, and a *Persistent* client
+//! at once. So a locker that finds an epoch other than its own on any node acquires nothing; the
+//! error [`is_misuse`](crate::Error::is_misuse) and names the node. It finds only what the nodes
+//! still have: you must make sure that all clients agree. A lock with a TTL above the longest is
+//! refused before anything is sent. To change the durability or the longest TTL, stop all clients,
+//! wait for the old longest TTL, delete `quorlock:epoch` (with the prefix) on every node, and start
+//! the clients with the new one.
 //!
 //! Nodes that are empty because they are *new* look like nodes that have forgotten. Either wait for
 //! one longest TTL, or call [`initialise`](crate::Locker::initialise) once, by hand, when no client
-//! of any kind holds a lock. It refuses while any node is in service, for then the deployment is at
-//! work. With *all* nodes restarted it cannot tell, and is exactly the accident that the quarantine
-//! prevents: do not call it from a program that starts.
+//! of any kind holds a lock. It refuses while any node is in service, because then the deployment
+//! is in use. With *all* nodes restarted it cannot tell, and causes the very accident that the
+//! quarantine prevents: do not call it when a program starts.
 //!
 //! Either way: `maxmemory-policy noeviction`. Each of the other policies may evict a lock.
 //!
@@ -189,14 +189,14 @@
 //! [`Driver::Thread`](crate::Driver::Thread) has a thread of its own. Take it when one static
 //! locker serves several runtimes (tests, a runtime per core), or when something may block the
 //! runtime for as long as a third of the TTL. It costs a hop between threads for each reply. It
-//! keeps the *lock*; the blocked *work* still cannot hear `lost()`.
+//! keeps the *lock*; the blocked *work* still does not see `lost()`.
 //!
 //! # The end of a program, and handing over
 //!
-//! A dropped guard writes its release and does not wait. A program that ends right after may take
-//! the release with it; the key then ends with its TTL. At the end of `main`, call
-//! `locker.shutdown(timeout).await`: it takes no new work, settles what is under way, and says
-//! what could not be.
+//! A dropped guard writes its release and does not wait. If the program ends right after, the
+//! release may not be sent; the key then ends with its TTL. At the end of `main`, call
+//! `locker.shutdown(timeout).await`: it takes no new work, settles what is under way, and reports
+//! what it could not settle.
 //!
 //! `guard.forget()` leaves the lock to its expiry and returns its token, and
 //! `locker.shutdown_leaving(timeout)` returns the tokens of all locks that the locker held. A
@@ -204,10 +204,10 @@
 //! takes the lock over with `locker.adopt(key, &OwnerToken::from(text))`, at once. Between the two
 //! the lock is not extended.
 //!
-//! A token is adopted once: adopting gives the lock a value of its own, in one round trip. The text
-//! of a token that was left behind begins with `left:`. One without it, from
-//! [`owner_token`](crate::LockGuard::owner_token), belongs to a guard that may live; it is adopted
-//! too, when the time is over that the lock had left, and that guard loses its lock.
+//! A token is adopted once: adopting gives the lock a new value, in one round trip. The text of a
+//! token that was left behind begins with `left:`. One without it, from
+//! [`owner_token`](crate::LockGuard::owner_token), belongs to a guard that may live. It is adopted
+//! too, once the lock's remaining time is over, and that guard loses its lock.
 //!
 //! # An example
 //!

@@ -1,4 +1,4 @@
-//! What it was tried with, which rights a user needs, and what managed services forbid.
+//! The servers it is tested with, the rights a user needs, and what managed services forbid.
 //!
 //! ```sh
 //! quorlock ping    # with your nodes in QUORLOCK_NODES: what they are, and what they do not tell
@@ -6,9 +6,9 @@
 //!
 //! # What was tried
 //!
-//! The whole acceptance suite (`tests/suite`), and the test of rights below, on each of these; in
-//! RESP2 and in RESP3 over each transport, and in both with the least rights (over TCP: a transport
-//! knows nothing of rights):
+//! The whole acceptance suite (`tests/suite`) and the test of rights below run on each of these: in
+//! RESP2 and RESP3 over each transport, and in both with the least rights (over TCP only: rights do
+//! not depend on the transport):
 //!
 //! | server | TCP | Unix socket | TLS | least rights |
 //! |---|---|---|---|---|
@@ -22,44 +22,43 @@
 //! tests/matrix          # all of it, a line for each combination
 //! ```
 //!
-//! Only Debian's Redis 7.0 is built with TLS among these. Before the others stands the tests' own
-//! terminator, which is rustls: what is tried there is our TLS with that version behind it, not its
-//! TLS. What can be wrong with certificates and peers is tried in `tests/tls`.
+//! Of these, only Debian's Redis 7.0 is built with TLS. The others run behind the tests' own
+//! terminator, which is rustls: that tests our TLS with that version behind it, not its TLS. Faulty
+//! certificates and peers are tested in `tests/tls`.
 //!
-//! RESP3 is spoken where the server has it; `?protocol=2` asks for RESP2, and a server (or a proxy)
-//! that does not know `HELLO` gets it without being asked for. Nothing but the round trip of that
-//! question is lost with it.
+//! RESP3 is used where the server has it; `?protocol=2` selects RESP2, and so does a server (or a
+//! proxy) that does not know `HELLO`. That costs only the round trip of the `HELLO`.
 //!
-//! Redis before 6.2 is not tried. Servers that only speak like these (KeyDB, Dragonfly, Kvrocks,
-//! Garnet) are not tried either: what they must have is `SET … NX PX` and scripts that run as one
-//! step. A proxy that spreads keys over several servers (twemproxy, Envoy's) is not supported: a
-//! node of a quorum is *one* server, and what undoes a command must reach the server that had it.
+//! Redis before 6.2 is not tested. Compatible servers (KeyDB, Dragonfly, Kvrocks, Garnet) are not
+//! tested either: they need `SET … NX PX` and scripts that run as one step. A proxy that spreads
+//! keys over several servers (twemproxy, Envoy's) is not supported: a node of a quorum is *one*
+//! server, and an undo must reach the server that got the command.
 //!
 //! # The handshake
 //!
-//! Two round trips: `HELLO 3 AUTH …`, alone and awaited, then everything else together. One
-//! timeout holds over all of it (`connect_timeout`), and a step that stalls ends the connection.
-//! The second batch is optional, but for `SELECT`; each part may be refused. What is lost then:
+//! Connecting takes two round trips: `HELLO 3 AUTH …`, alone and awaited, then everything else
+//! together. One timeout covers all of it (`connect_timeout`), and a step that stalls ends the
+//! connection. The second batch is optional, except `SELECT`; each part may be refused. That costs:
 //!
-//! - `INFO`: two addresses of one server are not found out; what a lost connection may have left
-//!   is undone repeatedly, not exactly; an eviction policy that deletes locks is not warned of;
-//!   there is no `Durability::Volatile`.
-//! - `CONFIG GET`: `health` does not tell `appendfsync` and `save`.
-//! - `TIME`: nothing, for `INFO` tells the time as well.
+//! - `INFO`: two addresses of one server are not detected; what a lost connection may have left is
+//!   undone repeatedly, not exactly; there is no warning of an eviction policy that deletes locks,
+//!   and no `Durability::Volatile`.
+//! - `CONFIG GET`: `health` does not show `appendfsync` and `save`.
+//! - `TIME`: nothing; `INFO` has the time too.
 //! - `CLIENT SETNAME`, `CLIENT SETINFO`: `CLIENT LIST` shows neither name nor library.
-//! - `SCRIPT LOAD`: one more round trip. The scripts are brought by `EVAL` without a key, which
-//!   fails before it does anything.
-//! - `GET` on `quorlock:epoch` behind the prefix: a locker of the wrong durability is found out
-//!   at its first lock, and not when it connects.
+//! - `SCRIPT LOAD`: one more round trip. `EVAL` without a key loads the scripts; it fails before it
+//!   does anything.
+//! - `GET` on `quorlock:epoch` behind the prefix: a locker of the wrong durability is detected at
+//!   its first lock, not when it connects.
 //!
-//! A server writes each refusal to its `ACL LOG`, a few lines for each connection. Grant what is
-//! asked, or do not be surprised by them.
+//! A server writes each refusal to its `ACL LOG`, a few lines for each connection. Grant the
+//! rights, or expect those lines.
 //!
 //! # Which rights a user needs
 //!
-//! Found by `tests/acl.rs`: on every server above, it takes away one right after the other until
-//! only what is needed remains, and compares that with this very table. `pay:` is the locker's
-//! prefix. `HELLO` and `AUTH` need no right. Before Redis 7.0, `~` is written for `%R~` and `%W~`.
+//! `tests/acl.rs` finds them: on every server above, it removes one right after another until only
+//! the needed ones remain, and compares those with this table. `pay:` is the locker's prefix.
+//! `HELLO` and `AUTH` need no right. Before Redis 7.0, `~` is written for `%R~` and `%W~`.
 //!
 #![doc = include_str!("acl.md")]
 //!
@@ -70,30 +69,30 @@
 //!     +eval +evalsha +script|load +info +client|kill +client|id +client|setname
 //! ```
 //!
-//! and, from Redis 7.2 and on Valkey, `+client|setinfo`. Some advice on the rest:
+//! and, from Redis 7.2 on and on Valkey, `+client|setinfo`. Advice on the rest:
 //!
 //! - `+client|kill` lets a user end *any* connection. Without it, what a dead connection may have
 //!   left is undone again and again for a node timeout and two TTLs, which is nearly as good.
 //! - `+config|get` shows the server's passwords among other things. Do not grant it to a service;
-//!   `quorlock ping` can log in as somebody else.
-//! - A right to `EVAL` is a right to run any script on the keys that the user may touch. The keys
-//!   are what protects others: give each service a prefix of its own.
+//!   `quorlock ping` can log in as another user.
+//! - The right to `EVAL` allows any script on the keys that the user may touch. Only the keys
+//!   protect other services: give each service a prefix of its own.
 //! - `quorlock bench` measures bare sockets beside the locks, and those need `+script|load`. It
 //!   counts the keys by `+info`.
 //!
-//! An operation that a right is missing for fails with
+//! An operation without its right fails with
 //! [`is_authentication`](crate::Error::is_authentication), and names `NOPERM` and the node.
 //!
 //! # What managed services forbid
 //!
-//! **None of these was tried**: this is what their documentation says (read in November 2026; names
-//! of pages in brackets), and what it means here. Nearly all of them replicate and fail over by
-//! themselves. Such a node can forget a lock that it has granted whatever it persists, so it makes
-//! a [`single`](crate::Locker::single) locker with that weakness, and no member of a quorum of
-//! independent masters: see [`choosing`](super::choosing).
+//! **None of these was tested**: this is what their documentation says (read in November 2026; page
+//! names in brackets), and what it means here. Nearly all of them replicate and fail over by
+//! themselves. Such a node can forget a granted lock whatever it persists. So it serves a
+//! [`single`](crate::Locker::single) locker with that weakness, not a quorum of independent
+//! masters: see [`choosing`](super::choosing).
 //!
-//! - **Amazon ElastiCache** ("Restricted commands", for Redis OSS): `CONFIG`, `DEBUG`, and what
-//!   is about persistence and replication. So `appendfsync` and `save` are not told.
+//! - **Amazon ElastiCache** ("Restricted commands", for Redis OSS): `CONFIG`, `DEBUG`, and commands
+//!   for persistence and replication. So `appendfsync` and `save` are not shown.
 //! - **Amazon MemoryDB** ("Restricted commands"): the same, and changing ACLs.
 //! - **Google Memorystore for Redis** ("Product constraints"): `CLIENT`, `CONFIG`, `ACL`,
 //!   `COMMAND`, `OBJECT`, `MONITOR`, and persistence commands. So there is no exact undo, and no
@@ -111,12 +110,12 @@
 //!   commands compatibility"): `CLIENT PAUSE`, shared databases and changing ACLs are not
 //!   supported; `CLIENT ID`, `CLIENT KILL`, `CLIENT SETINFO` and scripts are. A proxy stands
 //!   before the server, and `CLIENT ID` is not increasing across its nodes.
-//! - **Others** were not looked up. `quorlock ping` tells in a second.
+//! - **Others** were not looked up. `quorlock ping` shows it in a second.
 //!
-//! The same services often show fewer fields of `INFO` than a server of your own. A field that is
-//! missing is not told, and never taken for a value.
+//! These services often show fewer fields of `INFO` than a server of your own. A missing field
+//! stays unknown, and is never taken for a value.
 //!
 //! Proxies: twemproxy is documented to know `EVAL` and `EVALSHA` but no `SCRIPT` and no `SELECT`,
-//! and it spreads keys; Envoy's describes itself as a cache of best effort that partitions
-//! commands. Neither is supported. A proxy that passes bytes (HAProxy, stunnel, a service mesh in
-//! TCP mode) is no different from a network, if all connections through it reach *one* server.
+//! and it spreads keys; Envoy's describes itself as a best-effort cache that partitions commands.
+//! Neither is supported. A proxy that passes bytes (HAProxy, stunnel, a service mesh in TCP mode)
+//! is no different from a network, if all connections through it reach *one* server.

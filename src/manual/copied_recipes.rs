@@ -1,23 +1,22 @@
 //! The recipes that everyone copies, how each breaks, and what to do instead.
 //!
 //! Each looks right, passes its tests, and fails under an interleaving that takes weeks to turn up.
-//! In the timelines, `A` and `B` are clients, and time goes down. The code is shortened to the
-//! fault.
+//! In the timelines, `A` and `B` are clients, and time goes down. The code shows only the fault.
 //!
 //! # `SETNX`, then `EXPIRE`
 //!
 //! ```text
 //! if redis.setnx(key, me):        A: SETNX -> 1
 //!     redis.expire(key, 30)       A: (killed by a deployment)
-//!     work()                      key without expiry: nobody ever gets the lock again
+//!     work()                      key without expiry: no client ever gets the lock again
 //! ```
 //!
-//! A script that does both is not better by itself: a script that fails half-way is not rolled
-//! back. Seen on Redis 7.0.15: a user whose ACL allows `SET` and not `PEXPIRE` gets an error, and
-//! leaves a lock for ever. A library whose time-out is optional comes to the same: `Lock` of
-//! `redis-py` 8.1.0 has `timeout=None` unless told otherwise, and sets a key without expiry.
+//! A script that does both is not enough: a script that fails half-way is not rolled back. Seen on
+//! Redis 7.0.15: a user whose ACL allows `SET` and not `PEXPIRE` gets an error, and leaves a lock
+//! forever. A library with an optional time-out has the same fault: `Lock` of `redis-py` 8.1.0 has
+//! `timeout=None` unless told otherwise, and sets a key without expiry.
 //!
-//! **Instead:** one command, `SET … NX PX …`. Value and expiry come together or not at all.
+//! **Instead:** one command, `SET … NX PX …`. It sets value and expiry together or not at all.
 //!
 //! # The time of day in the value
 //!
@@ -31,7 +30,7 @@
 //! needs the clocks of all clients to agree. So does every script that is handed a client's `now`:
 //! `redis-semaphore` 5.8.0 removes the holders that are older than *the caller's* time of day less
 //! the time-out. A caller whose clock is ahead evicts them. **Instead:** durations, never dates:
-//! `PX`, and on the client a clock that nobody sets.
+//! `PX`, and on the client a monotonic clock.
 //!
 //! # `GET`, then `DEL`
 //!
@@ -42,7 +41,7 @@
 //! ```
 //!
 //! **Instead:** compare and delete in one step on the server. A bare `DEL` in a `finally` is the
-//! same fault without the `GET`. Its worst form runs also when the lock was *not* acquired:
+//! same fault without the `GET`. Its worst form also runs when the lock was *not* acquired:
 //!
 //! ```text
 //! try:
@@ -51,7 +50,7 @@
 //!     redis.delete(key)           # everyone who is refused frees the lock
 //! ```
 //!
-//! # Renewal without a look at the owner
+//! # Renewal without a check of the owner
 //!
 //! ```text
 //! every 10 s: redis.expire(key, 30)
@@ -60,12 +59,12 @@
 //! A: EXPIRE -> 1, "still mine"         A works on, and prolongs B's lock besides
 //! ```
 //!
-//! `EXPIRE` answers 1 whoever owns the key. With several nodes there is a second form: the timer
-//! renews on the node that it has at hand, the others run out, and the client believes in a lock
-//! that a majority has forgotten. **Instead:** compare the value and extend in one step, on all
-//! nodes; a majority must say yes, within the validity that is left.
+//! `EXPIRE` answers 1 for any owner's key. With several nodes there is a second form: the timer
+//! renews on one node, the keys on the others expire, and the client believes in a lock that a
+//! majority has forgotten. **Instead:** compare the value and extend in one step, on all nodes; a
+//! majority must say yes, within the validity that is left.
 //!
-//! # Renewal that makes the key anew
+//! # Renewal that creates the key again
 //!
 //! ```text
 //! if get(key) == false then set(key, me, PX, ttl)   -- "it must have expired, take it back"
@@ -75,19 +74,19 @@
 //!
 //! A's work is no longer based on what it read: B was there in between. `Extend.lua` of RedLock.net
 //! sets a missing key, and so does `redlock-rb` unless `extend_only_if_locked` is given; its README
-//! says what that means. **Instead:** a key that is gone is a vote against. (We give a node our key
-//! again only while a majority *without* it proves that nobody can have been there.)
+//! says what that means. **Instead:** a missing key is a vote against. (We give a node our key
+//! again only while a majority *without* it proves that no other client can have held the lock.)
 //!
 //! # A renewal that outlives its lock
 //!
 //! ```text
 //! timer = start(renew); work(); redis.release(); timer.cancel()
 //!
-//! release -> ok     the timer was started only after the cancel, and goes on for ever
+//! release -> ok     the timer was started only after the cancel, and runs forever
 //! ```
 //!
-//! **Instead:** who holds the guard owns the renewal; the release first ends it and settles what is
-//! under way. And a limit: `Extend::For`.
+//! **Instead:** the guard owns the renewal; the release first stops it and settles what is under
+//! way. `Extend::For` adds a limit.
 //!
 //! # Nodes tried one after another
 //!
@@ -95,24 +94,25 @@
 //! start = now()
 //! for node in nodes: granted += node.set(key, me, nx=True, px=ttl)
 //!
-//! A: 1 ok, 2 ok, 3 hangs for 5 s …    B: 5 ok, 4 ok, 3 hangs for 5 s …    two each, for nobody
+//! A: 1 ok, 2 ok, 3 hangs for 5 s …    B: 5 ok, 4 ok, 3 hangs for 5 s …    two each: no lock
 //! ```
 //!
 //! Two clients that start from different ends block each other half-way, again and again. A node
-//! that hangs holds up those behind it, while the leases of those before it run. The time until the
-//! majority is the *sum* of the nodes' times. `redlock-rb` does so, as step 2 of the algorithm's
-//! text has it; a later paragraph of the same text recommends to send to all at once. **Instead:**
-//! all at once; the verdict falls with the vote that decides.
+//! that hangs delays the nodes after it, while the leases on those before it run. The time until
+//! the majority is the *sum* of the nodes' times. `redlock-rb` does so, as step 2 of the
+//! algorithm's text says; a later paragraph of that text recommends sending to all at once.
+//! **Instead:** send to all at once; the deciding vote ends the try.
 //!
-//! # Silence taken for a no
+//! # Silence taken for a refusal
 //!
 //! ```text
 //! try: granted += node.set(key, me, nx=True, px=ttl)
 //! except Timeout: pass            # the node has set the key, its answer is late
 //! ```
 //!
-//! Nobody undoes it: the key blocks everyone, its own author first, until the TTL. **Instead:**
-//! silence is *unknown*, and unknown is undone, behind the command and on the same connection.
+//! The key is never undone: it blocks every client until the TTL, first the one that set it.
+//! **Instead:** silence means *unknown*: the command is undone, by one behind it on the same
+//! connection.
 //!
 //! # A retry over its own leftovers
 //!
@@ -123,8 +123,8 @@
 //! ```
 //!
 //! In `redlock` 5.0.0-beta.2 (npm) the keys of a failed try stay for the next, whose script refuses
-//! every key that exists. **Instead:** undo before the pause, and a new value for each try, so that
-//! no late answer or late delete belongs to the wrong one.
+//! every existing key. **Instead:** undo before the pause, and use a new value for each try, so
+//! that no late reply or late delete hits the wrong one.
 //!
 //! # Validity counted from the reply
 //!
@@ -132,8 +132,8 @@
 //! lock(); deadline = now() + ttl        the reply took 8 s of the 10: 8 s too late
 //! ```
 //!
-//! **Instead:** read the clock before the first byte is sent, take off the drift, read it again
-//! after the reply that decides. If nothing is left, there was no lock.
+//! **Instead:** read the clock before the first byte is sent, subtract the drift, read it again
+//! after the deciding reply. If nothing is left, there was no lock.
 //!
 //! # No second look after the lock
 //!
@@ -153,8 +153,7 @@
 //!     if value is None: value = compute(); cache.set(k, value)
 //! ```
 //!
-//! The same for jobs: "was it done?" is asked *inside* the lock, or the one who waited does it
-//! again.
+//! The same holds for jobs: ask "was it done?" *inside* the lock, or the waiter does it again.
 //!
 //! # A replica for safety
 //!
@@ -163,7 +162,7 @@
 //! the replica becomes the master    B: SET NX -> OK
 //! ```
 //!
-//! **Instead:** independent masters and a majority, or one server and the knowledge of what it is.
+//! **Instead:** independent masters and a majority, or one server whose weakness you accept.
 //!
 //! # Counting by majority
 //!

@@ -17,7 +17,7 @@
 //! **`ttl`.** Between the 8 and the 30 s that libraries of this kind have as defaults, and two to
 //! three times the longest usual critical section. *Shorter:* a crash costs others less, and a
 //! pause of the process, a slow step or a lost extension costs you the lock. *Longer:* the reverse.
-//! It goes over the wire in whole milliseconds; a TTL that the drift margin would eat is refused.
+//! It is sent in whole milliseconds; a TTL that the drift margin would use up is refused.
 //!
 //! **`auto_extend`.** Extension is on because a TTL that fits the usual case fails in the unusual
 //! one. It begins when a third of the TTL is gone, as Redisson's does, so that a failed try can be
@@ -25,54 +25,54 @@
 //! the event *held too long* says so, and the lock then ends with its TTL. *Too low a limit:* long
 //! work loses its lock in the middle. *`Forever`:* a hung task holds until the process ends.
 //!
-//! **`drift`.** The figure that the specification's implementations agree on. A quartz is wrong by
-//! some 0.01 %, and `ntpd` corrects a clock by 0.05 % at most (and steps it beyond 128 ms): 1 % is
-//! plenty for these, and costs 102 ms of a lease of 10 s. It is *not* enough for `chronyd` as it
-//! comes: its `maxslewrate` lets a clock run 8.3 % fast or slow until the error is gone. Set
+//! **`drift`.** The figure that the specification's implementations agree on. A quartz clock is off
+//! by some 0.01 %, and `ntpd` corrects a clock by 0.05 % at most (and steps it beyond 128 ms): 1 %
+//! is plenty for these, and costs 102 ms of a lease of 10 s. It is *not* enough for `chronyd` by
+//! default: its `maxslewrate` lets a clock run 8.3 % fast or slow until the error is gone. Set
 //! `maxslewrate 1000` on servers and clients, or a drift of 90 permille. *Lower:* a few
 //! milliseconds are gained. No margin covers a clock that is *stepped*.
 //!
 //! **`on_loss`.** Work without its lock should not take another step. `OnLoss::Signal` is for work
-//! that must tidy up first; it then has to look at the signal.
+//! that must tidy up first; it must then check the signal.
 //!
 //! # Waiting for the lock
 //!
 //! | option | default | in other words |
 //! |---|---|---|
 //! | `wait` | 10 s | how long `.await` tries |
-//! | `unavailable_wait` | 1 s | how long of it without a quorum |
+//! | `unavailable_wait` | 1 s | how much of that without a quorum |
 //! | `retry` | `Retry::full_jitter`, 50–200 ms, doubling to 1 s | the pause between two tries |
 //!
-//! **`wait`.** Nobody waits for ever who has not asked for it
+//! **`wait`.** No call waits forever unless it asks to
 //! ([`wait_forever`](crate::LockerBuilder::wait_forever)). In a server, stay below the time limit
-//! of the request that waits; what is left must do for the work. Zero tries once.
+//! of the request that waits; what is left must be enough for the work. Zero means one try.
 //!
-//! **`unavailable_wait`.** A lock that is held comes free; an outage may last. So a caller that
-//! finds no quorum is told after a second, while there is time for something else, and not at the
-//! end of `wait`. A second is longer than a lost connection takes to come back, or a failover of
-//! the network. *Shorter:* a restart of two nodes is told as an outage. *Longer:* callers pile up.
-//! [`Duration::MAX`](std::time::Duration::MAX) is for what nothing else can be done about, such as
-//! the start of a leader. A quarantine (see `durability`) counts as an outage too.
+//! **`unavailable_wait`.** A held lock becomes free; an outage may last. So a call that finds no
+//! quorum fails after a second, while there is time for something else, and not at the end of
+//! `wait`. A second is longer than a lost connection takes to come back, or a failover of the
+//! network. *Shorter:* a restart of two nodes is reported as an outage. *Longer:* callers pile up.
+//! [`Duration::MAX`](std::time::Duration::MAX) is for callers that have no alternative, such as the
+//! start of a leader. A quarantine (see `durability`) counts as an outage too.
 //!
 //! **`retry`.** Each pause is drawn between 50 ms and a ceiling that doubles from 200 ms to 1 s:
-//! those who were refused together do not come back together. It is never longer than the time that
-//! is left to the caller, nor, where the holder's key could be read, than that key lives. What a
-//! try was granted is released before the pause, so nobody blocks himself.
-//! *Shorter:* a free lock is noticed sooner, and each waiter costs every node a command that much
-//! oftener: 1,000 waiters at 20 ms are 50,000 commands a second and node. *Longer:* the lock stands
-//! free.
+//! callers that were refused together do not retry together. It is never longer than the caller's
+//! remaining time, nor, where the holder's key could be read, than that key lives. A failed try's
+//! grants are released before the pause, so no caller blocks itself. *Shorter:* a free lock is
+//! noticed sooner, and each waiter costs every node a command that much oftener: 1,000 waiters at
+//! 20 ms are 50,000 commands a second and node. *Longer:* the lock stays free.
 //!
 //! | policy | for whom |
 //! |---|---|
-//! | [`Retry::full_jitter`] | everybody; other bounds for other holding times |
+//! | [`Retry::full_jitter`] | every caller; other bounds for other holding times |
 //! | [`Retry::exponential`] | holding times from milliseconds to minutes |
-//! | [`Retry::fixed`] | one waiter, or tests; many would stay in step |
-//! | [`Retry::custom`] | who knows more than the clock; `None` gives up |
+//! | [`Retry::fixed`] | one waiter, or tests; many would retry in step |
+//! | [`Retry::custom`] | callers that know more than the time; `None` gives up |
 //!
 //! Each takes [`tries_max`](crate::Retry::tries_max), a number of tries that ends the waiting
 //! before its time does. A pause of zero, a lower bound above the upper one, a cap below the first
-//! pause and no tries at all are refused. Who tries again by himself, without `wait`, finds the
-//! holder's remaining time in [`Error::retry_after`](crate::Error::retry_after), where it is known.
+//! pause and no tries at all are refused. A caller that retries by itself, without `wait`, finds
+//! the holder's remaining time in [`Error::retry_after`](crate::Error::retry_after), where it is
+//! known.
 //!
 //! [`Retry::full_jitter`]: crate::Retry::full_jitter
 //! [`Retry::exponential`]: crate::Retry::exponential
@@ -89,22 +89,22 @@
 //! | (fixed) | 5 s, or the last deadline | a reply that is older ends its connection |
 //!
 //! **`node_timeout`.** After it a node's vote counts as *unknown*, and is undone. A healthy
-//! majority decides in one round trip and never meets it. It has to be far below the TTL, for it is
-//! taken out of the lease. *Too short:* a busy server's pause (a fork for a snapshot, a slow
+//! majority decides in one round trip and never meets it. It must be far below the TTL, because it
+//! is taken out of the lease. *Too short:* a busy server's pause (a fork for a snapshot, a slow
 //! script) is taken for a failure, and the client undoes what was granted. *Too long:* with a
-//! majority hung, each try takes that long. A node that let it pass is *suspect* and is not waited
+//! majority hung, each try takes that long. A node that exceeds it is *suspect*, and is not waited
 //! for again until it answers.
 //!
 //! **`connect_timeout`.** Far above a round trip between continents. No caller waits for it: a
 //! node without a connection votes at once. It covers resolving the name, which is done anew each
 //! time, connecting, TLS, asking for the login, and the whole handshake. A name with several
 //! addresses is tried at the next one as soon as one fails, and after 250 ms where one is silent
-//! (sooner where there are more than three), both families by turns; the first to connect is used.
+//! (sooner where there are more than three), both families in turn; the first to connect is used.
 //!
 //! **`reconnect`.** Back in use soon after the server is, without a storm: jittered, one attempt at
-//! a time for each connection, for ever. *Shorter:* a server that is starting is knocked at more
-//! often. *Longer:* a restarted node stays out of the quorum longer than it must. A first pause
-//! below 1 ms is refused: it would never grow, and keep a core busy.
+//! a time for each connection, without end. *Shorter:* a starting server gets more attempts.
+//! *Longer:* a restarted node stays out of the quorum longer than it must. A first pause below 1 ms
+//! is refused: it would never grow, and would keep a core busy.
 //!
 //! # The connections
 //!
@@ -123,7 +123,7 @@
 //! sides.
 //!
 //! **`direct_writes`.** A caller that writes saves the hop to the driver; a driver that writes for
-//! many saves system calls. Two is the least that spares a lone caller the hop
+//! many saves system calls. Two is the least that saves a lone caller the hop
 //! (`benches/record/2026-11-21-direct-writes.md`). It is for people who measure.
 //!
 //! **`link_entries_max`, `link_bytes_max`.** What a node that hangs may cost in memory. A
@@ -133,9 +133,9 @@
 //! **`driver`.** See [`choosing`](super::choosing).
 //!
 //! **`tcp`.** `TCP_NODELAY`, because a lock's command is small and alone, and would otherwise wait
-//! for the acknowledgement of the one before. Keepalive, because a firewall that forgets a silent
-//! connection tells nobody: choose the first time below what the strictest one on the way takes for
-//! dead. *Too long:* the first lock after a quiet hour waits for a timeout. *Too short:* a packet
+//! for the acknowledgement of the one before. Keepalive, because a firewall drops a silent
+//! connection without notice: choose the first time below the limit of the strictest one on the
+//! way. *Too long:* the first lock after a quiet hour waits for a timeout. *Too short:* a packet
 //! each way, for each connection, that often. The user timeout (Linux), because keepalive says
 //! nothing while bytes are under way, and the kernel would try to deliver those for a quarter of an
 //! hour. *Too short:* a failover of the network ends connections that would have survived it.
@@ -148,9 +148,9 @@
 //! | `prefix` | nothing | stands before every key, verbatim |
 //! | `owner` | `host:pid` | who holds the lock, for people |
 //!
-//! **`prefix`.** Give one: `lock:` or `pay:lock:`. It keeps your keys from being anybody else's,
-//! lets an ACL say `~pay:lock:*`, and lets you find them. All clients of a lock need the same one;
-//! a different prefix is a different lock, silently, and has an epoch of its own under
+//! **`prefix`.** Give one: `lock:` or `pay:lock:`. It keeps your keys apart from others', lets an
+//! ACL say `~pay:lock:*`, and lets you find them. All clients of a lock need the same one; a
+//! different prefix is a different lock, silently, and has an epoch of its own under
 //! `Durability::Volatile`. No key may end in `quorlock:epoch` or `quorlock:quarantine`: those are
 //! the nodes' own, behind this prefix or another. A `{hash tag}` in the prefix keeps them in one
 //! slot with the locks. Keys are bytes, compared one by one, prefix included at most 4,096 of them.
@@ -166,9 +166,9 @@
 //! after it was empty. Wrongly *Persistent*, and a restart can give a held lock away. Wrongly
 //! *Volatile*, and a restarted node is missing for one TTL, and each acquisition costs a script.
 //! When in doubt: *Volatile*. It must be the same for all clients of a deployment. *Persistent* is
-//! the default all the same: *Volatile* needs a longest TTL, which nobody but you can know, and new
-//! nodes would not vote before it is over. The longest TTL is at least that of any lock; a minute
-//! is plenty for TTLs of 10 to 30 s.
+//! the default all the same: *Volatile* needs a longest TTL, which only you can know, and new nodes
+//! would not vote before it is over. The longest TTL is at least that of any lock; a minute is
+//! plenty for TTLs of 10 to 30 s.
 //!
 //! # The program
 //!
@@ -178,10 +178,10 @@
 //! |---|---|---|
 //! | reaching a quorum at the start | `--unavailable-wait`, 1 s | a wrong address is told at once |
 //! | `TERM` before the end | a tenth, 50 ms to 2 s | time for an orderly end |
-//! | a node's timeout in `status` | 500 ms | nobody is delayed by looking |
+//! | a node's timeout in `status` | 500 ms | looking delays no client |
 //!
 //! # What is fixed
 //!
 //! A quorum has 1 to 15 nodes and a majority of N/2 + 1. The random value has 160 bits and is new
-//! for every try. A server's text is cut after 160 bytes in errors, and its control characters are
-//! escaped. Who should need another figure has found a use that we have not thought of: tell us.
+//! for each try. A server's text is cut after 160 bytes in errors, and its control characters are
+//! escaped. If you need another figure, you have a use that we have not thought of: tell us.

@@ -1,6 +1,6 @@
-//! How an operation gets to the sockets and back, and why so.
+//! How an operation reaches the sockets and returns, and why it goes this way.
 //!
-//! # The way of one acquisition
+//! # The path of one acquisition
 //!
 //! 1. The caller reads the clock, draws 160 random bits, and encodes `SET key value NX PX ttl` into
 //!    its thread's buffer: once, for all nodes.
@@ -8,37 +8,36 @@
 //!    link, under that link's short lock: first the entry in the pipeline, then the bytes. While
 //!    few replies are outstanding it writes to the socket itself; else it leaves the bytes to the
 //!    driver.
-//! 3. The driver, one task for all nodes, reads whatever sockets have rung their bell, gives
-//!    each reply to the oldest entry of its link, and casts a vote. A lock's reply is one word: it
-//!    is read where it stands, and never becomes a frame. The vote that decides wakes the caller:
-//!    with five nodes, the third grant.
+//! 3. The driver, one task for all nodes, reads the sockets whose ready flag is set, gives each
+//!    reply to the oldest entry of its link, and casts a vote. A lock's reply is one word: it is
+//!    read in place, and never becomes a frame. The vote that decides wakes the caller: with five
+//!    nodes, the third grant.
 //! 4. The caller reads the clock again. If time is left of the lease, it has a guard. Late replies
 //!    are consumed and change nothing.
 //!
-//! In steady state nothing of this allocates (`tests/allocations.rs`), and with one caller each
-//! node costs one write and at most one read (`tests/system_calls.rs`).
+//! In steady state none of this allocates (`tests/allocations.rs`), and with one caller each node
+//! costs one write and at most one read (`tests/system_calls.rs`).
 //!
 //! # Over TLS
 //!
-//! The same way, and nothing of it is left to the driver alone. A TLS connection has one state for
-//! both directions, so it stands behind a second short lock, under the link's: whoever writes takes
-//! it, encrypts one record, and hands the ciphertext to the kernel before it lets go; the driver
-//! reads the socket without it, and takes it to decrypt. So commands are encrypted, and leave, in
-//! the order in which they entered the link's pipeline, whichever thread wrote them: an undo still
-//! stands behind its command, a `Drop` still writes by itself, also on a thread without a runtime
-//! and when the runtime is gone.
+//! The path is the same, and no step is left to the driver alone. A TLS connection has one state
+//! for both directions, so a second short lock guards it, under the link's. The writing thread
+//! takes it, encrypts one record, and hands the ciphertext to the kernel before it unlocks; the
+//! driver reads the socket without it, and takes it to decrypt. So commands are encrypted, and
+//! leave, in the order in which they entered the link's pipeline, whichever thread wrote them: an
+//! undo still follows its command, and a `Drop` still writes by itself, also on a thread without a
+//! runtime and when the runtime is gone.
 //!
-//! - *What the kernel does not take* of a record is not written: the writer is put off and comes
-//!   again with the same bytes, as after any full socket. A peer cannot read a record that lacks a
-//!   byte, so what a link counts as sent is exactly what the server may have seen, and what it has
-//!   to undo when the connection ends is exact too. No more than one record (16 KiB) is ever
-//!   encrypted ahead.
-//! - *What TLS itself has to say* (the answer to a new key, an alert) is sent by whoever reads, and
-//!   never behind half a record.
-//! - *An end without a farewell* is an end. A reply carries its own length, so a cut stream yields
-//!   no half reply, and nothing is made of what never came whole.
-//! - *A link that dies* is closed without delivering, as over TCP, and without a farewell. A link
-//!   that is left to be read to its end says goodbye first.
+//! - *A record that the kernel took only in part* is not counted as written: the writer retries
+//!   with the same bytes, as after any full socket. A peer cannot read a record that lacks a byte,
+//!   so a link counts as sent exactly what the server may have seen, and knows exactly what to undo
+//!   when the connection ends. At most one record (16 KiB) is encrypted ahead.
+//! - *TLS's own messages* (the answer to a new key, an alert) are sent by the reader, and never
+//!   behind half a record.
+//! - *An end without `close_notify`* is an end. A reply carries its own length, so a cut stream
+//!   yields no half reply; incomplete data is dropped.
+//! - *A link that fails* is closed without delivering, as over TCP, and without `close_notify`. A
+//!   link that is to be read to its end sends it first.
 //! - *A record costs* one small allocation in rustls each way, and a copy; the system calls are
 //!   those of TCP. `quorlock-peers quick --scenarios tls` has the figures.
 //!
@@ -46,23 +45,23 @@
 //!
 //! The records are in `benches/record/`. On two cores that the five servers share with the client:
 //!
-//! - *The caller writes*, up to two outstanding replies, because a hop to the driver costs one
+//! - *The caller writes*, up to two outstanding replies, because a hop to the driver costs a lone
 //!   caller latency (`2026-11-21-direct-writes.md`). But a link that has just answered many callers
-//!   is empty, and not quiet: with 64 callers, the first one's direct write would tear each batch
-//!   apart. So a caller writes only if the last read brought few replies, too.
+//!   is empty, yet busy: with 64 callers, the first one's direct write would split each batch. So a
+//!   caller writes only if the last read brought few replies, too.
 //! - *The driver yields once before it writes*, so that the callers it has just woken join the
 //!   batch.
-//! - *A caller that goes on computing hands the driver on* (`src/quorum/handover.rs`), where it
-//!   has woken it and does not wait: a task woken on one of tokio's workers stands where no other
-//!   worker takes it. A dropped guard costs an empty task for that, and so does the first lock
-//!   after a pause. A task that always waits to be woken so would cost nothing, and was tried: it
-//!   may still stand in a queue from the last time, and then the driver stays where it is.
+//! - *A caller that has woken the driver and does not wait* lets another worker take it
+//!   (`src/quorum/handover.rs`): a task woken on a Tokio worker sits in a slot from which no other
+//!   worker takes it. That costs an empty task, for a dropped guard and for the first lock after a
+//!   pause. A permanent task, woken for this, would cost nothing, and was tried: it may still be
+//!   queued from the last time, and then the driver stays where it is.
 //! - *A suspect node is not asked again* until it answers: with three of five hung, the first try
-//!   costs a node's timeout and the next ones nothing, and what waits for a hung node stays small.
-//! - *A late timer is ours.* A loaded machine can stall a process for longer than a node's
-//!   deadline. A timer that comes more than 5 ms late says so, and what would have expired is given
-//!   10 ms more: otherwise the replies that wait in the sockets would come too late for no fault of
-//!   their nodes.
+//!   costs a node's timeout and the next ones nothing, and the queue of a hung node stays small.
+//! - *A late timer means that this process stalled.* A loaded machine can stall it for longer than
+//!   a node's deadline. A timer that fires more than 5 ms late shows it, and deadlines that would
+//!   have passed get 10 ms more, once: otherwise replies that wait in the sockets would count as
+//!   late through no fault of their nodes.
 //!
 //! # Measure again
 //!
@@ -88,20 +87,20 @@
 //! perf report --no-children --sort comm,dso
 //! ```
 //!
-//! What the last one said (2026-11-21; 64 callers, two workers, five Redis 7.0.15 on the same two
-//! cores): the servers take 74 % of the processor time and the client 25 %. Of the client's share
-//! the kernel has 55 % (two thirds of it sending, the rest waiting, switching threads, and waking
-//! the other worker by `eventfd` and futex), the program 32 % (`Inbound::decode` 5 %, `Link::send`
-//! 4 %, no other function above 2 %), the C library 6 %, and reading the clock 6 %. So what bounds
-//! many callers is the servers' own work, and next to it the kernel's; what is ours to save are the
-//! wake-ups between workers, which one thread does not have.
+//! The last profile (2026-11-21; 64 callers, two workers, five Redis 7.0.15 on the same two cores):
+//! the servers take 74 % of the processor time and the client 25 %. Of the client's share the
+//! kernel has 55 % (two thirds of it sending, the rest waiting, switching threads, and waking the
+//! other worker by `eventfd` and futex), the program 32 % (`Inbound::decode` 5 %, `Link::send` 4 %,
+//! no other function above 2 %), the C library 6 %, and reading the clock 6 %. So many callers are
+//! bound by the servers' own work, and next by the kernel's. We could save only the wake-ups
+//! between workers, which one thread does not have.
 //!
 //! With one caller the kernel has 88 % of the client's processor time, and so nearly all of the
 //! latency: eleven system calls an operation, as the bare sockets need. The program's own part is
 //! 29,000 instructions a cycle (current-thread; 32,000 on several workers); with 64 callers it is
 //! 14,000.
 //!
-//! The others that miss a budget, taken in the same way (the same day and machine; shares of all
+//! The others that miss a budget, profiled in the same way (the same day and machine; shares of all
 //! processor time that was used; `--scenarios peers --callers 512`, `one`, `open`, `delay`):
 //!
 //! | what                         | servers | client | of it the kernel | of it the program |
@@ -118,14 +117,13 @@
 //! | delayed nodes, with the rest |    30 % |   14 % |             13 % |               1 % |
 //!
 //! - *512 callers.* The ten commands of a cycle take five sixths of both cores. A client that cost
-//!   nothing at all would gain the rest; the bare sockets are that client, nearly, and stand beside
-//!   each budget in the record. Of the client's part `Link::send` has 2 %, reading the clock
+//!   nothing at all would gain the rest; the bare sockets are nearly that client, and are listed
+//!   beside each budget in the record. Of the client's part `Link::send` has 2 %, reading the clock
 //!   1.6 %, and nothing else 1 %.
 //! - *One node.* The server's one thread is the bound. The record's ceiling is what it does with a
 //!   client that only repeats two batches of bytes; we reach 0.84 and 0.96 of that in two records,
-//!   and `redis` 0.69 and 0.73 on one thread, so that half as much again as `redis` is more than
-//!   the server has to give. On two workers the kernel's share doubles: that is one waking the
-//!   other.
+//!   and `redis` 0.69 and 0.73 on one thread, so half as much again as `redis` is more than the
+//!   server can do. On two workers the kernel's share doubles: that is one waking the other.
 //! - *Open loop.* Each cycle begins alone, so each costs its own writes: 2.7 `sendto` a cycle (by
 //!   `perf stat -a -e syscalls:sys_enter_sendto`) where 64 callers in step need 0.2. The kernel's
 //!   part is that of the bare sockets, 1.7 of the two cores are used, and the tail is the queue for
@@ -137,40 +135,39 @@
 //!
 //! # What was tried
 //!
-//! - *Writing directly at a larger depth*: left, for it tears batches apart, see above.
-//! - *Reading the clocks once* for what belongs together, instead of at each use: kept.
+//! - *Writing directly at a larger depth*: rejected; it splits batches, see above.
+//! - *Reading the clocks once* for a group of uses, instead of at each use: kept.
 //! - *Replies as words, not frames*; two byte queues that begin anew at their front whenever they
 //!   empty; the fixed beginnings of the two commands spelled out: kept. With 64 callers a cycle had
 //!   cost 17,400 instructions, and of processor time 3.8 µs (current-thread) and 6.1 µs (two
 //!   workers); it costs 14,000, 3.45 µs and 5.45 µs, and 4 and 7 % more cycles are done (two runs
 //!   each, in turn).
-//! - *A bell for each socket*, so that a pass polls those that have something: kept, though with
-//!   five nodes and one caller nothing shows (p50 against the floor 1.08 and 1.09 with all of
-//!   today's changes, 1.07 and 1.06 before them): the looks that it saves cost little beside the
-//!   system calls, and go with the square of the number of nodes.
-//! - *The keeper's sleep.* It fell asleep once it had found nothing held at eleven looks, and where
-//!   locks come and go each one woke it from then on. It goes by time now, which saves 600
-//!   instructions a cycle, and on several workers at times another thread's wake-up.
+//! - *A ready flag for each socket*, so that a pass polls only those with data: kept, though with
+//!   five nodes and one caller no gain shows (p50 against the floor 1.08 and 1.09 with all of
+//!   today's changes, 1.07 and 1.06 before them): the polls that it saves cost little beside the
+//!   system calls, and grow with the square of the number of nodes.
+//! - *The keeper's sleep.* It slept once eleven looks had found nothing held; where locks come and
+//!   go, each one woke it from then on. It now goes by time, which saves 600 instructions a cycle,
+//!   and on several workers at times another thread's wake-up.
 //! - *The waiting caller reads*, up to the reply that decides, while its operation is the only one
-//!   under way: left. It saves the hop from the driver to the caller, and was built with a waker
-//!   that passes on what the sockets say to whoever reads at the moment. With one caller, 24 rounds
-//!   each, p50 against the floor was 1.10 with it and 1.08 without (current-thread), 1.18 and 1.18
-//!   (spawned), 1.42 and 1.35 in the body of `#[tokio::main]`, where each reply then wakes another
-//!   thread; a cycle took 40,000 instructions instead of 34,000, since every wake-up polls all
-//!   sockets. Stopping at the deciding reply made it worse: what is left unread needs the driver
-//!   awake.
-//! - *A contestant's own thread.* That spawned callers looked a tenth slower than the same library
-//!   on a current-thread runtime was the measurement's doing: the latter ran on the program's main
+//!   under way: rejected. It saves the hop from the driver to the caller, and was built with a
+//!   waker that passes socket events to the current reader. With one caller, 24 rounds each, p50
+//!   against the floor was 1.10 with it and 1.08 without (current-thread), 1.18 and 1.18 (spawned),
+//!   1.42 and 1.35 in the body of `#[tokio::main]`, where each reply then wakes another thread; a
+//!   cycle took 40,000 instructions instead of 34,000, since every wake-up polls all sockets.
+//!   Stopping at the deciding reply made it worse: what is left unread needs the driver awake.
+//! - *A contestant's own thread.* Spawned callers looked a tenth slower than the same library on a
+//!   current-thread runtime, an artefact of the measurement: the latter ran on the program's main
 //!   thread, which never rests. With a thread for each, the two are equal (1.07 and 1.08).
 //! - *Holding a batch back* while the link's earlier ones are unanswered (for up to 50, 100 and
-//!   200 µs; until a reply is due; until it has come): left. In the open loop it writes a third
+//!   200 µs; until a reply is due; until it has come): rejected. In the open loop it writes a third
 //!   less often (2.7 → 1.8 `sendto` a cycle), and saves 5 % of the processor time; in the tail
-//!   nothing showed, and on a network it would be a latency that nobody asked for.
-//! - *Yielding as soon as several callers are woken*, not when the first of them has queued: left.
-//!   In turn, four runs each on two workers: nothing with 8 callers, 3 % and 7 % fewer cycles with
-//!   64 and 512; three runs each on one thread: nothing with 8, 7 % fewer with 64. Most passes that
-//!   wake somebody have nothing to write.
+//!   nothing showed, and on a network it would add latency.
+//! - *Yielding as soon as several callers are woken*, not when the first of them has queued:
+//!   rejected. In turn, four runs each on two workers: nothing with 8 callers, 3 % and 7 % fewer
+//!   cycles with 64 and 512; three runs each on one thread: nothing with 8, 7 % fewer with 64. Most
+//!   passes that wake a caller have nothing to write.
 //! - *Yielding by tokio's own `yield_now`*, which lets the worker empty its queue and look at the
-//!   reactor first: left. The other worker cannot take the driver meanwhile, and with 64 callers
-//!   on two workers 87,000 cycles a second became 49,000. A second yield before writing: no
+//!   reactor first: rejected. The other worker cannot take the driver meanwhile, and with 64
+//!   callers on two workers 87,000 cycles a second became 49,000. A second yield before writing: no
 //!   difference.

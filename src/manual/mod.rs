@@ -1,17 +1,17 @@
 //! The manual: what the code alone does not say. In reading order:
 //!
-//! - [`promises`]: what a lock promises and what not, what each assumption's breach costs.
-//! - [`when_not_to_lock`]: what does the job better, and what belongs behind every lock.
+//! - [`promises`]: what a lock promises, what it does not, and what each broken assumption costs.
+//! - [`when_not_to_lock`]: better tools for some jobs, and what belongs behind every lock.
 //! - [`choosing`]: single or quorum, how many nodes, TTL, extension, waiting, durability, driver.
 //! - [`copied_recipes`]: the recipes that everyone copies, and how each breaks.
 //! - [`others_failures`]: what went wrong for others, what we do about it, and the test for it.
 //! - [`defaults`]: every default, its reason, and what goes wrong with another.
-//! - [`server_states`]: what becomes of a lock while a server is in this state or that.
+//! - [`server_states`]: what happens to a lock in each state of a server.
 //! - [`runbook`]: the first incident: what you see, what to look at, what to do.
-//! - [`compatibility`]: what it was tried with, which rights a user needs, what managed services
-//!   forbid.
-//! - [`hot_path`]: how an operation gets to the sockets and back, what was measured on the way to
-//!   it, and how to measure again.
+//! - [`compatibility`]: the servers it is tested with, the rights a user needs, what managed
+//!   services forbid.
+//! - [`hot_path`]: how an operation reaches the sockets and returns, what was measured, and how to
+//!   measure again.
 
 pub mod choosing;
 pub mod compatibility;

@@ -15,23 +15,23 @@
 //!   majority  held by pay-api@web-7:812, 3.2 s left (2 of 3 nodes answered, 2 needed)
 //! ```
 //!
-//! It takes no lock and disturbs nobody. Use the prefix and the node list *of the program*: with
+//! It takes no lock and disturbs no client. Use the prefix and the node list *of the program*: with
 //! other ones you look at another lock. `--json` is for scripts. The library's
 //! [`inspect`](crate::Locker::inspect) says the same, and an error's [`nodes`](crate::Error::nodes)
 //! and a guard's [`votes`](crate::LockGuard::votes) have each node's part in one operation.
 //!
 //! | the majority's line | means | go to |
 //! |---|---|---|
-//! | held by …; the time left jumps up | a living holder extends it | *held, and nobody works* |
+//! | held by …; the time left jumps up | a living holder extends it | *held, but no work done* |
 //! | held by …; the time only falls | a crashed holder, or no extension | wait for its end |
 //! | free | the problem is elsewhere, or the prefix is wrong | *slow acquisitions* |
-//! | nobody holds a majority | several hold parts, or one is leaving | look again in a second |
+//! | no client holds a majority | several hold parts, or one is leaving | look again in a second |
 //! | no quorum | too few nodes answer | *no quorum* |
 //! | no lock: holds … | not a value of a lock | *keys without expiry* |
 //!
 //! | error, or exit code of `quorlock lock` | | go to |
 //! |---|---:|---|
-//! | `lock … is held by …`, `is_contended` | 75 | *held, and nobody works* |
+//! | `lock … is held by …`, `is_contended` | 75 | *held, but no work done* |
 //! | `no quorum …`, `no answer …`, `is_unavailable` | 69 | *no quorum* |
 //! | `has too many commands waiting`, `is_full` | 69 | *no quorum* |
 //! | `said NOAUTH`, `WRONGPASS`, `NOPERM`; `is_authentication` | 77 | *authentication* |
@@ -40,19 +40,19 @@
 //! | `holds a value that no lock wrote`, `is_misuse` | 78 | *keys without expiry* |
 //! | `belongs to a Volatile deployment`, `is_misuse` | 78 | *another durability* |
 //!
-//! # The lock is held, and nobody works
+//! # The lock is held, but no work done
 //!
 //! The owner is `name@host:pid`. Go to that host and look at that process.
 //!
 //! - *It runs, and the work hangs.* Extension keeps a lock for as long as the process lives and
 //!   `Extend::For` allows; the event *held too long* marks the end of that. Take a stack dump, end
 //!   the process. Then: a time limit for the step that hung, a lower `Extend::For`.
-//! - *It is gone.* The key ends with its TTL. If it lives on, another process of that name extends
-//!   it: in containers, host and pid are often the same.
+//! - *It is gone.* The key ends with its TTL. If the key lives on, another process of that name
+//!   extends it: in containers, host and pid are often the same.
 //! - *It runs, and knows of no lock.* A guard was kept in a structure, or `forget()` was called.
 //! - *It is another program.* Anything that does `SET … NX PX` on the same key excludes you.
 //!
-//! When it cannot wait, force the release: the last section.
+//! If that cannot wait, force the release: see the last section.
 //!
 //! # No quorum
 //!
@@ -73,7 +73,7 @@
 //! | `has lost its keys and gives no vote for …` | wait; *a node was restarted empty* |
 //! | `does not tell its run_id` | give the user `+info`; no proxy may hide it |
 //! | `said LOADING`, `BUSY`, `MISCONF`, `OOM` | the server's own trouble; its log says more |
-//! | `had not answered yet` | none: the verdict fell without it |
+//! | `had not answered yet` | nothing: it was decided without it |
 //!
 //! While a majority is missing, no lock is given. That is intended. Do not shorten the node list to
 //! get going again: a client that still has the long one may hold the same lock (see
@@ -84,33 +84,33 @@
 //!
 //! `NOAUTH`: no password was sent. `WRONGPASS`: user or password is wrong. `NOPERM`: the user may
 //! not use a command or the key; `ACL LOG` on the server says which. What each feature needs, and
-//! what is lost without the rest, stands in [`compatibility`](super::compatibility). A password
-//! that was changed shows at the next connection, not before.
+//! what is lost without the rest, is in [`compatibility`](super::compatibility). A password that
+//! was changed shows at the next connection, not before.
 //!
 //! # Lost locks in the log
 //!
-//! The `Observer` (or the feature `tracing`) tells of each loss: why (the time ran out, a majority
+//! The `Observer` (or the feature `tracing`) reports each loss: why (the time ran out, a majority
 //! no longer has the key, the locker was shut down), how long the lock had been held, and how late
 //! this process itself was, if it was.
 //!
 //! | in the log beside it | cause | cure |
 //! |---|---|---|
 //! | a stall of this process | a blocked runtime | `Driver::Thread`, `spawn_blocking` |
-//! | a stall, and no CPU used | a suspended machine, a clock set ahead | let neither happen |
+//! | a stall, and no CPU used | a suspended machine, a clock set ahead | prevent both |
 //! | nodes down, extensions failed | a majority away for longer than the TTL | a longer TTL |
 //! | nothing, and `Extend::Off` | the work outlasted the TTL | extension |
 //! | gone; nodes restarted | servers that forget | `Durability::Volatile` |
 //! | gone; no restart | `DEL`, `FLUSHALL`, eviction, a forced release | ACL, `noeviction` |
 //! | gone or taken; clocks moved | a server clock was stepped | *clocks* |
 //!
-//! Then look at the data: the conditions that stand behind the lock say what overlapped
+//! Then look at the data: the conditions behind the lock show what overlapped
 //! ([`when_not_to_lock`](super::when_not_to_lock)). A release that says `Expired` or `Taken` is the
 //! same event, noticed later. Log it.
 //!
 //! # Slow acquisitions
 //!
-//! - *The way is long.* `quorlock ping` measures each node's round trip from here, and shows what
-//!   the node is.
+//! - *The network is slow.* `quorlock ping` measures each node's round trip from here, and shows
+//!   what the node is.
 //! - *One try is slow.* [`votes`](crate::LockGuard::votes) has each node's round trip. The
 //!   majority's slowest counts. On the server: `SLOWLOG GET`, `LATENCY DOCTOR`, forks for
 //!   snapshots, `KEYS`. About the node timeout each time: a majority hangs. `is_too_slow`: the TTL
@@ -118,14 +118,15 @@
 //! - *There are many tries.* The error ends in "gave up after N tries in …": the lock is contended.
 //!   A waiter notices a free lock up to 1 s late. Shorten the work, split the key (`order:42`, not
 //!   `orders`), or use a queue.
-//! - *All nodes are quick, and it is slow.* The client has no time: a blocked runtime, too little
-//!   CPU.
+//! - *All nodes are quick, but acquiring is slow.* The client itself is slow: a blocked runtime,
+//!   too little CPU.
 //!
 //! # A node was restarted empty
 //!
 //! With `Durability::Volatile` it gives no vote for the longest TTL, and says how long that is. Do
 //! nothing. If a majority is in that state, no lock is given until it is over. `initialise()`
-//! shortens that only where *no* node is in service, and is safe only when *nobody* holds a lock.
+//! shortens that only where *no* node is in service, and is safe only when *no client* holds a
+//! lock.
 //!
 //! With `Durability::Persistent` it votes at once, and locks that it had granted may be given
 //! again. Stop it, wait one longest TTL, start it. A holder's own extension gives it the key back,
@@ -135,11 +136,11 @@
 //!
 //! `a:6379 belongs to a Volatile deployment …, and this locker has …`: this program and the node do
 //! not agree on the durability or on the longest TTL, and the program takes no lock at all. Nearly
-//! always the program is wrong: give it what the others have. If the node is, because a wrong
-//! program was the first to meet it empty, delete `quorlock:epoch` (with the prefix) there; the
-//! node sits out its quarantine. Programs judge a node when they connect to it: `CLIENT KILL TYPE
-//! normal` on that node makes them look again. `quorlock status` can look at such nodes, `quorlock
-//! lock` takes no lock there.
+//! always the program is wrong: give it what the others have. If the node is wrong, because a wrong
+//! program was the first to find it empty, delete `quorlock:epoch` (with the prefix) there; the
+//! node waits out its quarantine. Programs judge a node when they connect to it:
+//! `CLIENT KILL TYPE normal` on that node makes them look again. `quorlock status` can look at such
+//! nodes, `quorlock lock` takes no lock there.
 //!
 //! # Clocks
 //!
@@ -147,25 +148,25 @@
 //! for n in a b c; do date +%s.%N; redis-cli -h $n TIME; done
 //! ```
 //!
-//! It is not the difference that hurts, it is a *change* of it: compare twice, a minute apart. On
-//! servers and clients alike, let the time daemon slew slowly, and not step after boot (`chronyd`:
-//! `makestep` with a limit, and `maxslewrate 1000`; see [`defaults`](super::defaults)). After a
-//! step forward of a majority, take every lock held at that moment for lost. After a step backward,
-//! keys live too long: force their release once their holders are known to be done.
+//! A difference does no harm, a *change* of it does: compare twice, a minute apart. On servers and
+//! clients alike, let the time daemon slew slowly, and not step after boot (`chronyd`: `makestep`
+//! with a limit, and `maxslewrate 1000`; see [`defaults`](super::defaults)). After a step forward
+//! of a majority, take every lock held at that moment for lost. After a step backward, keys live
+//! too long: force their release once their holders are known to be done.
 //!
 //! # Keys without expiry
 //!
-//! `no lock: holds a string, without expiry` (or a hash, a list): not ours, for we never write one.
-//! It will not go away. `quorlock status` shows it; `OBJECT IDLETIME` and the value say whose it
-//! is: an old recipe ([`copied_recipes`](super::copied_recipes)), or another use of the same name.
-//! Find the writer, delete the key on every node, give the locks a prefix.
+//! `no lock: holds a string, without expiry` (or a hash, a list): not ours, because we never write
+//! one. It will not go away. `quorlock status` shows it; `OBJECT IDLETIME` and the value say whose
+//! it is: an old recipe ([`copied_recipes`](super::copied_recipes)), or another use of the same
+//! name. Find the writer, delete the key on every node, give the locks a prefix.
 //!
 //! # Forcing a release
 //!
 //! `quorlock release --force KEY`, or `locker.force_release(key)`, deletes the key on all nodes,
-//! whoever holds it. **It does not stop the holder.** With its token (`quorlock release KEY TOKEN`,
-//! `locker.release_by_token`) no other's lock can be meant, should it have changed hands. Until the
-//! holder notices, at its next extension, there may be two. In this order:
+//! for any holder. **It does not stop the holder.** With the token (`quorlock release KEY TOKEN`,
+//! `locker.release_by_token`) only that lock is released, even if the key has changed hands. Until
+//! the holder notices, at its next extension, there may be two. In this order:
 //!
 //! 1. `quorlock status`: who is it, and is it the same value on a majority?
 //! 2. End that process, or make sure that it is dead.
@@ -173,4 +174,4 @@
 //! 4. Only then `quorlock release --force KEY`; write down what it prints, and the time.
 //!
 //! By hand: `DEL` with the full key, prefix included, on *every* node. Never `FLUSHALL`: it frees
-//! all.
+//! all locks.

@@ -1,10 +1,9 @@
-//! What becomes of a lock while a server is in this state or that.
+//! What happens to a lock in each state of a server.
 //!
-//! Each line was seen on real servers, from Redis 6.2 to Valkey 9 (but where it says *proxy*,
-//! *protected* or *nobody knows*: those were played). A lock on one node does what the line says;
-//! with that node as one of three, it is acquired, extended and released as ever, and the line is
-//! the node's part in [`votes`](crate::LockGuard::votes) and in
-//! [`Error::nodes`](crate::Error::nodes).
+//! Each row was seen on real servers, from Redis 6.2 to Valkey 9 (except *proxy*, *protected* and
+//! the unknown error, which were simulated). A lock on one node does what the row says; with that
+//! node as one of three, it is acquired, extended and released as usual, and the row is the node's
+//! part in [`votes`](crate::LockGuard::votes) and in [`Error::nodes`](crate::Error::nodes).
 //!
 //! | in a cell | [`Outcome`](crate::report::Outcome) | the key |
 //! |---|---|---|
@@ -14,10 +13,10 @@
 //! | not sent: … | `Down` | untouched; a release is sent by the next connection |
 //!
 //! An extension that is not granted leaves the lock valid until its deadline, unless the node says
-//! that the key is gone or another's. A release that is not granted is repeated where the server
-//! may grant it later, and the key is then deleted when the state is over. Where it never will be,
-//! the key ends with its TTL: after `no evalsha`, `no eval` with a forgotten script, `no get`, `no
-//! del`, `no right to the key`, and the same commands renamed. No key is ever without a TTL.
+//! that the key is gone or another's. A release that is not granted is repeated if the server may
+//! grant it later; the key is then deleted when the state is over. Otherwise the key ends with its
+//! TTL: after `no evalsha`, `no eval` with a forgotten script, `no get`, `no del`,
+//! `no right to the key`, and the same commands renamed. No key is ever without a TTL.
 //!
 //! # Who is let in
 //!
@@ -75,7 +74,7 @@
 //! | `CLIENT PAUSE … ALL` | open: silent | open: silent | open: silent |
 //! | hung | open: silent | open: silent | open: silent |
 //! | stopped | not sent: refused | not sent: refused | not sent: refused |
-//! | an error that nobody knows | open: ODD | open: ODD | open: ODD |
+//! | an error of no known kind | open: ODD | open: ODD | open: ODD |
 //!
 //! Cluster nodes are for [`Locker::single`](crate::Locker::single): a quorum takes none.
 //!
@@ -92,8 +91,8 @@
 //!
 //! # Under `Volatile`
 //!
-//! There an acquisition is a script, and what a script's own commands are refused leaves open what
-//! those before it did. It sets the key last, and is undone all the same.
+//! There an acquisition is a script. If one of its commands is refused, what the earlier ones did
+//! is open. It sets the key last, and is undone all the same.
 //!
 //! | state | acquire |
 //! |---|---|
@@ -121,15 +120,15 @@
 //! | DENIED | give the server a password, or connect to it over its loopback |
 //! | NOPERM, script | give the user the right: the list is in the [`runbook`](super::runbook) |
 //! | unknown command | give the command its name back; an ACL does it better |
-//! | replica, READONLY | after a failover: make the address lead to the master |
+//! | replica, READONLY | after a failover: point the address at the master |
 //! | MASTERDOWN | the same, or bring the master back |
 //! | LOADING | wait |
-//! | BUSY | `SCRIPT KILL`, and mend the script |
-//! | OOM | memory, or fewer keys; locks that are held are not concerned |
+//! | BUSY | `SCRIPT KILL`, and fix the script |
+//! | OOM | more memory, or fewer keys; held locks are not affected |
 //! | NOREPLICAS | bring the replicas back, or lower `min-replicas-to-write` |
 //! | MISCONF | the server cannot write its snapshot: disk, rights; its log says more |
 //! | CLUSTERDOWN, MOVED, ASK | lock on a server that stands alone; no redirection is followed |
-//! | CROSSSLOT | a `{hash tag}` in the prefix |
+//! | CROSSSLOT | put a `{hash tag}` in the prefix |
 //! | cluster node | a quorum needs servers that stand alone |
 //! | silent | a pause, a hung server, or the network; it votes again once it answers |
 //! | refused | start the server, or correct the port |

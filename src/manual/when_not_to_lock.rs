@@ -1,14 +1,14 @@
 //! When not to lock, and what belongs behind every lock.
 //!
 //! A lock costs a round trip before the work and another after it, one more thing that can be down,
-//! and a wait for everyone else. Often the place where the data lives can do the same, exactly and
-//! for less. Ask two questions first:
+//! and a wait for all other clients. Often the place where the data lives can do the same, exactly
+//! and for less. Ask two questions first:
 //!
 //! 1. *What happens if two run at once?* If the answer is "a little work is wasted", a lock is a
 //!    good tool and its rare failure is harmless. If it is "money is wrong", a lock can be the
 //!    first line, and must not be the last.
 //! 2. *Where is the thing that must not be done twice?* If it is in one database, that database
-//!    already knows how to exclude. If it is in two places, or is a call to somebody else's
+//!    already has the means to exclude. If it is in two places, or is a call to another party's
 //!    service, a lock helps where nothing else is shared.
 //!
 //! | you want | use |
@@ -39,8 +39,8 @@
 //! ON CONFLICT (request_key) DO NOTHING;  -- 1 row: we do it; 0 rows: read what came of it
 //! ```
 //!
-//! Keep the row for as long as anybody may retry. A key with a TTL in a cache is the same idea with
-//! a hole: the retry that comes after the TTL is done again.
+//! Keep the row for as long as a client may retry. A key with a TTL in a cache is the same idea
+//! with a gap: the retry that comes after the TTL is done again.
 //!
 //! # Conditions instead of check and act
 //!
@@ -51,8 +51,8 @@
 //! -- 1 row: sold; 0 rows: sold out
 //! ```
 //!
-//! Nothing can sell the last piece twice, whoever holds which lock. Say it once more in the table,
-//! for the statement that somebody writes by hand next year: `CHECK (stock >= 0)`.
+//! This cannot sell the last piece twice, with or without a lock. Repeat it in the table, for a
+//! statement written by hand next year: `CHECK (stock >= 0)`.
 //!
 //! # Optimistic versions
 //!
@@ -62,12 +62,12 @@
 //! SELECT body, version FROM document WHERE id = $1;
 //! -- … the edit …
 //! UPDATE document SET body = $2, version = version + 1 WHERE id = $1 AND version = $3;
-//! -- 0 rows: somebody was faster; read again, or show both
+//! -- 0 rows: another was faster; read again, or show both
 //! ```
 //!
-//! Nobody waits, nothing expires, nothing is held by a laptop that was closed. Where conflicts are
-//! frequent and the work before the write is dear, a lock in front saves the wasted tries; the
-//! version stays.
+//! No client waits, nothing expires, no closed laptop holds anything. Where conflicts are frequent
+//! and the work before the write is expensive, a lock in front saves wasted tries; keep the
+//! version.
 //!
 //! # `SELECT … FOR UPDATE`
 //!
@@ -81,8 +81,8 @@
 //!
 //! The row locks end with the transaction, which ends with the session: no TTL, no clock, no lost
 //! lock. Lock rows in one order (`ORDER BY id`), or two transfers meet in a deadlock. Keep calls to
-//! other services out of the transaction: they hold the rows for as long as they take. That is a
-//! case for a lock of ours, in front of a short transaction.
+//! other services out of the transaction: they hold the rows for as long as they take. There, put a
+//! lock of ours in front of a short transaction.
 //!
 //! # Queues
 //!
@@ -103,8 +103,8 @@
 //! # The last line, behind any lock
 //!
 //! A lock makes overlap rare. Only the store makes it harmless; [`promises`](super::promises) shows
-//! the gap. So write the work as if the lock were not there, and let it be what keeps the
-//! conditions from failing often:
+//! the gap. So write the work as if there were no lock; the lock only keeps the conditions from
+//! failing often:
 //!
 //! ```no_run
 //! # struct Db;
@@ -135,9 +135,8 @@
 //! ```
 //!
 //! Three lines of defence, in the order in which they fail: the lock (a lease that can end), the
-//! look at the clock (which can be followed by a pause), the version (which cannot be fooled). Zero
-//! rows is an answer that the program has to expect, and to count: it is how often the other two
-//! failed.
+//! check of the clock (which a pause can follow), the version (which no pause can break). Zero rows
+//! is an answer that the program has to expect, and to count: it is how often the other two failed.
 //!
 //! Where the store has no conditions (a file, a mail, a device), let the lock choose *who
 //! prepares*, and make the visible step small and repeatable: write a new file and rename it, send
@@ -145,8 +144,8 @@
 //!
 //! # Where a lock is right
 //!
-//! - Work that is dear and harmless when doubled: a report, a reindexing, a cache entry.
+//! - Work that is expensive, and harmless when doubled: a report, a reindexing, a cache entry.
 //! - A periodic job that any of many processes may run and one should.
 //! - Steps in several systems that have no transaction in common, each of them idempotent.
-//! - A quota of somebody else's: one caller at a time to an interface that answers badly to two.
+//! - Another party's quota: one caller at a time to an interface that handles two badly.
 //! - In front of a version or a condition, where conflicts would waste too much.

@@ -54,7 +54,7 @@ impl Connecting {
     }
 }
 
-/// Which step an attempt takes: written by the attempt, read by whoever polls it.
+/// Which step an attempt takes: written by the attempt, read by the code that polls it.
 #[derive(Default)]
 struct At(AtomicU8);
 

@@ -1,6 +1,6 @@
-//! The driver's work on one link: connect, read, end, wait, connect again, for ever.
+//! The driver's work on one link: connect, read, end, wait, connect again, forever.
 //!
-//! One attempt is in flight per link, and a lost connection is retried by nobody else: callers only
+//! One attempt is in flight per link, and no other code retries a lost connection: callers only
 //! ever see a link that takes commands or one that does not.
 
 use std::sync::Arc;
@@ -189,7 +189,7 @@ impl Session {
                 self.backoff.reset();
             }
         }
-        // First the fault, then the votes: whoever reads a vote finds the reason.
+        // First the fault, then the votes: a task that reads a vote finds the reason.
         let is_news = node.set_fault(fault.clone(), was_open);
         link.close(&mut pass.lapsed);
         let pause = self.backoff.next(|low, high| pass.entropy.between(low, high));

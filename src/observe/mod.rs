@@ -1,7 +1,7 @@
-//! What happens, told as it happens: for logs, metrics, and tests.
+//! Events, reported as they happen: for logs, metrics, and tests.
 //!
 //! An [`Observer`] is handed each [`Event`] on the thread on which it happened, outside every lock
-//! of ours. Without an observer nothing of this is made.
+//! of ours. Without an observer no event is built.
 
 #[cfg(feature = "tracing")]
 mod tracing;
@@ -16,10 +16,10 @@ pub use self::tracing::TracingObserver;
 use crate::error::Error;
 use crate::report::{Fault, Holder, NodeReport, Persistence};
 
-/// Is told of events; see [`LockerBuilder::observer`](crate::LockerBuilder::observer).
+/// Receives events; see [`LockerBuilder::observer`](crate::LockerBuilder::observer).
 ///
-/// It is called on the path of the operation that it is told of, and on the task that reads the
-/// connections: it must not block. A panic in it is the caller's.
+/// It is called on the path of the operation that the event is about, and on the task that reads
+/// the connections: it must not block. A panic in it is the caller's.
 pub trait Observer: Send + Sync {
     /// Something has happened.
     fn on_event(&self, event: &Event<'_>);
@@ -181,11 +181,11 @@ impl fmt::Display for Loss {
     }
 }
 
-/// Everybody who wants to be told.
+/// The observers, and the class of events that have no other.
 #[derive(Clone, Default)]
 pub(crate) struct Observers {
     all: Vec<Arc<dyn Observer>>,
-    /// Of which class locks are whose request says nothing, and the nodes.
+    /// The class of the nodes, and of locks whose request names none.
     pub(crate) class: &'static str,
 }
 
@@ -198,7 +198,7 @@ impl Observers {
         self.all.is_empty()
     }
 
-    /// Tells of an event, which is made only if there is somebody to tell.
+    /// Reports an event, which is built only if there is an observer.
     pub(crate) fn tell<'a>(&self, event: impl FnOnce() -> Event<'a>) {
         if self.all.is_empty() {
             return;

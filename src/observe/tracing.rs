@@ -1,4 +1,4 @@
-//! Events for whoever collects them by the `tracing` crate.
+//! An observer that passes events to the `tracing` crate.
 
 use std::fmt;
 

@@ -36,8 +36,8 @@ use crate::report::Humane;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum Driver {
-    /// On the tokio runtime of whoever uses the locker first: the fastest, for a reply and its
-    /// caller share a thread. When that runtime ends, the next use from another one connects anew.
+    /// On the tokio runtime that first uses the locker: the fastest, because a reply and its caller
+    /// share a thread. When that runtime ends, the next use from another one connects anew.
     #[default]
     Runtime,
     /// On a thread of its own, which wakes those who wait, too: for threads and executors without
@@ -53,8 +53,7 @@ pub enum Driver {
 pub enum Extend {
     /// Never: the lock is held for its TTL, unless it is extended by hand.
     Off,
-    /// Until it has been held for this long, so that a task that is stuck does not hold it for
-    /// ever.
+    /// Until it has been held for this long, so that a stuck task does not hold it forever.
     For(Duration),
     /// For as long as its guard lives.
     Forever,
@@ -113,11 +112,11 @@ pub(crate) struct Options {
     /// 10 s is in the 10–30 s of common use, and two to three times the longest usual critical
     /// section.
     pub(crate) ttl: Duration,
-    /// How long `.await` waits for the lock; `None` is for ever. 10 s: nobody should wait for ever
+    /// How long `.await` waits for the lock; `None` is forever. 10 s: no call should wait forever
     /// without having asked for it.
     pub(crate) wait: Option<Duration>,
     /// How much of that may pass without a quorum. 1 s: longer than a lost connection takes to come
-    /// back, and an outage is told while the caller can still do something else.
+    /// back, and an outage is reported while the caller can still do something else.
     pub(crate) unavailable_wait: Duration,
     /// What a node's clock may gain on ours within a TTL: 1 % and 2 ms, the figure of the Redlock
     /// specification's implementations.
@@ -128,8 +127,8 @@ pub(crate) struct Options {
     /// How many extensions are in flight at most: so many commands wait on each link because of
     /// them. 1,024 carry 20,000 locks with a TTL of 10 s where a node answers within 100 ms.
     pub(crate) extensions_max: usize,
-    /// What the servers still know when they come back: everything, for the short way to a lock is
-    /// the default, and the manual says when it is not enough.
+    /// What the servers still know when they come back: everything, because the default is the
+    /// fastest; the manual says when it is not enough.
     pub(crate) durability: Durability,
     /// When to try again. 50–200 ms, doubling to 1 s: soon enough for people, and no storm.
     pub(crate) retry: Retry,
@@ -276,7 +275,7 @@ pub(crate) struct LinkOptions {
     pub(crate) connections: usize,
     /// Connecting and the whole handshake: one second, far above a round trip between continents.
     pub(crate) connect_timeout: Duration,
-    /// Commands without a reply, per connection. A hung node must not grow our memory for ever.
+    /// Commands without a reply, per connection. A hung node must not grow our memory without end.
     pub(crate) entries_max: usize,
     /// Bytes not yet taken by the kernel, per connection.
     pub(crate) bytes_max: usize,
@@ -287,8 +286,8 @@ pub(crate) struct LinkOptions {
     /// connection ends, and the node's vote costs no more waiting until it answers a new one. While
     /// a command that was sent has a later deadline, that deadline is waited for.
     pub(crate) reply_age_max: Duration,
-    /// For how long an undo may still matter that the server refuses, or whose command may still
-    /// arrive, because the server does not let us end the connection that sent it: see
+    /// How long an undo may still matter if the server refuses it, or if its command may still
+    /// arrive because the server does not let us end the connection that sent it: see
     /// [`Options::undo_horizon`].
     pub(crate) undo_horizon: Duration,
     /// The first pause before a reconnection, and the longest.

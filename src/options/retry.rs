@@ -1,4 +1,4 @@
-//! How a caller who was refused tries again.
+//! How a refused caller tries again.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,10 +8,9 @@ use crate::error::Error;
 
 /// When to try again, and how often.
 ///
-/// A policy says how long to pause after each try that failed. The caller's time is not its
-/// business: [`wait`](crate::LockRequest::wait) ends the tries whatever the policy says. Nor is the
-/// holder's: where it is known how long the key that is in the way still lives, no pause is longer
-/// than that.
+/// A policy says how long to pause after each try that failed. It does not limit the caller's time:
+/// [`wait`](crate::LockRequest::wait) ends the tries whatever the policy says. No pause is longer
+/// than the holder's key still lives, where that is known.
 ///
 /// ```
 /// # fn example() -> Result<(), quorlock::Error> {
@@ -25,7 +24,7 @@ use crate::error::Error;
 /// ```
 ///
 /// *Shorter pauses:* a free lock is noticed sooner, and each waiter costs every node a command that
-/// much oftener. *Longer:* the lock stands free.
+/// much oftener. *Longer:* the lock stays free.
 #[derive(Clone, Debug)]
 #[must_use = "a policy does nothing until it is given to a locker or a request"]
 pub struct Retry {
@@ -55,21 +54,20 @@ impl Default for Retry {
 }
 
 impl Retry {
-    /// Each pause is drawn between `low` and a ceiling, so that those who were refused together do
-    /// not come back together. The ceiling is `high` at first, and doubles with each try up to
-    /// `cap`.
+    /// Each pause is drawn between `low` and a ceiling, so that callers refused together do not
+    /// retry together. The ceiling is `high` at first, and doubles with each try up to `cap`.
     pub fn full_jitter(low: Duration, high: Duration, cap: Duration) -> Self {
         Self::of(Policy::FullJitter { low, high, cap })
     }
 
-    /// `first` at first, doubling with each try up to `cap`. Of each pause the second half is left
-    /// to chance: no two tries come at once, and none sooner than half of what was said.
+    /// `first` at first, doubling with each try up to `cap`. The second half of each pause is
+    /// random: no two tries come at once, and none before half of it.
     pub fn exponential(first: Duration, cap: Duration) -> Self {
         Self::of(Policy::Exponential { first, cap })
     }
 
-    /// Always the same pause. Those who were refused together come back together, and are refused
-    /// together again: for one waiter, or for tests.
+    /// Always the same pause. Callers refused together retry together, and are refused together
+    /// again: for one waiter, or for tests.
     pub fn fixed(pause: Duration) -> Self {
         Self::of(Policy::Fixed(pause))
     }
@@ -91,7 +89,7 @@ impl Retry {
         Self { policy, tries_max: None }
     }
 
-    /// Refuses what would ask without end, and what contradicts itself.
+    /// Refuses a policy that would try without end, or contradicts itself.
     pub(crate) fn check(&self) -> Result<(), Error> {
         const STORM: &str = "the pause between two tries is 0; that would ask the nodes without \
                              end. Choose some milliseconds";

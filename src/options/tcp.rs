@@ -6,12 +6,12 @@ use crate::error::Error;
 
 /// How a TCP connection to a node behaves.
 ///
-/// What it is about is a node, or a network, that is gone without a word: a machine that lost its
-/// power, a cable, a firewall that forgot the connection. Nothing tells us then, and a lock's vote
-/// is only as fast as we find out. Operations have deadlines of their own
-/// ([`node_timeout`](crate::LockerBuilder::node_timeout)) and a connection whose oldest reply is
-/// 5 s late is given up, or when the last command's time is over. So these options are about
-/// connections on which *nothing is asked*, and about bytes that the kernel still tries to deliver.
+/// It concerns a node, or a network, that is gone without notice: a machine that lost its power, a
+/// cable, a firewall that forgot the connection. A lock's vote is then only as fast as we find out.
+/// Operations have deadlines of their own ([`node_timeout`](crate::LockerBuilder::node_timeout))
+/// and a connection whose oldest reply is 5 s late is given up, or when the last command's time is
+/// over. So these options are about connections on which *nothing is asked*, and about bytes that
+/// the kernel still tries to deliver.
 ///
 /// ```
 /// use std::time::Duration;
@@ -74,9 +74,9 @@ impl TcpOptions {
     /// the user timeout comes first). Both in whole seconds. Default: 15 s and 5 s.
     ///
     /// Choose `idle` below what the strictest firewall, load balancer or NAT on the way takes for
-    /// dead: it drops such a connection without a word, and the next lock then waits for a timeout
+    /// dead: it drops such a connection without notice, and the next lock then waits for a timeout
     /// instead of an answer. Clouds forget after 60 s to 350 s, some boxes after 30 s. Too short
-    /// costs a packet each way for every connection and `idle`.
+    /// costs a packet each way for each connection and `idle`.
     #[must_use]
     pub fn keepalive(mut self, idle: Duration, interval: Duration) -> Self {
         self.keepalive = Some(Keepalive { idle, interval });

@@ -19,13 +19,12 @@ use crate::error::Error;
 /// `native_roots`), only those that are named count.
 ///
 /// The server's name is always checked: the URL's host must stand in the certificate, an IP address
-/// as an IP address. There is no switch to turn that off; whoever must, gives a configuration of
-/// their own. A node with such a URL is never spoken to in plain text, and a node with another URL
-/// never by TLS.
+/// as an IP address. No switch turns that off, only a configuration of your own. A node with such a
+/// URL is never spoken to in plain text, and a node with another URL never by TLS.
 ///
 /// A locker has one configuration, so that connections made later resume the session of an earlier
 /// one. A session that is resumed does not show its certificate again; a server that was given a
-/// new one, or was restarted, starts a new session, and is looked at anew.
+/// new one, or was restarted, starts a new session, and is checked again.
 ///
 /// ```no_run
 /// # fn example() -> Result<(), quorlock::Error> {

@@ -94,7 +94,7 @@ pub(crate) enum Cast {
     Ignored,
     /// It counts, and did not decide.
     Counted,
-    /// It decided: whoever cast it wakes the caller.
+    /// It decided: the task that cast it wakes the caller.
     Decided,
 }
 
@@ -126,7 +126,7 @@ impl Ballot {
                 next = next.decided();
             }
             // Ordering: release publishes what the voter wrote about its node before the vote;
-            // acquire, so that whoever decides has seen what all voters before it wrote.
+            // acquire, so that the deciding voter has seen what all voters before it wrote.
             let swapped =
                 self.0.compare_exchange_weak(votes.0, next.0, Ordering::AcqRel, Ordering::Acquire);
             match swapped {

@@ -9,8 +9,8 @@
 //! - *A bell that rings while its connection is polled.* It is silenced before the poll, so that
 //!   what comes during the poll rings it again; and it has rung before the task is woken, which
 //!   registers its waker before it listens.
-//! - *A bell that is left ringing.* It wakes nobody a second time. So whoever hears a bell silences
-//!   it, whether he has a use for it just then or not.
+//! - *A bell that is left ringing.* A set flag suppresses wake-ups: always clear it, whether it is
+//!   of use just then or not.
 
 use std::sync::Arc;
 use std::task::{Wake, Waker};
@@ -35,8 +35,8 @@ impl Bell {
     /// Silences it; `true` if it rang.
     pub(super) fn heard(&self) -> bool {
         let rings = &self.signal.rings;
-        // Ordering: acquire pairs with the release of whoever rang. Looked at first, because most
-        // bells are silent, and a look is cheaper than a swap.
+        // Ordering: acquire pairs with the release in `wake_by_ref`. Loaded first, because most
+        // bells are silent, and a load is cheaper than a swap.
         rings.load(Ordering::Relaxed) && rings.swap(false, Ordering::AcqRel)
     }
 
@@ -61,7 +61,7 @@ impl Wake for Signal {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        // Whoever rang it before has woken the task, or is about to.
+        // An earlier ring has woken the task, or is about to.
         if !self.rings.swap(true, Ordering::AcqRel) {
             self.driver.wake();
         }

@@ -6,7 +6,7 @@
 //! one system call carries them all. (Without the yield, the multi-threaded scheduler runs the
 //! driver right after the first of them.)
 //!
-//! The driver runs on the runtime of whoever used the locker first. When that runtime ends, the
+//! The driver runs on the runtime where the locker was first used. When that runtime ends, the
 //! driver's `Drop` writes what is queued, tells every waiting caller, and leaves the links able to
 //! take undos; the next use from a living runtime starts another driver.
 //!
@@ -35,7 +35,7 @@ use crate::options::Driver;
 use crate::sync::atomic::Ordering;
 use crate::sync::lock;
 
-/// How long the driver goes on for replies when nobody uses the nodes any more.
+/// How long the driver goes on for replies once the nodes are no longer used.
 const LINGER: Duration = Duration::from_millis(500);
 
 /// A timer that comes later than this was held up by this process or its machine, not by a node:
@@ -129,11 +129,11 @@ impl Home {
 
     fn run(self, task: Task) {
         match self {
-            // The task ends by itself, when nobody uses the nodes any more.
+            // The task ends by itself, once the nodes are no longer used.
             Self::Runtime(runtime) => drop(runtime.spawn(task.pass.clock.clone().attend(task))),
             Self::Thread(own) => {
-                // Without a thread the task is dropped, which tells whoever waits that nothing was
-                // sent; the next use tries again.
+                // Without a thread the task is dropped, which tells waiting callers that nothing
+                // was sent; the next use tries again.
                 let drive = move || own.0.as_ref().map(|runtime| runtime.block_on(task));
                 drop(thread::Builder::new().name("quorlock-driver".into()).spawn(drive));
             }
@@ -154,9 +154,9 @@ struct Task {
     armed: bool,
     /// Rings when the timer must be polled.
     bell: Bell,
-    /// The timer came so late that the fault is ours; what was due was put off once.
+    /// This process stalled (the timer came late); deadlines were extended once.
     excused: bool,
-    /// When to end, once nobody uses the nodes.
+    /// When to end, once the nodes are no longer used.
     last_call: Option<Moment>,
 }
 
@@ -245,7 +245,7 @@ impl Task {
 
     /// Does what time demands, and sets the timer for the next such moment.
     fn keep_time(&mut self) {
-        // In any case: a timer that nobody needs any more rings, too.
+        // In any case: a timer that is no longer needed rings, too.
         let rang = self.bell.heard();
         let fired = match &mut self.timer {
             Some(timer) if self.armed && rang => {
@@ -290,7 +290,7 @@ impl Task {
         self.bell.ring(); // the timer registers when it is polled
     }
 
-    /// Whether the driver may end: nobody uses the nodes, and all they were sent has been answered.
+    /// Whether the driver may end: the nodes are unused, and all they were sent has been answered.
     fn is_done(&mut self) -> bool {
         if !self.shared.driver.closing.load(Ordering::Acquire) {
             return false;
@@ -355,7 +355,7 @@ fn vote(shared: &Shared, node: usize, pass: &mut Pass) {
         let (deed, extra) = deed_of(completion.shape, completion.reply);
         if let Some(frame) = extra {
             if deed == Deed::Misfit {
-                // Before the vote, and also where nobody waits for it any more.
+                // Before the vote, and also where no task waits for it any more.
                 shared.note_misfit(node, &frame);
             }
             slots.keep(completion.ticket, node, frame);
@@ -378,7 +378,7 @@ fn vote(shared: &Shared, node: usize, pass: &mut Pass) {
     }
 }
 
-/// What a reply means, by its shape; and the frame itself where somebody will want to read it.
+/// What a reply means, by its shape; and the frame itself where a caller will want to read it.
 #[inline]
 fn deed_of(shape: Shape, reply: Reply) -> (Deed, Option<Frame>) {
     if shape == Shape::Any {

@@ -113,7 +113,7 @@ impl NodeSet {
             } else {
                 continue; // it has no vote in this election
             };
-            // Nobody waits yet: the asker looks at the votes before it sleeps.
+            // No task waits yet: the asker looks at the votes before it sleeps.
             self.shared.slots.cast(ticket, index, deed, Duration::ZERO);
         }
         let wake = self.shared.driver.timer.is_late_for(deadline) || wake;

@@ -2,19 +2,19 @@
 //!
 //! A task that is woken on one of tokio's workers stands in a place of that worker's own, from
 //! which no other takes it; and the worker that polled the sockets runs what they have woken, while
-//! another one may sleep. If the task that runs there now computes for long, nobody reads what
+//! another one may sleep. If the task that runs there now computes for long, no task reads what
 //! comes in, for any caller. Tokio wakes another worker, and lets it take the first task, as soon
 //! as a second one is woken.
 //!
 //! A caller that awaits its verdict gives its worker back, and so the driver that it has woken. One
 //! that finds the verdict there already, gives its operation up, or drops its guard may not. It
 //! wakes the driver, and then starts a task that does nothing, which costs a small allocation: the
-//! driver moves to the queue from which all workers take, and whoever has run it polls the sockets.
-//! Whether the driver has run since it was woken, its passes tell. The keeper is handed on in the
-//! same way by a lock that has woken or started it: its holder gets the guard at once.
+//! driver moves to the queue from which all workers take, and the worker that has run it polls the
+//! sockets. Its passes tell whether the driver has run since it was woken. The keeper is handed on
+//! in the same way by a lock that has woken or started it: its holder gets the guard at once.
 //!
-//! Where we have woken nobody, there is no such help, with us or with any library: a task that
-//! polled several of its own at once, in a `join!`, and one that was woken for its guard by the
+//! Where we have woken no task, there is no such help, with us or with any library: for a task that
+//! polled several of its own at once, in a `join!`, and for one that was woken for its guard by the
 //! worker that polled the sockets, and computes while it holds it.
 //! [`Driver::Thread`](crate::Driver::Thread) needs no worker.
 
@@ -56,8 +56,8 @@ impl Shared {
     /// it runs whatever this thread does next.
     pub(super) fn hand_driver_on(&self, wake: bool) {
         let here = Handle::try_current().ok();
-        // Whoever is on no runtime, or on another, does not hold it up, and a single thread has
-        // nobody to hand it to.
+        // A thread on no runtime, or on another, does not hold it up, and a single thread has no
+        // other worker to hand it to.
         let worker = here.filter(|here| {
             let home = lock(&self.driver.home).as_ref().map(Handle::id);
             home == Some(here.id()) && here.runtime_flavor() != RuntimeFlavor::CurrentThread
@@ -72,8 +72,8 @@ impl Shared {
 }
 
 impl NodeSet {
-    /// For whoever has woken another task of the driver's runtime, and may not give its worker
-    /// back.
+    /// Hands the driver on, for a caller that has woken another task of the driver's runtime and
+    /// may not give its worker back.
     pub(crate) fn hand_on(&self) {
         self.shared.hand_driver_on(false);
     }

@@ -1,7 +1,7 @@
 //! Nodes that a locker may not acquire locks beside, and why.
 //!
-//! A node that belongs to another deployment is not merely short of a vote: its being there says
-//! that somebody works with other rules, and a majority of the others proves nothing then. So one
+//! A node that belongs to another deployment is more than a missing vote: its presence says that
+//! another client works with other rules, and then a majority of the others proves nothing. So one
 //! is enough. A node is judged whenever a connection to it has shaken hands, and by each refusal of
 //! a vote, however late that comes: an early verdict need not have waited for it. What was found
 //! stands until the next handshake.

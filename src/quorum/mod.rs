@@ -88,7 +88,7 @@ struct Shared {
     greeting: Greeting,
     observers: Observers,
     driver: DriverState,
-    /// A node's state changed; for whoever waits for the nodes to be ready.
+    /// A node's state changed; for tasks that wait for the nodes to be ready.
     changed: Notify,
     /// The longest time, in nanoseconds, for which an undo may matter; the links know it.
     undo_horizon: AtomicU64,
@@ -106,7 +106,7 @@ struct DriverState {
     /// How many drivers have been started.
     generation: AtomicU64,
     running: AtomicBool,
-    /// Nobody uses the nodes any more.
+    /// The nodes are no longer used.
     closing: AtomicBool,
     timer: DriverTimer,
 }

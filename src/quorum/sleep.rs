@@ -22,7 +22,7 @@ pub(crate) struct Timer {
 }
 
 impl NodeSet {
-    /// Sleeps on the runtime of whoever calls, or on the driver's own.
+    /// Sleeps on the caller's runtime, or on the driver's own.
     pub(crate) fn sleep_until(&self, at: Moment) -> Result<Timer, Error> {
         let clock = self.clock();
         if clock.can_sleep() {

@@ -213,7 +213,7 @@ impl Slots {
         Some(frame)
     }
 
-    /// Wakes whoever waits for the ticket.
+    /// Wakes the task that waits for the ticket.
     pub(crate) fn wake(&self, ticket: Ticket) {
         self.slot(parts(ticket).1).waker.wake();
     }

@@ -2,8 +2,8 @@
 //!
 //! A *vote* is what one node did: granted, refused (certainly nothing was applied), or unknown (it
 //! may have been applied). A *verdict* follows from the votes as soon as no further vote can change
-//! it: with early quorum, nobody waits for a slow or hung node. This also settles even numbers of
-//! nodes: with four nodes, two refusals decide.
+//! it: with early quorum, no caller waits for a slow or hung node. This also settles even numbers
+//! of nodes: with four nodes, two refusals decide.
 
 use crate::weak::{self, Weakness::MajorityLessOne};
 

@@ -4,7 +4,7 @@
 //! Servers repeat what they were sent, proxies and callbacks for credentials put whole URLs into
 //! their errors. What looks like a login is taken out, and rather too much of it than too little.
 
-/// What stands in a secret's place.
+/// Replaces a secret.
 const REDACTED: &[u8] = b"(redacted)";
 
 /// Bytes that are looked at: far more than is shown.
@@ -259,7 +259,7 @@ mod tests {
             (0..length).map(|_| HARD[self.below(HARD.len())]).collect()
         }
 
-        /// The secret as somebody may write it.
+        /// The secret in a spelling that may occur.
         fn spelled(&self, secret: &[u8]) -> Vec<u8> {
             let spell = |byte: &u8| match self.below(5) {
                 0 => format!("%{byte:02X}").into_bytes(),

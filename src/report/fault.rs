@@ -1,4 +1,4 @@
-//! Why a node cannot be asked, and what connecting to it is at.
+//! Why a node cannot be asked, and which step connecting to it has reached.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ pub enum Fault {
     /// No attempt has ended yet.
     #[non_exhaustive]
     Connecting {
-        /// What the attempt is at; `None` where none has begun.
+        /// The attempt's step; `None` before the first.
         step: Option<ConnectStep>,
     },
-    /// Nobody listens at the address.
+    /// No server listens at the address.
     Refused,
     /// The name does not resolve, or the connection failed otherwise.
     #[non_exhaustive]
@@ -30,11 +30,11 @@ pub enum Fault {
     Silent {
         /// How long was waited.
         after: Duration,
-        /// What connecting was at; `None` for a connection that stood.
+        /// The step of connecting; `None` for an established connection.
         step: Option<ConnectStep>,
     },
-    /// There is no TLS with the server: its certificate is not to be trusted, it does not trust
-    /// ours, or it does not speak TLS.
+    /// TLS with the server failed: its certificate is not trusted, it does not trust ours, or it
+    /// does not speak TLS.
     #[non_exhaustive]
     Tls {
         /// The cause, and what to do about it.
@@ -48,7 +48,7 @@ pub enum Fault {
         /// The server's words.
         error: Box<str>,
     },
-    /// The login could not be had: what
+    /// The login was not available: what
     /// [`NodeOptions::credentials_async`](crate::NodeOptions::credentials_async) was given failed,
     /// panicked, or had no answer by the end of `connect_timeout`. It is asked again at the next
     /// attempt.
@@ -89,7 +89,7 @@ pub enum Fault {
     },
 }
 
-/// What connecting to a node is at, one step after the other.
+/// The steps of connecting to a node, in order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ConnectStep {

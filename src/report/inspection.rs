@@ -1,4 +1,4 @@
-//! What stands under a key: on each node, and by a majority.
+//! What a key holds: on each node, and by a majority.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ pub struct Holder {
     pub owner: Option<Box<str>>,
     /// How long the key still lives unless it is extended.
     pub remaining: Duration,
-    /// A guard of the very locker that asked holds it. A task that waits for its own guard waits in
-    /// vain.
+    /// A guard of the same locker holds it. A task that waits for its own guard never gets the
+    /// lock.
     pub is_own: bool,
 }
 
@@ -39,7 +39,7 @@ pub struct Inspection {
     pub nodes: Vec<NodeInspection>,
     /// How many nodes make a majority.
     pub majority: usize,
-    /// Who holds the lock: the one value that stands on a majority.
+    /// Who holds the lock: the one value that a majority has.
     holder: Option<Holder>,
 }
 
@@ -76,8 +76,8 @@ impl Inspection {
         Self { nodes, majority, holder }
     }
 
-    /// Who holds the lock: whose value stands on a majority of the nodes. `None` when nobody has
-    /// one, because the lock is free, or because several clients hold parts of it.
+    /// Who holds the lock: whose value a majority of the nodes has. `None` when no client has one,
+    /// because the lock is free, or because several clients hold parts of it.
     #[must_use]
     pub fn holder(&self) -> Option<&Holder> {
         self.holder.as_ref()
@@ -89,8 +89,7 @@ impl Inspection {
         self.nodes.iter().filter(|node| node.state == KeyState::Free).count()
     }
 
-    /// What stands in the way on so many nodes that no lock can be had under this key, if it is
-    /// nothing that a lock wrote.
+    /// What blocks this key on so many nodes that no lock can be acquired, if no lock wrote it.
     pub(crate) fn foreign(&self) -> Option<&str> {
         let mut foreign = self.nodes.iter().filter_map(|node| match &node.state {
             KeyState::Foreign { what } => Some(&**what),

@@ -1,4 +1,4 @@
-//! What befalls nodes, machines and the network, and how it ends.
+//! The faults of nodes, machines and the network, and how they end.
 
 use super::agenda::Event;
 use super::network::{Parcel, Way};
@@ -43,7 +43,7 @@ impl World {
         self.agenda.enter(next, Event::Fault);
     }
 
-    /// Somebody has sent something: the worst moment for its machine to stop.
+    /// A client has just sent something: the worst moment for its machine to stop.
     pub(super) fn strike_behind(&mut self, line: usize) {
         if self.is_over || self.faults == 0 || !self.chance.percent(1) {
             return;
@@ -119,7 +119,7 @@ impl World {
         }
     }
 
-    /// A machine's process ends without a word, or its power does: then nobody is told.
+    /// A machine's process ends without a word, or its power does: then no node is told.
     fn crash(&mut self, machine: usize) {
         if !self.machines[machine].crash() {
             return;

@@ -8,7 +8,7 @@ use super::oracle::Kind;
 use super::worker::{Acquiring, Worker};
 use crate::{Durability, Error, LockGuard, Locker, OwnerToken};
 
-/// A locker of this age, in milliseconds, is connected to all nodes that nothing befalls.
+/// A locker of this age, in milliseconds, is connected to all nodes without a fault.
 const SETTLED: u64 = 1_000;
 
 /// A token on its way to another machine.

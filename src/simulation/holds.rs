@@ -34,7 +34,7 @@ struct Hold {
     machine: usize,
     key: String,
     value: String,
-    /// Nothing once it is let go of, or nobody is there any more to see it.
+    /// `None` once it is let go of, or its machine is gone.
     view: Option<View>,
     from: u64,
     until: u64,
@@ -72,7 +72,7 @@ pub(super) struct Holds {
 }
 
 impl Holds {
-    /// Somebody has this guard in hand.
+    /// Enters a guard that a task now has.
     pub(super) fn begin(
         &mut self,
         (number, machine): (u64, usize),
@@ -142,8 +142,8 @@ impl Holds {
         live.map(|hold| hold.value.clone()).collect()
     }
 
-    /// A machine is gone: nobody there lets go of anything any more. Holds must just have been
-    /// looked at.
+    /// Enters that a machine is gone: no task there lets go of anything any more. Holds must just
+    /// have been looked at.
     pub(super) fn bury(&mut self, machine: usize) {
         for hold in self.holds.iter_mut().filter(|hold| hold.machine == machine) {
             hold.view = None;

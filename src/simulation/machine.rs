@@ -1,4 +1,4 @@
-//! The machines on which clients run: what befalls them, and what they are.
+//! The machines on which clients run: what they are, and what happens to them.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,21 +1,21 @@
-//! A deterministic simulation: nodes, clients and a network in one thread, whose time stands still
-//! while anybody has something to do, and whose every choice follows from one number, the *seed*.
+//! A deterministic simulation: nodes, clients and a network in one thread. Its time stands still
+//! while any task has something to do; its every choice follows from one number, the *seed*.
 //!
 //! | file | job |
 //! |---|---|
 //! | `plan`, `chance` | what a seed stands for; how choices are drawn |
-//! | `world` | all there is, and its course: what takes more than one of the following |
+//! | `world` | the world, and its course: what takes more than one of the following |
 //! | `agenda` | what is to happen, and when |
 //! | `network` | bytes on their way: late, in order, or not at all |
 //! | `node` | a node: its keys, its clock, what it has not read yet |
 //! | `scripts` | whether nodes run the locks' scripts by Lua |
-//! | `machine` | a client's machine: what befalls it |
+//! | `machine` | a client's machine: what happens to it |
 //! | `port` | how its connections are made |
 //! | `client` | its locker, and tasks of its own |
 //! | `worker`, `hold` | a task that takes locks; what it does while it holds one |
 //! | `handover` | tokens on their way, and the machines that adopt by them |
 //! | `steward` | shuts lockers down, and builds others |
-//! | `faults` | what befalls all of them |
+//! | `faults` | the faults of all of them |
 //! | `oracle` | what must always be true |
 //! | `holds`, `releases` | who held what and when; what releases found |
 //! | `custody` | whose each value is; what adoptions did to those of others |

@@ -1,6 +1,6 @@
 //! What carries bytes between the clients' machines and the nodes: late, in order, or not at all.
 //!
-//! A *path* is a machine and a node, with what befalls all bytes between the two: how long they are
+//! A *path* is a machine and a node, with what delays all bytes between the two: how long they are
 //! under way, and until when each direction loses everything. What is lost is sent again, so it
 //! comes when the path is whole again: packets are lost, bytes are late. A *line* is a connection
 //! on a path. Each direction of a line keeps its order; lines do not wait for each other, so the
@@ -23,7 +23,7 @@ pub(super) enum Way {
     Down,
 }
 
-/// What befalls one direction of a path.
+/// The delays and losses in one direction of a path.
 #[derive(Clone, Debug, Default)]
 struct Route {
     /// Bytes are under way so long at least.
@@ -35,7 +35,7 @@ struct Route {
 }
 
 impl Route {
-    /// When something that is sent now arrives, if nothing befalls it.
+    /// When something that is sent now arrives, if no fault hits it.
     fn arrival(&self, now: u64, latency: u64, chance: &mut Chance) -> u64 {
         let (until, by) = self.slow;
         let slower = if now < until { chance.between(0, by) } else { 0 };
@@ -57,7 +57,7 @@ impl Path {
         Self { up: route(), down: route() }
     }
 
-    /// Nothing befalls it any more.
+    /// Ends all its faults.
     fn heal(&mut self) {
         for route in [&mut self.up, &mut self.down] {
             (route.lost_until, route.slow) = (0, (0, 0));
@@ -148,7 +148,7 @@ impl Network {
         None
     }
 
-    /// Sends something on a line. Returns when it arrives, if nothing befalls it.
+    /// Sends something on a line. Returns when it arrives, if no fault hits it.
     pub(super) fn send(&mut self, now: u64, line: usize, way: Way, parcel: Parcel) -> u64 {
         let Self { paths, lines, latency, chance, .. } = self;
         let line = &mut lines[line];
@@ -199,8 +199,8 @@ impl Network {
         }
     }
 
-    /// Somebody between a machine and a node ends all their connections. The node may hear of it
-    /// later, and read before what was under way.
+    /// Ends all connections between a machine and a node, as a middlebox may. The node may hear of
+    /// it later, and first read what was under way.
     pub(super) fn reset(&mut self, machine: usize, node: usize) {
         let lines = self.lines.iter_mut();
         let lines = lines.filter(|line| (line.machine, line.node) == (machine, node));
@@ -253,7 +253,7 @@ impl Network {
         self.paths[place][node].route(way).slow = (until, by);
     }
 
-    /// Nothing befalls any path any more.
+    /// Ends the faults of all paths.
     pub(super) fn heal(&mut self) {
         self.paths.iter_mut().flatten().for_each(Path::heal);
     }

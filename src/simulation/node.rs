@@ -16,13 +16,13 @@ pub(super) enum State {
     Up,
     /// Its process does nothing; what comes waits for it.
     Still,
-    /// Its process has ended: whoever comes is refused.
+    /// Its process has ended: connections are refused.
     Ended,
-    /// Its machine is off: whoever comes hears nothing.
+    /// Its machine is off: connections get no answer.
     Off,
 }
 
-/// What stands under a key, for whoever has put a value there or means to.
+/// What stands under a key, for a client that has put a value there or means to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Found {
     Ours,

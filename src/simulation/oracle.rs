@@ -1,6 +1,6 @@
 //! What must always be true, whatever happens.
 //!
-//! The oracles know what nobody in the world does: true time, and what stands on every node.
+//! The oracles know what no client and no node does: true time, and what stands on every node.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ pub(super) enum Kind {
     FalseRelease,
     /// A lock was lost, and its holder was not told in time.
     Untold,
-    /// Somebody waited for longer than was asked for.
+    /// A task waited for longer than was asked for.
     LongWait,
     /// A loss was taken back: its guard was extended, or valid again.
     TakenBack,
@@ -43,7 +43,7 @@ pub(super) enum Kind {
     Deprived,
     /// An adoption told *lost* where a majority held the lock.
     FalseLoss,
-    /// An adoption or a shutdown failed though nothing had befallen anybody.
+    /// An adoption or a shutdown failed though there had been no fault.
     Failed,
     /// A shutdown was complete, and something was left.
     Incomplete,
@@ -89,7 +89,7 @@ pub(super) struct Oracle {
     /// Machines whose clocks have leapt.
     leapt: BTreeSet<usize>,
     pub(super) violations: Vec<Violation>,
-    /// Overlaps that were found, and that nobody has looked into yet.
+    /// Overlaps that were found, and not looked into yet.
     pub(super) overlaps: Vec<Overlap>,
 }
 
@@ -117,7 +117,7 @@ impl Oracle {
         self.numbers
     }
 
-    /// Somebody has got a guard. Whoever else holds the key is found at the next look.
+    /// Enters a guard that a task has got. Another holder of the key is found at the next look.
     pub(super) fn acquire(&mut self, now: u64, grant: Grant<'_>) -> u64 {
         self.numbers += 1;
         let Grant { machine, key, value, held, rate, owner } = grant;
@@ -194,7 +194,7 @@ impl Oracle {
         wrong.into_iter().chain(later).for_each(|wrong| self.add(wrong));
     }
 
-    /// A guard is about to be released, by somebody who wants to know how that went.
+    /// A guard is about to be released, by a task that wants to know how that went.
     pub(super) fn releasing(&mut self, value: &str) {
         self.releases.begin(value);
     }

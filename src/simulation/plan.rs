@@ -1,4 +1,4 @@
-//! What a seed stands for: how many nodes and clients, of which kind, and what befalls them.
+//! What a seed stands for: how many nodes and clients, of which kind, and with which faults.
 
 use super::chance::{self, Chance};
 
@@ -53,7 +53,7 @@ pub(super) struct Plan {
     pub(super) latency: u64,
     /// How long a node may take; the default where it is none.
     pub(super) node_timeout: Option<u64>,
-    /// Many tasks stand in a queue for one key, and about half of them wait for ever.
+    /// Many tasks stand in a queue for one key, and about half of them wait forever.
     pub(super) queues: bool,
     /// Between two locks a task pauses so long at most.
     pub(super) think: u64,
@@ -179,7 +179,7 @@ impl Plan {
             length: chance.pick(&[3_000, 5_000, 8_000]),
             fault_pause: chance.pick(&[0, 80, 300, 600, 1_500]),
             fault_longest: chance.pick(&[300, 1_000, 2_500]),
-            // Who waits for ever must be able to get an answer before the node's deadline.
+            // A task that waits forever must be able to get an answer before the node's deadline.
             latency: chance.pick(&[0, 1, 3, 10, 40]).min(if queues { 10 } else { 40 }),
             node_timeout: chance.pick(&[None, None, Some(250)]),
             queues,

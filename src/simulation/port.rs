@@ -20,7 +20,7 @@ impl Port {
     }
 }
 
-/// What somebody finds who wants to connect.
+/// What an attempt to connect finds.
 enum Found {
     Nothing { until: u64 },
     Refusal,

@@ -11,7 +11,7 @@ use super::worker::Worker;
 use super::world::Hub;
 use crate::{LeftLock, Locker, Shutdown};
 
-/// From this deadline on a shutdown is complete where nothing befalls anything.
+/// From this deadline on a shutdown is complete if there are no faults.
 const AMPLE: u64 = 1_000;
 
 /// A task that shuts down its machine's locker now and then.

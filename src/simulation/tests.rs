@@ -128,8 +128,8 @@ fn run_many(
     sum
 }
 
-/// A run in which somebody always has something to do never ends, and could not be told from a
-/// slow one: a minute is too long for any.
+/// Ends the program when a run takes a minute, which is too long for any. A run in which a task
+/// always has something to do never ends, and could not be told from a slow one.
 fn watched(setting: Setting, seed: u64, run: impl FnOnce() -> Report) -> Report {
     let (done, waiting) = mpsc::channel::<()>();
     std::thread::scope(|scope| {
@@ -216,7 +216,7 @@ fn no_seed_breaks_a_lock_while_the_assumptions_hold() {
     sum.tell("assumptions kept");
     println!("simulation, actions: {}", sum.counts);
     assert!(sum.failed.is_empty(), "{}", found(Setting::KEPT, &sum.failed));
-    // Locks that nobody gets are safe, and no locks.
+    // Locks that no task ever gets are safe, and useless.
     assert!(sum.acquired > 5 * sum.runs && sum.faults > 5 * sum.runs, "too little happened");
     if sum.runs >= SEEDS_FOR_ALL {
         assert_eq!(sum.counts.missing(), [], "these never happened");
@@ -236,7 +236,7 @@ fn replays_a_seed() {
     assert!(report.violations.is_empty(), "{:?}", report.violations);
 }
 
-/// Whoever pastes the command that was printed sees the run that failed, in the build it failed in.
+/// The printed command repeats the run that failed, in the build it failed in.
 #[test]
 fn a_failing_seed_is_printed_with_the_command_that_runs_it_again() {
     let plain = replay(7, Regime::Kept, None);
@@ -296,7 +296,7 @@ fn catches(weakness: Weakness) -> &'static [&'static [Kind]] {
     match weakness {
         NoDriftMargin | StartAtFirstReply | MajorityLessOne | QuarantineOff => &[&[Overlap]],
         DeleteWithoutCompare => &[&[Overlap], &[Robbed]],
-        // The key is made for nobody, or for somebody who lost it to another.
+        // The key is made for no holder, or for one that lost it to another.
         ExtensionRecreates => &[&[Overlap, LeftBehind]],
         AdoptWithoutCompare => &[&[AdoptedTwice]],
         AdoptAtOnce => &[&[Overlap]],
@@ -313,7 +313,7 @@ fn catches(weakness: Weakness) -> &'static [&'static [Kind]] {
         ReleaseSkippedOnUnknown | UndoElsewhere => &[&[LeftBehind]],
         TokenReused => &[&[SameValue]],
         SlotWithoutGeneration => &[&[Overlap, NotHeld]],
-        // The node stays away: nothing is undone there, and those who need it wait for ever.
+        // The node stays away: nothing is undone there, and tasks that need it wait forever.
         InFlightKept => &[&[Restless, LeftBehind, Endless]],
     }
 }

@@ -6,7 +6,7 @@ use std::fmt::{self, Write};
 #[derive(Debug)]
 pub(super) struct Trace {
     hash: u64,
-    /// Somebody reads it: each line is printed at once, for a run may not come to its end.
+    /// Whether each line is printed at once, to be read: a run may not come to its end.
     printed: bool,
     line: String,
     lines: u64,

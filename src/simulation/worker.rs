@@ -244,7 +244,7 @@ impl Worker {
         self.hub.with(|world| {
             let is_closed = world.machines[self.machine].has_closed(locker);
             match &released {
-                // Where nothing has befallen anything, who asks is told.
+                // While there has been no fault, a client that asks is told.
                 Ok(Release::Unknown(_)) | Err(_) if world.must_answer() && !is_closed => {
                     let what = format!("the release of guard {number}: {what}, without a fault");
                     world.oracle.violate(Kind::FalseRelease, what);

@@ -1,10 +1,10 @@
-//! All there is, and its course.
+//! The simulated world, and its course.
 //!
 //! Everything happens in one thread. The [`Hub`] is what tasks share; its world is locked for a
-//! moment at a time, and nobody waits with it in hand. The *fabric* is the one task that moves
-//! bytes, executes commands and strikes with faults, each at its time. What there is belongs to
-//! parts that do not know each other: the agenda, the network, the nodes, the machines, the oracle.
-//! Here stands only what takes more than one of them.
+//! moment at a time, and no task waits while it holds that lock. The *fabric* is the one task that
+//! moves bytes, executes commands and causes faults, each at its time. The world's parts do not
+//! know each other: the agenda, the network, the nodes, the machines, the oracle. Only what takes
+//! more than one of them is here.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex};
@@ -114,7 +114,7 @@ impl Hub {
         self.sleep_until(self.now() + millis).await;
     }
 
-    /// Moves bytes and time's events, for ever.
+    /// Moves bytes and handles events at their time, forever.
     pub(super) async fn fabric(self: Arc<Self>) {
         let mut timer = self.clock.sleep_until(moment(0));
         let mut armed = 0;
@@ -155,7 +155,7 @@ impl World {
         self.nanos() / 1_000_000
     }
 
-    /// Whether a client that asks must be told: nothing has befallen anybody yet.
+    /// Whether a client that asks must be told: there has been no fault yet.
     pub(super) fn must_answer(&self) -> bool {
         self.faults == 0 && self.plan.is_quick()
     }
@@ -176,7 +176,7 @@ impl World {
         self.counts.add(action);
     }
 
-    /// What each node has under this key, whatever befalls it.
+    /// What each node has under this key, in whatever state the node is.
     pub(super) fn values(&self, key: &str) -> Values {
         let (nodes, now) = (self.nodes.iter().enumerate(), self.now());
         nodes.filter_map(|(index, node)| Some((index, node.value_at(key, now)?))).collect()
@@ -259,7 +259,7 @@ impl World {
             (State::Off, _) => {}
             (State::Up, Some(_)) => self.serve(line, parcel),
             (State::Still, Some(_)) => self.nodes[node].put_off(line, parcel),
-            // Nobody has this connection any more.
+            // The node no longer has this connection.
             (_, None) | (State::Ended, _) => self.send(line, Way::Down, Parcel::End),
         }
     }

@@ -27,7 +27,7 @@ pub(super) enum Point {
 /// use quorlock::testing::{Nodes, Reaction, When};
 ///
 /// let nodes = Nodes::new(5);
-/// // The node has set the key, and nobody hears of it; once.
+/// // The node has set the key, and no client hears of it; once.
 /// nodes[0].add(When::after("SET").nth(1).then(Reaction::Drop));
 /// // One in a hundred commands of any kind takes a second.
 /// let slow = When::before_any().chance(10, 42);
@@ -82,7 +82,7 @@ impl When {
         Self::at(Point::After, None)
     }
 
-    /// When somebody connects.
+    /// When a client connects.
     pub fn connecting() -> Self {
         Self::at(Point::Connecting, None)
     }
@@ -120,7 +120,7 @@ impl When {
     ///
     /// # Panics
     ///
-    /// Where that can never come about: somebody who connects has named no key, and is answered
+    /// Where that can never come about: a client that connects has named no key, and is answered
     /// nothing.
     #[track_caller]
     pub fn then(self, reaction: Reaction) -> Rule {

@@ -18,8 +18,8 @@ use crate::sync::{Mutex, lock};
 /// Connections that wait to be accepted at most.
 const BACKLOG: i32 = 1_024;
 
-/// The port, open or not. Closing it takes effect at once, on whatever thread: whoever connects
-/// afterwards is refused.
+/// The port, open or not. Closing it takes effect at once, on whatever thread: a client that
+/// connects afterwards is refused.
 pub(super) struct Listening {
     addr: SocketAddr,
     runtime: Handle,
@@ -113,7 +113,7 @@ impl Door {
     }
 }
 
-/// What the rules say of somebody who connects: an error to refuse him.
+/// What the rules say of a client that connects: an error to refuse it.
 pub(super) async fn meet(node: &Shared) -> io::Result<()> {
     for reaction in node.judge(Point::Connecting, &[]) {
         match reaction {

@@ -44,7 +44,7 @@
 //! | [`Restart`](Reaction::Restart) | a crash, with what was on the disk or without |
 //! | [`StepClock`](Reaction::StepClock), [`DriftClock`](Reaction::DriftClock) | a wrong clock |
 //!
-//! What befalls a node whatever it is told is said to it directly: [`Node::hang`],
+//! Faults that do not depend on a command are methods of the node: [`Node::hang`],
 //! [`Node::stop`], [`Node::restart`], [`Node::cut`], [`Node::step_clock`], and [`Node::command`]
 //! for whatever another client may do to a key.
 //!
@@ -56,8 +56,8 @@
 //! [`Nodes::locker`]. A locker that is built from URLs measures its leases by the clock of the
 //! machine, as it must in production: a test that pauses the time of a [`Node::listen`] builds it
 //! with [`LockerBuilder::tokio_clock`](crate::LockerBuilder::tokio_clock), or its guards outlive
-//! their keys. A thread outside the runtime has no paused clock: whoever asks a node for a value
-//! there sees it by the system's.
+//! their keys. A thread outside the runtime has no paused clock: a caller that asks a node for a
+//! value there sees it by the system's.
 //!
 //! | file | owns |
 //! |---|---|

@@ -306,7 +306,7 @@ impl Node {
         });
     }
 
-    /// Ends its process: every connection ends, nobody can connect, what was not executed is lost.
+    /// Ends its process: all connections end, no client can connect, what was not executed is lost.
     pub fn stop(&self) {
         stop(self.shared(), self.owner.listening.as_ref());
     }
@@ -316,7 +316,7 @@ impl Node {
     ///
     /// # Errors
     ///
-    /// When somebody else has taken its port meanwhile; it is stopped then.
+    /// When its port has been taken meanwhile; the node is stopped then.
     pub fn restart(&self, keeps_data: bool) -> io::Result<()> {
         self.stop();
         if let Some(listening) = &self.owner.listening {

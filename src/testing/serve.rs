@@ -287,7 +287,7 @@ impl Connection<'_> {
         Ok(Heard::Yes)
     }
 
-    /// What befalls the node, whatever becomes of the command.
+    /// Applies a reaction to the node, whatever becomes of the command.
     async fn suffer(&self, reaction: &Reaction, words: &[Bytes]) -> Result<(), Gone> {
         self.node.suffer(reaction);
         self.node.gate(self.process, words).await

@@ -61,7 +61,7 @@ pub(crate) struct Heard {
 /// A node, as its connections have it.
 pub(super) struct Shared {
     state: Mutex<State>,
-    /// The state has changed in a way that somebody may wait for.
+    /// The state has changed in a way that a task may wait for.
     changed: Notify,
 }
 
@@ -93,7 +93,7 @@ impl Shared {
         work(&mut lock(&self.state))
     }
 
-    /// As [`Shared::with`]; whoever waits for a change looks again.
+    /// As [`Shared::with`]; tasks that wait for a change look again.
     pub(super) fn change<R>(&self, work: impl FnOnce(&mut State) -> R) -> R {
         let result = self.with(work);
         self.changed.notify_waiters();
@@ -211,7 +211,7 @@ impl Shared {
         });
     }
 
-    /// What befalls the node as a whole.
+    /// Applies a reaction to the node as a whole.
     pub(super) fn suffer(&self, reaction: &Reaction) {
         match reaction {
             Reaction::Hang => self.change(State::hang),
@@ -298,7 +298,7 @@ impl State {
         reply
     }
 
-    /// Removes what has ended by now; when somebody tracks, the moment of the next end.
+    /// Removes what has ended by now; when a client tracks, returns the moment of the next end.
     fn advance(&mut self) -> Option<Moment> {
         if !self.store.is_tracked() {
             return None;

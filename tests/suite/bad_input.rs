@@ -1,5 +1,5 @@
-//! Every mistake is told in one line that says what to do; where it can be known beforehand,
-//! nothing is sent.
+//! Every mistake is told in one line that says what to do; where it can be known before anything
+//! is sent, nothing is.
 
 use std::time::Duration;
 

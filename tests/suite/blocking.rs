@@ -57,7 +57,7 @@ fn everything_works_on_a_plain_thread() {
     assert_eq!(theirs.health().len(), 3);
 }
 
-/// One at a time, and nobody is forgotten.
+/// One at a time, and no thread is forgotten.
 #[test]
 fn threads_take_turns() {
     need_server!();

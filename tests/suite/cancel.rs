@@ -1,4 +1,4 @@
-//! Futures and guards dropped anywhere: no key is left, and nobody gets another's reply.
+//! Futures and guards dropped anywhere: no key is left, and no request gets another's reply.
 
 use std::future::{Future, IntoFuture};
 use std::time::Duration;
@@ -59,7 +59,7 @@ async fn case_14_a_release_dropped_at_every_poll_leaves_no_key() {
     }
 }
 
-/// What befalls the nodes while an operation is under way.
+/// What happens to the nodes while an operation is under way.
 #[derive(Clone, Copy, Debug)]
 enum Trouble {
     /// Every node answers late.

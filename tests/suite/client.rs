@@ -42,7 +42,7 @@ async fn large_values_pass_both_ways() {
 
 /// Thousands of requests, many of them dropped at some poll: every reply belongs to its request.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_dropped_requests_reply_reaches_nobody_else() {
+async fn a_dropped_requests_reply_reaches_no_other_caller() {
     need_server!();
     let server = Server::start();
     let client = patient(server.url_as(""));

@@ -34,7 +34,7 @@ fn is_quarantined(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Quarantined { .. })
 }
 
-/// The keys of a fleet that live for ever, without the nodes' epochs.
+/// The keys of a fleet that live forever, without the nodes' epochs.
 fn immortal(fleet: &Fleet) -> Vec<(usize, String)> {
     let mut keys = fleet.keys_left("");
     keys.retain(|(node, key)| {

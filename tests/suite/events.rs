@@ -18,7 +18,7 @@ const CLASS: &str = "orders";
 #[derive(Default)]
 struct Recorder {
     lines: Mutex<Vec<String>>,
-    /// Asked in the middle of each event: whoever holds a lock meanwhile never returns.
+    /// Asked in the middle of each event: code that holds a mutex meanwhile never returns.
     locker: OnceLock<Locker>,
 }
 
@@ -220,7 +220,7 @@ async fn a_node_that_was_never_there_is_told_of_once() {
     locker.ready(50 * MS).await.unwrap_err();
     let down = format!("down 127.0.0.1:{}", port.number());
     eventually_async("it is told of", async || recorder.has(&down)).await;
-    // And of the tries that follow nobody hears.
+    // The tries that follow are not told of.
     locker.ready(50 * MS).await.unwrap_err();
     assert_eq!(recorder.lines(), [down]);
 }

@@ -207,7 +207,7 @@ async fn case_19_ten_thousand_waiters_and_five_dead_servers_make_no_storm_of_con
     let pause = Duration::from_millis(20);
     let fleet = Fleet::start(5);
     // Nodes inside this process are unoptimised where this test is: at ten thousand, each round
-    // would take them longer than anybody waits for an answer, and so for ever.
+    // would take them longer than any client waits for an answer, and so forever.
     let waiters = if fleet[0].is_process() { 10_000 } else { 1_000 };
     // The impostors listen on the servers' ports, whatever the others of this suite go through.
     let builder = quorum(fleet.iter().map(Server::tcp_url)).node_timeout(6 * PATIENCE);
@@ -215,7 +215,7 @@ async fn case_19_ten_thousand_waiters_and_five_dead_servers_make_no_storm_of_con
     for server in fleet.iter() {
         server.stop();
     }
-    // On each node's port somebody hangs up on everyone, and counts them.
+    // On each node's port an impostor closes every connection, and counts them.
     let impostors: Vec<_> = fleet
         .iter()
         .map(|server| Scripted::start_on(server.tcp_addr().port(), Script::bare().cut()))

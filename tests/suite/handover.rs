@@ -91,7 +91,7 @@ async fn a_token_releases_its_lock_from_anywhere_and_no_other() {
         assert!(lockers[0].release_by_token("k", &token).await.unwrap().is_released());
         assert!(guard.extend(LONGEST).await.unwrap_err().is_lost());
         drop(guard);
-        // A guard of the very locker loses it at once, though nobody extends it.
+        // A guard of the same locker loses it at once, though nothing extends it.
         let guard = lockers[2].lock("k").auto_extend(Extend::Off).await.unwrap();
         let other = lockers[2].lock("l").auto_extend(Extend::Off).await.unwrap();
         let token = as_text(&guard.owner_token());

@@ -114,7 +114,7 @@ async fn the_latest_answer_is_timed() {
             .reply("+OK\r\n")
             .answer_all(|_| b":1\r\n".to_vec()),
     );
-    // However slow the machine is, no answer takes longer than whoever waited for it.
+    // However slow the machine is, no answer takes longer than the wait for it.
     let began = Instant::now();
     let locker = connected(single(server.url())).await;
     let rtt = || locker.health()[0].rtt.unwrap();

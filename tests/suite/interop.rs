@@ -1,5 +1,5 @@
 //! Other clients on the same key, both ways. (The `rslock` crate's turn is in `benches/peers`, so
-//! that its dependencies burden nobody's tests.)
+//! that its dependencies burden no tests.)
 
 use std::process::{Command, Output};
 use std::time::Duration;

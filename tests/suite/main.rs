@@ -72,7 +72,7 @@ use support::wait::{PATIENCE, eventually_async};
 
 // What the library promises to do within a time is exact under a driven clock (`src/lock/tests`)
 // or is measured (`benches/record`). Here it competes with everything else that the machine does:
-// nobody here is told of a failure because of that, and nothing is asserted of how soon.
+// no client here is told of a failure because of that, and nothing is asserted of how soon.
 
 /// With deadlines that a busy machine keeps, and a `wait` that no outage ends. A test of one of
 /// these sets its own behind this.

@@ -15,7 +15,7 @@ use crate::support::{
 };
 use crate::{connected, quorum, single};
 
-/// As the environment chooses, and nobody in particular.
+/// As the environment chooses, without a login.
 fn node(server: &Server) -> NodeOptions {
     server.url_as("").parse().unwrap()
 }

@@ -41,7 +41,7 @@ async fn a_set_that_arrives_after_its_undo_leaves_no_key() {
     }
 }
 
-/// How many undos were executed. Whoever may not load scripts brings them by an `EVAL` that fails.
+/// How many undos were executed. An `EVAL` that fails brings a script, where loading is denied.
 fn undone(server: &Server) -> u64 {
     let calls = server.calls();
     calls.of("eval") - calls.failed("eval")
@@ -67,8 +67,8 @@ async fn without_ending_the_old_connection_the_key_appears_and_is_undone_again()
     let calls = server.calls();
     assert_eq!((calls.of("set"), calls.of("del")), (0, 0), "the undo found nothing");
     proxy.deliver();
-    // Whoever cannot end the old connection undoes again: what arrived late was there, then, for
-    // only a key with our value is deleted.
+    // A client that cannot end the old connection undoes again: what arrived late was there, then,
+    // for only a key with our value is deleted.
     eventually("the SET arrives late", || server.calls().of("set") == 1);
     eventually("it is undone again", || server.calls().of("del") == 1);
     assert_eq!(server.command(&["DBSIZE"]), Reply::Int(0));

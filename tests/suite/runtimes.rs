@@ -207,7 +207,7 @@ async fn a_task_that_drops_a_guard_and_computes_does_not_hold_the_release_back()
     let locker = connected(builder(&fleet)).await;
     let guard = locker.lock("k").await.unwrap();
     drop(guard);
-    // This blocks the only thread of this runtime: nobody but the drop itself can have written.
+    // This blocks the only thread of this runtime: only the drop itself can have written.
     eventually("released", || fleet.keys_left("").is_empty());
 }
 

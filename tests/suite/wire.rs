@@ -84,7 +84,7 @@ async fn a_reply_too_many_ends_the_connection() {
     let locker = connected(single(&server)).await;
     let guard = locker.lock("k").try_acquire().await;
     server.wait_for_accepted(2);
-    // The first reply was the command's own; the second belonged to nobody.
+    // The first reply was the command's own; the second belonged to no command.
     drop(guard);
     let error = locker.lock("k").try_acquire().await.unwrap_err();
     assert!(error.is_unavailable(), "`:0` is no reply to SET: {error}");

@@ -77,7 +77,7 @@ pub fn describe(args: &[String]) -> NodeBuilder {
             ("--replicaof", _) => builder.replica(),
             ("--cluster-enabled", ["yes"]) => builder.cluster(),
             ("--maxmemory-policy", [policy]) => builder.maxmemory_policy(policy),
-            // A command without a name is one that nobody can say.
+            // A command without a name is one that no client can send.
             ("--rename-command", [command, ""]) => builder.without(command),
             other => panic!("{other:?} is for a real server: open with need_process!()"),
         };

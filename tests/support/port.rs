@@ -18,7 +18,7 @@ const FIRST: u16 = 10_000;
 /// How many there are; a Cluster node takes the one 10,000 above as well, and no server is there.
 const COUNT: u16 = 10_000;
 
-/// A loopback TCP port that nobody listened on when it was claimed, ours until dropped.
+/// A loopback TCP port that nothing listened on when it was claimed, ours until dropped.
 #[derive(Debug)]
 pub struct Port {
     number: u16,
@@ -35,7 +35,7 @@ impl Port {
     fn try_claim(number: u16) -> Option<Self> {
         let claim = UdpSocket::bind((Ipv4Addr::LOCALHOST, number)).ok()?;
         // Bound and not listened on: a child being spawned at this moment holds the socket a little
-        // longer than we do, and meanwhile nobody must be able to connect to it.
+        // longer than we do, and meanwhile no client must be able to connect to it.
         let probe = Socket::new(Domain::IPV4, Type::STREAM, None).ok()?;
         // Elsewhere than on Unix this option would let us take a port that is in use.
         probe.set_reuse_address(cfg!(unix)).ok()?;

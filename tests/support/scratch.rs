@@ -33,7 +33,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Best effort: a directory left in the temporary one harms nobody, a panic here would.
+        // Best effort: a directory left in the temporary one does no harm, a panic here would.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

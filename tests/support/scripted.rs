@@ -47,7 +47,7 @@ pub struct Scripted {
     shared: Arc<Shared>,
     addr: SocketAddr,
     acceptor: Option<JoinHandle<()>>,
-    /// What speaks TLS for it, once somebody has asked how it is reached so.
+    /// What speaks TLS for it, once its TLS address has been asked for.
     front: OnceLock<Terminator>,
 }
 
@@ -66,7 +66,7 @@ struct State {
     accepted: usize,
     /// The sockets of connections still being played, to end them from outside.
     open: HashMap<usize, TcpStream>,
-    /// How many scripts have reached their end, or a step that lasts for ever.
+    /// How many scripts have reached their end, or a step that lasts forever.
     played: usize,
     failures: Vec<String>,
     stopping: bool,
@@ -247,7 +247,7 @@ impl State {
     }
 }
 
-/// Accepts until told to stop, then waits for every player.
+/// Accepts until told to stop, then waits for each player.
 fn accept(listener: &TcpListener, scripts: &[Script], shared: &Arc<Shared>) {
     let mut players = Vec::new();
     for number in 0.. {
@@ -378,7 +378,7 @@ impl Player {
         }
     }
 
-    /// Reads and records for ever.
+    /// Reads and records forever.
     fn listen(&mut self) -> Result<(), End> {
         self.shared.change(|state| state.played += 1);
         loop {

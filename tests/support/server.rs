@@ -170,7 +170,7 @@ impl Server {
         self.url_as(&self.login())
     }
 
-    /// As [`url`](Self::url), as somebody else: `user:password`, or nobody.
+    /// As [`url`](Self::url), with another login: `user:password`, or empty for none.
     pub fn url_as(&self, login: &str) -> String {
         self.place(&self.socket_path(), login).url()
     }

@@ -24,7 +24,7 @@ const HERE: [&str; 3] = ["127.0.0.1", "::1", "localhost"];
 /// The file with the authority's certificate.
 const CERTIFICATE: &str = "ca.crt";
 
-/// Somebody who issues certificates.
+/// A certificate authority.
 #[derive(Debug)]
 pub struct Authority(CertifiedIssuer<'static, KeyPair>);
 
@@ -79,7 +79,7 @@ impl Authority {
         std::fs::create_dir_all(dir).expect("the directory can be made");
         let (key, certificate) = (dir.join("ca.key"), dir.join(CERTIFICATE));
         if !key.exists() {
-            // Whoever is first wins: a file is linked whole, or not at all.
+            // The first process wins: a file is linked whole, or not at all.
             let own = dir.join(format!("ca.key.{}", std::process::id()));
             let pem = KeyPair::generate().expect("keys can be made").serialize_pem();
             std::fs::write(&own, pem).expect("the directory takes a file");
@@ -140,7 +140,7 @@ fn params(names: &[&str], change: impl FnOnce(&mut CertificateParams)) -> Certif
 }
 
 impl Identity {
-    /// One that nobody has signed but itself.
+    /// A self-signed one.
     pub fn self_signed(names: &[&str], change: impl FnOnce(&mut CertificateParams)) -> Self {
         let key = KeyPair::generate().expect("keys can be made");
         let certificate = params(names, change).self_signed(&key).expect("it signs").pem();

@@ -1,7 +1,7 @@
 //! Finding the programs that tests run: servers, `redis-cli`, a Python with redis-py.
 //!
 //! Order: the environment variable that names it, the path, what `tests/servers` fetched. A
-//! variable that names nothing is an error and never a skip, for somebody meant it.
+//! variable that names nothing is an error and never a skip, for it was set on purpose.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

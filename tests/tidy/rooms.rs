@@ -219,7 +219,7 @@ fn paths(tree: &str) -> Vec<Vec<String>> {
         if !name.is_empty() && name != "self" {
             prefix.push(name);
         }
-        // A renamed import goes by its new name in nobody's path but the face's.
+        // A renamed import goes by its new name in no path but the face's.
         if let Some(renamed) = rest.trim_start().strip_prefix("as ") {
             prefix.push(renamed.trim_start().chars().take_while(|&c| is_word(c)).collect());
             return vec![prefix];

@@ -33,7 +33,7 @@ use quorlock::{
 };
 use support::{Identity, tls};
 
-/// Whoever trusts the tests' authority, and nobody else.
+/// Options that trust the tests' authority, and no other.
 fn trusting() -> Tls {
     Tls::new().ca_pem(tls::authority().pem())
 }

@@ -23,7 +23,7 @@ async fn connected(terminator: &Terminator) -> Locker {
     locker
 }
 
-/// Why the link has ended, told by whoever asks before it is made anew.
+/// Why the link has ended: the error of a request made before the link is made anew.
 async fn reason(locker: &Locker) -> Fault {
     let mut found = None;
     eventually_async("the end is noticed", async || {

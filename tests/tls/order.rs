@@ -1,5 +1,5 @@
 //! What the hot path rests on holds over TLS: an undo stands behind its command on the same
-//! connection, and is written by whoever drops, from any thread, without a runtime.
+//! connection, and the drop itself writes it, on any thread, without a runtime.
 
 use std::pin::pin;
 use std::thread;

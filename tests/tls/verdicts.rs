@@ -216,7 +216,7 @@ async fn a_real_servers_tls_has_the_same_verdicts() {
     }
 }
 
-/// Nobody accepts: the listener's queue is full, and the kernel drops the rest.
+/// Nothing is accepted: the listener's queue is full, and the kernel drops the rest.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn stalled_while_connecting_is_no_fault_of_tls() {
@@ -238,7 +238,7 @@ async fn stalled_while_connecting_is_no_fault_of_tls() {
 /// Before its time is up, too.
 #[tokio::test]
 async fn what_connecting_is_at_is_told_and_what_that_hints_at() {
-    // The kernel accepts, and nobody reads.
+    // The kernel accepts, and nothing is read.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let addr = listener.local_addr().unwrap();
     let tls = "is not connected yet (waits for the handshake of TLS, which a port of plain text";

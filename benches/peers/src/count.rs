@@ -22,7 +22,7 @@ static ON: AtomicBool = AtomicBool::new(false);
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
 fn count() {
-    // Ordering: a count; whoever reads it has waited for the round to end.
+    // Ordering: a count; its reader has waited for the round to end.
     if ON.load(Ordering::Relaxed) {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
     }

@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn ratios_are_taken_within_a_round() {
-        // The machine was ten times slower in the second round; nobody gains by it.
+        // The machine was ten times slower in the second round; neither gains by it.
         let ratio = paired_ratio(&[2.0, 20.0, 2.0], &[1.0, 10.0, 1.0]);
         assert_eq!(ratio, Interval { median: 2.0, low: 2.0, high: 2.0 });
         // A round in which the other did nothing says nothing.

@@ -1,4 +1,4 @@
-//! What a run is held to: `p99<1ms`, `cycles>=50000`.
+//! What a run must reach: `p99<1ms`, `cycles>=50000`.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ const HINT: &str = "write p50, p90, p99, p99.9 or max with < or <= and a time, a
 /// One assertion about our own lock. It has to hold with every number of callers.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Assertion {
-    /// As it was given, for whoever reads that it failed.
+    /// As it was given, for the message that it failed.
     text: String,
     metric: Metric,
     /// Nanoseconds, or cycles a second.
@@ -41,7 +41,7 @@ impl Assertion {
         let bound = match (metric, sign) {
             (Metric::Cycles, ">") => bound.parse::<u32>().ok().map(f64::from)?,
             (Metric::Cycles, _) | (_, ">") => return None,
-            // A bare number would be seconds elsewhere; here somebody may have meant another unit.
+            // A bare number would be seconds elsewhere; here the user may have meant another unit.
             _ if bound.ends_with(|last: char| last.is_ascii_digit()) => return None,
             _ => duration::parse(bound).ok()?.as_secs_f64() * 1e9,
         };

@@ -58,7 +58,7 @@ use rounds::Contest;
 /// What `--json` prints, as a JSON Schema.
 const SCHEMA: &str = include_str!("schema.json");
 
-/// How long a key lives if nobody deletes it: the library's default, so that its other defaults,
+/// How long a key lives if it is not deleted: the library's default, so that its other defaults,
 /// which depend on it, are those that a user gets.
 const TTL: Duration = Duration::from_secs(10);
 
@@ -73,7 +73,7 @@ type Leftovers = Vec<Vec<u8>>;
 struct Site<'a> {
     nodes: Nodes<'a>,
     places: Vec<Place>,
-    /// Before every key: what was asked for, and what nobody else has.
+    /// Put before every key: the requested prefix, and a unique part.
     prefix: Vec<u8>,
 }
 
@@ -122,7 +122,7 @@ fn measure_and_show(args: &BenchArgs) -> Result<(), Failure> {
     judge(&outcome.rows, &assertions)
 }
 
-/// Takes turns for every number of callers. However that ends, no key stays behind it.
+/// Takes turns for each number of callers. However that ends, no key stays behind it.
 fn measure(
     args: &BenchArgs,
     runtime: &Runtime,
@@ -154,7 +154,7 @@ fn measure(
     Ok(Outcome { nodes, rows: rows?, no_floor })
 }
 
-/// What was asked for, a name for whoever watches the node, and 64 random bits.
+/// The requested prefix, a name for people who watch the node, and 64 random bits.
 fn prefix(args: &BenchArgs) -> Vec<u8> {
     let random = RandomState::new().hash_one(std::process::id());
     let name = format!("quorlock-bench:{random:016x}:");
@@ -174,7 +174,7 @@ fn judge(rows: &[Row], assertions: &[Assertion]) -> Result<(), Failure> {
     Err(Failure::new(Cause::Assertion, format!("assertion {}", refuted.join("; "))))
 }
 
-/// Waits until of every node it is known whether it can be used, and a majority can.
+/// Waits until it is known of each node whether it can be used, and a majority can.
 async fn connect(locker: &Locker) -> Result<(), Failure> {
     reach::every_answer(locker).await?;
     Ok(reach::majority(locker, reach::PATIENCE).await?)

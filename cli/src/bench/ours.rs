@@ -19,7 +19,7 @@ use crate::clock;
 use crate::exit::{Cause, Failure};
 use crate::signals::{self, Signals};
 
-/// A caller's pause after an error: what is down is not hammered, and the runtime can connect.
+/// A caller's pause after an error: it spares a node that is down, and lets the runtime connect.
 const PAUSE: Duration = Duration::from_millis(10);
 
 pub(crate) struct Ours<'a> {
@@ -153,7 +153,7 @@ async fn call_all(
             },
             signal = signals.next() => {
                 shared.stop.store(true, Ordering::Relaxed);
-                // Whoever waits for a start is told at once.
+                // Callers that wait for a start are told at once.
                 shared.due.add_permits(callers);
                 ended_by = Some(signal);
             }

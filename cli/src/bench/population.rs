@@ -1,4 +1,4 @@
-//! Whether the nodes look like somebody's production: whether they hold keys.
+//! Whether the nodes look like production: whether they hold keys.
 //!
 //! A run writes as fast as the nodes can take it. On a node that others use, that is their outage.
 

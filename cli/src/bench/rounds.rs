@@ -15,7 +15,7 @@ use super::progress::Progress;
 use super::timetable::Round;
 use crate::exit::Failure;
 
-/// About how long a round is: long beside an operation, short beside the weather.
+/// About how long a round is: long beside an operation, short beside the machine's load changes.
 const ROUND: Duration = Duration::from_millis(250);
 
 /// Fewer rounds than this do not take turns.
@@ -23,7 +23,7 @@ const ROUNDS_MIN: u32 = 2;
 
 pub(crate) struct Contest<'a> {
     pub(crate) ours: Ours<'a>,
-    /// Nothing where the floor cannot be measured.
+    /// `None` if the floor cannot be measured.
     pub(crate) floor: Option<Floor>,
     pub(crate) progress: Progress,
 }

@@ -1,7 +1,7 @@
 //! Leaving nothing behind: the keys that a node may still hold are deleted by their names.
 //!
 //! Every cycle releases its key. What may stay for its TTL is what an error, a failed run or a late
-//! node leaves; those keys are known, so nobody has to search a node for them.
+//! node leaves; those keys are known, so no node has to be searched for them.
 
 use std::time::Duration;
 

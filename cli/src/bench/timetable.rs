@@ -1,8 +1,8 @@
-//! When cycles start: as soon as a caller is free, or at times that are set beforehand.
+//! When cycles start: as soon as a caller is free, or at preset times.
 //!
 //! In an *open loop* the starts are set by the rate alone. A cycle that starts late, because every
 //! caller still waits for the nodes, counts from its intended start: a slow answer then also counts
-//! for those who stood behind it, as it does for the users of a service.
+//! for the cycles behind it, as it does for the users of a service.
 
 use std::num::NonZeroU32;
 use std::time::{Duration, Instant};

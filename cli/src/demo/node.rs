@@ -45,7 +45,7 @@ impl Node {
         matches!(self.host, Host::Process(_))
     }
 
-    /// Waits until it answers; `false` when somebody else took its port before it could.
+    /// Waits until it answers; `false` when another process took its port before it could.
     pub(crate) async fn answers(&mut self) -> Result<bool, Failure> {
         match &mut self.host {
             Host::Process(process) => process.answers().await,
@@ -73,7 +73,7 @@ impl Node {
         }
     }
 
-    /// Stops it where it is: connections and bytes are still accepted, and nobody answers.
+    /// Suspends it: connections and bytes are still accepted, but no answer comes.
     pub(crate) fn hang(&self) -> Result<(), Failure> {
         match &self.host {
             Host::Process(process) => process.hang(),

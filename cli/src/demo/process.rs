@@ -59,11 +59,11 @@ impl Process {
         Ok(Self { name, port, log, process })
     }
 
-    /// Waits until it answers; `false` when somebody else took its port before it could.
+    /// Waits until it answers; `false` when another process took its port before it could.
     pub(super) async fn answers(&mut self) -> Result<bool, Failure> {
         let client = Client::new(self.url())?;
         let began = clock::now();
-        // A stranger on the port would answer too; the process id says that it is ours.
+        // Another server on the port would answer too; the process id shows that it is ours.
         let ours = format!("process_id:{}\r\n", self.process.id());
         loop {
             let info = client.command(["INFO", "server"]).await;
@@ -99,7 +99,7 @@ impl Process {
         ended.map(drop).map_err(|error| Failure::internal("cannot end a server", &error))
     }
 
-    /// Stops it where it is: the kernel still accepts connections and bytes, and nobody answers.
+    /// Suspends it: the kernel still accepts connections and bytes, but no answer comes.
     pub(super) fn hang(&self) -> Result<(), Failure> {
         let id = Pid::from_child(&self.process);
         let stopped = kill_process(id, Signal::STOP).and_then(|()| {
@@ -123,8 +123,8 @@ impl Drop for Process {
     }
 }
 
-/// A port that nobody listens on. It is bound for a moment and never listened on: a child that is
-/// being born right now holds our socket a little longer than we do.
+/// A port without a listener. It is bound for a moment and never listened on: a child that is
+/// forked right now holds our socket a little longer than we do.
 fn free_port() -> io::Result<u16> {
     let count = PORTS.end - PORTS.start;
     // Two demos at a time seldom try the same ones.

@@ -17,7 +17,7 @@ impl Scratch {
         for number in 0..NAMES {
             let name = format!("quorlock-demo-{}-{number}", std::process::id());
             let path = std::env::temp_dir().join(name);
-            // Created, never found: nobody else's, and for nobody else to look into.
+            // Created, never an existing one: it is ours, and only we may read it.
             match DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => return Ok(Self(path)),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => taken = error,
@@ -39,7 +39,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // It may be gone already; left behind, it harms nobody.
+        // It may be gone already; left behind, it does no harm.
         let _ = self.remove();
     }
 }

@@ -1,4 +1,4 @@
-//! Measuring on somebody's own nodes: what is printed, what is asserted, and what is not touched.
+//! Measuring on a user's own nodes: what is printed, what is asserted, and what is not touched.
 
 use std::process::Command;
 

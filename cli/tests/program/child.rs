@@ -109,7 +109,7 @@ fn a_signal_while_waiting_ends_the_wait_and_leaves_nothing() {
     let first = hold(&server, &[], "job");
     let token = server.command(&["GET", "job"]).text();
     let second = Running::start(program_on(&server, &["lock", "-w", "1h", "job", "--", "true"]));
-    // The first, the second, and whoever asks.
+    // The first, the second, and the connection that asks.
     eventually("the second to connect", || {
         server.info("connected_clients").is_some_and(|count| count.parse::<u32>() == Ok(3))
     });
@@ -131,6 +131,6 @@ fn the_command_dies_with_us() {
     running.signal(Signal::KILL);
     ends(&pid);
     assert_eq!(running.end().code, 128 + 9);
-    // Nobody was left to release it: it ends with its time.
+    // No process was left to release it: it ends with its TTL.
     assert_eq!(server.command(&["EXISTS", "job"]).int(), 1);
 }

@@ -106,8 +106,8 @@ fn one_that_waits_says_for_whom_where_it_is_asked_to() {
     assert_eq!((ended.code, &*ended.stderr), (0, ""), "nothing but that: {ended:?}");
 }
 
-/// Nodes that nobody has put into service may have forgotten what they granted: they give no vote
-/// for the longest TTL, which is waited for where that is asked for, and do then.
+/// Nodes that were not put into service may have forgotten what they granted: they give no vote for
+/// the longest TTL. A command may wait for that; then they vote.
 #[test]
 fn nodes_that_may_forget_are_used_as_such() {
     need_server!();
@@ -119,7 +119,7 @@ fn nodes_that_may_forget_are_used_as_such() {
     let args = [&volatile[..], &waits].concat();
     let ended = run(program_on(&server, &args));
     assert_eq!((ended.code, &*ended.stderr), (0, ""), "{ended:?}");
-    // Whoever does not say so is told, instead of taking a lock by other rules.
+    // A command without that option gets an error, instead of a lock by other rules.
     let other = run(program_on(&server, &["lock", "job", "--", "true"]));
     assert_eq!(other.code, 78, "{other:?}");
 }

@@ -11,7 +11,7 @@
 //! | `secret` | passwords: taken from the environment, and shown nowhere |
 //! | `status` | who holds a key |
 //! | `release` | a lock that is ended by its token, or by force |
-//! | `bench`, `schema` | measuring on somebody's nodes; what its JSON has to be |
+//! | `bench`, `schema` | measuring on a user's nodes; what its JSON has to be |
 //! | `ping` | how far the nodes are, and what they are |
 //! | `tls` | a command under a lock over TLS |
 //! | `demo` | five servers, and nothing left of them |

@@ -20,12 +20,12 @@ const OBEDIENT: &str =
 /// What happens to the lock.
 type Harm = fn(&Fleet);
 
-/// Somebody deletes it by force, on every node.
+/// It is deleted by force, on every node.
 fn deleted(fleet: &Fleet) {
     fleet.command(&["DEL", "job"]);
 }
 
-/// Somebody else has a majority.
+/// Another client has a majority.
 fn taken(fleet: &Fleet) {
     for server in [&fleet[0], &fleet[2]] {
         server.command(&["SET", "job", "thief", "PX", "60000"]);

@@ -239,7 +239,7 @@ pub(crate) fn empties(server: &Server) {
     eventually("all keys to be gone", || server.command(&["DBSIZE"]).int() == 0);
 }
 
-/// Waits until the process has ended; one that nobody has reaped counts as ended.
+/// Waits until the process has ended; one that was not reaped counts as ended.
 #[track_caller]
 pub(crate) fn ends(pid: &str) {
     eventually("a process to end", || {

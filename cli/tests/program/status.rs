@@ -68,7 +68,7 @@ fn parts_and_foreign_values_are_no_majority() {
     fleet.command(&["HSET", "hash", "field", "value"]);
     let ended = status(&fleet, &["split", "hash"]);
     assert_eq!(ended.code, 0, "{ended:?}");
-    assert!(ended.stdout.contains("nobody holds a majority (3 of 3"), "{ended:?}");
+    assert!(ended.stdout.contains("no client holds a majority (3 of 3"), "{ended:?}");
     assert!(ended.stdout.contains("no lock: holds a hash, without expiry"), "{ended:?}");
 }
 

@@ -23,7 +23,7 @@ impl Stream {
             let mut piece = [0; 4_096];
             // A terminal whose other side has ended is an error, and an end.
             while let Ok(length @ 1..) = stream.read(&mut piece) {
-                // Whoever does not listen any more has seen enough.
+                // A test that no longer listens has seen enough.
                 let _ = sender.send(piece[..length].to_vec());
             }
         });

@@ -37,7 +37,7 @@ fn signed(size: usize) -> isize {
 }
 
 fn count(calls: usize, bytes: isize) {
-    // A thread that is going down still frees; that is nobody's to count.
+    // A thread that is going down still frees; that is not counted.
     let _ = HEAP.try_with(|heap| {
         let mut value = heap.get();
         value.calls += calls;

@@ -324,8 +324,8 @@ impl Debts {
         }
     }
 
-    /// The server does not end an old connection: what is undone behind it is undone again. (All
-    /// that is on its way was sent behind it, for what came before has been answered before.)
+    /// The server does not end an old connection. It may survive; undos may be overtaken, so retry
+    /// them. (All on their way were sent behind the request: earlier ones have been answered.)
     pub(super) fn handle_not_ended(&mut self, now: Moment) {
         if let Some(old) = self.old_clients.iter_mut().find(|old| old.asked) {
             old.asked = false;

@@ -208,7 +208,7 @@ fn a_connection_without_a_name_leaves_doubt() {
     // The next one has a name, and cannot be told which one to end.
     assert_eq!(round(&mut debts, Some("one"), 0), ["UNDO a v"]);
     assert_eq!(debts.due(), Some(at(500)));
-    // To a process without a name, nobody is known to be ended.
+    // On a process without a name, no old connection is known to have ended.
     debts.inherit(client("one", 7), [undo("b")]);
     assert_eq!(round(&mut debts, None, 100), ["UNDO b v"]);
     assert_eq!(next_round(&mut debts, None), Some((500, vec!["UNDO a v".into()])));

@@ -1,11 +1,11 @@
 //! TLS over a TCP stream, in two halves that keep to the order of the bytes as TCP's do.
 //!
-//! A [`Session`] is rustls' state machine for one connection, which serves both directions: whoever
-//! writes advances the same cipher state as whoever reads. It stands behind a short lock that the
-//! two halves share, so that a caller, or a `Drop` on a thread without a runtime, still writes by
-//! itself: it encrypts, and hands the ciphertext to the kernel before it returns. The order of
-//! commands is the order in which they were encrypted, and the link's own lock is held around that.
-//! Under the session's lock nobody waits, no socket is read, and no code of the user's runs.
+//! A [`Session`] is rustls' state machine for one connection, which serves both directions: writes
+//! and reads advance the same cipher state. It stands behind a short lock that the two halves
+//! share, so that a caller, or a `Drop` on a thread without a runtime, still writes by itself: it
+//! encrypts, and hands the ciphertext to the kernel before it returns. The order of commands is the
+//! order in which they were encrypted, and the link's own lock is held around that. Under the
+//! session's lock no task waits, no socket is read, and no code of the user's runs.
 //!
 //! ```text
 //!  caller: link's lock ─▶ Writer::try_write ─▶ session's lock: encrypt, write to the socket
@@ -80,9 +80,9 @@ impl Reader {
                     writable.map_err(fault::of_handshake)?;
                     continue;
                 }
-                // Also where our last word found no way: whoever reads next learns why.
+                // Also where our last message could not be sent: the next read says why.
                 _ if is_done => return Poll::Ready(Ok(())),
-                // Whoever closed may have said why before: that is read next.
+                // The peer may have said why before it closed: that is read next.
                 Ok(()) | Err(_) => {}
             }
             if ready!(self.poll_incoming(cx)).map_err(fault::of_handshake)? == 0 {
@@ -117,7 +117,7 @@ impl Reader {
                 None => {}
             }
             let is_full = pushed.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
-            // Nobody else waits for room for a message that no caller has written.
+            // No other task waits for room for a message that no caller has written.
             if is_full && self.half.as_ref().poll_write_ready(cx).is_ready() {
                 continue;
             }

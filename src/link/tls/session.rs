@@ -1,9 +1,9 @@
 //! One connection's state on our side, for both of its halves.
 //!
 //! Two nouns. *Credit* is plaintext that has been encrypted, and whose ciphertext the kernel has
-//! not wholly taken: whoever wrote it comes again with the same bytes, and only then does it count
-//! as written. So a link's account of what was sent stays exact, for a record that lacks a byte is
-//! one that the peer cannot read. A *message* is what the protocol owes the peer and no caller has
+//! not wholly taken: the caller passes the same bytes again, and only then does it count as
+//! written. So a link's account of what was sent stays exact, for a record that lacks a byte is one
+//! that the peer cannot read. A *message* is what the protocol owes the peer and no caller has
 //! written: an alert, an answer to a new key.
 
 use std::io::{self, IoSlice, Read, Write};

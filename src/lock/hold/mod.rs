@@ -94,7 +94,7 @@ impl Holds {
             .find_map(|index| lock(&self.slab.get(index).body).tie.as_ref().and_then(&of))
     }
 
-    /// Whoever holds such a lock has lost it: somebody deletes its key.
+    /// Marks the locks that `is_meant` selects as lost: their keys are being deleted.
     pub(in crate::lock) fn lose(&self, is_meant: impl Fn(&Tie) -> bool) {
         for index in 0..self.slab.used() {
             self.at(index, |_, body| {
@@ -198,7 +198,7 @@ impl Holds {
         body.former_loss.filter(|_| is_latest)
     }
 
-    /// Wakes whoever waits for the loss of a hold, to look again.
+    /// Wakes the tasks that wait for the loss of a hold, to look again.
     pub(in crate::lock) fn notify(&self, index: u32) {
         self.slab.get(index).changed.notify_waiters();
     }

@@ -55,7 +55,7 @@ impl HoldRef {
         };
         let woken = holds.keeping.note(due);
         if keeper::ensure(&locker) || woken {
-            // Whoever holds the lock may compute from here on.
+            // The holder may compute from here on.
             locker.nodes.hand_on();
         }
         Self { locker, name }
@@ -80,7 +80,7 @@ impl HoldRef {
         self.with(|body| body.is_valid(now)).unwrap_or(false)
     }
 
-    /// As [`HoldRef::remaining`], for whoever only watches: what is found invalid is not made so.
+    /// As [`HoldRef::remaining`], without its effect: a hold found invalid is not marked as lost.
     #[cfg(all(test, feature = "testing"))]
     pub(crate) fn looks_left(&self) -> Option<Duration> {
         let now = self.locker.nodes.clock().stamp();
@@ -90,7 +90,7 @@ impl HoldRef {
         })?
     }
 
-    /// As [`HoldRef::is_valid`], in the same way.
+    /// As [`HoldRef::is_valid`], also without its effect.
     #[cfg(all(test, feature = "testing"))]
     pub(crate) fn looks_valid(&self) -> bool {
         let now = self.locker.nodes.clock().stamp();
@@ -221,7 +221,7 @@ impl HoldRef {
         self.locker.options.check_ttl(left.max(self.locker.options.ttl))
     }
 
-    /// The lease has changed: whoever waits for its end, and the keeper, look at it anew.
+    /// Has the keeper and the tasks that wait for the lease's end look again: it has changed.
     fn look_again(&self) {
         let at = self.locker.nodes.clock().read();
         let due = self.with(|body| match body.is_valid(at.stamp) {

@@ -79,11 +79,11 @@ impl Keeping {
         }
     }
 
-    /// Something is due at `at`. `true`: the keeper was woken for it.
+    /// Notes that something is due at `at`, and returns whether the keeper was woken for it.
     pub(super) fn note(&self, at: Moment) -> bool {
         // Ordering: the keeper clears `earliest` before it looks through the holds, and sets its
-        // timer before it looks at `earliest` again. Whoever writes here behind that look finds the
-        // timer, and wakes it if it is too late.
+        // timer before it looks at `earliest` again. A task that writes here after that look finds
+        // the timer, and wakes the keeper if the timer is too late.
         self.note_silently(at);
         let is_late = self.timer.load(Ordering::SeqCst) > at.as_nanos();
         if is_late {
@@ -93,9 +93,9 @@ impl Keeping {
     }
 
     fn note_silently(&self, at: Moment) {
-        // Looked at first, because every lock that is taken comes by, and few are due before all
-        // others. Ordering: whoever reads what was there before the keeper cleared it has written
-        // when its hold is due before the keeper looks through the holds.
+        // Loaded first, because every acquisition runs this, and few holds are due before all
+        // others. Ordering: a task that reads the value from before the keeper cleared it has
+        // stored its hold's due time before the keeper looks through the holds.
         if self.earliest.load(Ordering::SeqCst) > at.as_nanos() {
             self.earliest.fetch_min(at.as_nanos(), Ordering::SeqCst);
         }
@@ -214,8 +214,8 @@ impl Keeper {
     fn arm(&mut self, locker: &Inner, was_busy: bool) {
         let now = locker.nodes.clock().now();
         let keeping = &self.holds.keeping;
-        // Ordering: published before the count is read. Whoever begins a hold counts it first, and
-        // then looks at the timer: one of the two sees the other.
+        // Ordering: published before the count is read. A task that begins a hold counts it first,
+        // and then reads the timer: one of the two sees the other.
         keeping.timer.store(Moment::NEVER.as_nanos(), Ordering::SeqCst);
         let is_idle = self.holds.count() == 0 && !was_busy;
         self.idle = if is_idle { self.idle.saturating_add(1) } else { 0 };
@@ -400,7 +400,7 @@ impl Keeper {
 
 impl Drop for Keeper {
     fn drop(&mut self) {
-        // Nobody extends any more, until the next hold finds another runtime: what was in flight
+        // No task extends any more, until the next hold finds another runtime: what was in flight
         // here is forgotten.
         let now = self.locker.upgrade().map(|locker| locker.nodes.clock().now());
         for Flight { name, .. } in self.flights.drain(..) {

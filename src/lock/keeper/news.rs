@@ -42,7 +42,7 @@ impl Body {
         is_new.then(|| self.news(locker, now, What::HeldTooLong { remaining })).flatten()
     }
 
-    /// Nothing of a lock that is still being taken over, and nothing where nobody is told.
+    /// News of the hold; `None` while its lock is still being taken over, or without observers.
     pub(super) fn news(&self, locker: &Inner, now: Moment, what: What) -> Option<News> {
         let tie = self.tie.as_ref().filter(|tie| tie.is_owned())?;
         let is_told = !locker.options.observers.is_empty();
@@ -50,7 +50,7 @@ impl Body {
     }
 }
 
-/// What each node has answered, if anybody will read it.
+/// What each node has answered; empty without observers.
 pub(super) fn report_of(extension: &Extension, locker: &Inner) -> Vec<NodeReport> {
     if locker.options.observers.is_empty() { Vec::new() } else { extension.report() }
 }

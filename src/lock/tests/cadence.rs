@@ -9,8 +9,8 @@ use tokio::runtime::Builder;
 use super::{World, ms, now};
 use crate::options::{Drift, Extend, Options};
 
-/// Lets time pass in small steps, and everybody have many turns in each: also those who would never
-/// let it pass by themselves.
+/// Lets time pass in small steps, and every task have many turns in each: also tasks that would
+/// never let it pass by themselves.
 async fn step(step: Duration, count: usize) {
     for _ in 0..count {
         for _ in 0..40 {

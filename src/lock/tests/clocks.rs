@@ -86,7 +86,7 @@ async fn wall_clocks_that_step_never_let_two_hold() {
         let step = if second % 2 == 0 { HOUR_NANOS } else { -HOUR_NANOS };
         world.driven.step_wall(step);
         for (_, guard, _) in [&mut ours, &mut theirs] {
-            // Whoever has it lets go of it every seventh second.
+            // The holder lets go of it every seventh second.
             if second % 7 == 0 || !is_valid(guard) {
                 drop(guard.take());
             }

@@ -1,4 +1,4 @@
-//! What is not done: no node is asked what nobody needs, and no reply waits for its node's turn.
+//! What is not done: no node is asked needlessly, and no reply waits for its node's turn.
 
 use super::Behaviour::Down;
 use super::{World, ms, now, pass};

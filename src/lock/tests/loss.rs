@@ -187,7 +187,7 @@ async fn losses_do_not_wait_behind_extensions() {
     assert_eq!(world.told.losses().len(), lost);
 }
 
-/// The next extension finds it, and whoever waits is told with the deciding answer.
+/// The next extension finds it, and tasks that wait are told with the deciding answer.
 #[tokio::test(start_paused = true)]
 async fn a_lock_that_is_gone_from_a_majority_is_lost_at_once() {
     type Harm = fn(&super::Node);
@@ -228,7 +228,7 @@ async fn whoever_is_cut_off_is_told_before_another_can_hold_it() {
     let guard = world.locker.lock("k").await.unwrap();
     pass(ms(20_000)).await;
     let end = now().plus(guard.remaining());
-    // The client's frames no longer reach anybody: its extensions wait in the network.
+    // The client's frames no longer reach any node: its extensions wait in the network.
     world.set(0..5, Down);
     guard.lost().await;
     let told = now();
@@ -295,7 +295,7 @@ async fn a_majority_whose_last_word_comes_behind_the_verdict_is_lost_within_a_ti
     let world = World::ready(3).await;
     let guard = world.locker.lock("k").ttl(ms(60_000)).await.unwrap();
     world.nodes[0].set(Hangs);
-    // The first node has become suspect: nobody waits for it again.
+    // The first node has become suspect: no task waits for it again.
     guard.extend(ms(60_000)).await.unwrap();
     pass(ms(1_000)).await;
     world.nodes[2].set(After(ms(50)));
@@ -308,7 +308,7 @@ async fn a_majority_whose_last_word_comes_behind_the_verdict_is_lost_within_a_ti
     assert!(matches!(world.told.losses()[..], [(_, Loss::Gone)]));
 }
 
-/// The loss has been told, and whoever was told may have stopped: it must not be taken back.
+/// The loss has been told, and the holder may have stopped: it must not be taken back.
 #[tokio::test(start_paused = true)]
 async fn a_loss_that_was_told_is_not_taken_back_by_an_extension_by_hand() {
     for sent_before in [false, true] {
@@ -348,7 +348,7 @@ async fn an_extension_that_its_connections_took_with_them_is_tried_again() {
     assert_eq!(world.holders(&guard), [0, 1, 2]);
 }
 
-/// What an extension by hand finds is told to everybody.
+/// What an extension by hand finds is told to all who wait.
 #[tokio::test(start_paused = true)]
 async fn a_loss_that_an_extension_by_hand_finds_is_told_to_whoever_waits() {
     let world = World::ready(3).await;

@@ -1,8 +1,8 @@
 //! Locks on nodes in memory, under a driven clock: where a promise names a time, it is exact here.
 //!
 //! A [`World`] is some nodes and one client of theirs, with whatever drives its clocks and all that
-//! it was told. Time stands still while anybody has something to do, and goes on to the next timer
-//! when nobody has.
+//! it was told. Time stands still while any task has something to do, and then goes on to the next
+//! timer.
 
 #[cfg(feature = "tokio-util")]
 mod alarm;

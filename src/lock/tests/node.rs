@@ -18,7 +18,7 @@ pub(super) enum Behaviour {
     Hangs,
     /// At once, and answers so late.
     After(Duration),
-    /// Nobody listens, and every connection has ended.
+    /// It does not listen, and every connection has ended.
     Down,
 }
 
@@ -86,7 +86,7 @@ impl Node {
         self.command(["DEL", key]);
     }
 
-    /// Gives the key to somebody else, for an hour.
+    /// Gives the key to another client, for an hour.
     pub(super) fn steal(&self, key: &str) {
         assert!(self.command(["SET", key, "thief", "PX", "3600000"]).is_ok());
     }

@@ -38,7 +38,7 @@ async fn suspects_are_not_waited_for_again() {
     assert_eq!(now().since(began), Duration::ZERO);
 }
 
-/// What a node executed while nobody waited for it any more leaves no key either.
+/// What a node executed when no task waited for it any more leaves no key either.
 #[tokio::test(start_paused = true)]
 async fn what_a_hung_majority_grants_later_is_undone() {
     let world = World::behaving(&[Hangs, Grants, Grants, Hangs, Hangs]).await;
@@ -138,8 +138,8 @@ async fn what_a_lost_connection_may_have_granted_is_undone_on_the_next_one() {
     assert!(world.keys("k") == 0 && !world.got(0, "RELEASE").is_empty());
 }
 
-/// A timer that was set for an earlier command, and that nobody needs any more, rings: the next
-/// command's deadline must be kept all the same.
+/// A timer that was set for an earlier command, and is no longer needed, fires: the next command's
+/// deadline must be kept all the same.
 #[tokio::test(start_paused = true)]
 async fn a_deadline_is_kept_after_a_timer_that_rang_for_nobody() {
     let world = World::ready(3).await;
@@ -151,7 +151,7 @@ async fn a_deadline_is_kept_after_a_timer_that_rang_for_nobody() {
     world.nodes[1].set(After(ms(20)));
     let lock = || world.locker.lock("k").ttl(ms(60_000)).auto_extend(Extend::Off);
     drop(lock().await.unwrap().forget());
-    // Meanwhile the third is connected: nothing is awaited now, and the timer rings for nobody.
+    // Meanwhile the third is connected: nothing is awaited now, and the timer fires needlessly.
     pass(ms(1_500)).await;
     world.behave(&[Hangs; 3]);
     tokio::select! {

@@ -84,7 +84,7 @@ async fn a_node_that_was_away_at_the_shutdown_gets_whole_commands_when_it_is_bac
     assert!((0..8).all(|key| world.keys(&format!("k{key}")) == 0));
 }
 
-/// Behind a process that has ended nobody undoes anything.
+/// No undo is sent after its process has ended.
 #[tokio::test(start_paused = true)]
 async fn a_shutdown_waits_for_what_a_node_that_hangs_or_is_away_is_owed() {
     for (behaviour, lasts) in [(Hangs, ms(1_000)), (Hangs, ms(8_000)), (Down, ms(1_000))] {
@@ -107,14 +107,14 @@ async fn a_shutdown_waits_for_what_a_node_that_hangs_or_is_away_is_owed() {
     }
 }
 
-/// What may still arrive is undone again for as long as it can: nobody does when we have gone.
+/// What may still arrive is undone again while it can: once our process ends, nothing undoes it.
 #[tokio::test(start_paused = true)]
 async fn a_shutdown_waits_for_what_may_still_have_to_be_undone() {
     let world = World::ready(3).await;
     world.nodes[0].forbid_kill();
     world.nodes[0].set(After(ms(50)));
     let guard = world.locker.lock("k").await.unwrap();
-    // The acquisition has no reply there, and the server lets nobody end its connection.
+    // The acquisition has no reply there, and the server lets no client end its connection.
     world.nodes[0].set(Grants);
     world.nodes[0].cut();
     pass(ms(100)).await;

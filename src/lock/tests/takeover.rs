@@ -253,7 +253,7 @@ async fn an_adoption_that_waits_is_told_of_the_shutdown_of_its_locker() {
     assert!(third.locker.adopt("k", &token).await.is_ok());
 }
 
-/// What befalls an adoption's lock while it waits for a living guard's time to end, and the error.
+/// Harms an adoption while it waits for a living guard's time to end, and returns its error.
 async fn adopted_while(pause: Duration, befalls: impl FnOnce(&World)) -> Error {
     let world = World::ready(3).await;
     let guard = world.locker.lock("k").auto_extend(Extend::Off).await.unwrap();

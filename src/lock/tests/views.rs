@@ -122,7 +122,7 @@ async fn a_view_outlives_its_lock_without_harm() {
     held.lost().await;
 }
 
-/// Whoever waits for the loss is told of the release, too.
+/// A task that waits for the loss is told of the release, too.
 #[tokio::test(start_paused = true)]
 async fn a_view_that_waits_is_told_of_the_release() {
     let world = World::ready(3).await;

@@ -23,9 +23,9 @@ use crate::error::Error;
 
 /// One node: where it is and how to log in there, as a URL says it, part by part.
 ///
-/// For whoever has the parts (a configuration file, a secret in a file of its own, a password that
-/// changes) and would have to put them into a URL, percent-encoded, only to have them taken out
-/// again. Taken wherever a URL is, and made from one by `parse`. `Debug` shows no login.
+/// For programs that have the parts (a configuration file, a secret in a file of its own, a
+/// password that changes) and would otherwise percent-encode them into a URL. Accepted wherever a
+/// URL is, and made from one by `parse`. `Debug` shows no login.
 ///
 /// ```
 /// use quorlock::{Locker, NodeOptions};
@@ -68,8 +68,8 @@ pub enum Protocol {
     /// RESP3 where the server has it, RESP2 elsewhere.
     #[default]
     Resp3,
-    /// RESP2, for a proxy that takes `HELLO` and does not mean it. Servers tell such a connection
-    /// less of themselves, so it takes two more commands to shake hands.
+    /// RESP2, for a proxy that accepts `HELLO` without speaking RESP3. Servers show such a
+    /// connection less of themselves, so it takes two more commands to shake hands.
     Resp2,
 }
 
@@ -138,8 +138,8 @@ impl NodeOptions {
     ///
     /// It is called on the task that reads all connections, once the node has taken the
     /// connection, and must not block: read a variable or a cache, not a file or the network. For
-    /// those, see [`credentials_async`](Self::credentials_async). Connections that stand are not
-    /// asked to log in again: servers let them stay when a password changes.
+    /// those, see [`credentials_async`](Self::credentials_async). Established connections do not
+    /// log in again: servers keep them when a password changes.
     ///
     /// ```
     /// use std::sync::{Arc, RwLock};

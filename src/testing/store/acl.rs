@@ -109,7 +109,7 @@ impl User {
         self.is_on && (self.nopass || knows())
     }
 
-    /// Nobody is asked for a password.
+    /// Whether no password is asked for.
     pub(super) fn is_open(&self) -> bool {
         self.is_on && self.nopass
     }

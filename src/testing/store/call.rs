@@ -219,7 +219,7 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     TABLE.iter().map(|spec| spec.name)
 }
 
-/// Whether a command of this name may write. Nobody knows of a script before it has run.
+/// Whether a command of this name may write. Of a script it is unknown before it has run.
 pub(super) fn may_write(name: &[u8]) -> bool {
     let writes = |spec: &Spec| matches!(spec.deed, Deed::Writes | Deed::Grows);
     find(name).is_some_and(|spec| writes(spec) || spec.keys == Keys::Counted)

@@ -37,7 +37,7 @@ impl Value {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Entry {
     pub(super) value: Value,
-    /// By the node's own clock; `None` is for ever.
+    /// By the node's own clock; `None` is forever.
     pub(super) end: Option<Duration>,
 }
 

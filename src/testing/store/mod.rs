@@ -1,7 +1,7 @@
 //! One node, without its network: keys, sessions, and the answers to commands.
 //!
-//! A [`Store`] knows no stream and no clock. Whoever serves it tells it of connections, hands it
-//! whole commands with the time at which they are executed, and delivers the [`Effects`]: replies,
+//! A [`Store`] knows no stream and no clock. The caller tells it of connections, hands it whole
+//! commands with the time at which they are executed, and delivers the [`Effects`]: replies,
 //! pushes, and connections to end. The same calls give the same effects, byte by byte.
 //!
 //! | file | job |
@@ -208,7 +208,7 @@ impl Store {
         &self.setup
     }
 
-    /// Somebody has connected.
+    /// A client has connected.
     pub(crate) fn connect(&mut self) -> SessionId {
         self.counts.connections += 1;
         let open = self.setup.users.get("default").is_some_and(User::is_open);
@@ -258,8 +258,8 @@ impl Store {
         self.collect(effects)
     }
 
-    /// Executes a command as somebody who may do everything and is no connection; returns the reply
-    /// and what else has come of it.
+    /// Executes a command with all rights and without a connection; returns the reply and what else
+    /// has come of it.
     pub(crate) fn execute_as_operator(
         &mut self,
         words: &[&[u8]],
@@ -315,7 +315,7 @@ impl Store {
         self.pause.is_some()
     }
 
-    /// The text under a key of the first database, and until when it is there (for ever: `None`).
+    /// The text under a key of the first database, and until when it is there (forever: `None`).
     pub(crate) fn text(&self, key: &[u8], now: Duration) -> Option<(Bytes, Option<Duration>)> {
         let entry = self.keys.get(&(0, Bytes::copy_from_slice(key)))?;
         let is_live = entry.end.is_none_or(|end| now < end);

@@ -196,7 +196,7 @@ impl Store {
     pub(super) fn write(&mut self, call: &Call<'_>, place: Place, entry: Entry) {
         self.invalidate(&place.1, Some(call.session));
         self.keys.put(place, entry);
-        // What ends at once is there for nobody.
+        // No client sees what ends at once.
         self.expire_due(call.now);
     }
 

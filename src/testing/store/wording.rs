@@ -8,11 +8,11 @@ use super::version::{Since, Version};
 const SUBCOMMANDS: Since = Since::redis([7, 0]);
 /// Who has no right is named.
 const NAMED_USERS: Since = Since::redis([7, 2]);
-/// Whoever has not logged in learns nothing, not even that there is no such command.
+/// A client that has not logged in learns nothing, not even that there is no such command.
 const LOGIN_FIRST: Since = Since { redis: None, valkey: Some([9, 0]) };
 /// Scripts are run by engines.
 const ENGINES: Since = Since { redis: None, valkey: Some([9, 0]) };
-/// That all keys are gone is told before the reply to whoever has emptied it.
+/// The push that all keys are gone comes before the reply to the client that deleted them.
 const FLUSH_FIRST: Since = Since { redis: Some([8, 0]), valkey: None };
 
 impl Version {

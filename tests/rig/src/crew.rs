@@ -20,7 +20,7 @@ pub(crate) enum News {
     Line(Who, Line),
     /// A client's output has ended.
     End(Who),
-    /// Somebody wants the run to end.
+    /// A signal asks the run to end.
     Signal,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Crew {
     places: Vec<Place>,
     news: Sender<News>,
     program: PathBuf,
-    /// The process ids of clients that were killed: what they leave behind is nobody's fault.
+    /// The process ids of clients that were killed: what they leave behind is no error.
     pub(crate) killed: HashSet<u32>,
 }
 
@@ -188,6 +188,6 @@ fn read(who: Who, output: PipeReader, news: &Sender<News>) {
             return;
         }
     }
-    // Without a supervisor nobody needs to know.
+    // Without a supervisor no task needs to know.
     let _ = news.send(News::End(who));
 }

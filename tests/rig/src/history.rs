@@ -5,8 +5,8 @@
 //!
 //! - at the reading before it was given up, or at the last end that its guard claimed, whichever is
 //!   earlier;
-//! - at the last end that its guard claimed, when its process died under it: a lease that nobody
-//!   gives up is promised until its end;
+//! - at the last end that its guard claimed, when its process died under it: a lease that is not
+//!   given up is promised until its end;
 //! - so far, while it goes on, at the last reading after which it was found valid.
 //!
 //! So two holds of one key that overlap are two holders, whatever the order in which their lines
@@ -96,7 +96,7 @@ impl History {
         }
     }
 
-    /// The process has died: what it held it holds to the end, for nobody gives it up.
+    /// The process has died: its holds last to their ends, for nothing gives them up.
     pub(crate) fn died(&mut self, who: Who) -> Result<(), Box<Overlap>> {
         let numbers: Vec<u64> =
             self.open.keys().filter(|(holder, _)| *holder == who).map(|(_, n)| *n).collect();

@@ -11,7 +11,7 @@ use crate::support::{Reply, Server};
 /// How long the last undos may take to be executed.
 const SETTLING: Duration = Duration::from_secs(2);
 
-/// Each key that nobody has a right to leave, in words.
+/// Each key that no client has a right to leave, in words.
 pub(crate) fn look(nodes: &Nodes, killed: &HashSet<u32>, spared: &[String]) -> Vec<String> {
     let watchdog = Watchdog::with_patience("the last undos", SETTLING * 2);
     loop {

@@ -248,8 +248,8 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Begins a fault for those whom no other of its sort has met already; nothing if that is
-    /// nobody.
+    /// Begins a fault for those that no other of its sort has met already; nothing if there are
+    /// none.
     fn begin(&mut self, mut fault: Fault) -> Result<Option<Fault>, Failure> {
         for (_, other) in &self.active {
             if fault.kind.is_of_servers() && other.kind.is_of_servers() {

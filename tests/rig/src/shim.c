@@ -1,4 +1,4 @@
-// A server's wall clock, moved by whoever writes to the file that QUORLOCK_RIG_CLOCK names: eight
+// A server's wall clock, moved by what is written to the file that QUORLOCK_RIG_CLOCK names: eight
 // bytes, the nanoseconds to add. Loaded before the C library; the monotonic clock stays as it is.
 #define _GNU_SOURCE
 #include <fcntl.h>

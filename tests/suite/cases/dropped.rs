@@ -24,7 +24,7 @@ const BRIEFLY: Duration = Duration::from_millis(20);
 /// Well below the drift margin of these TTLs, by which the nodes hold a key for longer than we say.
 const MOMENT: Duration = Duration::from_millis(50);
 
-/// What befalls the nodes while an extension is under way.
+/// What happens to the nodes while an extension is under way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Trouble {
     Healthy,
@@ -130,7 +130,7 @@ async fn drop_extension(world: &World, locker: &Locker, trouble: Trouble, polls:
     assert!(!extended || guard.remaining() > TTL, "{what}: it had finished");
     world.half().for_each(Server::resume);
     world.proxies.iter().for_each(Proxy::thaw);
-    // The answers come in now, to nobody.
+    // The answers come in now, and no task waits for them.
     locker.inspect("k").await.unwrap();
     world.check(&guard, old, &what);
     assert!(extended || guard.remaining() <= TTL, "{what}: dropped, and claimed all the same");

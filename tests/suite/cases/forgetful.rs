@@ -61,7 +61,7 @@ async fn case_16_a_flushed_minority_does_not_give_the_lock_away_and_gets_its_key
     held_by_none(&fleet).await;
 }
 
-/// Without a quorum nobody knows whether another has held the lock meanwhile: it stays lost.
+/// Without a quorum it is unknown whether another has held the lock meanwhile: it stays lost.
 #[tokio::test]
 async fn case_16_a_flushed_majority_is_a_lost_lock_and_is_given_no_key_back() {
     need_server!();
@@ -94,7 +94,7 @@ async fn case_17_flushed_scripts_recover_and_are_loaded_once() {
         let locker = connected(builder(&fleet)).await;
         let guard = hold_unextended(&locker, Duration::from_secs(30)).await;
         fleet.command(&["SCRIPT", "FLUSH"]);
-        // Whoever may not load scripts has brought them while shaking hands.
+        // A locker that may not load scripts has brought them in its handshake.
         fleet.command(&["CONFIG", "RESETSTAT"]);
         for seconds in [60, 90, 120] {
             guard.extend(Duration::from_secs(seconds)).await.unwrap();

@@ -38,7 +38,7 @@ use quorlock::{Extend, LockGuard, Locker, report::Outcome};
 use crate::support::{Fleet, Proxy, Server, Watchdog, eventually_async};
 use crate::{quorum, single};
 
-/// A lock that nobody extends but the test.
+/// A lock that only the test extends.
 async fn hold_unextended(locker: &Locker, ttl: Duration) -> LockGuard {
     locker.lock("k").ttl(ttl).auto_extend(Extend::Off).await.unwrap()
 }

@@ -139,7 +139,7 @@ async fn case_11_a_release_over_an_extension_by_itself_leaves_no_key() {
 }
 
 /// A key that is put back under the same value, as if a release had been lost, must expire: the
-/// keeper of a guard that has gone would extend it for ever.
+/// keeper of a guard that has gone would extend it forever.
 #[tokio::test]
 async fn case_13_renewal_stops_when_the_guard_goes() {
     const TTL: Duration = Duration::from_secs(3);

@@ -68,7 +68,7 @@ fn through_all(play: fn(&State)) {
     assert!(failed.is_empty(), "{failed:#?}: each has said above what is wrong");
 }
 
-/// The rows; of these those whose name holds `QUORLOCK_STATE`, for whoever works on one.
+/// The rows whose name holds `QUORLOCK_STATE`, to work on one; all of them without it.
 fn chosen() -> Vec<State> {
     let wanted = std::env::var("QUORLOCK_STATE").unwrap_or_default();
     let named = named(&wanted);

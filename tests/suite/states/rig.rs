@@ -186,7 +186,7 @@ impl Rig {
         calls.of("evalsha") + calls.rejected("evalsha")
     }
 
-    /// Waits until no key is left; and at no look is there one that would stay for ever.
+    /// Waits until no key is left; and at no look is there one that would stay forever.
     pub(super) async fn settle(&self, state: &State) {
         if !self.is_real() {
             return;
@@ -210,7 +210,7 @@ pub(super) async fn is_told(locker: &Locker) -> bool {
     seen.is_ok_and(|seen| matches!(seen.nodes[0].state, KeyState::Free | KeyState::Held(_)))
 }
 
-/// The options of every locker here. A key that nobody may delete must end while we wait.
+/// The options of every locker here. A key that no client may delete must end while we wait.
 pub(super) fn tuned(builder: LockerBuilder, state: &State) -> LockerBuilder {
     let ttl = match state.left {
         Left::Nothing => Duration::from_secs(60),

@@ -16,7 +16,7 @@ pub(super) struct State {
     pub(super) login: &'static str,
     /// The locker is for servers that may forget, and always was.
     pub(super) volatile: bool,
-    /// Makes a fresh server ready for everything else.
+    /// Makes a fresh server ready for the rest.
     pub(super) prepare: fn(&Rig),
     pub(super) enter: fn(&Rig),
     pub(super) leave: fn(&Rig),
@@ -44,7 +44,7 @@ pub(super) enum Node {
 pub(super) enum Left {
     /// It is deleted, however long its TTL.
     Nothing,
-    /// Nobody may delete it: it ends with its TTL.
+    /// No client may delete it: it ends with its TTL.
     UntilExpiry,
 }
 

@@ -82,7 +82,7 @@ fn on_all(what: &str, compare: impl Fn(PathBuf) -> Vec<String>) {
 }
 
 /// As [`on_all`], on the one server that `QUORLOCK_SERVER` names if it names one: for what takes
-/// long and would be the same for every combination of `tests/matrix`.
+/// long and would be the same for each combination of `tests/matrix`.
 fn on_named(what: &str, compare: impl Fn(PathBuf) -> Vec<String>) {
     match std::env::var_os("QUORLOCK_SERVER") {
         Some(program) => on_each(&[program.into()], what, compare),

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use crate::support::wait::PATIENCE;
 use crate::support::wire::encode;
 
-/// What nobody else says.
+/// What no other client says.
 const NONCE: &str = "a-word-that-only-the-test-says";
 
 pub(super) struct Raw(BufReader<TcpStream>);

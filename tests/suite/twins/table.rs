@@ -16,7 +16,7 @@ fn commands(text: &'static str) -> Vec<Words> {
     lines.filter(|words: &Words| !words.is_empty()).collect()
 }
 
-/// Where nobody is asked for a password.
+/// Where no password is asked for.
 pub(super) fn open() -> Vec<Words> {
     let mut said = commands(PLAIN);
     said.extend(commands(LATER));

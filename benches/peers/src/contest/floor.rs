@@ -1,9 +1,9 @@
 //! The floor: what bare sockets can do.
 //!
 //! One thread, non-blocking sockets, one epoll. No runtime, no task, no lock, no allocation; the
-//! commands are encoded beforehand. A pass waits for the nodes, reads each that is ready once,
+//! commands are encoded in advance. A pass waits for the nodes, reads each that is ready once,
 //! counts, and writes the next commands: one write per node. With one caller the pass ends at the
-//! deciding reply, for there is nobody else to read for; the late replies are read on the way to
+//! deciding reply, for no other caller needs one; the late replies are read on the way to
 //! the next verdict. Five nodes cost five writes, five reads and at least one wait.
 
 mod open;
@@ -25,7 +25,7 @@ use crate::servers::Nodes;
 /// How long the nodes may be silent.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The value of every key: nobody else uses them.
+/// The value of every key: no other client uses them.
 const VALUE: &[u8] = b"0123456789abcdef0123456789abcdef01234567@floor:1";
 
 pub(crate) struct Floor {

@@ -2,7 +2,7 @@
 //!
 //! | file | contestant |
 //! |---|---|
-//! | `floor`, `wire` | raw sockets: one thread, epoll, commands encoded beforehand |
+//! | `floor`, `wire` | raw sockets: one thread, epoll, commands encoded in advance |
 //! | `ceiling` | one raw socket, fed so deep that the server is never idle |
 //! | `ours` | this library, with its defaults |
 //! | `redis` | the `redis` crate, in the ways that may be its best |

@@ -20,7 +20,7 @@ pub(crate) trait Lock: Clone + Send + Sync + 'static {
     /// What holds a lock.
     type Held: Send;
 
-    /// Acquires the lock of a key that nobody holds.
+    /// Acquires the lock of a key that is free.
     fn acquire(&mut self, key: &str) -> impl Future<Output = Result<Self::Held, Failure>> + Send;
 
     /// Releases it, and knows that it was held until then.

@@ -144,7 +144,7 @@ async fn cycle<L: Lock>(mut lock: L, key: String, sheet: Arc<Sheet>, number: usi
     if let Err(failure) = work.await {
         sheet.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(failure);
     }
-    // Ordering: releases the samples to whoever sees the last decrement.
+    // Ordering: releases the samples to the task that sees the last decrement.
     if sheet.left.fetch_sub(1, Ordering::Release) == 1 {
         sheet.ended.notify_one();
     }

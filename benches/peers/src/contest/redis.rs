@@ -61,7 +61,7 @@ impl Redis {
 
 /// The same authority and the same cryptography as ours have.
 fn trust() -> TlsCertificates {
-    // Whoever comes second finds it done.
+    // A second call finds it done.
     let _ = rustls::crypto::ring::default_provider().install_default();
     TlsCertificates { client_tls: None, root_cert: Some(tls::authority().pem().into_bytes()) }
 }

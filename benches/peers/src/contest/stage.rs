@@ -39,7 +39,7 @@ impl Stage {
         let (done, results) = channel();
         let work = move || match make() {
             Ok(mut contestant) => {
-                // Whoever asked is gone: nobody wants to know.
+                // An error says that the asker is gone: no result is wanted.
                 let _ = done.send(Done::Ready(Ok(()))).and_then(|()| {
                     for_thread.iter().try_for_each(|job| done.send(act(contestant.as_mut(), job)))
                 });

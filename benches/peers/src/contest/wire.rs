@@ -1,4 +1,4 @@
-//! Commands that are encoded beforehand, and the few replies that they have.
+//! Commands that are encoded in advance, and the few replies that they have.
 
 /// A command with room for a number in its key.
 pub(crate) struct Template {

@@ -18,7 +18,7 @@ const CALLERS: [usize; 2] = [1, 64];
 /// Microseconds above the healthy 99th percentile.
 const ABOVE_US_MAX: f64 = 1_000.0;
 
-/// Rounds that may fail: a machine that stands still is nobody's fault, but not again and again.
+/// Rounds that may fail: a machine that stalls is no contestant's fault, but not again and again.
 const FAILURES_MAX: usize = 3;
 
 /// One contestant, with all nodes well and with two hung.

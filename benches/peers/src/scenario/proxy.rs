@@ -216,7 +216,7 @@ impl Line {
             // An error is an end as well.
             _ => {
                 epoll::delete(&*poll, &from.stream)?;
-                // The other side may be gone already; then there is nobody to tell.
+                // The other side may be gone already; then it need not be told.
                 let _ = to.stream.shutdown(Shutdown::Both);
                 from.held.clear();
                 to.held.clear();

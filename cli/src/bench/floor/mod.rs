@@ -6,10 +6,10 @@
 //! | `template` | commands that are encoded once |
 //!
 //! One thread polls non-blocking sockets. There is no runtime, no task, no deadline, no undo and no
-//! allocation for a cycle: nothing of what makes it a lock that bears trouble, and so nothing that
-//! a client could leave out to be faster. A pass starts what is due, writes what is queued (one
-//! write per node), waits, and reads every node that has something, once. When nobody is left who
-//! waits for a reply, the pass ends: late replies are read on the way to the next verdict.
+//! allocation for a cycle: nothing of what makes a lock robust, and so nothing that a client could
+//! leave out to be faster. A pass starts what is due, writes what is queued (one write per node),
+//! waits, and reads every node that has something, once. When no caller waits for a reply any more,
+//! the pass ends: late replies are read on the way to the next verdict.
 
 mod lane;
 mod template;
@@ -34,7 +34,7 @@ use template::Template;
 const RELEASE: &str = "if redis.call('GET',KEYS[1])==ARGV[1] then \
                        return redis.call('DEL',KEYS[1]) else return 0 end";
 
-/// As long as a lock's value is with us. Nobody else uses these keys, so it need not be random.
+/// As long as our locks' values. No other client uses these keys, so it need not be random.
 const VALUE: &[u8] = b"0123456789abcdef0123456789abcdef01234567@quorlock-bench:1";
 
 /// How long a majority may be silent.

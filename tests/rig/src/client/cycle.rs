@@ -122,7 +122,7 @@ impl Worker {
                 let _ = timeout(Duration::ZERO, guard.release()).await;
             }
             _ => {
-                // Nobody holds it in between, and nobody else may.
+                // No guard holds it in between, and no other client may.
                 let token = guard.forget();
                 match self.locker.adopt(key, &token).await {
                     Ok(guard) => {

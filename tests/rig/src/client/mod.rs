@@ -43,7 +43,7 @@ pub(crate) use pen::Pen;
 const TASKS: u64 = 3;
 
 /// How long a client may take to reach every node, when it is told to end and all faults are over.
-/// A kernel that has sent a packet in vain for seconds waits for seconds until it tries again.
+/// A kernel whose packet was lost again and again for seconds waits for seconds to try again.
 const SETTLE: Duration = Duration::from_secs(15);
 
 /// Runs to the end of the standard input.

@@ -21,7 +21,7 @@ impl Pen {
         let text = format!("{line}\n");
         let mut out = std::io::stdout().lock();
         if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
-            // Nobody reads the history any more: what is not written down must not be done.
+            // The reader of the history is gone: what is not written down must not be done.
             std::process::exit(0);
         }
     }

@@ -248,7 +248,7 @@ impl Handovers {
         broken
     }
 
-    /// Why it may have been adopted by none, if something explains that for every copy.
+    /// Why it may have been adopted by none, if something explains that for each copy.
     fn obstacle(&self, known: &Handover, disturbances: &Disturbances) -> Option<String> {
         if known.unsent > 0 || known.copies.iter().any(|copy| copy.answer.is_none()) {
             return Some("the run ended".into());

@@ -96,7 +96,7 @@ async fn serve(client: TcpStream, node: SocketAddr, path: watch::Receiver<Path>)
     }
 }
 
-/// Waits until the value is so, or nobody can change it any more.
+/// Waits until the value is so, or cannot change any more.
 async fn until<T>(mut seen: watch::Receiver<T>, is_so: impl Fn(&T) -> bool) {
     // An error says that the sender has gone: there is nothing left to wait for.
     let _ = seen.wait_for(|value| is_so(value)).await;

@@ -1,4 +1,4 @@
-//! What befalls the locks, and how the nodes recover from it.
+//! What happens to the locks, and how the nodes recover from it.
 
 use std::thread;
 
@@ -24,7 +24,7 @@ impl Blow {
         matches!(self, Self::Delete | Self::Flush | Self::Steal)
     }
 
-    /// The TTLs of locks that it befalls, in milliseconds. Where the nodes tell of it, they do so
+    /// The TTLs of locks that it hits, in milliseconds. Where the nodes tell of it, they do so
     /// when they are asked to extend, at a third of the TTL: the rest is for a busy machine.
     pub(super) fn ttls(self) -> (u64, u64) {
         if self.is_told_by_nodes() { (1_500, 4_500) } else { (300, 900) }

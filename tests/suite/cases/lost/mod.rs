@@ -1,14 +1,14 @@
-//! `lost()` resolves, whatever befalls the lock, and no lock is valid beyond its time.
+//! `lost()` resolves, whatever happens to the lock, and no lock is valid beyond its time.
 //!
 //! Many locks of random ages and TTLs are held on five nodes, then one blow hits them all. For each
 //! lock that is one run. What is true of it however busy the machine is, is asserted: its `lost()`
-//! resolves, for most of them before the end; nobody says that it is valid a TTL after the blow;
+//! resolves, for most of them before the end; no guard says that it is valid a TTL after the blow;
 //! where the nodes can tell that it is gone, most holders hear it from them, long before the end;
 //! and most locks are held until the blow comes.
 //!
 //! That `lost()` resolves before the end for *every* holder is a matter of milliseconds, and exact
 //! under the driven clock: `src/lock/tests/loss.rs` has each of these blows. Here it is measured,
-//! and printed. With `QUORLOCK_LOSS_STRICT=1` whoever is told too late
+//! and printed. With `QUORLOCK_LOSS_STRICT=1` a holder that is told too late
 //! fails its case, unless the machine did not let the test run meanwhile. It is how the record
 //! `benches/record/loss-*.md` is made, where nothing else is to be done:
 //!

@@ -29,7 +29,7 @@ struct Beats {
 }
 
 impl Pulse {
-    /// Beats for ever, on the current thread.
+    /// Beats forever, on the current thread.
     pub(super) async fn beat(self) {
         let (mut last, mut worked) = (Instant::now(), thread_time());
         loop {
@@ -45,8 +45,8 @@ impl Pulse {
         }
     }
 
-    /// Whether it has beaten since then, so that every stall before that is known: whoever is told
-    /// at the end of one may be asked about it before the pulse has had its turn.
+    /// Whether it has beaten since then, so that every stall before that is known: a task told at
+    /// the end of one may be asked about it before the pulse has had its turn.
     pub(super) fn has_beaten_since(&self, then: Instant) -> bool {
         self.0.lock().unwrap().last.is_some_and(|last| last > then)
     }

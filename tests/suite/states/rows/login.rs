@@ -1,4 +1,4 @@
-//! Servers that let nobody in, or not as expected.
+//! Servers that let no client in, or not as expected.
 
 use crate::states::state::{Node, STATE, Said, State};
 use crate::support::Script;

@@ -190,7 +190,7 @@ pub(super) const STATES: &[State] = &[
         ..STATE
     },
     State {
-        name: "an error that nobody knows",
+        name: "an error of no known kind",
         node: Node::Scripted(|gate| {
             let odd = gate.clone();
             let answer = move |command: &[Vec<u8>]| match (&command[0][..], odd.is_open()) {
