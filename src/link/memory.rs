@@ -145,6 +145,8 @@ mod tests {
         assert_eq!(writer.try_write(b"abcdef").unwrap(), 4);
         let full = writer.try_write(b"ef").unwrap_err();
         assert_eq!(full.kind(), io::ErrorKind::WouldBlock);
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(reader.poll_write_ready(&mut cx).is_pending());
 
         let mut buffer = [0; 16];
         let count = poll_fn(|cx| far.poll_read(cx, &mut buffer)).await.unwrap();

@@ -282,6 +282,16 @@ async fn what_is_queued_when_the_driver_ends_is_written_by_that() {
 }
 
 #[tokio::test]
+async fn a_link_that_has_been_flushed_asks_for_no_flush() {
+    let mut wire = Wire::new();
+    wire.send(1, Shape::Script, "SET a 1", "");
+    wire.open(None);
+    assert!(wire.link.is_dirty());
+    wire.link.flush().unwrap();
+    assert!(!wire.link.is_dirty());
+}
+
+#[tokio::test]
 async fn a_link_takes_as_many_bytes_as_it_may_and_no_more() {
     let command = "SET k v";
     let options = LinkOptions { bytes_max: 2 * encoded(command).len(), ..LinkOptions::default() };
