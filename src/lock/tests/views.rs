@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use super::Behaviour::Hangs;
 use super::{News, Told, World, assert_due, ms, now, pass, warning};
 use crate::error::Error;
-use crate::lock::{Held, OnLoss};
+use crate::lock::{Held, Locker, OnLoss};
 use crate::observe::Loss;
 use crate::options::Extend;
 
@@ -271,6 +271,8 @@ async fn what_is_shown_of_a_lock_names_it_and_not_its_value() {
     assert_eq!(format!("{guard:?} {held:?}").matches("remaining: 9.").count(), 2);
     let shown = format!("{:?}", guard.owner_token());
     assert_eq!(shown, "OwnerToken { is_left_behind: false, .. }");
+    let shown = format!("{:?}", Locker::single("redis://:canary@a").unwrap());
+    assert!(shown.contains("a:6379") && !shown.contains("canary"), "{shown}");
     let shown = format!("{:?}", world.locker);
     assert!(shown.contains("\"node-2:6379\"") && shown.contains("test1"), "{shown}");
 }
