@@ -38,7 +38,8 @@ async fn a_slow_node_that_was_emptied_is_given_the_key_by_the_first_extension() 
     let guard = world.locker.lock("k").await.unwrap();
     let _short = world.locker.lock("short").ttl(ms(90)).await.unwrap();
     world.nodes[0].flush();
-    world.nodes[0].set(After(ms(50)));
+    // Sooner than at the end of a node's time, and later than the other lock's next look.
+    world.nodes[0].set(After(ms(40)));
     pass(EXTENDED).await;
     let extended = world.got(0, "extend").iter().filter(|said| said.key == "k").count();
     assert_eq!((extended, world.holders(&guard)), (1, vec![0, 1, 2]));
