@@ -98,8 +98,8 @@ impl Waiting {
         }
     }
 
-    /// Whether the last try is the first one that has found the lock held.
-    fn is_first(&self, failure: &Error) -> bool {
+    /// Whether the wait for a holder begins: no try before the last one has found the lock held.
+    fn begins(&self, failure: &Error) -> bool {
         failure.is_contended() && self.contended == 1
     }
 }
@@ -199,7 +199,7 @@ impl Future for Acquire {
                     };
                     let pause = within(drawn, *known, left);
                     if let Some(failure) = &this.failure {
-                        let waited = this.waiting.is_first(failure).then(|| now.since(started));
+                        let waited = this.waiting.begins(failure).then(|| now.since(started));
                         order.tell_retrying(failure, this.tries, waited, pause);
                     }
                     this.step = Step::Pausing(Box::pin(pausing(order.locker.clone(), pause)));
@@ -242,7 +242,7 @@ impl Order {
         let entropy = self.locker.nodes.entropy();
         let drawn = draw(&self.retry, tries, |low, high| entropy.between(low, high));
         let is_last = drawn.is_none() || waiting.until <= self.locker.nodes.clock().now();
-        if waiting.is_first(failure) || failure.is_contended() && is_last {
+        if waiting.begins(failure) || failure.is_contended() && is_last {
             // The last look is for the error; an earlier one is only told to observers.
             let is_told = is_last || !self.locker.options.observers.is_empty();
             let looking = inspect::look(self.locker.clone(), self.key.clone(), is_told);

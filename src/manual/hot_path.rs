@@ -8,10 +8,10 @@
 //!    link, under that link's short lock: first the entry in the pipeline, then the bytes. While
 //!    few replies are outstanding it writes to the socket itself; else it leaves the bytes to the
 //!    driver.
-//! 3. The driver, one task for all nodes, reads the sockets whose ready flag is set, gives each
-//!    reply to the oldest entry of its link, and casts a vote. A lock's reply is one word: it is
-//!    read in place, and never becomes a frame. The vote that decides wakes the caller: with five
-//!    nodes, the third grant.
+//! 3. The driver, one task for all nodes, reads the sockets whose ready flag (`bell`) is set, gives
+//!    each reply to the oldest entry of its link, and casts a vote. A lock's reply is one word: it
+//!    is read in place, and never becomes a frame. The vote that decides wakes the caller: with
+//!    five nodes, the third grant.
 //! 4. The caller reads the clock again. If time is left of the lease, it has a guard. Late replies
 //!    are consumed and change nothing.
 //!

@@ -26,8 +26,8 @@ use super::{NodeSet, Shared};
 use crate::sync::atomic::Ordering;
 use crate::sync::lock;
 
-/// That the driver was woken, and how many passes it had begun by then, and one: so an `Option` of
-/// it is a word.
+/// The driver was woken: one more than the passes that it had begun by then. Never zero, so that an
+/// `Option` of it takes one word.
 #[derive(Clone, Copy)]
 pub(super) struct Wakened(NonZero<u64>);
 
@@ -36,10 +36,10 @@ impl Shared {
     pub(super) fn wake_driver(&self) -> Wakened {
         self.driver.waker.wake();
         // Behind the wake, so that a pass that began before it does not count.
-        Wakened(self.passes_and_one())
+        Wakened(self.passes_plus_one())
     }
 
-    fn passes_and_one(&self) -> NonZero<u64> {
+    fn passes_plus_one(&self) -> NonZero<u64> {
         // Ordering: one pass too few is no harm: the driver is handed on without need.
         let passes = self.driver.passes.load(Ordering::Relaxed);
         NonZero::<u64>::MIN.saturating_add(passes)
@@ -47,7 +47,7 @@ impl Shared {
 
     /// The worker is not given back: hands the driver on, if it has not run since it was woken.
     pub(super) fn hand_on_if_waiting(&self, wakened: Option<Wakened>) {
-        if wakened.is_some_and(|Wakened(then)| then == self.passes_and_one()) {
+        if wakened.is_some_and(|Wakened(then)| then == self.passes_plus_one()) {
             self.hand_driver_on(false);
         }
     }

@@ -21,6 +21,7 @@ mod healing;
 #[cfg(quorlock_models)]
 mod landing;
 mod lease;
+mod living;
 mod loss;
 mod min_hold;
 #[cfg(quorlock_models)]
@@ -201,6 +202,14 @@ impl Told {
     fn all<T>(&self, wanted: impl Fn(News) -> Option<T>) -> Vec<(Moment, T)> {
         let told = self.0.lock().unwrap();
         told.iter().filter_map(|(at, news)| Some((*at, wanted(*news)?))).collect()
+    }
+
+    /// Whether the holder that a caller waits for is its own locker.
+    fn waits(&self) -> Vec<(Moment, bool)> {
+        self.all(|news| match news {
+            News::Waiting { is_own } => Some(is_own),
+            _ => None,
+        })
     }
 
     fn losses(&self) -> Vec<(Moment, Loss)> {

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 
 use super::Behaviour::Hangs;
-use super::{News, Told, World, assert_due, ms, now, pass, warning};
+use super::{World, assert_due, ms, now, pass, warning};
 use crate::error::Error;
 use crate::lock::{Held, Locker, OnLoss};
 use crate::observe::Loss;
@@ -281,19 +281,13 @@ async fn what_is_shown_of_a_lock_names_it_and_not_its_value() {
 #[tokio::test(start_paused = true)]
 async fn who_waits_for_a_lock_of_its_own_locker_is_told_so_at_once() {
     let world = World::ready(3).await;
-    let waiting = |told: &Told| {
-        told.all(|news| match news {
-            News::Waiting { is_own } => Some(is_own),
-            _ => None,
-        })
-    };
     let _guard = world.locker.lock("k").await.unwrap();
     let (other, began) = (world.beside(), now());
     for (world, is_own) in [(&world, true), (&other, false)] {
         let error = world.locker.lock("k").wait(ms(200)).await.unwrap_err();
         assert_eq!(error.to_string().contains("a guard of this very locker"), is_own, "{error}");
-        let told = waiting(&world.told);
-        assert_eq!((told.len(), told[0].1), (1, is_own));
+        let waits = world.told.waits();
+        assert_eq!((waits.len(), waits[0].1), (1, is_own));
     }
-    assert_eq!(waiting(&world.told)[0].0, began);
+    assert_eq!(world.told.waits()[0].0, began);
 }
