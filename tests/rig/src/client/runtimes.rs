@@ -8,7 +8,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use quorlock::{Extend, LockGuard};
+use quorlock::{Event, Extend, LockGuard, Observer};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::sleep;
 
@@ -30,28 +30,47 @@ const NEVER: Duration = Duration::from_millis(500);
 /// The signals of a loss.
 const NAMES: [&str; 2] = ["lost()", "token"];
 
+/// The latest end of the lock's time that its extensions have told of. A look at the guard would
+/// say it as well, but may set going what has stopped.
+#[derive(Default)]
+struct Extended(Mutex<Option<Instant>>);
+
+impl Observer for Extended {
+    fn on_event(&self, event: &Event<'_>) {
+        if let Event::Extended { remaining, .. } = event {
+            let mut latest = lock(&self.0);
+            *latest = (*latest).max(Some(Instant::now() + *remaining));
+        }
+    }
+}
+
+/// What a round is watched by.
+struct Watch<'a> {
+    pen: &'a Pen,
+    stop: &'a Stop,
+    pulse: &'a Pulse,
+    extended: Arc<Extended>,
+}
+
 /// Repeats the round until told to stop.
 pub(super) fn work(args: &ClientArgs) -> Result<(), Failure> {
     let (pen, (stop, _)) = (Pen::default(), inbox::listen());
     let mut dice = Dice::new(args.seed, 20_000 + args.slot as u64);
     let pulse = Pulse::start(BEAT);
     while !stop.is_set() {
-        round(args, &pen, &stop, (&mut dice, &pulse))?;
+        let extended = Arc::default();
+        round(args, &mut dice, Watch { pen: &pen, stop: &stop, pulse: &pulse, extended })?;
         pen.count("cycles");
     }
     Ok(())
 }
 
 /// One locker, two runtimes, of which the first ends.
-fn round(
-    args: &ClientArgs,
-    pen: &Pen,
-    stop: &Stop,
-    (dice, pulse): (&mut Dice, &Pulse),
-) -> Result<(), Failure> {
+fn round(args: &ClientArgs, dice: &mut Dice, watch: Watch<'_>) -> Result<(), Failure> {
+    let pen = watch.pen;
     // By turns one of each kind, which the place in the run decides for other clients.
     let kind = ClientArgs { slot: dice.below(4) as usize, ..args.clone() };
-    let locker = super::locker(&kind)?.build()?;
+    let locker = super::locker(&kind)?.observer(watch.extended.clone()).build()?;
     let first = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let second = Builder::new_current_thread().enable_all().build()?;
     first.block_on(async {
@@ -65,7 +84,7 @@ fn round(
     second.block_on(async {
         let acquired = locker.lock(&key).ttl(ttl).auto_extend(extend).wait(ttl).await;
         match acquired {
-            Ok(guard) => hold(&key, guard, (first, ttl), pen, stop, (dice, pulse)).await,
+            Ok(guard) => hold(&key, guard, (first, ttl), dice, &watch).await,
             Err(error) => {
                 first.shutdown_background();
                 tell(pen, &error);
@@ -85,9 +104,8 @@ async fn hold(
     key: &str,
     guard: LockGuard,
     (first, ttl): (Runtime, Duration),
-    pen: &Pen,
-    stop: &Stop,
-    (dice, pulse): (&mut Dice, &Pulse),
+    dice: &mut Dice,
+    Watch { pen, stop, pulse, extended }: &Watch<'_>,
 ) {
     let Some(number) = begin(pen, key, &guard) else { return first.shutdown_background() };
     let guard = Arc::new(guard);
@@ -104,6 +122,7 @@ async fn hold(
     loop {
         sleep(LOOK_EVERY).await;
         let now = Instant::now();
+        known = lock(&extended.0).map_or(known, |end| known.max(end));
         if silent(*lock(&told), awaited).is_empty() || held && (stop.is_set() || now >= until) {
             break;
         }
