@@ -77,13 +77,13 @@ async fn an_adoption_that_waits_is_told_of_the_shutdown_of_its_locker() {
 }
 
 /// Harms an adoption while it waits for a living guard's time to end, and returns its error.
-async fn adopted_while(pause: Duration, befalls: impl FnOnce(&World)) -> Error {
+async fn adopted_while(pause: Duration, harm: impl FnOnce(&World)) -> Error {
     let world = World::ready(3).await;
     let guard = world.locker.lock("k").auto_extend(Extend::Off).await.unwrap();
     let (other, token) = (world.beside(), guard.owner_token());
     let (adopted, ()) = tokio::join!(other.locker.adopt("k", &token), async {
         pass(pause).await;
-        befalls(&world);
+        harm(&world);
     });
     adopted.unwrap_err()
 }
