@@ -67,7 +67,7 @@ pub enum Outcome {
     /// Nothing was applied: the node's deployment has another
     /// [`Durability`](crate::Durability) than this locker.
     #[non_exhaustive]
-    Misfit {
+    DurabilityMismatch {
         /// The longest TTL of the deployment that the node belongs to; `None` when something else
         /// stands where the node's epoch or its quarantine should.
         longest_ttl: Option<Duration>,
@@ -146,11 +146,11 @@ impl fmt::Display for Outcome {
             Self::Quarantined { remaining } => {
                 write!(f, "has lost its keys and gives no vote for {}", Humane(*remaining))
             }
-            Self::Misfit { longest_ttl: Some(longest_ttl) } => {
+            Self::DurabilityMismatch { longest_ttl: Some(longest_ttl) } => {
                 let longest_ttl = Humane(*longest_ttl);
                 write!(f, "belongs to a `Volatile` deployment with a longest TTL of {longest_ttl}")
             }
-            Self::Misfit { longest_ttl: None } => {
+            Self::DurabilityMismatch { longest_ttl: None } => {
                 f.write_str("holds a value that is none under the name of its epoch or quarantine")
             }
             Self::Pending => f.write_str("had not answered yet"),

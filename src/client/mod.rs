@@ -17,7 +17,7 @@ use quorlock_resp::{Frame, encode};
 
 use crate::clock::Clock;
 use crate::error::{Error, Kind};
-use crate::link::{Greeting, Shape, Undo, Urgency};
+use crate::link::{HandshakeConfig, ReplyKind, Undo, Urgency};
 use crate::observe::Observers;
 use crate::options::{Address, Driver, IntoNode, LinkOptions, Tls, security};
 use crate::quorum::{Command, Election, NodeMask, NodeSet};
@@ -90,7 +90,8 @@ impl Client {
     fn at(address: Address, tls: Option<&Tls>, driver: Driver) -> Result<Self, Error> {
         // Its commands are not undone, so it brings no script.
         let security = security(std::slice::from_ref(&address), tls)?;
-        let (greeting, undo_head) = (Greeting { security, ..Greeting::default() }, Bytes::new());
+        let (greeting, undo_head) =
+            (HandshakeConfig { security, ..HandshakeConfig::default() }, Bytes::new());
         let options = LinkOptions { driver, ..LinkOptions::default() };
         let observers = Observers::default();
         let (nodes, clock) = (vec![address], Clock::default());
@@ -106,7 +107,7 @@ impl Client {
             vec![Address::parse("redis://node-0")?],
             Clock::default(),
             LinkOptions::default(),
-            Greeting::default(),
+            HandshakeConfig::default(),
             Bytes::new(),
             Observers::default(),
             dial,
@@ -190,7 +191,7 @@ impl Client {
         }
         let command = Command {
             bytes,
-            shape: Shape::Any,
+            kind: ReplyKind::Any,
             undo: Undo::NONE,
             affinity: 0,
             sent: self.nodes.clock().now(),

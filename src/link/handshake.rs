@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 use quorlock_resp::{Frame, encode};
 
-use super::peer::{Mark, Peer, Terms};
+use super::peer::{AdmissionPolicy, EpochValue, Peer};
 use crate::clock::Reading;
 use crate::options::{Address, Protocol, Security};
 use crate::report::{ClockSkew, Fault, is_authentication, printable};
@@ -39,10 +39,10 @@ const LIBRARY_VERSION: &[u8] = env!("CARGO_PKG_VERSION").as_bytes();
 
 /// What a locker brings to each connection.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Greeting {
+pub(crate) struct HandshakeConfig {
     /// Scripts to load, so that their digests are known when the first command comes.
     pub(crate) scripts: Vec<&'static str>,
-    pub(crate) terms: Option<Arc<dyn Terms>>,
+    pub(crate) policy: Option<Arc<dyn AdmissionPolicy>>,
     /// Whom to trust, where an address asks for TLS.
     pub(crate) security: Option<Security>,
 }
@@ -57,8 +57,8 @@ enum Step {
     Info,
     Config,
     ClientId,
-    Mark,
-    /// A script of the greeting, by its place there.
+    EpochValue,
+    /// A script of the configuration, by its place there.
     Load(usize),
     /// What is for the server's operator, or brings a script: the reply says nothing.
     Courtesy,
@@ -67,7 +67,7 @@ enum Step {
 /// A handshake under way. Not `Debug`: its bytes hold the password.
 pub(crate) struct Handshake {
     address: Address,
-    greeting: Greeting,
+    config: HandshakeConfig,
     awaited: VecDeque<Step>,
     /// The scripts that could not be loaded, by their places.
     missing: Vec<usize>,
@@ -79,10 +79,10 @@ pub(crate) struct Handshake {
 }
 
 impl Handshake {
-    pub(crate) fn new(address: Address, greeting: Greeting) -> Self {
+    pub(crate) fn new(address: Address, config: HandshakeConfig) -> Self {
         let mut handshake = Self {
             address,
-            greeting,
+            config,
             awaited: VecDeque::new(),
             missing: Vec::new(),
             peer: Peer::default(),
@@ -136,7 +136,7 @@ impl Handshake {
             }
             Step::Config => told::config(frame, server),
             Step::ClientId => self.peer.client_id = frame.as_integer().ok(),
-            Step::Mark => self.peer.mark = mark(frame),
+            Step::EpochValue => self.peer.epoch = epoch(frame),
             Step::Load(place) if frame.as_error().is_some() => self.missing.push(place),
             Step::Load(_) | Step::Courtesy => {}
         }
@@ -204,22 +204,22 @@ impl Handshake {
         }
         self.ask(Step::Config, &[b"CONFIG", b"GET", b"appendfsync"]);
         self.ask(Step::Config, &[b"CONFIG", b"GET", b"save"]);
-        if let Some(terms) = self.greeting.terms.clone() {
-            self.ask(Step::Mark, &[b"GET", terms.key()]);
+        if let Some(policy) = self.config.policy.clone() {
+            self.ask(Step::EpochValue, &[b"GET", policy.key()]);
         }
         if let Some(name) = self.address.name.clone() {
             self.ask(Step::Courtesy, &[b"CLIENT", b"SETNAME", name.as_bytes()]);
         }
         self.ask(Step::Courtesy, &[b"CLIENT", b"SETINFO", b"LIB-NAME", LIBRARY]);
         self.ask(Step::Courtesy, &[b"CLIENT", b"SETINFO", b"LIB-VER", LIBRARY_VERSION]);
-        for (place, script) in self.greeting.scripts.clone().into_iter().enumerate() {
+        for (place, script) in self.config.scripts.clone().into_iter().enumerate() {
             self.ask(Step::Load(place), &[b"SCRIPT", b"LOAD", script.as_bytes()]);
         }
     }
 
     fn bring_scripts(&mut self) {
         for place in std::mem::take(&mut self.missing) {
-            if let Some(script) = self.greeting.scripts.get(place).copied() {
+            if let Some(script) = self.config.scripts.get(place).copied() {
                 self.ask(Step::Courtesy, &[b"EVAL", script.as_bytes(), b"0"]);
             }
         }
@@ -248,12 +248,12 @@ fn is_unusable(frame: &Frame) -> bool {
         || frame.as_error().is_some_and(|error| error.starts_with(full))
 }
 
-fn mark(frame: &Frame) -> Mark {
+fn epoch(frame: &Frame) -> EpochValue {
     match frame.as_bytes() {
-        Ok(text) => Mark::Text(text.into()),
-        Err(_) if *frame.value() == Frame::Null => Mark::Absent,
-        Err(_) if frame.error_word() == Some(b"WRONGTYPE") => Mark::Other,
-        Err(_) => Mark::Untold,
+        Ok(text) => EpochValue::Text(text.into()),
+        Err(_) if *frame.value() == Frame::Null => EpochValue::Absent,
+        Err(_) if frame.error_word() == Some(b"WRONGTYPE") => EpochValue::Other,
+        Err(_) => EpochValue::Untold,
     }
 }
 

@@ -14,11 +14,12 @@
 //!                              └──────reopen()──▶ Opening  (a new driver's first connection)
 //! ```
 //!
-//! A command of [`Shape::Vote`] tells the server the name of the process that it believes to speak
-//! to. The same bytes go to every node, with a hole at their end, and each link fills it with the
-//! name that *its own connection* was told while shaking hands; what queues before that is filled
-//! when the connection opens. A connection ends with its server's process, and nothing is sent on
-//! another one again: a server that is restarted between the two never sees the command.
+//! A command of [`ReplyKind::Vote`] tells the server the `run_id` of the process that it believes
+//! to speak to. The same bytes go to every node, with a hole at their end, and each link fills it
+//! with the `run_id` that *its own connection* was told while shaking hands; what queues before
+//! that is filled when the connection opens. A connection ends with its server's process, and
+//! nothing is sent on another one again: a server that is restarted between the two never sees the
+//! command.
 //!
 //! However a connection ends, `State::end` tells the tasks that wait, and turns what may still have
 //! to be undone into *debts*; the next connection settles them first.
@@ -49,10 +50,10 @@ use bytes::Bytes;
 
 pub(crate) use debts::Client;
 pub(crate) use dial::Network;
-pub(crate) use handshake::{Greeting, Handshake};
+pub(crate) use handshake::{Handshake, HandshakeConfig};
 pub(crate) use inbound::{Ended, Inbound};
-pub(crate) use peer::{Fit, Mark, Peer, Process, Terms};
-pub(crate) use pipeline::{Completion, Entry, Lapsed, Shape, Stray, Ticket};
+pub(crate) use peer::{Admission, AdmissionPolicy, EpochValue, Peer, RunId};
+pub(crate) use pipeline::{Completion, Entry, Lapsed, ReplyKind, Stray, Ticket};
 pub(crate) use reply::Reply;
 #[cfg(test)]
 pub(crate) use stream::Dialing;
@@ -132,7 +133,7 @@ impl Link {
             broken: None,
             pipeline: Pipeline::default(),
             client: None,
-            process: None,
+            run_id: None,
             rtt: None,
             holes: Vec::new(),
             debts: Debts::new(&options),
@@ -160,12 +161,12 @@ impl Link {
         if !undoing && self.is_full(&state, command.bytes.len()) {
             return Sent::Full;
         }
-        if command.entry.shape == Shape::Vote && !state.knows_process() {
+        if command.entry.kind == ReplyKind::Vote && !state.knows_run_id() {
             return Sent::Closed;
         }
         state.append(command.entry, command.bytes, command.undo);
-        if command.entry.shape == Shape::Vote {
-            state.name_process();
+        if command.entry.kind == ReplyKind::Vote {
+            state.put_run_id();
         }
         let direct = match command.urgency {
             Urgency::Usual | Urgency::Undo => state.is_quiet(self.options.direct_writes),
@@ -336,13 +337,13 @@ impl Link {
         &self,
         writer: Writer,
         client: Option<Client>,
-        process: Option<Process>,
+        run_id: Option<RunId>,
         now: Moment,
     ) {
         let mut state = lock(&self.state);
         (state.written, state.blocked, state.broken) = (0, false, None);
         state.writer = Some(writer);
-        (state.client, state.process) = (client, process);
+        (state.client, state.run_id) = (client, run_id);
         state.phase = Phase::Open;
         // What the earlier connections left comes first: an undo may not follow a command whose
         // grant counts on the key that the undo deletes.

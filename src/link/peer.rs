@@ -13,16 +13,16 @@ pub(crate) struct Peer {
     /// What is told to people as well.
     pub(crate) server: ServerInfo,
     /// What stands under the key that the locker asked for.
-    pub(crate) mark: Mark,
+    pub(crate) epoch: EpochValue,
     /// How long its first answer took.
     pub(crate) rtt: Option<Duration>,
 }
 
 impl Peer {
     /// The server process's name, if it has the form that can be sent back to it.
-    pub(crate) fn process(&self) -> Option<Process> {
+    pub(crate) fn run_id(&self) -> Option<RunId> {
         let name = self.server.run_id.as_deref()?.as_bytes();
-        Process::try_from(name).ok().filter(|name| name.iter().all(u8::is_ascii_alphanumeric))
+        RunId::try_from(name).ok().filter(|name| name.iter().all(u8::is_ascii_alphanumeric))
     }
 
     pub(crate) fn is_replica(&self) -> bool {
@@ -36,11 +36,11 @@ impl Peer {
 }
 
 /// The name of a server's process: all servers give themselves one of this length.
-pub(crate) type Process = [u8; 40];
+pub(crate) type RunId = [u8; 40];
 
 /// What a server holds under one key.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) enum Mark {
+pub(crate) enum EpochValue {
     /// It was not asked, or did not say.
     #[default]
     Untold,
@@ -51,25 +51,25 @@ pub(crate) enum Mark {
 }
 
 /// What a locker wants of a server, apart from its being a master. To this room it is opaque.
-pub(crate) trait Terms: fmt::Debug + Send + Sync {
+pub(crate) trait AdmissionPolicy: fmt::Debug + Send + Sync {
     /// The key whose value it wants to see first.
     fn key(&self) -> &[u8];
 
-    fn judge(&self, peer: &Peer) -> Fit;
+    fn judge(&self, peer: &Peer) -> Admission;
 
     /// Whether the server may forget what the locker relies on that it keeps.
     fn may_be_forgotten(&self, server: &ServerInfo) -> bool;
 
-    /// Why a server is a misfit that refuses a vote for good, and names this time.
+    /// Why a server is a mismatch that refuses a vote for good, and names this time.
     fn explain(&self, time: Option<Duration>) -> Box<str>;
 }
 
 /// Whether a server is what a locker wants.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Fit {
-    Fits,
+pub(crate) enum Admission {
+    Admitted,
     /// It may be asked, but no lock may be acquired while it is among the nodes, for this reason.
-    Misfit(Box<str>),
+    Mismatch(Box<str>),
     /// It cannot be used.
     Unusable(Fault),
 }
@@ -82,7 +82,7 @@ mod tests {
     fn a_process_has_a_name_of_forty_characters() {
         let named = |name: Option<&str>| {
             let server = ServerInfo { run_id: name.map(Into::into), ..ServerInfo::default() };
-            Peer { server, ..Peer::default() }.process()
+            Peer { server, ..Peer::default() }.run_id()
         };
         assert_eq!(named(Some(&"a7".repeat(20))).unwrap()[..2], *b"a7");
         assert_eq!(named(Some("abc")), None);

@@ -18,7 +18,7 @@ use std::time::Duration;
 use quorlock_resp::Frame;
 
 #[cfg(doc)]
-use super::Process;
+use super::RunId;
 use super::fifo::Fifo;
 use super::reply::Reply;
 use super::undo::{Form, Kept, Undo};
@@ -30,12 +30,12 @@ pub(crate) struct Ticket(pub(crate) u64);
 
 impl Ticket {
     /// No task waits for this reply.
-    pub(crate) const NOBODY: Self = Self(u64::MAX);
+    pub(crate) const UNAWAITED: Self = Self(u64::MAX);
 }
 
 /// The replies that a command may have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Shape {
+pub(crate) enum ReplyKind {
     /// `OK`, null, or an error.
     Status,
     /// The reply to an undo: 1 (done), 0 (nothing there), −1 (another's value), or an error.
@@ -43,7 +43,7 @@ pub(crate) enum Shape {
     /// The reply to another script: as an undo's, but nothing is owed if it did not run.
     Script,
     /// The reply to a script that may refuse for a reason: as to another script, or such a reason
-    /// and a number. The command ends in a hole of a [`Process`]'s length, which each link fills
+    /// and a number. The command ends in a hole of a [`RunId`]'s length, which each link fills
     /// with the name of the server process that it is connected to.
     Vote,
     /// The reply to a script that takes a lock over: 1 and a number (done), 0, −1, or an error.
@@ -57,7 +57,7 @@ pub(crate) enum Shape {
     Any,
 }
 
-impl Shape {
+impl ReplyKind {
     /// Whether such commands are sent for what earlier ones may have left.
     fn is_undo(self) -> bool {
         matches!(self, Self::Undo | Self::Owed | Self::Ended)
@@ -91,7 +91,7 @@ impl Shape {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
     pub(crate) ticket: Ticket,
-    pub(crate) shape: Shape,
+    pub(crate) kind: ReplyKind,
     /// When it was handed to the link: not after its first byte reached the kernel.
     pub(crate) sent: Moment,
     pub(crate) deadline: Moment,
@@ -113,7 +113,7 @@ struct Waiting {
 #[derive(Debug)]
 pub(crate) struct Completion {
     pub(crate) ticket: Ticket,
-    pub(crate) shape: Shape,
+    pub(crate) kind: ReplyKind,
     pub(crate) reply: Reply,
     pub(crate) rtt: Duration,
 }
@@ -151,12 +151,12 @@ pub(crate) enum Again {
 
 impl Again {
     #[inline]
-    fn after(shape: Shape, reply: &Reply) -> Option<Self> {
-        match shape {
-            Shape::Undo => Self::after_undo(reply),
-            Shape::Owed => Some(Self::after_undo(reply).unwrap_or(Self::Settled)),
-            Shape::Ended if reply.as_error().is_some() => Some(Self::Doubt),
-            Shape::Ended => Some(Self::Ended),
+    fn after(kind: ReplyKind, reply: &Reply) -> Option<Self> {
+        match kind {
+            ReplyKind::Undo => Self::after_undo(reply),
+            ReplyKind::Owed => Some(Self::after_undo(reply).unwrap_or(Self::Settled)),
+            ReplyKind::Ended if reply.as_error().is_some() => Some(Self::Doubt),
+            ReplyKind::Ended => Some(Self::Ended),
             _ => None,
         }
     }
@@ -245,13 +245,13 @@ impl Pipeline {
         unsettled: &mut Vec<Unsettled>,
     ) -> Result<Option<Completion>, Stray> {
         let Some(oldest) = self.waiting.front() else { return Err(Stray) };
-        if !oldest.entry.shape.accepts(&reply) {
+        if !oldest.entry.kind.accepts(&reply) {
             return Err(Stray);
         }
         let Some(Waiting { entry, undo_len, undo_form, .. }) = self.waiting.pop_front() else {
             return Err(Stray);
         };
-        let again = Again::after(entry.shape, &reply);
+        let again = Again::after(entry.kind, &reply);
         if let Some(again) = again {
             let undo = Undo::of(&self.undo.as_slice()[..undo_len], undo_form).kept();
             unsettled.push(Unsettled { entry, undo, again });
@@ -260,8 +260,8 @@ impl Pipeline {
         if again == Some(Again::Whole) {
             return Ok(None); // its sender waits for the reply to that one
         }
-        let Entry { ticket, shape, sent, .. } = entry;
-        Ok(Some(Completion { ticket, shape, reply, rtt: now.since(sent) }))
+        let Entry { ticket, kind, sent, .. } = entry;
+        Ok(Some(Completion { ticket, kind, reply, rtt: now.since(sent) }))
     }
 
     /// Tells which operations have waited beyond their deadline, each once, and returns the
@@ -315,7 +315,7 @@ impl Pipeline {
             return Some(overdue);
         }
         let waiting = self.waiting.iter().map(|waiting| waiting.entry);
-        let deadlines = waiting.filter(|entry| !entry.shape.is_undo()).map(|entry| entry.deadline);
+        let deadlines = waiting.filter(|entry| !entry.kind.is_undo()).map(|entry| entry.deadline);
         Some(deadlines.fold(overdue.max(oldest.deadline), Moment::max))
     }
 
@@ -325,7 +325,7 @@ impl Pipeline {
         for waiting in self.waiting.drain(..) {
             let sent = waiting.begins < written;
             // An unsent command needs no undo; an undo that was not sent is still owed.
-            let owed = sent || matches!(waiting.entry.shape, Shape::Undo | Shape::Owed);
+            let owed = sent || matches!(waiting.entry.kind, ReplyKind::Undo | ReplyKind::Owed);
             if owed && waiting.undo_len > 0 {
                 let undo = &self.undo.as_slice()[..waiting.undo_len];
                 undos.push(Undo::of(undo, waiting.undo_form).kept());
@@ -342,10 +342,10 @@ mod tests {
 
     use super::*;
 
-    fn entry(ticket: u64, shape: Shape, deadline: u64) -> Entry {
+    fn entry(ticket: u64, kind: ReplyKind, deadline: u64) -> Entry {
         Entry {
             ticket: Ticket(ticket),
-            shape,
+            kind,
             sent: Moment::from_nanos(0),
             deadline: Moment::from_nanos(deadline),
         }
@@ -367,8 +367,8 @@ mod tests {
     #[test]
     fn replies_go_to_the_oldest_command_first() {
         let mut pipeline = Pipeline::default();
-        pipeline.push(entry(1, Shape::Status, 9), 0, Undo::delete(b"undo-1"));
-        pipeline.push(entry(2, Shape::Undo, 9), 10, Undo::delete(b"undo-2"));
+        pipeline.push(entry(1, ReplyKind::Status, 9), 0, Undo::delete(b"undo-1"));
+        pipeline.push(entry(2, ReplyKind::Undo, 9), 10, Undo::delete(b"undo-2"));
         assert_eq!(answer(&mut pipeline, simple("OK")), Ok(1));
         assert_eq!(answer(&mut pipeline, Frame::Integer(0)), Ok(2));
         assert!(pipeline.is_empty());
@@ -377,22 +377,22 @@ mod tests {
     #[test]
     fn a_reply_of_another_shape_or_without_a_command_is_a_stray() {
         let strays = [
-            (Shape::Status, Frame::Integer(1)),
-            (Shape::Status, simple("PONG")),
-            (Shape::Status, Frame::Bulk(Bytes::from_static(b"OK"))),
-            (Shape::Undo, simple("OK")),
-            (Shape::Undo, Frame::Integer(2)),
-            (Shape::Undo, Frame::Null),
-            (Shape::Script, reason(&[2, 9])),
-            (Shape::Vote, reason(&[2])),
-            (Shape::Vote, simple("OK")),
-            (Shape::Vote, Frame::Null),
-            (Shape::Adopt, Frame::Integer(1)),
-            (Shape::Adopt, reason(&[2, 9])),
+            (ReplyKind::Status, Frame::Integer(1)),
+            (ReplyKind::Status, simple("PONG")),
+            (ReplyKind::Status, Frame::Bulk(Bytes::from_static(b"OK"))),
+            (ReplyKind::Undo, simple("OK")),
+            (ReplyKind::Undo, Frame::Integer(2)),
+            (ReplyKind::Undo, Frame::Null),
+            (ReplyKind::Script, reason(&[2, 9])),
+            (ReplyKind::Vote, reason(&[2])),
+            (ReplyKind::Vote, simple("OK")),
+            (ReplyKind::Vote, Frame::Null),
+            (ReplyKind::Adopt, Frame::Integer(1)),
+            (ReplyKind::Adopt, reason(&[2, 9])),
         ];
-        for (shape, frame) in strays {
+        for (kind, frame) in strays {
             let mut pipeline = Pipeline::default();
-            pipeline.push(entry(1, shape, 9), 0, Undo::NONE);
+            pipeline.push(entry(1, kind, 9), 0, Undo::NONE);
             assert_eq!(answer(&mut pipeline, frame), Err(Stray));
         }
         assert_eq!(answer(&mut Pipeline::default(), simple("OK")), Err(Stray));
@@ -406,7 +406,7 @@ mod tests {
     fn a_vote_may_be_refused_for_a_reason() {
         for frame in [Frame::Integer(1), Frame::Integer(-1), reason(&[2, 9]), error("NOPERM no")] {
             let mut pipeline = Pipeline::default();
-            pipeline.push(entry(1, Shape::Vote, 9), 0, Undo::NONE);
+            pipeline.push(entry(1, ReplyKind::Vote, 9), 0, Undo::NONE);
             assert_eq!(answer(&mut pipeline, frame), Ok(1));
         }
     }
@@ -418,7 +418,7 @@ mod tests {
         let back = Undo::put_back(b"pair-former", 4);
         let nothing = Undo::nothing(b"pair");
         for (ticket, undo) in (1..).zip([others, back, nothing, delete, others, back]) {
-            pipeline.push(entry(ticket, Shape::Adopt, 9), 0, undo);
+            pipeline.push(entry(ticket, ReplyKind::Adopt, 9), 0, undo);
         }
         pipeline.undo_instead(delete);
         let (mut lapsed, mut undos) = (Vec::new(), Vec::new());
@@ -430,8 +430,8 @@ mod tests {
     #[test]
     fn an_expired_command_is_told_once_and_still_owns_its_reply() {
         let mut pipeline = Pipeline::default();
-        pipeline.push(entry(1, Shape::Status, 3), 0, Undo::NONE);
-        pipeline.push(entry(2, Shape::Status, 8), 4, Undo::NONE);
+        pipeline.push(entry(1, ReplyKind::Status, 3), 0, Undo::NONE);
+        pipeline.push(entry(2, ReplyKind::Status, 8), 4, Undo::NONE);
         let mut expired = Vec::new();
         assert_eq!(pipeline.expire(Moment::from_nanos(4), &mut expired), Moment::from_nanos(8));
         assert_eq!(pipeline.expire(Moment::from_nanos(5), &mut expired), Moment::from_nanos(8));
@@ -448,8 +448,8 @@ mod tests {
             entries.iter().for_each(|entry| pipeline.push(*entry, 0, Undo::NONE));
             pipeline.given_up(at(now), Duration::from_nanos(50)).map(Moment::as_nanos)
         };
-        let (short, long) = (entry(1, Shape::Status, 10), entry(2, Shape::Any, 70));
-        let undo = entry(3, Shape::Undo, 90);
+        let (short, long) = (entry(1, ReplyKind::Status, 10), entry(2, ReplyKind::Any, 70));
+        let undo = entry(3, ReplyKind::Undo, 90);
         assert_eq!(given_up(&[], 60), None);
         assert_eq!(given_up(&[short], 60), Some(50));
         assert_eq!(given_up(&[long], 60), Some(70), "its own deadline is kept");
@@ -462,7 +462,7 @@ mod tests {
     #[test]
     fn a_forgotten_script_gives_its_undo_back() {
         let mut pipeline = Pipeline::default();
-        pipeline.push(entry(1, Shape::Undo, 9), 0, Undo::delete(b"tail"));
+        pipeline.push(entry(1, ReplyKind::Undo, 9), 0, Undo::delete(b"tail"));
         let mut forgotten = Vec::new();
         let reply = error("NOSCRIPT No matching script.");
         assert!(
@@ -476,7 +476,7 @@ mod tests {
     #[test]
     fn an_undo_that_is_refused_for_now_is_told_and_comes_back() {
         let mut pipeline = Pipeline::default();
-        pipeline.push(entry(1, Shape::Undo, 9), 0, Undo::delete(b"tail"));
+        pipeline.push(entry(1, ReplyKind::Undo, 9), 0, Undo::delete(b"tail"));
         let mut unsettled = Vec::new();
         let reply = error("BUSY Redis is busy running a script.");
         let told = pipeline.answer(reply.into(), Moment::default(), &mut unsettled).unwrap();
@@ -499,17 +499,17 @@ mod tests {
         for (text, word) in cases {
             assert_eq!(Reply::from(error(text)).error_word(), Some(word.as_bytes()));
         }
-        assert_eq!(Again::after(Shape::Undo, &error(wrapped).into()), Some(Again::Later));
+        assert_eq!(Again::after(ReplyKind::Undo, &error(wrapped).into()), Some(Again::Later));
     }
 
     #[test]
     fn the_end_of_the_connection_tells_what_may_have_been_applied() {
         let mut pipeline = Pipeline::default();
-        pipeline.push(entry(1, Shape::Status, 9), 0, Undo::delete(b"undo-1"));
-        pipeline.push(entry(2, Shape::Any, 9), 10, Undo::NONE);
-        pipeline.push(entry(3, Shape::Status, 9), 20, Undo::delete(b"undo-3"));
-        pipeline.push(entry(4, Shape::Status, 9), 30, Undo::delete(b"undo-4"));
-        pipeline.push(entry(5, Shape::Undo, 9), 40, Undo::delete(b"undo-5"));
+        pipeline.push(entry(1, ReplyKind::Status, 9), 0, Undo::delete(b"undo-1"));
+        pipeline.push(entry(2, ReplyKind::Any, 9), 10, Undo::NONE);
+        pipeline.push(entry(3, ReplyKind::Status, 9), 20, Undo::delete(b"undo-3"));
+        pipeline.push(entry(4, ReplyKind::Status, 9), 30, Undo::delete(b"undo-4"));
+        pipeline.push(entry(5, ReplyKind::Undo, 9), 40, Undo::delete(b"undo-5"));
         assert_eq!(answer(&mut pipeline, simple("OK")), Ok(1));
         let (mut lapsed, mut undos) = (Vec::new(), Vec::new());
         pipeline.drain(21, &mut lapsed, &mut undos);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Outgoing;
 use super::debts::{Client, Debts};
 use super::fifo::Fifo;
-use super::peer::Process;
+use super::peer::RunId;
 use super::pipeline::{Entry, Lapsed, Pipeline};
 use super::stream::Writer;
 use super::undo::Undo;
@@ -38,7 +38,7 @@ pub(super) struct State {
     /// The present connection, as the server knows it.
     pub(super) client: Option<Client>,
     /// The name of the process behind the present connection.
-    pub(super) process: Option<Process>,
+    pub(super) run_id: Option<RunId>,
     /// How long the latest answer took on it.
     pub(super) rtt: Option<Duration>,
     /// Where names are still missing in `queued`, of which nothing has been written yet.
@@ -51,7 +51,7 @@ pub(super) struct State {
 pub(super) const QUEUED_CAPACITY: usize = 2_048;
 
 /// A hole is its command's last argument: this far before the end it begins.
-const HOLE_FROM_END: usize = size_of::<Process>() + b"\r\n".len();
+const HOLE_FROM_END: usize = size_of::<RunId>() + b"\r\n".len();
 
 impl State {
     /// Whether so few callers use the link that each had better write for itself. A link that has
@@ -71,7 +71,7 @@ impl State {
         self.debts.inherit(self.client.take(), undos);
         self.queued.clear();
         self.holes.clear();
-        (self.process, self.rtt) = (None, None);
+        (self.run_id, self.rtt) = (None, None);
         (self.written, self.batch) = (0, 0);
     }
 
@@ -103,21 +103,21 @@ impl State {
     }
 
     /// Whether the process's name is known, or will be before anything is written.
-    pub(super) fn knows_process(&self) -> bool {
-        self.process.is_some() || self.phase == Phase::Opening
+    pub(super) fn knows_run_id(&self) -> bool {
+        self.run_id.is_some() || self.phase == Phase::Opening
     }
 
     /// Fills the hole at the end of the command that was queued last.
-    pub(super) fn name_process(&mut self) {
+    pub(super) fn put_run_id(&mut self) {
         let Some(hole) = self.queued.len().checked_sub(HOLE_FROM_END) else { return };
         self.holes.push(hole);
-        if self.process.is_some() {
+        if self.run_id.is_some() {
             self.fill_holes();
         }
     }
 
     pub(super) fn fill_holes(&mut self) {
-        let Some(name) = &self.process else { return };
+        let Some(name) = &self.run_id else { return };
         for hole in self.holes.drain(..) {
             if let Some(hole) = self.queued.get_mut(hole, name.len()) {
                 hole.copy_from_slice(name);

@@ -14,7 +14,7 @@ use tokio::net::tcp;
 #[cfg(unix)]
 use tokio::net::unix;
 
-use super::handshake::Greeting;
+use super::handshake::HandshakeConfig;
 #[cfg(any(test, feature = "testing"))]
 use super::memory;
 #[cfg(feature = "tls-rustls")]
@@ -40,10 +40,9 @@ pub(crate) type Dialing = Pin<Box<dyn Future<Output = io::Result<(Reader, Writer
 pub(crate) async fn secure(
     streams: (Reader, Writer),
     address: &Address,
-    greeting: &Greeting,
+    config: &HandshakeConfig,
 ) -> Result<(Reader, Writer), Fault> {
-    let (Endpoint::Tcp { host, .. }, Some(security)) = (&address.endpoint, &greeting.security)
-    else {
+    let (Endpoint::Tcp { host, .. }, Some(security)) = (&address.endpoint, &config.security) else {
         return Err(Fault::Tls { error: "nothing says whom to trust".into() });
     };
     let (Reader::Tcp(reader), Writer::Tcp(writer)) = streams else {
@@ -58,9 +57,9 @@ pub(crate) async fn secure(
 pub(crate) async fn secure(
     _: (Reader, Writer),
     _: &Address,
-    greeting: &Greeting,
+    config: &HandshakeConfig,
 ) -> Result<(Reader, Writer), Fault> {
-    match &greeting.security {
+    match &config.security {
         None => Err(Fault::Tls { error: "this build cannot speak it".into() }),
         Some(security) => match *security {},
     }

@@ -46,7 +46,7 @@ impl Wire {
     }
 
     /// A connection that has shaken hands. A process without a name hides its connections, too.
-    fn open(&mut self, name: Option<Process>) {
+    fn open(&mut self, name: Option<RunId>) {
         let ((near, writer), far) = memory::pair(self.room);
         let run_id = name.map(|name| String::from_utf8_lossy(&name).into());
         let client = run_id.map(|run_id| Client { run_id, number: 7 });
@@ -61,21 +61,21 @@ impl Wire {
 
     /// A link that owes the undo of a `SET` which was sent and never answered, and whose new driver
     /// has not connected yet.
-    fn owing(name: Option<Process>) -> Self {
+    fn owing(name: Option<RunId>) -> Self {
         let mut wire = Self::new();
         wire.open(name);
-        assert_eq!(wire.send(1, Shape::Status, "SET k v", "k v"), Sent::Written);
+        assert_eq!(wire.send(1, ReplyKind::Status, "SET k v", "k v"), Sent::Written);
         wire.close();
         wire.link.reopen();
         wire
     }
 
-    fn send(&self, ticket: u64, shape: Shape, command: &str, undone: &str) -> Sent {
-        let urgency = if shape == Shape::Undo { Urgency::Undo } else { Urgency::Usual };
+    fn send(&self, ticket: u64, kind: ReplyKind, command: &str, undone: &str) -> Sent {
+        let urgency = if kind == ReplyKind::Undo { Urgency::Undo } else { Urgency::Usual };
         let deadline = self.now.plus(Duration::from_secs(1));
-        let entry = Entry { ticket: Ticket(ticket), shape, sent: self.now, deadline };
+        let entry = Entry { ticket: Ticket(ticket), kind, sent: self.now, deadline };
         let (bytes, pair) = (&*encoded(command), &*pair(undone));
-        let undo = if shape == Shape::Script { Undo::nothing(pair) } else { Undo::delete(pair) };
+        let undo = if kind == ReplyKind::Script { Undo::nothing(pair) } else { Undo::delete(pair) };
         let undo = if pair.is_empty() { Undo::NONE } else { undo };
         self.link.send(Outgoing { entry, bytes, undo, urgency })
     }
@@ -108,7 +108,7 @@ impl Wire {
         let mut completions = Vec::new();
         self.link.answer(&mut replies, self.now, &mut completions).unwrap();
         let tickets = completions.iter().map(|completion| completion.ticket);
-        tickets.filter(|ticket| *ticket != Ticket::NOBODY).map(|ticket| ticket.0).collect()
+        tickets.filter(|ticket| *ticket != Ticket::UNAWAITED).map(|ticket| ticket.0).collect()
     }
 
     fn pass(&mut self, millis: u64) {
@@ -118,11 +118,11 @@ impl Wire {
 
     /// What becomes of an extension of the key that is, or was, to be undone.
     fn extend(&self) -> Sent {
-        self.send(9, Shape::Script, "EXTEND k v 10", "k v")
+        self.send(9, ReplyKind::Script, "EXTEND k v 10", "k v")
     }
 }
 
-const NAME: Process = [b'a'; 40];
+const NAME: RunId = [b'a'; 40];
 const HOLE: &str = "0000000000000000000000000000000000000000";
 
 fn ok() -> Frame {
@@ -137,9 +137,9 @@ fn error(text: &'static str) -> Frame {
 async fn a_debt_comes_before_what_was_queued_for_the_connection() {
     let mut wire = Wire::owing(Some(NAME));
     let vote = format!("VOTE x y {HOLE}");
-    assert_eq!(wire.send(2, Shape::Vote, &vote, "x y"), Sent::Queued);
-    assert_eq!(wire.send(3, Shape::Status, "SET a b", "a b"), Sent::Queued);
-    assert_eq!(wire.send(4, Shape::Undo, "RELEASE k v", "k v"), Sent::Queued);
+    assert_eq!(wire.send(2, ReplyKind::Vote, &vote, "x y"), Sent::Queued);
+    assert_eq!(wire.send(3, ReplyKind::Status, "SET a b", "a b"), Sent::Queued);
+    assert_eq!(wire.send(4, ReplyKind::Undo, "RELEASE k v", "k v"), Sent::Queued);
     wire.open(Some(NAME));
     let named = vote.replace('0', "a");
     let expected = format!("KILL; UNDO k v; {named}; SET a b; RELEASE k v");
@@ -154,7 +154,7 @@ async fn a_debt_comes_before_what_was_queued_for_the_connection() {
 #[tokio::test]
 async fn what_was_queued_behind_a_debt_is_told_apart_from_it_when_the_connection_ends() {
     let mut wire = Wire::owing(Some(NAME));
-    wire.send(2, Shape::Status, "SET a b", "a b");
+    wire.send(2, ReplyKind::Status, "SET a b", "a b");
     wire.room = encoded(KILL).len() + encoded("UNDO k v").len();
     wire.open(Some(NAME));
     assert_eq!(wire.link.flush(), Ok(true), "more does not fit");
@@ -171,7 +171,7 @@ async fn what_was_queued_behind_a_debt_is_told_apart_from_it_when_the_connection
 async fn a_key_whose_undo_is_owed_is_not_asked_for_until_that_is_settled() {
     let mut wire = Wire::owing(Some(NAME));
     assert_eq!(wire.extend(), Sent::Suspect);
-    assert_eq!(wire.send(2, Shape::Status, "SET k w", "k w"), Sent::Queued, "another value");
+    assert_eq!(wire.send(2, ReplyKind::Status, "SET k w", "k w"), Sent::Queued, "another value");
     wire.open(Some(NAME));
     assert_eq!(wire.extend(), Sent::Suspect, "the old connection may still be alive");
     assert_eq!(wire.got().await, "KILL; UNDO k v; SET k w");
@@ -218,7 +218,7 @@ async fn a_key_that_may_still_arrive_is_not_asked_for_until_it_cannot_any_more()
         }
         let took = Duration::from_millis(500) * rounds;
         assert!(took >= horizon && took <= horizon * 2, "{took:?}");
-        let other = wire.send(3, Shape::Status, "SET a b", "a b");
+        let other = wire.send(3, ReplyKind::Status, "SET a b", "a b");
         assert_ne!(other, Sent::Suspect);
     }
 }
@@ -233,7 +233,7 @@ async fn orphaned(breaks: bool) -> Wire {
         wire.far = None;
     }
     for _ in 0..3 {
-        assert_eq!(wire.send(1, Shape::Undo, "RELEASE k v", "k v"), Sent::Closed);
+        assert_eq!(wire.send(1, ReplyKind::Undo, "RELEASE k v", "k v"), Sent::Closed);
     }
     wire.link.reopen();
     wire.room = 1 << 16;
@@ -245,7 +245,7 @@ async fn orphaned(breaks: bool) -> Wire {
 async fn what_an_orphaned_connection_did_not_take_is_sent_by_the_next_one_only_as_owed() {
     for breaks in [false, true] {
         let mut wire = orphaned(breaks).await;
-        assert_eq!(wire.send(2, Shape::Status, "SET a b", "a b"), Sent::Queued);
+        assert_eq!(wire.send(2, ReplyKind::Status, "SET a b", "a b"), Sent::Queued);
         wire.open(Some(NAME));
         assert_eq!(wire.got().await, "UNDO k v; SET a b", "breaks: {breaks}");
         assert_eq!(wire.answer([Frame::Integer(1), ok()]), [2]);
@@ -257,7 +257,7 @@ async fn what_an_orphaned_connection_did_not_take_is_sent_by_the_next_one_only_a
 #[tokio::test]
 async fn what_was_written_after_an_orphaned_connection_counts_as_sent() {
     let mut wire = orphaned(false).await;
-    assert_eq!(wire.send(2, Shape::Status, "SET a b", "a b"), Sent::Queued);
+    assert_eq!(wire.send(2, ReplyKind::Status, "SET a b", "a b"), Sent::Queued);
     wire.open(Some(NAME));
     assert_eq!(wire.got().await, "UNDO k v; SET a b");
     let mut lapsed = Vec::new();
@@ -272,7 +272,7 @@ async fn what_is_queued_when_the_driver_ends_is_written_by_that() {
     let mut wire = Wire::new();
     wire.open(Some(NAME));
     let send = |ticket, key: &str| {
-        wire.send(ticket, Shape::Status, &format!("SET {key} v"), &format!("{key} v"))
+        wire.send(ticket, ReplyKind::Status, &format!("SET {key} v"), &format!("{key} v"))
     };
     let few = LinkOptions::default().direct_writes as u64;
     let sent: Vec<Sent> = (0..few + 3).map(|ticket| send(ticket, "k")).collect();
@@ -284,7 +284,7 @@ async fn what_is_queued_when_the_driver_ends_is_written_by_that() {
 #[tokio::test]
 async fn a_link_that_has_been_flushed_asks_for_no_flush() {
     let mut wire = Wire::new();
-    wire.send(1, Shape::Script, "SET a 1", "");
+    wire.send(1, ReplyKind::Script, "SET a 1", "");
     wire.open(None);
     assert!(wire.link.is_dirty());
     wire.link.flush().unwrap();
@@ -298,7 +298,7 @@ async fn a_link_takes_as_many_bytes_as_it_may_and_no_more() {
     let wire =
         Wire { link: Link::new(Bytes::from_static(HEAD.as_bytes()), options), ..Wire::new() };
     wire.link.reopen();
-    let send = |ticket| wire.send(ticket, Shape::Status, command, "k v");
+    let send = |ticket| wire.send(ticket, ReplyKind::Status, command, "k v");
     assert_eq!([send(1), send(2), send(3)], [Sent::Queued, Sent::Queued, Sent::Full]);
 }
 
@@ -309,9 +309,9 @@ async fn the_oldest_command_says_for_how_long_a_node_has_been_silent() {
     assert_eq!(wire.link.oldest(), None);
     wire.now = wire.now.plus(Duration::from_millis(7));
     let first = wire.now;
-    wire.send(1, Shape::Status, "SET k v", "k v");
+    wire.send(1, ReplyKind::Status, "SET k v", "k v");
     wire.now = wire.now.plus(Duration::from_millis(7));
-    wire.send(2, Shape::Status, "SET l v", "l v");
+    wire.send(2, ReplyKind::Status, "SET l v", "l v");
     assert_eq!(wire.link.oldest(), Some(first));
     wire.answer([ok()]);
     assert_eq!(wire.link.oldest(), Some(wire.now));

@@ -26,7 +26,7 @@ use super::guard::LockGuard;
 use super::hold::HoldRef;
 use super::inspect;
 use super::key::Key;
-use super::locker::Inner;
+use super::locker::LeaseContext;
 use super::retry::{Known, draw, within};
 use crate::clock::Moment;
 use crate::error::{Effort, Error, Kind};
@@ -37,8 +37,8 @@ use crate::report::{Inspection, Outcome};
 use crate::weak::{self, Weakness};
 
 /// What to acquire, and how.
-pub(crate) struct Order {
-    pub(crate) locker: Arc<Inner>,
+pub(crate) struct AcquireSpec {
+    pub(crate) locker: Arc<LeaseContext>,
     pub(crate) key: Key,
     pub(crate) ttl: Duration,
     /// How long to wait for the lock; `None` is forever.
@@ -58,7 +58,7 @@ pub(crate) struct Order {
 /// its key ends with the TTL.
 #[must_use = "futures do nothing unless awaited"]
 pub struct Acquire {
-    order: Result<Order, Option<Error>>,
+    order: Result<AcquireSpec, Option<Error>>,
     step: Step,
     /// The clock at the first poll.
     started: Option<Moment>,
@@ -87,7 +87,7 @@ impl Waiting {
         Self { tried: Moment::NEVER, unavailable: None, until: Moment::LAST, contended: 0 };
 
     /// The last try of a caller who began at `started` has failed.
-    fn note(&mut self, failure: &Error, order: &Order, started: Moment) {
+    fn note(&mut self, failure: &Error, order: &AcquireSpec, started: Moment) {
         self.contended += u32::from(failure.is_contended());
         let since = self.unavailable.unwrap_or(self.tried);
         let had_quorum = failure.is_contended() || failure.is_too_slow();
@@ -125,7 +125,7 @@ type Looking = Pin<Box<dyn Future<Output = Inspection> + Send>>;
 type Pausing = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Acquire {
-    pub(crate) fn new(order: Result<Order, Error>) -> Self {
+    pub(crate) fn new(order: Result<AcquireSpec, Error>) -> Self {
         Self {
             order: order.map_err(Some),
             step: Step::Start,
@@ -218,7 +218,7 @@ fn spent() -> Error {
     Error::misuse("this future has completed; it must not be polled again")
 }
 
-impl Order {
+impl AcquireSpec {
     fn ask(&self, sent: Moment) -> Result<Step, Error> {
         Claim::ask(&self.locker, self.key.clone(), self.ttl, sent).map(Step::Asking)
     }
@@ -283,7 +283,7 @@ impl Order {
     }
 }
 
-async fn pausing(locker: Arc<Inner>, pause: Duration) {
+async fn pausing(locker: Arc<LeaseContext>, pause: Duration) {
     let until = locker.nodes.clock().now().plus(pause);
     // Without a driver no node can be asked either, as the next try will find.
     let Ok(mut timer) = locker.nodes.sleep_until(until) else { return };
@@ -304,18 +304,21 @@ pub(crate) fn guard_or_error(
     verdict: Verdict,
     extend: Extend,
 ) -> Result<LockGuard, Error> {
-    let Some(tie) = claim.tie() else { return Err(spent()) };
+    let Some(ownership) = claim.ownership() else { return Err(spent()) };
     let locker = claim.locker();
     let at = locker.nodes.clock().read();
     if let Some(volatile) = &locker.volatile {
-        volatile.check(&tie.election)?;
+        volatile.check(&ownership.election)?;
     }
-    let error = |kind| Error::new(kind).with_key(tie.key.given()).with_nodes(claim.report());
+    let error = |kind| Error::new(kind).with_key(ownership.key.given()).with_nodes(claim.report());
     if verdict == Verdict::Won {
-        if at.stamp.is_before(tie.warning(locker)) || weak::is(Weakness::NoRecheck) {
+        if at.stamp.is_before(ownership.warning(locker)) || weak::is(Weakness::NoRecheck) {
             return HoldRef::begin(claim, extend, at).map(LockGuard::new);
         }
-        return Err(error(Kind::TooSlow { ttl: tie.ttl, elapsed: at.stamp.since(tie.sent) }));
+        return Err(error(Kind::TooSlow {
+            ttl: ownership.ttl,
+            elapsed: at.stamp.since(ownership.sent),
+        }));
     }
     let nodes = claim.report();
     let needed = locker.nodes.majority();
@@ -326,7 +329,7 @@ pub(crate) fn guard_or_error(
     let contended = is_held && may_answer >= needed;
     let kind =
         if contended { Kind::Contended { holder: None } } else { Kind::no_quorum(&nodes, needed) };
-    Err(Error::new(kind).with_key(tie.key.given()).with_nodes(nodes))
+    Err(Error::new(kind).with_key(ownership.key.given()).with_nodes(nodes))
 }
 
 impl fmt::Debug for Acquire {

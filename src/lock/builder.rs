@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use super::command;
 use super::durability::Epoch;
-use super::locker::{Inner, Locker};
+use super::locker::{LeaseContext, Locker};
 use crate::clock::Clock;
 use crate::error::Error;
-use crate::link::Greeting;
+use crate::link::HandshakeConfig;
 use crate::observe::Observer;
 #[cfg(feature = "tls-rustls")]
 use crate::options::Tls;
@@ -303,7 +303,7 @@ impl LockerBuilder {
     ///
     /// [`is_misuse`](Error::is_misuse) when an option is out of its range.
     pub fn build(mut self) -> Result<Locker, Error> {
-        let greeting = self.prepare()?;
+        let handshake = self.prepare()?;
         let owner = full_name(self.options.owner.as_deref());
         #[cfg(any(test, feature = "testing"))]
         if let Some(dial) = self.dial {
@@ -311,23 +311,23 @@ impl LockerBuilder {
                 self.addresses,
                 self.clock,
                 self.options.link,
-                greeting,
+                handshake,
                 command::undo_head(),
                 self.options.observers.clone(),
                 dial,
             )?;
-            return Ok(Locker::from_inner(Inner::new(nodes, self.options, owner)));
+            return Ok(Locker::from_inner(LeaseContext::new(nodes, self.options, owner)));
         }
         let nodes = NodeSet::on_network(
             self.addresses,
             self.counted,
             self.clock,
             self.options.link,
-            greeting,
+            handshake,
             command::undo_head(),
             self.options.observers.clone(),
         )?;
-        Ok(Locker::from_inner(Inner::new(nodes, self.options, owner)))
+        Ok(Locker::from_inner(LeaseContext::new(nodes, self.options, owner)))
     }
 
     /// How old a reply may become before its connection ends.
@@ -345,7 +345,7 @@ impl LockerBuilder {
         entropy: crate::entropy::Entropy,
         dial: Arc<dyn crate::link::Dial>,
     ) -> Result<Locker, Error> {
-        let greeting = self.prepare()?;
+        let handshake = self.prepare()?;
         let owner = self.options.owner.clone().unwrap_or_default().into();
         let nodes = NodeSet::new(crate::quorum::Parts {
             addresses: self.addresses,
@@ -354,15 +354,15 @@ impl LockerBuilder {
             clock,
             entropy: Arc::new(entropy),
             dial,
-            greeting,
+            handshake,
             undo_head: command::undo_head(),
             observers: self.options.observers.clone(),
         });
-        Ok(Locker::from_inner(Inner::new(nodes, self.options, owner)))
+        Ok(Locker::from_inner(LeaseContext::new(nodes, self.options, owner)))
     }
 
     /// Checks the options and settles what follows from them.
-    fn prepare(&mut self) -> Result<Greeting, Error> {
+    fn prepare(&mut self) -> Result<HandshakeConfig, Error> {
         self.options.check()?;
         let Options { ttl, .. } = self.options;
         self.options.link.undo_horizon = self.options.undo_horizon(ttl);
@@ -373,9 +373,9 @@ impl LockerBuilder {
         if self.options.durability != Durability::Persistent {
             scripts.push(command::ACQUIRE);
         }
-        Ok(Greeting {
+        Ok(HandshakeConfig {
             scripts,
-            terms: Some(Arc::new(Epoch::new(&self.options))),
+            policy: Some(Arc::new(Epoch::new(&self.options))),
             security: security(&self.addresses, self.options.tls.as_ref())?,
         })
     }

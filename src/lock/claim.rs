@@ -3,9 +3,9 @@
 //! A [`Claim`] undoes itself: when it is dropped, wherever that happens, the compare-and-delete
 //! goes out to every node that may hold the key, behind the acquisition on the same connection, so
 //! that it can never overtake it. Nothing is awaited for that. The acquiring future holds a claim;
-//! once the lock is held, the claim's [`Tie`] rests in the locker's holds, where the guard and the
-//! keeper find it, and becomes a claim again when the hold ends. Dropping the future or the guard
-//! leaves no key behind.
+//! once the lock is held, the claim's [`Ownership`] rests in the locker's holds, where the guard
+//! and the keeper find it, and becomes a claim again when the hold ends. Dropping the future or the
+//! guard leaves no key behind.
 //!
 //! ```text
 //!  acquired ─────────────▶ Owned ──release, let_go──▶ Released
@@ -22,19 +22,19 @@ use std::time::Duration;
 use super::command::{self, Encoded, Handover, Value};
 use super::key::Key;
 use super::lease;
-use super::locker::Inner;
+use super::locker::LeaseContext;
 use super::token::OwnerToken;
 use crate::clock::{Moment, Stamp};
 use crate::entropy::Nonce;
 use crate::error::{Error, Kind};
-use crate::link::{Shape, Undo, Urgency};
+use crate::link::{ReplyKind, Undo, Urgency};
 use crate::observe::Loss;
-use crate::quorum::{Command, Deed, Election, Found, NodeMask, Patience, Verdict};
+use crate::quorum::{Command, Election, Found, NodeMask, NodeVote, Patience, Verdict};
 use crate::report::NodeReport;
 use crate::weak::{self, Weakness::*};
 
 /// What holds a key to us: its name, its value, and which nodes may have it.
-pub(crate) struct Tie {
+pub(crate) struct Ownership {
     pub(crate) key: Key,
     nonce: Nonce,
     pub(crate) ttl: Duration,
@@ -68,13 +68,13 @@ struct Former {
     was_held: Option<bool>,
 }
 
-impl Tie {
+impl Ownership {
     fn new(key: Key, nonce: Nonce, ttl: Duration, sent: Stamp, election: Election) -> Self {
         let (standing, healed) = (Standing::Owned { former: None }, NodeMask::NONE);
         Self { key, nonce, ttl, sent, election, standing, healed }
     }
 
-    pub(crate) fn value<'a>(&self, locker: &'a Inner) -> Value<'a> {
+    pub(crate) fn value<'a>(&self, locker: &'a LeaseContext) -> Value<'a> {
         Value { nonce: self.nonce, owner: &locker.owner }
     }
 
@@ -89,7 +89,7 @@ impl Tie {
     }
 
     /// Until when a node holds the key that was sent at `sent`.
-    pub(crate) fn end_of(&self, sent: Stamp, locker: &Inner) -> Stamp {
+    pub(crate) fn end_of(&self, sent: Stamp, locker: &LeaseContext) -> Stamp {
         let first = match weak::is(StartAtFirstReply) {
             true => (0..locker.nodes.len()).filter_map(|node| self.election.outcome(node).1).min(),
             false => None,
@@ -98,7 +98,7 @@ impl Tie {
     }
 
     /// Until when the lock is held that was granted by now, if nothing extends it.
-    pub(crate) fn warning(&self, locker: &Inner) -> Stamp {
+    pub(crate) fn warning(&self, locker: &LeaseContext) -> Stamp {
         self.end_of(self.sent, locker).less(locker.margin(self.ttl))
     }
 
@@ -109,15 +109,16 @@ impl Tie {
 
     /// The lock that was taken over is ours: its former value is not put back any more. Nodes that
     /// have not said what they hold are told to delete the former value, which may stand there.
-    pub(crate) fn own(&mut self, locker: &Inner) {
+    pub(crate) fn own(&mut self, locker: &LeaseContext) {
         let standing = std::mem::replace(&mut self.standing, Standing::Owned { former: None });
         let Standing::Adopting { former } = standing else {
             self.standing = standing;
             return;
         };
         self.standing = Standing::Owned { former: Some(former) };
-        let has_answered = |deed: Deed| matches!(deed, Deed::Granted | Deed::Held | Deed::Gone);
-        let silent = self.election.deeds().filter(|(_, deed)| !has_answered(*deed));
+        let has_answered =
+            |vote: NodeVote| matches!(vote, NodeVote::Granted | NodeVote::Held | NodeVote::Gone);
+        let silent = self.election.votes().filter(|(_, vote)| !has_answered(*vote));
         let to = silent.fold(NodeMask::NONE, |mask, (node, _)| mask.and(node));
         // Where a connection ends, our own value is deleted, and the former one not put back.
         let pair = command::pair_of(self.key.full(), &self.value(locker).to_string());
@@ -127,7 +128,7 @@ impl Tie {
 
     /// Tells these nodes to delete the value that the lock was taken over from, where it stands
     /// still. Says whether there is such a value.
-    fn delete_former(&self, locker: &Inner, to: NodeMask) -> bool {
+    fn delete_former(&self, locker: &LeaseContext, to: NodeMask) -> bool {
         let Standing::Owned { former: Some(former) } = &self.standing else { return false };
         command::with_release_of(self.key.full(), &former.value, |encoded| {
             locker.nodes.tell(&self.undoing(locker, encoded, Urgency::Drop, to));
@@ -137,7 +138,7 @@ impl Tie {
 
     /// These nodes hold another value now. Of a lock that was taken over, the former one is deleted
     /// there; says whether that was so.
-    pub(crate) fn settle(&mut self, locker: &Inner, others: NodeMask) -> bool {
+    pub(crate) fn settle(&mut self, locker: &LeaseContext, others: NodeMask) -> bool {
         if let Standing::Owned { former: Some(former) } = &mut self.standing {
             former.was_held = Some(!others.is_empty());
         }
@@ -150,8 +151,8 @@ impl Tie {
     pub(crate) fn may_former_return(&self) -> bool {
         let Standing::Owned { former: Some(former) } = &self.standing else { return false };
         former.was_held.unwrap_or_else(|| {
-            let may = |deed| matches!(deed, Deed::Held | Deed::Gone | Deed::None);
-            self.election.deeds().any(|(_, deed)| may(deed))
+            let may = |vote| matches!(vote, NodeVote::Held | NodeVote::Gone | NodeVote::None);
+            self.election.votes().any(|(_, vote)| may(vote))
         })
     }
 
@@ -162,7 +163,7 @@ impl Tie {
 
     /// Tells every node that may hold the key to delete it, and gathers what they found. Fails if
     /// the lock is not owned any more.
-    pub(crate) fn release(&mut self, locker: &Inner) -> Result<Releasing, Error> {
+    pub(crate) fn release(&mut self, locker: &LeaseContext) -> Result<Releasing, Error> {
         if !matches!(self.standing, Standing::Owned { .. }) {
             return Err(Error::new(Kind::Lost { reason: Some(Loss::Closed) }));
         }
@@ -176,7 +177,7 @@ impl Tie {
 
     /// Nodes on which a release that finds no key says nothing: where the acquisition's answer is
     /// lost with its connection, the next connection deletes the key before the release comes.
-    fn unsure(&self, locker: &Inner) -> NodeMask {
+    fn unsure(&self, locker: &LeaseContext) -> NodeMask {
         let (in_flight, lost) = self.election.untold();
         if lost.is_empty() {
             return in_flight;
@@ -187,7 +188,11 @@ impl Tie {
 
     /// Leaves the key to its expiry, `left` from now on each node, and gathers what they found.
     /// Fails if the lock is not owned any more. Where it cannot be sent the key keeps its life.
-    pub(crate) fn expire(&mut self, locker: &Inner, left: Duration) -> Result<Releasing, Error> {
+    pub(crate) fn expire(
+        &mut self,
+        locker: &LeaseContext,
+        left: Duration,
+    ) -> Result<Releasing, Error> {
         if !matches!(self.standing, Standing::Owned { .. }) {
             return Err(Error::new(Kind::Lost { reason: Some(Loss::Closed) }));
         }
@@ -197,7 +202,7 @@ impl Tie {
         let (key, value) = (self.key.full(), self.value(locker));
         let election = command::with_expiry(key, value, left, |encoded| {
             let command = self.undoing(locker, encoded, Urgency::Usual, self.touched());
-            locker.nodes.ask(&Command { shape: Shape::Script, ..command }, rule)
+            locker.nodes.ask(&Command { kind: ReplyKind::Script, ..command }, rule)
         })?;
         Ok(Releasing { election, unsure })
     }
@@ -205,7 +210,7 @@ impl Tie {
     /// The key of an owned lock is left to its expiry, or to who adopts it: what is still to be
     /// undone of it is not any more, where that can be stopped. Another lock stays as it is. The
     /// token says which it was.
-    pub(crate) fn leave(&mut self, locker: &Inner) -> OwnerToken {
+    pub(crate) fn leave(&mut self, locker: &LeaseContext) -> OwnerToken {
         if matches!(self.standing, Standing::Owned { .. }) {
             self.standing = Standing::Left;
             let value = self.value(locker).to_string();
@@ -217,7 +222,7 @@ impl Tie {
 
     /// What it takes to adopt the lock, now or when its guard has ended. It says that the lock was
     /// left behind only if it was: such a lock is adopted without waiting.
-    pub(crate) fn token(&self, locker: &Inner) -> OwnerToken {
+    pub(crate) fn token(&self, locker: &LeaseContext) -> OwnerToken {
         let value = self.value(locker);
         match self.standing {
             Standing::Left => OwnerToken::left(value),
@@ -230,9 +235,9 @@ impl Tie {
         !matches!(self.standing, Standing::Adopting { .. } | Standing::PutBack)
     }
 
-    /// Tells the nodes to delete the key, or to put the former value back, unless the tie has
+    /// Tells the nodes to delete the key, or to put the former value back, unless the ownership has
     /// ended. Waits for nothing.
-    pub(crate) fn let_go(&mut self, locker: &Inner) {
+    pub(crate) fn let_go(&mut self, locker: &LeaseContext) {
         let next = match self.standing {
             Standing::Owned { .. } => Standing::Released,
             Standing::Adopting { .. } => Standing::PutBack,
@@ -243,7 +248,7 @@ impl Tie {
     }
 
     /// As [`let_go`](Self::let_go), of a key that was left.
-    fn let_go_after_all(&mut self, locker: &Inner) {
+    fn let_go_after_all(&mut self, locker: &LeaseContext) {
         if matches!(self.standing, Standing::Left) {
             self.with_undo(locker, Urgency::Drop, |command| locker.nodes.tell(command));
             self.standing = Standing::Released;
@@ -253,7 +258,7 @@ impl Tie {
     /// Hands the command that lets go of the key to `send`.
     fn with_undo<R>(
         &self,
-        locker: &Inner,
+        locker: &LeaseContext,
         urgency: Urgency,
         send: impl FnOnce(&Command<'_>) -> R,
     ) -> R {
@@ -270,14 +275,14 @@ impl Tie {
 
     fn undoing<'a>(
         &self,
-        locker: &Inner,
+        locker: &LeaseContext,
         Encoded { bytes, undo }: Encoded<'a>,
         urgency: Urgency,
         to: NodeMask,
     ) -> Command<'a> {
         Command {
             bytes,
-            shape: Shape::Undo,
+            kind: ReplyKind::Undo,
             undo,
             affinity: self.key.affinity().wrapping_add(weak::is(UndoElsewhere).into()),
             sent: locker.nodes.clock().now(),
@@ -304,16 +309,16 @@ impl Releasing {
 
 /// A key that is being acquired, or let go of.
 pub(crate) struct Claim {
-    locker: Arc<Inner>,
+    locker: Arc<LeaseContext>,
     /// Code that takes it out takes over the duty to undo.
-    tie: Option<Tie>,
+    ownership: Option<Ownership>,
 }
 
 impl Claim {
     /// Sends an acquisition with a value that no attempt ever had. `now` is the clock, read before
     /// this.
     pub(crate) fn ask(
-        locker: &Arc<Inner>,
+        locker: &Arc<LeaseContext>,
         key: Key,
         ttl: Duration,
         now: Moment,
@@ -322,10 +327,10 @@ impl Claim {
         let nonce = if weak::is(TokenReused) { Nonce([7; Nonce::BYTES]) } else { drawn };
         let value = Value { nonce, owner: &locker.owner };
         let sent = locker.nodes.clock().stamp();
-        let ask = |shape, Encoded { bytes, undo }: Encoded<'_>| {
+        let ask = |kind, Encoded { bytes, undo }: Encoded<'_>| {
             let command = Command {
                 bytes,
-                shape,
+                kind,
                 undo,
                 affinity: key.affinity(),
                 sent: now,
@@ -336,18 +341,20 @@ impl Claim {
             locker.nodes.ask(&command, locker.nodes.rule(Patience::Early))
         };
         let election = match &locker.volatile {
-            None => command::with_acquire(key.full(), value, ttl, |set| ask(Shape::Status, set))?,
+            None => {
+                command::with_acquire(key.full(), value, ttl, |set| ask(ReplyKind::Status, set))?
+            }
             Some(volatile) => {
-                volatile.with_acquire(key.full(), value, ttl, |vote| ask(Shape::Vote, vote))?
+                volatile.with_acquire(key.full(), value, ttl, |vote| ask(ReplyKind::Vote, vote))?
             }
         };
-        Ok(Self::of(locker.clone(), Tie::new(key, nonce, ttl, sent, election)))
+        Ok(Self::of(locker.clone(), Ownership::new(key, nonce, ttl, sent, election)))
     }
 
     /// Asks every node to give the key a value that no attempt ever had in place of the `former`
-    /// one. Until the lock is [owned](Tie::own), letting go puts that back.
+    /// one. Until the lock is [owned](Ownership::own), letting go puts that back.
     pub(crate) fn adopt(
-        locker: &Arc<Inner>,
+        locker: &Arc<LeaseContext>,
         key: Key,
         former: &str,
         ttl: Duration,
@@ -356,10 +363,10 @@ impl Claim {
         let value = Value { nonce, owner: &locker.owner };
         let handover = Handover { key: key.full(), former, value, ttl };
         let sent = locker.nodes.clock().stamp();
-        let ask = |shape, Encoded { bytes, undo }: Encoded<'_>| {
+        let ask = |kind, Encoded { bytes, undo }: Encoded<'_>| {
             let command = Command {
                 bytes,
-                shape,
+                kind,
                 undo,
                 affinity: key.affinity(),
                 sent: locker.nodes.clock().now(),
@@ -371,77 +378,77 @@ impl Claim {
             locker.nodes.ask(&command, locker.nodes.rule(Patience::All))
         };
         let election = match &locker.volatile {
-            None => command::with_adopt(handover, |adopt| ask(Shape::Adopt, adopt))?,
-            Some(volatile) => volatile.with_adopt(handover, |vote| ask(Shape::Vote, vote))?,
+            None => command::with_adopt(handover, |adopt| ask(ReplyKind::Adopt, adopt))?,
+            Some(volatile) => volatile.with_adopt(handover, |vote| ask(ReplyKind::Vote, vote))?,
         };
-        let mut tie = Tie::new(key, nonce, ttl, sent, election);
+        let mut ownership = Ownership::new(key, nonce, ttl, sent, election);
         let former = Box::new(Former { value: former.into(), was_held: None });
-        tie.standing = Standing::Adopting { former };
-        Ok(Self::of(locker.clone(), tie))
+        ownership.standing = Standing::Adopting { former };
+        Ok(Self::of(locker.clone(), ownership))
     }
 
-    /// A claim on what a tie holds.
-    pub(crate) fn of(locker: Arc<Inner>, tie: Tie) -> Self {
-        Self { locker, tie: Some(tie) }
+    /// A claim on what an ownership holds.
+    pub(crate) fn of(locker: Arc<LeaseContext>, ownership: Ownership) -> Self {
+        Self { locker, ownership: Some(ownership) }
     }
 
-    /// Takes the tie out: its new owner lets go of the key.
-    pub(crate) fn into_tie(mut self) -> Option<Tie> {
-        self.tie.take()
+    /// Takes the ownership out: its new owner lets go of the key.
+    pub(crate) fn into_ownership(mut self) -> Option<Ownership> {
+        self.ownership.take()
     }
 
     pub(crate) fn poll_verdict(&self, cx: &mut Context<'_>) -> Poll<Verdict> {
-        match &self.tie {
-            Some(tie) => tie.election.poll_verdict(cx),
+        match &self.ownership {
+            Some(ownership) => ownership.election.poll_verdict(cx),
             None => Poll::Ready(Verdict::Lost),
         }
     }
 
-    /// See [`Tie::release`]. Without a runtime to ask on, the drop of `self` tells the nodes.
+    /// See [`Ownership::release`]. Without a runtime to ask on, the drop of `self` tells the nodes.
     pub(crate) fn release(mut self) -> Result<Releasing, Error> {
-        match &mut self.tie {
-            Some(tie) => tie.release(&self.locker),
+        match &mut self.ownership {
+            Some(ownership) => ownership.release(&self.locker),
             None => Err(Error::new(Kind::Lost { reason: None })),
         }
     }
 
-    /// See [`Tie::expire`].
+    /// See [`Ownership::expire`].
     pub(crate) fn expire(&mut self, left: Duration) -> Result<Releasing, Error> {
-        match &mut self.tie {
-            Some(tie) => tie.expire(&self.locker, left),
+        match &mut self.ownership {
+            Some(ownership) => ownership.expire(&self.locker, left),
             None => Err(Error::new(Kind::Lost { reason: None })),
         }
     }
 
     /// Deletes what is left of a key that was left to its expiry, and turned out to be lost.
     pub(crate) fn let_go_after_all(&mut self) {
-        if let Some(tie) = &mut self.tie {
-            tie.let_go_after_all(&self.locker);
+        if let Some(ownership) = &mut self.ownership {
+            ownership.let_go_after_all(&self.locker);
         }
     }
 
-    /// See [`Tie::leave`].
+    /// See [`Ownership::leave`].
     pub(crate) fn forget(mut self) -> OwnerToken {
-        self.tie.as_mut().map(|tie| tie.leave(&self.locker)).unwrap_or_default()
+        self.ownership.as_mut().map(|ownership| ownership.leave(&self.locker)).unwrap_or_default()
     }
 
-    pub(crate) fn tie(&self) -> Option<&Tie> {
-        self.tie.as_ref()
+    pub(crate) fn ownership(&self) -> Option<&Ownership> {
+        self.ownership.as_ref()
     }
 
-    pub(crate) fn locker(&self) -> &Arc<Inner> {
+    pub(crate) fn locker(&self) -> &Arc<LeaseContext> {
         &self.locker
     }
 
     pub(crate) fn report(&self) -> Vec<NodeReport> {
-        self.tie.as_ref().map(|tie| tie.election.report()).unwrap_or_default()
+        self.ownership.as_ref().map(|ownership| ownership.election.report()).unwrap_or_default()
     }
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        if let Some(tie) = &mut self.tie {
-            tie.let_go(&self.locker);
+        if let Some(ownership) = &mut self.ownership {
+            ownership.let_go(&self.locker);
         }
     }
 }

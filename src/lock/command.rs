@@ -28,7 +28,7 @@ use bytes::Bytes;
 use quorlock_resp::encode;
 
 use crate::entropy::Nonce;
-use crate::link::{Process, Undo};
+use crate::link::{RunId, Undo};
 use crate::weak::{self, Weakness::*};
 
 /// Compare-and-delete.
@@ -74,7 +74,7 @@ pub(crate) const WEAK_ADOPT: &[u8] = b"local left = redis.call('PTTL', KEYS[1]) 
 const INITIALISE: &str = include_str!("script/initialise.lua");
 
 /// What stands where a link puts the name of its server's process.
-const HOLE: &Process = &[b'0'; size_of::<Process>()];
+const HOLE: &RunId = &[b'0'; size_of::<RunId>()];
 
 /// What every server is told on connecting.
 pub(crate) const SCRIPTS: [&str; 2] = [RELEASE, EXTEND];

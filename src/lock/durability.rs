@@ -33,9 +33,9 @@ use quorlock_resp::encode;
 
 use super::command::{self, Encoded, Handover, ScriptForm, Value};
 use crate::error::Error;
-use crate::link::{Fit, Mark, Peer, Terms};
+use crate::link::{Admission, AdmissionPolicy, EpochValue, Peer};
 use crate::options::{Durability, Options};
-use crate::quorum::{Deed, Election};
+use crate::quorum::{Election, NodeVote};
 use crate::report::{Fault, Humane, NodeReport, Outcome, ServerInfo};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::weak::{self, Weakness};
@@ -108,12 +108,12 @@ impl Volatile {
     /// Looks at what the nodes have answered to an acquisition, whatever its verdict: an error when
     /// one of them belongs to another deployment.
     pub(crate) fn check(&self, election: &Election) -> Result<(), Error> {
-        for (node, deed) in election.deeds() {
-            match deed {
-                Deed::Misfit => {
-                    return Err(self.misfit(node, &election.outcome(node).0, election));
+        for (node, vote) in election.votes() {
+            match vote {
+                NodeVote::DurabilityMismatch => {
+                    return Err(self.mismatch(node, &election.outcome(node).0, election));
                 }
-                Deed::Refused if election.lacks_script(node) => {
+                NodeVote::Refused if election.lacks_script(node) => {
                     // Ordering: as above.
                     self.forgotten.store(true, Ordering::Relaxed);
                 }
@@ -123,7 +123,7 @@ impl Volatile {
         Ok(())
     }
 
-    pub(super) fn misfit(&self, node: usize, outcome: &Outcome, election: &Election) -> Error {
+    pub(super) fn mismatch(&self, node: usize, outcome: &Outcome, election: &Election) -> Error {
         let nodes = election.report();
         let name = nodes.get(node).map(|report| report.node.clone()).unwrap_or_default();
         let ours = Durability::Volatile { longest_ttl: self.longest_ttl };
@@ -163,27 +163,27 @@ impl Epoch {
     }
 }
 
-impl Terms for Epoch {
+impl AdmissionPolicy for Epoch {
     fn key(&self) -> &[u8] {
         &self.key
     }
 
-    fn judge(&self, peer: &Peer) -> Fit {
-        let found = match &peer.mark {
-            Mark::Untold | Mark::Absent => None,
-            Mark::Text(text) => Some(longest_ttl_of(text)),
-            Mark::Other => Some(None),
+    fn judge(&self, peer: &Peer) -> Admission {
+        let found = match &peer.epoch {
+            EpochValue::Untold | EpochValue::Absent => None,
+            EpochValue::Text(text) => Some(longest_ttl_of(text)),
+            EpochValue::Other => Some(None),
         };
         match (self.durability, found) {
-            (Durability::Volatile { .. }, _) if peer.process().is_none() => {
-                Fit::Unusable(Fault::Anonymous)
+            (Durability::Volatile { .. }, _) if peer.run_id().is_none() => {
+                Admission::Unusable(Fault::Anonymous)
             }
             (Durability::Volatile { longest_ttl }, Some(found)) if found != Some(longest_ttl) => {
-                self.misfit(found)
+                self.mismatch(found)
             }
             // A value that is no epoch is a lock of that name.
-            (Durability::Persistent, Some(Some(found))) => self.misfit(Some(found)),
-            _ => Fit::Fits,
+            (Durability::Persistent, Some(Some(found))) => self.mismatch(Some(found)),
+            _ => Admission::Admitted,
         }
     }
 
@@ -192,13 +192,13 @@ impl Terms for Epoch {
     }
 
     fn explain(&self, longest_ttl: Option<Duration>) -> Box<str> {
-        differs(&Outcome::Misfit { longest_ttl }, self.durability).into()
+        differs(&Outcome::DurabilityMismatch { longest_ttl }, self.durability).into()
     }
 }
 
 impl Epoch {
-    fn misfit(&self, longest_ttl: Option<Duration>) -> Fit {
-        Fit::Misfit(self.explain(longest_ttl))
+    fn mismatch(&self, longest_ttl: Option<Duration>) -> Admission {
+        Admission::Mismatch(self.explain(longest_ttl))
     }
 }
 
@@ -231,45 +231,55 @@ mod tests {
 
     const LONGEST: Duration = Duration::from_secs(30);
 
-    fn judged(durability: Durability, run_id: Option<&str>, mark: Mark) -> Fit {
+    fn judged(durability: Durability, run_id: Option<&str>, epoch: EpochValue) -> Admission {
         let options = Options { durability, prefix: b"pay:".to_vec(), ..Options::default() };
-        let epoch = Epoch::new(&options);
-        assert_eq!(epoch.key(), b"pay:quorlock:epoch");
+        let policy = Epoch::new(&options);
+        assert_eq!(policy.key(), b"pay:quorlock:epoch");
         let server = ServerInfo { run_id: run_id.map(Into::into), ..ServerInfo::default() };
-        let peer = Peer { server, mark, ..Peer::default() };
-        epoch.judge(&peer)
+        let peer = Peer { server, epoch, ..Peer::default() };
+        policy.judge(&peer)
     }
 
-    fn text(text: &str) -> Mark {
-        Mark::Text(text.as_bytes().into())
+    fn text(text: &str) -> EpochValue {
+        EpochValue::Text(text.as_bytes().into())
     }
 
     #[test]
     fn volatile_wants_a_name_and_its_own_longest_ttl_or_none_yet() {
         let name = "0f".repeat(20);
-        let judged = |run_id: Option<&str>, mark| {
-            judged(Durability::Volatile { longest_ttl: LONGEST }, run_id, mark)
+        let judged = |run_id: Option<&str>, epoch| {
+            judged(Durability::Volatile { longest_ttl: LONGEST }, run_id, epoch)
         };
-        for mark in [Mark::Absent, Mark::Untold, text("abc 30000"), text(&format!("{name} 30000"))]
-        {
-            assert_eq!(judged(Some(&name), mark), Fit::Fits);
+        for epoch in [
+            EpochValue::Absent,
+            EpochValue::Untold,
+            text("abc 30000"),
+            text(&format!("{name} 30000")),
+        ] {
+            assert_eq!(judged(Some(&name), epoch), Admission::Admitted);
         }
-        for mark in [text("abc 29999"), text("abc"), text("abc x"), text(" 30000"), Mark::Other] {
-            let fit = judged(Some(&name), mark.clone());
-            assert!(matches!(fit, Fit::Misfit(_)), "{mark:?}: {fit:?}");
+        for epoch in
+            [text("abc 29999"), text("abc"), text("abc x"), text(" 30000"), EpochValue::Other]
+        {
+            let fit = judged(Some(&name), epoch.clone());
+            assert!(matches!(fit, Admission::Mismatch(_)), "{epoch:?}: {fit:?}");
         }
         for nameless in [None, Some("short")] {
-            assert_eq!(judged(nameless, Mark::Absent), Fit::Unusable(Fault::Anonymous));
+            assert_eq!(judged(nameless, EpochValue::Absent), Admission::Unusable(Fault::Anonymous));
         }
     }
 
     #[test]
     fn persistent_wants_no_epoch_and_minds_nothing_else() {
-        let judged = |mark| judged(Durability::Persistent, None, mark);
-        for mark in [Mark::Absent, Mark::Untold, Mark::Other, text("somebody's lock")] {
-            assert_eq!(judged(mark), Fit::Fits);
+        let judged = |epoch| judged(Durability::Persistent, None, epoch);
+        for epoch in
+            [EpochValue::Absent, EpochValue::Untold, EpochValue::Other, text("somebody's lock")]
+        {
+            assert_eq!(judged(epoch), Admission::Admitted);
         }
-        let Fit::Misfit(why) = judged(text("abc 30000")) else { panic!("an epoch was found") };
+        let Admission::Mismatch(why) = judged(text("abc 30000")) else {
+            panic!("an epoch was found")
+        };
         assert!(why.starts_with("belongs to a `Volatile` deployment"), "{why}");
         assert!(why.contains("a longest TTL of 30.0 s, and this locker has `Durability::Pers"));
     }

@@ -18,14 +18,14 @@
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use super::claim::Tie;
+use super::claim::Ownership;
 use super::command::{self, Encoded, ScriptForm};
 use super::lease::{self, Lease};
-use super::locker::Inner;
+use super::locker::LeaseContext;
 use crate::clock::Stamp;
 use crate::error::Error;
-use crate::link::{Shape, Urgency};
-use crate::quorum::{Command, Deed, Election, NodeMask, Verdict};
+use crate::link::{ReplyKind, Urgency};
+use crate::quorum::{Command, Election, NodeMask, NodeVote, Verdict};
 use crate::report::NodeReport;
 
 /// An extension on its way.
@@ -49,20 +49,24 @@ enum Kind {
 impl Extension {
     /// Asks every node to let the key live for `ttl` from now. Nodes that never had it are asked,
     /// too: they may be given it.
-    pub(crate) fn send(locker: &Inner, tie: &Tie, ttl: Duration) -> Result<Self, Error> {
-        Self::extend(locker, tie, ttl, ScriptForm::Digest, NodeMask::ALL)
+    pub(crate) fn send(
+        locker: &LeaseContext,
+        ownership: &Ownership,
+        ttl: Duration,
+    ) -> Result<Self, Error> {
+        Self::extend(locker, ownership, ttl, ScriptForm::Digest, NodeMask::ALL)
     }
 
     fn extend(
-        locker: &Inner,
-        tie: &Tie,
+        locker: &LeaseContext,
+        ownership: &Ownership,
         ttl: Duration,
         form: ScriptForm,
         to: NodeMask,
     ) -> Result<Self, Error> {
-        let (sent, value) = (locker.nodes.clock().stamp(), tie.value(locker));
-        let election = command::with_extend(form, tie.key.full(), value, ttl, |encoded| {
-            ask(locker, tie, ttl, Shape::Script, encoded, to)
+        let (sent, value) = (locker.nodes.clock().stamp(), ownership.value(locker));
+        let election = command::with_extend(form, ownership.key.full(), value, ttl, |encoded| {
+            ask(locker, ownership, ttl, ReplyKind::Script, encoded, to)
         })?;
         Ok(Self { election, kind: Kind::Extend(form), sent, ttl, rescripted: NodeMask::NONE })
     }
@@ -77,12 +81,12 @@ impl Extension {
     }
 
     /// Enters what the nodes have answered by now; to be called again when more have.
-    pub(crate) fn apply(&self, lease: &mut Lease, locker: &Inner) {
+    pub(crate) fn apply(&self, lease: &mut Lease, locker: &LeaseContext) {
         let (end, warning) = (self.end(locker), lease.warning());
-        for (node, deed) in self.election.deeds() {
-            match (deed, self.kind) {
-                (Deed::Granted, _) => lease.grant([node], self.sent, end),
-                (Deed::Gone | Deed::Held, Kind::Extend(_)) => lease.lose(node, self.sent),
+        for (node, vote) in self.election.votes() {
+            match (vote, self.kind) {
+                (NodeVote::Granted, _) => lease.grant([node], self.sent, end),
+                (NodeVote::Gone | NodeVote::Held, Kind::Extend(_)) => lease.lose(node, self.sent),
                 _ => {}
             }
         }
@@ -94,53 +98,57 @@ impl Extension {
 
     /// Sends the whole script to nodes that have forgotten it, and with them to those that have not
     /// answered yet: they may have forgotten it as well.
-    pub(crate) fn rescript(&mut self, locker: &Inner, tie: &Tie) -> Option<Self> {
+    pub(crate) fn rescript(
+        &mut self,
+        locker: &LeaseContext,
+        ownership: &Ownership,
+    ) -> Option<Self> {
         if self.kind != Kind::Extend(ScriptForm::Digest) {
             return None;
         }
         let known = self.rescripted;
-        let forgot = self.nodes(|node, deed| {
-            deed == Deed::Refused && !known.has(node) && self.election.lacks_script(node)
+        let forgot = self.nodes(|node, vote| {
+            vote == NodeVote::Refused && !known.has(node) && self.election.lacks_script(node)
         });
         if forgot.is_empty() {
             return None;
         }
-        let silent = self.nodes(|node, deed| deed == Deed::None && !known.has(node));
+        let silent = self.nodes(|node, vote| vote == NodeVote::None && !known.has(node));
         let to = forgot.or(silent);
         self.rescripted = known.or(to);
         // Without a runtime nothing can be sent; the keeper's next extension asks again.
-        Self::extend(locker, tie, self.ttl, ScriptForm::Whole, to).ok()
+        Self::extend(locker, ownership, self.ttl, ScriptForm::Whole, to).ok()
     }
 
     /// Sets the key again on nodes that have lost it, if a majority has just confirmed it. Of a
     /// lock that was taken over, those count as well that hold another value: an adoption beside
     /// ours may have put the former one back there, behind what we deleted. While it is being taken
     /// over nothing is set: an adoption that fails leaves the nodes as they were.
-    pub(crate) fn heal(&self, locker: &Inner, tie: &mut Tie) -> Option<Self> {
+    pub(crate) fn heal(&self, locker: &LeaseContext, ownership: &mut Ownership) -> Option<Self> {
         let Kind::Extend(_) = self.kind else { return None };
-        let holders = self.election.deeds().filter(|(_, deed)| *deed == Deed::Granted).count();
-        if holders < locker.nodes.majority() || !tie.is_owned() {
+        let holders = self.election.votes().filter(|(_, vote)| *vote == NodeVote::Granted).count();
+        if holders < locker.nodes.majority() || !ownership.is_owned() {
             return None;
         }
-        let others = self.nodes(|_, deed| deed == Deed::Held);
-        let mut empty = self.nodes(|_, deed| deed == Deed::Gone);
-        if tie.settle(locker, others) {
+        let others = self.nodes(|_, vote| vote == NodeVote::Held);
+        let mut empty = self.nodes(|_, vote| vote == NodeVote::Gone);
+        if ownership.settle(locker, others) {
             empty = empty.or(others);
         }
         if empty.is_empty() {
             return None;
         }
-        tie.touch(empty);
-        let (sent, value) = (locker.nodes.clock().stamp(), tie.value(locker));
-        let asked = command::with_acquire(tie.key.full(), value, self.ttl, |encoded| {
-            ask(locker, tie, self.ttl, Shape::Status, encoded, empty)
+        ownership.touch(empty);
+        let (sent, value) = (locker.nodes.clock().stamp(), ownership.value(locker));
+        let asked = command::with_acquire(ownership.key.full(), value, self.ttl, |encoded| {
+            ask(locker, ownership, self.ttl, ReplyKind::Status, encoded, empty)
         });
         let (election, ttl) = (asked.ok()?, self.ttl); // as for the script
         Some(Self { election, kind: Kind::Heal, sent, ttl, rescripted: NodeMask::NONE })
     }
 
-    fn nodes(&self, are: impl Fn(usize, Deed) -> bool) -> NodeMask {
-        let chosen = self.election.deeds().filter(|(node, deed)| are(*node, *deed));
+    fn nodes(&self, are: impl Fn(usize, NodeVote) -> bool) -> NodeMask {
+        let chosen = self.election.votes().filter(|(node, vote)| are(*node, *vote));
         chosen.fold(NodeMask::NONE, |mask, (node, _)| mask.and(node))
     }
 
@@ -150,7 +158,7 @@ impl Extension {
     }
 
     /// Until when the lock is held if a majority grants this.
-    pub(crate) fn end(&self, locker: &Inner) -> Stamp {
+    pub(crate) fn end(&self, locker: &LeaseContext) -> Stamp {
         lease::end(self.sent, self.ttl, locker.options.drift)
     }
 
@@ -165,18 +173,18 @@ impl Extension {
 }
 
 fn ask(
-    locker: &Inner,
-    tie: &Tie,
+    locker: &LeaseContext,
+    ownership: &Ownership,
     ttl: Duration,
-    shape: Shape,
+    kind: ReplyKind,
     Encoded { bytes, undo }: Encoded<'_>,
     to: NodeMask,
 ) -> Result<Election, Error> {
     let command = Command {
         bytes,
-        shape,
+        kind,
         undo,
-        affinity: tie.key.affinity(),
+        affinity: ownership.key.affinity(),
         sent: locker.nodes.clock().now(),
         allowed: locker.options.node_timeout(ttl),
         urgency: Urgency::Usual,

@@ -54,7 +54,7 @@ impl LockGuard {
     /// that guard loses it; [`forget`](Self::forget) gives a token that is adopted at once.
     #[must_use]
     pub fn owner_token(&self) -> OwnerToken {
-        self.hold.tie(|tie| tie.token(self.hold.locker())).unwrap_or_default()
+        self.hold.ownership(|ownership| ownership.token(self.hold.locker())).unwrap_or_default()
     }
 
     /// Whether the lock is held, by the clocks, now. Once `false`, it stays so. It is `false` from
@@ -248,9 +248,9 @@ impl LockGuard {
     }
 
     fn tell_end(&self, claim: &Claim, began: Moment) {
-        let (locker, Some(tie)) = (self.hold.locker(), claim.tie()) else { return };
+        let (locker, Some(ownership)) = (self.hold.locker(), claim.ownership()) else { return };
         locker.options.observers.tell(|| Event::Released {
-            lock: locker.subject(&tie.key),
+            lock: locker.subject(&ownership.key),
             held: locker.nodes.clock().now().since(began),
         });
     }
@@ -351,7 +351,8 @@ impl Held {
     /// As [`LockGuard::owner_token`].
     #[cfg(all(test, feature = "testing"))]
     pub(crate) fn owner_token(&self) -> OwnerToken {
-        let token = self.hold.tie(|tie| OwnerToken::held(tie.value(self.hold.locker())));
+        let token =
+            self.hold.ownership(|ownership| OwnerToken::held(ownership.value(self.hold.locker())));
         token.unwrap_or_default()
     }
 

@@ -4,17 +4,17 @@ use std::future::poll_fn;
 use std::sync::Arc;
 
 use super::durability::Volatile;
-use super::locker::Inner;
+use super::locker::LeaseContext;
 use crate::error::{Error, Kind};
-use crate::link::{Shape, Undo, Urgency};
-use crate::quorum::{Command, Deed, Election, NodeMask, Verdict};
+use crate::link::{ReplyKind, Undo, Urgency};
+use crate::quorum::{Command, Election, NodeMask, NodeVote, Verdict};
 use crate::report::NodeReport;
 
 /// See [`Locker::initialise`](super::Locker::initialise).
 ///
 /// Every node is looked at before any is changed. A node in service says that the deployment works
 /// already: those that are not have forgotten something, and wait for a reason.
-pub(crate) async fn initialise(locker: &Arc<Inner>) -> Result<Vec<NodeReport>, Error> {
+pub(crate) async fn initialise(locker: &Arc<LeaseContext>) -> Result<Vec<NodeReport>, Error> {
     let Some(volatile) = &locker.volatile else {
         return Err(Error::misuse(
             "only a `Volatile` deployment is initialised; this locker has `Durability::Persistent`",
@@ -23,7 +23,7 @@ pub(crate) async fn initialise(locker: &Arc<Inner>) -> Result<Vec<NodeReport>, E
     locker.check_open()?;
     locker.nodes.ready(locker.options.link.connect_timeout).await?;
     let (seen, _) = ask(locker, volatile, b"look").await?;
-    let serving = seen.deeds().filter(|(_, deed)| *deed == Deed::Granted).count();
+    let serving = seen.votes().filter(|(_, vote)| *vote == NodeVote::Granted).count();
     if serving == locker.nodes.len() {
         return Ok(seen.report());
     }
@@ -44,14 +44,14 @@ pub(crate) async fn initialise(locker: &Arc<Inner>) -> Result<Vec<NodeReport>, E
 
 /// Asks every node, and waits for all of them; an error unless each could say yes or no.
 async fn ask(
-    locker: &Arc<Inner>,
+    locker: &Arc<LeaseContext>,
     volatile: &Volatile,
     act: &[u8],
 ) -> Result<(Election, Verdict), Error> {
     let election = volatile.with_initialise(act, |bytes| {
         let command = Command {
             bytes,
-            shape: Shape::Vote,
+            kind: ReplyKind::Vote,
             undo: Undo::NONE,
             affinity: 0,
             sent: locker.nodes.clock().now(),
@@ -62,17 +62,17 @@ async fn ask(
         locker.nodes.ask(&command, locker.nodes.rule_of_all())
     })?;
     let verdict = poll_fn(|cx| election.poll_verdict(cx)).await;
-    let misfit = election.deeds().find(|(_, deed)| *deed == Deed::Misfit);
-    if let Some((node, _)) = misfit {
-        return Err(volatile.misfit(node, &election.outcome(node).0, &election));
+    let mismatch = election.votes().find(|(_, vote)| *vote == NodeVote::DurabilityMismatch);
+    if let Some((node, _)) = mismatch {
+        return Err(volatile.mismatch(node, &election.outcome(node).0, &election));
     }
-    if election.deeds().any(|(_, deed)| !matches!(deed, Deed::Granted | Deed::Gone)) {
+    if election.votes().any(|(_, vote)| !matches!(vote, NodeVote::Granted | NodeVote::Gone)) {
         return Err(no_answer(locker, &election));
     }
     Ok((election, verdict))
 }
 
-fn no_answer(locker: &Inner, election: &Election) -> Error {
+fn no_answer(locker: &LeaseContext, election: &Election) -> Error {
     let nodes = election.report();
     let refused = nodes.iter().any(|node| node.outcome.is_authentication());
     let needed = locker.nodes.len();

@@ -12,15 +12,15 @@ use quorlock_resp::{Frame, encode};
 
 use super::command;
 use super::key::Key;
-use super::locker::Inner;
+use super::locker::LeaseContext;
 use crate::error::Error;
-use crate::link::{Shape, Undo, Urgency};
+use crate::link::{ReplyKind, Undo, Urgency};
 use crate::quorum::{Command, Election, NodeMask, NodeSet};
 use crate::report::{Holder, Inspection, KeyState, NodeInspection, Outcome, printable};
 
 /// Asks every node for the key's value and its remaining time. Whether that is a lock of this very
 /// locker is looked for where `names_own` says so, for all its holds are looked at then.
-pub(crate) async fn look(locker: Arc<Inner>, key: Key, names_own: bool) -> Inspection {
+pub(crate) async fn look(locker: Arc<LeaseContext>, key: Key, names_own: bool) -> Inspection {
     let ask = |node: usize, name: &[u8]| ask(&locker, &key, node, name);
     let asked: Vec<_> =
         (0..locker.nodes.len()).map(|n| (ask(n, b"GET"), ask(n, b"PTTL"))).collect();
@@ -46,12 +46,12 @@ pub(crate) async fn look(locker: Arc<Inner>, key: Key, names_own: bool) -> Inspe
     Inspection::new(nodes, majority, holder)
 }
 
-fn ask(locker: &Inner, key: &Key, node: usize, name: &[u8]) -> Result<Election, Error> {
+fn ask(locker: &LeaseContext, key: &Key, node: usize, name: &[u8]) -> Result<Election, Error> {
     let mut bytes = Vec::new();
     encode::command(&mut bytes, &[name, key.full()]);
     let command = Command {
         bytes: &bytes,
-        shape: Shape::Any,
+        kind: ReplyKind::Any,
         undo: Undo::NONE,
         affinity: key.affinity(),
         sent: locker.nodes.clock().now(),
@@ -110,14 +110,19 @@ fn state_of(
 
 /// Marks what this locker holds itself, by a guard that lives. Its name alone does not tell: others
 /// may have the same. It may hold several values of one key: of a lock that is lost, too.
-fn name_own(nodes: &mut [NodeInspection], values: &[Option<Vec<u8>>], locker: &Inner, key: &Key) {
+fn name_own(
+    nodes: &mut [NodeInspection],
+    values: &[Option<Vec<u8>>],
+    locker: &LeaseContext,
+    key: &Key,
+) {
     let name = Some(&*locker.owner);
     if !values.iter().flatten().any(|value| command::owner_of(value) == name) {
         return;
     }
-    let own = locker.holds.find(|tie| {
-        let is_meant = tie.is_owned() && tie.key.full() == key.full();
-        let value = is_meant.then(|| tie.value(locker).to_string())?;
+    let own = locker.holds.find(|ownership| {
+        let is_meant = ownership.is_owned() && ownership.key.full() == key.full();
+        let value = is_meant.then(|| ownership.value(locker).to_string())?;
         values.iter().flatten().find(|found| **found == value.as_bytes())
     });
     for (node, value) in nodes.iter_mut().zip(values) {

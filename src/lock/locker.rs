@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use super::acquire::Order;
+use super::acquire::AcquireSpec;
 use super::builder::LockerBuilder;
 use super::durability::Volatile;
 use super::guard::{LockGuard, Release};
@@ -47,11 +47,11 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 /// ```
 #[derive(Clone)]
 pub struct Locker {
-    inner: Arc<Inner>,
+    inner: Arc<LeaseContext>,
 }
 
 /// What all clones of a locker, its requests and its guards share.
-pub(crate) struct Inner {
+pub(crate) struct LeaseContext {
     pub(crate) nodes: Arc<NodeSet>,
     pub(crate) options: Options,
     /// What locks are acquired with where the servers may forget.
@@ -66,7 +66,7 @@ pub(crate) struct Inner {
     on_close: Notify,
 }
 
-impl Inner {
+impl LeaseContext {
     pub(crate) fn new(nodes: NodeSet, options: Options, owner: Arc<str>) -> Self {
         let holds = Holds::new(nodes.len(), nodes.majority());
         let (closing, on_close) = (AtomicBool::new(false), Notify::new());
@@ -134,7 +134,7 @@ impl Inner {
     }
 }
 
-impl Drop for Inner {
+impl Drop for LeaseContext {
     fn drop(&mut self) {
         // The keeper finds the locker gone, and ends.
         self.holds.keeping.wake();
@@ -169,7 +169,7 @@ impl Locker {
         LockerBuilder::quorum(nodes)
     }
 
-    pub(crate) fn from_inner(inner: Inner) -> Self {
+    pub(crate) fn from_inner(inner: LeaseContext) -> Self {
         Self { inner: Arc::new(inner) }
     }
 
@@ -177,9 +177,9 @@ impl Locker {
     /// Keys are compared byte by byte; none may end in `quorlock:epoch` or `quorlock:quarantine`,
     /// which are the nodes' own. Nothing happens until the request is awaited.
     pub fn lock(&self, key: impl AsRef<[u8]>) -> LockRequest {
-        let Inner { options, .. } = &*self.inner;
+        let LeaseContext { options, .. } = &*self.inner;
         let key = key.as_ref();
-        let order = self.inner.key(key).map(|key| Order {
+        let order = self.inner.key(key).map(|key| AcquireSpec {
             locker: self.inner.clone(),
             key,
             ttl: options.ttl,

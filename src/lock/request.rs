@@ -4,7 +4,7 @@ use std::fmt;
 use std::future::{Future, IntoFuture, poll_fn};
 use std::time::Duration;
 
-use super::acquire::{Acquire, Order, guard_or_error};
+use super::acquire::{Acquire, AcquireSpec, guard_or_error};
 use super::claim::Claim;
 use super::durability::is_worth_repeating;
 use super::guard::{Held, LockGuard};
@@ -29,7 +29,7 @@ use crate::options::{Extend, Retry, whole_millis};
 #[must_use = "a lock that is asked for is acquired when this is awaited"]
 pub struct LockRequest {
     /// The error of a bad key is told when the lock is asked for.
-    order: Result<Order, Error>,
+    order: Result<AcquireSpec, Error>,
     on_loss: OnLoss,
 }
 
@@ -45,7 +45,7 @@ pub enum OnLoss {
 }
 
 impl LockRequest {
-    pub(crate) fn new(order: Result<Order, Error>) -> Self {
+    pub(crate) fn new(order: Result<AcquireSpec, Error>) -> Self {
         Self { order, on_loss: OnLoss::default() }
     }
 

@@ -9,10 +9,10 @@ use quorlock_resp::encode;
 
 use super::claim::Releasing;
 use super::guard::Release;
-use super::locker::Inner;
+use super::locker::LeaseContext;
 use super::token::OwnerToken;
 use crate::error::Error;
-use crate::link::{Shape, Undo, Urgency};
+use crate::link::{ReplyKind, Undo, Urgency};
 use crate::observe::{Event, Loss};
 use crate::quorum::{Command, Election, NodeMask};
 use crate::report::{NodeReport, Outcome};
@@ -73,7 +73,7 @@ const SETTLING: Duration = Duration::from_millis(10);
 
 /// Ends the locker's work within `timeout`. See [`Locker::shutdown`](super::Locker::shutdown).
 pub(crate) async fn shut_down(
-    locker: &Inner,
+    locker: &LeaseContext,
     fate: Fate,
     timeout: Duration,
 ) -> Result<Shutdown, Error> {
@@ -136,7 +136,7 @@ fn worst_of(reports: impl Iterator<Item = Vec<NodeReport>>) -> Vec<NodeReport> {
 }
 
 /// Takes the locks from their guards, which find them lost.
-fn take_all(locker: &Inner, fate: Fate) -> (Vec<Releasing>, Shutdown) {
+fn take_all(locker: &LeaseContext, fate: Fate) -> (Vec<Releasing>, Shutdown) {
     let mut found =
         Shutdown { released: 0, lost: 0, left: Vec::new(), unknown: 0, owed: 0, nodes: Vec::new() };
     let (mut releases, mut lost) = (Vec::new(), Vec::new());
@@ -144,21 +144,24 @@ fn take_all(locker: &Inner, fate: Fate) -> (Vec<Releasing>, Shutdown) {
     locker.holds.close_all(|body| {
         let is_told = std::mem::replace(&mut body.observed, true); // here
         // What an earlier shutdown released or left stays so.
-        let Some(tie) = body.tie.as_mut().filter(|tie| !tie.has_ended()) else { return };
+        let Some(ownership) = body.ownership.as_mut().filter(|ownership| !ownership.has_ended())
+        else {
+            return;
+        };
         match fate {
             // It is still being taken over; who asked for that finds the locker closed.
-            _ if !tie.is_owned() => tie.let_go(locker),
+            _ if !ownership.is_owned() => ownership.let_go(locker),
             Fate::Leave => {
-                let (key, token) = (tie.key.given().to_vec(), tie.leave(locker));
+                let (key, token) = (ownership.key.given().to_vec(), ownership.leave(locker));
                 found.left.push(LeftLock { key, token });
             }
-            Fate::Release => match tie.release(locker) {
+            Fate::Release => match ownership.release(locker) {
                 Ok(release) => releases.push(release),
                 Err(_) => found.unknown += 1, // its guard's drop tells the nodes
             },
         }
-        if !is_told && tie.is_owned() {
-            lost.push((tie.key.clone(), now.since(body.began)));
+        if !is_told && ownership.is_owned() {
+            lost.push((ownership.key.clone(), now.since(body.began)));
         }
     });
     for (key, held) in &lost {
@@ -170,12 +173,12 @@ fn take_all(locker: &Inner, fate: Fate) -> (Vec<Releasing>, Shutdown) {
 }
 
 /// A command that every node answers, behind what the connections for `affinity` carry.
-fn ping(locker: &Inner, affinity: u64) -> Result<Election, Error> {
+fn ping(locker: &LeaseContext, affinity: u64) -> Result<Election, Error> {
     let mut bytes = Vec::new();
     encode::command(&mut bytes, &[b"PING"]);
     let command = Command {
         bytes: &bytes,
-        shape: Shape::Any,
+        kind: ReplyKind::Any,
         undo: Undo::NONE,
         affinity,
         sent: locker.nodes.clock().now(),

@@ -27,19 +27,19 @@ use std::time::Duration;
 
 use quorlock_resp::encode;
 
-use super::claim::{Claim, Tie};
+use super::claim::{Claim, Ownership};
 use super::command::{self, Encoded};
 use super::extension::Extension;
 use super::guard::{LockGuard, Release};
 use super::hold::HoldRef;
 use super::key::Key;
-use super::locker::Inner;
+use super::locker::LeaseContext;
 use super::token::OwnerToken;
 use crate::clock::Moment;
 use crate::error::{Error, Kind};
-use crate::link::{Shape, Undo, Urgency};
+use crate::link::{ReplyKind, Undo, Urgency};
 use crate::options::Extend;
-use crate::quorum::{Command, Deed, Found, NodeMask, Patience, Verdict};
+use crate::quorum::{Command, Found, NodeMask, NodeVote, Patience, Verdict};
 use crate::report::{NodeReport, Outcome};
 use crate::weak::{self, Weakness::*};
 
@@ -48,7 +48,7 @@ const GRAIN: Duration = Duration::from_millis(1);
 
 /// See [`Locker::adopt`](super::Locker::adopt).
 pub(crate) async fn adopt(
-    locker: &Arc<Inner>,
+    locker: &Arc<LeaseContext>,
     key: Key,
     token: &OwnerToken,
     ttl: Duration,
@@ -58,26 +58,29 @@ pub(crate) async fn adopt(
     let claim = Claim::adopt(locker, key, token.value(), ttl)?;
     let verdict = poll_fn(|cx| claim.poll_verdict(cx)).await;
     let at = locker.nodes.clock().read();
-    let Some(tie) = claim.tie() else { return Err(Error::new(Kind::Lost { reason: None })) };
-    let longest = tie.election.granted().filter_map(|node| tie.election.time(node)).max();
+    let Some(ownership) = claim.ownership() else {
+        return Err(Error::new(Kind::Lost { reason: None }));
+    };
+    let longest =
+        ownership.election.granted().filter_map(|node| ownership.election.time(node)).max();
     if let Some(longest) = longest.filter(|longest| *longest > locker.options.ttl) {
         // The keys live for as long as before, and so long matters what is owed for them.
         locker.nodes.extend_horizon(locker.options.undo_horizon(longest));
     }
     if let Some(volatile) = &locker.volatile {
-        volatile.check(&tie.election)?;
+        volatile.check(&ownership.election)?;
     }
     locker.check_open()?;
-    let error = |kind| Error::new(kind).with_key(tie.key.given()).with_nodes(claim.report());
+    let error = |kind| Error::new(kind).with_key(ownership.key.given()).with_nodes(claim.report());
     if verdict != Verdict::Won {
-        return Err(error(why_not(locker, tie)));
+        return Err(error(why_not(locker, ownership)));
     }
-    if !at.stamp.is_before(tie.warning(locker)) {
-        return Err(error(Kind::TooSlow { ttl, elapsed: at.stamp.since(tie.sent) }));
+    if !at.stamp.is_before(ownership.warning(locker)) {
+        return Err(error(Kind::TooSlow { ttl, elapsed: at.stamp.since(ownership.sent) }));
     }
     let former_end = match token.is_left_behind() || weak::is(AdoptAtOnce) {
         true => None,
-        false => Some(former_end(locker, tie)),
+        false => Some(former_end(locker, ownership)),
     };
     // While it waits it is extended, whatever is asked for afterwards.
     let waits = match former_end {
@@ -127,7 +130,7 @@ impl Adopting {
             [] => self.ask_again().await,
             nodes => nodes.to_vec(),
         };
-        let holders = self.0.tie(|tie| may_hold(tie, &nodes)).unwrap_or_default();
+        let holders = self.0.ownership(|ownership| may_hold(ownership, &nodes)).unwrap_or_default();
         if holders < locker.nodes.majority() {
             return lost.with_nodes(nodes);
         }
@@ -139,10 +142,11 @@ impl Adopting {
     /// is kept of what the nodes said to them. This one holds nothing: the loss is final.
     async fn ask_again(&self) -> Vec<NodeReport> {
         let locker = self.0.locker();
-        let asked = self.0.tie(|tie| Extension::send(locker, tie, tie.ttl).ok());
+        let asked =
+            self.0.ownership(|ownership| Extension::send(locker, ownership, ownership.ttl).ok());
         let Some(extension) = asked.flatten() else {
             // Without a runtime no node can be asked: the adoption's own report is the newest.
-            return self.0.tie(|tie| tie.election.report()).unwrap_or_default();
+            return self.0.ownership(|ownership| ownership.election.report()).unwrap_or_default();
         };
         poll_fn(|cx| extension.poll_verdict(cx)).await;
         extension.report()
@@ -160,26 +164,26 @@ impl Drop for Adopting {
 
 /// How many nodes may hold the former value or ours, by what they did with the adoption and then
 /// with an extension of ours.
-fn may_hold(tie: &Tie, extended: &[NodeReport]) -> usize {
-    let may_hold = |((_, deed), then): &((usize, Deed), &NodeReport)| match then.outcome {
+fn may_hold(ownership: &Ownership, extended: &[NodeReport]) -> usize {
+    let may_hold = |((_, vote), then): &((usize, NodeVote), &NodeReport)| match then.outcome {
         Outcome::Granted => true,
         Outcome::Gone => false,
         // It may be the former value, where the adoption has not been executed.
-        Outcome::Held => !matches!(deed, Deed::Granted | Deed::Held | Deed::Gone),
-        _ => !matches!(deed, Deed::Held | Deed::Gone),
+        Outcome::Held => !matches!(vote, NodeVote::Granted | NodeVote::Held | NodeVote::Gone),
+        _ => !matches!(vote, NodeVote::Held | NodeVote::Gone),
     };
-    tie.election.deeds().zip(extended).filter(may_hold).count()
+    ownership.election.votes().zip(extended).filter(may_hold).count()
 }
 
 /// Why an adoption has failed. The lock is lost only if too few nodes are left that may hold the
 /// token's value; where some did, another value may be that of an adoption that fails as well.
-fn why_not(locker: &Inner, tie: &Tie) -> Kind {
-    let Found { granted, held, gone, .. } = tie.election.found(NodeMask::NONE);
+fn why_not(locker: &LeaseContext, ownership: &Ownership) -> Kind {
+    let Found { granted, held, gone, .. } = ownership.election.found(NodeMask::NONE);
     let (nodes, needed) = (locker.nodes.len(), locker.nodes.majority());
     if weak::is(LostThoughUnknown) {
         Kind::Lost { reason: None }
     } else if nodes - gone - held >= needed {
-        Kind::no_quorum(&tie.election.report(), needed)
+        Kind::no_quorum(&ownership.election.report(), needed)
     } else if granted > 0 && nodes - gone >= needed {
         Kind::Contended { holder: None }
     } else {
@@ -189,9 +193,9 @@ fn why_not(locker: &Inner, tie: &Tie) -> Kind {
 
 /// Until when a former holder may count on nodes that have been given the new value: for as long as
 /// the former one would have lived on any node of some majority of them.
-fn former_end(locker: &Inner, tie: &Tie) -> Moment {
-    let granted = tie.election.granted();
-    let mut left: Vec<_> = granted.filter_map(|node| tie.election.time(node)).collect();
+fn former_end(locker: &LeaseContext, ownership: &Ownership) -> Moment {
+    let granted = ownership.election.granted();
+    let mut left: Vec<_> = granted.filter_map(|node| ownership.election.time(node)).collect();
     left.sort_unstable();
     let longest = left.get(locker.nodes.majority() - 1).or_else(|| left.last());
     let longest = longest.copied().unwrap_or(locker.options.ttl);
@@ -202,14 +206,14 @@ fn former_end(locker: &Inner, tie: &Tie) -> Moment {
 
 /// See [`Locker::release_by_token`](super::Locker::release_by_token).
 pub(crate) async fn release(
-    locker: &Inner,
+    locker: &LeaseContext,
     key: &Key,
     token: &OwnerToken,
 ) -> Result<Release, Error> {
     // A guard of ours shall not believe in what we delete.
-    locker
-        .holds
-        .lose(|tie| tie.key.full() == key.full() && tie.value(locker).to_string() == token.value());
+    locker.holds.lose(|ownership| {
+        ownership.key.full() == key.full() && ownership.value(locker).to_string() == token.value()
+    });
     // What an earlier release could not delete, the next connection deletes before this one.
     let pair = command::pair_of(key.full(), token.value());
     let unsure = locker.nodes.owing(key.affinity(), &pair);
@@ -217,7 +221,7 @@ pub(crate) async fn release(
         command::with_release_of(key.full(), token.value(), |Encoded { bytes, undo }| {
             let command = Command {
                 bytes,
-                shape: Shape::Undo,
+                kind: ReplyKind::Undo,
                 undo,
                 affinity: key.affinity(),
                 sent: locker.nodes.clock().now(),
@@ -234,13 +238,16 @@ pub(crate) async fn release(
 }
 
 /// See [`Locker::force_release`](super::Locker::force_release).
-pub(crate) async fn force_release(locker: &Inner, key: &Key) -> Result<Vec<NodeReport>, Error> {
+pub(crate) async fn force_release(
+    locker: &LeaseContext,
+    key: &Key,
+) -> Result<Vec<NodeReport>, Error> {
     let mut bytes = Vec::new();
     encode::command(&mut bytes, &[b"DEL", key.full()]);
     let command = Command {
         bytes: &bytes,
         // How many keys it deleted.
-        shape: Shape::Script,
+        kind: ReplyKind::Script,
         undo: Undo::NONE,
         affinity: key.affinity(),
         sent: locker.nodes.clock().now(),

@@ -2,7 +2,7 @@
 //! both, one deadline for all.
 //!
 //! ```text
-//!  Dialing ──▶ Securing ──▶ LoggingIn ──▶ Greeting ──▶ connected
+//!  Dialing ──▶ Securing ──▶ LoggingIn ──▶ HandshakeConfig ──▶ connected
 //!              (TLS only)   (a callback only)
 //! ```
 //!
@@ -26,7 +26,7 @@ use quorlock_resp::{Decoder, Frame};
 use tokio::time::Sleep;
 
 use crate::clock::Clock;
-use crate::link::{Dial, Greeting, Handshake, Inbound, Peer, Reader, Writer, secure};
+use crate::link::{Dial, Handshake, HandshakeConfig, Inbound, Peer, Reader, Writer, secure};
 use crate::options::Address;
 use crate::report::{ConnectStep, Fault, Humane, printable, without_secret};
 
@@ -82,7 +82,7 @@ impl At {
 pub(crate) fn connect(
     dial: Arc<dyn Dial>,
     address: Address,
-    greeting: Greeting,
+    config: HandshakeConfig,
     clock: Clock,
     timeout: Duration,
 ) -> Connecting {
@@ -93,11 +93,11 @@ pub(crate) fn connect(
         let dialing = async { dial.dial(&address).await.map_err(unreachable) };
         let mut streams = limit.hold(ConnectStep::Dialing, dialing).await?;
         if address.tls {
-            let securing = secure(streams, &address, &greeting);
+            let securing = secure(streams, &address, &config);
             streams = limit.hold(ConnectStep::Securing, securing).await?;
         }
         let address = limit.hold(ConnectStep::LoggingIn, log_in(address)).await?;
-        limit.hold(ConnectStep::Greeting, greet(streams, address, greeting, &clock)).await
+        limit.hold(ConnectStep::Greeting, greet(streams, address, config, &clock)).await
     });
     Connecting { work, at }
 }
@@ -145,16 +145,16 @@ impl Limit {
 async fn greet(
     (mut reader, writer): (Reader, Writer),
     address: Address,
-    greeting: Greeting,
+    config: HandshakeConfig,
     clock: &Clock,
 ) -> Result<Connected, Fault> {
     let secret = address.password.clone().unwrap_or_default();
-    let mut handshake = Handshake::new(address, greeting);
+    let mut handshake = Handshake::new(address, config);
     let (mut decoder, mut buffer) = (Inbound::decoder(), BytesMut::new());
     loop {
-        let greeting = handshake.poll_transmit(clock.read());
+        let hello = handshake.poll_transmit(clock.read());
         // A server that closed at once has often said why before, and that is read next.
-        let unsent = write_all(&reader, &writer, &greeting).await.err();
+        let unsent = write_all(&reader, &writer, &hello).await.err();
         let replies = read_frames(&mut reader, &mut decoder, &mut buffer).await;
         let replies = match (replies, unsent) {
             (Err(Fault::Closed), Some(error)) => return Err(broken(error)),

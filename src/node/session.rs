@@ -12,7 +12,9 @@ use super::backoff::Backoff;
 use super::connect::{Connected, Connecting, connect};
 use crate::clock::{Clock, Moment};
 use crate::entropy::Entropy;
-use crate::link::{Client, Completion, Dial, Ended, Greeting, Inbound, Lapsed, Link, Peer, Ticket};
+use crate::link::{
+    Client, Completion, Dial, Ended, HandshakeConfig, Inbound, Lapsed, Link, Peer, Ticket,
+};
 use crate::observe::{Event, Observers};
 use crate::options::LinkOptions;
 use crate::report::{Fault, printable};
@@ -22,7 +24,7 @@ pub(crate) struct Pass {
     pub(crate) clock: Clock,
     pub(crate) entropy: Arc<Entropy>,
     pub(crate) dial: Arc<dyn Dial>,
-    pub(crate) greeting: Greeting,
+    pub(crate) handshake: HandshakeConfig,
     pub(crate) options: LinkOptions,
     /// Who is told of nodes that go and come. No lock is held then.
     pub(crate) observers: Observers,
@@ -155,12 +157,12 @@ impl Session {
         // Without its process's name a connection's number could be a stranger's.
         let client = peer.client_id.zip(peer.server.run_id.clone());
         let client = client.map(|(number, run_id)| Client { run_id, number });
-        link.open(writer, client, peer.process(), now);
+        link.open(writer, client, peer.run_id(), now);
         self.state = State::Open { inbound: Box::new(inbound), since: now };
         pass.changed = true;
         let eviction = peer.eviction().map(Box::<str>::from);
-        let terms = pass.greeting.terms.as_deref().filter(|_| !pass.observers.is_empty());
-        let forgets = terms.is_some_and(|terms| terms.may_be_forgotten(&peer.server))
+        let policy = pass.handshake.policy.as_deref().filter(|_| !pass.observers.is_empty());
+        let forgets = policy.is_some_and(|policy| policy.may_be_forgotten(&peer.server))
             && node.is_new_to_forget(peer.server.run_id.as_deref());
         let forgets = forgets.then(|| peer.server.persistence.clone());
         if node.set_peer(peer) {
@@ -206,7 +208,7 @@ fn attempt(node: &Node, pass: &Pass) -> Connecting {
     connect(
         pass.dial.clone(),
         node.address().clone(),
-        pass.greeting.clone(),
+        pass.handshake.clone(),
         pass.clock.clone(),
         pass.options.connect_timeout,
     )

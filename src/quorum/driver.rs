@@ -24,12 +24,12 @@ use quorlock_resp::Frame;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::time::Sleep;
 
-use super::bell::Bell;
-use super::slots::Deed;
+use super::ready_flag::ReadyFlag;
+use super::slots::NodeVote;
 use super::{NodeSet, Shared};
 use crate::clock::Moment;
 use crate::error::Error;
-use crate::link::{Lapsed, Reply, Shape, Ticket};
+use crate::link::{Lapsed, Reply, ReplyKind, Ticket};
 use crate::node::{Node, Pass, Session};
 use crate::options::Driver;
 use crate::sync::atomic::Ordering;
@@ -153,19 +153,19 @@ struct Task {
     timer: Option<Pin<Box<Sleep>>>,
     armed: bool,
     /// Rings when the timer must be polled.
-    bell: Bell,
+    ready: ReadyFlag,
     /// This process stalled (the timer came late); deadlines were extended once.
     excused: bool,
     /// When to end, once the nodes are no longer used.
     last_call: Option<Moment>,
 }
 
-/// A session, whose it is, and what rings when it has something to do.
+/// A session, whose it is, and whether it has something to do.
 struct Place {
     node: usize,
     link: usize,
     session: Session,
-    bell: Bell,
+    ready: ReadyFlag,
 }
 
 impl Task {
@@ -174,7 +174,7 @@ impl Task {
             clock: shared.clock.clone(),
             entropy: shared.entropy.clone(),
             dial: shared.dial.clone(),
-            greeting: shared.greeting.clone(),
+            handshake: shared.handshake.clone(),
             options: shared.options,
             observers: shared.observers.clone(),
             staging: vec![0; STAGING].into_boxed_slice(),
@@ -187,12 +187,12 @@ impl Task {
         for (index, node) in shared.nodes.iter().enumerate() {
             for link in 0..node.links().len() {
                 let session = Session::start(node, &pass);
-                let bell = Bell::new(&shared.driver.waker);
-                bell.ring(); // its first poll is due
-                sessions.push(Place { node: index, link, session, bell });
+                let ready = ReadyFlag::new(&shared.driver.waker);
+                ready.set(); // its first poll is due
+                sessions.push(Place { node: index, link, session, ready });
             }
         }
-        let bell = Bell::new(&shared.driver.waker);
+        let ready = ReadyFlag::new(&shared.driver.waker);
         Self {
             shared,
             sessions,
@@ -201,7 +201,7 @@ impl Task {
             yielded: false,
             timer: None,
             armed: false,
-            bell,
+            ready,
             excused: false,
             last_call: None,
         }
@@ -213,10 +213,10 @@ impl Task {
         let count = sessions.len();
         for offset in 0..count {
             let place = &mut sessions[(*first + offset) % count];
-            if !place.bell.heard() {
+            if !place.ready.take() {
                 continue;
             }
-            let mut cx = Context::from_waker(place.bell.waker());
+            let mut cx = Context::from_waker(place.ready.waker());
             let node = &shared.nodes[place.node];
             let link = &node.links()[place.link];
             let admit = |peer: &_| shared.admit(place.node, peer);
@@ -232,7 +232,7 @@ impl Task {
             let node = &self.shared.nodes[place.node];
             let link = &node.links()[place.link];
             if link.is_dirty() {
-                place.session.flush(place.bell.waker(), node, link, &mut self.pass);
+                place.session.flush(place.ready.waker(), node, link, &mut self.pass);
                 vote(&self.shared, place.node, &mut self.pass);
             }
         }
@@ -245,11 +245,11 @@ impl Task {
 
     /// Does what time demands, and sets the timer for the next such moment.
     fn keep_time(&mut self) {
-        // In any case: a timer that is no longer needed rings, too.
-        let rang = self.bell.heard();
+        // In any case: a timer that is no longer needed sets its flag, too.
+        let fired = self.ready.take();
         let fired = match &mut self.timer {
-            Some(timer) if self.armed && rang => {
-                timer.as_mut().poll(&mut Context::from_waker(self.bell.waker())).is_ready()
+            Some(timer) if self.armed && fired => {
+                timer.as_mut().poll(&mut Context::from_waker(self.ready.waker())).is_ready()
             }
             _ => false,
         };
@@ -266,7 +266,7 @@ impl Task {
             let mut next = self.last_call.unwrap_or(Moment::NEVER);
             for place in &mut self.sessions {
                 let node = &self.shared.nodes[place.node];
-                let (link, waker) = (&node.links()[place.link], place.bell.waker());
+                let (link, waker) = (&node.links()[place.link], place.ready.waker());
                 next = next.min(place.session.tick(now, waker, node, link, &mut self.pass));
                 vote(&self.shared, place.node, &mut self.pass);
             }
@@ -287,7 +287,7 @@ impl Task {
             Some(timer) => clock.reset(timer.as_mut(), next),
             None => self.timer = Some(clock.sleep_until(next)),
         }
-        self.bell.ring(); // the timer registers when it is polled
+        self.ready.set(); // the timer registers when it is polled
     }
 
     /// Whether the driver may end: the nodes are unused, and all they were sent has been answered.
@@ -349,56 +349,58 @@ impl Drop for Task {
 fn vote(shared: &Shared, node: usize, pass: &mut Pass) {
     let slots = &shared.slots;
     for completion in pass.completions.drain(..) {
-        if completion.ticket == Ticket::NOBODY {
+        if completion.ticket == Ticket::UNAWAITED {
             continue;
         }
-        let (deed, extra) = deed_of(completion.shape, completion.reply);
+        let (vote, extra) = deed_of(completion.kind, completion.reply);
         if let Some(frame) = extra {
-            if deed == Deed::Misfit {
+            if vote == NodeVote::DurabilityMismatch {
                 // Before the vote, and also where no task waits for it any more.
-                shared.note_misfit(node, &frame);
+                shared.note_mismatch(node, &frame);
             }
             slots.keep(completion.ticket, node, frame);
         }
-        if slots.cast(completion.ticket, node, deed, completion.rtt) {
+        if slots.cast(completion.ticket, node, vote, completion.rtt) {
             slots.wake(completion.ticket);
         }
     }
     if pass.expired.is_empty() && pass.lapsed.is_empty() {
         return;
     }
-    let expired = pass.expired.drain(..).map(|ticket| (ticket, Deed::Silent));
+    let expired = pass.expired.drain(..).map(|ticket| (ticket, NodeVote::Silent));
     let lapsed = pass.lapsed.drain(..).map(|Lapsed { ticket, sent }| {
-        (ticket, if sent { Deed::Disconnected } else { Deed::Down })
+        (ticket, if sent { NodeVote::Disconnected } else { NodeVote::Down })
     });
-    for (ticket, deed) in expired.chain(lapsed) {
-        if ticket != Ticket::NOBODY && slots.cast(ticket, node, deed, Duration::ZERO) {
+    for (ticket, vote) in expired.chain(lapsed) {
+        if ticket != Ticket::UNAWAITED && slots.cast(ticket, node, vote, Duration::ZERO) {
             slots.wake(ticket);
         }
     }
 }
 
-/// What a reply means, by its shape; and the frame itself where a caller will want to read it.
+/// What a reply means, by its kind; and the frame itself where a caller will want to read it.
 #[inline]
-fn deed_of(shape: Shape, reply: Reply) -> (Deed, Option<Frame>) {
-    if shape == Shape::Any {
-        return (Deed::Granted, Some(reply.into_frame()));
+fn deed_of(kind: ReplyKind, reply: Reply) -> (NodeVote, Option<Frame>) {
+    if kind == ReplyKind::Any {
+        return (NodeVote::Granted, Some(reply.into_frame()));
     }
     match reply {
-        Reply::Null | Reply::Integer(-1) => (Deed::Held, None),
-        Reply::Integer(0) => (Deed::Gone, None),
-        Reply::Ok | Reply::Integer(_) => (Deed::Granted, None),
+        Reply::Null | Reply::Integer(-1) => (NodeVote::Held, None),
+        Reply::Integer(0) => (NodeVote::Gone, None),
+        Reply::Ok | Reply::Integer(_) => (NodeVote::Granted, None),
         Reply::Whole(frame) => {
-            let deed = match &*frame {
-                Frame::Array(items) if items.first() == Some(&Frame::Integer(1)) => Deed::Granted,
-                Frame::Array(items) if items.first() == Some(&Frame::Integer(2)) => {
-                    Deed::Quarantined
+            let vote = match &*frame {
+                Frame::Array(items) if items.first() == Some(&Frame::Integer(1)) => {
+                    NodeVote::Granted
                 }
-                Frame::Array(_) => Deed::Misfit,
-                error if was_refused(error) => Deed::Refused,
-                _ => Deed::Failed,
+                Frame::Array(items) if items.first() == Some(&Frame::Integer(2)) => {
+                    NodeVote::Quarantined
+                }
+                Frame::Array(_) => NodeVote::DurabilityMismatch,
+                error if was_refused(error) => NodeVote::Refused,
+                _ => NodeVote::Failed,
             };
-            (deed, Some(*frame))
+            (vote, Some(*frame))
         }
     }
 }

@@ -12,11 +12,11 @@ use quorlock_resp::Frame;
 
 use super::NodeSet;
 use super::handover::Wakened;
-use super::slots::Deed;
+use super::slots::NodeVote;
 use super::tally::{Patience, Rule, Verdict, Vote};
 use crate::clock::Moment;
 use crate::error::Error;
-use crate::link::{Entry, Outgoing, Sent, Shape, Ticket, Undo, Urgency};
+use crate::link::{Entry, Outgoing, ReplyKind, Sent, Ticket, Undo, Urgency};
 use crate::node::Node;
 use crate::report::{Fault, NodeReport, Outcome, printable};
 use crate::weak::{self, Weakness::ReleaseSkippedOnUnknown};
@@ -59,7 +59,7 @@ impl NodeMask {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Command<'a> {
     pub(crate) bytes: &'a [u8],
-    pub(crate) shape: Shape,
+    pub(crate) kind: ReplyKind,
     /// What would undo it.
     pub(crate) undo: Undo<'a>,
     /// A hash of the key: see [`Node::link`](crate::node::Node::link).
@@ -97,24 +97,24 @@ impl NodeSet {
         let deadline = command.sent.plus(command.allowed);
         let mut wake = false;
         for (index, node) in self.shared.nodes.iter().enumerate() {
-            let deed = if command.to.has(index) {
+            let vote = if command.to.has(index) {
                 match node.link(command.affinity).send(outgoing(command, ticket, deadline)) {
                     Sent::Written => continue,
                     Sent::Queued => {
                         wake = true;
                         continue;
                     }
-                    Sent::Suspect => Deed::Suspect,
-                    Sent::Full => Deed::Full,
-                    Sent::Closed => Deed::Down,
+                    Sent::Suspect => NodeVote::Suspect,
+                    Sent::Full => NodeVote::Full,
+                    Sent::Closed => NodeVote::Down,
                 }
             } else if usize::from(rule.voters) == self.shared.nodes.len() {
-                Deed::NotAsked
+                NodeVote::NotAsked
             } else {
                 continue; // it has no vote in this election
             };
             // No task waits yet: the asker looks at the votes before it sleeps.
-            self.shared.slots.cast(ticket, index, deed, Duration::ZERO);
+            self.shared.slots.cast(ticket, index, vote, Duration::ZERO);
         }
         let wake = self.shared.driver.timer.is_late_for(deadline) || wake;
         let wakened = wake.then(|| self.shared.wake_driver());
@@ -129,7 +129,7 @@ impl NodeSet {
         let (mut wake, mut sent) = (false, false);
         for (index, node) in self.shared.nodes.iter().enumerate() {
             if command.to.has(index) {
-                let undo = outgoing(command, Ticket::NOBODY, deadline);
+                let undo = outgoing(command, Ticket::UNAWAITED, deadline);
                 let became = node.link(command.affinity).send(undo);
                 wake |= became == Sent::Queued;
                 sent |= matches!(became, Sent::Queued | Sent::Written);
@@ -143,7 +143,7 @@ impl NodeSet {
 
 fn outgoing<'a>(command: &Command<'a>, ticket: Ticket, deadline: Moment) -> Outgoing<'a> {
     Outgoing {
-        entry: Entry { ticket, shape: command.shape, sent: command.sent, deadline },
+        entry: Entry { ticket, kind: command.kind, sent: command.sent, deadline },
         bytes: command.bytes,
         undo: command.undo,
         urgency: command.urgency,
@@ -205,9 +205,9 @@ impl Election {
     }
 
     /// What each node has done by now, in their order.
-    pub(crate) fn deeds(&self) -> impl Iterator<Item = (usize, Deed)> + '_ {
-        let deed = |node| (node, self.set.shared.slots.detail(self.ticket, node).0);
-        (0..self.set.len()).map(deed)
+    pub(crate) fn votes(&self) -> impl Iterator<Item = (usize, NodeVote)> + '_ {
+        let vote = |node| (node, self.set.shared.slots.detail(self.ticket, node).0);
+        (0..self.set.len()).map(vote)
     }
 
     /// The nodes that have not answered by now, and those whose answer is lost, or says nothing.
@@ -233,8 +233,8 @@ impl Election {
 
     /// A node has answered, says a model.
     #[cfg(all(test, quorlock_models))]
-    pub(crate) fn cast(&self, node: usize, deed: Deed) {
-        self.set.shared.slots.cast(self.ticket, node, deed, Duration::ZERO);
+    pub(crate) fn cast(&self, node: usize, vote: NodeVote) {
+        self.set.shared.slots.cast(self.ticket, node, vote, Duration::ZERO);
     }
 
     /// Whether every node has voted.
@@ -243,7 +243,7 @@ impl Election {
         slots.votes(self.ticket).cast() >= u32::from(slots.rule(self.ticket).voters)
     }
 
-    /// The frame that a node answered to a command of [`Shape::Any`].
+    /// The frame that a node answered to a command of [`ReplyKind::Any`].
     pub(crate) fn take_frame(&self, node: usize) -> Option<Frame> {
         self.set.shared.slots.take(self.ticket, node)
     }
@@ -251,41 +251,43 @@ impl Election {
     /// What one node did.
     pub(crate) fn outcome(&self, node: usize) -> (Outcome, Option<Duration>) {
         let slots = &self.set.shared.slots;
-        let (deed, rtt) = slots.detail(self.ticket, node);
+        let (vote, rtt) = slots.detail(self.ticket, node);
         let error = || match slots.peek(self.ticket, node) {
             Some(frame) => printable(frame.as_error().unwrap_or_default()),
             None => "".into(),
         };
-        let outcome = match deed {
-            Deed::None => Outcome::Pending,
-            Deed::Granted => Outcome::Granted,
-            Deed::Held => Outcome::Held,
-            Deed::Gone => Outcome::Gone,
-            Deed::Silent => Outcome::Silent { after: self.allowed() },
-            Deed::Disconnected => Outcome::Disconnected,
-            Deed::Refused => Outcome::Refused { error: error() },
-            Deed::Failed => Outcome::Failed { error: error() },
-            Deed::Down => {
+        let outcome = match vote {
+            NodeVote::None => Outcome::Pending,
+            NodeVote::Granted => Outcome::Granted,
+            NodeVote::Held => Outcome::Held,
+            NodeVote::Gone => Outcome::Gone,
+            NodeVote::Silent => Outcome::Silent { after: self.allowed() },
+            NodeVote::Disconnected => Outcome::Disconnected,
+            NodeVote::Refused => Outcome::Refused { error: error() },
+            NodeVote::Failed => Outcome::Failed { error: error() },
+            NodeVote::Down => {
                 let fault = self.set.shared.nodes.get(node).map(Node::reason);
                 Outcome::Down { fault: fault.unwrap_or(Fault::Connecting { step: None }) }
             }
-            Deed::Suspect => Outcome::Suspect,
-            Deed::Full => Outcome::Full,
-            Deed::NotAsked => Outcome::NotAsked,
-            Deed::Quarantined => {
+            NodeVote::Suspect => Outcome::Suspect,
+            NodeVote::Full => Outcome::Full,
+            NodeVote::NotAsked => Outcome::NotAsked,
+            NodeVote::Quarantined => {
                 Outcome::Quarantined { remaining: self.millis(node).unwrap_or_default() }
             }
-            Deed::Misfit => Outcome::Misfit { longest_ttl: self.millis(node) },
+            NodeVote::DurabilityMismatch => {
+                Outcome::DurabilityMismatch { longest_ttl: self.millis(node) }
+            }
         };
         let answered = !matches!(
-            deed,
-            Deed::None
-                | Deed::Silent
-                | Deed::Disconnected
-                | Deed::Down
-                | Deed::Suspect
-                | Deed::Full
-                | Deed::NotAsked
+            vote,
+            NodeVote::None
+                | NodeVote::Silent
+                | NodeVote::Disconnected
+                | NodeVote::Down
+                | NodeVote::Suspect
+                | NodeVote::Full
+                | NodeVote::NotAsked
         );
         (outcome, answered.then_some(rtt))
     }
@@ -311,11 +313,11 @@ impl Election {
         let mut found = Found::default();
         for node in 0..self.set.len() {
             match self.set.shared.slots.detail(self.ticket, node).0 {
-                Deed::Granted => found.granted += 1,
-                Deed::Held => found.held += 1,
-                Deed::Gone if unsure.has(node) => found.unknown += 1,
-                Deed::Gone => found.gone += 1,
-                Deed::NotAsked => found.not_asked += 1,
+                NodeVote::Granted => found.granted += 1,
+                NodeVote::Held => found.held += 1,
+                NodeVote::Gone if unsure.has(node) => found.unknown += 1,
+                NodeVote::Gone => found.gone += 1,
+                NodeVote::NotAsked => found.not_asked += 1,
                 _ => found.unknown += 1,
             }
         }

@@ -6,15 +6,15 @@
 //! wakes; [`handover`] keeps a caller that computes from holding it up. [`tally`] says when votes
 //! make a verdict, [`ballot`] counts them without a lock.
 //!
-//! This room votes by the shapes of replies. What was asked, and what a grant is good for, is not
+//! This room votes by the kinds of replies. What was asked, and what a grant is good for, is not
 //! its business.
 
 mod ballot;
-mod bell;
 mod driver;
 mod fanout;
 mod handover;
-mod misfits;
+mod mismatches;
+mod ready_flag;
 mod sleep;
 mod slots;
 mod tally;
@@ -36,20 +36,20 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 pub(crate) use fanout::{Command, Election, Found, NodeMask};
-pub(crate) use slots::Deed;
+pub(crate) use slots::NodeVote;
 pub(crate) use tally::{Patience, Rule, Verdict};
 
 use crate::clock::Clock;
 use crate::entropy::Entropy;
 use crate::error::{Error, Kind};
-use crate::link::{Dial, Fit, Greeting, Network, Peer, Undo};
+use crate::link::{Admission, Dial, HandshakeConfig, Network, Peer, Undo};
 use crate::node::Node;
 use crate::observe::Observers;
 use crate::options::{Address, LinkOptions};
 use crate::report::{Fault, Mode, NodeHealth, NodeReport, Outcome};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{AtomicWaker, Mutex};
-use misfits::Misfits;
+use mismatches::Mismatches;
 use slots::Slots;
 use timer::DriverTimer;
 
@@ -62,7 +62,7 @@ pub(crate) struct Parts {
     pub(crate) clock: Clock,
     pub(crate) entropy: Arc<Entropy>,
     pub(crate) dial: Arc<dyn Dial>,
-    pub(crate) greeting: Greeting,
+    pub(crate) handshake: HandshakeConfig,
     /// An undo's command up to its arguments, in the form that every server executes.
     pub(crate) undo_head: Bytes,
     /// Who is told of nodes that go and come.
@@ -79,13 +79,13 @@ pub(crate) struct NodeSet {
 struct Shared {
     nodes: Box<[Node]>,
     slots: Slots,
-    misfits: Misfits,
+    mismatches: Mismatches,
     counted: bool,
     options: LinkOptions,
     clock: Clock,
     entropy: Arc<Entropy>,
     dial: Arc<dyn Dial>,
-    greeting: Greeting,
+    handshake: HandshakeConfig,
     observers: Observers,
     driver: DriverState,
     /// A node's state changed; for tasks that wait for the nodes to be ready.
@@ -120,7 +120,7 @@ impl NodeSet {
             clock,
             entropy,
             dial,
-            greeting,
+            handshake,
             undo_head,
             observers,
         } = parts;
@@ -136,19 +136,19 @@ impl NodeSet {
             closing: AtomicBool::new(false),
             timer: DriverTimer::new(),
         };
-        let (slots, misfits) = (Slots::new(nodes.len()), Misfits::new(nodes.len()));
+        let (slots, mismatches) = (Slots::new(nodes.len()), Mismatches::new(nodes.len()));
         let changed = Notify::new();
         let undo_horizon = AtomicU64::new(0);
         let shared = Shared {
             nodes,
             slots,
-            misfits,
+            mismatches,
             counted,
             options,
             clock,
             entropy,
             dial,
-            greeting,
+            handshake,
             observers,
             driver,
             changed,
@@ -163,7 +163,7 @@ impl NodeSet {
         counted: bool,
         clock: Clock,
         options: LinkOptions,
-        greeting: Greeting,
+        handshake: HandshakeConfig,
         undo_head: Bytes,
         observers: Observers,
     ) -> Result<Self, Error> {
@@ -179,7 +179,7 @@ impl NodeSet {
             clock,
             entropy,
             dial,
-            greeting,
+            handshake,
             undo_head,
             observers,
         };
@@ -192,7 +192,7 @@ impl NodeSet {
         addresses: Vec<Address>,
         clock: Clock,
         options: LinkOptions,
-        greeting: Greeting,
+        handshake: HandshakeConfig,
         undo_head: Bytes,
         observers: Observers,
         dial: Arc<dyn Dial>,
@@ -208,7 +208,7 @@ impl NodeSet {
             clock,
             entropy,
             dial,
-            greeting,
+            handshake,
             undo_head,
             observers,
         }))
@@ -217,7 +217,7 @@ impl NodeSet {
     /// The same nodes, over connections of their own.
     pub(crate) fn apart(&self, undo_head: Bytes) -> Self {
         let Shared { nodes, counted, options, clock, .. } = &*self.shared;
-        let Shared { entropy, dial, greeting, observers, .. } = &*self.shared;
+        let Shared { entropy, dial, handshake, observers, .. } = &*self.shared;
         Self::new(Parts {
             addresses: nodes.iter().map(|node| node.address().clone()).collect(),
             counted: *counted,
@@ -225,7 +225,7 @@ impl NodeSet {
             clock: clock.clone(),
             entropy: entropy.clone(),
             dial: dial.clone(),
-            greeting: greeting.clone(),
+            handshake: handshake.clone(),
             undo_head,
             observers: observers.clone(),
         })
@@ -313,12 +313,12 @@ impl NodeSet {
 
     /// All that is known of each node without asking.
     pub(crate) fn health(&self) -> Vec<NodeHealth> {
-        let terms = self.shared.greeting.terms.as_deref();
+        let policy = self.shared.handshake.policy.as_deref();
         let health = self.shared.nodes.iter().map(|node| {
             let mut health = node.health();
-            let known = health.server.as_ref().zip(terms);
+            let known = health.server.as_ref().zip(policy);
             health.contradicts_durability =
-                known.is_some_and(|(server, terms)| terms.may_be_forgotten(server));
+                known.is_some_and(|(server, policy)| policy.may_be_forgotten(server));
             health
         });
         health.collect()
@@ -336,7 +336,7 @@ impl NodeSet {
 
     /// Refuses to acquire anything while a node is connected that does not belong to the others.
     pub(crate) fn check_fit(&self) -> Result<(), Error> {
-        let Some((index, why)) = self.shared.misfits.first() else { return Ok(()) };
+        let Some((index, why)) = self.shared.mismatches.first() else { return Ok(()) };
         let node = self.shared.nodes.get(index).map(Node::label).unwrap_or_default();
         Err(Error::misuse(format!("{node} {why}")).with_nodes(self.standing()))
     }
@@ -395,20 +395,22 @@ impl Shared {
     /// locker's terms.
     fn admit(&self, index: usize, peer: &Peer) -> Result<(), Fault> {
         self.admit_alone(index, peer)?;
-        let fit = self.greeting.terms.as_ref().map_or(Fit::Fits, |terms| terms.judge(peer));
-        let misfit = match fit {
-            Fit::Fits => None,
-            Fit::Misfit(why) => Some(why),
-            Fit::Unusable(fault) => return Err(fault),
+        let fit =
+            self.handshake.policy.as_ref().map_or(Admission::Admitted, |policy| policy.judge(peer));
+        let mismatch = match fit {
+            Admission::Admitted => None,
+            Admission::Mismatch(why) => Some(why),
+            Admission::Unusable(fault) => return Err(fault),
         };
-        self.misfits.set(index, misfit);
+        self.mismatches.set(index, mismatch);
         Ok(())
     }
 
     /// A node has refused a vote for good: as if it had been found when it was connected to.
-    fn note_misfit(&self, index: usize, reply: &Frame) {
-        let why = self.greeting.terms.as_ref().map(|terms| terms.explain(fanout::millis(reply)));
-        self.misfits.set(index, why);
+    fn note_mismatch(&self, index: usize, reply: &Frame) {
+        let why =
+            self.handshake.policy.as_ref().map(|policy| policy.explain(fanout::millis(reply)));
+        self.mismatches.set(index, why);
     }
 
     fn admit_alone(&self, index: usize, peer: &Peer) -> Result<(), Fault> {

@@ -27,7 +27,7 @@ use crate::weak::{self, Weakness::SlotWithoutGeneration};
 /// What a node did with a command, as far as it fits a word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-pub(crate) enum Deed {
+pub(crate) enum NodeVote {
     /// No vote yet.
     None = 0,
     Granted,
@@ -42,10 +42,10 @@ pub(crate) enum Deed {
     Full,
     NotAsked,
     Quarantined,
-    Misfit,
+    DurabilityMismatch,
 }
 
-impl Deed {
+impl NodeVote {
     const ALL: [Self; 14] = [
         Self::None,
         Self::Granted,
@@ -60,7 +60,7 @@ impl Deed {
         Self::Full,
         Self::NotAsked,
         Self::Quarantined,
-        Self::Misfit,
+        Self::DurabilityMismatch,
     ];
 
     fn vote(self) -> Vote {
@@ -74,35 +74,35 @@ impl Deed {
             | Self::Full
             | Self::NotAsked
             | Self::Quarantined
-            | Self::Misfit => Vote::Refused,
+            | Self::DurabilityMismatch => Vote::Refused,
             Self::None | Self::Silent | Self::Disconnected | Self::Failed => Vote::Unknown,
         }
     }
 }
 
-/// A deed and its round trip in one word: generation, round trip in units of 100 ns, deed.
+/// A vote and its round trip in one word: generation, round trip in units of 100 ns, vote.
 #[derive(Clone, Copy)]
 struct Detail(u64);
 
 impl Detail {
     const RTT_MAX: u64 = (1 << 26) - 1;
 
-    fn new(generation: u32, deed: Deed, rtt: Duration) -> Self {
+    fn new(generation: u32, vote: NodeVote, rtt: Duration) -> Self {
         let units = rtt.as_secs().saturating_mul(10_000_000);
         let rtt = units.saturating_add(u64::from(rtt.subsec_nanos() / 100)).min(Self::RTT_MAX);
-        Self(u64::from(generation) << 32 | rtt << 6 | deed as u64)
+        Self(u64::from(generation) << 32 | rtt << 6 | vote as u64)
     }
 
     fn empty(generation: u32) -> Self {
-        Self::new(generation, Deed::None, Duration::ZERO)
+        Self::new(generation, NodeVote::None, Duration::ZERO)
     }
 
     fn generation(self) -> u32 {
         (self.0 >> 32) as u32
     }
 
-    fn deed(self) -> Deed {
-        Deed::ALL.get((self.0 & 0b11_1111) as usize).copied().unwrap_or(Deed::None)
+    fn vote(self) -> NodeVote {
+        NodeVote::ALL.get((self.0 & 0b11_1111) as usize).copied().unwrap_or(NodeVote::None)
     }
 
     fn rtt(self) -> Duration {
@@ -169,7 +169,7 @@ impl Slots {
     }
 
     /// Casts a node's vote. `true`: it decided, and the caller of this wakes the ticket.
-    pub(crate) fn cast(&self, ticket: Ticket, node: usize, deed: Deed, rtt: Duration) -> bool {
+    pub(crate) fn cast(&self, ticket: Ticket, node: usize, vote: NodeVote, rtt: Duration) -> bool {
         let (named, index) = parts(ticket);
         let slot = self.slot(index);
         let any = weak::is(SlotWithoutGeneration);
@@ -178,12 +178,12 @@ impl Slots {
         // First the detail, and only for its own generation; the vote then publishes it.
         let _ = detail.compare_exchange(
             Detail::empty(generation).0,
-            Detail::new(generation, deed, rtt).0,
+            Detail::new(generation, vote, rtt).0,
             Ordering::Relaxed,
             Ordering::Relaxed,
-        ); // a node that has voted keeps its first deed
+        ); // a node that has voted keeps its first vote
         let rule = unpack(slot.rule.load(Ordering::Relaxed));
-        slot.ballot.cast(generation, node, deed.vote(), rule) == Cast::Decided
+        slot.ballot.cast(generation, node, vote.vote(), rule) == Cast::Decided
     }
 
     /// Keeps a frame for the operation; before the vote that tells of it.
@@ -234,12 +234,12 @@ impl Slots {
     }
 
     /// What a node did, and how long it took; only for the holder of the ticket.
-    pub(crate) fn detail(&self, ticket: Ticket, node: usize) -> (Deed, Duration) {
+    pub(crate) fn detail(&self, ticket: Ticket, node: usize) -> (NodeVote, Duration) {
         let (generation, index) = parts(ticket);
         let detail = self.slot(index).details.get(node);
         match detail.map(|detail| Detail(detail.load(Ordering::Relaxed))) {
-            Some(detail) if detail.generation() == generation => (detail.deed(), detail.rtt()),
-            _ => (Deed::None, Duration::ZERO),
+            Some(detail) if detail.generation() == generation => (detail.vote(), detail.rtt()),
+            _ => (NodeVote::None, Duration::ZERO),
         }
     }
 
@@ -304,13 +304,13 @@ mod tests {
         let ticket = slots.claim(RULE, RTT);
         let mut cx = Context::from_waker(std::task::Waker::noop());
         assert!(slots.poll_verdict(ticket, &mut cx).is_pending());
-        assert!(!slots.cast(ticket, 0, Deed::Held, RTT));
-        assert!(!slots.cast(ticket, 0, Deed::Granted, RTT)); // a second vote of one node
-        assert!(!slots.cast(ticket, 2, Deed::Granted, RTT));
-        assert!(slots.cast(ticket, 1, Deed::Granted, RTT));
+        assert!(!slots.cast(ticket, 0, NodeVote::Held, RTT));
+        assert!(!slots.cast(ticket, 0, NodeVote::Granted, RTT)); // a second vote of one node
+        assert!(!slots.cast(ticket, 2, NodeVote::Granted, RTT));
+        assert!(slots.cast(ticket, 1, NodeVote::Granted, RTT));
         assert_eq!(slots.poll_verdict(ticket, &mut cx), Poll::Ready(Verdict::Won));
-        assert_eq!(slots.detail(ticket, 0), (Deed::Held, RTT));
-        assert_eq!(slots.detail(ticket, 1), (Deed::Granted, RTT));
+        assert_eq!(slots.detail(ticket, 0), (NodeVote::Held, RTT));
+        assert_eq!(slots.detail(ticket, 1), (NodeVote::Granted, RTT));
     }
 
     #[test]
@@ -322,9 +322,9 @@ mod tests {
         let new = slots.claim(RULE, RTT);
         assert_ne!(old, new);
         assert_eq!(parts(old).1, parts(new).1, "the slot is used again");
-        assert!(!slots.cast(old, 1, Deed::Granted, RTT));
+        assert!(!slots.cast(old, 1, NodeVote::Granted, RTT));
         slots.keep(old, 1, Frame::Null);
-        assert_eq!(slots.detail(new, 1), (Deed::None, Duration::ZERO));
+        assert_eq!(slots.detail(new, 1), (NodeVote::None, Duration::ZERO));
         assert_eq!((slots.take(new, 0), slots.take(new, 1)), (None, None));
         assert_eq!(slots.votes(new).cast(), 0);
     }
@@ -347,9 +347,9 @@ mod tests {
             let rule = Rule { voters: 15, needed: 8, patience };
             assert_eq!(unpack(pack(rule)), rule);
         }
-        for deed in Deed::ALL {
-            let detail = Detail::new(u32::MAX, deed, Duration::MAX);
-            assert_eq!(detail.deed(), deed);
+        for vote in NodeVote::ALL {
+            let detail = Detail::new(u32::MAX, vote, Duration::MAX);
+            assert_eq!(detail.vote(), vote);
             assert!(detail.rtt() > Duration::from_secs(6));
         }
     }

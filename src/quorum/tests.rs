@@ -1,4 +1,4 @@
-//! The races of `ballot`, `slots`, `bell` and `timer`, every interleaving of each, by loom.
+//! The races of `ballot`, `slots`, `ready_flag` and `timer`, every interleaving of each, by loom.
 //!
 //! Each model has a twin that is weakened in just the point that settles the race, and that must
 //! fail: a model that cannot fail shows nothing. Run them with
@@ -14,8 +14,8 @@ use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 
 use super::ballot::{Ballot, Cast};
-use super::bell::Bell;
-use super::slots::{Deed, Slots};
+use super::ready_flag::ReadyFlag;
+use super::slots::{NodeVote, Slots};
 use super::tally::{Patience, Rule, Vote};
 use crate::link::Ticket;
 use crate::sync::AtomicWaker;
@@ -80,14 +80,14 @@ fn vote_against_cancel(cast: fn(&Slots, Ticket)) {
     assert_eq!(slots.votes(next).cast(), 0, "a vote of the use before");
     voter.join().unwrap();
     assert_eq!(slots.votes(next).cast(), 0, "a vote of the use before");
-    assert_eq!(slots.detail(next, 0).0, Deed::None);
+    assert_eq!(slots.detail(next, 0).0, NodeVote::None);
 }
 
 #[test]
 fn loom_vote_against_cancel() {
     loom::model(|| {
         vote_against_cancel(|slots, ticket| {
-            slots.cast(ticket, 0, Deed::Granted, Duration::ZERO);
+            slots.cast(ticket, 0, NodeVote::Granted, Duration::ZERO);
         });
     });
 }
@@ -96,7 +96,7 @@ fn loom_vote_against_cancel() {
 fn loom_vote_against_cancel_weakened() {
     must_fail("a vote of the use before", || {
         vote_against_cancel(|slots, ticket| {
-            slots.cast(present(slots, ticket), 0, Deed::Granted, Duration::ZERO);
+            slots.cast(present(slots, ticket), 0, NodeVote::Granted, Duration::ZERO);
         });
     });
 }
@@ -109,17 +109,17 @@ fn late_vote_for_a_reused_slot(late: fn(&Slots, Ticket)) {
     let new = slots.claim(ONE_OF_TWO, Duration::ZERO);
     let voters = slots.clone();
     let voter = thread::spawn(move || late(&voters, old));
-    slots.cast(new, 1, Deed::Held, Duration::ZERO);
+    slots.cast(new, 1, NodeVote::Held, Duration::ZERO);
     voter.join().unwrap();
     assert!(!slots.votes(new).is_decided(), "decided by a vote that was not its own");
-    assert_eq!(slots.detail(new, 1).0, Deed::Held);
+    assert_eq!(slots.detail(new, 1).0, NodeVote::Held);
 }
 
 #[test]
 fn loom_late_vote_for_a_reused_slot() {
     loom::model(|| {
         late_vote_for_a_reused_slot(|slots, old| {
-            slots.cast(old, 0, Deed::Granted, Duration::ZERO);
+            slots.cast(old, 0, NodeVote::Granted, Duration::ZERO);
         });
     });
 }
@@ -128,7 +128,7 @@ fn loom_late_vote_for_a_reused_slot() {
 fn loom_late_vote_for_a_reused_slot_weakened() {
     must_fail("decided by a vote that was not its own", || {
         late_vote_for_a_reused_slot(|slots, old| {
-            slots.cast(present(slots, old), 0, Deed::Granted, Duration::ZERO);
+            slots.cast(present(slots, old), 0, NodeVote::Granted, Duration::ZERO);
         });
     });
 }
@@ -139,7 +139,7 @@ fn waker_registered_while_deciding(poll: fn(&Slots, Ticket, &mut Context<'_>) ->
     let ticket = slots.claim(ONE_OF_ONE, Duration::ZERO);
     let voters = slots.clone();
     let voter = thread::spawn(move || {
-        if voters.cast(ticket, 0, Deed::Granted, Duration::ZERO) {
+        if voters.cast(ticket, 0, NodeVote::Granted, Duration::ZERO) {
             voters.wake(ticket);
         }
     });
@@ -242,35 +242,35 @@ fn loom_a_slot_is_claimed_by_one_at_a_time_weakened() {
     });
 }
 
-/// A bell rings while its task listens once: it has heard it, or is woken to listen again.
-fn bell_rings_while_polled(poll: fn(&AtomicWaker, &Bell, &std::task::Waker) -> bool) {
+/// A flag is set while its task looks once: the task has seen it, or is woken to look again.
+fn flag_set_while_polled(poll: fn(&AtomicWaker, &ReadyFlag, &std::task::Waker) -> bool) {
     let driver = Arc::new(AtomicWaker::new());
-    let bell = Bell::new(&driver);
-    let ringing = bell.waker().clone();
-    let ringer = thread::spawn(move || ringing.wake());
+    let ready = ReadyFlag::new(&driver);
+    let setting = ready.waker().clone();
+    let ringer = thread::spawn(move || setting.wake());
     let flag = Arc::new(Flag::default());
-    let heard = poll(&driver, &bell, &flag.clone().into());
+    let seen = poll(&driver, &ready, &flag.clone().into());
     ringer.join().unwrap();
-    assert!(heard || flag.take(), "it rang, neither heard nor woken for");
+    assert!(seen || flag.take(), "it was set, neither seen nor woken for");
 }
 
 #[test]
-fn loom_bell_rings_while_polled() {
+fn loom_flag_set_while_polled() {
     loom::model(|| {
-        bell_rings_while_polled(|driver, bell, waker| {
+        flag_set_while_polled(|driver, ready, waker| {
             driver.register(waker);
-            bell.heard()
+            ready.take()
         });
     });
 }
 
 #[test]
-fn loom_bell_rings_while_polled_weakened() {
-    must_fail("it rang, neither heard nor woken for", || {
-        bell_rings_while_polled(|driver, bell, waker| {
-            let heard = bell.heard(); // listens first, and registers behind it
+fn loom_flag_set_while_polled_weakened() {
+    must_fail("it was set, neither seen nor woken for", || {
+        flag_set_while_polled(|driver, ready, waker| {
+            let seen = ready.take(); // looks first, and registers behind it
             driver.register(waker);
-            heard
+            seen
         });
     });
 }

@@ -41,7 +41,7 @@ use std::time::Duration;
 
 use quorlock_resp::encode;
 
-use super::pipeline::{Entry, Shape, Ticket};
+use super::pipeline::{Entry, ReplyKind, Ticket};
 use super::undo::{Kept, Undo};
 use crate::clock::Moment;
 use crate::options::LinkOptions;
@@ -352,9 +352,9 @@ impl Debts {
         now: Moment,
         mut send: impl FnMut(Entry, &[u8], Undo<'_>),
     ) {
-        let entry = |shape| Entry {
-            ticket: Ticket::NOBODY,
-            shape,
+        let entry = |kind| Entry {
+            ticket: Ticket::UNAWAITED,
+            kind,
             sent: now,
             deadline: now.plus(DEADLINE),
         };
@@ -366,7 +366,7 @@ impl Debts {
             let mut bytes = Vec::new();
             let number = old.client.number.to_string();
             encode::command(&mut bytes, &[b"CLIENT", b"KILL", b"ID", number.as_bytes()]);
-            send(entry(Shape::Ended), &bytes, Undo::NONE);
+            send(entry(ReplyKind::Ended), &bytes, Undo::NONE);
             old.asked = true;
         }
         // Of a process that does not tell its name, nothing is known to be left or not.
@@ -376,7 +376,7 @@ impl Debts {
             let Some(mut debt) = due.then(|| self.list.take_first()).flatten() else { break };
             if debt.until > now {
                 let undo = debt.undo.lent();
-                send(entry(Shape::Owed), &undo.whole(undo_head), undo);
+                send(entry(ReplyKind::Owed), &undo.whole(undo_head), undo);
                 debt.handle_sent(now, certain, self.horizon);
                 self.list.put(debt);
             }

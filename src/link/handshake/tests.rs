@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::super::peer::Fit;
+use super::super::peer::Admission;
 use super::*;
 use crate::clock::{Moment, Stamp};
 use crate::report::{Mode, Role, ServerInfo, ServerKind};
@@ -14,12 +14,12 @@ fn at(millis: u64) -> Reading {
     Reading { now, stamp: Stamp::from_millis(millis) }
 }
 
-fn start_with(url: &str, greeting: Greeting) -> Handshake {
-    Handshake::new(Address::parse(url).unwrap(), greeting)
+fn start_with(url: &str, config: HandshakeConfig) -> Handshake {
+    Handshake::new(Address::parse(url).unwrap(), config)
 }
 
 fn start(url: &str) -> Handshake {
-    start_with(url, Greeting { scripts: vec![SCRIPT], ..Greeting::default() })
+    start_with(url, HandshakeConfig { scripts: vec![SCRIPT], ..HandshakeConfig::default() })
 }
 
 impl Handshake {
@@ -46,13 +46,13 @@ impl Handshake {
 #[derive(Debug)]
 struct Looks;
 
-impl Terms for Looks {
+impl AdmissionPolicy for Looks {
     fn key(&self) -> &[u8] {
-        b"the:mark"
+        b"the:epoch"
     }
 
-    fn judge(&self, _: &Peer) -> Fit {
-        Fit::Fits
+    fn judge(&self, _: &Peer) -> Admission {
+        Admission::Admitted
     }
 
     fn may_be_forgotten(&self, _: &ServerInfo) -> bool {
@@ -118,23 +118,24 @@ const ASKED: [&str; 6] = [
 #[test]
 fn a_mark_is_asked_for_and_told_as_it_is_found() {
     let cases = [
-        (bulk("held"), Mark::Text(b"held"[..].into())),
-        (Frame::Null, Mark::Absent),
-        (error("WRONGTYPE Operation against a key"), Mark::Other),
-        (no(), Mark::Untold),
+        (bulk("held"), EpochValue::Text(b"held"[..].into())),
+        (Frame::Null, EpochValue::Absent),
+        (error("WRONGTYPE Operation against a key"), EpochValue::Other),
+        (no(), EpochValue::Untold),
     ];
     for (reply, found) in cases {
-        let greeting = Greeting { terms: Some(Arc::new(Looks)), ..Greeting::default() };
-        let mut handshake = start_with("redis://h", greeting);
+        let config =
+            HandshakeConfig { policy: Some(Arc::new(Looks)), ..HandshakeConfig::default() };
+        let mut handshake = start_with("redis://h", config);
         handshake.says();
         handshake.hear(&hello("standalone", "master")).unwrap();
-        let batch = [&ASKED[..], &["GET the:mark"], &SETINFO].concat();
+        let batch = [&ASKED[..], &["GET the:epoch"], &SETINFO].concat();
         assert_eq!(handshake.says(), commands(&batch));
         let peer = handshake.hear_all(|_, step| match step {
-            Step::Mark => reply.clone(),
+            Step::EpochValue => reply.clone(),
             _ => no(),
         });
-        assert_eq!(peer.mark, found);
+        assert_eq!(peer.epoch, found);
     }
 }
 
@@ -263,8 +264,10 @@ fn optional_steps_may_be_refused_or_answered_by_anything() {
 
 #[test]
 fn a_script_that_may_not_be_loaded_is_brought_by_executing_it_without_a_key() {
-    let mut handshake =
-        start_with("redis://h", Greeting { scripts: vec!["a", "b"], ..Greeting::default() });
+    let mut handshake = start_with(
+        "redis://h",
+        HandshakeConfig { scripts: vec!["a", "b"], ..HandshakeConfig::default() },
+    );
     handshake.hear(&hello("standalone", "master")).unwrap();
     handshake.says();
     while handshake.awaited.len() > 1 {

@@ -39,8 +39,8 @@ impl Shared {
 
     /// What a caller does, as `NodeSet::ask` does it.
     fn ask(&self) {
-        let (ticket, shape, deadline) = (Ticket(1), Shape::Status, Moment::NEVER);
-        let entry = Entry { ticket, shape, sent: NOW, deadline };
+        let (ticket, kind, deadline) = (Ticket(1), ReplyKind::Status, Moment::NEVER);
+        let entry = Entry { ticket, kind, sent: NOW, deadline };
         let command = Outgoing { entry, bytes: COMMAND, undo: Undo::NONE, urgency: Urgency::Usual };
         if self.link.send(command) == Sent::Queued {
             self.waker.wake();

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::super::claim::Tie;
+use super::super::claim::Ownership;
 use super::super::extension::Extension;
 use super::super::lease::Lease;
-use super::super::locker::Inner;
+use super::super::locker::LeaseContext;
 use crate::clock::{Moment, Reading, Stamp, nanoseconds};
 use crate::error::{Error, Kind};
 use crate::observe::Loss;
@@ -15,7 +15,7 @@ use crate::weak::{self, Weakness::*};
 /// The state of one hold.
 pub(in crate::lock) struct Body {
     pub(super) generation: u32,
-    pub(in crate::lock) tie: Option<Tie>,
+    pub(in crate::lock) ownership: Option<Ownership>,
     pub(in crate::lock) lease: Lease,
     pub(in crate::lock) extend: Extend,
     /// When it was acquired.
@@ -65,7 +65,7 @@ impl Body {
     pub(super) fn new(lease: Lease) -> Self {
         Self {
             generation: 0,
-            tie: None,
+            ownership: None,
             lease,
             extend: Extend::Off,
             began: Moment::NEVER,
@@ -87,8 +87,14 @@ impl Body {
     }
 
     /// The place holds what an acquisition has won.
-    pub(super) fn begin(&mut self, tie: Option<Tie>, extend: Extend, now: Moment, locker: &Inner) {
-        self.tie = tie;
+    pub(super) fn begin(
+        &mut self,
+        ownership: Option<Ownership>,
+        extend: Extend,
+        now: Moment,
+        locker: &LeaseContext,
+    ) {
+        self.ownership = ownership;
         (self.extend, self.began, self.lost) = (extend, now, None);
         (self.signalled, self.observed) = (false, false);
         (self.extending, self.overlong, self.hurries) = (false, false, 0);
@@ -99,18 +105,18 @@ impl Body {
     }
 
     /// A lock that was taken over is ours from `now` on.
-    pub(super) fn own(&mut self, extend: Extend, now: Moment, locker: &Inner) {
+    pub(super) fn own(&mut self, extend: Extend, now: Moment, locker: &LeaseContext) {
         (self.extend, self.began) = (extend, now);
-        if let Some(tie) = &mut self.tie {
-            tie.own(locker);
+        if let Some(ownership) = &mut self.ownership {
+            ownership.own(locker);
         }
     }
 
     /// The place is free: what is left of the hold goes to its ender.
-    pub(super) fn end(&mut self) -> Option<(Tie, Signal, Option<Loss>)> {
-        let tie = self.tie.take()?;
-        let untold = self.lost.filter(|_| !self.observed && tie.is_owned());
-        let left = (tie, self.signal(), untold);
+    pub(super) fn end(&mut self) -> Option<(Ownership, Signal, Option<Loss>)> {
+        let ownership = self.ownership.take()?;
+        let untold = self.lost.filter(|_| !self.observed && ownership.is_owned());
+        let left = (ownership, self.signal(), untold);
         self.former_loss = self.lost;
         self.generation = self.generation.wrapping_add(1);
         #[cfg(feature = "tokio-util")]
@@ -145,7 +151,7 @@ impl Body {
     /// Sends an extension.
     pub(in crate::lock) fn extend(
         &mut self,
-        locker: &Inner,
+        locker: &LeaseContext,
         ttl: Duration,
     ) -> Result<Extension, Error> {
         if !std::mem::replace(&mut self.entered, true) {
@@ -153,17 +159,17 @@ impl Body {
             // the newer ones.
             self.enter_grants(locker);
         }
-        let Some(tie) = &self.tie else {
+        let Some(ownership) = &self.ownership else {
             return Err(Error::new(Kind::Lost { reason: self.lost }));
         };
-        Extension::send(locker, tie, ttl)
+        Extension::send(locker, ownership, ttl)
     }
 
     /// Enters which nodes have granted the acquisition by now.
-    fn enter_grants(&mut self, locker: &Inner) {
-        let Some(tie) = &self.tie else { return };
-        let end = tie.end_of(tie.sent, locker);
-        self.lease.grant(tie.election.granted(), tie.sent, end);
+    fn enter_grants(&mut self, locker: &LeaseContext) {
+        let Some(ownership) = &self.ownership else { return };
+        let end = ownership.end_of(ownership.sent, locker);
+        self.lease.grant(ownership.election.granted(), ownership.sent, end);
     }
 
     /// Enters what an extension has brought, unless the lock was lost before, and says what follows
@@ -172,7 +178,7 @@ impl Body {
         &mut self,
         extension: &mut Extension,
         target: Stamp,
-        locker: &Inner,
+        locker: &LeaseContext,
     ) -> Step {
         let now = locker.nodes.clock().stamp();
         let is_over = self.lost == Some(Loss::Expired) && now.is_before(self.lease.end());
@@ -189,8 +195,10 @@ impl Body {
         if self.lease.end().reaches(target) {
             return Step::Extended;
         }
-        let tie = self.tie.as_ref();
-        tie.and_then(|tie| extension.rescript(locker, tie)).map_or(Step::Failed, Step::More)
+        let ownership = self.ownership.as_ref();
+        ownership
+            .and_then(|ownership| extension.rescript(locker, ownership))
+            .map_or(Step::Failed, Step::More)
     }
 
     /// Enters what came in behind an extension's verdict, and says what was sent behind that: the
@@ -198,21 +206,23 @@ impl Body {
     pub(in crate::lock) fn gather(
         &mut self,
         extension: &mut Extension,
-        locker: &Inner,
+        locker: &LeaseContext,
     ) -> [Option<Extension>; 2] {
         let now = locker.nodes.clock().stamp();
         if self.is_valid(now) {
             extension.apply(&mut self.lease, locker);
         }
         let valid = self.is_valid(now);
-        match &mut self.tie {
-            Some(tie) if valid => [extension.rescript(locker, tie), extension.heal(locker, tie)],
+        match &mut self.ownership {
+            Some(ownership) if valid => {
+                [extension.rescript(locker, ownership), extension.heal(locker, ownership)]
+            }
             _ => [None, None],
         }
     }
 
     pub(in crate::lock) fn ttl(&self) -> Duration {
-        self.tie.as_ref().map_or(Duration::ZERO, |tie| tie.ttl)
+        self.ownership.as_ref().map_or(Duration::ZERO, |ownership| ownership.ttl)
     }
 
     /// Whether it has been held for as long as it may be.
@@ -221,8 +231,8 @@ impl Body {
     }
 
     pub(in crate::lock) fn set_ttl(&mut self, ttl: Duration) {
-        if let Some(tie) = &mut self.tie {
-            tie.ttl = ttl;
+        if let Some(ownership) = &mut self.ownership {
+            ownership.ttl = ttl;
         }
     }
 
@@ -232,17 +242,18 @@ impl Body {
     /// extended in batches; or when the end is near. At once, to tell that the lock has been held
     /// for too long. Soon, where another adoption of the same token may have left a node without
     /// our value: until that is mended, it is told that the lock is contended, and not lost.
-    pub(in crate::lock) fn next_look(&mut self, locker: &Inner, at: Reading) -> Moment {
-        let Some(tie) = &self.tie else { return Moment::NEVER };
+    pub(in crate::lock) fn next_look(&mut self, locker: &LeaseContext, at: Reading) -> Moment {
+        let Some(ownership) = &self.ownership else { return Moment::NEVER };
         let warning = at.moment(self.lease.warning());
         if !self.may_extend(at.now) {
             return if self.is_overlong(at.now) && !self.overlong { at.now } else { warning };
         }
-        let lease = nanoseconds(tie.ttl.saturating_sub(locker.options.drift.of(tie.ttl)));
-        let jitter = lease / 15 / 256 * u64::from(tie.chance());
+        let lease =
+            nanoseconds(ownership.ttl.saturating_sub(locker.options.drift.of(ownership.ttl)));
+        let jitter = lease / 15 / 256 * u64::from(ownership.chance());
         let early = Duration::from_nanos(lease / 3 * 2 + jitter);
-        let batch = Duration::from_nanos(nanoseconds(tie.ttl) / 64);
-        if tie.may_former_return() && at.now.since(self.began) < tie.ttl {
+        let batch = Duration::from_nanos(nanoseconds(ownership.ttl) / 64);
+        if ownership.may_former_return() && at.now.since(self.began) < ownership.ttl {
             let pause = batch.saturating_mul(1 << self.hurries.saturating_sub(HURRIES).min(16));
             self.hurries = self.hurries.saturating_add(1);
             return at.now.plus(pause).min(warning);
@@ -255,7 +266,8 @@ impl Body {
 
     /// Whether a look that was planned soon is needed no more: by now all nodes have our value.
     pub(in crate::lock) fn has_calmed(&self) -> bool {
-        self.hurries > 0 && self.tie.as_ref().is_some_and(|tie| !tie.may_former_return())
+        self.hurries > 0
+            && self.ownership.as_ref().is_some_and(|ownership| !ownership.may_former_return())
     }
 
     /// Whether the lock may still be extended by itself.
@@ -297,7 +309,7 @@ impl Body {
 
     /// What tells of a loss that has been found and may not have been told yet.
     pub(super) fn new_signal(&self) -> Option<Signal> {
-        let is_new = self.tie.is_some() && self.lost.is_some() && !self.signalled;
+        let is_new = self.ownership.is_some() && self.lost.is_some() && !self.signalled;
         (is_new && !weak::is(LossNotSignalled)).then(|| self.signal())
     }
 

@@ -1,13 +1,13 @@
 //! Locks while they are held: one place each, which the guard and the keeper share.
 //!
-//! A *hold* has one owner of its state, the short lock of its place: the tie to the key, the lease,
-//! and whether the lock is lost. Guards and views name it by place and generation; a name whose
+//! A *hold* has one owner of its state, the short lock of its place: whose key it is, the lease,
+//! and whether the lock is lost. Guards and views name it by place and generation; an id whose
 //! generation has passed finds nothing. Places are used again and again, so holding a lock
 //! allocates nothing.
 //!
 //! ```text
 //!   free ──begin()──▶ held ──lease over, or gone──▶ lost ──┐
-//!    ▲                 └──────── end(): the tie is taken out ┤
+//!    ▲                 └──────── end(): the ownership is taken out ┤
 //!    └───────────────────────────────────────────────────────┘
 //! ```
 //!
@@ -31,7 +31,7 @@ pub(crate) use reference::HoldRef;
 
 #[cfg(feature = "tokio-util")]
 use super::alarm;
-use super::claim::Tie;
+use super::claim::Ownership;
 use super::keeper::Keeping;
 use super::lease::Lease;
 use crate::clock::Moment;
@@ -89,16 +89,16 @@ impl Holds {
     }
 
     /// The first hold of which this makes something. Looks at all of them, each under its lock.
-    pub(in crate::lock) fn find<R>(&self, of: impl Fn(&Tie) -> Option<R>) -> Option<R> {
+    pub(in crate::lock) fn find<R>(&self, of: impl Fn(&Ownership) -> Option<R>) -> Option<R> {
         (0..self.slab.used())
-            .find_map(|index| lock(&self.slab.get(index).body).tie.as_ref().and_then(&of))
+            .find_map(|index| lock(&self.slab.get(index).body).ownership.as_ref().and_then(&of))
     }
 
     /// Marks the locks that `is_meant` selects as lost: their keys are being deleted.
-    pub(in crate::lock) fn lose(&self, is_meant: impl Fn(&Tie) -> bool) {
+    pub(in crate::lock) fn lose(&self, is_meant: impl Fn(&Ownership) -> bool) {
         for index in 0..self.slab.used() {
             self.at(index, |_, body| {
-                if body.tie.as_ref().is_some_and(&is_meant) {
+                if body.ownership.as_ref().is_some_and(&is_meant) {
                     body.lose(Loss::Gone);
                 }
             });
@@ -153,7 +153,7 @@ impl Holds {
             let mut body = lock(place);
             let name = Name { index, generation: body.generation };
             let before = body.lease.warning();
-            let result = body.tie.is_some().then(|| work(name, &mut body));
+            let result = body.ownership.is_some().then(|| work(name, &mut body));
             let is_nearer = !body.lease.warning().reaches(before);
             (name, result, body.new_signal(), is_nearer)
         };
@@ -208,7 +208,7 @@ impl Holds {
         (0..self.slab.used()).for_each(|index| self.notify(index));
     }
 
-    /// Ends a hold: its tie is the caller's, who lets go of the key.
+    /// Ends a hold: its ownership is the caller's, who lets go of the key.
     pub(in crate::lock) fn end(&self, name: Name) -> Option<Ended> {
         let hold = self.slab.get(name.index);
         let (ended, signal) = {
@@ -217,8 +217,8 @@ impl Holds {
                 return None;
             }
             let began = body.began;
-            let (tie, signal, untold) = body.end()?;
-            (Ended { tie, began, untold }, signal)
+            let (ownership, signal, untold) = body.end()?;
+            (Ended { ownership, began, untold }, signal)
         };
         hold.due.store(Moment::NEVER.as_nanos(), Ordering::SeqCst);
         hold.changed.notify_waiters();
@@ -247,7 +247,7 @@ impl Holds {
 
 /// What a hold leaves.
 pub(super) struct Ended {
-    pub(super) tie: Tie,
+    pub(super) ownership: Ownership,
     pub(super) began: Moment,
     /// Why the lock was lost, if the observers have not been told.
     pub(super) untold: Option<Loss>,

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use super::super::claim::{Claim, Tie};
+use super::super::claim::{Claim, Ownership};
 use super::super::extension::Extension;
 use super::super::keeper;
-use super::super::locker::Inner;
+use super::super::locker::LeaseContext;
 use super::{Body, Ended, Name, Step};
 use crate::clock::{Moment, Reading, Stamp};
 use crate::error::{Error, Kind};
@@ -23,7 +23,7 @@ use crate::weak::{self, Weakness::ProtectLooksLate};
 /// A guard's hold, or a view of one. It does not end the hold when it is dropped; its guard does.
 #[derive(Clone)]
 pub(crate) struct HoldRef {
-    locker: Arc<Inner>,
+    locker: Arc<LeaseContext>,
     name: Name,
 }
 
@@ -48,7 +48,7 @@ impl HoldRef {
         let hold = holds.slab.get(index);
         let (name, due) = {
             let mut body = lock(&hold.body);
-            body.begin(claim.into_tie(), extend, at.now, &locker);
+            body.begin(claim.into_ownership(), extend, at.now, &locker);
             let due = body.next_look(&locker, at);
             hold.due.store(due.as_nanos(), Ordering::SeqCst);
             (Name { index, generation: body.generation }, due)
@@ -61,7 +61,7 @@ impl HoldRef {
         Self { locker, name }
     }
 
-    pub(crate) fn locker(&self) -> &Arc<Inner> {
+    pub(crate) fn locker(&self) -> &Arc<LeaseContext> {
         &self.locker
     }
 
@@ -70,9 +70,9 @@ impl HoldRef {
         self.locker.holds.with(self.name, work)
     }
 
-    /// Works on the tie; `None` when the hold has ended.
-    pub(crate) fn tie<R>(&self, work: impl FnOnce(&Tie) -> R) -> Option<R> {
-        self.with(|body| body.tie.as_ref().map(work)).flatten()
+    /// Works on the ownership; `None` when the hold has ended.
+    pub(crate) fn ownership<R>(&self, work: impl FnOnce(&Ownership) -> R) -> Option<R> {
+        self.with(|body| body.ownership.as_ref().map(work)).flatten()
     }
 
     pub(crate) fn is_valid(&self) -> bool {
@@ -161,7 +161,7 @@ impl HoldRef {
 
     /// What each node did with the acquisition, by now.
     pub(crate) fn votes(&self) -> Vec<NodeReport> {
-        self.tie(|tie| tie.election.report()).unwrap_or_default()
+        self.ownership(|ownership| ownership.election.report()).unwrap_or_default()
     }
 
     /// As [`HoldRef::extend`], by any time that a caller gives.
@@ -234,13 +234,13 @@ impl HoldRef {
 
     /// Tells of an extension by hand; the keeper tells of its own.
     fn tell_extension(&self, extension: &Extension, succeeded: bool) {
-        let Inner { options, nodes, .. } = &*self.locker;
+        let LeaseContext { options, nodes, .. } = &*self.locker;
         if options.observers.is_empty() || !self.is_owned() {
             return;
         }
         let began = self.with(|body| body.began);
         let held = began.map_or(Duration::ZERO, |began| nodes.clock().now().since(began));
-        let Some(key) = self.tie(|tie| tie.key.clone()) else { return };
+        let Some(key) = self.ownership(|ownership| ownership.key.clone()) else { return };
         let (lock, remaining) = (self.locker.subject(&key), self.remaining());
         let votes = extension.report();
         options.observers.tell(|| match succeeded {
@@ -271,7 +271,7 @@ impl HoldRef {
 
     /// The key as it was asked for.
     pub(crate) fn key(&self) -> Vec<u8> {
-        self.tie(|tie| tie.key.given().to_vec()).unwrap_or_default()
+        self.ownership(|ownership| ownership.key.given().to_vec()).unwrap_or_default()
     }
 
     #[cfg(feature = "tokio-util")]
@@ -307,17 +307,17 @@ impl HoldRef {
 
     /// Whether the lock is ours; `false` also when the hold has ended.
     pub(crate) fn is_owned(&self) -> bool {
-        self.tie(Tie::is_owned).unwrap_or(false)
+        self.ownership(Ownership::is_owned).unwrap_or(false)
     }
 
     /// Ends the hold: the key is the caller's to let go of. `None`: it has ended before.
     pub(crate) fn end(&self) -> Option<(Claim, Moment)> {
-        let Ended { tie, began, untold } = self.locker.holds.end(self.name)?;
-        let claim = Claim::of(self.locker.clone(), tie);
-        if let (Some(reason), Some(tie)) = (untold, claim.tie()) {
-            let Inner { options, nodes, .. } = &*self.locker;
+        let Ended { ownership, began, untold } = self.locker.holds.end(self.name)?;
+        let claim = Claim::of(self.locker.clone(), ownership);
+        if let (Some(reason), Some(ownership)) = (untold, claim.ownership()) {
+            let LeaseContext { options, nodes, .. } = &*self.locker;
             options.observers.tell(|| Event::Lost {
-                lock: self.locker.subject(&tie.key),
+                lock: self.locker.subject(&ownership.key),
                 held: nodes.clock().now().since(began),
                 reason,
                 stalled: None,

@@ -34,7 +34,7 @@ use tokio::time::Sleep;
 
 use super::extension::Extension;
 use super::hold::{Body, Holds, Name, Step};
-use super::locker::Inner;
+use super::locker::LeaseContext;
 use crate::clock::{Moment, Reading, Stamp};
 use crate::sync::AtomicWaker;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -116,7 +116,7 @@ impl Keeping {
 
 /// Starts the keeper if there is none, and returns whether it did. Without a runtime there is none,
 /// and nothing is extended.
-pub(super) fn ensure(locker: &Arc<Inner>) -> bool {
+pub(super) fn ensure(locker: &Arc<LeaseContext>) -> bool {
     let keeping = &locker.holds.keeping;
     if keeping.running.load(Ordering::Acquire) || keeping.running.swap(true, Ordering::AcqRel) {
         return false;
@@ -139,7 +139,7 @@ pub(super) fn ensure(locker: &Arc<Inner>) -> bool {
 }
 
 struct Keeper {
-    locker: Weak<Inner>,
+    locker: Weak<LeaseContext>,
     holds: Arc<Holds>,
     /// Extensions whose verdict is awaited.
     flights: Vec<Flight>,
@@ -211,7 +211,7 @@ impl Future for Keeper {
 
 impl Keeper {
     /// Sets the timer for whatever is due next, or goes to sleep when nothing is held.
-    fn arm(&mut self, locker: &Inner, was_busy: bool) {
+    fn arm(&mut self, locker: &LeaseContext, was_busy: bool) {
         let now = locker.nodes.clock().now();
         let keeping = &self.holds.keeping;
         // Ordering: published before the count is read. A task that begins a hold counts it first,
@@ -235,7 +235,7 @@ impl Keeper {
 
     /// Looks at every hold that is due, and at all of them if a clock has leapt. `late` is how late
     /// the timer was.
-    fn look(&mut self, locker: &Inner, late: Duration) {
+    fn look(&mut self, locker: &LeaseContext, late: Duration) {
         let Reading { now, stamp } = locker.nodes.clock().read();
         let leap = match self.compared.replace((now, stamp)) {
             Some((then, earlier)) => stamp.leapt(earlier, now.since(then)),
@@ -259,7 +259,7 @@ impl Keeper {
     }
 
     /// Looks at a hold that is due: a loss is told, an extension put into the backlog.
-    fn sort(&mut self, locker: &Inner, index: u32, since: Moment, late: Duration) {
+    fn sort(&mut self, locker: &LeaseContext, index: u32, since: Moment, late: Duration) {
         let at = locker.nodes.clock().read();
         let (holds, backlog) = (&self.holds, &mut self.backlog);
         let seen = holds.at(index, |name, body| {
@@ -285,7 +285,7 @@ impl Keeper {
     }
 
     /// Extends what is in the backlog, while not too many extensions are in flight.
-    fn serve_backlog(&mut self, locker: &Inner) {
+    fn serve_backlog(&mut self, locker: &LeaseContext) {
         while self.flights.len() < locker.options.extensions_max {
             let Some(((end, _), Waiting { name, since })) = self.backlog.pop_first() else {
                 return;
@@ -306,14 +306,14 @@ impl Keeper {
         }
     }
 
-    fn tell_news(&mut self, locker: &Inner) {
+    fn tell_news(&mut self, locker: &LeaseContext) {
         for (news, stall) in std::mem::take(&mut self.news) {
             tell(locker, news, stall);
         }
     }
 
     /// Enters the answers of the extensions in flight whose verdict is known.
-    fn serve_flights(&mut self, locker: &Inner, now: Moment, cx: &mut Context<'_>) {
+    fn serve_flights(&mut self, locker: &LeaseContext, now: Moment, cx: &mut Context<'_>) {
         let mut flights = std::mem::take(&mut self.flights);
         let mut next = 0;
         while let Some(flight) = flights.get(next) {
@@ -329,7 +329,7 @@ impl Keeper {
     }
 
     /// Enters the answers by which an extension was decided.
-    fn land(&mut self, locker: &Inner, now: Moment, mut flight: Flight) {
+    fn land(&mut self, locker: &LeaseContext, now: Moment, mut flight: Flight) {
         let Flight { name, extension, target, .. } = &mut flight;
         let landed = self.holds.with(*name, |body| {
             if body.observed {
@@ -368,7 +368,7 @@ impl Keeper {
     }
 
     /// Enters what has come in behind the verdicts, once all has, or as long as the nodes had.
-    fn serve_decided(&mut self, locker: &Inner, now: Moment) {
+    fn serve_decided(&mut self, locker: &LeaseContext, now: Moment) {
         for mut flight in std::mem::take(&mut self.decided) {
             if !flight.extension.is_complete() && flight.until > now {
                 self.decided.push(flight);
@@ -426,7 +426,7 @@ enum NextStep {
 
 /// Extends a hold, unless it is too late for that: when to look at it next, and what was sent.
 fn send(
-    locker: &Inner,
+    locker: &LeaseContext,
     name: Name,
     body: &mut Body,
     at: Reading,
@@ -444,7 +444,7 @@ fn send(
 }
 
 impl Body {
-    fn next_step(&mut self, locker: &Inner, at: Reading) -> NextStep {
+    fn next_step(&mut self, locker: &LeaseContext, at: Reading) -> NextStep {
         let Reading { now, stamp } = at;
         if !self.is_valid(stamp) {
             return NextStep::LookAt(Moment::NEVER);
@@ -461,7 +461,7 @@ impl Body {
 
     /// When to extend again after it has failed: a tenth of the TTL later, by chance up to half of
     /// that earlier.
-    fn retry_at(&self, locker: &Inner, at: Reading) -> Moment {
+    fn retry_at(&self, locker: &LeaseContext, at: Reading) -> Moment {
         let pause = self.ttl() / 10;
         let pause = locker.nodes.entropy().between(pause / 2, pause);
         at.now.plus(pause).min(at.moment(self.lease.warning()))

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::super::extension::Extension;
 use super::super::hold::Body;
 use super::super::key::Key;
-use super::super::locker::Inner;
+use super::super::locker::LeaseContext;
 use crate::clock::{Moment, Reading};
 use crate::observe::{Event, Loss};
 use crate::report::NodeReport;
@@ -28,7 +28,7 @@ pub(super) enum What {
 impl Body {
     /// What has to be told of the hold now: that it is lost, or that it lasts for too long. Each is
     /// taken once.
-    pub(super) fn take_news(&mut self, locker: &Inner, at: Reading) -> Option<News> {
+    pub(super) fn take_news(&mut self, locker: &LeaseContext, at: Reading) -> Option<News> {
         let Reading { now, stamp } = at;
         if !self.is_valid(stamp) {
             let is_new = !std::mem::replace(&mut self.observed, true);
@@ -43,19 +43,19 @@ impl Body {
     }
 
     /// News of the hold; `None` while its lock is still being taken over, or without observers.
-    pub(super) fn news(&self, locker: &Inner, now: Moment, what: What) -> Option<News> {
-        let tie = self.tie.as_ref().filter(|tie| tie.is_owned())?;
+    pub(super) fn news(&self, locker: &LeaseContext, now: Moment, what: What) -> Option<News> {
+        let ownership = self.ownership.as_ref().filter(|ownership| ownership.is_owned())?;
         let is_told = !locker.options.observers.is_empty();
-        is_told.then(|| News { key: tie.key.clone(), held: now.since(self.began), what })
+        is_told.then(|| News { key: ownership.key.clone(), held: now.since(self.began), what })
     }
 }
 
 /// What each node has answered; empty without observers.
-pub(super) fn report_of(extension: &Extension, locker: &Inner) -> Vec<NodeReport> {
+pub(super) fn report_of(extension: &Extension, locker: &LeaseContext) -> Vec<NodeReport> {
     if locker.options.observers.is_empty() { Vec::new() } else { extension.report() }
 }
 
-pub(super) fn tell(locker: &Inner, news: News, stalled: Option<Duration>) {
+pub(super) fn tell(locker: &LeaseContext, news: News, stalled: Option<Duration>) {
     let News { key, held, what } = news;
     let lock = locker.subject(&key);
     locker.options.observers.tell(|| match what {

@@ -11,11 +11,11 @@ use tokio_util::sync::CancellationToken;
 use super::{ms, pass};
 use crate::clock::Clock;
 use crate::entropy::Entropy;
-use crate::link::Greeting;
+use crate::link::HandshakeConfig;
 use crate::lock::alarm::watched;
 use crate::lock::command;
 use crate::lock::guard::LockGuard;
-use crate::lock::locker::{Inner, Locker};
+use crate::lock::locker::{LeaseContext, Locker};
 use crate::options::{Address, Extend, Options};
 use crate::quorum::{NodeSet, Parts};
 use crate::testing::{Nodes, Reaction, When};
@@ -36,10 +36,13 @@ fn client_of(nodes: &Nodes, options: Options) -> Locker {
         observers: options.observers.clone(),
         entropy: Arc::new(Entropy::from_seed(1)),
         dial: Arc::new(nodes.clone()),
-        greeting: Greeting { scripts: command::SCRIPTS.to_vec(), ..Greeting::default() },
+        handshake: HandshakeConfig {
+            scripts: command::SCRIPTS.to_vec(),
+            ..HandshakeConfig::default()
+        },
         undo_head: command::undo_head(),
     });
-    Locker::from_inner(Inner::new(set, options, "test".into()))
+    Locker::from_inner(LeaseContext::new(set, options, "test".into()))
 }
 
 /// Waits for a condition.

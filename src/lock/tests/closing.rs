@@ -10,9 +10,9 @@ use std::task::{Context, Waker};
 
 use loom::thread;
 
-use super::super::claim::{Claim, Tie};
+use super::super::claim::{Claim, Ownership};
 use super::super::hold::HoldRef;
-use super::super::locker::Inner;
+use super::super::locker::LeaseContext;
 use super::super::shutdown::{Fate, shut_down};
 use super::models::{claim, locker, model, runtime};
 use crate::clock::Reading;
@@ -24,20 +24,20 @@ use crate::sync::models::must_fail;
 const OPEN: &str = "the hold is open, and the shutdown has not found it";
 
 type Begin = fn(Claim, Reading) -> Result<HoldRef, Error>;
-type Close = fn(&Inner);
+type Close = fn(&LeaseContext);
 
 fn begin(claim: Claim, at: Reading) -> Result<HoldRef, Error> {
     HoldRef::begin(claim, Extend::Off, at)
 }
 
 /// What a shutdown does at its first poll.
-fn shut(locker: &Inner, fate: Fate) {
+fn shut(locker: &LeaseContext, fate: Fate) {
     let deadline = locker.options.ttl;
     let shutdown = pin!(shut_down(locker, fate, deadline));
     assert!(shutdown.poll(&mut Context::from_waker(Waker::noop())).is_pending());
 }
 
-fn close(locker: &Inner) {
+fn close(locker: &LeaseContext) {
     shut(locker, Fate::Leave);
 }
 
@@ -59,7 +59,7 @@ fn begun_while_closing(used: bool, begin: Begin, close: Close) {
     close(&locker);
     let begun = beginner.join().unwrap();
     let is_settled = match &begun {
-        Ok(hold) => hold.tie(Tie::has_ended) == Some(true),
+        Ok(hold) => hold.ownership(Ownership::has_ended) == Some(true),
         Err(error) => error.is_closed(),
     };
     drop((begun, earlier, locker, entered));
@@ -100,7 +100,7 @@ fn loom_begun_while_closing_weakened_close() {
     must_fail(OPEN, || {
         let close: Close = |locker| {
             locker.holds.close_all(|body| {
-                body.tie.iter_mut().for_each(|tie| drop(tie.leave(locker)));
+                body.ownership.iter_mut().for_each(|ownership| drop(ownership.leave(locker)));
             });
             locker.close();
         };

@@ -13,11 +13,11 @@ use loom::thread;
 
 use super::super::extension::Extension;
 use super::super::hold::{Body, HoldRef, Step};
-use super::super::locker::Inner;
+use super::super::locker::LeaseContext;
 use super::models::{claim, locker, model, runtime};
 use crate::clock::Stamp;
 use crate::options::Extend;
-use crate::quorum::Deed;
+use crate::quorum::NodeVote;
 use crate::sync::models::{Flag, must_fail};
 
 const TWO_ANSWERS: &str = "one look found the lock lost, and another that it was extended";
@@ -26,13 +26,13 @@ const TWO_ANSWERS: &str = "one look found the lock lost, and another that it was
 const PLACE: u32 = 0;
 
 /// Enters the answers of an extension, and says whether the lock was extended.
-type Land = fn(&Inner, &mut Extension, Stamp) -> bool;
+type Land = fn(&LeaseContext, &mut Extension, Stamp) -> bool;
 
-fn at<R>(locker: &Inner, work: impl FnOnce(&mut Body) -> R) -> R {
+fn at<R>(locker: &LeaseContext, work: impl FnOnce(&mut Body) -> R) -> R {
     locker.holds.at(PLACE, |_, body| work(body)).unwrap()
 }
 
-fn land(locker: &Inner, extension: &mut Extension, target: Stamp) -> bool {
+fn land(locker: &LeaseContext, extension: &mut Extension, target: Stamp) -> bool {
     let step = at(locker, |body| body.take_answers(extension, target, locker));
     matches!(step, Step::Extended)
 }
@@ -46,11 +46,11 @@ fn found_lost_while_landing(land: Land) -> bool {
     let (locker, clock) = locker();
     let half = locker.options.ttl / 2;
     let (claim, now) = claim(&locker);
-    claim.tie().unwrap().election.cast(0, Deed::Granted);
+    claim.ownership().unwrap().election.cast(0, NodeVote::Granted);
     let hold = HoldRef::begin(claim, Extend::Off, now).unwrap();
     clock.suspend(half);
     let mut extension = at(&locker, |body| body.extend(&locker, half * 2)).unwrap();
-    extension.election().cast(0, Deed::Granted);
+    extension.election().cast(0, NodeVote::Granted);
     let target = extension.end(&locker);
 
     let (woken, waiting) = (Arc::new(Flag::default()), hold.clone());

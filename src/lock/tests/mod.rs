@@ -41,11 +41,11 @@ use std::time::Duration;
 
 use super::command;
 use super::guard::LockGuard;
-use super::locker::{Inner, Locker};
+use super::locker::{LeaseContext, Locker};
 use super::token::OwnerToken;
 use crate::clock::{Clock, Driven, Moment};
 use crate::entropy::Entropy;
-use crate::link::Greeting;
+use crate::link::HandshakeConfig;
 use crate::observe::{Event, Loss, Observer};
 use crate::options::{Address, Options};
 use crate::quorum::{NodeSet, Parts};
@@ -112,10 +112,13 @@ impl World {
             observers: options.observers.clone(),
             entropy: Arc::new(Entropy::from_seed(seed)),
             dial: Arc::new(network.clone()),
-            greeting: Greeting { scripts: command::SCRIPTS.to_vec(), ..Greeting::default() },
+            handshake: HandshakeConfig {
+                scripts: command::SCRIPTS.to_vec(),
+                ..HandshakeConfig::default()
+            },
             undo_head: command::undo_head(),
         });
-        let inner = Inner::new(set, options, format!("test{seed}").into());
+        let inner = LeaseContext::new(set, options, format!("test{seed}").into());
         #[cfg(feature = "tokio-util")]
         let set = Arc::downgrade(&inner.nodes);
         let locker = Locker::from_inner(inner);

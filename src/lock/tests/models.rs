@@ -7,10 +7,10 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::super::claim::Claim;
 use super::super::key::Key;
-use super::super::locker::Inner;
+use super::super::locker::LeaseContext;
 use crate::clock::{Driven, Reading};
 use crate::entropy::Entropy;
-use crate::link::{Dial, Dialing, Greeting};
+use crate::link::{Dial, Dialing, HandshakeConfig};
 use crate::options::{Address, Options};
 use crate::quorum::{NodeSet, Parts};
 
@@ -29,7 +29,7 @@ pub(super) fn runtime() -> Runtime {
 }
 
 /// A locker on one node, and what drives its clock.
-pub(super) fn locker() -> (Arc<Inner>, Arc<Driven>) {
+pub(super) fn locker() -> (Arc<LeaseContext>, Arc<Driven>) {
     let options = Options::default();
     let (clock, driven) = Driven::clock();
     let set = NodeSet::new(Parts {
@@ -39,15 +39,15 @@ pub(super) fn locker() -> (Arc<Inner>, Arc<Driven>) {
         clock,
         entropy: Arc::new(Entropy::from_seed(1)),
         dial: Arc::new(Unreachable),
-        greeting: Greeting::default(),
+        handshake: HandshakeConfig::default(),
         undo_head: super::command::undo_head(),
         observers: options.observers.clone(),
     });
-    (Arc::new(Inner::new(set, options, "model".into())), driven)
+    (Arc::new(LeaseContext::new(set, options, "model".into())), driven)
 }
 
 /// What an acquisition has sent; the node has not answered.
-pub(super) fn claim(locker: &Arc<Inner>) -> (Claim, Reading) {
+pub(super) fn claim(locker: &Arc<LeaseContext>) -> (Claim, Reading) {
     let at = locker.nodes.clock().read();
     let key = Key::new(b"", b"k").unwrap();
     (Claim::ask(locker, key, locker.options.ttl, at.now).unwrap(), at)

@@ -11,7 +11,7 @@ use loom::sync::atomic::Ordering;
 use loom::thread;
 
 use crate::clock::Moment;
-use crate::link::{Entry, Link, Outgoing, Sent, Shape, Ticket, Undo, Urgency};
+use crate::link::{Entry, Link, Outgoing, ReplyKind, Sent, Ticket, Undo, Urgency};
 use crate::options::LinkOptions;
 use crate::quorum::timer::DriverTimer;
 use crate::sync::AtomicWaker;
@@ -52,7 +52,7 @@ impl Shared {
 
     /// What a caller does, as `NodeSet::ask` does it. `false`: it was told that nothing was sent.
     fn ask(&self, deadline: Moment, check: Check) -> bool {
-        let entry = Entry { ticket: Ticket(1), shape: Shape::Status, sent: NOW, deadline };
+        let entry = Entry { ticket: Ticket(1), kind: ReplyKind::Status, sent: NOW, deadline };
         let command = Outgoing { entry, bytes: b"x", undo: Undo::NONE, urgency: Urgency::Usual };
         if self.link.send(command) == Sent::Closed {
             return false;

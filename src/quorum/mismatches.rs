@@ -10,13 +10,13 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Mutex, lock};
 
 /// The reasons, by node.
-pub(super) struct Misfits {
+pub(super) struct Mismatches {
     /// Whether there is one: spares every acquisition the lock.
     any: AtomicBool,
     reasons: Mutex<Box<[Option<Box<str>>]>>,
 }
 
-impl Misfits {
+impl Mismatches {
     pub(super) fn new(nodes: usize) -> Self {
         Self { any: AtomicBool::new(false), reasons: Mutex::new(vec![None; nodes].into()) }
     }
@@ -31,7 +31,7 @@ impl Misfits {
         self.any.store(reasons.iter().any(Option::is_some), Ordering::Release);
     }
 
-    /// The first misfit and why it is one.
+    /// The first mismatch and why it is one.
     pub(super) fn first(&self) -> Option<(usize, Box<str>)> {
         if !self.any.load(Ordering::Acquire) {
             return None;
@@ -48,12 +48,12 @@ mod tests {
 
     #[test]
     fn one_misfit_is_enough_and_a_later_look_may_clear_it() {
-        let misfits = Misfits::new(3);
-        assert_eq!(misfits.first(), None);
-        misfits.set(2, Some("two".into()));
-        misfits.set(0, None);
-        assert_eq!(misfits.first(), Some((2, "two".into())));
-        misfits.set(2, None);
-        assert_eq!(misfits.first(), None);
+        let mismatches = Mismatches::new(3);
+        assert_eq!(mismatches.first(), None);
+        mismatches.set(2, Some("two".into()));
+        mismatches.set(0, None);
+        assert_eq!(mismatches.first(), Some((2, "two".into())));
+        mismatches.set(2, None);
+        assert_eq!(mismatches.first(), None);
     }
 }
