@@ -64,6 +64,7 @@ mod client;
 mod clock;
 mod entropy;
 mod error;
+mod lease;
 mod link;
 mod lock;
 #[cfg(doc)]
@@ -84,10 +85,8 @@ mod weak;
 
 pub use client::{Client, Pipeline};
 pub use error::{Error, ErrorKind};
-pub use lock::{
-    Acquire, Held, LeftLock, LockGuard, LockKey, LockRequest, Locker, LockerBuilder, OnLoss,
-    OwnerToken, Release, Shutdown,
-};
+pub use lease::{LeftLock, OwnerToken, Release, Shutdown};
+pub use lock::{Acquire, Held, LockGuard, LockKey, LockRequest, Locker, LockerBuilder, OnLoss};
 #[cfg(feature = "tracing")]
 pub use observe::TracingObserver;
 pub use observe::{Event, Loss, Observer, Subject};

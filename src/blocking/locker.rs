@@ -6,7 +6,8 @@ use std::time::Duration;
 use super::guard::LockGuard;
 use super::park;
 use crate::error::Error;
-use crate::lock::{self, LockerBuilder, OwnerToken, Release, Shutdown};
+use crate::lease::{OwnerToken, Release, Shutdown};
+use crate::lock::{self, LockerBuilder};
 use crate::options::{Driver, Extend, Retry};
 use crate::report::{Inspection, NodeHealth, NodeReport};
 

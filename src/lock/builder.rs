@@ -5,11 +5,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::command;
-use super::durability::Epoch;
-use super::locker::{LeaseContext, Locker};
+use super::locker::Locker;
 use crate::clock::Clock;
 use crate::error::Error;
+use crate::lease::{Epoch, LeaseContext, command};
 use crate::link::HandshakeConfig;
 use crate::observe::Observer;
 #[cfg(feature = "tls-rustls")]
@@ -316,7 +315,7 @@ impl LockerBuilder {
                 self.options.observers.clone(),
                 dial,
             )?;
-            return Ok(Locker::from_inner(LeaseContext::new(nodes, self.options, owner)));
+            return Ok(Locker::of(LeaseContext::new(nodes, self.options, owner)));
         }
         let nodes = NodeSet::on_network(
             self.addresses,
@@ -327,7 +326,7 @@ impl LockerBuilder {
             command::undo_head(),
             self.options.observers.clone(),
         )?;
-        Ok(Locker::from_inner(LeaseContext::new(nodes, self.options, owner)))
+        Ok(Locker::of(LeaseContext::new(nodes, self.options, owner)))
     }
 
     /// How old a reply may become before its connection ends.
@@ -358,7 +357,7 @@ impl LockerBuilder {
             undo_head: command::undo_head(),
             observers: self.options.observers.clone(),
         });
-        Ok(Locker::from_inner(LeaseContext::new(nodes, self.options, owner)))
+        Ok(Locker::of(LeaseContext::new(nodes, self.options, owner)))
     }
 
     /// Checks the options and settles what follows from them.

@@ -1,31 +1,19 @@
 //! The locker: where locks are asked for.
 
 use std::fmt;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Notify;
-
-use super::acquire::AcquireSpec;
 use super::builder::LockerBuilder;
-use super::durability::Volatile;
-use super::guard::{LockGuard, Release};
-use super::hold::Holds;
-use super::initialise;
-use super::inspect;
-use super::key::Key;
-use super::lease;
+use super::guard::LockGuard;
 use super::request::LockRequest;
-use super::shutdown::{Fate, Shutdown, shut_down};
-use super::takeover;
-use super::token::OwnerToken;
 use crate::error::Error;
-use crate::observe::Subject;
+use crate::lease::{
+    AcquireSpec, Fate, LeaseContext, Leases, OwnerToken, Release, Shutdown, initialise, inspect,
+    shut_down, takeover,
+};
 use crate::options::{IntoNode, Options};
-use crate::quorum::NodeSet;
 use crate::report::{Inspection, NodeHealth, NodeReport};
-use crate::sync::atomic::{AtomicBool, Ordering};
 
 /// Locks on one node or on a quorum of nodes. Cheap to clone; all clones share their connections.
 ///
@@ -47,98 +35,7 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 /// ```
 #[derive(Clone)]
 pub struct Locker {
-    inner: Arc<LeaseContext>,
-}
-
-/// What all clones of a locker, its requests and its guards share.
-pub(crate) struct LeaseContext {
-    pub(crate) nodes: Arc<NodeSet>,
-    pub(crate) options: Options,
-    /// What locks are acquired with where the servers may forget.
-    pub(crate) volatile: Option<Volatile>,
-    /// The holder's full name, as it stands in each value.
-    pub(crate) owner: Arc<str>,
-    /// What its guards hold.
-    pub(crate) holds: Arc<Holds>,
-    /// It was shut down.
-    pub(super) closing: AtomicBool,
-    /// Tells those who wait that it was.
-    on_close: Notify,
-}
-
-impl LeaseContext {
-    pub(crate) fn new(nodes: NodeSet, options: Options, owner: Arc<str>) -> Self {
-        let holds = Holds::new(nodes.len(), nodes.majority());
-        let (closing, on_close) = (AtomicBool::new(false), Notify::new());
-        let (nodes, volatile) = (Arc::new(nodes), Volatile::new(&options));
-        Self { nodes, options, volatile, owner, holds, closing, on_close }
-    }
-
-    /// Refuses to acquire for a locker that was shut down, and beside a node of another deployment.
-    pub(crate) fn check_open(&self) -> Result<(), Error> {
-        self.check_not_closed()?;
-        self.nodes.check_fit()
-    }
-
-    fn check_not_closed(&self) -> Result<(), Error> {
-        match self.is_closed() {
-            true => Err(Error::closed("the locker was shut down; build another one")),
-            false => Ok(()),
-        }
-    }
-
-    /// Refuses a TTL that no lock of this locker can have; what has to be known of a longer one
-    /// than usual is told to the nodes.
-    pub(crate) fn admit_ttl(&self, ttl: Duration) -> Result<(), Error> {
-        self.options.check_ttl(ttl)?;
-        if ttl > self.options.ttl {
-            self.nodes.extend_horizon(self.options.undo_horizon(ttl));
-        }
-        Ok(())
-    }
-
-    /// The key of a lock, as the caller gives it.
-    pub(crate) fn key(&self, given: &[u8]) -> Result<Key, Error> {
-        let mut key = Key::new(&self.options.prefix, given)?;
-        key.class = self.options.observers.class;
-        Ok(key)
-    }
-
-    /// What observers are told of which lock it is.
-    pub(crate) fn subject<'a>(&'a self, key: &'a Key) -> Subject<'a> {
-        Subject::new(key.given(), &self.owner, key.class)
-    }
-
-    /// How long before its end a lock with this TTL counts as lost.
-    pub(crate) fn margin(&self, ttl: Duration) -> Duration {
-        lease::margin(ttl, self.options.drift, self.holds.count())
-    }
-
-    fn is_closed(&self) -> bool {
-        self.closing.load(Ordering::SeqCst)
-    }
-
-    /// Completes when the locker is shut down.
-    pub(crate) async fn closed(&self) {
-        let mut closed = pin!(self.on_close.notified());
-        closed.as_mut().enable();
-        if !self.is_closed() {
-            closed.await;
-        }
-    }
-
-    pub(crate) fn close(&self) {
-        // Ordering: before the holds are looked through; see `HoldRef::begin`.
-        self.closing.store(true, Ordering::SeqCst);
-        self.on_close.notify_waiters();
-    }
-}
-
-impl Drop for LeaseContext {
-    fn drop(&mut self) {
-        // The keeper finds the locker gone, and ends.
-        self.holds.keeping.wake();
-    }
+    leases: Arc<Leases>,
 }
 
 impl Locker {
@@ -169,18 +66,18 @@ impl Locker {
         LockerBuilder::quorum(nodes)
     }
 
-    pub(crate) fn from_inner(inner: LeaseContext) -> Self {
-        Self { inner: Arc::new(inner) }
+    pub(crate) fn of(context: LeaseContext) -> Self {
+        Self { leases: Leases::new(context) }
     }
 
     /// Asks for the lock of this key: any bytes but none, at most 4,096 of them with the prefix.
     /// Keys are compared byte by byte; none may end in `quorlock:epoch` or `quorlock:quarantine`,
     /// which are the nodes' own. Nothing happens until the request is awaited.
     pub fn lock(&self, key: impl AsRef<[u8]>) -> LockRequest {
-        let LeaseContext { options, .. } = &*self.inner;
+        let LeaseContext { options, .. } = &*self.leases.context;
         let key = key.as_ref();
-        let order = self.inner.key(key).map(|key| AcquireSpec {
-            locker: self.inner.clone(),
+        let spec = self.leases.context.key(key).map(|key| AcquireSpec {
+            leases: self.leases.clone(),
             key,
             ttl: options.ttl,
             wait: options.wait,
@@ -188,7 +85,7 @@ impl Locker {
             retry: options.retry.clone(),
             extend: options.extend,
         });
-        LockRequest::new(order)
+        LockRequest::new(spec)
     }
 
     /// Connects, and waits until every node is usable; after `timeout`, a majority is enough.
@@ -206,7 +103,7 @@ impl Locker {
     ///
     /// Dropping the future changes nothing; connecting goes on.
     pub async fn ready(&self, timeout: Duration) -> Result<Vec<NodeReport>, Error> {
-        self.inner.nodes.ready(timeout).await
+        self.leases.context.nodes.ready(timeout).await
     }
 
     /// Each node's state now: [`Connected`](crate::report::Outcome::Connected), or
@@ -232,7 +129,7 @@ impl Locker {
     /// ```
     #[must_use]
     pub fn health(&self) -> Vec<NodeHealth> {
-        self.inner.nodes.health()
+        self.leases.context.nodes.health()
     }
 
     /// Puts the nodes of a new [`Durability::Volatile`](crate::Durability::Volatile) deployment
@@ -259,7 +156,7 @@ impl Locker {
     ///
     /// Dropping the future leaves each node as it is by then, in service or not.
     pub async fn initialise(&self) -> Result<Vec<NodeReport>, Error> {
-        initialise::initialise(&self.inner).await
+        initialise::initialise(&self.leases.context).await
     }
 
     /// Asks every node who holds the key and for how long. Takes no lock.
@@ -273,8 +170,8 @@ impl Locker {
     ///
     /// Dropping the future changes nothing.
     pub async fn inspect(&self, key: impl AsRef<[u8]>) -> Result<Inspection, Error> {
-        let key = self.inner.key(key.as_ref())?;
-        Ok(inspect::look(self.inner.clone(), key, true).await)
+        let key = self.leases.context.key(key.as_ref())?;
+        Ok(inspect::look(self.leases.clone(), key, true).await)
     }
 
     /// Takes over the lock that is held under this token, from a guard here or in another process.
@@ -310,10 +207,11 @@ impl Locker {
         key: impl AsRef<[u8]>,
         token: &OwnerToken,
     ) -> Result<LockGuard, Error> {
-        self.inner.check_open()?;
-        let Options { ttl, extend, .. } = &self.inner.options;
-        let key = self.inner.key(key.as_ref())?;
-        takeover::adopt(&self.inner, key, token, *ttl, *extend).await
+        self.leases.context.check_open()?;
+        let Options { ttl, extend, .. } = &self.leases.context.options;
+        let key = self.leases.context.key(key.as_ref())?;
+        let adopted = takeover::adopt(&self.leases, key, token, *ttl, *extend).await;
+        adopted.map(LockGuard::new)
     }
 
     /// Releases the lock that this token stands for, from any process: where the key holds the
@@ -341,12 +239,12 @@ impl Locker {
         token: &OwnerToken,
     ) -> Result<Release, Error> {
         // Nodes of another deployment delete as well as any.
-        self.inner.check_not_closed()?;
+        self.leases.context.check_not_closed()?;
         if token.value().is_empty() {
             return Err(Error::misuse("the token is empty; give the one of the lock"));
         }
-        let key = self.inner.key(key.as_ref())?;
-        takeover::release(&self.inner, &key, token).await
+        let key = self.leases.context.key(key.as_ref())?;
+        takeover::release(&self.leases, &key, token).await
     }
 
     /// Deletes the key on every node, whichever client holds the lock: for an operator who knows
@@ -367,8 +265,8 @@ impl Locker {
     /// The command is sent to every node at the first poll. Dropping the future later changes
     /// nothing.
     pub async fn force_release(&self, key: impl AsRef<[u8]>) -> Result<Vec<NodeReport>, Error> {
-        let key = self.inner.key(key.as_ref())?;
-        takeover::force_release(&self.inner, &key).await
+        let key = self.leases.context.key(key.as_ref())?;
+        takeover::force_release(&self.leases.context, &key).await
     }
 
     /// Ends the locker's work, in all its clones. No clone acquires any more, tasks that wait for a
@@ -385,7 +283,7 @@ impl Locker {
     ///
     /// Everything is sent at the first poll. Dropping the future later only ends the waiting.
     pub async fn shutdown(&self, timeout: Duration) -> Result<Shutdown, Error> {
-        shut_down(&self.inner, Fate::Release, timeout).await
+        shut_down(&self.leases, Fate::Release, timeout).await
     }
 
     /// As [`shutdown`](Self::shutdown), and leaves the locks that are held to their expiry: for
@@ -399,22 +297,22 @@ impl Locker {
     ///
     /// As [`shutdown`](Self::shutdown).
     pub async fn shutdown_leaving(&self, timeout: Duration) -> Result<Shutdown, Error> {
-        shut_down(&self.inner, Fate::Leave, timeout).await
+        shut_down(&self.leases, Fate::Leave, timeout).await
     }
 
     /// The name under which this locker's locks are held: what
     /// [`owner`](LockerBuilder::owner) set, the host, and the process.
     #[must_use]
     pub fn owner(&self) -> &str {
-        &self.inner.owner
+        &self.leases.context.owner
     }
 }
 
 impl fmt::Debug for Locker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Locker")
-            .field("nodes", &self.inner.nodes)
-            .field("owner", &self.inner.owner)
+            .field("nodes", &self.leases.context.nodes)
+            .field("owner", &self.leases.context.owner)
             .finish_non_exhaustive()
     }
 }

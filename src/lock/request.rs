@@ -1,15 +1,14 @@
 //! A lock request: await it, or call `try_acquire` or `run`.
 
 use std::fmt;
-use std::future::{Future, IntoFuture, poll_fn};
+use std::future::{Future, IntoFuture};
 use std::time::Duration;
 
-use super::acquire::{Acquire, AcquireSpec, guard_or_error};
-use super::claim::Claim;
-use super::durability::is_worth_repeating;
+use super::acquire::Acquire;
 use super::guard::{Held, LockGuard};
 use super::key::LockKey;
 use crate::error::Error;
+use crate::lease::{AcquireSpec, Acquiring};
 use crate::options::{Extend, Retry, whole_millis};
 
 /// A lock request: await it, or call [`try_acquire`](Self::try_acquire) or [`run`](Self::run).
@@ -29,7 +28,7 @@ use crate::options::{Extend, Retry, whole_millis};
 #[must_use = "a lock that is asked for is acquired when this is awaited"]
 pub struct LockRequest {
     /// The error of a bad key is told when the lock is asked for.
-    order: Result<AcquireSpec, Error>,
+    spec: Result<AcquireSpec, Error>,
     on_loss: OnLoss,
 }
 
@@ -45,16 +44,16 @@ pub enum OnLoss {
 }
 
 impl LockRequest {
-    pub(crate) fn new(order: Result<AcquireSpec, Error>) -> Self {
-        Self { order, on_loss: OnLoss::default() }
+    pub(crate) fn new(spec: Result<AcquireSpec, Error>) -> Self {
+        Self { spec, on_loss: OnLoss::default() }
     }
 
     /// How long the lock lives unless it is extended, instead of the locker's default.
     pub fn ttl(mut self, ttl: Duration) -> Self {
-        if let Ok(order) = &mut self.order {
-            order.ttl = whole_millis(ttl);
-            if let Err(error) = order.locker.admit_ttl(ttl) {
-                self.order = Err(error);
+        if let Ok(spec) = &mut self.spec {
+            spec.ttl = whole_millis(ttl);
+            if let Err(error) = spec.leases.context.admit_ttl(ttl) {
+                self.spec = Err(error);
             }
         }
         self
@@ -62,8 +61,8 @@ impl LockRequest {
 
     /// How long to wait for the lock, instead of the locker's default. Zero tries once.
     pub fn wait(mut self, wait: Duration) -> Self {
-        if let Ok(order) = &mut self.order {
-            order.wait = Some(wait);
+        if let Ok(spec) = &mut self.spec {
+            spec.wait = Some(wait);
         }
         self
     }
@@ -71,8 +70,8 @@ impl LockRequest {
     /// Waits for the lock as long as it takes another holder to let go; without a quorum, no longer
     /// than [`unavailable_wait`](Self::unavailable_wait).
     pub fn wait_forever(mut self) -> Self {
-        if let Ok(order) = &mut self.order {
-            order.wait = None;
+        if let Ok(spec) = &mut self.spec {
+            spec.wait = None;
         }
         self
     }
@@ -80,8 +79,8 @@ impl LockRequest {
     /// How long to go on trying while there is no quorum, instead of the locker's default; see
     /// [`LockerBuilder::unavailable_wait`](crate::LockerBuilder::unavailable_wait).
     pub fn unavailable_wait(mut self, wait: Duration) -> Self {
-        if let Ok(order) = &mut self.order {
-            order.unavailable_wait = wait;
+        if let Ok(spec) = &mut self.spec {
+            spec.unavailable_wait = wait;
         }
         self
     }
@@ -89,10 +88,10 @@ impl LockRequest {
     /// When to try again, instead of the locker's default; [`wait`](Self::wait) ends the tries all
     /// the same.
     pub fn retry(mut self, retry: Retry) -> Self {
-        if let Ok(order) = &mut self.order {
+        if let Ok(spec) = &mut self.spec {
             match retry.check() {
-                Ok(()) => order.retry = retry,
-                Err(error) => self.order = Err(error),
+                Ok(()) => spec.retry = retry,
+                Err(error) => self.spec = Err(error),
             }
         }
         self
@@ -100,8 +99,8 @@ impl LockRequest {
 
     /// How long the lock is extended by itself, instead of the locker's default.
     pub fn auto_extend(mut self, extend: Extend) -> Self {
-        if let Ok(order) = &mut self.order {
-            order.extend = extend;
+        if let Ok(spec) = &mut self.spec {
+            spec.extend = extend;
         }
         self
     }
@@ -109,8 +108,8 @@ impl LockRequest {
     /// What kind of lock this is, for metrics, instead of the locker's; see
     /// [`LockerBuilder::class`](crate::LockerBuilder::class).
     pub fn class(mut self, class: &'static str) -> Self {
-        if let Ok(order) = &mut self.order {
-            order.key.class = class;
+        if let Ok(spec) = &mut self.spec {
+            spec.key.class = class;
         }
         self
     }
@@ -124,7 +123,7 @@ impl LockRequest {
     /// Acquires the lock, as `.await` on the request does: a future for what takes no
     /// [`IntoFuture`], such as `spawn`, `try_join_all` and `block_on`.
     pub fn acquire(self) -> Acquire {
-        Acquire::new(self.order)
+        Acquire::new(self.spec)
     }
 
     /// Tries once. `Ok(None)`: another holds the lock.
@@ -141,25 +140,10 @@ impl LockRequest {
     ///
     /// Dropping the future leaves no key behind.
     pub async fn try_acquire(self) -> Result<Option<LockGuard>, Error> {
-        let order = self.order?;
-        order.locker.check_open()?;
-        let began = order.locker.nodes.clock().now();
-        let (mut sent, mut repeats) = (began, 0);
-        loop {
-            let claim = Claim::ask(&order.locker, order.key.clone(), order.ttl, sent)?;
-            let verdict = poll_fn(|cx| claim.poll_verdict(cx)).await;
-            return match guard_or_error(claim, verdict, order.extend) {
-                Ok(guard) => {
-                    order.tell_acquired(&guard, repeats + 1, began);
-                    Ok(Some(guard))
-                }
-                Err(error) if is_worth_repeating(&error, &mut repeats) => {
-                    sent = order.locker.nodes.clock().now();
-                    continue;
-                }
-                Err(error) if error.is_contended() => Ok(None),
-                Err(error) => Err(error),
-            };
+        match Acquiring::once(self.spec).await {
+            Ok(hold) => Ok(Some(LockGuard::new(hold))),
+            Err(error) if error.is_contended() => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
@@ -257,7 +241,7 @@ impl IntoFuture for LockRequest {
 
 impl fmt::Debug for LockRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let key = self.order.as_ref().ok().map(|order| LockKey::new(order.key.given().to_vec()));
+        let key = self.spec.as_ref().ok().map(|spec| LockKey::new(spec.key.given().to_vec()));
         f.debug_struct("LockRequest").field("key", &key).finish_non_exhaustive()
     }
 }

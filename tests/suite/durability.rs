@@ -372,7 +372,7 @@ async fn each_node_is_told_its_own_name_and_before_it_is_known_nothing_is_sent()
     for (node, name) in nodes.iter().zip([&one, &two]) {
         let evals = node.commands_named("EVALSHA");
         let script = concat!(
-            include_str!("../../src/lock/script/standing.lua"),
+            include_str!("../../src/lease/script/standing.lua"),
             include_str!("../../src/lock/script/acquire.lua")
         );
         let digest = sha1_hex(script.as_bytes());

@@ -7,7 +7,7 @@
 use crate::source::{Fault, Source, is_word, item_end};
 
 /// The ranks. A room of `src` that is not here has no place yet, and that is a fault.
-const RANKS: [(&str, u8); 18] = [
+const RANKS: [(&str, u8); 19] = [
     ("options", BASE),
     ("error", BASE),
     ("report", BASE),
@@ -20,12 +20,13 @@ const RANKS: [(&str, u8); 18] = [
     ("link", 2),
     ("node", 3),
     ("quorum", 4),
-    ("lock", 5),
-    ("client", 5),
-    ("blocking", 6),
-    ("recipe", 6),
-    ("testing", 6),
-    ("simulation", 7),
+    ("lease", 5),
+    ("lock", 6),
+    ("client", 6),
+    ("blocking", 7),
+    ("recipe", 7),
+    ("testing", 7),
+    ("simulation", 8),
 ];
 
 /// The rank whose files make one room together.
@@ -35,7 +36,7 @@ const BASE: u8 = 1;
 const FOR_TESTS: &str = "testing";
 
 /// Whose insides are closed to whom: from this rank on, only the room's own face is open.
-const CLOSED: [(&str, u8); 2] = [("link", 5), ("node", 6)];
+const CLOSED: [(&str, u8); 2] = [("link", 6), ("node", 7)];
 
 /// What the codec must do without: it is bytes to frames, and anybody's.
 const CLOSED_TO_CODEC: [&str; 10] = [
@@ -295,16 +296,16 @@ mod tests {
             ("src/error.rs", "use crate::link::Address;", "`link` (rank 2)"),
             ("src/clock.rs", "use super::node::Node;", "`node` (rank 3)"),
             ("src/link/ring.rs", "use crate::{clock::Clock, node::{Pool, Health}};", "`node`"),
-            ("src/link/ring.rs", "use super::super::lock::Guard;", "`lock` (rank 5)"),
+            ("src/link/ring.rs", "use super::super::lock::Guard;", "`lock` (rank 6)"),
             ("src/link/mod.rs", "fn f() { crate::quorum::ballot::vote(); }", "`quorum`"),
-            ("src/node/mod.rs", "use crate::Guard;", "`lock` (rank 5)"),
-            ("src/node/mod.rs", "use crate::Lock;", "`lock` (rank 5)"),
-            ("src/lock/mod.rs", "use crate::client::Client;", "`client` (rank 5)"),
+            ("src/node/mod.rs", "use crate::Guard;", "`lock` (rank 6)"),
+            ("src/node/mod.rs", "use crate::Lock;", "`lock` (rank 6)"),
+            ("src/lock/mod.rs", "use crate::client::Client;", "`client` (rank 6)"),
             ("src/lock/mod.rs", "use crate::link::pipeline::Slot;", "not by `pipeline`"),
             ("src/recipe/mod.rs", "use crate::node::pool::Pool;", "not by `pool`"),
-            ("src/recipe/mod.rs", "use crate::testing::Node;", "`testing` (rank 6)"),
-            ("src/lock/guard.rs", "use crate::testing::Node;", "`testing` (rank 6)"),
-            ("src/link/tests.rs", "use crate::lock::Guard;", "`lock` (rank 5)"),
+            ("src/recipe/mod.rs", "use crate::testing::Node;", "`testing` (rank 7)"),
+            ("src/lock/guard.rs", "use crate::testing::Node;", "`testing` (rank 7)"),
+            ("src/link/tests.rs", "use crate::lock::Guard;", "`lock` (rank 6)"),
             ("src/quorum/mod.rs", "mod tests { use super::super::lock::Guard; }", "`lock`"),
             ("src/link/mod.rs", "use crate::nothing::Known;", "in no room"),
             ("src/novel/mod.rs", "", "has no rank"),

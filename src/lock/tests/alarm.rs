@@ -11,11 +11,12 @@ use tokio_util::sync::CancellationToken;
 use super::{ms, pass};
 use crate::clock::Clock;
 use crate::entropy::Entropy;
+use crate::lease::LeaseContext;
+use crate::lease::alarm::watched;
+use crate::lease::command;
 use crate::link::HandshakeConfig;
-use crate::lock::alarm::watched;
-use crate::lock::command;
 use crate::lock::guard::LockGuard;
-use crate::lock::locker::{LeaseContext, Locker};
+use crate::lock::locker::Locker;
 use crate::options::{Address, Extend, Options};
 use crate::quorum::{NodeSet, Parts};
 use crate::testing::{Nodes, Reaction, When};
@@ -42,7 +43,7 @@ fn client_of(nodes: &Nodes, options: Options) -> Locker {
         },
         undo_head: command::undo_head(),
     });
-    Locker::from_inner(LeaseContext::new(set, options, "test".into()))
+    Locker::of(LeaseContext::new(set, options, "test".into()))
 }
 
 /// Waits for a condition.

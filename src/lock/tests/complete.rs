@@ -3,7 +3,7 @@
 use super::Behaviour::{After, Down, Grants, Hangs};
 use super::panics::Bomb;
 use super::{World, ms, pass};
-use crate::lock::Shutdown;
+use crate::lease::Shutdown;
 use crate::observe::Event;
 use crate::options::{Extend, Options};
 

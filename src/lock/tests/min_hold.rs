@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::Behaviour::{After, Down, Grants};
 use super::panics::Bomb;
 use super::{World, ms, now, pass};
-use crate::lock::Release;
+use crate::lease::Release;
 use crate::observe::Event;
 use crate::options::{Durability, Extend, Options};
 use crate::testing::Nodes;

@@ -10,22 +10,15 @@ mod attempts;
 mod by_hand;
 mod cadence;
 mod clocks;
-#[cfg(quorlock_models)]
-mod closing;
 mod complete;
 mod deadlines;
 mod ending;
 mod extension;
 mod frugal;
 mod healing;
-#[cfg(quorlock_models)]
-mod landing;
-mod lease;
 mod living;
 mod loss;
 mod min_hold;
-#[cfg(quorlock_models)]
-mod models;
 mod node;
 mod outage;
 mod owed;
@@ -39,12 +32,12 @@ use std::cell::Cell;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::command;
 use super::guard::LockGuard;
-use super::locker::{LeaseContext, Locker};
-use super::token::OwnerToken;
+use super::locker::Locker;
 use crate::clock::{Clock, Driven, Moment};
 use crate::entropy::Entropy;
+use crate::lease::command;
+use crate::lease::{LeaseContext, OwnerToken};
 use crate::link::HandshakeConfig;
 use crate::observe::{Event, Loss, Observer};
 use crate::options::{Address, Options};
@@ -121,7 +114,7 @@ impl World {
         let inner = LeaseContext::new(set, options, format!("test{seed}").into());
         #[cfg(feature = "tokio-util")]
         let set = Arc::downgrade(&inner.nodes);
-        let locker = Locker::from_inner(inner);
+        let locker = Locker::of(inner);
         let (network, nodes) = (network.clone(), Node::all(network));
         Self {
             network,

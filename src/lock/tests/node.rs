@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::super::command::{ADOPT, EXTEND, EXTEND_SHA1, RELEASE, RELEASE_SHA1};
 use crate::clock::Moment;
+use crate::lease::command::{ADOPT, EXTEND, EXTEND_SHA1, RELEASE, RELEASE_SHA1};
 use crate::testing::{self, Heard, Nodes, Reaction, When};
 
 /// How a node serves.

@@ -3,7 +3,8 @@
 use super::Behaviour::{After, Grants, Hangs};
 use super::panics::Bomb;
 use super::{World, ms, pass};
-use crate::lock::guard::{LockGuard, Release};
+use crate::lease::Release;
+use crate::lock::guard::LockGuard;
 use crate::observe::Event;
 use crate::options::{Extend, Options};
 use crate::report::{Fault, Outcome};

@@ -6,7 +6,7 @@ use std::task::Poll;
 
 use super::Behaviour::{After, Down, Grants, Hangs};
 use super::{World, ms, now, pass};
-use crate::lock::OwnerToken;
+use crate::lease::OwnerToken;
 use crate::options::Extend;
 use crate::report::Outcome;
 

@@ -29,7 +29,7 @@ type Body = fn(&mut Run<'_, '_>) -> Result<Frame, (u32, Refusal)>;
 /// A script behind the one that says whether the node may vote.
 macro_rules! behind_standing {
     ($script:literal) => {
-        concat!(include_str!("../../lock/script/standing.lua"), include_str!($script))
+        concat!(include_str!("../../lease/script/standing.lua"), include_str!($script))
     };
 }
 
@@ -40,7 +40,7 @@ static KNOWN: [(&str, &str, Body); 6] = [
     ("acquire", behind_standing!("../../lock/script/acquire.lua"), acquire),
     ("adopt", include_str!("../../lock/script/adopt.lua"), adopt),
     ("adopt", behind_standing!("../../lock/script/adopt.lua"), adopt_where_it_votes),
-    ("initialise", include_str!("../../lock/script/initialise.lua"), initialise),
+    ("initialise", include_str!("../../lease/script/initialise.lua"), initialise),
 ];
 
 /// How many lines stand before a script that runs behind `standing.lua`.

@@ -23,10 +23,10 @@ const RELEASE: &str = include_str!("../../lock/script/release.lua");
 const RELEASE_SHA1: &str = "916642b5b6dd4b1989e91ed6ff2b86d233493ab3";
 const EXTEND: &str = include_str!("../../lock/script/extend.lua");
 const ACQUIRE: &str = concat!(
-    include_str!("../../lock/script/standing.lua"),
+    include_str!("../../lease/script/standing.lua"),
     include_str!("../../lock/script/acquire.lua")
 );
-const INITIALISE: &str = include_str!("../../lock/script/initialise.lua");
+const INITIALISE: &str = include_str!("../../lease/script/initialise.lua");
 
 /// A node, a connection, and a clock.
 struct World {

@@ -19,9 +19,9 @@ pub(crate) const FILES: [(&str, &str); 6] = [
     ("acquire.lua", include_str!("../../../src/lock/script/acquire.lua")),
     ("adopt.lua", include_str!("../../../src/lock/script/adopt.lua")),
     ("extend.lua", include_str!("../../../src/lock/script/extend.lua")),
-    ("initialise.lua", include_str!("../../../src/lock/script/initialise.lua")),
+    ("initialise.lua", include_str!("../../../src/lease/script/initialise.lua")),
     ("release.lua", include_str!("../../../src/lock/script/release.lua")),
-    ("standing.lua", include_str!("../../../src/lock/script/standing.lua")),
+    ("standing.lua", include_str!("../../../src/lease/script/standing.lua")),
 ];
 
 /// A script: what it is made of, and what it is run on.

@@ -3,10 +3,10 @@
 const RELEASE: &str = include_str!("../../../src/lock/script/release.lua");
 const EXTEND: &str = include_str!("../../../src/lock/script/extend.lua");
 const ACQUIRE: &str = concat!(
-    include_str!("../../../src/lock/script/standing.lua"),
+    include_str!("../../../src/lease/script/standing.lua"),
     include_str!("../../../src/lock/script/acquire.lua")
 );
-const INITIALISE: &str = include_str!("../../../src/lock/script/initialise.lua");
+const INITIALISE: &str = include_str!("../../../src/lease/script/initialise.lua");
 
 pub(super) type Words = Vec<&'static str>;
 

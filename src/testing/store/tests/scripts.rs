@@ -20,8 +20,9 @@ fn versions() -> [(Version, usize); 4] {
 
 #[test]
 fn every_file_and_every_script_has_its_row() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/lock/script");
-    let files = std::fs::read_dir(folder).unwrap();
+    let folders = ["lock", "lease"];
+    let folders = folders.map(|room| format!("{}/src/{room}/script", env!("CARGO_MANIFEST_DIR")));
+    let files = folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
     let mut files: Vec<String> =
         files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
     files.sort_unstable();

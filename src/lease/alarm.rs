@@ -6,7 +6,7 @@
 //! It looks at a hold when its lease ends, as that was known at the look before; a lease that was
 //! extended meanwhile is looked at again at its new end. When an end comes nearer, because a node
 //! says that it has lost the key, the hold sets the alarm anew (see
-//! [`hold`](super::hold)). What is found lost earlier is told by the look that finds it.
+//! [`leases`](super::leases)). What is found lost earlier is told by the look that finds it.
 //!
 //! The hold stores, under its lock, the time of the look that was planned last; an earlier plan
 //! finds that it is out of date and does nothing. So two threads that plan looks at once miss none.
@@ -30,7 +30,7 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-use super::hold::{Holds, Name};
+use super::hold::HoldId;
 use crate::clock::{Clock, Moment, Reading};
 
 /// The clocks are compared this often while there is a hold to look at.
@@ -59,10 +59,18 @@ struct State {
     is_running: bool,
 }
 
+/// Locks with tokens: what a look at one of them asks.
+pub(super) trait Watched: Send + Sync {
+    /// Looks at a hold at that time, which tells of its loss, and returns when to look next. `None`
+    /// if the hold has ended or is lost, or if `rang`, the look that asks, is no longer the one
+    /// that was planned.
+    fn plan_alarm(&self, id: HoldId, at: Reading, rang: Option<Moment>) -> Option<Moment>;
+}
+
 /// A look at a hold whose token has been given away.
 struct Look {
-    holds: Weak<Holds>,
-    name: Name,
+    leases: Weak<dyn Watched>,
+    id: HoldId,
     /// Whose clock is read: a test can pause it.
     runtime: Option<Handle>,
     /// For when it was planned, as the hold knows it.
@@ -70,8 +78,8 @@ struct Look {
 }
 
 /// Has the token of a hold cancelled when its lease is over, as `runtime` counts time.
-pub(super) fn set(holds: Weak<Holds>, name: Name, runtime: Option<Handle>) {
-    if let Some((due, look)) = (Look { holds, name, runtime, planned: None }).take() {
+pub(super) fn set(leases: Weak<dyn Watched>, id: HoldId, runtime: Option<Handle>) {
+    if let Some((due, look)) = (Look { leases, id, runtime, planned: None }).take() {
         ALARM.add(due, look);
     }
 }
@@ -157,16 +165,16 @@ impl Look {
     /// Looks at the hold, which tells of its loss, and returns the next look and when it is due;
     /// nothing if the hold has ended or is lost, or another look was planned since.
     fn take(self) -> Option<(Moment, Self)> {
-        let holds = self.holds.upgrade()?;
+        let leases = self.leases.upgrade()?;
         let at = {
             let _entered = self.runtime.as_ref().map(Handle::enter);
             Clock::default().read()
         };
-        let plan = || holds.with(self.name, |body| body.plan_alarm(at, self.planned));
+        let plan = || leases.plan_alarm(self.id, at, self.planned);
         // Who is told of a loss is other people's code. Where it panics, which it has reported by
         // that, the hold is looked at again, and all other holds as if nothing had happened.
         let planned = match catch_unwind(AssertUnwindSafe(plan)) {
-            Ok(planned) => planned.flatten()?,
+            Ok(planned) => planned?,
             Err(_) => return Some((at.now, self)),
         };
         Some((planned, Self { planned: Some(planned), ..self }))
@@ -175,13 +183,21 @@ impl Look {
 
 /// How many looks are planned.
 #[cfg(test)]
-pub(super) fn watched() -> usize {
+pub(crate) fn watched() -> usize {
     ALARM.state().due.len()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    struct Never;
+
+    impl Watched for Never {
+        fn plan_alarm(&self, _: HoldId, _: Reading, _: Option<Moment>) -> Option<Moment> {
+            None
+        }
+    }
 
     /// Otherwise each token would have the alarm's thread look through all of them.
     #[test]
@@ -193,8 +209,8 @@ mod tests {
     fn looks_that_are_due_together_do_not_replace_one_another() {
         let (mut state, due) = (State::new(), Moment::from_nanos(7));
         for count in 1..=3 {
-            let (holds, name) = (Weak::new(), Name::default());
-            state.put(due, Look { holds, name, runtime: None, planned: None });
+            let (leases, id) = (Weak::<Never>::new(), HoldId::default());
+            state.put(due, Look { leases, id, runtime: None, planned: None });
             assert_eq!(state.due.len(), count);
         }
     }

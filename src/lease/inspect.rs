@@ -11,8 +11,9 @@ use std::time::Duration;
 use quorlock_resp::{Frame, encode};
 
 use super::command;
+use super::context::LeaseContext;
 use super::key::Key;
-use super::locker::LeaseContext;
+use super::leases::Leases;
 use crate::error::Error;
 use crate::link::{ReplyKind, Undo, Urgency};
 use crate::quorum::{Command, Election, NodeMask, NodeSet};
@@ -20,11 +21,12 @@ use crate::report::{Holder, Inspection, KeyState, NodeInspection, Outcome, print
 
 /// Asks every node for the key's value and its remaining time. Whether that is a lock of this very
 /// locker is looked for where `names_own` says so, for all its holds are looked at then.
-pub(crate) async fn look(locker: Arc<LeaseContext>, key: Key, names_own: bool) -> Inspection {
-    let ask = |node: usize, name: &[u8]| ask(&locker, &key, node, name);
+pub(crate) async fn look(leases: Arc<Leases>, key: Key, names_own: bool) -> Inspection {
+    let context = &*leases.context;
+    let ask = |node: usize, name: &[u8]| ask(context, &key, node, name);
     let asked: Vec<_> =
-        (0..locker.nodes.len()).map(|n| (ask(n, b"GET"), ask(n, b"PTTL"))).collect();
-    let labels: Vec<_> = locker.nodes.labels().collect();
+        (0..context.nodes.len()).map(|n| (ask(n, b"GET"), ask(n, b"PTTL"))).collect();
+    let labels: Vec<_> = context.nodes.labels().collect();
     let (mut nodes, mut values) = (Vec::new(), Vec::new());
     for ((index, label), (get, pttl)) in labels.into_iter().enumerate().zip(asked) {
         let (get, pttl) = (answer(index, get).await, answer(index, pttl).await);
@@ -39,14 +41,14 @@ pub(crate) async fn look(locker: Arc<LeaseContext>, key: Key, names_own: bool) -
         values.push(value);
     }
     if names_own {
-        name_own(&mut nodes, &values, &locker, &key);
+        name_own(&mut nodes, &values, &leases, &key);
     }
-    let majority = locker.nodes.majority();
+    let majority = context.nodes.majority();
     let holder = holder_of(&nodes, &values, majority);
     Inspection::new(nodes, majority, holder)
 }
 
-fn ask(locker: &LeaseContext, key: &Key, node: usize, name: &[u8]) -> Result<Election, Error> {
+fn ask(context: &LeaseContext, key: &Key, node: usize, name: &[u8]) -> Result<Election, Error> {
     let mut bytes = Vec::new();
     encode::command(&mut bytes, &[name, key.full()]);
     let command = Command {
@@ -54,12 +56,12 @@ fn ask(locker: &LeaseContext, key: &Key, node: usize, name: &[u8]) -> Result<Ele
         kind: ReplyKind::Any,
         undo: Undo::NONE,
         affinity: key.affinity(),
-        sent: locker.nodes.clock().now(),
-        allowed: locker.options.node_timeout(locker.options.ttl),
+        sent: context.nodes.clock().now(),
+        allowed: context.options.node_timeout(context.options.ttl),
         urgency: Urgency::Usual,
         to: NodeMask::only(node),
     };
-    locker.nodes.ask(&command, NodeSet::rule_of_one())
+    context.nodes.ask(&command, NodeSet::rule_of_one())
 }
 
 async fn answer(node: usize, asked: Result<Election, Error>) -> Result<Frame, Outcome> {
@@ -110,19 +112,15 @@ fn state_of(
 
 /// Marks what this locker holds itself, by a guard that lives. Its name alone does not tell: others
 /// may have the same. It may hold several values of one key: of a lock that is lost, too.
-fn name_own(
-    nodes: &mut [NodeInspection],
-    values: &[Option<Vec<u8>>],
-    locker: &LeaseContext,
-    key: &Key,
-) {
-    let name = Some(&*locker.owner);
+fn name_own(nodes: &mut [NodeInspection], values: &[Option<Vec<u8>>], leases: &Leases, key: &Key) {
+    let context = &*leases.context;
+    let name = Some(&*context.owner);
     if !values.iter().flatten().any(|value| command::owner_of(value) == name) {
         return;
     }
-    let own = locker.holds.find(|ownership| {
+    let own = leases.find(|ownership| {
         let is_meant = ownership.is_owned() && ownership.key.full() == key.full();
-        let value = is_meant.then(|| ownership.value(locker).to_string())?;
+        let value = is_meant.then(|| ownership.value(context).to_string())?;
         values.iter().flatten().find(|found| **found == value.as_bytes())
     });
     for (node, value) in nodes.iter_mut().zip(values) {

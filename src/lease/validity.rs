@@ -45,9 +45,9 @@ pub(crate) fn margin(ttl: Duration, drift: Drift, held: usize) -> Duration {
     Duration::from_nanos((ttl / 100).max(share).max(herd.min(lasts / 4)))
 }
 
-/// The time for which a lock is held.
+/// For how long a lock is held, by what each node has said.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Lease {
+pub(crate) struct Validity {
     /// Each node's end; [`Stamp::PAST`] where the key is not known to be.
     ends: Box<[Stamp]>,
     needed: usize,
@@ -60,7 +60,7 @@ pub(crate) struct Lease {
     margin: Duration,
 }
 
-impl Lease {
+impl Validity {
     /// No lease yet, on so many nodes, of which so many are needed.
     pub(crate) fn new(nodes: usize, needed: usize) -> Self {
         let ends = vec![Stamp::PAST; nodes].into_boxed_slice();
@@ -147,22 +147,22 @@ mod tests {
         Stamp::from_millis(millis)
     }
 
-    fn granted(by: &[usize], sent: u64) -> Lease {
-        let mut lease = Lease::new(5, 3);
-        lease.set_margin(margin(TTL, DRIFT, 1), Stamp::PAST);
-        lease.grant(by.iter().copied(), at(sent), end(at(sent), TTL, DRIFT));
-        lease
+    fn granted(by: &[usize], sent: u64) -> Validity {
+        let mut validity = Validity::new(5, 3);
+        validity.set_margin(margin(TTL, DRIFT, 1), Stamp::PAST);
+        validity.grant(by.iter().copied(), at(sent), end(at(sent), TTL, DRIFT));
+        validity
     }
 
     #[test]
     fn a_lease_counts_from_sending_and_ends_a_margin_early() {
-        let lease = granted(&[0, 1, 4], 1_000);
-        assert_eq!(lease.end(), at(11_000 - 102));
-        assert_eq!(lease.warning(), at(11_000 - 102 - 100));
-        assert!(lease.is_valid(at(10_897)));
-        assert!(!lease.is_valid(at(10_898)));
-        assert_eq!(lease.remaining(at(10_000)), Duration::from_millis(898));
-        assert_eq!(lease.remaining(at(20_000)), Duration::ZERO);
+        let validity = granted(&[0, 1, 4], 1_000);
+        assert_eq!(validity.end(), at(11_000 - 102));
+        assert_eq!(validity.warning(), at(11_000 - 102 - 100));
+        assert!(validity.is_valid(at(10_897)));
+        assert!(!validity.is_valid(at(10_898)));
+        assert_eq!(validity.remaining(at(10_000)), Duration::from_millis(898));
+        assert_eq!(validity.remaining(at(20_000)), Duration::ZERO);
     }
 
     #[test]
@@ -175,57 +175,57 @@ mod tests {
     #[test]
     fn an_extension_among_more_locks_brings_no_loss_nearer() {
         let ttl = Duration::from_secs(1);
-        let mut lease = Lease::new(3, 2);
-        lease.grant(0..3, at(0), end(at(0), ttl, DRIFT));
-        lease.set_margin(margin(ttl, DRIFT, 1), Stamp::PAST);
-        let before = lease.warning();
+        let mut validity = Validity::new(3, 2);
+        validity.grant(0..3, at(0), end(at(0), ttl, DRIFT));
+        validity.set_margin(margin(ttl, DRIFT, 1), Stamp::PAST);
+        let before = validity.warning();
         assert_eq!(before, at(988 - 20));
         for (sent, warning) in [(10, 968), (100, 1_088 - 247)] {
-            lease.grant(0..3, at(sent), end(at(sent), ttl, DRIFT));
-            lease.set_margin(margin(ttl, DRIFT, 100_000), before);
-            assert_eq!(lease.warning(), at(warning).later(before));
+            validity.grant(0..3, at(sent), end(at(sent), ttl, DRIFT));
+            validity.set_margin(margin(ttl, DRIFT, 100_000), before);
+            assert_eq!(validity.warning(), at(warning).later(before));
         }
-        lease.grant(0..3, at(900), end(at(900), ttl, DRIFT));
-        lease.set_margin(margin(ttl, DRIFT, 100_000), before);
-        assert_eq!(lease.warning(), at(1_888 - 247));
+        validity.grant(0..3, at(900), end(at(900), ttl, DRIFT));
+        validity.set_margin(margin(ttl, DRIFT, 100_000), before);
+        assert_eq!(validity.warning(), at(1_888 - 247));
     }
 
     #[test]
     fn fewer_than_a_majority_hold_nothing() {
-        let lease = granted(&[0, 1], 1_000);
-        assert!(lease.is_gone() && !lease.is_valid(at(1_000)));
+        let validity = granted(&[0, 1], 1_000);
+        assert!(validity.is_gone() && !validity.is_valid(at(1_000)));
     }
 
     #[test]
     fn an_extension_by_a_minority_changes_nothing_and_by_a_majority_all() {
-        let mut lease = granted(&[0, 1, 2], 1_000);
+        let mut validity = granted(&[0, 1, 2], 1_000);
         let new = end(at(5_000), TTL, DRIFT);
-        lease.grant([0, 3], at(5_000), new);
-        assert_eq!(lease.end(), at(10_898), "the third latest end is an old one");
-        lease.grant([1], at(5_000), new);
-        assert_eq!(lease.end(), new);
+        validity.grant([0, 3], at(5_000), new);
+        assert_eq!(validity.end(), at(10_898), "the third latest end is an old one");
+        validity.grant([1], at(5_000), new);
+        assert_eq!(validity.end(), new);
     }
 
     #[test]
     fn a_later_grant_never_shortens() {
-        let mut lease = granted(&[0, 1, 2], 1_000);
+        let mut validity = granted(&[0, 1, 2], 1_000);
         let shorter = end(at(1_100), Duration::from_secs(1), DRIFT);
         for node in 0..3 {
-            lease.grant([node], at(1_100), shorter);
+            validity.grant([node], at(1_100), shorter);
         }
-        assert_eq!(lease.end(), at(10_898));
+        assert_eq!(validity.end(), at(10_898));
     }
 
     #[test]
     fn nodes_that_lost_the_key_count_at_once() {
-        let mut lease = granted(&[0, 1, 2, 3], 1_000);
-        lease.lose(3, at(1_500));
-        assert!(lease.is_valid(at(2_000)), "three are left");
-        lease.lose(0, at(1_500));
-        assert!(lease.is_gone(), "two are not a majority");
-        lease.grant([0], at(1_400), end(at(1_400), TTL, DRIFT));
-        assert!(lease.is_gone(), "an answer to an earlier question knows less");
-        lease.grant([0], at(2_000), end(at(2_000), TTL, DRIFT));
-        assert!(lease.is_valid(at(2_000)), "a node that got it back counts again");
+        let mut validity = granted(&[0, 1, 2, 3], 1_000);
+        validity.lose(3, at(1_500));
+        assert!(validity.is_valid(at(2_000)), "three are left");
+        validity.lose(0, at(1_500));
+        assert!(validity.is_gone(), "two are not a majority");
+        validity.grant([0], at(1_400), end(at(1_400), TTL, DRIFT));
+        assert!(validity.is_gone(), "an answer to an earlier question knows less");
+        validity.grant([0], at(2_000), end(at(2_000), TTL, DRIFT));
+        assert!(validity.is_valid(at(2_000)), "a node that got it back counts again");
     }
 }

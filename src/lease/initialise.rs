@@ -3,8 +3,8 @@
 use std::future::poll_fn;
 use std::sync::Arc;
 
+use super::context::LeaseContext;
 use super::durability::Volatile;
-use super::locker::LeaseContext;
 use crate::error::{Error, Kind};
 use crate::link::{ReplyKind, Undo, Urgency};
 use crate::quorum::{Command, Election, NodeMask, NodeVote, Verdict};
@@ -14,37 +14,37 @@ use crate::report::NodeReport;
 ///
 /// Every node is looked at before any is changed. A node in service says that the deployment works
 /// already: those that are not have forgotten something, and wait for a reason.
-pub(crate) async fn initialise(locker: &Arc<LeaseContext>) -> Result<Vec<NodeReport>, Error> {
-    let Some(volatile) = &locker.volatile else {
+pub(crate) async fn initialise(context: &Arc<LeaseContext>) -> Result<Vec<NodeReport>, Error> {
+    let Some(volatile) = &context.volatile else {
         return Err(Error::misuse(
             "only a `Volatile` deployment is initialised; this locker has `Durability::Persistent`",
         ));
     };
-    locker.check_open()?;
-    locker.nodes.ready(locker.options.link.connect_timeout).await?;
-    let (seen, _) = ask(locker, volatile, b"look").await?;
+    context.check_open()?;
+    context.nodes.ready(context.options.link.connect_timeout).await?;
+    let (seen, _) = ask(context, volatile, b"look").await?;
     let serving = seen.votes().filter(|(_, vote)| *vote == NodeVote::Granted).count();
-    if serving == locker.nodes.len() {
+    if serving == context.nodes.len() {
         return Ok(seen.report());
     }
     if serving > 0 {
         return Err(Error::misuse(format!(
             "{serving} of {} nodes are in service: the deployment is at work, and a node that is \
              not will vote by itself when no lock that it has forgotten can be left",
-            locker.nodes.len()
+            context.nodes.len()
         ))
         .with_nodes(seen.report()));
     }
-    let (done, verdict) = ask(locker, volatile, b"write").await?;
+    let (done, verdict) = ask(context, volatile, b"write").await?;
     if verdict == Verdict::Won {
         return Ok(done.report());
     }
-    Err(no_answer(locker, &done))
+    Err(no_answer(context, &done))
 }
 
 /// Asks every node, and waits for all of them; an error unless each could say yes or no.
 async fn ask(
-    locker: &Arc<LeaseContext>,
+    context: &Arc<LeaseContext>,
     volatile: &Volatile,
     act: &[u8],
 ) -> Result<(Election, Verdict), Error> {
@@ -54,12 +54,12 @@ async fn ask(
             kind: ReplyKind::Vote,
             undo: Undo::NONE,
             affinity: 0,
-            sent: locker.nodes.clock().now(),
-            allowed: locker.options.node_timeout(locker.options.ttl),
+            sent: context.nodes.clock().now(),
+            allowed: context.options.node_timeout(context.options.ttl),
             urgency: Urgency::Usual,
             to: NodeMask::ALL,
         };
-        locker.nodes.ask(&command, locker.nodes.rule_of_all())
+        context.nodes.ask(&command, context.nodes.rule_of_all())
     })?;
     let verdict = poll_fn(|cx| election.poll_verdict(cx)).await;
     let mismatch = election.votes().find(|(_, vote)| *vote == NodeVote::DurabilityMismatch);
@@ -67,15 +67,15 @@ async fn ask(
         return Err(volatile.mismatch(node, &election.outcome(node).0, &election));
     }
     if election.votes().any(|(_, vote)| !matches!(vote, NodeVote::Granted | NodeVote::Gone)) {
-        return Err(no_answer(locker, &election));
+        return Err(no_answer(context, &election));
     }
     Ok((election, verdict))
 }
 
-fn no_answer(locker: &LeaseContext, election: &Election) -> Error {
+fn no_answer(context: &LeaseContext, election: &Election) -> Error {
     let nodes = election.report();
     let refused = nodes.iter().any(|node| node.outcome.is_authentication());
-    let needed = locker.nodes.len();
+    let needed = context.nodes.len();
     let kind = if refused { Kind::Authentication { needed } } else { Kind::Unavailable { needed } };
     Error::new(kind).with_nodes(nodes)
 }

@@ -20,8 +20,8 @@ use std::time::Duration;
 
 use super::claim::Ownership;
 use super::command::{self, Encoded, ScriptForm};
-use super::lease::{self, Lease};
-use super::locker::LeaseContext;
+use super::context::LeaseContext;
+use super::validity::{self, Validity};
 use crate::clock::Stamp;
 use crate::error::Error;
 use crate::link::{ReplyKind, Urgency};
@@ -50,23 +50,23 @@ impl Extension {
     /// Asks every node to let the key live for `ttl` from now. Nodes that never had it are asked,
     /// too: they may be given it.
     pub(crate) fn send(
-        locker: &LeaseContext,
+        context: &LeaseContext,
         ownership: &Ownership,
         ttl: Duration,
     ) -> Result<Self, Error> {
-        Self::extend(locker, ownership, ttl, ScriptForm::Digest, NodeMask::ALL)
+        Self::extend(context, ownership, ttl, ScriptForm::Digest, NodeMask::ALL)
     }
 
     fn extend(
-        locker: &LeaseContext,
+        context: &LeaseContext,
         ownership: &Ownership,
         ttl: Duration,
         form: ScriptForm,
         to: NodeMask,
     ) -> Result<Self, Error> {
-        let (sent, value) = (locker.nodes.clock().stamp(), ownership.value(locker));
+        let (sent, value) = (context.nodes.clock().stamp(), ownership.value(context));
         let election = command::with_extend(form, ownership.key.full(), value, ttl, |encoded| {
-            ask(locker, ownership, ttl, ReplyKind::Script, encoded, to)
+            ask(context, ownership, ttl, ReplyKind::Script, encoded, to)
         })?;
         Ok(Self { election, kind: Kind::Extend(form), sent, ttl, rescripted: NodeMask::NONE })
     }
@@ -81,18 +81,20 @@ impl Extension {
     }
 
     /// Enters what the nodes have answered by now; to be called again when more have.
-    pub(crate) fn apply(&self, lease: &mut Lease, locker: &LeaseContext) {
-        let (end, warning) = (self.end(locker), lease.warning());
+    pub(crate) fn apply(&self, validity: &mut Validity, context: &LeaseContext) {
+        let (end, warning) = (self.end(context), validity.warning());
         for (node, vote) in self.election.votes() {
             match (vote, self.kind) {
-                (NodeVote::Granted, _) => lease.grant([node], self.sent, end),
-                (NodeVote::Gone | NodeVote::Held, Kind::Extend(_)) => lease.lose(node, self.sent),
+                (NodeVote::Granted, _) => validity.grant([node], self.sent, end),
+                (NodeVote::Gone | NodeVote::Held, Kind::Extend(_)) => {
+                    validity.lose(node, self.sent)
+                }
                 _ => {}
             }
         }
         // The margin is a share of the TTL that the lock has, not of one that it was not given.
-        if lease.end().reaches(end) {
-            lease.set_margin(locker.margin(self.ttl), warning);
+        if validity.end().reaches(end) {
+            validity.set_margin(context.margin(self.ttl), warning);
         }
     }
 
@@ -100,7 +102,7 @@ impl Extension {
     /// answered yet: they may have forgotten it as well.
     pub(crate) fn rescript(
         &mut self,
-        locker: &LeaseContext,
+        context: &LeaseContext,
         ownership: &Ownership,
     ) -> Option<Self> {
         if self.kind != Kind::Extend(ScriptForm::Digest) {
@@ -117,31 +119,31 @@ impl Extension {
         let to = forgot.or(silent);
         self.rescripted = known.or(to);
         // Without a runtime nothing can be sent; the keeper's next extension asks again.
-        Self::extend(locker, ownership, self.ttl, ScriptForm::Whole, to).ok()
+        Self::extend(context, ownership, self.ttl, ScriptForm::Whole, to).ok()
     }
 
     /// Sets the key again on nodes that have lost it, if a majority has just confirmed it. Of a
     /// lock that was taken over, those count as well that hold another value: an adoption beside
     /// ours may have put the former one back there, behind what we deleted. While it is being taken
     /// over nothing is set: an adoption that fails leaves the nodes as they were.
-    pub(crate) fn heal(&self, locker: &LeaseContext, ownership: &mut Ownership) -> Option<Self> {
+    pub(crate) fn heal(&self, context: &LeaseContext, ownership: &mut Ownership) -> Option<Self> {
         let Kind::Extend(_) = self.kind else { return None };
         let holders = self.election.votes().filter(|(_, vote)| *vote == NodeVote::Granted).count();
-        if holders < locker.nodes.majority() || !ownership.is_owned() {
+        if holders < context.nodes.majority() || !ownership.is_owned() {
             return None;
         }
         let others = self.nodes(|_, vote| vote == NodeVote::Held);
         let mut empty = self.nodes(|_, vote| vote == NodeVote::Gone);
-        if ownership.settle(locker, others) {
+        if ownership.settle(context, others) {
             empty = empty.or(others);
         }
         if empty.is_empty() {
             return None;
         }
         ownership.touch(empty);
-        let (sent, value) = (locker.nodes.clock().stamp(), ownership.value(locker));
+        let (sent, value) = (context.nodes.clock().stamp(), ownership.value(context));
         let asked = command::with_acquire(ownership.key.full(), value, self.ttl, |encoded| {
-            ask(locker, ownership, self.ttl, ReplyKind::Status, encoded, empty)
+            ask(context, ownership, self.ttl, ReplyKind::Status, encoded, empty)
         });
         let (election, ttl) = (asked.ok()?, self.ttl); // as for the script
         Some(Self { election, kind: Kind::Heal, sent, ttl, rescripted: NodeMask::NONE })
@@ -158,8 +160,8 @@ impl Extension {
     }
 
     /// Until when the lock is held if a majority grants this.
-    pub(crate) fn end(&self, locker: &LeaseContext) -> Stamp {
-        lease::end(self.sent, self.ttl, locker.options.drift)
+    pub(crate) fn end(&self, context: &LeaseContext) -> Stamp {
+        validity::end(self.sent, self.ttl, context.options.drift)
     }
 
     #[cfg(all(test, quorlock_models))]
@@ -173,7 +175,7 @@ impl Extension {
 }
 
 fn ask(
-    locker: &LeaseContext,
+    context: &LeaseContext,
     ownership: &Ownership,
     ttl: Duration,
     kind: ReplyKind,
@@ -185,10 +187,10 @@ fn ask(
         kind,
         undo,
         affinity: ownership.key.affinity(),
-        sent: locker.nodes.clock().now(),
-        allowed: locker.options.node_timeout(ttl),
+        sent: context.nodes.clock().now(),
+        allowed: context.options.node_timeout(ttl),
         urgency: Urgency::Usual,
         to,
     };
-    locker.nodes.ask(&command, locker.nodes.rule_for(to))
+    context.nodes.ask(&command, context.nodes.rule_for(to))
 }

@@ -12,9 +12,10 @@ use std::task::{Context, Waker};
 use loom::thread;
 
 use super::super::extension::Extension;
-use super::super::hold::{Body, HoldRef, Step};
-use super::super::locker::LeaseContext;
-use super::models::{claim, locker, model, runtime};
+use super::super::hold::{Hold, Step};
+use super::super::hold_ref::HoldRef;
+use super::super::leases::Leases;
+use super::models::{claim, leases, model, runtime};
 use crate::clock::Stamp;
 use crate::options::Extend;
 use crate::quorum::NodeVote;
@@ -26,14 +27,14 @@ const TWO_ANSWERS: &str = "one look found the lock lost, and another that it was
 const PLACE: u32 = 0;
 
 /// Enters the answers of an extension, and says whether the lock was extended.
-type Land = fn(&LeaseContext, &mut Extension, Stamp) -> bool;
+type Land = fn(&Leases, &mut Extension, Stamp) -> bool;
 
-fn at<R>(locker: &LeaseContext, work: impl FnOnce(&mut Body) -> R) -> R {
-    locker.holds.at(PLACE, |_, body| work(body)).unwrap()
+fn at<R>(leases: &Leases, work: impl FnOnce(&mut Hold) -> R) -> R {
+    leases.at(PLACE, |_, hold| work(hold)).unwrap()
 }
 
-fn land(locker: &LeaseContext, extension: &mut Extension, target: Stamp) -> bool {
-    let step = at(locker, |body| body.take_answers(extension, target, locker));
+fn land(leases: &Leases, extension: &mut Extension, target: Stamp) -> bool {
+    let step = at(leases, |hold| hold.take_answers(extension, target, &leases.context));
     matches!(step, Step::Extended)
 }
 
@@ -43,22 +44,22 @@ fn land(locker: &LeaseContext, extension: &mut Extension, target: Stamp) -> bool
 fn found_lost_while_landing(land: Land) -> bool {
     let runtime = runtime();
     let entered = runtime.enter();
-    let (locker, clock) = locker();
-    let half = locker.options.ttl / 2;
-    let (claim, now) = claim(&locker);
+    let (leases, clock) = leases();
+    let half = leases.context.options.ttl / 2;
+    let (claim, now) = claim(&leases);
     claim.ownership().unwrap().election.cast(0, NodeVote::Granted);
-    let hold = HoldRef::begin(claim, Extend::Off, now).unwrap();
+    let hold = HoldRef::begin(&leases, claim, Extend::Off, now).unwrap();
     clock.suspend(half);
-    let mut extension = at(&locker, |body| body.extend(&locker, half * 2)).unwrap();
+    let mut extension = at(&leases, |hold| hold.extend(&leases.context, half * 2)).unwrap();
     extension.election().cast(0, NodeVote::Granted);
-    let target = extension.end(&locker);
+    let target = extension.end(&leases.context);
 
     let (woken, waiting) = (Arc::new(Flag::default()), hold.clone());
     let mut lost = Box::pin(async move { waiting.lost().await });
     let waker = Waker::from(woken.clone());
     assert!(lost.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
 
-    let theirs = locker.clone();
+    let theirs = leases.clone();
     let lander = thread::spawn(move || land(&theirs, &mut extension, target));
     // The clock is not loom's: the look is where it may let the other thread go first.
     assert!(hold.is_valid(), "no time has passed");
@@ -69,7 +70,7 @@ fn found_lost_while_landing(land: Land) -> bool {
     let was_woken = woken.take();
     let is_final = hold.is_valid() == is_valid;
     let ends = pin!(&mut lost).poll(&mut Context::from_waker(&waker)).is_ready();
-    drop((lost, hold, locker, entered));
+    drop((lost, hold, leases, entered));
     drop(runtime);
     assert_eq!(is_valid, is_extended, "{TWO_ANSWERS}");
     assert!(is_final, "a look found otherwise later");
@@ -91,11 +92,11 @@ fn loom_found_lost_while_an_extension_lands() {
 #[test]
 fn loom_found_lost_while_an_extension_lands_weakened() {
     must_fail(TWO_ANSWERS, || {
-        found_lost_while_landing(|locker, extension, _| {
-            let now = locker.nodes.clock().stamp();
-            let is_valid = at(locker, |body| body.is_valid(now));
+        found_lost_while_landing(|leases, extension, _| {
+            let now = leases.context.nodes.clock().stamp();
+            let is_valid = at(leases, |hold| hold.is_valid(now));
             if is_valid {
-                at(locker, |body| extension.apply(&mut body.lease, locker));
+                at(leases, |hold| extension.apply(&mut hold.validity, &leases.context));
             }
             is_valid
         });

@@ -6,33 +6,37 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use super::super::claim::{Claim, Ownership};
-use super::super::extension::Extension;
-use super::super::keeper;
-use super::super::locker::LeaseContext;
-use super::{Body, Ended, Name, Step};
+use super::claim::{Claim, Ownership};
+use super::context::LeaseContext;
+use super::extension::Extension;
+use super::hold::{Ended, Hold, HoldId, Step};
+use super::keeper;
+use super::leases::Leases;
 use crate::clock::{Moment, Reading, Stamp};
 use crate::error::{Error, Kind};
 use crate::observe::{Event, Loss};
 use crate::options::{Extend, whole_millis};
 use crate::report::NodeReport;
-use crate::sync::atomic::Ordering;
-use crate::sync::lock;
 use crate::weak::{self, Weakness::ProtectLooksLate};
 
 /// A guard's hold, or a view of one. It does not end the hold when it is dropped; its guard does.
 #[derive(Clone)]
 pub(crate) struct HoldRef {
-    locker: Arc<LeaseContext>,
-    name: Name,
+    leases: Arc<Leases>,
+    id: HoldId,
 }
 
 impl HoldRef {
     /// Begins a hold with what an acquisition has won, unless the locker was shut down.
-    pub(crate) fn begin(claim: Claim, extend: Extend, at: Reading) -> Result<Self, Error> {
-        let hold = Self::publish(claim, extend, at);
+    pub(super) fn begin(
+        leases: &Arc<Leases>,
+        claim: Claim,
+        extend: Extend,
+        at: Reading,
+    ) -> Result<Self, Error> {
+        let hold = Self::publish(leases, claim, extend, at);
         // Behind the publishing: a shutdown either finds this hold, or is found here.
-        let open = hold.locker.check_open();
+        let open = leases.context.check_open();
         if open.is_err() {
             drop(hold.end());
         }
@@ -40,92 +44,81 @@ impl HoldRef {
     }
 
     /// Puts what an acquisition has won where a shutdown and the keeper find it.
-    pub(in crate::lock) fn publish(claim: Claim, extend: Extend, at: Reading) -> Self {
-        let locker = claim.locker().clone();
-        let holds = &locker.holds;
-        let index = holds.slab.claim();
-        holds.count.fetch_add(1, Ordering::SeqCst);
-        let hold = holds.slab.get(index);
-        let (name, due) = {
-            let mut body = lock(&hold.body);
-            body.begin(claim.into_ownership(), extend, at.now, &locker);
-            let due = body.next_look(&locker, at);
-            hold.due.store(due.as_nanos(), Ordering::SeqCst);
-            (Name { index, generation: body.generation }, due)
-        };
-        let woken = holds.keeping.note(due);
-        if keeper::ensure(&locker) || woken {
+    pub(super) fn publish(leases: &Arc<Leases>, claim: Claim, extend: Extend, at: Reading) -> Self {
+        let (id, due) = leases.begin(claim.into_ownership(), extend, at);
+        let woken = leases.keeping.note(due);
+        if keeper::ensure(leases) || woken {
             // The holder may compute from here on.
-            locker.nodes.hand_on();
+            leases.context.nodes.hand_on();
         }
-        Self { locker, name }
+        Self { leases: leases.clone(), id }
     }
 
-    pub(crate) fn locker(&self) -> &Arc<LeaseContext> {
-        &self.locker
+    pub(crate) fn context(&self) -> &Arc<LeaseContext> {
+        &self.leases.context
     }
 
     /// Works on the state; `None` when the hold has ended.
-    fn with<R>(&self, work: impl FnOnce(&mut Body) -> R) -> Option<R> {
-        self.locker.holds.with(self.name, work)
+    fn with<R>(&self, work: impl FnOnce(&mut Hold) -> R) -> Option<R> {
+        self.leases.with(self.id, work)
     }
 
     /// Works on the ownership; `None` when the hold has ended.
     pub(crate) fn ownership<R>(&self, work: impl FnOnce(&Ownership) -> R) -> Option<R> {
-        self.with(|body| body.ownership.as_ref().map(work)).flatten()
+        self.with(|hold| hold.ownership.as_ref().map(work)).flatten()
     }
 
     pub(crate) fn is_valid(&self) -> bool {
-        let now = self.locker.nodes.clock().stamp();
-        self.with(|body| body.is_valid(now)).unwrap_or(false)
+        let now = self.leases.context.nodes.clock().stamp();
+        self.with(|hold| hold.is_valid(now)).unwrap_or(false)
     }
 
     /// As [`HoldRef::remaining`], without its effect: a hold found invalid is not marked as lost.
     #[cfg(all(test, feature = "testing"))]
     pub(crate) fn looks_left(&self) -> Option<Duration> {
-        let now = self.locker.nodes.clock().stamp();
-        self.with(|body| {
-            let is_held = body.loss().is_none() && body.lease.is_valid(now);
-            is_held.then(|| body.lease.remaining(now))
+        let now = self.leases.context.nodes.clock().stamp();
+        self.with(|hold| {
+            let is_held = hold.loss().is_none() && hold.validity.is_valid(now);
+            is_held.then(|| hold.validity.remaining(now))
         })?
     }
 
     /// As [`HoldRef::is_valid`], also without its effect.
     #[cfg(all(test, feature = "testing"))]
     pub(crate) fn looks_valid(&self) -> bool {
-        let now = self.locker.nodes.clock().stamp();
-        self.with(|body| body.loss().is_none() && now.is_before(body.lease.warning()))
+        let now = self.leases.context.nodes.clock().stamp();
+        self.with(|hold| hold.loss().is_none() && now.is_before(hold.validity.warning()))
             .unwrap_or(false)
     }
 
     pub(crate) fn remaining(&self) -> Duration {
-        let now = self.locker.nodes.clock().stamp();
-        let left = |body: &mut Body| match body.is_valid(now) {
-            true => body.lease.remaining(now),
+        let now = self.leases.context.nodes.clock().stamp();
+        let left = |hold: &mut Hold| match hold.is_valid(now) {
+            true => hold.validity.remaining(now),
             false => Duration::ZERO,
         };
         self.with(left).unwrap_or_default()
     }
 
     pub(crate) fn deadline(&self) -> Instant {
-        let clock = self.locker.nodes.clock();
+        let clock = self.leases.context.nodes.clock();
         let now = clock.stamp();
-        let end = |body: &mut Body| if body.is_valid(now) { body.lease.end() } else { now };
+        let end = |hold: &mut Hold| if hold.is_valid(now) { hold.validity.end() } else { now };
         clock.instant(self.with(end).unwrap_or(now))
     }
 
     /// When the lock is lost if it is not extended; `None` when it is.
     fn warning(&self) -> Option<Stamp> {
-        let now = self.locker.nodes.clock().stamp();
-        self.with(|body| body.is_valid(now).then(|| body.lease.warning())).flatten()
+        let now = self.leases.context.nodes.clock().stamp();
+        self.with(|hold| hold.is_valid(now).then(|| hold.validity.warning())).flatten()
     }
 
     /// Completes when the lock is lost, or the hold has ended, and says why.
     pub(crate) async fn lost(&self) -> Loss {
-        let nodes = &self.locker.nodes;
-        keeper::ensure(&self.locker);
+        let nodes = &self.leases.context.nodes;
+        keeper::ensure(&self.leases);
         loop {
-            let changed = self.locker.holds.slab.get(self.name.index).changed.notified();
+            let changed = self.leases.changed(self.id);
             let mut changed = pin!(changed);
             changed.as_mut().enable();
             let Some(warning) = self.warning() else { return self.loss() };
@@ -167,21 +160,21 @@ impl HoldRef {
     /// As [`HoldRef::extend`], by any time that a caller gives.
     pub(crate) async fn extend_to(&self, ttl: Duration) -> Result<(), Error> {
         let ttl = whole_millis(ttl);
-        self.locker.admit_ttl(ttl)?;
+        self.leases.context.admit_ttl(ttl)?;
         self.extend(ttl).await
     }
 
     /// Extends the lock now, and by `ttl` from now on.
     pub(crate) async fn extend(&self, ttl: Duration) -> Result<(), Error> {
-        let (locker, lost) = (&*self.locker, || self.lost_error());
-        let now = locker.nodes.clock().stamp();
-        keeper::ensure(&self.locker);
-        let sent = self.with(|body| body.is_valid(now).then(|| body.extend(locker, ttl)));
+        let (context, lost) = (&*self.leases.context, || self.lost_error());
+        let now = context.nodes.clock().stamp();
+        keeper::ensure(&self.leases);
+        let sent = self.with(|hold| hold.is_valid(now).then(|| hold.extend(context, ttl)));
         let mut extension = sent.flatten().ok_or_else(lost)??;
-        let target = extension.end(locker);
+        let target = extension.end(context);
         loop {
             poll_fn(|cx| extension.poll_verdict(cx)).await;
-            let step = self.with(|body| body.take_answers(&mut extension, target, locker));
+            let step = self.with(|hold| hold.take_answers(&mut extension, target, context));
             match step.ok_or_else(lost)? {
                 Step::Extended => break,
                 Step::More(more) => {
@@ -193,7 +186,7 @@ impl HoldRef {
                     self.look_again();
                     self.tell_extension(&extension, false);
                     let nodes = extension.report();
-                    let kind = Kind::no_quorum(&nodes, locker.nodes.majority());
+                    let kind = Kind::no_quorum(&nodes, context.nodes.majority());
                     return Err(self.error(kind).with_nodes(nodes));
                 }
                 Step::Lost => {
@@ -202,7 +195,7 @@ impl HoldRef {
                 }
             }
         }
-        self.with(|body| body.set_ttl(ttl));
+        self.with(|hold| hold.set_ttl(ttl));
         self.look_again();
         self.tell_extension(&extension, true);
         Ok(())
@@ -210,38 +203,38 @@ impl HoldRef {
 
     /// How much of `min_hold`, counted from the acquisition, is left: in milliseconds, rounded up.
     pub(crate) fn left_of(&self, min_hold: Duration) -> Duration {
-        let now = self.locker.nodes.clock().now();
-        let held = self.with(|body| now.since(body.began)).unwrap_or_default();
+        let now = self.leases.context.nodes.clock().now();
+        let held = self.with(|hold| now.since(hold.began)).unwrap_or_default();
         let left = min_hold.saturating_sub(held);
         whole_millis(left.saturating_add(Duration::from_nanos(999_999)))
     }
 
     /// Refuses a remaining life that is longer than any TTL of this locker may be.
     pub(crate) fn admit_life(&self, left: Duration) -> Result<(), Error> {
-        self.locker.options.check_ttl(left.max(self.locker.options.ttl))
+        self.leases.context.options.check_ttl(left.max(self.leases.context.options.ttl))
     }
 
     /// Has the keeper and the tasks that wait for the lease's end look again: it has changed.
     fn look_again(&self) {
-        let at = self.locker.nodes.clock().read();
-        let due = self.with(|body| match body.is_valid(at.stamp) {
-            true => body.next_look(&self.locker, at),
+        let at = self.leases.context.nodes.clock().read();
+        let due = self.with(|hold| match hold.is_valid(at.stamp) {
+            true => hold.next_look(&self.leases.context, at),
             false => at.now,
         });
-        self.locker.holds.schedule(self.name, due.unwrap_or(Moment::NEVER));
-        self.locker.holds.notify(self.name.index);
+        self.leases.schedule(self.id, due.unwrap_or(Moment::NEVER));
+        self.leases.notify(self.id.index);
     }
 
     /// Tells of an extension by hand; the keeper tells of its own.
     fn tell_extension(&self, extension: &Extension, succeeded: bool) {
-        let LeaseContext { options, nodes, .. } = &*self.locker;
+        let LeaseContext { options, nodes, .. } = &*self.leases.context;
         if options.observers.is_empty() || !self.is_owned() {
             return;
         }
-        let began = self.with(|body| body.began);
+        let began = self.with(|hold| hold.began);
         let held = began.map_or(Duration::ZERO, |began| nodes.clock().now().since(began));
         let Some(key) = self.ownership(|ownership| ownership.key.clone()) else { return };
-        let (lock, remaining) = (self.locker.subject(&key), self.remaining());
+        let (lock, remaining) = (self.leases.context.subject(&key), self.remaining());
         let votes = extension.report();
         options.observers.tell(|| match succeeded {
             true => Event::Extended { lock, held, remaining, votes },
@@ -255,16 +248,16 @@ impl HoldRef {
 
     /// Why the lock is lost, or was when the hold ended.
     fn loss(&self) -> Loss {
-        let former = || self.locker.holds.former_loss(self.name).unwrap_or(Loss::Released);
-        self.with(|body| body.loss()).map_or_else(former, |loss| loss.unwrap_or(Loss::Expired))
+        let former = || self.leases.former_loss(self.id).unwrap_or(Loss::Released);
+        self.with(|hold| hold.loss()).map_or_else(former, |loss| loss.unwrap_or(Loss::Expired))
     }
 
     /// The error of a lock that is lost.
     pub(crate) fn lost_error(&self) -> Error {
-        let now = self.locker.nodes.clock().stamp();
-        let reason = self.with(|body| {
-            body.is_valid(now);
-            body.loss().unwrap_or(Loss::Expired)
+        let now = self.leases.context.nodes.clock().stamp();
+        let reason = self.with(|hold| {
+            hold.is_valid(now);
+            hold.loss().unwrap_or(Loss::Expired)
         });
         self.error(Kind::Lost { reason })
     }
@@ -277,17 +270,17 @@ impl HoldRef {
     #[cfg(feature = "tokio-util")]
     pub(crate) fn cancellation(&self) -> tokio_util::sync::CancellationToken {
         let ended = tokio_util::sync::CancellationToken::new;
-        let now = self.locker.nodes.clock().stamp();
-        let cancellation = |body: &mut Body| {
-            body.is_valid(now);
-            body.cancellation()
+        let now = self.leases.context.nodes.clock().stamp();
+        let cancellation = |hold: &mut Hold| {
+            hold.is_valid(now);
+            hold.cancellation()
         };
         let found = self.with(cancellation);
         let (token, is_over, is_new) = found.unwrap_or_else(|| (ended(), true, false));
         if is_over {
             token.cancel();
-        } else if is_new && !self.locker.nodes.clock().is_driven() {
-            self.locker.holds.set_alarm(self.name);
+        } else if is_new && !self.leases.context.nodes.clock().is_driven() {
+            self.leases.set_alarm(self.id);
         }
         token
     }
@@ -295,10 +288,10 @@ impl HoldRef {
     /// Makes a lock that was taken over ours, if it is held still. It is extended as asked from now
     /// on.
     pub(crate) fn own(&self, extend: Extend) -> Result<(), Error> {
-        let at = self.locker.nodes.clock().read();
-        let owned = self.with(|body| {
-            let is_valid = body.is_valid(at.stamp);
-            is_valid.then(|| body.own(extend, at.now, &self.locker))
+        let at = self.leases.context.nodes.clock().read();
+        let owned = self.with(|hold| {
+            let is_valid = hold.is_valid(at.stamp);
+            is_valid.then(|| hold.own(extend, at.now, &self.leases.context))
         });
         owned.flatten().ok_or_else(|| self.lost_error())?;
         self.look_again();
@@ -312,12 +305,12 @@ impl HoldRef {
 
     /// Ends the hold: the key is the caller's to let go of. `None`: it has ended before.
     pub(crate) fn end(&self) -> Option<(Claim, Moment)> {
-        let Ended { ownership, began, untold } = self.locker.holds.end(self.name)?;
-        let claim = Claim::of(self.locker.clone(), ownership);
+        let Ended { ownership, began, untold } = self.leases.end(self.id)?;
+        let claim = Claim::of(self.leases.context.clone(), ownership);
         if let (Some(reason), Some(ownership)) = (untold, claim.ownership()) {
-            let LeaseContext { options, nodes, .. } = &*self.locker;
+            let LeaseContext { options, nodes, .. } = &*self.leases.context;
             options.observers.tell(|| Event::Lost {
-                lock: self.locker.subject(&ownership.key),
+                lock: self.leases.context.subject(&ownership.key),
                 held: nodes.clock().now().since(began),
                 reason,
                 stalled: None,

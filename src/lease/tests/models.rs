@@ -6,8 +6,9 @@ use std::sync::Arc;
 use tokio::runtime::{Builder, Runtime};
 
 use super::super::claim::Claim;
+use super::super::context::LeaseContext;
 use super::super::key::Key;
-use super::super::locker::LeaseContext;
+use super::super::leases::Leases;
 use crate::clock::{Driven, Reading};
 use crate::entropy::Entropy;
 use crate::link::{Dial, Dialing, HandshakeConfig};
@@ -28,8 +29,8 @@ pub(super) fn runtime() -> Runtime {
     Builder::new_current_thread().enable_time().start_paused(true).build().unwrap()
 }
 
-/// A locker on one node, and what drives its clock.
-pub(super) fn locker() -> (Arc<LeaseContext>, Arc<Driven>) {
+/// The leases of a locker on one node, and what drives its clock.
+pub(super) fn leases() -> (Arc<Leases>, Arc<Driven>) {
     let options = Options::default();
     let (clock, driven) = Driven::clock();
     let set = NodeSet::new(Parts {
@@ -40,17 +41,18 @@ pub(super) fn locker() -> (Arc<LeaseContext>, Arc<Driven>) {
         entropy: Arc::new(Entropy::from_seed(1)),
         dial: Arc::new(Unreachable),
         handshake: HandshakeConfig::default(),
-        undo_head: super::command::undo_head(),
+        undo_head: super::super::command::undo_head(),
         observers: options.observers.clone(),
     });
-    (Arc::new(LeaseContext::new(set, options, "model".into())), driven)
+    (Leases::new(LeaseContext::new(set, options, "model".into())), driven)
 }
 
 /// What an acquisition has sent; the node has not answered.
-pub(super) fn claim(locker: &Arc<LeaseContext>) -> (Claim, Reading) {
-    let at = locker.nodes.clock().read();
+pub(super) fn claim(leases: &Leases) -> (Claim, Reading) {
+    let context = &leases.context;
+    let at = context.nodes.clock().read();
     let key = Key::new(b"", b"k").unwrap();
-    (Claim::ask(locker, key, locker.options.ttl, at.now).unwrap(), at)
+    (Claim::ask(context, key, context.options.ttl, at.now).unwrap(), at)
 }
 
 /// Checks every interleaving with at most four preemptions: without a bound it takes minutes.

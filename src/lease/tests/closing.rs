@@ -6,15 +6,16 @@
 
 use std::future::Future;
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::{Context, Waker};
 
 use loom::thread;
 
 use super::super::claim::{Claim, Ownership};
-use super::super::hold::HoldRef;
-use super::super::locker::LeaseContext;
+use super::super::hold_ref::HoldRef;
+use super::super::leases::Leases;
 use super::super::shutdown::{Fate, shut_down};
-use super::models::{claim, locker, model, runtime};
+use super::models::{claim, leases, model, runtime};
 use crate::clock::Reading;
 use crate::error::Error;
 use crate::options::Extend;
@@ -23,46 +24,47 @@ use crate::sync::models::must_fail;
 
 const OPEN: &str = "the hold is open, and the shutdown has not found it";
 
-type Begin = fn(Claim, Reading) -> Result<HoldRef, Error>;
-type Close = fn(&LeaseContext);
+type Begin = fn(&Arc<Leases>, Claim, Reading) -> Result<HoldRef, Error>;
+type Close = fn(&Leases);
 
-fn begin(claim: Claim, at: Reading) -> Result<HoldRef, Error> {
-    HoldRef::begin(claim, Extend::Off, at)
+fn begin(leases: &Arc<Leases>, claim: Claim, at: Reading) -> Result<HoldRef, Error> {
+    HoldRef::begin(leases, claim, Extend::Off, at)
 }
 
 /// What a shutdown does at its first poll.
-fn shut(locker: &LeaseContext, fate: Fate) {
-    let deadline = locker.options.ttl;
-    let shutdown = pin!(shut_down(locker, fate, deadline));
+fn shut(leases: &Leases, fate: Fate) {
+    let deadline = leases.context.options.ttl;
+    let shutdown = pin!(shut_down(leases, fate, deadline));
     assert!(shutdown.poll(&mut Context::from_waker(Waker::noop())).is_pending());
 }
 
-fn close(locker: &LeaseContext) {
-    shut(locker, Fate::Leave);
+fn close(leases: &Leases) {
+    shut(leases, Fate::Leave);
 }
 
 /// A hold begins while its locker is shut down: in a new place, or in one that was `used`.
 fn begun_while_closing(used: bool, begin: Begin, close: Close) {
     let runtime = runtime();
     let entered = runtime.enter();
-    let (locker, _) = locker();
+    let (leases, _) = leases();
     // Loom lets a sequentially consistent load skip such a store only to find the value that the
     // variable was made with. So both, the flag and the count of places, are stored once before.
-    locker.closing.store(false, Ordering::SeqCst);
-    let (earlier, at) = claim(&locker);
-    let earlier = HoldRef::begin(earlier, Extend::Off, at).unwrap();
+    leases.context.closing.store(false, Ordering::SeqCst);
+    let (earlier, at) = claim(&leases);
+    let earlier = HoldRef::begin(&leases, earlier, Extend::Off, at).unwrap();
     if used {
         drop(earlier.end());
     }
-    let (claim, at) = claim(&locker);
-    let beginner = thread::spawn(move || begin(claim, at));
-    close(&locker);
+    let (claim, at) = claim(&leases);
+    let theirs = leases.clone();
+    let beginner = thread::spawn(move || begin(&theirs, claim, at));
+    close(&leases);
     let begun = beginner.join().unwrap();
     let is_settled = match &begun {
         Ok(hold) => hold.ownership(Ownership::has_ended) == Some(true),
         Err(error) => error.is_closed(),
     };
-    drop((begun, earlier, locker, entered));
+    drop((begun, earlier, leases, entered));
     drop(runtime);
     assert!(is_settled, "{OPEN}");
 }
@@ -79,16 +81,16 @@ fn loom_begun_in_a_used_place_while_closing() {
 
 #[test]
 fn loom_begun_while_closing_and_releasing() {
-    model(|| begun_while_closing(false, begin, |locker| shut(locker, Fate::Release)));
+    model(|| begun_while_closing(false, begin, |leases| shut(leases, Fate::Release)));
 }
 
 /// The locker is checked before the hold is published.
 #[test]
 fn loom_begun_while_closing_weakened_check() {
     must_fail(OPEN, || {
-        let begin: Begin = |claim, at| {
-            claim.locker().check_open()?;
-            Ok(HoldRef::publish(claim, Extend::Off, at))
+        let begin: Begin = |leases, claim, at| {
+            leases.context.check_open()?;
+            Ok(HoldRef::publish(leases, claim, Extend::Off, at))
         };
         begun_while_closing(false, begin, close);
     });
@@ -98,11 +100,12 @@ fn loom_begun_while_closing_weakened_check() {
 #[test]
 fn loom_begun_while_closing_weakened_close() {
     must_fail(OPEN, || {
-        let close: Close = |locker| {
-            locker.holds.close_all(|body| {
-                body.ownership.iter_mut().for_each(|ownership| drop(ownership.leave(locker)));
+        let close: Close = |leases| {
+            let context = &*leases.context;
+            leases.close_all(|hold| {
+                hold.ownership.iter_mut().for_each(|ownership| drop(ownership.leave(context)));
             });
-            locker.close();
+            context.close();
         };
         begun_while_closing(false, begin, close);
     });

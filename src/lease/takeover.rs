@@ -29,11 +29,12 @@ use quorlock_resp::encode;
 
 use super::claim::{Claim, Ownership};
 use super::command::{self, Encoded};
+use super::context::LeaseContext;
 use super::extension::Extension;
-use super::guard::{LockGuard, Release};
-use super::hold::HoldRef;
+use super::hold_ref::HoldRef;
 use super::key::Key;
-use super::locker::LeaseContext;
+use super::leases::Leases;
+use super::release::Release;
 use super::token::OwnerToken;
 use crate::clock::Moment;
 use crate::error::{Error, Kind};
@@ -48,39 +49,40 @@ const GRAIN: Duration = Duration::from_millis(1);
 
 /// See [`Locker::adopt`](super::Locker::adopt).
 pub(crate) async fn adopt(
-    locker: &Arc<LeaseContext>,
+    leases: &Arc<Leases>,
     key: Key,
     token: &OwnerToken,
     ttl: Duration,
     extend: Extend,
-) -> Result<LockGuard, Error> {
+) -> Result<HoldRef, Error> {
+    let context = &leases.context;
     // Dropped anywhere below, the claim and the hold put the former value back.
-    let claim = Claim::adopt(locker, key, token.value(), ttl)?;
+    let claim = Claim::adopt(context, key, token.value(), ttl)?;
     let verdict = poll_fn(|cx| claim.poll_verdict(cx)).await;
-    let at = locker.nodes.clock().read();
+    let at = context.nodes.clock().read();
     let Some(ownership) = claim.ownership() else {
         return Err(Error::new(Kind::Lost { reason: None }));
     };
     let longest =
         ownership.election.granted().filter_map(|node| ownership.election.time(node)).max();
-    if let Some(longest) = longest.filter(|longest| *longest > locker.options.ttl) {
+    if let Some(longest) = longest.filter(|longest| *longest > context.options.ttl) {
         // The keys live for as long as before, and so long matters what is owed for them.
-        locker.nodes.extend_horizon(locker.options.undo_horizon(longest));
+        context.nodes.extend_horizon(context.options.undo_horizon(longest));
     }
-    if let Some(volatile) = &locker.volatile {
+    if let Some(volatile) = &context.volatile {
         volatile.check(&ownership.election)?;
     }
-    locker.check_open()?;
+    context.check_open()?;
     let error = |kind| Error::new(kind).with_key(ownership.key.given()).with_nodes(claim.report());
     if verdict != Verdict::Won {
-        return Err(error(why_not(locker, ownership)));
+        return Err(error(why_not(context, ownership)));
     }
-    if !at.stamp.is_before(ownership.warning(locker)) {
+    if !at.stamp.is_before(ownership.warning(context)) {
         return Err(error(Kind::TooSlow { ttl, elapsed: at.stamp.since(ownership.sent) }));
     }
     let former_end = match token.is_left_behind() || weak::is(AdoptAtOnce) {
         true => None,
-        false => Some(former_end(locker, ownership)),
+        false => Some(former_end(context, ownership)),
     };
     // While it waits it is extended, whatever is asked for afterwards.
     let waits = match former_end {
@@ -88,14 +90,14 @@ pub(crate) async fn adopt(
         Some(_) => Extend::Forever,
         None => extend,
     };
-    let hold = Adopting(HoldRef::begin(claim, waits, at)?);
+    let hold = Adopting(HoldRef::begin(leases, claim, waits, at)?);
     if let Some(end) = former_end {
         hold.outlive(end, ttl).await?;
     }
     if let Err(lost) = hold.0.own(extend) {
         return Err(hold.why_ended(lost).await);
     }
-    Ok(LockGuard::new(hold.0.clone()))
+    Ok(hold.0.clone())
 }
 
 /// A hold that is not ours yet: dropping it ends it.
@@ -106,7 +108,7 @@ impl Adopting {
     /// holds the new value: a node may have come back from before it was given that, and have let
     /// the former holder extend its lock, where servers may forget.
     async fn outlive(&self, end: Moment, ttl: Duration) -> Result<(), Error> {
-        let nodes = &self.0.locker().nodes;
+        let nodes = &self.0.context().nodes;
         let confirmed = match self.0.protect(nodes.sleep_past(end)).await {
             Some(Err(no_runtime)) => return Err(no_runtime),
             Some(Ok(())) => self.0.extend(ttl).await,
@@ -122,8 +124,8 @@ impl Adopting {
     /// only if the nodes said so. Where a majority may hold it still, by the former value or by
     /// ours, another try may succeed; nor is anything known when the locker was shut down.
     async fn why_ended(&self, lost: Error) -> Error {
-        let locker = self.0.locker();
-        if let Err(closed) = locker.check_open() {
+        let context = self.0.context();
+        if let Err(closed) = context.check_open() {
             return closed;
         }
         let nodes = match lost.nodes() {
@@ -131,19 +133,19 @@ impl Adopting {
             nodes => nodes.to_vec(),
         };
         let holders = self.0.ownership(|ownership| may_hold(ownership, &nodes)).unwrap_or_default();
-        if holders < locker.nodes.majority() {
+        if holders < context.nodes.majority() {
             return lost.with_nodes(nodes);
         }
-        let kind = Kind::no_quorum(&nodes, locker.nodes.majority());
+        let kind = Kind::no_quorum(&nodes, context.nodes.majority());
         Error::new(kind).with_key(&self.0.key()).with_nodes(nodes)
     }
 
     /// What each node does with an extension now. The keeper's extensions have failed, and nothing
     /// is kept of what the nodes said to them. This one holds nothing: the loss is final.
     async fn ask_again(&self) -> Vec<NodeReport> {
-        let locker = self.0.locker();
+        let context = self.0.context();
         let asked =
-            self.0.ownership(|ownership| Extension::send(locker, ownership, ownership.ttl).ok());
+            self.0.ownership(|ownership| Extension::send(context, ownership, ownership.ttl).ok());
         let Some(extension) = asked.flatten() else {
             // Without a runtime no node can be asked: the adoption's own report is the newest.
             return self.0.ownership(|ownership| ownership.election.report()).unwrap_or_default();
@@ -177,9 +179,9 @@ fn may_hold(ownership: &Ownership, extended: &[NodeReport]) -> usize {
 
 /// Why an adoption has failed. The lock is lost only if too few nodes are left that may hold the
 /// token's value; where some did, another value may be that of an adoption that fails as well.
-fn why_not(locker: &LeaseContext, ownership: &Ownership) -> Kind {
+fn why_not(context: &LeaseContext, ownership: &Ownership) -> Kind {
     let Found { granted, held, gone, .. } = ownership.election.found(NodeMask::NONE);
-    let (nodes, needed) = (locker.nodes.len(), locker.nodes.majority());
+    let (nodes, needed) = (context.nodes.len(), context.nodes.majority());
     if weak::is(LostThoughUnknown) {
         Kind::Lost { reason: None }
     } else if nodes - gone - held >= needed {
@@ -193,30 +195,31 @@ fn why_not(locker: &LeaseContext, ownership: &Ownership) -> Kind {
 
 /// Until when a former holder may count on nodes that have been given the new value: for as long as
 /// the former one would have lived on any node of some majority of them.
-fn former_end(locker: &LeaseContext, ownership: &Ownership) -> Moment {
+fn former_end(context: &LeaseContext, ownership: &Ownership) -> Moment {
     let granted = ownership.election.granted();
     let mut left: Vec<_> = granted.filter_map(|node| ownership.election.time(node)).collect();
     left.sort_unstable();
-    let longest = left.get(locker.nodes.majority() - 1).or_else(|| left.last());
-    let longest = longest.copied().unwrap_or(locker.options.ttl);
+    let longest = left.get(context.nodes.majority() - 1).or_else(|| left.last());
+    let longest = longest.copied().unwrap_or(context.options.ttl);
     // The clock is read behind the answers: a node may have granted while this thread was not let
     // run, and its time counts from then.
-    locker.nodes.clock().now().plus(longest + GRAIN + locker.options.drift.of(longest))
+    context.nodes.clock().now().plus(longest + GRAIN + context.options.drift.of(longest))
 }
 
 /// See [`Locker::release_by_token`](super::Locker::release_by_token).
 pub(crate) async fn release(
-    locker: &LeaseContext,
+    leases: &Leases,
     key: &Key,
     token: &OwnerToken,
 ) -> Result<Release, Error> {
+    let context = &*leases.context;
     // A guard of ours shall not believe in what we delete.
-    locker.holds.lose(|ownership| {
-        ownership.key.full() == key.full() && ownership.value(locker).to_string() == token.value()
+    leases.lose(|ownership| {
+        ownership.key.full() == key.full() && ownership.value(context).to_string() == token.value()
     });
     // What an earlier release could not delete, the next connection deletes before this one.
     let pair = command::pair_of(key.full(), token.value());
-    let unsure = locker.nodes.owing(key.affinity(), &pair);
+    let unsure = context.nodes.owing(key.affinity(), &pair);
     let election =
         command::with_release_of(key.full(), token.value(), |Encoded { bytes, undo }| {
             let command = Command {
@@ -224,13 +227,13 @@ pub(crate) async fn release(
                 kind: ReplyKind::Undo,
                 undo,
                 affinity: key.affinity(),
-                sent: locker.nodes.clock().now(),
-                allowed: locker.options.node_timeout(locker.options.ttl),
+                sent: context.nodes.clock().now(),
+                allowed: context.options.node_timeout(context.options.ttl),
                 // It is no undo of what was accepted, of which there are only so many.
                 urgency: Urgency::Usual,
                 to: NodeMask::ALL,
             };
-            locker.nodes.ask(&command, locker.nodes.rule(Patience::All))
+            context.nodes.ask(&command, context.nodes.rule(Patience::All))
         })?;
     poll_fn(|cx| election.poll_verdict(cx)).await;
     let release = Release::from_found(election.found(unsure), election.needed());
@@ -239,7 +242,7 @@ pub(crate) async fn release(
 
 /// See [`Locker::force_release`](super::Locker::force_release).
 pub(crate) async fn force_release(
-    locker: &LeaseContext,
+    context: &LeaseContext,
     key: &Key,
 ) -> Result<Vec<NodeReport>, Error> {
     let mut bytes = Vec::new();
@@ -250,17 +253,17 @@ pub(crate) async fn force_release(
         kind: ReplyKind::Script,
         undo: Undo::NONE,
         affinity: key.affinity(),
-        sent: locker.nodes.clock().now(),
-        allowed: locker.options.node_timeout(locker.options.ttl),
+        sent: context.nodes.clock().now(),
+        allowed: context.options.node_timeout(context.options.ttl),
         urgency: Urgency::Usual,
         to: NodeMask::ALL,
     };
     // A node that had no key counts as refusing; all are waited for.
-    let election = locker.nodes.ask(&command, locker.nodes.rule_of_all())?;
+    let election = context.nodes.ask(&command, context.nodes.rule_of_all())?;
     poll_fn(|cx| election.poll_verdict(cx)).await;
     let nodes = election.report();
     let answered = nodes.iter().filter(|node| node.outcome.is_answer()).count();
-    let needed = locker.nodes.majority();
+    let needed = context.nodes.majority();
     if answered >= needed {
         return Ok(nodes);
     }

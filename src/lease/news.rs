@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use super::super::extension::Extension;
-use super::super::hold::Body;
-use super::super::key::Key;
-use super::super::locker::LeaseContext;
+use super::context::LeaseContext;
+use super::extension::Extension;
+use super::hold::Hold;
+use super::key::Key;
 use crate::clock::{Moment, Reading};
 use crate::observe::{Event, Loss};
 use crate::report::NodeReport;
@@ -25,40 +25,36 @@ pub(super) enum What {
     HeldTooLong { remaining: Duration },
 }
 
-impl Body {
+impl Hold {
     /// What has to be told of the hold now: that it is lost, or that it lasts for too long. Each is
     /// taken once.
-    pub(super) fn take_news(&mut self, locker: &LeaseContext, at: Reading) -> Option<News> {
+    pub(super) fn take_news(&mut self, context: &LeaseContext, at: Reading) -> Option<News> {
         let Reading { now, stamp } = at;
         if !self.is_valid(stamp) {
-            let is_new = !std::mem::replace(&mut self.observed, true);
-            let what = What::Lost(self.loss().unwrap_or(Loss::Expired));
-            return is_new.then(|| self.news(locker, now, what)).flatten();
+            return self.take_loss().and_then(|why| self.news(context, now, What::Lost(why)));
         }
-        let is_new = !self.extending
-            && self.is_overlong(now)
-            && !std::mem::replace(&mut self.overlong, true);
-        let remaining = self.lease.remaining(stamp);
-        is_new.then(|| self.news(locker, now, What::HeldTooLong { remaining })).flatten()
+        let is_overlong = self.take_overlong(now);
+        let remaining = self.validity.remaining(stamp);
+        is_overlong.then(|| self.news(context, now, What::HeldTooLong { remaining })).flatten()
     }
 
     /// News of the hold; `None` while its lock is still being taken over, or without observers.
-    pub(super) fn news(&self, locker: &LeaseContext, now: Moment, what: What) -> Option<News> {
+    pub(super) fn news(&self, context: &LeaseContext, now: Moment, what: What) -> Option<News> {
         let ownership = self.ownership.as_ref().filter(|ownership| ownership.is_owned())?;
-        let is_told = !locker.options.observers.is_empty();
+        let is_told = !context.options.observers.is_empty();
         is_told.then(|| News { key: ownership.key.clone(), held: now.since(self.began), what })
     }
 }
 
 /// What each node has answered; empty without observers.
-pub(super) fn report_of(extension: &Extension, locker: &LeaseContext) -> Vec<NodeReport> {
-    if locker.options.observers.is_empty() { Vec::new() } else { extension.report() }
+pub(super) fn report_of(extension: &Extension, context: &LeaseContext) -> Vec<NodeReport> {
+    if context.options.observers.is_empty() { Vec::new() } else { extension.report() }
 }
 
-pub(super) fn tell(locker: &LeaseContext, news: News, stalled: Option<Duration>) {
+pub(super) fn tell(context: &LeaseContext, news: News, stalled: Option<Duration>) {
     let News { key, held, what } = news;
-    let lock = locker.subject(&key);
-    locker.options.observers.tell(|| match what {
+    let lock = context.subject(&key);
+    context.options.observers.tell(|| match what {
         What::Extended { remaining, votes } => Event::Extended { lock, held, remaining, votes },
         What::Failed { remaining, votes } => {
             Event::ExtensionFailed { lock, held, remaining, votes }

@@ -20,10 +20,10 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use super::command::{self, Encoded, Handover, Value};
+use super::context::LeaseContext;
 use super::key::Key;
-use super::lease;
-use super::locker::LeaseContext;
 use super::token::OwnerToken;
+use super::validity;
 use crate::clock::{Moment, Stamp};
 use crate::entropy::Nonce;
 use crate::error::{Error, Kind};
@@ -74,8 +74,8 @@ impl Ownership {
         Self { key, nonce, ttl, sent, election, standing, healed }
     }
 
-    pub(crate) fn value<'a>(&self, locker: &'a LeaseContext) -> Value<'a> {
-        Value { nonce: self.nonce, owner: &locker.owner }
+    pub(crate) fn value<'a>(&self, context: &'a LeaseContext) -> Value<'a> {
+        Value { nonce: self.nonce, owner: &context.owner }
     }
 
     /// The nodes on which the key is, or may be, or may yet come to be.
@@ -89,17 +89,17 @@ impl Ownership {
     }
 
     /// Until when a node holds the key that was sent at `sent`.
-    pub(crate) fn end_of(&self, sent: Stamp, locker: &LeaseContext) -> Stamp {
+    pub(crate) fn end_of(&self, sent: Stamp, context: &LeaseContext) -> Stamp {
         let first = match weak::is(StartAtFirstReply) {
-            true => (0..locker.nodes.len()).filter_map(|node| self.election.outcome(node).1).min(),
+            true => (0..context.nodes.len()).filter_map(|node| self.election.outcome(node).1).min(),
             false => None,
         };
-        lease::end(sent.plus(first.unwrap_or_default()), self.ttl, locker.options.drift)
+        validity::end(sent.plus(first.unwrap_or_default()), self.ttl, context.options.drift)
     }
 
     /// Until when the lock is held that was granted by now, if nothing extends it.
-    pub(crate) fn warning(&self, locker: &LeaseContext) -> Stamp {
-        self.end_of(self.sent, locker).less(locker.margin(self.ttl))
+    pub(crate) fn warning(&self, context: &LeaseContext) -> Stamp {
+        self.end_of(self.sent, context).less(context.margin(self.ttl))
     }
 
     /// A number by chance, the same for each question.
@@ -109,7 +109,7 @@ impl Ownership {
 
     /// The lock that was taken over is ours: its former value is not put back any more. Nodes that
     /// have not said what they hold are told to delete the former value, which may stand there.
-    pub(crate) fn own(&mut self, locker: &LeaseContext) {
+    pub(crate) fn own(&mut self, context: &LeaseContext) {
         let standing = std::mem::replace(&mut self.standing, Standing::Owned { former: None });
         let Standing::Adopting { former } = standing else {
             self.standing = standing;
@@ -121,28 +121,28 @@ impl Ownership {
         let silent = self.election.votes().filter(|(_, vote)| !has_answered(*vote));
         let to = silent.fold(NodeMask::NONE, |mask, (node, _)| mask.and(node));
         // Where a connection ends, our own value is deleted, and the former one not put back.
-        let pair = command::pair_of(self.key.full(), &self.value(locker).to_string());
-        locker.nodes.undo_instead(self.key.affinity(), Undo::delete(&pair));
-        self.delete_former(locker, to);
+        let pair = command::pair_of(self.key.full(), &self.value(context).to_string());
+        context.nodes.undo_instead(self.key.affinity(), Undo::delete(&pair));
+        self.delete_former(context, to);
     }
 
     /// Tells these nodes to delete the value that the lock was taken over from, where it stands
     /// still. Says whether there is such a value.
-    fn delete_former(&self, locker: &LeaseContext, to: NodeMask) -> bool {
+    fn delete_former(&self, context: &LeaseContext, to: NodeMask) -> bool {
         let Standing::Owned { former: Some(former) } = &self.standing else { return false };
         command::with_release_of(self.key.full(), &former.value, |encoded| {
-            locker.nodes.tell(&self.undoing(locker, encoded, Urgency::Drop, to));
+            context.nodes.tell(&self.undoing(context, encoded, Urgency::Drop, to));
         });
         true
     }
 
     /// These nodes hold another value now. Of a lock that was taken over, the former one is deleted
     /// there; says whether that was so.
-    pub(crate) fn settle(&mut self, locker: &LeaseContext, others: NodeMask) -> bool {
+    pub(crate) fn settle(&mut self, context: &LeaseContext, others: NodeMask) -> bool {
         if let Standing::Owned { former: Some(former) } = &mut self.standing {
             former.was_held = Some(!others.is_empty());
         }
-        !others.is_empty() && self.delete_former(locker, others)
+        !others.is_empty() && self.delete_former(context, others)
     }
 
     /// Whether the value that the lock was taken over from may stand on a node again: where another
@@ -163,46 +163,46 @@ impl Ownership {
 
     /// Tells every node that may hold the key to delete it, and gathers what they found. Fails if
     /// the lock is not owned any more.
-    pub(crate) fn release(&mut self, locker: &LeaseContext) -> Result<Releasing, Error> {
+    pub(crate) fn release(&mut self, context: &LeaseContext) -> Result<Releasing, Error> {
         if !matches!(self.standing, Standing::Owned { .. }) {
             return Err(Error::new(Kind::Lost { reason: Some(Loss::Closed) }));
         }
-        let rule = locker.nodes.rule(Patience::All);
-        let unsure = self.unsure(locker);
+        let rule = context.nodes.rule(Patience::All);
+        let unsure = self.unsure(context);
         let asked =
-            self.with_undo(locker, Urgency::Undo, |command| locker.nodes.ask(command, rule))?;
+            self.with_undo(context, Urgency::Undo, |command| context.nodes.ask(command, rule))?;
         self.standing = Standing::Released;
         Ok(Releasing { election: asked, unsure })
     }
 
     /// Nodes on which a release that finds no key says nothing: where the acquisition's answer is
     /// lost with its connection, the next connection deletes the key before the release comes.
-    fn unsure(&self, locker: &LeaseContext) -> NodeMask {
+    fn unsure(&self, context: &LeaseContext) -> NodeMask {
         let (in_flight, lost) = self.election.untold();
         if lost.is_empty() {
             return in_flight;
         }
-        let pair = command::pair_of(self.key.full(), &self.value(locker).to_string());
-        in_flight.or(locker.nodes.owing(self.key.affinity(), &pair))
+        let pair = command::pair_of(self.key.full(), &self.value(context).to_string());
+        in_flight.or(context.nodes.owing(self.key.affinity(), &pair))
     }
 
     /// Leaves the key to its expiry, `left` from now on each node, and gathers what they found.
     /// Fails if the lock is not owned any more. Where it cannot be sent the key keeps its life.
     pub(crate) fn expire(
         &mut self,
-        locker: &LeaseContext,
+        context: &LeaseContext,
         left: Duration,
     ) -> Result<Releasing, Error> {
         if !matches!(self.standing, Standing::Owned { .. }) {
             return Err(Error::new(Kind::Lost { reason: Some(Loss::Closed) }));
         }
-        let unsure = self.unsure(locker);
-        drop(self.leave(locker));
-        let rule = locker.nodes.rule(Patience::All);
-        let (key, value) = (self.key.full(), self.value(locker));
+        let unsure = self.unsure(context);
+        drop(self.leave(context));
+        let rule = context.nodes.rule(Patience::All);
+        let (key, value) = (self.key.full(), self.value(context));
         let election = command::with_expiry(key, value, left, |encoded| {
-            let command = self.undoing(locker, encoded, Urgency::Usual, self.touched());
-            locker.nodes.ask(&Command { kind: ReplyKind::Script, ..command }, rule)
+            let command = self.undoing(context, encoded, Urgency::Usual, self.touched());
+            context.nodes.ask(&Command { kind: ReplyKind::Script, ..command }, rule)
         })?;
         Ok(Releasing { election, unsure })
     }
@@ -210,20 +210,20 @@ impl Ownership {
     /// The key of an owned lock is left to its expiry, or to who adopts it: what is still to be
     /// undone of it is not any more, where that can be stopped. Another lock stays as it is. The
     /// token says which it was.
-    pub(crate) fn leave(&mut self, locker: &LeaseContext) -> OwnerToken {
+    pub(crate) fn leave(&mut self, context: &LeaseContext) -> OwnerToken {
         if matches!(self.standing, Standing::Owned { .. }) {
             self.standing = Standing::Left;
-            let value = self.value(locker).to_string();
+            let value = self.value(context).to_string();
             let pair = command::pair_of(self.key.full(), &value);
-            locker.nodes.withdraw(self.key.affinity(), &pair);
+            context.nodes.withdraw(self.key.affinity(), &pair);
         }
-        self.token(locker)
+        self.token(context)
     }
 
     /// What it takes to adopt the lock, now or when its guard has ended. It says that the lock was
     /// left behind only if it was: such a lock is adopted without waiting.
-    pub(crate) fn token(&self, locker: &LeaseContext) -> OwnerToken {
-        let value = self.value(locker);
+    pub(crate) fn token(&self, context: &LeaseContext) -> OwnerToken {
+        let value = self.value(context);
         match self.standing {
             Standing::Left => OwnerToken::left(value),
             _ => OwnerToken::held(value),
@@ -237,20 +237,20 @@ impl Ownership {
 
     /// Tells the nodes to delete the key, or to put the former value back, unless the ownership has
     /// ended. Waits for nothing.
-    pub(crate) fn let_go(&mut self, locker: &LeaseContext) {
+    pub(crate) fn let_go(&mut self, context: &LeaseContext) {
         let next = match self.standing {
             Standing::Owned { .. } => Standing::Released,
             Standing::Adopting { .. } => Standing::PutBack,
             Standing::Left | Standing::Released | Standing::PutBack => return,
         };
-        self.with_undo(locker, Urgency::Drop, |command| locker.nodes.tell(command));
+        self.with_undo(context, Urgency::Drop, |command| context.nodes.tell(command));
         self.standing = next;
     }
 
     /// As [`let_go`](Self::let_go), of a key that was left.
-    fn let_go_after_all(&mut self, locker: &LeaseContext) {
+    fn let_go_after_all(&mut self, context: &LeaseContext) {
         if matches!(self.standing, Standing::Left) {
-            self.with_undo(locker, Urgency::Drop, |command| locker.nodes.tell(command));
+            self.with_undo(context, Urgency::Drop, |command| context.nodes.tell(command));
             self.standing = Standing::Released;
         }
     }
@@ -258,13 +258,13 @@ impl Ownership {
     /// Hands the command that lets go of the key to `send`.
     fn with_undo<R>(
         &self,
-        locker: &LeaseContext,
+        context: &LeaseContext,
         urgency: Urgency,
         send: impl FnOnce(&Command<'_>) -> R,
     ) -> R {
-        let (key, value) = (self.key.full(), self.value(locker));
+        let (key, value) = (self.key.full(), self.value(context));
         let send =
-            |encoded: Encoded<'_>| send(&self.undoing(locker, encoded, urgency, self.touched()));
+            |encoded: Encoded<'_>| send(&self.undoing(context, encoded, urgency, self.touched()));
         match &self.standing {
             Standing::Adopting { former } if !weak::is(FailedAdoptionDeletes) => {
                 command::with_put_back(key, value, &former.value, send)
@@ -275,7 +275,7 @@ impl Ownership {
 
     fn undoing<'a>(
         &self,
-        locker: &LeaseContext,
+        context: &LeaseContext,
         Encoded { bytes, undo }: Encoded<'a>,
         urgency: Urgency,
         to: NodeMask,
@@ -285,8 +285,8 @@ impl Ownership {
             kind: ReplyKind::Undo,
             undo,
             affinity: self.key.affinity().wrapping_add(weak::is(UndoElsewhere).into()),
-            sent: locker.nodes.clock().now(),
-            allowed: locker.options.node_timeout(self.ttl),
+            sent: context.nodes.clock().now(),
+            allowed: context.options.node_timeout(self.ttl),
             urgency,
             to,
         }
@@ -309,7 +309,7 @@ impl Releasing {
 
 /// A key that is being acquired, or let go of.
 pub(crate) struct Claim {
-    locker: Arc<LeaseContext>,
+    context: Arc<LeaseContext>,
     /// Code that takes it out takes over the duty to undo.
     ownership: Option<Ownership>,
 }
@@ -318,15 +318,15 @@ impl Claim {
     /// Sends an acquisition with a value that no attempt ever had. `now` is the clock, read before
     /// this.
     pub(crate) fn ask(
-        locker: &Arc<LeaseContext>,
+        context: &Arc<LeaseContext>,
         key: Key,
         ttl: Duration,
         now: Moment,
     ) -> Result<Self, Error> {
-        let drawn = locker.nodes.entropy().nonce();
+        let drawn = context.nodes.entropy().nonce();
         let nonce = if weak::is(TokenReused) { Nonce([7; Nonce::BYTES]) } else { drawn };
-        let value = Value { nonce, owner: &locker.owner };
-        let sent = locker.nodes.clock().stamp();
+        let value = Value { nonce, owner: &context.owner };
+        let sent = context.nodes.clock().stamp();
         let ask = |kind, Encoded { bytes, undo }: Encoded<'_>| {
             let command = Command {
                 bytes,
@@ -334,13 +334,13 @@ impl Claim {
                 undo,
                 affinity: key.affinity(),
                 sent: now,
-                allowed: locker.options.node_timeout(ttl),
+                allowed: context.options.node_timeout(ttl),
                 urgency: Urgency::Usual,
                 to: NodeMask::ALL,
             };
-            locker.nodes.ask(&command, locker.nodes.rule(Patience::Early))
+            context.nodes.ask(&command, context.nodes.rule(Patience::Early))
         };
-        let election = match &locker.volatile {
+        let election = match &context.volatile {
             None => {
                 command::with_acquire(key.full(), value, ttl, |set| ask(ReplyKind::Status, set))?
             }
@@ -348,48 +348,48 @@ impl Claim {
                 volatile.with_acquire(key.full(), value, ttl, |vote| ask(ReplyKind::Vote, vote))?
             }
         };
-        Ok(Self::of(locker.clone(), Ownership::new(key, nonce, ttl, sent, election)))
+        Ok(Self::of(context.clone(), Ownership::new(key, nonce, ttl, sent, election)))
     }
 
     /// Asks every node to give the key a value that no attempt ever had in place of the `former`
     /// one. Until the lock is [owned](Ownership::own), letting go puts that back.
     pub(crate) fn adopt(
-        locker: &Arc<LeaseContext>,
+        context: &Arc<LeaseContext>,
         key: Key,
         former: &str,
         ttl: Duration,
     ) -> Result<Self, Error> {
-        let nonce = locker.nodes.entropy().nonce();
-        let value = Value { nonce, owner: &locker.owner };
+        let nonce = context.nodes.entropy().nonce();
+        let value = Value { nonce, owner: &context.owner };
         let handover = Handover { key: key.full(), former, value, ttl };
-        let sent = locker.nodes.clock().stamp();
+        let sent = context.nodes.clock().stamp();
         let ask = |kind, Encoded { bytes, undo }: Encoded<'_>| {
             let command = Command {
                 bytes,
                 kind,
                 undo,
                 affinity: key.affinity(),
-                sent: locker.nodes.clock().now(),
-                allowed: locker.options.node_timeout(ttl),
+                sent: context.nodes.clock().now(),
+                allowed: context.options.node_timeout(ttl),
                 urgency: Urgency::Usual,
                 to: NodeMask::ALL,
             };
             // What the nodes hold is known best when all have answered.
-            locker.nodes.ask(&command, locker.nodes.rule(Patience::All))
+            context.nodes.ask(&command, context.nodes.rule(Patience::All))
         };
-        let election = match &locker.volatile {
+        let election = match &context.volatile {
             None => command::with_adopt(handover, |adopt| ask(ReplyKind::Adopt, adopt))?,
             Some(volatile) => volatile.with_adopt(handover, |vote| ask(ReplyKind::Vote, vote))?,
         };
         let mut ownership = Ownership::new(key, nonce, ttl, sent, election);
         let former = Box::new(Former { value: former.into(), was_held: None });
         ownership.standing = Standing::Adopting { former };
-        Ok(Self::of(locker.clone(), ownership))
+        Ok(Self::of(context.clone(), ownership))
     }
 
     /// A claim on what an ownership holds.
-    pub(crate) fn of(locker: Arc<LeaseContext>, ownership: Ownership) -> Self {
-        Self { locker, ownership: Some(ownership) }
+    pub(crate) fn of(context: Arc<LeaseContext>, ownership: Ownership) -> Self {
+        Self { context, ownership: Some(ownership) }
     }
 
     /// Takes the ownership out: its new owner lets go of the key.
@@ -407,7 +407,7 @@ impl Claim {
     /// See [`Ownership::release`]. Without a runtime to ask on, the drop of `self` tells the nodes.
     pub(crate) fn release(mut self) -> Result<Releasing, Error> {
         match &mut self.ownership {
-            Some(ownership) => ownership.release(&self.locker),
+            Some(ownership) => ownership.release(&self.context),
             None => Err(Error::new(Kind::Lost { reason: None })),
         }
     }
@@ -415,7 +415,7 @@ impl Claim {
     /// See [`Ownership::expire`].
     pub(crate) fn expire(&mut self, left: Duration) -> Result<Releasing, Error> {
         match &mut self.ownership {
-            Some(ownership) => ownership.expire(&self.locker, left),
+            Some(ownership) => ownership.expire(&self.context, left),
             None => Err(Error::new(Kind::Lost { reason: None })),
         }
     }
@@ -423,21 +423,17 @@ impl Claim {
     /// Deletes what is left of a key that was left to its expiry, and turned out to be lost.
     pub(crate) fn let_go_after_all(&mut self) {
         if let Some(ownership) = &mut self.ownership {
-            ownership.let_go_after_all(&self.locker);
+            ownership.let_go_after_all(&self.context);
         }
     }
 
     /// See [`Ownership::leave`].
     pub(crate) fn forget(mut self) -> OwnerToken {
-        self.ownership.as_mut().map(|ownership| ownership.leave(&self.locker)).unwrap_or_default()
+        self.ownership.as_mut().map(|ownership| ownership.leave(&self.context)).unwrap_or_default()
     }
 
     pub(crate) fn ownership(&self) -> Option<&Ownership> {
         self.ownership.as_ref()
-    }
-
-    pub(crate) fn locker(&self) -> &Arc<LeaseContext> {
-        &self.locker
     }
 
     pub(crate) fn report(&self) -> Vec<NodeReport> {
@@ -448,7 +444,7 @@ impl Claim {
 impl Drop for Claim {
     fn drop(&mut self) {
         if let Some(ownership) = &mut self.ownership {
-            ownership.let_go(&self.locker);
+            ownership.let_go(&self.context);
         }
     }
 }

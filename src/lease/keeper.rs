@@ -18,10 +18,8 @@
 //! last.
 //!
 //! The keeper is not what a loss depends on. Every look at a hold finds its loss (see
-//! [`hold`](super::hold)), those who wait for it have timers of their own, and tokens have the
+//! [`leases`](super::leases)), those who wait for it have timers of their own, and tokens have the
 //! alarm. What ends with the keeper is extending, and telling the observers.
-
-mod news;
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -32,13 +30,13 @@ use std::time::Duration;
 
 use tokio::time::Sleep;
 
+use super::context::LeaseContext;
 use super::extension::Extension;
-use super::hold::{Body, Holds, Name, Step};
-use super::locker::LeaseContext;
+use super::hold::{Hold, HoldId, Step};
+use super::leases::Leases;
+use super::news::{News, What, report_of, tell};
 use crate::clock::{Moment, Reading, Stamp};
-use crate::sync::AtomicWaker;
-use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use news::{News, What, report_of, tell};
+use crate::sync::atomic::Ordering;
 
 /// The clocks are compared this often while anything is held.
 const TICK: Duration = Duration::from_millis(100);
@@ -59,71 +57,15 @@ const STALL: Duration = Duration::from_millis(250);
 const HOLDS_FEW_MAX: usize = if cfg!(test) { 8 } else { 1_000 };
 const LOOK_PAUSE: Duration = Duration::from_millis(1);
 
-/// What is known of the keeper from outside.
-pub(super) struct Keeping {
-    waker: AtomicWaker,
-    running: AtomicBool,
-    /// When something is due next, in nanoseconds.
-    earliest: AtomicU64,
-    /// When the keeper's timer fires; `Moment::NEVER` while it sleeps.
-    timer: AtomicU64,
-}
-
-impl Keeping {
-    pub(super) fn new() -> Self {
-        Self {
-            waker: AtomicWaker::new(),
-            running: AtomicBool::new(false),
-            earliest: AtomicU64::new(Moment::NEVER.as_nanos()),
-            timer: AtomicU64::new(Moment::NEVER.as_nanos()),
-        }
-    }
-
-    /// Notes that something is due at `at`, and returns whether the keeper was woken for it.
-    pub(super) fn note(&self, at: Moment) -> bool {
-        // Ordering: the keeper clears `earliest` before it looks through the holds, and sets its
-        // timer before it looks at `earliest` again. A task that writes here after that look finds
-        // the timer, and wakes the keeper if the timer is too late.
-        self.note_silently(at);
-        let is_late = self.timer.load(Ordering::SeqCst) > at.as_nanos();
-        if is_late {
-            self.wake();
-        }
-        is_late
-    }
-
-    fn note_silently(&self, at: Moment) {
-        // Loaded first, because every acquisition runs this, and few holds are due before all
-        // others. Ordering: a task that reads the value from before the keeper cleared it has
-        // stored its hold's due time before the keeper looks through the holds.
-        if self.earliest.load(Ordering::SeqCst) > at.as_nanos() {
-            self.earliest.fetch_min(at.as_nanos(), Ordering::SeqCst);
-        }
-    }
-
-    fn earliest(&self) -> Moment {
-        Moment::from_nanos(self.earliest.load(Ordering::SeqCst))
-    }
-
-    fn timer_at(&self) -> Moment {
-        Moment::from_nanos(self.timer.load(Ordering::SeqCst))
-    }
-
-    pub(super) fn wake(&self) {
-        self.waker.wake();
-    }
-}
-
 /// Starts the keeper if there is none, and returns whether it did. Without a runtime there is none,
 /// and nothing is extended.
-pub(super) fn ensure(locker: &Arc<LeaseContext>) -> bool {
-    let keeping = &locker.holds.keeping;
+pub(super) fn ensure(leases: &Arc<Leases>) -> bool {
+    let keeping = &leases.keeping;
     if keeping.running.load(Ordering::Acquire) || keeping.running.swap(true, Ordering::AcqRel) {
         return false;
     }
     let keeper = Keeper {
-        locker: Arc::downgrade(locker),
-        holds: locker.holds.clone(),
+        leases: Arc::downgrade(leases),
         flights: Vec::new(),
         decided: Vec::new(),
         backlog: BTreeMap::new(),
@@ -134,13 +76,12 @@ pub(super) fn ensure(locker: &Arc<LeaseContext>) -> bool {
         compared: None,
     };
     // A keeper that cannot be started is dropped, and the next hold tries again.
-    locker.nodes.spawn(keeper);
+    leases.context.nodes.spawn(keeper);
     true
 }
 
 struct Keeper {
-    locker: Weak<LeaseContext>,
-    holds: Arc<Holds>,
+    leases: Weak<Leases>,
     /// Extensions whose verdict is awaited.
     flights: Vec<Flight>,
     /// Extensions whose verdict is known and to which some nodes have not replied yet; also what
@@ -163,13 +104,13 @@ struct Keeper {
 
 /// A hold that is to be extended, and was due at `since`.
 struct Waiting {
-    name: Name,
+    id: HoldId,
     since: Moment,
 }
 
 /// An extension in flight.
 struct Flight {
-    name: Name,
+    id: HoldId,
     extension: Extension,
     /// What it is to reach.
     target: Stamp,
@@ -182,14 +123,14 @@ impl Future for Keeper {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
-        this.holds.keeping.waker.register(cx.waker());
-        let Some(locker) = this.locker.upgrade() else { return Poll::Ready(()) };
+        let Some(leases) = this.leases.upgrade() else { return Poll::Ready(()) };
+        leases.keeping.waker.register(cx.waker());
         loop {
-            let now = locker.nodes.clock().now();
-            this.serve_flights(&locker, now, cx);
-            this.serve_backlog(&locker);
-            this.tell_news(&locker);
-            let keeping = &this.holds.keeping;
+            let now = leases.context.nodes.clock().now();
+            this.serve_flights(&leases, now, cx);
+            this.serve_backlog(&leases);
+            this.tell_news(&leases);
+            let keeping = &leases.keeping;
             let timer_at = keeping.timer_at();
             let rang = timer_at != Moment::NEVER
                 && this.timer.as_mut().is_some_and(|timer| timer.as_mut().poll(cx).is_ready());
@@ -197,27 +138,27 @@ impl Future for Keeper {
             // Something was held since the last look, though it may have ended already.
             let was_busy = keeping.earliest() != Moment::NEVER;
             let is_due = keeping.earliest() <= now && this.may_look_at <= now;
-            if rang || is_due || (sleeps && this.holds.count() > 0) {
+            if rang || is_due || (sleeps && leases.count() > 0) {
                 let late = if rang { now.since(timer_at) } else { Duration::ZERO };
-                this.look(&locker, late);
+                this.look(&leases, late);
             } else if keeping.earliest().max(this.may_look_at) >= timer_at {
                 return Poll::Pending;
             }
-            this.arm(&locker, was_busy);
-            this.tell_news(&locker);
+            this.arm(&leases, was_busy);
+            this.tell_news(&leases);
         }
     }
 }
 
 impl Keeper {
     /// Sets the timer for whatever is due next, or goes to sleep when nothing is held.
-    fn arm(&mut self, locker: &LeaseContext, was_busy: bool) {
-        let now = locker.nodes.clock().now();
-        let keeping = &self.holds.keeping;
+    fn arm(&mut self, leases: &Leases, was_busy: bool) {
+        let now = leases.context.nodes.clock().now();
+        let keeping = &leases.keeping;
         // Ordering: published before the count is read. A task that begins a hold counts it first,
         // and then reads the timer: one of the two sees the other.
         keeping.timer.store(Moment::NEVER.as_nanos(), Ordering::SeqCst);
-        let is_idle = self.holds.count() == 0 && !was_busy;
+        let is_idle = leases.count() == 0 && !was_busy;
         self.idle = if is_idle { self.idle.saturating_add(1) } else { 0 };
         if self.idle > IDLE_MAX {
             // A hold that begins meanwhile wakes the keeper, which looks at all of them.
@@ -228,56 +169,55 @@ impl Keeper {
         let next = keeping.earliest().max(self.may_look_at).min(now.plus(TICK));
         keeping.timer.store(next.as_nanos(), Ordering::SeqCst);
         match &mut self.timer {
-            Some(timer) => locker.nodes.clock().reset(timer.as_mut(), next),
-            None => self.timer = Some(locker.nodes.clock().sleep_until(next)),
+            Some(timer) => leases.context.nodes.clock().reset(timer.as_mut(), next),
+            None => self.timer = Some(leases.context.nodes.clock().sleep_until(next)),
         }
     }
 
     /// Looks at every hold that is due, and at all of them if a clock has leapt. `late` is how late
     /// the timer was.
-    fn look(&mut self, locker: &LeaseContext, late: Duration) {
-        let Reading { now, stamp } = locker.nodes.clock().read();
+    fn look(&mut self, leases: &Leases, late: Duration) {
+        let Reading { now, stamp } = leases.context.nodes.clock().read();
         let leap = match self.compared.replace((now, stamp)) {
             Some((then, earlier)) => stamp.leapt(earlier, now.since(then)),
             None => Duration::ZERO,
         };
         let leapt = leap > LEAP;
-        self.may_look_at =
-            if self.holds.count() > HOLDS_FEW_MAX { now.plus(LOOK_PAUSE) } else { now };
-        let keeping = &self.holds.keeping;
+        self.may_look_at = if leases.count() > HOLDS_FEW_MAX { now.plus(LOOK_PAUSE) } else { now };
+        let keeping = &leases.keeping;
         keeping.earliest.store(Moment::NEVER.as_nanos(), Ordering::SeqCst);
         let until = if leapt { Moment::LAST } else { now };
-        let due = self.holds.due(until, |later| keeping.note_silently(later));
+        let due = leases.due(until, |later| keeping.note_silently(later));
         for (index, since) in due {
-            self.sort(locker, index, since, leap.max(late));
+            self.sort(leases, index, since, leap.max(late));
         }
-        self.serve_decided(locker, now);
-        self.serve_backlog(locker);
+        self.serve_decided(leases, now);
+        self.serve_backlog(leases);
         if leapt {
-            self.holds.notify_all();
+            leases.notify_all();
         }
     }
 
     /// Looks at a hold that is due: a loss is told, an extension put into the backlog.
-    fn sort(&mut self, locker: &LeaseContext, index: u32, since: Moment, late: Duration) {
-        let at = locker.nodes.clock().read();
-        let (holds, backlog) = (&self.holds, &mut self.backlog);
-        let seen = holds.at(index, |name, body| {
-            if !holds.is_due_at(index, since) {
+    fn sort(&mut self, leases: &Leases, index: u32, since: Moment, late: Duration) {
+        let at = leases.context.nodes.clock().read();
+        let backlog = &mut self.backlog;
+        let seen = leases.at(index, |id, hold| {
+            if !leases.is_due_at(index, since) {
                 return None;
             }
-            let due = match body.next_step(locker, at) {
+            let due = match hold.next_step(&leases.context, at) {
                 NextStep::LookAt(due) => due,
                 NextStep::ExtendBy(end) => {
-                    backlog.insert((end, index), Waiting { name, since });
+                    backlog.insert((end, index), Waiting { id, since });
                     end
                 }
             };
-            holds.set_due(index, due);
-            Some((due, body.take_news(locker, at)))
+            leases.set_due(index, due);
+            Some((due, hold.take_news(&leases.context, at)))
         });
         let Some((due, news)) = seen.flatten() else { return };
-        self.holds.keeping.note(due);
+        leases.keeping.note(due);
         if let Some(news) = news {
             let stall = late.max(at.now.since(since));
             self.news.push((news, Some(stall).filter(|stall| *stall > STALL)));
@@ -285,35 +225,34 @@ impl Keeper {
     }
 
     /// Extends what is in the backlog, while not too many extensions are in flight.
-    fn serve_backlog(&mut self, locker: &LeaseContext) {
-        while self.flights.len() < locker.options.extensions_max {
-            let Some(((end, _), Waiting { name, since })) = self.backlog.pop_first() else {
+    fn serve_backlog(&mut self, leases: &Leases) {
+        while self.flights.len() < leases.context.options.extensions_max {
+            let Some(((end, _), Waiting { id, since })) = self.backlog.pop_first() else {
                 return;
             };
-            let at = locker.nodes.clock().read();
-            let holds = &self.holds;
-            let seen = holds.with(name, |body| {
-                if !holds.is_due_at(name.index, end) {
+            let at = leases.context.nodes.clock().read();
+            let seen = leases.with(id, |hold| {
+                if !leases.is_due_at(id.index, end) {
                     return None; // it has been seen to, or stands elsewhere
                 }
-                let (due, flight) = send(locker, name, body, at, since);
-                holds.set_due(name.index, due);
+                let (due, flight) = send(&leases.context, id, hold, at, since);
+                leases.set_due(id.index, due);
                 Some((due, flight))
             });
             let Some((due, flight)) = seen.flatten() else { continue };
             self.flights.extend(flight);
-            self.holds.keeping.note(due);
+            leases.keeping.note(due);
         }
     }
 
-    fn tell_news(&mut self, locker: &LeaseContext) {
+    fn tell_news(&mut self, leases: &Leases) {
         for (news, stall) in std::mem::take(&mut self.news) {
-            tell(locker, news, stall);
+            tell(&leases.context, news, stall);
         }
     }
 
     /// Enters the answers of the extensions in flight whose verdict is known.
-    fn serve_flights(&mut self, locker: &LeaseContext, now: Moment, cx: &mut Context<'_>) {
+    fn serve_flights(&mut self, leases: &Leases, now: Moment, cx: &mut Context<'_>) {
         let mut flights = std::mem::take(&mut self.flights);
         let mut next = 0;
         while let Some(flight) = flights.get(next) {
@@ -322,77 +261,77 @@ impl Keeper {
                 continue;
             }
             let flight = flights.swap_remove(next);
-            self.land(locker, now, flight);
+            self.land(leases, now, flight);
         }
         flights.append(&mut self.flights); // what those have led to
         self.flights = flights;
     }
 
     /// Enters the answers by which an extension was decided.
-    fn land(&mut self, locker: &LeaseContext, now: Moment, mut flight: Flight) {
-        let Flight { name, extension, target, .. } = &mut flight;
-        let landed = self.holds.with(*name, |body| {
-            if body.observed {
+    fn land(&mut self, leases: &Leases, now: Moment, mut flight: Flight) {
+        let Flight { id, extension, target, .. } = &mut flight;
+        let landed = leases.with(*id, |hold| {
+            if hold.is_observed() {
                 return None;
             }
-            let step = body.take_answers(extension, *target, locker);
-            body.extending = matches!(step, Step::More(_));
-            let at = locker.nodes.clock().read();
-            let remaining = body.lease.remaining(at.stamp);
-            let votes = || report_of(extension, locker);
+            let step = hold.take_answers(extension, *target, &leases.context);
+            hold.set_extending(matches!(step, Step::More(_)));
+            let at = leases.context.nodes.clock().read();
+            let remaining = hold.validity.remaining(at.stamp);
+            let votes = || report_of(extension, &leases.context);
             let (due, more, what) = match step {
                 Step::More(more) => (None, Some(more), None),
                 Step::Lost => (Some(now), None, None),
                 Step::Extended => {
                     let what = What::Extended { remaining, votes: votes() };
-                    (Some(body.next_look(locker, at)), None, Some(what))
+                    (Some(hold.next_look(&leases.context, at)), None, Some(what))
                 }
                 Step::Failed => {
                     let what = What::Failed { remaining, votes: votes() };
-                    (Some(body.retry_at(locker, at)), None, Some(what))
+                    (Some(hold.retry_at(&leases.context, at)), None, Some(what))
                 }
             };
-            let news = what.and_then(|what| body.news(locker, now, what));
+            let news = what.and_then(|what| hold.news(&leases.context, now, what));
             Some((due, more, news))
         });
         let Some((due, more, news)) = landed.flatten() else { return };
         if let Some(due) = due {
-            self.holds.schedule(*name, due);
+            leases.schedule(*id, due);
         }
         self.news.extend(news.map(|news| (news, None)));
         if let Some(extension) = more {
             let until = now.plus(extension.allowed());
-            self.flights.push(Flight { name: *name, extension, target: *target, until });
+            self.flights.push(Flight { id: *id, extension, target: *target, until });
         }
         self.decided.push(flight);
     }
 
     /// Enters what has come in behind the verdicts, once all has, or as long as the nodes had.
-    fn serve_decided(&mut self, locker: &LeaseContext, now: Moment) {
+    fn serve_decided(&mut self, leases: &Leases, now: Moment) {
         for mut flight in std::mem::take(&mut self.decided) {
             if !flight.extension.is_complete() && flight.until > now {
                 self.decided.push(flight);
                 continue;
             }
-            let Flight { name, extension, target, .. } = &mut flight;
-            let gathered = self.holds.with(*name, |body| {
-                if body.observed {
+            let Flight { id, extension, target, .. } = &mut flight;
+            let gathered = leases.with(*id, |hold| {
+                if hold.is_observed() {
                     return None;
                 }
-                let before = body.lease.end();
-                let more = body.gather(extension, locker);
-                let at = locker.nodes.clock().read();
-                let is_shorter = !body.lease.end().reaches(before);
-                let due = is_shorter.then(|| body.next_look(locker, at));
-                Some((body.loss().map(|_| now).or(due), more))
+                let before = hold.validity.end();
+                let more = hold.gather(extension, &leases.context);
+                let at = leases.context.nodes.clock().read();
+                let is_shorter = !hold.validity.end().reaches(before);
+                let due = is_shorter.then(|| hold.next_look(&leases.context, at));
+                Some((hold.loss().map(|_| now).or(due), more))
             });
             let Some((due, more)) = gathered.flatten() else { continue };
             if let Some(due) = due {
-                self.holds.schedule(*name, due);
+                leases.schedule(*id, due);
             }
             for extension in more.into_iter().flatten() {
                 let until = now.plus(extension.allowed());
-                self.decided.push(Flight { name: *name, extension, target: *target, until });
+                self.decided.push(Flight { id: *id, extension, target: *target, until });
             }
         }
     }
@@ -402,17 +341,15 @@ impl Drop for Keeper {
     fn drop(&mut self) {
         // No task extends any more, until the next hold finds another runtime: what was in flight
         // here is forgotten.
-        let now = self.locker.upgrade().map(|locker| locker.nodes.clock().now());
-        for Flight { name, .. } in self.flights.drain(..) {
-            self.holds.with(name, |body| body.extending = false);
+        let Some(leases) = self.leases.upgrade() else { return };
+        let now = leases.context.nodes.clock().now();
+        for Flight { id, .. } in self.flights.drain(..) {
+            leases.with(id, |hold| hold.set_extending(false));
             // It was to be looked at when the extension had failed.
-            if let Some(now) = now {
-                self.holds.schedule(name, now);
-            }
+            leases.schedule(id, now);
         }
-        let keeping = &self.holds.keeping;
-        keeping.timer.store(Moment::NEVER.as_nanos(), Ordering::SeqCst);
-        keeping.running.store(false, Ordering::Release);
+        leases.keeping.timer.store(Moment::NEVER.as_nanos(), Ordering::SeqCst);
+        leases.keeping.running.store(false, Ordering::Release);
     }
 }
 
@@ -426,34 +363,34 @@ enum NextStep {
 
 /// Extends a hold, unless it is too late for that: when to look at it next, and what was sent.
 fn send(
-    locker: &LeaseContext,
-    name: Name,
-    body: &mut Body,
+    context: &LeaseContext,
+    id: HoldId,
+    hold: &mut Hold,
     at: Reading,
     since: Moment,
 ) -> (Moment, Option<Flight>) {
-    if !body.is_valid(at.stamp) || !body.may_extend(at.now) {
+    if !hold.is_valid(at.stamp) || !hold.may_extend(at.now) {
         return (since, None); // at once, to tell of it
     }
-    let warning = at.moment(body.lease.warning());
-    let ttl = body.ttl();
-    let Ok(extension) = body.extend(locker, ttl) else { return (at.now.plus(TICK), None) };
-    body.extending = true;
-    let (target, until) = (extension.end(locker), at.now.plus(extension.allowed()));
-    (warning, Some(Flight { name, extension, target, until }))
+    let warning = at.moment(hold.validity.warning());
+    let ttl = hold.ttl();
+    let Ok(extension) = hold.extend(context, ttl) else { return (at.now.plus(TICK), None) };
+    hold.set_extending(true);
+    let (target, until) = (extension.end(context), at.now.plus(extension.allowed()));
+    (warning, Some(Flight { id, extension, target, until }))
 }
 
-impl Body {
-    fn next_step(&mut self, locker: &LeaseContext, at: Reading) -> NextStep {
+impl Hold {
+    fn next_step(&mut self, context: &LeaseContext, at: Reading) -> NextStep {
         let Reading { now, stamp } = at;
         if !self.is_valid(stamp) {
             return NextStep::LookAt(Moment::NEVER);
         }
         if self.has_calmed() {
-            return NextStep::LookAt(self.next_look(locker, at));
+            return NextStep::LookAt(self.next_look(context, at));
         }
-        let warning = at.moment(self.lease.warning());
-        match self.extending || !self.may_extend(now) {
+        let warning = at.moment(self.validity.warning());
+        match self.is_extending() || !self.may_extend(now) {
             true => NextStep::LookAt(warning),
             false => NextStep::ExtendBy(warning),
         }
@@ -461,9 +398,9 @@ impl Body {
 
     /// When to extend again after it has failed: a tenth of the TTL later, by chance up to half of
     /// that earlier.
-    fn retry_at(&self, locker: &LeaseContext, at: Reading) -> Moment {
+    fn retry_at(&self, context: &LeaseContext, at: Reading) -> Moment {
         let pause = self.ttl() / 10;
-        let pause = locker.nodes.entropy().between(pause / 2, pause);
-        at.now.plus(pause).min(at.moment(self.lease.warning()))
+        let pause = context.nodes.entropy().between(pause / 2, pause);
+        at.now.plus(pause).min(at.moment(self.validity.warning()))
     }
 }

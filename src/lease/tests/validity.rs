@@ -1,16 +1,17 @@
-//! The lease against a dumb model: nodes that each keep one promise, in any order of commands.
+//! The validity against a dumb model: nodes that each keep one promise, in any order of commands.
+
+use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use super::super::lease::{Lease, end};
-use super::ms;
+use super::super::validity::{Validity, end};
 use crate::clock::Stamp;
 use crate::options::Drift;
 
 const SEEDS: u64 = 2_000;
 const STEPS: usize = 60;
-const DRIFT: Drift = Drift { permille: 10, floor: ms(2) };
+const DRIFT: Drift = Drift { permille: 10, floor: Duration::from_millis(2) };
 
 /// What one node really does: it keeps a key until a time, by a clock that counts as ours does, and
 /// forgets it now and then.
@@ -38,7 +39,7 @@ struct Flight {
 struct Model {
     nodes: Vec<Node>,
     flights: Vec<Flight>,
-    lease: Lease,
+    validity: Validity,
     needed: usize,
     now: u64,
     steps: u64,
@@ -48,8 +49,8 @@ impl Model {
     fn new(count: usize) -> Self {
         let needed = count / 2 + 1;
         let nodes = vec![Node::default(); count];
-        let (flights, lease) = (Vec::new(), Lease::new(count, needed));
-        Self { nodes, flights, lease, needed, now: 1_000, steps: 0 }
+        let (flights, validity) = (Vec::new(), Validity::new(count, needed));
+        Self { nodes, flights, validity, needed, now: 1_000, steps: 0 }
     }
 
     /// Sends one command to every node.
@@ -92,9 +93,9 @@ impl Model {
             return;
         }
         if granted {
-            self.lease.grant([node], sent, end(sent, ms(ttl), DRIFT));
+            self.validity.grant([node], sent, end(sent, Duration::from_millis(ttl), DRIFT));
         } else {
-            self.lease.lose(node, sent);
+            self.validity.lose(node, sent);
             self.nodes[node].promises.retain(|(before, _)| *before > executed);
         }
     }
@@ -129,15 +130,15 @@ fn a_lease_never_outlasts_what_a_majority_of_the_nodes_holds() {
                 _ => model.answer(node, rng.random_bool(0.1), &mut rng),
             }
             let now = Stamp::from_millis(model.now);
-            if model.lease.is_valid(now) {
+            if model.validity.is_valid(now) {
                 claims += 1;
-                let end = model.now + model.lease.remaining(now).as_millis() as u64;
+                let end = model.now + model.validity.remaining(now).as_millis() as u64;
                 let promised = model.promised();
                 assert!(end <= promised, "seed {seed}: until {end}, promised until {promised}");
             }
         }
     }
-    assert!(claims > 10_000, "the lease was held in {claims} cases only");
+    assert!(claims > 10_000, "the validity was held in {claims} cases only");
 }
 
 /// When every answer arrives, the lease is as long as it can be: it ends when the last command but
@@ -158,10 +159,11 @@ fn a_lease_is_as_long_as_the_answers_allow() {
                 model.execute(node);
                 model.answer(node, false, &mut rng);
             }
-            wanted = wanted.max(sent + ttl - DRIFT.of(ms(ttl)).as_millis() as u64);
+            wanted =
+                wanted.max(sent + ttl - DRIFT.of(Duration::from_millis(ttl)).as_millis() as u64);
         }
         let now = Stamp::from_millis(model.now);
-        let end = model.now + model.lease.remaining(now).as_millis() as u64;
+        let end = model.now + model.validity.remaining(now).as_millis() as u64;
         assert!(end.abs_diff(wanted.max(model.now)) <= 1, "seed {seed}: {end}, not {wanted}");
     }
 }

@@ -32,7 +32,7 @@ use crate::link::{RunId, Undo};
 use crate::weak::{self, Weakness::*};
 
 /// Compare-and-delete.
-pub(crate) const RELEASE: &str = include_str!("script/release.lua");
+pub(crate) const RELEASE: &str = include_str!("../lock/script/release.lua");
 /// By this name a server that has loaded it knows it. (A test compares the two.)
 macro_rules! release_sha1 {
     () => {
@@ -40,23 +40,23 @@ macro_rules! release_sha1 {
     };
 }
 #[cfg(test)]
-pub(super) const RELEASE_SHA1: &[u8] = release_sha1!().as_bytes();
+pub(crate) const RELEASE_SHA1: &[u8] = release_sha1!().as_bytes();
 
 /// Compare-and-extend.
-pub(crate) const EXTEND: &str = include_str!("script/extend.lua");
-pub(super) const EXTEND_SHA1: &[u8] = b"38c4b48c016c265132124c20017671204b3fa277";
+pub(crate) const EXTEND: &str = include_str!("../lock/script/extend.lua");
+pub(crate) const EXTEND_SHA1: &[u8] = b"38c4b48c016c265132124c20017671204b3fa277";
 
 /// Set if not there, and if the node may vote.
 pub(crate) const ACQUIRE: &str =
-    concat!(include_str!("script/standing.lua"), include_str!("script/acquire.lua"));
+    concat!(include_str!("script/standing.lua"), include_str!("../lock/script/acquire.lua"));
 const ACQUIRE_SHA1: &[u8] = b"35fb6f02cdc9860f155091e24b71c81b6ea5eb45";
 
 /// Compare and set another value. Seldom sent, and so always in full.
-pub(crate) const ADOPT: &str = include_str!("script/adopt.lua");
+pub(crate) const ADOPT: &str = include_str!("../lock/script/adopt.lua");
 
 /// The same, if the node may vote.
 const ADOPT_VOTE: &str =
-    concat!(include_str!("script/standing.lua"), include_str!("script/adopt.lua"));
+    concat!(include_str!("script/standing.lua"), include_str!("../lock/script/adopt.lua"));
 
 /// What a weak release and a weak extension run in their stead; see `weak`.
 pub(crate) const WEAK_RELEASE: &[u8] = b"return redis.call('DEL', KEYS[1])";

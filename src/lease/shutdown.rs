@@ -8,8 +8,9 @@ use std::time::Duration;
 use quorlock_resp::encode;
 
 use super::claim::Releasing;
-use super::guard::Release;
-use super::locker::LeaseContext;
+use super::context::LeaseContext;
+use super::leases::Leases;
+use super::release::Release;
 use super::token::OwnerToken;
 use crate::error::Error;
 use crate::link::{ReplyKind, Undo, Urgency};
@@ -73,17 +74,18 @@ const SETTLING: Duration = Duration::from_millis(10);
 
 /// Ends the locker's work within `timeout`. See [`Locker::shutdown`](super::Locker::shutdown).
 pub(crate) async fn shut_down(
-    locker: &LeaseContext,
+    leases: &Leases,
     fate: Fate,
     timeout: Duration,
 ) -> Result<Shutdown, Error> {
-    let clock = locker.nodes.clock();
-    let mut timer = locker.nodes.sleep_until(clock.now().plus(timeout))?;
-    locker.close();
-    let (releases, mut found) = take_all(locker, fate);
+    let context = &*leases.context;
+    let clock = context.nodes.clock();
+    let mut timer = context.nodes.sleep_until(clock.now().plus(timeout))?;
+    context.close();
+    let (releases, mut found) = take_all(leases, fate);
     // Behind everything that was ever sent.
-    let connections = locker.options.link.connections as u64;
-    let pings = (0..connections).map(|affinity| ping(locker, affinity));
+    let connections = context.options.link.connections as u64;
+    let pings = (0..connections).map(|affinity| ping(context, affinity));
     let pings = pings.collect::<Result<Vec<_>, _>>()?;
     let mut settled = pin!(async {
         if weak::is(ShutdownUnanswered) {
@@ -97,11 +99,11 @@ pub(crate) async fn shut_down(
         }
         // A node that hangs or is away has answered nothing, and may be owed an undo. No other
         // process will send it.
-        while !locker.nodes.is_settled() {
+        while !context.nodes.is_settled() {
             // The runtime of the driver may have ended meanwhile, or its task. Where no other one
             // can be started now, it is tried again.
-            let _ = locker.nodes.ensure_driver();
-            if let Ok(pause) = locker.nodes.sleep_until(clock.now().plus(SETTLING)) {
+            let _ = context.nodes.ensure_driver();
+            if let Ok(pause) = context.nodes.sleep_until(clock.now().plus(SETTLING)) {
                 pause.await;
             }
         }
@@ -118,7 +120,7 @@ pub(crate) async fn shut_down(
             None => found.unknown += 1,
         }
     }
-    found.owed = locker.nodes.owed();
+    found.owed = context.nodes.owed();
     found.nodes = worst_of(pings.iter().map(Election::report));
     Ok(found)
 }
@@ -136,44 +138,46 @@ fn worst_of(reports: impl Iterator<Item = Vec<NodeReport>>) -> Vec<NodeReport> {
 }
 
 /// Takes the locks from their guards, which find them lost.
-fn take_all(locker: &LeaseContext, fate: Fate) -> (Vec<Releasing>, Shutdown) {
+fn take_all(leases: &Leases, fate: Fate) -> (Vec<Releasing>, Shutdown) {
+    let context = &*leases.context;
     let mut found =
         Shutdown { released: 0, lost: 0, left: Vec::new(), unknown: 0, owed: 0, nodes: Vec::new() };
     let (mut releases, mut lost) = (Vec::new(), Vec::new());
-    let now = locker.nodes.clock().now();
-    locker.holds.close_all(|body| {
-        let is_told = std::mem::replace(&mut body.observed, true); // here
+    let now = context.nodes.clock().now();
+    leases.close_all(|hold| {
+        let untold = hold.take_loss(); // told here
+        let began = hold.began;
         // What an earlier shutdown released or left stays so.
-        let Some(ownership) = body.ownership.as_mut().filter(|ownership| !ownership.has_ended())
+        let Some(ownership) = hold.ownership.as_mut().filter(|ownership| !ownership.has_ended())
         else {
             return;
         };
         match fate {
             // It is still being taken over; who asked for that finds the locker closed.
-            _ if !ownership.is_owned() => ownership.let_go(locker),
+            _ if !ownership.is_owned() => ownership.let_go(context),
             Fate::Leave => {
-                let (key, token) = (ownership.key.given().to_vec(), ownership.leave(locker));
+                let (key, token) = (ownership.key.given().to_vec(), ownership.leave(context));
                 found.left.push(LeftLock { key, token });
             }
-            Fate::Release => match ownership.release(locker) {
+            Fate::Release => match ownership.release(context) {
                 Ok(release) => releases.push(release),
                 Err(_) => found.unknown += 1, // its guard's drop tells the nodes
             },
         }
-        if !is_told && ownership.is_owned() {
-            lost.push((ownership.key.clone(), now.since(body.began)));
+        if untold.is_some() && ownership.is_owned() {
+            lost.push((ownership.key.clone(), now.since(began)));
         }
     });
     for (key, held) in &lost {
-        let (lock, held) = (locker.subject(key), *held);
+        let (lock, held) = (context.subject(key), *held);
         let event = || Event::Lost { lock, held, reason: Loss::Closed, stalled: None };
-        locker.options.observers.tell(event);
+        context.options.observers.tell(event);
     }
     (releases, found)
 }
 
 /// A command that every node answers, behind what the connections for `affinity` carry.
-fn ping(locker: &LeaseContext, affinity: u64) -> Result<Election, Error> {
+fn ping(context: &LeaseContext, affinity: u64) -> Result<Election, Error> {
     let mut bytes = Vec::new();
     encode::command(&mut bytes, &[b"PING"]);
     let command = Command {
@@ -181,10 +185,10 @@ fn ping(locker: &LeaseContext, affinity: u64) -> Result<Election, Error> {
         kind: ReplyKind::Any,
         undo: Undo::NONE,
         affinity,
-        sent: locker.nodes.clock().now(),
-        allowed: locker.options.node_timeout(locker.options.ttl),
+        sent: context.nodes.clock().now(),
+        allowed: context.options.node_timeout(context.options.ttl),
         urgency: Urgency::Usual,
         to: NodeMask::ALL,
     };
-    locker.nodes.ask(&command, locker.nodes.rule_of_all())
+    context.nodes.ask(&command, context.nodes.rule_of_all())
 }

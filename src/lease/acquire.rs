@@ -1,0 +1,342 @@
+//! Acquiring: try, and while the caller still waits, pause and try again.
+//!
+//! ```text
+//!          ┌────────────────────────────────────────────────────┐
+//!          ▼                                                    │
+//!  start ─▶ Asking ──won, time left──▶ guard                    │
+//!             │ lost, or too slow (the claim is dropped, and with it undone)
+//!             ├── not retryable ──▶ error                       │
+//!             ├── held by another ──▶ Looking ─┐                │
+//!             └── otherwise ───────────────────┴─▶ Refused ─▶ Pausing
+//!                                                     └── waited long enough ──▶ error
+//! ```
+//!
+//! The try itself allocates nothing; looking and pausing do.
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use super::claim::Claim;
+use super::durability::is_worth_repeating;
+use super::hold_ref::HoldRef;
+use super::inspect;
+use super::key::Key;
+use super::leases::Leases;
+use super::retry::{Known, draw, within};
+use crate::clock::Moment;
+use crate::error::{Effort, Error, Kind};
+use crate::observe::Event;
+use crate::options::{Extend, Retry};
+use crate::quorum::Verdict;
+use crate::report::{Inspection, Outcome};
+use crate::weak::{self, Weakness};
+
+/// What to acquire, and how.
+pub(crate) struct AcquireSpec {
+    pub(crate) leases: Arc<Leases>,
+    pub(crate) key: Key,
+    pub(crate) ttl: Duration,
+    /// How long to wait for the lock; `None` is forever.
+    pub(crate) wait: Option<Duration>,
+    /// How much of that may pass without a quorum.
+    pub(crate) unavailable_wait: Duration,
+    pub(crate) retry: Retry,
+    pub(crate) extend: Extend,
+}
+
+/// An acquisition: the first try, and those that follow it.
+pub(crate) struct Acquiring {
+    spec: Result<AcquireSpec, Option<Error>>,
+    step: Step,
+    /// The clock at the first poll.
+    started: Option<Moment>,
+    tries: u32,
+    /// How many of them followed another at once.
+    repeats: u32,
+    /// Whether a try that finds the lock held, or no quorum, is the last one.
+    is_once: bool,
+    /// What the last try failed of, kept while the next is made.
+    failure: Option<Error>,
+    waiting: Waiting,
+}
+
+/// How long the tries go on.
+struct Waiting {
+    /// When the last try began.
+    tried: Moment,
+    /// When the tries began that have found no quorum, if the last one has not.
+    unavailable: Option<Moment>,
+    /// When the caller gives up, by what the last try failed of.
+    until: Moment,
+    /// How many tries have found the lock held.
+    contended: u32,
+}
+
+impl Waiting {
+    const NOT_YET: Self =
+        Self { tried: Moment::NEVER, unavailable: None, until: Moment::LAST, contended: 0 };
+
+    /// The last try of a caller who began at `started` has failed.
+    fn note(&mut self, failure: &Error, spec: &AcquireSpec, started: Moment) {
+        self.contended += u32::from(failure.is_contended());
+        let since = self.unavailable.unwrap_or(self.tried);
+        let had_quorum = failure.is_contended() || failure.is_too_slow();
+        self.unavailable = (!had_quorum).then_some(since);
+        self.until = spec.wait.map_or(Moment::LAST, |wait| started.plus(wait));
+        if let Some(since) = self.unavailable {
+            self.until = self.until.min(since.plus(spec.unavailable_wait));
+        }
+    }
+
+    /// Whether the wait for a holder begins: no try before the last one has found the lock held.
+    fn begins(&self, failure: &Error) -> bool {
+        failure.is_contended() && self.contended == 1
+    }
+}
+
+#[expect(clippy::large_enum_variant, reason = "a box for the claim would cost an allocation")]
+enum Step {
+    Start,
+    Asking(Claim),
+    /// `drawn` is the pause that the retry policy wants; without one it gives up.
+    Looking {
+        looking: Looking,
+        drawn: Option<Duration>,
+    },
+    Refused {
+        drawn: Option<Duration>,
+        known: Known,
+    },
+    Pausing(Pausing),
+}
+
+type Looking = Pin<Box<dyn Future<Output = Inspection> + Send>>;
+/// Ends after the pause, or when the locker is shut down.
+type Pausing = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+impl Acquiring {
+    /// Tries until the lock is acquired, or the wait that was asked for is over.
+    pub(crate) fn new(spec: Result<AcquireSpec, Error>) -> Self {
+        Self {
+            spec: spec.map_err(Some),
+            step: Step::Start,
+            started: None,
+            tries: 0,
+            repeats: 0,
+            is_once: false,
+            failure: None,
+            waiting: Waiting::NOT_YET,
+        }
+    }
+
+    /// Tries once. No observer is told of a failure: it is the answer that was asked for.
+    pub(crate) fn once(spec: Result<AcquireSpec, Error>) -> Self {
+        Self { is_once: true, ..Self::new(spec) }
+    }
+
+    /// How many tries have begun.
+    pub(crate) fn tries(&self) -> u32 {
+        self.tries
+    }
+}
+
+impl Future for Acquiring {
+    type Output = Result<HoldRef, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        let spec = match &mut this.spec {
+            Ok(spec) => &*spec,
+            Err(error) => return Poll::Ready(Err(error.take().unwrap_or_else(spent))),
+        };
+        let clock = spec.leases.context.nodes.clock();
+        let started = *this.started.get_or_insert_with(|| clock.now());
+        let give_up = |error, tries| Poll::Ready(Err(spec.give_up(error, tries, started)));
+        loop {
+            match &mut this.step {
+                Step::Start => {
+                    spec.leases.context.check_open()?;
+                    this.tries = this.tries.saturating_add(1);
+                    let sent = if this.tries == 1 { started } else { clock.now() };
+                    (this.waiting.tried, this.step) = (sent, spec.ask(sent)?);
+                }
+                Step::Asking(claim) => {
+                    let verdict = ready!(claim.poll_verdict(cx));
+                    let Step::Asking(claim) = std::mem::replace(&mut this.step, Step::Start) else {
+                        continue;
+                    };
+                    let failure = match spec.hold_or_error(claim, verdict) {
+                        Ok(hold) => {
+                            spec.tell_acquired(&hold, this.tries, started);
+                            return Poll::Ready(Ok(hold));
+                        }
+                        Err(failure) => failure,
+                    };
+                    if is_worth_repeating(&failure, &mut this.repeats) {
+                        continue; // at once: the next step is to start again
+                    }
+                    if this.is_once {
+                        return Poll::Ready(Err(failure));
+                    }
+                    if !failure.is_retryable() {
+                        return give_up(failure, this.tries);
+                    }
+                    this.waiting.note(&failure, spec, started);
+                    this.step = spec.after(&failure, this.tries, &this.waiting);
+                    this.failure = Some(failure);
+                }
+                Step::Looking { looking, drawn } => {
+                    let (seen, drawn) = (ready!(looking.as_mut().poll(cx)), *drawn);
+                    match spec.learn(&seen, &mut this.failure) {
+                        Ok(known) => this.step = Step::Refused { drawn, known },
+                        Err(error) => return give_up(error, this.tries),
+                    }
+                }
+                Step::Refused { drawn, known } => {
+                    spec.leases.context.check_can_sleep()?;
+                    let now = clock.now();
+                    let left = this.waiting.until.since(now);
+                    let Some(drawn) = drawn.filter(|_| !left.is_zero()) else {
+                        return give_up(this.failure.take().unwrap_or_else(spent), this.tries);
+                    };
+                    let pause = within(drawn, *known, left);
+                    if let Some(failure) = &this.failure {
+                        let waited = this.waiting.begins(failure).then(|| now.since(started));
+                        spec.tell_retrying(failure, this.tries, waited, pause);
+                    }
+                    this.step = Step::Pausing(Box::pin(pausing(spec.leases.clone(), pause)));
+                }
+                Step::Pausing(sleep) => {
+                    ready!(sleep.as_mut().poll(cx));
+                    this.step = Step::Start;
+                }
+            }
+        }
+    }
+}
+
+/// A future that has given its error away is polled again: a mistake of the caller's.
+fn spent() -> Error {
+    Error::misuse("this future has completed; it must not be polled again")
+}
+
+impl AcquireSpec {
+    fn ask(&self, sent: Moment) -> Result<Step, Error> {
+        Claim::ask(&self.leases.context, self.key.clone(), self.ttl, sent).map(Step::Asking)
+    }
+
+    /// A hold, if the lock is held and time is left of it. The clock is read after the deciding
+    /// reply. Otherwise the claim is dropped, which releases what was granted.
+    fn hold_or_error(&self, claim: Claim, verdict: Verdict) -> Result<HoldRef, Error> {
+        let Some(ownership) = claim.ownership() else { return Err(spent()) };
+        let context = &self.leases.context;
+        let at = context.nodes.clock().read();
+        if let Some(volatile) = &context.volatile {
+            volatile.check(&ownership.election)?;
+        }
+        let error =
+            |kind| Error::new(kind).with_key(ownership.key.given()).with_nodes(claim.report());
+        if verdict == Verdict::Won {
+            if at.stamp.is_before(ownership.warning(context)) || weak::is(Weakness::NoRecheck) {
+                return HoldRef::begin(&self.leases, claim, self.extend, at);
+            }
+            return Err(error(Kind::TooSlow {
+                ttl: ownership.ttl,
+                elapsed: at.stamp.since(ownership.sent),
+            }));
+        }
+        let nodes = claim.report();
+        let needed = context.nodes.majority();
+        let count =
+            |is: fn(&Outcome) -> bool| nodes.iter().filter(|node| is(&node.outcome)).count();
+        let is_held = count(|outcome| *outcome == Outcome::Held) > 0;
+        // The verdict may be known before all have answered. Those that never do are told next
+        // time.
+        let may_answer = count(|outcome| outcome.is_answer() || *outcome == Outcome::Pending);
+        let contended = is_held && may_answer >= needed;
+        let kind = if contended {
+            Kind::Contended { holder: None }
+        } else {
+            Kind::no_quorum(&nodes, needed)
+        };
+        Err(Error::new(kind).with_key(ownership.key.given()).with_nodes(nodes))
+    }
+
+    /// What was found in the way: how long it lives still, if it is a lock.
+    fn learn(&self, seen: &Inspection, failure: &mut Option<Error>) -> Result<Known, Error> {
+        if let Some(what) = seen.foreign() {
+            let kind = Kind::Foreign { what: what.into() };
+            return Err(Error::new(kind).with_key(self.key.given()));
+        }
+        let holder = seen.holder();
+        if let (Some(failure), Some(holder)) = (failure, holder) {
+            failure.name_holder(holder.clone());
+        }
+        Ok(Known { holder: holder.map(|holder| holder.remaining), ..Known::default() })
+    }
+
+    /// The step after a refusal. The holder is looked up when the lock is found held for the first
+    /// time, and at the end.
+    fn after(&self, failure: &Error, tries: u32, waiting: &Waiting) -> Step {
+        let entropy = self.leases.context.nodes.entropy();
+        let drawn = draw(&self.retry, tries, |low, high| entropy.between(low, high));
+        let is_last = drawn.is_none() || waiting.until <= self.leases.context.nodes.clock().now();
+        if waiting.begins(failure) || failure.is_contended() && is_last {
+            // The last look is for the error; an earlier one is only told to observers.
+            let is_told = is_last || !self.leases.context.options.observers.is_empty();
+            let looking = inspect::look(self.leases.clone(), self.key.clone(), is_told);
+            let looking = Box::pin(looking);
+            return Step::Looking { looking, drawn };
+        }
+        // No holder is known; the only hint is the quarantine.
+        let refusing = failure.retry_after().filter(|_| !failure.is_contended());
+        Step::Refused { drawn, known: Known { refusing, ..Known::default() } }
+    }
+
+    /// Adds attempts and elapsed time; emits `GaveUp`.
+    fn give_up(&self, error: Error, tries: u32, started: Moment) -> Error {
+        let waited = self.leases.context.nodes.clock().now().since(started);
+        let error = error.with_effort(Effort { tries, elapsed: waited });
+        let lock = self.leases.context.subject(&self.key);
+        let event = || Event::GaveUp { lock, tries, waited, error: &error };
+        self.leases.context.options.observers.tell(event);
+        error
+    }
+
+    fn tell_acquired(&self, hold: &HoldRef, tries: u32, started: Moment) {
+        self.leases.context.options.observers.tell(|| Event::Acquired {
+            lock: self.leases.context.subject(&self.key),
+            tries,
+            waited: self.leases.context.nodes.clock().now().since(started),
+            votes: hold.votes(),
+        });
+    }
+
+    /// `waited` is for the first try that has found the lock held.
+    fn tell_retrying(&self, error: &Error, tries: u32, waited: Option<Duration>, pause: Duration) {
+        let (lock, observers) =
+            (self.leases.context.subject(&self.key), &self.leases.context.options.observers);
+        if let Some(waited) = waited {
+            observers.tell(|| Event::Waiting { lock, holder: error.holder(), waited });
+        }
+        observers.tell(|| Event::Retrying { lock, tries, pause, error });
+    }
+}
+
+async fn pausing(leases: Arc<Leases>, pause: Duration) {
+    let context = &leases.context;
+    let until = context.nodes.clock().now().plus(pause);
+    // Without a driver no node can be asked either, as the next try will find.
+    let Ok(mut timer) = context.nodes.sleep_until(until) else { return };
+    let mut closed = pin!(context.closed());
+    poll_fn(|cx| {
+        if closed.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(());
+        }
+        Pin::new(&mut timer).poll(cx)
+    })
+    .await;
+}

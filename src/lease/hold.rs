@@ -1,0 +1,433 @@
+//! The state of one hold, and how answers change it.
+//!
+//! ```text
+//!  free ──begin──▶ Held ──its time is over, the nodes lost it, taken──▶ Lost ──end──▶ free
+//!                   └─────────────────────────end────────────────────────────────────┘
+//! ```
+//!
+//! *Held* carries what keeps the lock alive, *Lost* why it is lost and who has been told. Nothing
+//! leads from lost to held.
+
+use std::time::Duration;
+
+use super::claim::Ownership;
+use super::context::LeaseContext;
+use super::extension::Extension;
+use super::validity::Validity;
+use crate::clock::{Moment, Reading, Stamp, nanoseconds};
+use crate::error::{Error, Kind};
+use crate::observe::Loss;
+use crate::options::Extend;
+use crate::weak::{self, Weakness::*};
+
+/// A hold, by its place and the generation of what the place holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(test, derive(Default))]
+pub(super) struct HoldId {
+    pub(super) index: u32,
+    pub(super) generation: u32,
+}
+
+/// The state of one hold.
+pub(super) struct Hold {
+    pub(super) generation: u32,
+    /// `None` while the place is free.
+    pub(super) ownership: Option<Ownership>,
+    pub(super) validity: Validity,
+    pub(super) extend: Extend,
+    /// When it was acquired.
+    pub(super) began: Moment,
+    state: State,
+    /// Why the hold before this one had been lost when it ended.
+    former_loss: Option<Loss>,
+    #[cfg(feature = "tokio-util")]
+    token: Option<tokio_util::sync::CancellationToken>,
+    /// When the alarm looks at it next, if it has a token that the alarm is to cancel.
+    #[cfg(feature = "tokio-util")]
+    pub(super) alarm: Option<Moment>,
+    /// By whose clock it does.
+    #[cfg(feature = "tokio-util")]
+    pub(super) runtime: Option<tokio::runtime::Handle>,
+}
+
+/// Whether the lock is held.
+enum State {
+    Held(Upkeep),
+    Lost(Telling),
+}
+
+/// What keeps a held lock alive.
+#[derive(Default)]
+struct Upkeep {
+    /// The acquisition's late votes have been entered.
+    entered: bool,
+    /// An extension of the keeper's is on its way.
+    extending: bool,
+    /// The observers have been told that it is held for too long.
+    overlong: bool,
+    /// How many looks in a row were planned soon, because another adoption was met.
+    hurries: u32,
+}
+
+/// Why a lock is lost, and who has been told.
+struct Telling {
+    why: Loss,
+    /// The waiters have been woken, and the token cancelled.
+    signalled: bool,
+    /// The observers have been told.
+    observed: bool,
+}
+
+/// How often the nodes are asked again soon where another adoption was met, before the pauses grow.
+const HURRIES: u32 = 8;
+
+/// What follows the answers to an extension.
+pub(super) enum Step {
+    /// The lock is held for as long as was asked for.
+    Extended,
+    /// Not yet: this was sent behind it.
+    More(Extension),
+    /// The lock is held, but not for as long as was asked for.
+    Failed,
+    /// The lock is lost.
+    Lost,
+}
+
+/// What a hold leaves.
+pub(super) struct Ended {
+    pub(super) ownership: Ownership,
+    pub(super) began: Moment,
+    /// Why the lock was lost, if the observers have not been told.
+    pub(super) untold: Option<Loss>,
+}
+
+impl Hold {
+    /// A free place.
+    pub(super) fn new(validity: Validity) -> Self {
+        Self {
+            generation: 0,
+            ownership: None,
+            validity,
+            extend: Extend::Off,
+            began: Moment::NEVER,
+            state: State::Held(Upkeep::default()),
+            former_loss: None,
+            #[cfg(feature = "tokio-util")]
+            token: None,
+            #[cfg(feature = "tokio-util")]
+            alarm: None,
+            #[cfg(feature = "tokio-util")]
+            runtime: None,
+        }
+    }
+
+    /// The place holds what an acquisition has won.
+    pub(super) fn begin(
+        &mut self,
+        ownership: Option<Ownership>,
+        extend: Extend,
+        now: Moment,
+        context: &LeaseContext,
+    ) {
+        (self.ownership, self.extend, self.began) = (ownership, extend, now);
+        self.state = State::Held(Upkeep::default());
+        self.validity.clear();
+        self.validity.set_margin(context.margin(self.ttl()), Stamp::PAST);
+        self.enter_grants(context);
+    }
+
+    /// A lock that was taken over is ours from `now` on.
+    pub(super) fn own(&mut self, extend: Extend, now: Moment, context: &LeaseContext) {
+        (self.extend, self.began) = (extend, now);
+        if let Some(ownership) = &mut self.ownership {
+            ownership.own(context);
+        }
+    }
+
+    /// The place is free: what is left of the hold goes to its ender.
+    pub(super) fn end(&mut self) -> Option<(Ended, Signal)> {
+        let ownership = self.ownership.take()?;
+        let untold = match &self.state {
+            State::Lost(telling) if !telling.observed && ownership.is_owned() => Some(telling.why),
+            _ => None,
+        };
+        let left = (Ended { ownership, began: self.began, untold }, self.signal());
+        self.former_loss = self.loss();
+        self.generation = self.generation.wrapping_add(1);
+        #[cfg(feature = "tokio-util")]
+        {
+            (self.token, self.alarm, self.runtime) = (None, None, None);
+        }
+        Some(left)
+    }
+
+    /// Whether the lock is held at `now`; once it is not, it never is again.
+    ///
+    /// This is the one place that finds a loss by the clock, and it does so a margin before the
+    /// lease ends: then a timer that comes late still tells of it in time. A guard, a token and
+    /// those who wait for the loss all go by it, so they say the same at each instant.
+    pub(super) fn is_valid(&mut self, now: Stamp) -> bool {
+        if !now.is_before(self.validity.warning()) {
+            self.lose(if self.validity.is_gone() { Loss::Gone } else { Loss::Expired });
+        }
+        self.loss().is_none()
+    }
+
+    /// Why the lock is lost, if that has been found.
+    pub(super) fn loss(&self) -> Option<Loss> {
+        match &self.state {
+            State::Held(_) => None,
+            State::Lost(telling) => Some(telling.why),
+        }
+    }
+
+    /// The lock is lost, unless it was before: then for the earlier reason.
+    pub(super) fn lose(&mut self, why: Loss) {
+        if let State::Held(_) = self.state {
+            self.state = State::Lost(Telling { why, signalled: false, observed: false });
+        }
+    }
+
+    /// Why the hold was lost that a generation named, if it is the latest that has ended here.
+    pub(super) fn former_loss(&self, generation: u32) -> Option<Loss> {
+        let is_latest = self.generation == generation.wrapping_add(1);
+        self.former_loss.filter(|_| is_latest)
+    }
+
+    /// Whether the observers have been told of the loss.
+    pub(super) fn is_observed(&self) -> bool {
+        matches!(&self.state, State::Lost(telling) if telling.observed)
+    }
+
+    /// Takes the duty to tell the observers of the loss: `None` if there is none, or it is taken.
+    pub(super) fn take_loss(&mut self) -> Option<Loss> {
+        let State::Lost(telling) = &mut self.state else { return None };
+        let is_new = !std::mem::replace(&mut telling.observed, true);
+        is_new.then_some(telling.why)
+    }
+
+    /// Takes the duty to tell the observers that the lock is held for too long.
+    pub(super) fn take_overlong(&mut self, now: Moment) -> bool {
+        let is_overlong = self.is_overlong(now);
+        let State::Held(upkeep) = &mut self.state else { return false };
+        !upkeep.extending && is_overlong && !std::mem::replace(&mut upkeep.overlong, true)
+    }
+
+    /// Whether an extension of the keeper's is on its way.
+    pub(super) fn is_extending(&self) -> bool {
+        matches!(&self.state, State::Held(upkeep) if upkeep.extending)
+    }
+
+    pub(super) fn set_extending(&mut self, extending: bool) {
+        if let State::Held(upkeep) = &mut self.state {
+            upkeep.extending = extending;
+        }
+    }
+
+    /// Sends an extension.
+    pub(super) fn extend(
+        &mut self,
+        context: &LeaseContext,
+        ttl: Duration,
+    ) -> Result<Extension, Error> {
+        let is_first = match &mut self.state {
+            State::Held(upkeep) => !std::mem::replace(&mut upkeep.entered, true),
+            State::Lost(_) => false,
+        };
+        if is_first {
+            // By the first extension all have granted that ever will in time, and its answers are
+            // the newer ones.
+            self.enter_grants(context);
+        }
+        let Some(ownership) = &self.ownership else {
+            return Err(Error::new(Kind::Lost { reason: self.loss() }));
+        };
+        Extension::send(context, ownership, ttl)
+    }
+
+    /// Enters which nodes have granted the acquisition by now.
+    fn enter_grants(&mut self, context: &LeaseContext) {
+        let Some(ownership) = &self.ownership else { return };
+        let end = ownership.end_of(ownership.sent, context);
+        self.validity.grant(ownership.election.granted(), ownership.sent, end);
+    }
+
+    /// Enters what an extension has brought, unless the lock was lost before, and says what follows
+    /// if it was to reach `target`.
+    pub(super) fn take_answers(
+        &mut self,
+        extension: &mut Extension,
+        target: Stamp,
+        context: &LeaseContext,
+    ) -> Step {
+        let now = context.nodes.clock().stamp();
+        let is_over = self.loss() == Some(Loss::Expired) && now.is_before(self.validity.end());
+        if weak::is(LossTakenBack) && is_over {
+            extension.apply(&mut self.validity, context);
+            self.state = State::Held(Upkeep::default());
+        }
+        if self.is_valid(now) {
+            extension.apply(&mut self.validity, context);
+        }
+        if !self.is_valid(now) {
+            return Step::Lost;
+        }
+        if self.validity.end().reaches(target) {
+            return Step::Extended;
+        }
+        let ownership = self.ownership.as_ref();
+        ownership
+            .and_then(|ownership| extension.rescript(context, ownership))
+            .map_or(Step::Failed, Step::More)
+    }
+
+    /// Enters what came in behind an extension's verdict, and says what was sent behind that: the
+    /// whole script to nodes that had forgotten it, and the key to nodes that had lost it.
+    pub(super) fn gather(
+        &mut self,
+        extension: &mut Extension,
+        context: &LeaseContext,
+    ) -> [Option<Extension>; 2] {
+        let now = context.nodes.clock().stamp();
+        if self.is_valid(now) {
+            extension.apply(&mut self.validity, context);
+        }
+        let valid = self.is_valid(now);
+        match &mut self.ownership {
+            Some(ownership) if valid => {
+                [extension.rescript(context, ownership), extension.heal(context, ownership)]
+            }
+            _ => [None, None],
+        }
+    }
+
+    pub(super) fn ttl(&self) -> Duration {
+        self.ownership.as_ref().map_or(Duration::ZERO, |ownership| ownership.ttl)
+    }
+
+    /// Whether it has been held for as long as it may be.
+    pub(super) fn is_overlong(&self, now: Moment) -> bool {
+        matches!(self.extend, Extend::For(_)) && !self.may_extend(now)
+    }
+
+    /// Whether the observers have still to be told that.
+    fn is_to_be_told_overlong(&self, now: Moment) -> bool {
+        let is_told = matches!(&self.state, State::Held(upkeep) if upkeep.overlong);
+        self.is_overlong(now) && !is_told
+    }
+
+    pub(super) fn set_ttl(&mut self, ttl: Duration) {
+        if let Some(ownership) = &mut self.ownership {
+            ownership.ttl = ttl;
+        }
+    }
+
+    /// When the keeper shall look next, if all goes well: a third of the lease after the nodes were
+    /// last told, a little earlier by chance, so that clients that took locks together do not
+    /// extend them together, and earlier by up to a 64th of the TTL, so that one client's locks are
+    /// extended in batches; or when the end is near. At once, to tell that the lock has been held
+    /// for too long. Soon, where another adoption of the same token may have left a node without
+    /// our value: until that is mended, it is told that the lock is contended, and not lost.
+    pub(super) fn next_look(&mut self, context: &LeaseContext, at: Reading) -> Moment {
+        let Some(ownership) = &self.ownership else { return Moment::NEVER };
+        let warning = at.moment(self.validity.warning());
+        if !self.may_extend(at.now) {
+            return if self.is_to_be_told_overlong(at.now) { at.now } else { warning };
+        }
+        let lease =
+            nanoseconds(ownership.ttl.saturating_sub(context.options.drift.of(ownership.ttl)));
+        let jitter = lease / 15 / 256 * u64::from(ownership.chance());
+        let early = Duration::from_nanos(lease / 3 * 2 + jitter);
+        let batch = Duration::from_nanos(nanoseconds(ownership.ttl) / 64);
+        let is_hurried = ownership.may_former_return() && at.now.since(self.began) < ownership.ttl;
+        if let State::Held(upkeep) = &mut self.state {
+            if is_hurried {
+                let doublings = upkeep.hurries.saturating_sub(HURRIES).min(16);
+                upkeep.hurries = upkeep.hurries.saturating_add(1);
+                return at.now.plus(batch.saturating_mul(1 << doublings)).min(warning);
+            }
+            upkeep.hurries = 0;
+        }
+        let due = at.moment(self.validity.end().less(early)).rounded_down(batch);
+        // However slowly the nodes answered: not one extension behind the other.
+        due.max(at.now.plus(Duration::from_nanos(lease / 20))).min(warning)
+    }
+
+    /// Whether a look that was planned soon is needed no more: by now all nodes have our value.
+    pub(super) fn has_calmed(&self) -> bool {
+        let is_hurried = matches!(&self.state, State::Held(upkeep) if upkeep.hurries > 0);
+        let may_return = Ownership::may_former_return;
+        is_hurried && !self.ownership.as_ref().is_none_or(may_return)
+    }
+
+    /// Whether the lock may still be extended by itself.
+    pub(super) fn may_extend(&self, now: Moment) -> bool {
+        match self.extend {
+            Extend::Off => false,
+            Extend::For(longest) => now.since(self.began) < longest,
+            Extend::Forever => true,
+        }
+    }
+
+    /// The token that is cancelled when the lock is lost, whether that has happened, and whether
+    /// the token is a new one.
+    #[cfg(feature = "tokio-util")]
+    pub(super) fn cancellation(&mut self) -> (tokio_util::sync::CancellationToken, bool, bool) {
+        let is_new = self.token.is_none();
+        let token = self.token.get_or_insert_default().clone();
+        if is_new {
+            self.runtime = tokio::runtime::Handle::try_current().ok();
+        }
+        (token, self.loss().is_some(), is_new)
+    }
+
+    /// Plans the alarm's next look, which is due when the lease is over; none if the lock is lost,
+    /// or if `rang`, the look that asks, is no longer the one that was planned.
+    #[cfg(feature = "tokio-util")]
+    pub(super) fn plan_alarm(&mut self, at: Reading, rang: Option<Moment>) -> Option<Moment> {
+        if rang.is_some() && rang != self.alarm {
+            return None;
+        }
+        let is_valid = self.is_valid(at.stamp);
+        self.alarm = is_valid.then(|| at.moment(self.validity.warning()));
+        self.alarm
+    }
+
+    /// What tells of a loss that has been found and may not have been told yet.
+    pub(super) fn new_signal(&self) -> Option<Signal> {
+        let State::Lost(telling) = &self.state else { return None };
+        let is_new = self.ownership.is_some() && !telling.signalled;
+        (is_new && !weak::is(LossNotSignalled)).then(|| self.signal())
+    }
+
+    /// The loss has been told.
+    pub(super) fn set_signalled(&mut self) {
+        if let State::Lost(telling) = &mut self.state {
+            telling.signalled = true;
+        }
+    }
+
+    fn signal(&self) -> Signal {
+        Signal {
+            #[cfg(feature = "tokio-util")]
+            token: self.token.clone(),
+        }
+    }
+}
+
+/// Cancels the token of a lock that is lost. It runs other people's code, so it is sent when no
+/// lock of ours is held.
+#[must_use = "a loss is not told before it is sent"]
+pub(super) struct Signal {
+    #[cfg(feature = "tokio-util")]
+    token: Option<tokio_util::sync::CancellationToken>,
+}
+
+impl Signal {
+    pub(super) fn send(self) {
+        #[cfg(feature = "tokio-util")]
+        if let Some(token) = self.token {
+            token.cancel();
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Leases: what is asked of the nodes, and what a grant is good for.
+//!
+//! This room lies between the quorum and the face. An acquisition ([`acquire`]) sends a
+//! [`claim::Claim`], which owns a key and its random value from then on, and undoes itself when it
+//! is dropped; [`validity`] says until when a lock is held. A held lock rests in its place among
+//! the [`leases`], where the [`keeper`] extends it (an [`extension`]) and finds its loss; a
+//! [`hold_ref`] is how a guard names it. Around these: [`takeover`] (locks of others, by their
+//! [`token`]s), [`shutdown`], [`durability`] (nodes that may forget). The wire is written in
+//! [`command`].
+//!
+//! ```text
+//!  AcquireSpec ──▶ Acquiring: Claim ──won, time left──▶ Hold ──end──▶ Claim ──release──▶ Release
+//!                     │ lost, late, dropped               ▲ extended, or lost: the keeper
+//!                     ▼
+//!              undone on every node that may hold the key
+//! ```
+
+mod acquire;
+#[cfg(feature = "tokio-util")]
+pub(crate) mod alarm;
+mod claim;
+pub(crate) mod command;
+mod context;
+mod durability;
+mod extension;
+mod hold;
+mod hold_ref;
+pub(crate) mod initialise;
+pub(crate) mod inspect;
+mod keeper;
+mod keeping;
+mod key;
+mod leases;
+mod news;
+mod release;
+mod retry;
+mod shutdown;
+pub(crate) mod takeover;
+#[cfg(test)]
+mod tests;
+mod token;
+mod validity;
+
+pub(crate) use acquire::{AcquireSpec, Acquiring};
+pub(crate) use claim::Claim;
+pub(crate) use context::LeaseContext;
+pub(crate) use durability::Epoch;
+pub(crate) use hold_ref::HoldRef;
+pub(crate) use leases::Leases;
+pub use release::Release;
+pub(crate) use shutdown::{Fate, shut_down};
+pub use shutdown::{LeftLock, Shutdown};
+pub use token::OwnerToken;
