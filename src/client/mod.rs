@@ -12,7 +12,6 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use quorlock_resp::{Frame, encode};
 
 use crate::clock::Clock;
@@ -90,13 +89,11 @@ impl Client {
     fn at(address: Address, tls: Option<&Tls>, driver: Driver) -> Result<Self, Error> {
         // Its commands are not undone, so it brings no script.
         let security = security(std::slice::from_ref(&address), tls)?;
-        let (greeting, undo_head) =
-            (HandshakeConfig { security, ..HandshakeConfig::default() }, Bytes::new());
+        let handshake = HandshakeConfig { security, ..HandshakeConfig::default() };
         let options = LinkOptions { driver, ..LinkOptions::default() };
         let observers = Observers::default();
         let (nodes, clock) = (vec![address], Clock::default());
-        let nodes =
-            NodeSet::on_network(nodes, false, clock, options, greeting, undo_head, observers)?;
+        let nodes = NodeSet::on_network(nodes, false, clock, options, handshake, observers)?;
         Ok(Self { nodes: Arc::new(nodes), timeout: TIMEOUT, blocking: false })
     }
 
@@ -108,7 +105,6 @@ impl Client {
             Clock::default(),
             LinkOptions::default(),
             HandshakeConfig::default(),
-            Bytes::new(),
             Observers::default(),
             dial,
         )?;
@@ -143,7 +139,7 @@ impl Client {
     /// ```
     #[must_use]
     pub fn allow_blocking(self) -> Self {
-        let nodes = Arc::new(self.nodes.apart(Bytes::new()));
+        let nodes = Arc::new(self.nodes.apart());
         Self { nodes, blocking: true, ..self }
     }
 

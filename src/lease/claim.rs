@@ -122,7 +122,7 @@ impl Ownership {
         let to = silent.fold(NodeMask::NONE, |mask, (node, _)| mask.and(node));
         // Where a connection ends, our own value is deleted, and the former one not put back.
         let pair = command::pair_of(self.key.full(), &self.value(context).to_string());
-        context.nodes.undo_instead(self.key.affinity(), Undo::delete(&pair));
+        context.nodes.undo_instead(self.key.affinity(), Undo::delete(command::UNDO, &pair));
         self.delete_former(context, to);
     }
 

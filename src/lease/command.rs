@@ -24,11 +24,10 @@ use std::fmt::{self, Write};
 use std::ops::Range;
 use std::time::Duration;
 
-use bytes::Bytes;
 use quorlock_resp::encode;
 
 use crate::entropy::Nonce;
-use crate::link::{RunId, Undo};
+use crate::link::{RunId, Undo, UndoScript};
 use crate::weak::{self, Weakness::*};
 
 /// Compare-and-delete.
@@ -41,6 +40,9 @@ macro_rules! release_sha1 {
 }
 #[cfg(test)]
 pub(crate) const RELEASE_SHA1: &[u8] = release_sha1!().as_bytes();
+
+/// What undoes an acquisition or an adoption.
+pub(crate) const UNDO: UndoScript = UndoScript { text: RELEASE, keys: 1 };
 
 /// Compare-and-extend.
 pub(crate) const EXTEND: &str = include_str!("../lock/script/extend.lua");
@@ -118,18 +120,8 @@ impl fmt::Display for Value<'_> {
 /// An encoded command.
 pub(crate) struct Encoded<'a> {
     pub(crate) bytes: &'a [u8],
-    /// What undoes it, behind [`undo_head`], and the key and the value that it is about.
+    /// What undoes it, and the key and the value that it is about.
     pub(crate) undo: Undo<'a>,
-}
-
-/// The release's command up to its key and value, in the form that a server executes even if it
-/// has never seen the script; without the header that counts its arguments.
-pub(crate) fn undo_head() -> Bytes {
-    let mut head = Vec::new();
-    encode::bulk(&mut head, b"EVAL");
-    encode::bulk(&mut head, RELEASE.as_bytes());
-    encode::bulk(&mut head, b"1");
-    head.into()
 }
 
 /// Encodes an acquisition into this thread's buffer and hands it to `send`.
@@ -144,7 +136,7 @@ pub(crate) fn with_acquire<R>(
         let pair = put_key_and_value(out, key, value);
         out.extend_from_slice(NX_PX);
         put_millis(out, ttl);
-        send(Encoded { bytes: out, undo: Undo::delete(&out[pair]) })
+        send(Encoded { bytes: out, undo: Undo::delete(UNDO, &out[pair]) })
     })
 }
 
@@ -162,7 +154,7 @@ pub(crate) fn with_release<R>(
             out.extend_from_slice(EVALSHA_RELEASE);
         }
         let pair = put_key_and_value(out, key, value);
-        send(Encoded { bytes: out, undo: Undo::delete(&out[pair]) })
+        send(Encoded { bytes: out, undo: Undo::delete(UNDO, &out[pair]) })
     })
 }
 
@@ -184,7 +176,7 @@ pub(crate) fn with_release_of<R>(
     with_scratch(|out| {
         out.extend_from_slice(EVALSHA_RELEASE);
         out.extend_from_slice(&pair);
-        send(Encoded { bytes: out, undo: Undo::delete(&pair) })
+        send(Encoded { bytes: out, undo: Undo::delete(UNDO, &pair) })
     })
 }
 
@@ -201,7 +193,7 @@ pub(crate) fn with_put_back<R>(
         [b"EVAL", RELEASE.as_bytes(), b"1"].into_iter().for_each(|word| encode::bulk(out, word));
         let pair = put_key_and_value(out, key, value);
         encode::bulk(out, former.as_bytes());
-        let undo = Undo::put_back(&out[pair.start..], pair.len());
+        let undo = Undo::put_back(UNDO, &out[pair.start..], pair.len());
         send(Encoded { bytes: out, undo })
     })
 }
@@ -222,7 +214,7 @@ pub(crate) fn with_adopt<R>(handover: Handover<'_>, send: impl FnOnce(Encoded<'_
         encode::array_header(out, 7);
         [b"EVAL", script, b"1"].into_iter().for_each(|word| encode::bulk(out, word));
         let (undo, pair_len) = put_handover(out, handover);
-        send(Encoded { bytes: out, undo: Undo::put_back(&out[undo], pair_len) })
+        send(Encoded { bytes: out, undo: Undo::put_back(UNDO, &out[undo], pair_len) })
     })
 }
 
@@ -241,7 +233,7 @@ pub(crate) fn with_adopt_vote<R>(
         let (undo, pair_len) = put_handover(out, handover);
         put_millis(out, longest_ttl);
         encode::bulk(out, HOLE);
-        send(Encoded { bytes: out, undo: Undo::put_back(&out[undo], pair_len) })
+        send(Encoded { bytes: out, undo: Undo::put_back(UNDO, &out[undo], pair_len) })
     })
 }
 
@@ -330,7 +322,7 @@ pub(crate) fn with_vote<R>(
         put_millis(out, ttl);
         put_millis(out, longest_ttl);
         encode::bulk(out, HOLE);
-        send(Encoded { bytes: out, undo: Undo::delete(&out[pair]) })
+        send(Encoded { bytes: out, undo: Undo::delete(UNDO, &out[pair]) })
     })
 }
 
@@ -443,7 +435,7 @@ mod tests {
                 text(encoded.bytes),
                 format!("*6\r\n$3\r\nSET\r\n{undo}$2\r\nNX\r\n$2\r\nPX\r\n$5\r\n10000\r\n")
             );
-            assert_eq!(encoded.undo, Undo::delete(undo.as_bytes()));
+            assert_eq!(encoded.undo, Undo::delete(UNDO, undo.as_bytes()));
         });
     }
 
@@ -453,7 +445,7 @@ mod tests {
             let sha = text(RELEASE_SHA1);
             let head = format!("*5\r\n$7\r\nEVALSHA\r\n$40\r\n{sha}\r\n$1\r\n1\r\n");
             assert_eq!(text(encoded.bytes), format!("{head}$1\r\nk\r\n$47\r\n{VALUE}\r\n"));
-            let whole = [b"*5\r\n", &undo_head()[..], encoded.undo.tail()].concat();
+            let whole = encoded.undo.whole();
             let mut expected = Vec::new();
             let args: [&[u8]; 5] = [b"EVAL", RELEASE.as_bytes(), b"1", b"k", VALUE.as_bytes()];
             encode::command(&mut expected, &args);
@@ -495,7 +487,7 @@ mod tests {
             encode::command(&mut expected, &args.map(str::as_bytes));
             with_vote(form, &companions, b"p:k", DRAWN, ttls, |encoded| {
                 assert_eq!(text(encoded.bytes), text(&expected));
-                assert_eq!(encoded.undo, Undo::delete(&pair_of(b"p:k", VALUE)));
+                assert_eq!(encoded.undo, Undo::delete(UNDO, &pair_of(b"p:k", VALUE)));
                 assert!(encoded.bytes.ends_with(format!("$40\r\n{hole}\r\n").as_bytes()));
             });
         }
@@ -529,7 +521,7 @@ mod tests {
             move |encoded: Encoded<'_>| {
                 assert_eq!(text(encoded.bytes), expected);
                 let pair_len = pair_of(b"p:k", VALUE).len();
-                assert_eq!(encoded.undo, Undo::put_back(back.as_bytes(), pair_len));
+                assert_eq!(encoded.undo, Undo::put_back(UNDO, back.as_bytes(), pair_len));
             }
         };
         with_adopt(handover, check(encode(&plain)));
@@ -539,7 +531,7 @@ mod tests {
         with_release_of(b"p:k", "old", |encoded| {
             let pair = pair_of(b"p:k", "old");
             assert_eq!(encoded.bytes, [EVALSHA_RELEASE, &pair].concat());
-            assert_eq!(encoded.undo, Undo::delete(&pair));
+            assert_eq!(encoded.undo, Undo::delete(UNDO, &pair));
         });
     }
 

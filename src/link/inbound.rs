@@ -158,8 +158,6 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::{Wake, Waker};
 
-    use bytes::Bytes;
-
     use super::super::{LinkOptions, memory};
     use super::*;
 
@@ -176,7 +174,7 @@ mod tests {
     fn a_socket_that_always_has_more_yields_after_so_many_reads() {
         let ((near, _writer), (_reader, far)) = memory::pair(64);
         assert_eq!(far.try_write(b"$100\r\nand so on").unwrap(), 15);
-        let (link, clock) = (Link::new(Bytes::new(), LinkOptions::default()), Clock::default());
+        let (link, clock) = (Link::new(LinkOptions::default()), Clock::default());
         let mut inbound = Inbound::new(Reader::Memory(near), BytesMut::new(), Inbound::decoder());
         let wakes = Arc::new(Wakes::default());
         let waker = Waker::from(wakes.clone());

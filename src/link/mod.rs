@@ -46,8 +46,6 @@ mod undo;
 
 use std::{collections::HashSet, io, mem, time::Duration};
 
-use bytes::Bytes;
-
 pub(crate) use debts::Client;
 pub(crate) use dial::Network;
 pub(crate) use handshake::{Handshake, HandshakeConfig};
@@ -58,7 +56,7 @@ pub(crate) use reply::Reply;
 #[cfg(test)]
 pub(crate) use stream::Dialing;
 pub(crate) use stream::{Dial, Reader, Writer, secure};
-pub(crate) use undo::Undo;
+pub(crate) use undo::{Undo, UndoScript};
 
 use crate::clock::Moment;
 use crate::options::LinkOptions;
@@ -74,7 +72,7 @@ use state::{Phase, QUEUED_CAPACITY, State};
 pub(crate) struct Outgoing<'a> {
     pub(crate) entry: Entry,
     pub(crate) bytes: &'a [u8],
-    /// What undoes it, for the link's `undo_head`.
+    /// What undoes it.
     pub(crate) undo: Undo<'a>,
     pub(crate) urgency: Urgency,
 }
@@ -114,15 +112,12 @@ pub(crate) enum Sent {
 pub(crate) struct Link {
     state: Mutex<State>,
     needs_flush: NeedsFlush,
-    /// An undo's command up to its arguments, in the form that every server executes, without the
-    /// header that counts them.
-    undo_head: Bytes,
     options: LinkOptions,
 }
 
 impl Link {
     /// A link whose first connection has not been tried.
-    pub(crate) fn new(undo_head: Bytes, options: LinkOptions) -> Self {
+    pub(crate) fn new(options: LinkOptions) -> Self {
         let state = State {
             phase: Phase::Opening,
             writer: None,
@@ -138,7 +133,7 @@ impl Link {
             holes: Vec::new(),
             debts: Debts::new(&options),
         };
-        Self { state: Mutex::new(state), needs_flush: NeedsFlush::new(), undo_head, options }
+        Self { state: Mutex::new(state), needs_flush: NeedsFlush::new(), options }
     }
 
     /// Hands a command to the link. Its entry stands in the pipeline before its first byte reaches
@@ -266,7 +261,7 @@ impl Link {
             match again {
                 Again::Whole => {
                     let undo = undo.lent();
-                    state.append(entry, &undo.whole(&self.undo_head), undo);
+                    state.append(entry, &undo.whole(), undo);
                     self.needs_flush.set();
                 }
                 Again::Settled => state.debts.handle_executed(undo.lent()),
@@ -358,7 +353,7 @@ impl Link {
     fn settle(&self, state: &mut State, now: Moment) {
         let mut debts = mem::take(&mut state.debts);
         let run_id = state.client.as_ref().map(|client| client.run_id.clone());
-        debts.settle(run_id.as_deref(), &self.undo_head, now, |entry, bytes, undo| {
+        debts.settle(run_id.as_deref(), now, |entry, bytes, undo| {
             state.append(entry, bytes, undo);
         });
         state.debts = debts;

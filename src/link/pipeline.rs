@@ -206,8 +206,8 @@ impl Pipeline {
     /// Appends a command whose first byte stands at `begins` in the stream.
     pub(crate) fn push(&mut self, entry: Entry, begins: u64, undo: Undo<'_>) {
         let undo = if undo.is_nothing() { Undo::NONE } else { undo };
-        self.undo.push(undo.tail());
-        let (undo_len, undo_form) = (undo.tail().len(), undo.form());
+        self.undo.push(undo.arguments());
+        let (undo_len, undo_form) = (undo.arguments().len(), undo.form());
         self.waiting.push_back(Waiting { entry, begins, undo_len, undo_form, tombstone: false });
     }
 
@@ -230,8 +230,8 @@ impl Pipeline {
             let (own, behind) = rest.split_at(waiting.undo_len);
             let own = Undo::of(own, waiting.undo_form);
             let chosen = if undo.supersedes(own) { undo } else { own };
-            self.undo.push(chosen.tail());
-            (waiting.undo_len, waiting.undo_form) = (chosen.tail().len(), chosen.form());
+            self.undo.push(chosen.arguments());
+            (waiting.undo_len, waiting.undo_form) = (chosen.arguments().len(), chosen.form());
             rest = behind;
         }
     }
@@ -341,6 +341,9 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
+    use crate::link::UndoScript;
+
+    const SCRIPT: UndoScript = UndoScript { text: "a script", keys: 1 };
 
     fn entry(ticket: u64, kind: ReplyKind, deadline: u64) -> Entry {
         Entry {
@@ -367,8 +370,8 @@ mod tests {
     #[test]
     fn replies_go_to_the_oldest_command_first() {
         let mut pipeline = Pipeline::default();
-        pipeline.push(entry(1, ReplyKind::Status, 9), 0, Undo::delete(b"undo-1"));
-        pipeline.push(entry(2, ReplyKind::Undo, 9), 10, Undo::delete(b"undo-2"));
+        pipeline.push(entry(1, ReplyKind::Status, 9), 0, Undo::delete(SCRIPT, b"undo-1"));
+        pipeline.push(entry(2, ReplyKind::Undo, 9), 10, Undo::delete(SCRIPT, b"undo-2"));
         assert_eq!(answer(&mut pipeline, simple("OK")), Ok(1));
         assert_eq!(answer(&mut pipeline, Frame::Integer(0)), Ok(2));
         assert!(pipeline.is_empty());
@@ -414,8 +417,9 @@ mod tests {
     #[test]
     fn an_undo_takes_the_place_of_those_it_supersedes_and_of_no_others() {
         let mut pipeline = Pipeline::default();
-        let (delete, others) = (Undo::delete(b"pair"), Undo::put_back(b"pair-former", 5));
-        let back = Undo::put_back(b"pair-former", 4);
+        let (delete, others) =
+            (Undo::delete(SCRIPT, b"pair"), Undo::put_back(SCRIPT, b"pair-former", 5));
+        let back = Undo::put_back(SCRIPT, b"pair-former", 4);
         let nothing = Undo::nothing(b"pair");
         for (ticket, undo) in (1..).zip([others, back, nothing, delete, others, back]) {
             pipeline.push(entry(ticket, ReplyKind::Adopt, 9), 0, undo);
@@ -462,13 +466,13 @@ mod tests {
     #[test]
     fn a_forgotten_script_gives_its_undo_back() {
         let mut pipeline = Pipeline::default();
-        pipeline.push(entry(1, ReplyKind::Undo, 9), 0, Undo::delete(b"tail"));
+        pipeline.push(entry(1, ReplyKind::Undo, 9), 0, Undo::delete(SCRIPT, b"tail"));
         let mut forgotten = Vec::new();
         let reply = error("NOSCRIPT No matching script.");
         assert!(
             pipeline.answer(reply.into(), Moment::default(), &mut forgotten).unwrap().is_none()
         );
-        assert_eq!(forgotten[0].undo.lent(), Undo::delete(b"tail"));
+        assert_eq!(forgotten[0].undo.lent(), Undo::delete(SCRIPT, b"tail"));
         assert_eq!(forgotten[0].again, Again::Whole);
         assert_eq!(forgotten[0].entry.ticket, Ticket(1));
     }
@@ -476,7 +480,7 @@ mod tests {
     #[test]
     fn an_undo_that_is_refused_for_now_is_told_and_comes_back() {
         let mut pipeline = Pipeline::default();
-        pipeline.push(entry(1, ReplyKind::Undo, 9), 0, Undo::delete(b"tail"));
+        pipeline.push(entry(1, ReplyKind::Undo, 9), 0, Undo::delete(SCRIPT, b"tail"));
         let mut unsettled = Vec::new();
         let reply = error("BUSY Redis is busy running a script.");
         let told = pipeline.answer(reply.into(), Moment::default(), &mut unsettled).unwrap();
@@ -505,11 +509,11 @@ mod tests {
     #[test]
     fn the_end_of_the_connection_tells_what_may_have_been_applied() {
         let mut pipeline = Pipeline::default();
-        pipeline.push(entry(1, ReplyKind::Status, 9), 0, Undo::delete(b"undo-1"));
+        pipeline.push(entry(1, ReplyKind::Status, 9), 0, Undo::delete(SCRIPT, b"undo-1"));
         pipeline.push(entry(2, ReplyKind::Any, 9), 10, Undo::NONE);
-        pipeline.push(entry(3, ReplyKind::Status, 9), 20, Undo::delete(b"undo-3"));
-        pipeline.push(entry(4, ReplyKind::Status, 9), 30, Undo::delete(b"undo-4"));
-        pipeline.push(entry(5, ReplyKind::Undo, 9), 40, Undo::delete(b"undo-5"));
+        pipeline.push(entry(3, ReplyKind::Status, 9), 20, Undo::delete(SCRIPT, b"undo-3"));
+        pipeline.push(entry(4, ReplyKind::Status, 9), 30, Undo::delete(SCRIPT, b"undo-4"));
+        pipeline.push(entry(5, ReplyKind::Undo, 9), 40, Undo::delete(SCRIPT, b"undo-5"));
         assert_eq!(answer(&mut pipeline, simple("OK")), Ok(1));
         let (mut lapsed, mut undos) = (Vec::new(), Vec::new());
         pipeline.drain(21, &mut lapsed, &mut undos);
@@ -517,6 +521,6 @@ mod tests {
         assert_eq!(told, [(2, true), (3, true), (4, false), (5, false)]);
         // The fourth was never sent. The fifth was not sent either, and is an undo itself.
         let undos: Vec<_> = undos.iter().map(Kept::lent).collect();
-        assert_eq!(undos, [Undo::delete(b"undo-3"), Undo::delete(b"undo-5")]);
+        assert_eq!(undos, [Undo::delete(SCRIPT, b"undo-3"), Undo::delete(SCRIPT, b"undo-5")]);
     }
 }

@@ -5,12 +5,13 @@ mod flushing;
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use quorlock_resp::{Frame, encode};
 
 use super::*;
 
-/// Before the arguments of an undo.
-const HEAD: &str = "$4\r\nUNDO\r\n";
+/// What undoes a command of one key.
+const SCRIPT: UndoScript = UndoScript { text: "UNDO", keys: 1 };
 
 /// Has the server end the connection before.
 const KILL: &str = "CLIENT KILL ID 7";
@@ -41,7 +42,7 @@ struct Wire {
 
 impl Wire {
     fn new() -> Self {
-        let link = Link::new(Bytes::from_static(HEAD.as_bytes()), LinkOptions::default());
+        let link = Link::new(LinkOptions::default());
         Self { link, far: None, near: None, now: Moment::from_nanos(0), room: 1 << 16 }
     }
 
@@ -75,7 +76,8 @@ impl Wire {
         let deadline = self.now.plus(Duration::from_secs(1));
         let entry = Entry { ticket: Ticket(ticket), kind, sent: self.now, deadline };
         let (bytes, pair) = (&*encoded(command), &*pair(undone));
-        let undo = if kind == ReplyKind::Script { Undo::nothing(pair) } else { Undo::delete(pair) };
+        let needs_none = kind == ReplyKind::Script;
+        let undo = if needs_none { Undo::nothing(pair) } else { Undo::delete(SCRIPT, pair) };
         let undo = if pair.is_empty() { Undo::NONE } else { undo };
         self.link.send(Outgoing { entry, bytes, undo, urgency })
     }
@@ -97,7 +99,13 @@ impl Wire {
         .await;
         let words = |command: &str| {
             let words = command.split("\r\n").skip(1).filter(|word| !word.starts_with('$'));
-            words.collect::<Vec<_>>().join(" ").replace(KILL, "KILL").trim_end().to_owned()
+            words
+                .collect::<Vec<_>>()
+                .join(" ")
+                .replace(KILL, "KILL")
+                .replace("EVAL UNDO 1", "UNDO")
+                .trim_end()
+                .to_owned()
         };
         text.split('*').skip(1).map(words).collect::<Vec<_>>().join("; ")
     }
@@ -295,8 +303,7 @@ async fn a_link_that_has_been_flushed_asks_for_no_flush() {
 async fn a_link_takes_as_many_bytes_as_it_may_and_no_more() {
     let command = "SET k v";
     let options = LinkOptions { bytes_max: 2 * encoded(command).len(), ..LinkOptions::default() };
-    let wire =
-        Wire { link: Link::new(Bytes::from_static(HEAD.as_bytes()), options), ..Wire::new() };
+    let wire = Wire { link: Link::new(options), ..Wire::new() };
     wire.link.reopen();
     let send = |ticket| wire.send(ticket, ReplyKind::Status, command, "k v");
     assert_eq!([send(1), send(2), send(3)], [Sent::Queued, Sent::Queued, Sent::Full]);

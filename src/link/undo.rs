@@ -1,17 +1,24 @@
 //! What undoes a command, and which of two undos is meant.
 //!
-//! An *undo* is the tail of a command whose head is common to all (the script that undoes): a key,
-//! the value that was set, and for a lock that was being handed over the former value, which is put
-//! back. Its *pair* is the key and the value: no two attempts have the same value, so the pair says
-//! which undo it is. The encoder of a command states all this; nothing is parsed back from the
-//! bytes.
+//! An *undo* is a script, by which it is a command of its own, and the arguments of that: the keys,
+//! the value that was set, and for a lock that was being handed over the former value, which is
+//! put back. Its *pair* is the keys and the value: no two attempts have the same value, so the pair
+//! says which undo it is. The encoder of a command states all this; nothing is parsed back from
+//! the bytes.
 
 use std::sync::Arc;
 
 use quorlock_resp::encode;
 
-/// How many arguments stand in the head: the command, the script, and how many keys follow.
+/// How many arguments stand before the keys: `EVAL`, the script, and how many keys follow.
 const HEAD_ARGUMENTS: usize = 3;
+
+/// The script that undoes a command, and how many keys it is given.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct UndoScript {
+    pub(crate) text: &'static str,
+    pub(crate) keys: u16,
+}
 
 /// What undoes a command, in encoded arguments that begin with its pair.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,16 +30,17 @@ pub(crate) struct Undo<'a> {
 /// What is known of an undo beside its bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Form {
+    script: UndoScript,
     pair_len: usize,
     means: Means,
 }
 
-/// What an undo does to the key, where that holds the pair's value.
+/// What an undo does to the keys, where they hold the pair's value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Means {
     /// The command needs no undo.
     Nothing,
-    /// It deletes the key.
+    /// It deletes the keys.
     Delete,
     /// It puts the former value back.
     PutBack,
@@ -46,17 +54,18 @@ impl Undo<'static> {
 impl<'a> Undo<'a> {
     /// A command about this pair that needs no undo.
     pub(crate) const fn nothing(pair: &'a [u8]) -> Self {
-        Self { bytes: pair, form: Form { pair_len: pair.len(), means: Means::Nothing } }
+        let script = UndoScript { text: "", keys: 0 };
+        Self { bytes: pair, form: Form { script, pair_len: pair.len(), means: Means::Nothing } }
     }
 
-    /// Deletes the key of this pair.
-    pub(crate) const fn delete(pair: &'a [u8]) -> Self {
-        Self { bytes: pair, form: Form { pair_len: pair.len(), means: Means::Delete } }
+    /// Deletes the keys of this pair.
+    pub(crate) const fn delete(script: UndoScript, pair: &'a [u8]) -> Self {
+        Self { bytes: pair, form: Form { script, pair_len: pair.len(), means: Means::Delete } }
     }
 
     /// Puts the former value back, which stands behind the pair.
-    pub(crate) const fn put_back(bytes: &'a [u8], pair_len: usize) -> Self {
-        Self { bytes, form: Form { pair_len, means: Means::PutBack } }
+    pub(crate) const fn put_back(script: UndoScript, bytes: &'a [u8], pair_len: usize) -> Self {
+        Self { bytes, form: Form { script, pair_len, means: Means::PutBack } }
     }
 
     /// One whose bytes were kept apart from its form.
@@ -72,12 +81,12 @@ impl<'a> Undo<'a> {
         self.form.means == Means::Nothing
     }
 
-    /// What it adds to the head; empty where there is nothing to undo.
-    pub(crate) fn tail(self) -> &'a [u8] {
+    /// Its arguments; empty where there is nothing to undo.
+    pub(crate) fn arguments(self) -> &'a [u8] {
         if self.is_nothing() { &[] } else { self.bytes }
     }
 
-    /// The key and the value that the command is about.
+    /// The keys and the value that the command is about.
     pub(super) fn pair(self) -> &'a [u8] {
         &self.bytes[..self.form.pair_len]
     }
@@ -89,17 +98,19 @@ impl<'a> Undo<'a> {
         means == (Means::Delete, Means::PutBack) && self.pair() == other.pair()
     }
 
-    /// The whole command: `head` is the script's call up to the key, without the header that counts
-    /// the arguments.
-    pub(super) fn whole(self, head: &[u8]) -> Vec<u8> {
-        let own = match self.form.means {
+    /// The whole command, in the form that a server executes even if it has never seen the script.
+    pub(crate) fn whole(self) -> Vec<u8> {
+        let UndoScript { text, keys } = self.form.script;
+        let values = match self.form.means {
             Means::Nothing => return Vec::new(),
-            Means::Delete => 2,
-            Means::PutBack => 3,
+            Means::Delete => 1,
+            Means::PutBack => 2,
         };
-        let mut command = Vec::with_capacity(head.len() + self.bytes.len() + b"*9\r\n".len());
-        encode::array_header(&mut command, HEAD_ARGUMENTS + own);
-        command.extend_from_slice(head);
+        let mut command = Vec::with_capacity(text.len() + self.bytes.len() + 64);
+        encode::array_header(&mut command, HEAD_ARGUMENTS + usize::from(keys) + values);
+        encode::bulk(&mut command, b"EVAL");
+        encode::bulk(&mut command, text.as_bytes());
+        encode::bulk(&mut command, keys.to_string().as_bytes());
         command.extend_from_slice(self.bytes);
         command
     }
@@ -126,36 +137,43 @@ impl Kept {
 mod tests {
     use super::*;
 
-    fn tail(arguments: &[&[u8]]) -> Vec<u8> {
-        let mut tail = Vec::new();
-        arguments.iter().for_each(|argument| encode::bulk(&mut tail, argument));
-        tail
+    const SCRIPT: UndoScript = UndoScript { text: "a script", keys: 1 };
+
+    fn encoded(arguments: &[&[u8]]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        arguments.iter().for_each(|argument| encode::bulk(&mut bytes, argument));
+        bytes
     }
 
     #[test]
-    fn a_whole_undo_counts_its_arguments() {
-        let words: [&[u8]; 6] = [b"EVAL", b"a script", b"1", b"k", b"new", b"old"];
-        let (head, undo) = words.split_at(3);
-        let (pair, all) = (tail(&undo[..2]), tail(undo));
-        for (undo, count) in [(Undo::delete(&pair), 5), (Undo::put_back(&all, pair.len()), 6)] {
+    fn a_whole_undo_is_a_command_that_counts_its_keys_and_its_arguments() {
+        let words: [&[u8]; 7] = [b"EVAL", b"a script", b"2", b"k", b"l", b"new", b"old"];
+        let script = UndoScript { text: "a script", keys: 2 };
+        let (pair, all) = (encoded(&words[3..6]), encoded(&words[3..]));
+        let undos = [Undo::delete(script, &pair), Undo::put_back(script, &all, pair.len())];
+        for (undo, count) in undos.into_iter().zip([6, 7]) {
             let mut expected = Vec::new();
             encode::command(&mut expected, &words[..count]);
-            assert_eq!(undo.whole(&tail(head)), expected);
+            assert_eq!(undo.whole(), expected);
             assert_eq!(undo.pair(), pair);
             assert_eq!(undo.kept().lent(), undo);
         }
-        assert!(Undo::nothing(&pair).whole(&tail(head)).is_empty());
-        assert_eq!((Undo::nothing(&pair).tail(), Undo::nothing(&pair).pair()), (&[][..], &*pair));
+        let nothing = Undo::nothing(&pair);
+        assert!(nothing.whole().is_empty());
+        assert_eq!((nothing.arguments(), nothing.pair()), (&[][..], &*pair));
     }
 
     #[test]
     fn a_deletion_is_meant_where_its_pair_was_to_be_put_back() {
-        let (delete, back) = (Undo::delete(b"k:v;"), Undo::put_back(b"k:v;old;", 4));
+        let (delete, back) =
+            (Undo::delete(SCRIPT, b"k:v;"), Undo::put_back(SCRIPT, b"k:v;old;", 4));
         assert!(delete.supersedes(back) && !back.supersedes(delete));
         assert!(!delete.supersedes(delete) && !back.supersedes(back));
         assert!(!Undo::nothing(b"k:v;").supersedes(back));
         // A pair that another one begins with, and a former value that begins as a pair.
-        for other in [Undo::put_back(b"k:v;old;", 6), Undo::put_back(b"k:v;old;", 2)] {
+        for other in
+            [Undo::put_back(SCRIPT, b"k:v;old;", 6), Undo::put_back(SCRIPT, b"k:v;old;", 2)]
+        {
             assert!(!delete.supersedes(other));
         }
     }

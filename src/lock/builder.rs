@@ -311,7 +311,6 @@ impl LockerBuilder {
                 self.clock,
                 self.options.link,
                 handshake,
-                command::undo_head(),
                 self.options.observers.clone(),
                 dial,
             )?;
@@ -323,7 +322,6 @@ impl LockerBuilder {
             self.clock,
             self.options.link,
             handshake,
-            command::undo_head(),
             self.options.observers.clone(),
         )?;
         Ok(Locker::of(LeaseContext::new(nodes, self.options, owner)))
@@ -354,7 +352,6 @@ impl LockerBuilder {
             entropy: Arc::new(entropy),
             dial,
             handshake,
-            undo_head: command::undo_head(),
             observers: self.options.observers.clone(),
         });
         Ok(Locker::of(LeaseContext::new(nodes, self.options, owner)))

@@ -17,8 +17,6 @@ mod session;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-
 pub(crate) use session::{Pass, Session};
 
 use crate::clock::Moment;
@@ -51,8 +49,8 @@ struct Health {
 }
 
 impl Node {
-    pub(crate) fn new(address: Address, undo_head: &Bytes, options: LinkOptions) -> Self {
-        let link = || Link::new(undo_head.clone(), options);
+    pub(crate) fn new(address: Address, options: LinkOptions) -> Self {
+        let link = || Link::new(options);
         Self {
             address,
             links: (0..options.connections).map(|_| link()).collect(),

@@ -30,7 +30,6 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use bytes::Bytes;
 use quorlock_resp::Frame;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
@@ -63,8 +62,6 @@ pub(crate) struct Parts {
     pub(crate) entropy: Arc<Entropy>,
     pub(crate) dial: Arc<dyn Dial>,
     pub(crate) handshake: HandshakeConfig,
-    /// An undo's command up to its arguments, in the form that every server executes.
-    pub(crate) undo_head: Bytes,
     /// Who is told of nodes that go and come.
     pub(crate) observers: Observers,
 }
@@ -113,19 +110,10 @@ struct DriverState {
 
 impl NodeSet {
     pub(crate) fn new(parts: Parts) -> Self {
-        let Parts {
-            addresses,
-            counted,
-            options,
-            clock,
-            entropy,
-            dial,
-            handshake,
-            undo_head,
-            observers,
-        } = parts;
+        let Parts { addresses, counted, options, clock, entropy, dial, handshake, observers } =
+            parts;
         let nodes: Box<[Node]> =
-            addresses.into_iter().map(|address| Node::new(address, &undo_head, options)).collect();
+            addresses.into_iter().map(|address| Node::new(address, options)).collect();
         let driver = DriverState {
             waker: Arc::new(AtomicWaker::new()),
             passes: AtomicU64::new(0),
@@ -164,7 +152,6 @@ impl NodeSet {
         clock: Clock,
         options: LinkOptions,
         handshake: HandshakeConfig,
-        undo_head: Bytes,
         observers: Observers,
     ) -> Result<Self, Error> {
         let Some(entropy) = Entropy::from_system() else {
@@ -172,17 +159,8 @@ impl NodeSet {
         };
         let entropy = Arc::new(entropy);
         let dial = Arc::new(Network::new(clock.clone(), options.connect_timeout));
-        let parts = Parts {
-            addresses,
-            counted,
-            options,
-            clock,
-            entropy,
-            dial,
-            handshake,
-            undo_head,
-            observers,
-        };
+        let parts =
+            Parts { addresses, counted, options, clock, entropy, dial, handshake, observers };
         Ok(Self::new(parts))
     }
 
@@ -193,7 +171,6 @@ impl NodeSet {
         clock: Clock,
         options: LinkOptions,
         handshake: HandshakeConfig,
-        undo_head: Bytes,
         observers: Observers,
         dial: Arc<dyn Dial>,
     ) -> Result<Self, Error> {
@@ -209,13 +186,12 @@ impl NodeSet {
             entropy,
             dial,
             handshake,
-            undo_head,
             observers,
         }))
     }
 
     /// The same nodes, over connections of their own.
-    pub(crate) fn apart(&self, undo_head: Bytes) -> Self {
+    pub(crate) fn apart(&self) -> Self {
         let Shared { nodes, counted, options, clock, .. } = &*self.shared;
         let Shared { entropy, dial, handshake, observers, .. } = &*self.shared;
         Self::new(Parts {
@@ -226,7 +202,6 @@ impl NodeSet {
             entropy: entropy.clone(),
             dial: dial.clone(),
             handshake: handshake.clone(),
-            undo_head,
             observers: observers.clone(),
         })
     }

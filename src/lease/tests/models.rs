@@ -41,7 +41,6 @@ pub(super) fn leases() -> (Arc<Leases>, Arc<Driven>) {
         entropy: Arc::new(Entropy::from_seed(1)),
         dial: Arc::new(Unreachable),
         handshake: HandshakeConfig::default(),
-        undo_head: super::super::command::undo_head(),
         observers: options.observers.clone(),
     });
     (Leases::new(LeaseContext::new(set, options, "model".into())), driven)

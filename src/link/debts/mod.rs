@@ -348,7 +348,6 @@ impl Debts {
     pub(super) fn settle(
         &mut self,
         run_id: Option<&str>,
-        undo_head: &[u8],
         now: Moment,
         mut send: impl FnMut(Entry, &[u8], Undo<'_>),
     ) {
@@ -376,7 +375,7 @@ impl Debts {
             let Some(mut debt) = due.then(|| self.list.take_first()).flatten() else { break };
             if debt.until > now {
                 let undo = debt.undo.lent();
-                send(entry(ReplyKind::Owed), &undo.whole(undo_head), undo);
+                send(entry(ReplyKind::Owed), &undo.whole(), undo);
                 debt.handle_sent(now, certain, self.horizon);
                 self.list.put(debt);
             }

@@ -1,7 +1,9 @@
 //! What is owed, when it is sent, and when it is over.
 
 use super::*;
+use crate::link::UndoScript;
 
+const SCRIPT: UndoScript = UndoScript { text: "UNDO", keys: 1 };
 const HORIZON: Duration = Duration::from_secs(21);
 
 const KILL_7: &str = "CLIENT KILL ID 7";
@@ -27,7 +29,7 @@ fn pair(key: impl ToString) -> Vec<u8> {
 }
 
 fn undo(key: impl ToString) -> Kept {
-    Undo::delete(&pair(key)).kept()
+    Undo::delete(SCRIPT, &pair(key)).kept()
 }
 
 /// An undo of the same pair that puts a former value back.
@@ -35,7 +37,7 @@ fn put_back(key: impl ToString) -> Kept {
     let mut bytes = pair(key);
     let len = bytes.len();
     encode::bulk(&mut bytes, b"old");
-    Undo::put_back(&bytes, len).kept()
+    Undo::put_back(SCRIPT, &bytes, len).kept()
 }
 
 /// Whether an extension of the key that an undo would delete has to wait for that.
@@ -46,10 +48,11 @@ fn concern(debts: &Debts, key: impl ToString) -> bool {
 /// What a round at this moment sends.
 fn round(debts: &mut Debts, run_id: Option<&str>, millis: u64) -> Vec<String> {
     let mut sent = Vec::new();
-    debts.settle(run_id, b"$4\r\nUNDO\r\n", at(millis), |_, bytes, _| {
+    debts.settle(run_id, at(millis), |_, bytes, _| {
         let text = std::str::from_utf8(bytes).unwrap();
         let words = text.split("\r\n").filter(|word| !word.starts_with(['*', '$']));
-        sent.push(words.collect::<Vec<_>>().join(" ").trim_end().to_owned());
+        let command = words.collect::<Vec<_>>().join(" ").replace("EVAL UNDO 1", "UNDO");
+        sent.push(command.trim_end().to_owned());
     });
     sent
 }

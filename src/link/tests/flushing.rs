@@ -34,7 +34,7 @@ impl Shared {
     /// A link without a connection. Callers write up to `direct` commands themselves.
     fn new(direct: usize) -> Arc<Self> {
         let options = LinkOptions { direct_writes: direct, ..LinkOptions::default() };
-        Arc::new(Self { link: Link::new(Bytes::new(), options), waker: AtomicWaker::new() })
+        Arc::new(Self { link: Link::new(options), waker: AtomicWaker::new() })
     }
 
     /// What a caller does, as `NodeSet::ask` does it.

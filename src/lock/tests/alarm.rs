@@ -41,7 +41,6 @@ fn client_of(nodes: &Nodes, options: Options) -> Locker {
             scripts: command::SCRIPTS.to_vec(),
             ..HandshakeConfig::default()
         },
-        undo_head: command::undo_head(),
     });
     Locker::of(LeaseContext::new(set, options, "test".into()))
 }

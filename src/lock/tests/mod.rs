@@ -109,7 +109,6 @@ impl World {
                 scripts: command::SCRIPTS.to_vec(),
                 ..HandshakeConfig::default()
             },
-            undo_head: command::undo_head(),
         });
         let inner = LeaseContext::new(set, options, format!("test{seed}").into());
         #[cfg(feature = "tokio-util")]

@@ -6,7 +6,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use loom::sync::atomic::Ordering;
 use loom::thread;
 
@@ -46,7 +45,7 @@ fn set_anew(timer: &DriverTimer, must: bool, look: &mut dyn FnMut() -> Moment) {
 impl Shared {
     /// A link whose connection is being made, so that commands queue.
     fn new() -> Arc<Self> {
-        let link = Link::new(Bytes::new(), LinkOptions::default());
+        let link = Link::new(LinkOptions::default());
         Arc::new(Self { timer: DriverTimer::new(), link, waker: AtomicWaker::new() })
     }
 
