@@ -9,7 +9,8 @@ use tokio::sync::Notify;
 
 use super::clock::NodeClock;
 use super::fault::{Point, Reaction, Rule};
-use super::serve::{Outbox, first};
+use super::first::first;
+use super::outbox::Outbox;
 use super::store::{Effects, SessionId, Setup, Store, script_name};
 use super::wire;
 use crate::clock::{Clock, Moment};

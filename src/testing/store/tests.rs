@@ -16,6 +16,10 @@ mod snippets;
 #[path = "../../../tests/suite/twins/scripts.rs"]
 mod table;
 
+use std::time::Duration;
+
+use quorlock_resp::Frame;
+
 use super::call::{bulk, ok};
 use super::*;
 
