@@ -13,7 +13,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::oracle::{Kind, Violation};
+use super::violation::{Kind, Violation};
 
 /// The values of one key now, by the nodes on which it stands.
 pub(super) type Values = BTreeMap<usize, String>;

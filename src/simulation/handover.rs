@@ -1,10 +1,11 @@
 //! Hand-over: a token goes to other machines, as text, and their lockers adopt the lock.
 
 use super::chance::{self, Chance};
-use super::client::{self, cut, ms};
 use super::counts::Action;
 use super::custody::Outcome;
-use super::oracle::Kind;
+use super::locker::build;
+use super::task::{begin, cut, ms};
+use super::violation::Kind;
 use super::worker::{Acquiring, Worker};
 use crate::{Durability, Error, LockGuard, Locker, OwnerToken};
 
@@ -50,7 +51,7 @@ pub(super) fn send(worker: &mut Worker, (key, token, ttl): (&str, &OwnerToken, u
         let chance = Chance::new(seed, chance::ADOPTERS + number);
         let number = chance::ADOPTERS + number;
         let adopter = Worker { hub: hub.clone(), machine, number, chance };
-        client::begin(&hub, machine, &clock, adopter.receive(letter.clone()));
+        begin(&hub, machine, &clock, adopter.receive(letter.clone()));
     }
 }
 
@@ -150,7 +151,7 @@ impl Worker {
     fn misfit(&mut self) -> Locker {
         let clock = self.hub.with(|world| world.machines[self.machine].clock.clone());
         let number = 1_000 + self.chance.next() % 1_000_000;
-        client::build(&self.hub, self.machine, &clock, number, Durability::Persistent)
+        build(&self.hub, self.machine, &clock, number, Durability::Persistent)
     }
 
     async fn is_ready(&self, locker: &Locker) -> bool {

@@ -5,11 +5,13 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::client::ms;
 use super::counts::Action;
 use super::finality::Seen;
 use super::handover;
-use super::oracle::Kind;
+use super::locker::owner;
+use super::oracle::Grant;
+use super::task::ms;
+use super::violation::Kind;
 use super::worker::Worker;
 use super::world::Hub;
 use crate::{Held, LockGuard};
@@ -149,6 +151,22 @@ impl<'a> Watch<'a> {
 }
 
 impl Worker {
+    /// Enters a guard that was given for this lock: from here on it is held.
+    pub(super) fn enter(&self, held: Held, locker: u64, key: &str, ttl: u64) -> Hold {
+        let (machine, value) = (self.machine, held.owner_token());
+        let number = self.hub.with(|world| {
+            let (now, rate) = (world.nanos(), world.machines[machine].rate);
+            let owner = &owner(machine, locker);
+            let (held, value) = (held.clone(), value.value());
+            let grant = Grant { machine, key, value, held, rate, owner };
+            let number = world.oracle.acquire(now, grant);
+            world.look();
+            number
+        });
+        let (hub, key, value) = (self.hub.clone(), key.to_owned(), value.value().to_owned());
+        Hold { hub, machine, number, key, value, ttl, held }
+    }
+
     /// Works for so long, or until the lock is lost; some go on for a while then, some extend the
     /// lock themselves, and some give its token away.
     pub(super) async fn work(&mut self, guard: &LockGuard, hold: &Hold, work: u64) {

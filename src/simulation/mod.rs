@@ -11,12 +11,15 @@
 //! | `scripts` | whether nodes run the locks' scripts by Lua |
 //! | `machine` | a client's machine: what happens to it |
 //! | `port` | how its connections are made |
-//! | `client` | its locker, and tasks of its own |
-//! | `worker`, `hold` | a task that takes locks; what it does while it holds one |
+//! | `locker` | its lockers, built on all this |
+//! | `task` | how its tasks begin, wait and give up |
+//! | `client` | a machine with a locker and tasks of its own |
+//! | `worker` | a task that takes locks: its machine, its chance, its name |
+//! | `cycle`, `hold` | how it takes locks; what it does while it holds one |
 //! | `handover` | tokens on their way, and the machines that adopt by them |
 //! | `steward` | shuts lockers down, and builds others |
 //! | `faults` | the faults of all of them |
-//! | `oracle` | what must always be true |
+//! | `oracle`, `violation` | what must always be true; what was found wrong |
 //! | `holds`, `releases` | who held what and when; what releases found |
 //! | `custody` | whose each value is; what adoptions did to those of others |
 //! | `finality`, `completeness` | what losses and shutdowns tell, beside what is so |
@@ -45,11 +48,13 @@ mod client;
 mod completeness;
 mod counts;
 mod custody;
+mod cycle;
 mod faults;
 mod finality;
 mod handover;
 mod hold;
 mod holds;
+mod locker;
 mod machine;
 mod network;
 mod node;
@@ -59,8 +64,10 @@ mod port;
 mod releases;
 mod scripts;
 mod steward;
+mod task;
 mod tests;
 mod trace;
+mod violation;
 mod worker;
 mod world;
 
@@ -68,8 +75,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agenda::Event;
-use oracle::{Kind, Violation};
 use plan::Plan;
+use violation::{Kind, Violation};
 use world::{Hub, Standing};
 
 /// How long it may take after the last fault until everything has come to rest: a connection that
@@ -126,7 +133,7 @@ fn run(plan: Plan, printed: bool) -> Report {
 
 async fn simulate(hub: &Arc<Hub>) {
     #[expect(clippy::disallowed_methods, reason = "the network is a task of its own")]
-    tokio::spawn(hub.clone().fabric());
+    tokio::spawn(hub.clone().fabric(client::start));
     let plan = hub.with(|world| world.plan.clone());
     hub.with(|world| world.tell(format_args!("{plan:?}")));
     if plan.longest_ttl.is_some() {

@@ -11,17 +11,10 @@ mod line;
 use std::io::ErrorKind;
 use std::task::Context;
 
-pub(super) use line::{Line, Parcel};
+pub(super) use line::{Line, Parcel, Way};
 
 use super::chance::{self, Chance};
 use crate::link::memory;
-
-/// The way from a machine to a node, or back.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Way {
-    Up,
-    Down,
-}
 
 /// The delays and losses in one direction of a path.
 #[derive(Clone, Debug, Default)]

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use super::chance::Chance;
-use super::client::{build, cut, durability, ms, owner};
 use super::counts::Action;
 use super::handover;
-use super::oracle::Kind;
+use super::locker::{build, durability, owner};
+use super::task::{cut, ms};
+use super::violation::Kind;
 use super::worker::Worker;
 use super::world::Hub;
 use crate::{LeftLock, Locker, Shutdown};

@@ -1,5 +1,7 @@
 //! Seeds, many of them.
 
+mod scripts;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,8 +9,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use super::counts::Counts;
-use super::oracle::{Kind, Violation};
 use super::plan::{self, Plan, Regime};
+use super::violation::{Kind, Violation};
 use super::world::Standing;
 use super::{Report, run};
 #[cfg(quorlock_weak)]

@@ -12,7 +12,6 @@ use std::task::{Context, Poll};
 
 use super::agenda::{Agenda, Event};
 use super::chance::{self, Chance};
-use super::client;
 use super::counts::{Action, Counts};
 use super::custody::Values;
 use super::holds::Overlap;
@@ -114,8 +113,8 @@ impl Hub {
         self.sleep_until(self.now() + millis).await;
     }
 
-    /// Moves bytes and handles events at their time, forever.
-    pub(super) async fn fabric(self: Arc<Self>) {
+    /// Moves bytes and handles events at their time, forever; `start` starts the client of a place.
+    pub(super) async fn fabric(self: Arc<Self>, start: fn(&Arc<Self>, usize)) {
         let mut timer = self.clock.sleep_until(moment(0));
         let mut armed = 0;
         let mut staging = vec![0; 1 << 14];
@@ -128,7 +127,7 @@ impl Hub {
                     (next, starting, std::mem::take(&mut world.ending))
                 });
                 ending.iter().for_each(|driven| driven.end_runtime());
-                starting.into_iter().for_each(|place| client::start(&self, place));
+                starting.into_iter().for_each(|place| start(&self, place));
                 let Some(next) = next else { return Poll::Pending::<()> };
                 if armed != next {
                     armed = next;
