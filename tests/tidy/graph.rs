@@ -50,7 +50,9 @@ impl Names {
     fn add(&mut self, path: &str, outline: &Outline<'_>) {
         for definition in outline.definitions() {
             let target = if definition.is_module {
-                Target::Module([definition.scope.as_slice(), &[definition.name.clone()]].concat())
+                let mut module = definition.scope.clone();
+                module.push(definition.name.clone());
+                Target::Module(module)
             } else {
                 Target::Item(path.into(), definition.name.clone())
             };
