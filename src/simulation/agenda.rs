@@ -30,7 +30,7 @@ pub(super) struct Agenda {
     events: BinaryHeap<Reverse<(Turn, Event)>>,
     entered: u64,
     chance: Chance,
-    /// Wakes the fabric, which waits for the next event.
+    /// Wakes the drive, which waits for the next event.
     bell: Option<Waker>,
 }
 
@@ -63,7 +63,7 @@ impl Agenda {
         self.bell = Some(bell);
     }
 
-    /// Has the fabric look again.
+    /// Has the drive look again.
     pub(super) fn ring(&mut self) {
         if let Some(bell) = self.bell.take() {
             bell.wake();

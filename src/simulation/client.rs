@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::chance::{self, Chance};
 use super::locker::{build, durability};
 use super::machine::Machine;
-use super::steward::Steward;
+use super::restarter::Restarter;
 use super::task::{begin, ms};
 use super::worker::Worker;
 use super::world::Hub;
@@ -26,10 +26,10 @@ pub(super) fn start(hub: &Arc<Hub>, place: usize) {
         begin(hub, machine, &clock, worker.run());
     }
     if hub.with(|world| world.plan.actors.shutdown_pause) > 0 {
-        let chance = Chance::new(seed, chance::STEWARDS + machine as u64);
-        let steward = Steward { hub: hub.clone(), machine, chance };
+        let chance = Chance::new(seed, chance::RESTARTERS + machine as u64);
+        let restarter = Restarter { hub: hub.clone(), machine, chance };
         #[expect(clippy::disallowed_methods, reason = "the user's own tasks")]
-        tokio::spawn(clock.accompany(steward.run()));
+        tokio::spawn(clock.accompany(restarter.run()));
     }
 }
 

@@ -85,7 +85,7 @@ impl Worker {
     }
 
     /// How long it works with a lock.
-    fn labour(&mut self, ttl: u64) -> u64 {
+    fn work_time(&mut self, ttl: u64) -> u64 {
         match self.chance.below(5) {
             // When all is over, those who queue get their turns soon.
             _ if self.is_in_haste() => 0,
@@ -106,12 +106,12 @@ impl Worker {
     async fn run_under(&mut self, locker: &Locker, number: u64, key: &str, ttl: u64) {
         let (request, _) = self.request(locker, key, ttl);
         let cuts = (self.cuts(12), self.chance.percent(10).then(|| self.chance.between(0, 200)));
-        let work = self.labour(ttl);
+        let work = self.work_time(ttl);
         let this = &*self;
         let ran = request.run(|held| async move {
             let hold = this.enter(held, number, key, ttl);
-            let mut labour = pin!(this.hub.sleep(work));
-            hold.guarded(labour.as_mut()).await;
+            let mut sleep = pin!(this.hub.sleep(work));
+            hold.guarded(sleep.as_mut()).await;
             drop(hold);
             Ok::<_, Error>(())
         });
@@ -130,7 +130,7 @@ impl Worker {
     /// Has the lock, and lets go of it in some way.
     pub(super) async fn hold(&mut self, guard: LockGuard, locker: u64, key: &str, ttl: u64) {
         let hold = self.enter(Held::new(&guard), locker, key, ttl);
-        let work = self.labour(ttl);
+        let work = self.work_time(ttl);
         let actors = self.hub.with(|world| world.plan.actors.clone());
         if self.chance.percent(actors.guarded) {
             self.protect(&guard, &hold, work).await;

@@ -66,7 +66,7 @@ impl World {
         if state == State::Still {
             return;
         }
-        for line in self.network.forsake(node) {
+        for line in self.network.end_node(node) {
             if state == State::Ended {
                 self.send(line, Way::Down, Parcel::End);
             }
@@ -129,8 +129,8 @@ impl World {
         self.oracle.leave(&format!("m{machine}"));
         let is_told = self.chance.percent(60);
         self.tell(format_args!("m{machine} crashes, told: {is_told}"));
-        self.oracle.bury(self.nanos(), machine);
-        for line in self.network.abandon(machine) {
+        self.oracle.end_machine(self.nanos(), machine);
+        for line in self.network.end_machine(machine) {
             if is_told {
                 self.send(line, Way::Up, Parcel::End);
             }

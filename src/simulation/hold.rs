@@ -229,8 +229,8 @@ impl Worker {
 
     /// Works for so long under `protect`, which drops the work when the lock is lost.
     pub(super) async fn protect(&mut self, guard: &LockGuard, hold: &Hold, work: u64) {
-        let labour = pin!(self.hub.sleep(work));
-        let mut protected = pin!(guard.protect(hold.guarded(labour)));
+        let sleep = pin!(self.hub.sleep(work));
+        let mut protected = pin!(guard.protect(hold.guarded(sleep)));
         let mut invalid_since = None;
         let done = loop {
             let mut pause = pin!(self.hub.sleep(50));

@@ -144,7 +144,7 @@ impl Holds {
 
     /// Enters that a machine is gone: no task there lets go of anything any more. Holds must just
     /// have been looked at.
-    pub(super) fn bury(&mut self, machine: usize) {
+    pub(super) fn end_machine(&mut self, machine: usize) {
         for hold in self.holds.iter_mut().filter(|hold| hold.machine == machine) {
             hold.view = None;
         }
@@ -232,7 +232,7 @@ mod tests {
         begin(&mut holds, 1, 0, 50);
         look(&mut holds, 10);
         // 10 + 50: what it claimed when it was looked at last.
-        holds.bury(1);
+        holds.end_machine(1);
         begin(&mut holds, 2, 59, 5);
         assert_eq!(look(&mut holds, 59), [[1, 2]]);
         begin(&mut holds, 3, 64, 5);
@@ -270,7 +270,7 @@ mod tests {
         let left = Box::new(|| Some(Duration::from_nanos(997)));
         holds.begin((1, 1), ("k", "v"), View { left, rate: -3_000 }, 0);
         look(&mut holds, 0);
-        holds.bury(1);
+        holds.end_machine(1);
         begin(&mut holds, 2, 999, 10);
         assert_eq!(look(&mut holds, 999), [[1, 2]]);
     }

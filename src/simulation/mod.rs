@@ -17,11 +17,11 @@
 //! | `worker` | a task that takes locks: its machine, its chance, its name |
 //! | `cycle`, `hold` | how it takes locks; what it does while it holds one |
 //! | `handover` | tokens on their way, and the machines that adopt by them |
-//! | `steward` | shuts lockers down, and builds others |
+//! | `restarter` | shuts lockers down, and builds others |
 //! | `faults` | the faults of all of them |
 //! | `oracle`, `violation` | what must always be true; what was found wrong |
 //! | `holds`, `releases` | who held what and when; what releases found |
-//! | `custody` | whose each value is; what adoptions did to those of others |
+//! | `value_owners` | whose each value is; what adoptions did to those of others |
 //! | `finality`, `completeness` | what losses and shutdowns tell, beside what is so |
 //! | `counts` | how often each action happened |
 //! | `trace` | what happened, line by line |
@@ -47,7 +47,6 @@ mod chance;
 mod client;
 mod completeness;
 mod counts;
-mod custody;
 mod cycle;
 mod faults;
 mod finality;
@@ -62,11 +61,12 @@ mod oracle;
 mod plan;
 mod port;
 mod releases;
+mod restarter;
 mod scripts;
-mod steward;
 mod task;
 mod tests;
 mod trace;
+mod value_owners;
 mod violation;
 mod worker;
 mod world;
@@ -133,7 +133,7 @@ fn run(plan: Plan, printed: bool) -> Report {
 
 async fn simulate(hub: &Arc<Hub>) {
     #[expect(clippy::disallowed_methods, reason = "the network is a task of its own")]
-    tokio::spawn(hub.clone().fabric(client::start));
+    tokio::spawn(hub.clone().drive(client::start));
     let plan = hub.with(|world| world.plan.clone());
     hub.with(|world| world.tell(format_args!("{plan:?}")));
     if plan.longest_ttl.is_some() {

@@ -1,4 +1,4 @@
-//! The steward of a machine's locker: shuts it down in the middle of its work, and builds another.
+//! Shuts a machine's locker down in the middle of its work, and builds another.
 
 use std::sync::Arc;
 
@@ -16,13 +16,13 @@ use crate::{LeftLock, Locker, Shutdown};
 const AMPLE: u64 = 1_000;
 
 /// A task that shuts down its machine's locker now and then.
-pub(super) struct Steward {
+pub(super) struct Restarter {
     pub(super) hub: Arc<Hub>,
     pub(super) machine: usize,
     pub(super) chance: Chance,
 }
 
-impl Steward {
+impl Restarter {
     pub(super) async fn run(mut self) {
         let longest = self.hub.with(|world| world.plan.actors.shutdown_pause);
         loop {

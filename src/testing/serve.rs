@@ -67,7 +67,7 @@ pub(super) async fn serve(node: Arc<Shared>, stream: Stream) {
 }
 
 /// What has come on a connection.
-enum Come {
+enum Received {
     Command {
         words: Vec<Bytes>,
         at: Moment,
@@ -77,10 +77,10 @@ enum Come {
 }
 
 /// Whether a command has come through to the node.
-enum Heard {
-    Yes,
+enum Passage {
+    Through,
     /// No, and nothing behind it will.
-    Never,
+    Lost,
 }
 
 struct Connection<'a> {
@@ -91,7 +91,7 @@ struct Connection<'a> {
 }
 
 impl Connection<'_> {
-    async fn read(&self, mut reader: In, commands: mpsc::Sender<Come>) -> io::Result<()> {
+    async fn read(&self, mut reader: In, commands: mpsc::Sender<Received>) -> io::Result<()> {
         let (mut requests, mut buffer) = (Requests::new(), vec![0; 1 << 14]);
         loop {
             let count = reader.read(&mut buffer).await?;
@@ -103,17 +103,17 @@ impl Connection<'_> {
             #[cfg(test)]
             self.node.with(|state| state.reads += 1);
             loop {
-                let come = match requests.next() {
+                let received = match requests.next() {
                     Ok(None) => break,
                     Ok(Some(words)) => {
                         #[cfg(test)]
                         self.node.note(self.session, at, &words);
-                        Come::Command { words, at }
+                        Received::Command { words, at }
                     }
-                    Err(_) => Come::Nonsense,
+                    Err(_) => Received::Nonsense,
                 };
-                let is_last = matches!(come, Come::Nonsense);
-                if commands.send(come).await.is_err() || is_last {
+                let is_last = matches!(received, Received::Nonsense);
+                if commands.send(received).await.is_err() || is_last {
                     return Ok(());
                 }
             }
@@ -121,11 +121,11 @@ impl Connection<'_> {
     }
 
     /// Executes what has come until the connection ends.
-    async fn work(&self, mut queue: mpsc::Receiver<Come>) {
+    async fn work(&self, mut queue: mpsc::Receiver<Received>) {
         // The network loses whatever comes.
         let mut deaf = false;
-        while let Some(come) = queue.recv().await {
-            let Come::Command { words, at } = come else {
+        while let Some(received) = queue.recv().await {
+            let Received::Command { words, at } = received else {
                 self.outbox.send(b"-ERR Protocol error\r\n");
                 self.outbox.close();
                 return std::future::pending().await;
@@ -134,8 +134,8 @@ impl Connection<'_> {
                 continue;
             }
             match self.handle(&words, at).await {
-                Ok(Heard::Yes) => {}
-                Ok(Heard::Never) => deaf = true,
+                Ok(Passage::Through) => {}
+                Ok(Passage::Lost) => deaf = true,
                 Err(Gone) => return,
             }
         }
@@ -145,23 +145,23 @@ impl Connection<'_> {
     }
 
     /// Leads one command past the rules.
-    async fn handle(&self, words: &[Bytes], came: Moment) -> Result<Heard, Gone> {
+    async fn handle(&self, words: &[Bytes], came: Moment) -> Result<Passage, Gone> {
         self.node.gate(self.process, words).await?;
         let mut delay = Duration::ZERO;
         for reaction in self.node.judge(Point::Before, words) {
             match reaction {
-                Reaction::Drop => return Ok(Heard::Never),
+                Reaction::Drop => return Ok(Passage::Lost),
                 Reaction::Cut { .. } => return Err(Gone),
                 Reaction::Answer(bytes) => {
                     self.outbox.send(&bytes);
-                    return Ok(Heard::Yes);
+                    return Ok(Passage::Through);
                 }
                 Reaction::Delay(more) => {
                     delay = delay.saturating_add(more);
                     Clock::default().sleep_until(came.plus(delay)).await;
                     self.node.gate(self.process, words).await?;
                 }
-                other => self.suffer(&other, words).await?,
+                other => self.apply(&other, words).await?,
             }
         }
         let mut reply = self.node.execute(self.session, self.process, words)?;
@@ -177,17 +177,17 @@ impl Connection<'_> {
                 }
                 Reaction::Answer(bytes) => reply = bytes,
                 Reaction::Delay(more) => delay = delay.saturating_add(more),
-                other => self.suffer(&other, &[]).await?,
+                other => self.apply(&other, &[]).await?,
             }
         }
         self.outbox.send_late(&reply, delay);
         self.node.release(self.session);
-        Ok(Heard::Yes)
+        Ok(Passage::Through)
     }
 
     /// Applies a reaction to the node, whatever becomes of the command.
-    async fn suffer(&self, reaction: &Reaction, words: &[Bytes]) -> Result<(), Gone> {
-        self.node.suffer(reaction);
+    async fn apply(&self, reaction: &Reaction, words: &[Bytes]) -> Result<(), Gone> {
+        self.node.apply(reaction);
         self.node.gate(self.process, words).await
     }
 }

@@ -17,7 +17,7 @@ pub(super) enum Keys {
 
 /// What a command does to keys.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Deed {
+pub(super) enum Access {
     /// Nothing, or what is not about single keys.
     Other,
     Reads,
@@ -34,7 +34,7 @@ pub(super) struct Spec {
     /// The least number of words, and the greatest.
     pub(super) words: [usize; 2],
     pub(super) keys: Keys,
-    pub(super) deed: Deed,
+    pub(super) access: Access,
     pub(super) run: fn(&mut Store, &Call<'_>) -> Reply,
 }
 
@@ -42,54 +42,54 @@ const fn spec(
     name: &'static str,
     words: [usize; 2],
     keys: Keys,
-    deed: Deed,
+    access: Access,
     run: fn(&mut Store, &Call<'_>) -> Reply,
 ) -> Spec {
-    Spec { name, words, keys, deed, run }
+    Spec { name, words, keys, access, run }
 }
 
 const ANY: usize = usize::MAX;
 
 /// All commands.
 static TABLE: [Spec; 38] = [
-    spec("acl", [2, ANY], Keys::None, Deed::Other, acl::command),
-    spec("auth", [2, ANY], Keys::None, Deed::Opens, connection::auth),
-    spec("hello", [1, ANY], Keys::None, Deed::Opens, connection::hello),
-    spec("quit", [1, ANY], Keys::None, Deed::Opens, connection::quit),
-    spec("client", [2, ANY], Keys::None, Deed::Other, connection::client),
-    spec("echo", [2, 2], Keys::None, Deed::Other, connection::echo),
-    spec("ping", [1, 2], Keys::None, Deed::Other, connection::ping),
-    spec("select", [2, 2], Keys::None, Deed::Other, connection::select),
-    spec("config", [2, ANY], Keys::None, Deed::Other, server::config),
-    spec("dbsize", [1, 1], Keys::None, Deed::Other, server::dbsize),
-    spec("flushall", [1, 2], Keys::None, Deed::Writes, server::flushall),
-    spec("flushdb", [1, 2], Keys::None, Deed::Writes, server::flushdb),
-    spec("info", [1, ANY], Keys::None, Deed::Other, info::info),
-    spec("keys", [2, 2], Keys::None, Deed::Other, server::keys),
-    spec("role", [1, 1], Keys::None, Deed::Other, server::role),
-    spec("time", [1, 1], Keys::None, Deed::Other, server::time),
-    spec("eval", [3, ANY], Keys::Counted, Deed::Other, script::eval),
-    spec("evalsha", [3, ANY], Keys::Counted, Deed::Other, script::evalsha),
-    spec("script", [2, ANY], Keys::None, Deed::Other, script::script),
-    spec("del", [2, ANY], Keys::All, Deed::Writes, strings::del),
-    spec("unlink", [2, ANY], Keys::All, Deed::Writes, strings::del),
-    spec("delifeq", [3, 3], Keys::First, Deed::Writes, strings::delifeq),
-    spec("exists", [2, ANY], Keys::All, Deed::Reads, strings::exists),
-    spec("get", [2, 2], Keys::First, Deed::Reads, strings::get),
-    spec("hset", [4, ANY], Keys::First, Deed::Grows, strings::hset),
-    spec("incr", [2, 2], Keys::First, Deed::Grows, strings::incr),
-    spec("rpush", [3, ANY], Keys::First, Deed::Grows, strings::rpush),
-    spec("set", [3, ANY], Keys::First, Deed::Grows, strings::set),
-    spec("strlen", [2, 2], Keys::First, Deed::Reads, strings::strlen),
-    spec("type", [2, 2], Keys::First, Deed::Reads, strings::kind),
-    spec("expire", [3, 4], Keys::First, Deed::Writes, expiry::expire),
-    spec("expiretime", [2, 2], Keys::First, Deed::Reads, expiry::expiretime),
-    spec("persist", [2, 2], Keys::First, Deed::Writes, expiry::persist),
-    spec("pexpire", [3, 4], Keys::First, Deed::Writes, expiry::pexpire),
-    spec("pexpireat", [3, 4], Keys::First, Deed::Writes, expiry::pexpireat),
-    spec("pexpiretime", [2, 2], Keys::First, Deed::Reads, expiry::pexpiretime),
-    spec("pttl", [2, 2], Keys::First, Deed::Reads, expiry::pttl),
-    spec("ttl", [2, 2], Keys::First, Deed::Reads, expiry::ttl),
+    spec("acl", [2, ANY], Keys::None, Access::Other, acl::command),
+    spec("auth", [2, ANY], Keys::None, Access::Opens, connection::auth),
+    spec("hello", [1, ANY], Keys::None, Access::Opens, connection::hello),
+    spec("quit", [1, ANY], Keys::None, Access::Opens, connection::quit),
+    spec("client", [2, ANY], Keys::None, Access::Other, connection::client),
+    spec("echo", [2, 2], Keys::None, Access::Other, connection::echo),
+    spec("ping", [1, 2], Keys::None, Access::Other, connection::ping),
+    spec("select", [2, 2], Keys::None, Access::Other, connection::select),
+    spec("config", [2, ANY], Keys::None, Access::Other, server::config),
+    spec("dbsize", [1, 1], Keys::None, Access::Other, server::dbsize),
+    spec("flushall", [1, 2], Keys::None, Access::Writes, server::flushall),
+    spec("flushdb", [1, 2], Keys::None, Access::Writes, server::flushdb),
+    spec("info", [1, ANY], Keys::None, Access::Other, info::info),
+    spec("keys", [2, 2], Keys::None, Access::Other, server::keys),
+    spec("role", [1, 1], Keys::None, Access::Other, server::role),
+    spec("time", [1, 1], Keys::None, Access::Other, server::time),
+    spec("eval", [3, ANY], Keys::Counted, Access::Other, script::eval),
+    spec("evalsha", [3, ANY], Keys::Counted, Access::Other, script::evalsha),
+    spec("script", [2, ANY], Keys::None, Access::Other, script::script),
+    spec("del", [2, ANY], Keys::All, Access::Writes, strings::del),
+    spec("unlink", [2, ANY], Keys::All, Access::Writes, strings::del),
+    spec("delifeq", [3, 3], Keys::First, Access::Writes, strings::delifeq),
+    spec("exists", [2, ANY], Keys::All, Access::Reads, strings::exists),
+    spec("get", [2, 2], Keys::First, Access::Reads, strings::get),
+    spec("hset", [4, ANY], Keys::First, Access::Grows, strings::hset),
+    spec("incr", [2, 2], Keys::First, Access::Grows, strings::incr),
+    spec("rpush", [3, ANY], Keys::First, Access::Grows, strings::rpush),
+    spec("set", [3, ANY], Keys::First, Access::Grows, strings::set),
+    spec("strlen", [2, 2], Keys::First, Access::Reads, strings::strlen),
+    spec("type", [2, 2], Keys::First, Access::Reads, strings::kind),
+    spec("expire", [3, 4], Keys::First, Access::Writes, expiry::expire),
+    spec("expiretime", [2, 2], Keys::First, Access::Reads, expiry::expiretime),
+    spec("persist", [2, 2], Keys::First, Access::Writes, expiry::persist),
+    spec("pexpire", [3, 4], Keys::First, Access::Writes, expiry::pexpire),
+    spec("pexpireat", [3, 4], Keys::First, Access::Writes, expiry::pexpireat),
+    spec("pexpiretime", [2, 2], Keys::First, Access::Reads, expiry::pexpiretime),
+    spec("pttl", [2, 2], Keys::First, Access::Reads, expiry::pttl),
+    spec("ttl", [2, 2], Keys::First, Access::Reads, expiry::ttl),
 ];
 
 /// The subcommands, with the least number of words, the command's name included, and the greatest.
@@ -134,7 +134,7 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 
 /// Whether a command of this name may write. Of a script it is unknown before it has run.
 pub(super) fn may_write(name: &[u8]) -> bool {
-    let writes = |spec: &Spec| matches!(spec.deed, Deed::Writes | Deed::Grows);
+    let writes = |spec: &Spec| matches!(spec.access, Access::Writes | Access::Grows);
     find(name).is_some_and(|spec| writes(spec) || spec.keys == Keys::Counted)
 }
 

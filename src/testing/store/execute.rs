@@ -6,7 +6,7 @@ use bytes::Bytes;
 use quorlock_resp::Frame;
 
 use super::call::{Call, NO_SESSION, OPERATOR, Refusal, Reply, SessionId};
-use super::commands::{Deed, LATER, Spec, find, may_write, subcommand};
+use super::commands::{Access, LATER, Spec, find, may_write, subcommand};
 use super::state::{Effects, Session, Store};
 
 impl Store {
@@ -65,15 +65,15 @@ impl Store {
         let name = spec.name;
         let version = self.setup.version;
         let session = self.session(call)?;
-        if !session.authenticated && spec.deed != Deed::Opens {
+        if !session.authenticated && spec.access != Access::Opens {
             return Err(Refusal::LOGIN);
         }
         let user = session.user.clone();
         let keys = spec.keys(call);
-        if spec.deed != Deed::Opens && *user != *OPERATOR {
+        if spec.access != Access::Opens && *user != *OPERATOR {
             self.check_rights(call, &user, name, keys)?;
         }
-        let writes = matches!(spec.deed, Deed::Writes | Deed::Grows);
+        let writes = matches!(spec.access, Access::Writes | Access::Grows);
         if writes && self.setup.is_replica {
             return Err(version.refused(Refusal::READ_ONLY, call.line));
         }
@@ -81,7 +81,7 @@ impl Store {
             Some(_) => self.script_is_starved,
             None => self.is_full(),
         };
-        if spec.deed == Deed::Grows && is_starved {
+        if spec.access == Access::Grows && is_starved {
             return Err(version.refused(Refusal::MEMORY, call.line));
         }
         self.script_is_starved &= !writes;
@@ -91,7 +91,7 @@ impl Store {
         let subcommand = subcommand(name, call);
         *self.counts.calls.entry((name, subcommand)).or_default() += 1;
         let reply = (spec.run)(self, call);
-        if spec.deed == Deed::Reads {
+        if spec.access == Access::Reads {
             keys.iter().for_each(|key| self.remember_reader(call.session, key));
         }
         reply
@@ -106,7 +106,7 @@ impl Store {
         };
         let said = call.words.first().copied().unwrap_or_default();
         let found = find(said).filter(is_known);
-        let opens = found.is_some_and(|spec| spec.deed == Deed::Opens);
+        let opens = found.is_some_and(|spec| spec.access == Access::Opens);
         if version.asks_login_first() && !opens && !self.session(call)?.authenticated {
             return Err(Refusal::LOGIN);
         }

@@ -87,7 +87,7 @@ pub(super) struct Session {
 /// What has come of a command, or of time.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Effects {
-    /// What is said to whom, in this order: the reply, and pushes to anybody.
+    /// What is said to whom, in this order: the reply, and pushes to any connection.
     pub(crate) messages: Vec<(SessionId, Frame)>,
     /// Connections that end behind that. The store has forgotten them already.
     pub(crate) ended: Vec<SessionId>,
@@ -196,7 +196,7 @@ impl Store {
         self.sessions.get(&session).is_some_and(|session| session.resp3)
     }
 
-    /// Whether anybody is told of changes.
+    /// Whether any connection is told of changes.
     pub(crate) fn is_tracked(&self) -> bool {
         self.sessions.values().any(|session| session.tracking.is_some())
     }

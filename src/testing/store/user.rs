@@ -120,10 +120,14 @@ mod tests {
 
     #[test]
     fn without_a_rule_nothing_is_allowed_and_what_is_none_is_told() {
-        let nobody = User::by_rules("").unwrap();
-        assert!(!nobody.admits(b"") && !nobody.may_say("ping", None) && !nobody.may_touch(b"k"));
+        let powerless = User::by_rules("").unwrap();
+        assert!(
+            !powerless.admits(b"")
+                && !powerless.may_say("ping", None)
+                && !powerless.may_touch(b"k")
+        );
         assert!(User::unlimited().is_open() && User::unlimited().may_say("set", None));
-        assert_eq!(User::by_rules("on reset").unwrap(), nobody);
+        assert_eq!(User::by_rules("on reset").unwrap(), powerless);
         assert!(User::by_rules("+@read").unwrap_err().contains("no category but @all"));
         assert!(User::by_rules("&channel").unwrap_err().contains("no such ACL rule"));
     }
