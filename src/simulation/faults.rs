@@ -10,8 +10,8 @@ use super::world::World;
 const ABSENCE: u64 = 200;
 
 impl World {
-    /// The next fault.
-    pub(super) fn strike(&mut self) {
+    /// Causes the next fault.
+    pub(super) fn cause_fault(&mut self) {
         if self.is_over {
             return;
         }
@@ -43,8 +43,8 @@ impl World {
         self.agenda.enter(next, Event::Fault);
     }
 
-    /// A client has just sent something: the worst moment for its machine to stop.
-    pub(super) fn strike_behind(&mut self, line: usize) {
+    /// Now and then stops a machine whose client has just sent something: the worst moment.
+    pub(super) fn cause_fault_after_send(&mut self, line: usize) {
         if self.is_over || self.faults == 0 || !self.chance.percent(1) {
             return;
         }
@@ -189,6 +189,6 @@ impl World {
             self.agenda.enter(now, Event::Arrival { line, way: Way::Up });
             self.agenda.enter(now, Event::Arrival { line, way: Way::Down });
         }
-        self.agenda.ring();
+        self.agenda.wake();
     }
 }

@@ -68,7 +68,7 @@ impl Hold {
         self.hub.with(|world| {
             if late > TICK || !world.oracle.has_leapt(self.machine) {
                 let what = format!("guard {} was lost, and its holder was not told", self.number);
-                world.oracle.violate(Kind::Untold, what);
+                world.oracle.violate(Kind::LossNotTold, what);
             }
         });
     }

@@ -108,16 +108,16 @@ impl Holds {
             }
         }
         for index in longer {
-            self.meet(index, &mut findings.overlaps);
+            self.find_overlaps(index, &mut findings.overlaps);
         }
         self.holds.retain(|hold| hold.view.is_some() || hold.until > now);
         findings
     }
 
-    /// Finds whom a hold that has become longer meets.
-    fn meet(&mut self, index: usize, found: &mut Vec<Overlap>) {
+    /// Finds the holds that one which has become longer overlaps.
+    fn find_overlaps(&mut self, index: usize, found: &mut Vec<Overlap>) {
         let Some(one) = self.holds.get(index) else { return };
-        for other in self.holds.iter().filter(|other| other.meets(one)) {
+        for other in self.holds.iter().filter(|other| other.overlaps(one)) {
             let mut pair = [one, other];
             pair.sort_by_key(|hold| hold.from);
             let guards = pair.map(|hold| hold.number);
@@ -168,7 +168,7 @@ impl Hold {
         self.seen = now;
     }
 
-    fn meets(&self, other: &Self) -> bool {
+    fn overlaps(&self, other: &Self) -> bool {
         self.number != other.number
             && self.key == other.key
             && self.from.max(other.from) < self.until.min(other.until)

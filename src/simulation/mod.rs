@@ -147,7 +147,7 @@ async fn simulate(hub: &Arc<Hub>) {
         if plan.fault_pause > 0 {
             world.agenda.enter(now + plan.fault_pause, Event::Fault);
         }
-        world.agenda.ring();
+        world.agenda.wake();
     });
     hub.sleep(plan.length).await;
     hub.with(world::World::heal);
@@ -177,7 +177,7 @@ async fn simulate(hub: &Arc<Hub>) {
                 let what = forgotten.into_iter().map(|key| format!("a key was left behind: {key}"));
                 what.for_each(|what| world.oracle.violate(Kind::LeftBehind, what));
                 if is_restless {
-                    world.oracle.violate(Kind::Restless, "it never came to rest".into());
+                    world.oracle.violate(Kind::NeverAtRest, "it never came to rest".into());
                 }
             });
         }

@@ -101,7 +101,7 @@ impl Oracle {
             // A clock that was ahead, and is set right, gives back what it seemed to have taken.
             if !self.leapt.contains(&machine) {
                 let what = format!("guard {number} was over, and is held again");
-                self.violate(Kind::Revived, what);
+                self.violate(Kind::HeldAgain, what);
             }
         }
     }

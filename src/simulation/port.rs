@@ -69,7 +69,7 @@ impl World {
             State::Up | State::Still => {
                 let (line, reader, writer) = self.network.open((machine, place), node);
                 self.network.line(line).session = Some(self.nodes[node].connect(line));
-                self.agenda.ring();
+                self.agenda.wake();
                 self.tell(format_args!("l{line}: m{machine} connects to n{node}"));
                 Found::Stream(reader, writer)
             }

@@ -297,12 +297,12 @@ fn catches(weakness: Weakness) -> &'static [&'static [Kind]] {
     use Weakness::*;
     match weakness {
         NoDriftMargin | StartAtFirstReply | MajorityLessOne | QuarantineOff => &[&[Overlap]],
-        DeleteWithoutCompare => &[&[Overlap], &[Robbed]],
+        DeleteWithoutCompare => &[&[Overlap], &[DeletedByAnother]],
         // The key is made for no holder, or for one that lost it to another.
         ExtensionRecreates => &[&[Overlap, LeftBehind]],
         AdoptWithoutCompare => &[&[AdoptedTwice]],
         AdoptAtOnce => &[&[Overlap]],
-        FailedAdoptionDeletes => &[&[Deprived]],
+        FailedAdoptionDeletes => &[&[DeletedByFailure]],
         LostThoughUnknown => &[&[FalseLoss]],
         LossTakenBack => &[&[TakenBack]],
         CompleteThoughOwed => &[&[Incomplete]],
@@ -316,7 +316,7 @@ fn catches(weakness: Weakness) -> &'static [&'static [Kind]] {
         TokenReused => &[&[SameValue]],
         SlotWithoutGeneration => &[&[Overlap, NotHeld]],
         // The node stays away: nothing is undone there, and tasks that need it wait forever.
-        InFlightKept => &[&[Restless, LeftBehind, Endless]],
+        InFlightKept => &[&[NeverAtRest, LeftBehind, Endless]],
     }
 }
 

@@ -174,12 +174,12 @@ impl ValueOwners {
         let is_owned = owner.is_some_and(|owner| !owner.is_empty());
         if after.is_none() && is_owned && owner != Some(&*format!("m{machine}")) {
             let what = format!("m{machine} deleted {before} on n{node}, which {owner:?} holds");
-            wrong = Some(Violation { kind: Kind::Robbed, what });
+            wrong = Some(Violation { kind: Kind::DeletedByAnother, what });
         }
         let is_stranger = !self.holders.get(before).is_some_and(|on| on.contains(machine));
         if after.is_none() && is_stranger && self.handed.contains(before) {
             let what = format!("m{machine} deleted {before} on n{node}, which it never held");
-            wrong = Some(Violation { kind: Kind::Deprived, what });
+            wrong = Some(Violation { kind: Kind::DeletedByFailure, what });
         }
         wrong
     }
@@ -270,7 +270,7 @@ impl Attempt {
         let deleted = self.deleted.iter().find(|value| !holders.contains_key(*value))?;
         let (machine, token) = (self.machine, &self.token);
         let what = format!("m{machine} failed to adopt {token} and deleted {deleted}");
-        self.failed.map(|_| Violation { kind: Kind::Deprived, what })
+        self.failed.map(|_| Violation { kind: Kind::DeletedByFailure, what })
     }
 }
 
@@ -353,7 +353,7 @@ mod tests {
         let mut value_owners = handed();
         value_owners.begin(1, 1, "old", &old(&[0, 1, 2]));
         value_owners.end(1, &Outcome::Unknown, (0, &old(&[0, 1, 2])));
-        assert_eq!(kinds(value_owners.see(&change(0, 1, "old", ""))), [Kind::Deprived]);
+        assert_eq!(kinds(value_owners.see(&change(0, 1, "old", ""))), [Kind::DeletedByFailure]);
         assert_eq!(
             kinds(value_owners.see(&change(0, 0, "old", ""))),
             [],
@@ -370,13 +370,16 @@ mod tests {
             assert_eq!(kinds(value_owners.see(&change(0, 1, "old", "new"))), []);
             assert_eq!(kinds(value_owners.end(1, &outcome, (0, &old(&[1])))), []);
             assert_eq!(kinds(value_owners.see(&change(0, 1, "new", "old"))), [], "taken back");
-            assert_eq!(kinds(value_owners.see(&change(0, 1, "new", ""))), [Kind::Deprived]);
+            assert_eq!(kinds(value_owners.see(&change(0, 1, "new", ""))), [Kind::DeletedByFailure]);
         }
         let mut early = handed();
         early.begin(1, 1, "old", &old(&[0, 1, 2]));
         early.see(&change(0, 1, "old", "new"));
         assert_eq!(kinds(early.see(&change(0, 1, "new", ""))), [], "it is not known yet");
-        assert_eq!(kinds(early.end(1, &Outcome::Dropped, (0, &old(&[])))), [Kind::Deprived]);
+        assert_eq!(
+            kinds(early.end(1, &Outcome::Dropped, (0, &old(&[])))),
+            [Kind::DeletedByFailure]
+        );
     }
 
     #[test]
@@ -386,7 +389,7 @@ mod tests {
         value_owners.begin(1, 1, "old", &old(&[1, 2]));
         value_owners.end(1, &Outcome::Won("old".into()), (0, &old(&[1, 2])));
         value_owners.assign("old", "m1.0", 1); // without another value, as it must not be
-        assert_eq!(kinds(value_owners.see(&change(1, 0, "old", ""))), [Kind::Robbed]);
+        assert_eq!(kinds(value_owners.see(&change(1, 0, "old", ""))), [Kind::DeletedByAnother]);
         assert_eq!(kinds(value_owners.see(&change(2, 1, "old", ""))), [], "its holder releases it");
     }
 
@@ -428,7 +431,7 @@ mod tests {
         fresh.iter().for_each(|change| drop(value_owners.see(change)));
         assert_eq!(value_owners.held_on(1, &all), 3, "a failure has no excuse either");
         assert_eq!(kinds(value_owners.end(1, &Outcome::Lost, (0, &all))), [Kind::FalseLoss]);
-        assert_eq!(kinds(value_owners.see(&change(0, 1, "new", ""))), [Kind::Deprived]);
+        assert_eq!(kinds(value_owners.see(&change(0, 1, "new", ""))), [Kind::DeletedByFailure]);
         let lost = |changes: &[Change], end: &Values| {
             let mut value_owners = handed();
             value_owners.begin(1, 1, "old", &old(&[0, 1, 2]));

@@ -10,11 +10,11 @@ pub(super) enum Kind {
     /// Two attempts had the same value.
     SameValue,
     /// A lock that was over is held again.
-    Revived,
+    HeldAgain,
     /// A release told something else than what the nodes had.
     FalseRelease,
     /// A lock was lost, and its holder was not told in time.
-    Untold,
+    LossNotTold,
     /// A task waited for longer than was asked for.
     LongWait,
     /// A loss was taken back: its guard was extended, or valid again.
@@ -26,9 +26,9 @@ pub(super) enum Kind {
     /// Two adoptions of one token have succeeded.
     AdoptedTwice,
     /// A machine deleted the key of a guard that another machine has.
-    Robbed,
+    DeletedByAnother,
     /// An adoption failed and deleted a key.
-    Deprived,
+    DeletedByFailure,
     /// An adoption told *lost* where a majority held the lock.
     FalseLoss,
     /// An adoption or a shutdown failed though there had been no fault.
@@ -40,7 +40,7 @@ pub(super) enum Kind {
     /// A key was left behind.
     LeftBehind,
     /// The world never came to rest.
-    Restless,
+    NeverAtRest,
 }
 
 /// Something that is wrong.

@@ -207,7 +207,7 @@ impl World {
             let Some(event) = self.agenda.take(self.now()) else { return self.agenda.next() };
             match event {
                 Event::Arrival { line, way } => self.arrive(line, way),
-                Event::Fault => self.strike(),
+                Event::Fault => self.cause_fault(),
                 Event::Node(node) => self.revive(node),
                 Event::Machine(machine) => self.thaw(machine),
                 Event::Start(place) => self.starting.push(place),
@@ -225,7 +225,7 @@ impl World {
                 self.send(line, Way::Up, Parcel::End);
             } else {
                 self.send(line, Way::Up, parcel);
-                self.strike_behind(line);
+                self.cause_fault_after_send(line);
             }
         }
     }
