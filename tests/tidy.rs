@@ -5,6 +5,8 @@
 //! | `tidy/rooms` | a file imports only from its own room or from one of a lower rank |
 //! | `tidy/shape` | lines, functions and files stay short |
 //! | `tidy/banned` | calls with a better replacement, which the message names |
+//! | `tidy/graph` | the imports between files form no circle |
+//! | `tidy/items` | what a file defines, imports and names |
 //! | `tidy/source` | what is code, what is comment or string, what is test |
 //!
 //! Each rule is a pure function from a source to its faults, tested on snippets that break it: a
@@ -12,6 +14,10 @@
 
 #[path = "tidy/banned.rs"]
 mod banned;
+#[path = "tidy/graph.rs"]
+mod graph;
+#[path = "tidy/items.rs"]
+mod items;
 #[path = "tidy/rooms.rs"]
 mod rooms;
 #[path = "tidy/shape.rs"]

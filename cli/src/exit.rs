@@ -1,9 +1,7 @@
-//! Exit codes, and the one line that explains them.
+//! Exit codes, and the causes that they stand for.
 //!
 //! If `sysexits.h` has a number for a cause, we use it; a command's own code passes unchanged. No
 //! code of ours is a small number, so that "busy" is not taken for a failed command.
-
-use crate::output;
 
 /// Why the program ends without success. Each has an exit code of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -113,10 +111,4 @@ impl From<quorlock::Error> for Failure {
         };
         Self::new(cause, error.to_string())
     }
-}
-
-/// Queues the failure's line for stderr and gives its exit code.
-pub(crate) fn tell(failure: &Failure) -> u8 {
-    output::conclude(format!("quorlock: {}\n", failure.what));
-    failure.cause.code()
 }

@@ -116,7 +116,7 @@ fn obey(command: &Command) -> u8 {
         Command::Demo => demo::run(),
         #[cfg(not(unix))]
         Command::Lock(_) | Command::Bench(_) | Command::Ping(_) | Command::Demo => {
-            exit::tell(&Failure::new(
+            output::fail(&Failure::new(
                 Cause::Internal,
                 "this command needs a Unix system; here only `status` and `release` work",
             ))

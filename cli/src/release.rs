@@ -7,7 +7,7 @@ use quorlock::report::{Inspection, KeyState, NodeReport, Outcome};
 use quorlock::{Locker, OwnerToken, Release};
 
 use crate::args::ReleaseArgs;
-use crate::exit::{self, Cause, Failure};
+use crate::exit::{Cause, Failure};
 use crate::json::Object;
 use crate::status::{self, Verdict};
 use crate::{nodes, output, reach, runtime, words};
@@ -22,7 +22,7 @@ const NODE_TIMEOUT: Duration = Duration::from_millis(500);
 pub(crate) fn run(args: &ReleaseArgs) -> u8 {
     match runtime::block_on(release(args)) {
         Ok(()) => 0,
-        Err(failure) => exit::tell(&failure),
+        Err(failure) => output::fail(&failure),
     }
 }
 

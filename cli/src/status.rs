@@ -9,7 +9,7 @@ use quorlock::{
 };
 
 use crate::args::StatusArgs;
-use crate::exit::{self, Cause, Failure};
+use crate::exit::{Cause, Failure};
 use crate::json::Object;
 use crate::{nodes, output, reach, runtime, words};
 
@@ -23,7 +23,7 @@ pub(crate) fn run(args: &StatusArgs) -> u8 {
         Ok(None) => 0,
         // The table has said why, node by node.
         Ok(Some(cause)) => cause.code(),
-        Err(failure) => exit::tell(&failure),
+        Err(failure) => output::fail(&failure),
     }
 }
 

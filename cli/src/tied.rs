@@ -45,7 +45,8 @@ mod shim {
 
     use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
-    use crate::exit::{self, Cause, Failure};
+    use crate::exit::{Cause, Failure};
+    use crate::output;
 
     /// The hidden first argument.
     const ASKED: &str = "__exec";
@@ -72,10 +73,10 @@ mod shim {
         let parent = args.next().and_then(|id| id.into_string().ok()?.parse::<i32>().ok());
         let (Some(parent), Some(program)) = (parent, args.next()) else {
             let what = "__exec is for quorlock itself; use `quorlock lock`";
-            return Some(exit::tell(&Failure::new(Cause::Usage, what)));
+            return Some(output::fail(&Failure::new(Cause::Usage, what)));
         };
         let Err(failure) = become_command(parent, &program, args);
-        Some(exit::tell(&failure))
+        Some(output::fail(&failure))
     }
 
     fn become_command(

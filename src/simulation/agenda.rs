@@ -12,7 +12,7 @@ use super::network::Way;
 pub(super) enum Event {
     /// Something may have arrived on a line.
     Arrival { line: usize, way: Way },
-    /// The next fault strikes.
+    /// The next fault happens.
     Fault,
     /// A node may be up again.
     Node(usize),
@@ -30,14 +30,14 @@ pub(super) struct Agenda {
     events: BinaryHeap<Reverse<(Turn, Event)>>,
     entered: u64,
     chance: Chance,
-    /// Wakes the fabric, which waits for the next event.
-    bell: Option<Waker>,
+    /// Wakes the task that waits for the next event.
+    waker: Option<Waker>,
 }
 
 impl Agenda {
     pub(super) fn new(seed: u64) -> Self {
         let chance = Chance::new(seed, chance::AGENDA);
-        Self { events: BinaryHeap::new(), entered: 0, chance, bell: None }
+        Self { events: BinaryHeap::new(), entered: 0, chance, waker: None }
     }
 
     /// Enters what is to happen. What happens at the same time does so in any order.
@@ -58,15 +58,15 @@ impl Agenda {
         self.events.peek().map(|Reverse(((at, ..), _))| *at)
     }
 
-    /// Whom to wake when there is something new.
-    pub(super) fn wait(&mut self, bell: Waker) {
-        self.bell = Some(bell);
+    /// Sets the task to wake when there is something new.
+    pub(super) fn wait(&mut self, waker: Waker) {
+        self.waker = Some(waker);
     }
 
-    /// Has the fabric look again.
-    pub(super) fn ring(&mut self) {
-        if let Some(bell) = self.bell.take() {
-            bell.wake();
+    /// Has the waiting task look again.
+    pub(super) fn wake(&mut self) {
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
         }
     }
 }

@@ -11,9 +11,9 @@ pub(super) const NETWORK: u64 = 4;
 pub(super) const ACTORS: u64 = 5;
 pub(super) const NODES: u64 = 100;
 pub(super) const WORKERS: u64 = 1_000;
-/// Tasks of adopters, stewards of lockers, and the order in which tasks run.
+/// Tasks of adopters, restarters of lockers, and the order in which tasks run.
 pub(super) const ADOPTERS: u64 = 1_000_000;
-pub(super) const STEWARDS: u64 = 2_000_000;
+pub(super) const RESTARTERS: u64 = 2_000_000;
 pub(super) const ORDERS: u64 = 3_000_000;
 
 /// Draws choices from the same generator as the servers of `testing`.

@@ -1,25 +1,16 @@
 //! A client: a machine with a locker, and the tasks that use it.
 
-use std::future::{Future, poll_fn};
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
-use std::time::Duration;
 
 use super::chance::{self, Chance};
+use super::locker::{build, durability};
 use super::machine::Machine;
-use super::plan::CONNECT_TIMEOUT;
-use super::port::Port;
-use super::steward::Steward;
+use super::restarter::Restarter;
+use super::task::{begin, ms};
 use super::worker::Worker;
 use super::world::Hub;
+use crate::Locker;
 use crate::clock::{Clock, Driven, Turn};
-use crate::entropy::Entropy;
-use crate::{Durability, Locker};
-
-pub(super) fn ms(millis: u64) -> Duration {
-    Duration::from_millis(millis)
-}
 
 /// Starts a client in this place, with its workers.
 pub(super) fn start(hub: &Arc<Hub>, place: usize) {
@@ -35,27 +26,11 @@ pub(super) fn start(hub: &Arc<Hub>, place: usize) {
         begin(hub, machine, &clock, worker.run());
     }
     if hub.with(|world| world.plan.actors.shutdown_pause) > 0 {
-        let chance = Chance::new(seed, chance::STEWARDS + machine as u64);
-        let steward = Steward { hub: hub.clone(), machine, chance };
+        let chance = Chance::new(seed, chance::RESTARTERS + machine as u64);
+        let restarter = Restarter { hub: hub.clone(), machine, chance };
         #[expect(clippy::disallowed_methods, reason = "the user's own tasks")]
-        tokio::spawn(clock.accompany(steward.run()));
+        tokio::spawn(clock.accompany(restarter.run()));
     }
-}
-
-/// Begins a task of a machine's that must come to its end.
-pub(super) fn begin(
-    hub: &Arc<Hub>,
-    machine: usize,
-    clock: &Clock,
-    task: impl Future<Output = ()> + Send + 'static,
-) {
-    hub.with(|world| world.machines[machine].begin_work());
-    let hub = hub.clone();
-    #[expect(clippy::disallowed_methods, reason = "the user's own tasks")]
-    tokio::spawn(clock.accompany(async move {
-        task.await;
-        hub.with(|world| world.machines[machine].end_work());
-    }));
 }
 
 /// A machine with a locker.
@@ -80,62 +55,4 @@ pub(super) fn set_up(hub: &Arc<Hub>, place: usize) -> (usize, Locker, Clock) {
         world.machines.push(Machine::new(there, rate, clocks, locker.clone()));
     });
     (machine, locker, clock)
-}
-
-/// The owner's name of a machine's locker: none has that of another one.
-pub(super) fn owner(machine: usize, number: u64) -> String {
-    format!("m{machine}.{number}")
-}
-
-/// What the plan's servers are like.
-pub(super) fn durability(hub: &Hub) -> Durability {
-    match hub.with(|world| world.plan.longest_ttl) {
-        Some(longest) => Durability::Volatile { longest_ttl: ms(longest) },
-        None => Durability::Persistent,
-    }
-}
-
-/// Builds a machine's locker of this number.
-pub(super) fn build(
-    hub: &Arc<Hub>,
-    machine: usize,
-    clock: &Clock,
-    number: u64,
-    durability: Durability,
-) -> Locker {
-    let plan = hub.with(|world| world.plan.clone());
-    let builder = Locker::quorum((0..plan.nodes).map(|node| format!("redis://n{node}")));
-    let builder = match plan.node_timeout {
-        Some(deadline) => builder.unwrap().node_timeout(ms(deadline)),
-        None => builder.unwrap(),
-    };
-    let seed = plan.seed ^ (machine as u64) << 40 ^ number << 32;
-    builder
-        .owner(owner(machine, number))
-        .ttl(ms(plan.ttls[0]))
-        .durability(durability)
-        .connections_per_node(plan.connections)
-        .connect_timeout(ms(CONNECT_TIMEOUT))
-        .reply_age_max(ms(1_000))
-        .build_on(clock.clone(), Entropy::from_seed(seed), Arc::new(Port::of(hub, machine)))
-        .unwrap()
-}
-
-/// Polls a future so many times at most, and for so long; `None`: it was dropped before its end.
-/// `None` for the polls, or for the patience, is without such a bound.
-pub(super) async fn cut<T: Future>(
-    hub: &Hub,
-    (mut polls, patience): (Option<u64>, Option<u64>),
-    task: T,
-) -> Option<T::Output> {
-    let mut task = pin!(task);
-    let mut bored = pin!(hub.sleep(patience.unwrap_or(1_000_000)));
-    poll_fn(|cx| {
-        if polls == Some(0) || bored.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(None);
-        }
-        polls = polls.map(|polls| polls - 1);
-        task.as_mut().poll(cx).map(Some)
-    })
-    .await
 }

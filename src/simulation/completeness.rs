@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::oracle::{Kind, Violation};
+use super::violation::{Kind, Violation};
 
 /// Lockers that have said that nothing of theirs is left.
 #[derive(Default)]

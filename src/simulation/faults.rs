@@ -10,8 +10,8 @@ use super::world::World;
 const ABSENCE: u64 = 200;
 
 impl World {
-    /// The next fault.
-    pub(super) fn strike(&mut self) {
+    /// Causes the next fault.
+    pub(super) fn cause_fault(&mut self) {
         if self.is_over {
             return;
         }
@@ -43,8 +43,8 @@ impl World {
         self.agenda.enter(next, Event::Fault);
     }
 
-    /// A client has just sent something: the worst moment for its machine to stop.
-    pub(super) fn strike_behind(&mut self, line: usize) {
+    /// Now and then stops a machine whose client has just sent something: the worst moment.
+    pub(super) fn cause_fault_after_send(&mut self, line: usize) {
         if self.is_over || self.faults == 0 || !self.chance.percent(1) {
             return;
         }
@@ -66,7 +66,7 @@ impl World {
         if state == State::Still {
             return;
         }
-        for line in self.network.forsake(node) {
+        for line in self.network.end_node(node) {
             if state == State::Ended {
                 self.send(line, Way::Down, Parcel::End);
             }
@@ -129,8 +129,8 @@ impl World {
         self.oracle.leave(&format!("m{machine}"));
         let is_told = self.chance.percent(60);
         self.tell(format_args!("m{machine} crashes, told: {is_told}"));
-        self.oracle.bury(self.nanos(), machine);
-        for line in self.network.abandon(machine) {
+        self.oracle.end_machine(self.nanos(), machine);
+        for line in self.network.end_machine(machine) {
             if is_told {
                 self.send(line, Way::Up, Parcel::End);
             }
@@ -189,6 +189,6 @@ impl World {
             self.agenda.enter(now, Event::Arrival { line, way: Way::Up });
             self.agenda.enter(now, Event::Arrival { line, way: Way::Down });
         }
-        self.agenda.ring();
+        self.agenda.wake();
     }
 }

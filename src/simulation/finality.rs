@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::oracle::{Kind, Violation};
+use super::violation::{Kind, Violation};
 
 /// What a holder sees of one guard at one instant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

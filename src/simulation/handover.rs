@@ -1,10 +1,11 @@
 //! Hand-over: a token goes to other machines, as text, and their lockers adopt the lock.
 
 use super::chance::{self, Chance};
-use super::client::{self, cut, ms};
 use super::counts::Action;
-use super::custody::Outcome;
-use super::oracle::Kind;
+use super::locker::build;
+use super::task::{begin, cut, ms};
+use super::value_owners::Outcome;
+use super::violation::Kind;
 use super::worker::{Acquiring, Worker};
 use crate::{Durability, Error, LockGuard, Locker, OwnerToken};
 
@@ -13,7 +14,7 @@ const SETTLED: u64 = 1_000;
 
 /// A token on its way to another machine.
 #[derive(Clone, Debug)]
-pub(super) struct Letter {
+pub(super) struct SentToken {
     key: String,
     token: String,
     ttl: u64,
@@ -34,7 +35,7 @@ pub(super) fn send(worker: &mut Worker, (key, token, ttl): (&str, &OwnerToken, u
     }
     let twice = hub.with(|world| world.plan.actors.handed_twice);
     let count = if worker.chance.percent(twice) { 2 } else { 1 };
-    let letter = Letter { key: key.into(), token: token.as_str().into(), ttl };
+    let sent = SentToken { key: key.into(), token: token.as_str().into(), ttl };
     hub.with(|world| {
         world.oracle.hand(token.value());
         world.count(if count > 1 { Action::HandedTwice } else { Action::Handed });
@@ -50,14 +51,14 @@ pub(super) fn send(worker: &mut Worker, (key, token, ttl): (&str, &OwnerToken, u
         let chance = Chance::new(seed, chance::ADOPTERS + number);
         let number = chance::ADOPTERS + number;
         let adopter = Worker { hub: hub.clone(), machine, number, chance };
-        client::begin(&hub, machine, &clock, adopter.receive(letter.clone()));
+        begin(&hub, machine, &clock, adopter.receive(sent.clone()));
     }
 }
 
 impl Worker {
-    /// Adopts the lock that a letter is about, works with it, and lets go of it.
-    async fn receive(mut self, letter: Letter) {
-        let Letter { key, ttl, .. } = &letter;
+    /// Adopts the lock of a sent token, works with it, and lets go of it.
+    async fn receive(mut self, sent: SentToken) {
+        let SentToken { key, ttl, .. } = &sent;
         let pause = match self.chance.below(10) {
             0..=6 => self.chance.between(0, 40),
             7 | 8 => self.chance.between(0, (*ttl).min(2_000)),
@@ -75,7 +76,7 @@ impl Worker {
                 self.count(Action::AdoptionRetried);
             }
             let Some((locker, number)) = self.locker() else { return };
-            if let Some(guard) = self.adopt(&locker, number, &letter).await {
+            if let Some(guard) = self.adopt(&locker, number, &sent).await {
                 return Box::pin(self.hold(guard, number, key, *ttl)).await;
             }
             if self.chance.percent(30) {
@@ -87,12 +88,12 @@ impl Worker {
     }
 
     /// Adopts a lock once, and may give up before there is an answer.
-    async fn adopt(&mut self, locker: &Locker, number: u64, letter: &Letter) -> Option<LockGuard> {
+    async fn adopt(&mut self, locker: &Locker, number: u64, sent: &SentToken) -> Option<LockGuard> {
         let is_misfit = self.is_misfit();
         let misfit = is_misfit.then(|| self.misfit());
         let locker = misfit.as_ref().unwrap_or(locker);
         let is_ready = self.chance.percent(70) && self.is_ready(locker).await;
-        let (key, token) = (&letter.key, OwnerToken::from(letter.token.clone()));
+        let (key, token) = (&sent.key, OwnerToken::from(sent.token.clone()));
         let value = token.value();
         let polls = self.cuts(6);
         let patience = self.chance.between(0, 3_000);
@@ -101,7 +102,7 @@ impl Worker {
             world.adoptions += 1;
             let (attempt, values) = (world.adoptions, world.values(key));
             world.tell(format_args!("w{} adopts {key}: attempt {attempt}", self.number));
-            world.oracle.custody.begin(attempt, self.machine, value, &values);
+            world.oracle.value_owners.begin(attempt, self.machine, value, &values);
             attempt
         });
         let cuts = (polls, Some(patience));
@@ -117,7 +118,7 @@ impl Worker {
             let must = is_ready && !is_misfit && age > SETTLED && in_time;
             let is_closed = world.machines[self.machine].has_closed(number);
             let values = world.values(key);
-            let held = world.oracle.custody.held_on(attempt, &values);
+            let held = world.oracle.value_owners.held_on(attempt, &values);
             if matches!(outcome, Outcome::Unknown) && must && !is_closed && held == world.plan.nodes
             {
                 let what = format!("attempt {attempt} failed, without a fault: {adopted:?}");
@@ -150,7 +151,7 @@ impl Worker {
     fn misfit(&mut self) -> Locker {
         let clock = self.hub.with(|world| world.machines[self.machine].clock.clone());
         let number = 1_000 + self.chance.next() % 1_000_000;
-        client::build(&self.hub, self.machine, &clock, number, Durability::Persistent)
+        build(&self.hub, self.machine, &clock, number, Durability::Persistent)
     }
 
     async fn is_ready(&self, locker: &Locker) -> bool {

@@ -5,11 +5,13 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::client::ms;
 use super::counts::Action;
 use super::finality::Seen;
 use super::handover;
-use super::oracle::Kind;
+use super::locker::owner;
+use super::oracle::Grant;
+use super::task::ms;
+use super::violation::Kind;
 use super::worker::Worker;
 use super::world::Hub;
 use crate::{Held, LockGuard};
@@ -66,7 +68,7 @@ impl Hold {
         self.hub.with(|world| {
             if late > TICK || !world.oracle.has_leapt(self.machine) {
                 let what = format!("guard {} was lost, and its holder was not told", self.number);
-                world.oracle.violate(Kind::Untold, what);
+                world.oracle.violate(Kind::LossNotTold, what);
             }
         });
     }
@@ -149,6 +151,22 @@ impl<'a> Watch<'a> {
 }
 
 impl Worker {
+    /// Enters a guard that was given for this lock: from here on it is held.
+    pub(super) fn enter(&self, held: Held, locker: u64, key: &str, ttl: u64) -> Hold {
+        let (machine, value) = (self.machine, held.owner_token());
+        let number = self.hub.with(|world| {
+            let (now, rate) = (world.nanos(), world.machines[machine].rate);
+            let owner = &owner(machine, locker);
+            let (held, value) = (held.clone(), value.value());
+            let grant = Grant { machine, key, value, held, rate, owner };
+            let number = world.oracle.acquire(now, grant);
+            world.look();
+            number
+        });
+        let (hub, key, value) = (self.hub.clone(), key.to_owned(), value.value().to_owned());
+        Hold { hub, machine, number, key, value, ttl, held }
+    }
+
     /// Works for so long, or until the lock is lost; some go on for a while then, some extend the
     /// lock themselves, and some give its token away.
     pub(super) async fn work(&mut self, guard: &LockGuard, hold: &Hold, work: u64) {
@@ -211,8 +229,8 @@ impl Worker {
 
     /// Works for so long under `protect`, which drops the work when the lock is lost.
     pub(super) async fn protect(&mut self, guard: &LockGuard, hold: &Hold, work: u64) {
-        let labour = pin!(self.hub.sleep(work));
-        let mut protected = pin!(guard.protect(hold.guarded(labour)));
+        let sleep = pin!(self.hub.sleep(work));
+        let mut protected = pin!(guard.protect(hold.guarded(sleep)));
         let mut invalid_since = None;
         let done = loop {
             let mut pause = pin!(self.hub.sleep(50));

@@ -108,16 +108,16 @@ impl Holds {
             }
         }
         for index in longer {
-            self.meet(index, &mut findings.overlaps);
+            self.find_overlaps(index, &mut findings.overlaps);
         }
         self.holds.retain(|hold| hold.view.is_some() || hold.until > now);
         findings
     }
 
-    /// Finds whom a hold that has become longer meets.
-    fn meet(&mut self, index: usize, found: &mut Vec<Overlap>) {
+    /// Finds the holds that one which has become longer overlaps.
+    fn find_overlaps(&mut self, index: usize, found: &mut Vec<Overlap>) {
         let Some(one) = self.holds.get(index) else { return };
-        for other in self.holds.iter().filter(|other| other.meets(one)) {
+        for other in self.holds.iter().filter(|other| other.overlaps(one)) {
             let mut pair = [one, other];
             pair.sort_by_key(|hold| hold.from);
             let guards = pair.map(|hold| hold.number);
@@ -144,7 +144,7 @@ impl Holds {
 
     /// Enters that a machine is gone: no task there lets go of anything any more. Holds must just
     /// have been looked at.
-    pub(super) fn bury(&mut self, machine: usize) {
+    pub(super) fn end_machine(&mut self, machine: usize) {
         for hold in self.holds.iter_mut().filter(|hold| hold.machine == machine) {
             hold.view = None;
         }
@@ -168,7 +168,7 @@ impl Hold {
         self.seen = now;
     }
 
-    fn meets(&self, other: &Self) -> bool {
+    fn overlaps(&self, other: &Self) -> bool {
         self.number != other.number
             && self.key == other.key
             && self.from.max(other.from) < self.until.min(other.until)
@@ -232,7 +232,7 @@ mod tests {
         begin(&mut holds, 1, 0, 50);
         look(&mut holds, 10);
         // 10 + 50: what it claimed when it was looked at last.
-        holds.bury(1);
+        holds.end_machine(1);
         begin(&mut holds, 2, 59, 5);
         assert_eq!(look(&mut holds, 59), [[1, 2]]);
         begin(&mut holds, 3, 64, 5);
@@ -270,7 +270,7 @@ mod tests {
         let left = Box::new(|| Some(Duration::from_nanos(997)));
         holds.begin((1, 1), ("k", "v"), View { left, rate: -3_000 }, 0);
         look(&mut holds, 0);
-        holds.bury(1);
+        holds.end_machine(1);
         begin(&mut holds, 2, 999, 10);
         assert_eq!(look(&mut holds, 999), [[1, 2]]);
     }

@@ -11,14 +11,17 @@
 //! | `scripts` | whether nodes run the locks' scripts by Lua |
 //! | `machine` | a client's machine: what happens to it |
 //! | `port` | how its connections are made |
-//! | `client` | its locker, and tasks of its own |
-//! | `worker`, `hold` | a task that takes locks; what it does while it holds one |
+//! | `locker` | its lockers, built on all this |
+//! | `task` | how its tasks begin, wait and give up |
+//! | `client` | a machine with a locker and tasks of its own |
+//! | `worker` | a task that takes locks: its machine, its chance, its name |
+//! | `cycle`, `hold` | how it takes locks; what it does while it holds one |
 //! | `handover` | tokens on their way, and the machines that adopt by them |
-//! | `steward` | shuts lockers down, and builds others |
+//! | `restarter` | shuts lockers down, and builds others |
 //! | `faults` | the faults of all of them |
-//! | `oracle` | what must always be true |
+//! | `oracle`, `violation` | what must always be true; what was found wrong |
 //! | `holds`, `releases` | who held what and when; what releases found |
-//! | `custody` | whose each value is; what adoptions did to those of others |
+//! | `value_owners` | whose each value is; what adoptions did to those of others |
 //! | `finality`, `completeness` | what losses and shutdowns tell, beside what is so |
 //! | `counts` | how often each action happened |
 //! | `trace` | what happened, line by line |
@@ -44,12 +47,13 @@ mod chance;
 mod client;
 mod completeness;
 mod counts;
-mod custody;
+mod cycle;
 mod faults;
 mod finality;
 mod handover;
 mod hold;
 mod holds;
+mod locker;
 mod machine;
 mod network;
 mod node;
@@ -57,10 +61,13 @@ mod oracle;
 mod plan;
 mod port;
 mod releases;
+mod restarter;
 mod scripts;
-mod steward;
+mod task;
 mod tests;
 mod trace;
+mod value_owners;
+mod violation;
 mod worker;
 mod world;
 
@@ -68,8 +75,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agenda::Event;
-use oracle::{Kind, Violation};
 use plan::Plan;
+use violation::{Kind, Violation};
 use world::{Hub, Standing};
 
 /// How long it may take after the last fault until everything has come to rest: a connection that
@@ -126,7 +133,7 @@ fn run(plan: Plan, printed: bool) -> Report {
 
 async fn simulate(hub: &Arc<Hub>) {
     #[expect(clippy::disallowed_methods, reason = "the network is a task of its own")]
-    tokio::spawn(hub.clone().fabric());
+    tokio::spawn(hub.clone().drive(client::start));
     let plan = hub.with(|world| world.plan.clone());
     hub.with(|world| world.tell(format_args!("{plan:?}")));
     if plan.longest_ttl.is_some() {
@@ -140,7 +147,7 @@ async fn simulate(hub: &Arc<Hub>) {
         if plan.fault_pause > 0 {
             world.agenda.enter(now + plan.fault_pause, Event::Fault);
         }
-        world.agenda.ring();
+        world.agenda.wake();
     });
     hub.sleep(plan.length).await;
     hub.with(world::World::heal);
@@ -170,7 +177,7 @@ async fn simulate(hub: &Arc<Hub>) {
                 let what = forgotten.into_iter().map(|key| format!("a key was left behind: {key}"));
                 what.for_each(|what| world.oracle.violate(Kind::LeftBehind, what));
                 if is_restless {
-                    world.oracle.violate(Kind::Restless, "it never came to rest".into());
+                    world.oracle.violate(Kind::NeverAtRest, "it never came to rest".into());
                 }
             });
         }

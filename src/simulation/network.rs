@@ -11,17 +11,10 @@ mod line;
 use std::io::ErrorKind;
 use std::task::Context;
 
-pub(super) use line::{Line, Parcel};
+pub(super) use line::{Line, Parcel, Way};
 
 use super::chance::{self, Chance};
 use crate::link::memory;
-
-/// The way from a machine to a node, or back.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Way {
-    Up,
-    Down,
-}
 
 /// The delays and losses in one direction of a path.
 #[derive(Clone, Debug, Default)]
@@ -208,7 +201,7 @@ impl Network {
     }
 
     /// A machine is gone. Returns the lines whose ends went with it.
-    pub(super) fn abandon(&mut self, machine: usize) -> Vec<usize> {
+    pub(super) fn end_machine(&mut self, machine: usize) -> Vec<usize> {
         let lines = self.lines.iter_mut().enumerate();
         let ended = lines.filter(|(_, line)| line.machine == machine).filter_map(|(at, line)| {
             line.reader.take()?;
@@ -219,7 +212,7 @@ impl Network {
     }
 
     /// A node's process is gone, with all that was on its way there. Returns the lines that it had.
-    pub(super) fn forsake(&mut self, node: usize) -> Vec<usize> {
+    pub(super) fn end_node(&mut self, node: usize) -> Vec<usize> {
         let lines = self.lines.iter_mut().enumerate();
         let ended = lines.filter(|(_, line)| line.node == node).filter_map(|(at, line)| {
             line.session.take()?;

@@ -32,7 +32,7 @@ pub(super) enum Found {
 
 /// What a command about a key and a value found there, and what it left.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Sight {
+pub(super) struct Observation {
     pub(super) node: usize,
     pub(super) value: String,
     pub(super) before: Found,
@@ -163,21 +163,21 @@ impl Node {
         session: SessionId,
         words: &[&[u8]],
         at: u64,
-    ) -> (Effects, Option<Sight>) {
+    ) -> (Effects, Option<Observation>) {
         let now = self.clock.read(moment(at));
         let subject = subject(words);
         let stood = subject.and_then(|(key, ..)| self.value(key, now));
         let before = subject.map(|(_, value, _)| find(stood.as_deref(), value));
         let effects = self.execute_any(session, words, now);
         let is_done = effects.messages.iter().all(|(_, frame)| frame.as_error().is_none());
-        let sight = subject.zip(before).filter(|_| is_done);
-        let sight = sight.map(|((key, value, is_release), before)| {
+        let observation = subject.zip(before).filter(|_| is_done);
+        let observation = observation.map(|((key, value, is_release), before)| {
             let stands = self.value(key, now);
             let after = find(stands.as_deref(), value);
             let value = String::from_utf8_lossy(value).into_owned();
-            Sight { node: self.index, value, before, after, is_release, stood, stands }
+            Observation { node: self.index, value, before, after, is_release, stood, stands }
         });
-        (effects, sight)
+        (effects, observation)
     }
 
     fn execute_any(&mut self, session: SessionId, words: &[&[u8]], now: Duration) -> Effects {

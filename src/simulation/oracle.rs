@@ -5,62 +5,13 @@
 use std::collections::BTreeSet;
 
 use super::completeness::Completeness;
-use super::custody::{Change, Custody, Outcome, Values, machine_of, owner_of};
 use super::finality::{Finality, Seen};
 use super::holds::{Findings, Holds, Overlap, View};
-use super::node::Sight;
+use super::node::Observation;
 use super::releases::Releases;
+use super::value_owners::{Change, Outcome, ValueOwners, Values, machine_of, owner_of};
+use super::violation::{Kind, Violation};
 use crate::{Held, Release};
-
-/// What can be found wrong.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Kind {
-    /// Two guards of one key are held at the same time.
-    Overlap,
-    /// A guard was given for a lock that was not held.
-    NotHeld,
-    /// Two attempts had the same value.
-    SameValue,
-    /// A lock that was over is held again.
-    Revived,
-    /// A release told something else than what the nodes had.
-    FalseRelease,
-    /// A lock was lost, and its holder was not told in time.
-    Untold,
-    /// A task waited for longer than was asked for.
-    LongWait,
-    /// A loss was taken back: its guard was extended, or valid again.
-    TakenBack,
-    /// One sign of a loss says lost, and another one does not.
-    Disagreement,
-    /// Protected work took a step without the lock.
-    Unprotected,
-    /// Two adoptions of one token have succeeded.
-    AdoptedTwice,
-    /// A machine deleted the key of a guard that another machine has.
-    Robbed,
-    /// An adoption failed and deleted a key.
-    Deprived,
-    /// An adoption told *lost* where a majority held the lock.
-    FalseLoss,
-    /// An adoption or a shutdown failed though there had been no fault.
-    Failed,
-    /// A shutdown was complete, and something was left.
-    Incomplete,
-    /// A task did not end.
-    Endless,
-    /// A key was left behind.
-    LeftBehind,
-    /// The world never came to rest.
-    Restless,
-}
-
-/// Something that is wrong.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Violation {
-    pub(super) kind: Kind,
-    pub(super) what: String,
-}
 
 /// A guard, in its holder's hand.
 pub(super) struct Grant<'a> {
@@ -79,7 +30,7 @@ pub(super) struct Oracle {
     majority: usize,
     holds: Holds,
     releases: Releases,
-    pub(super) custody: Custody,
+    pub(super) value_owners: ValueOwners,
     finality: Finality,
     completeness: Completeness,
     numbers: u64,
@@ -100,7 +51,7 @@ impl Oracle {
             majority: nodes / 2 + 1,
             holds: Holds::default(),
             releases: Releases::default(),
-            custody: Custody::new(nodes / 2 + 1),
+            value_owners: ValueOwners::new(nodes / 2 + 1),
             finality: Finality::default(),
             completeness: Completeness::default(),
             numbers: 0,
@@ -130,7 +81,7 @@ impl Oracle {
             let what = format!("guard {number} of `{key}` has another guard's value: {value}");
             self.violate(Kind::SameValue, what);
         }
-        self.custody.keep(value, owner, machine);
+        self.value_owners.assign(value, owner, machine);
         let view = View { left: Box::new(move || held.looks_left()), rate };
         self.holds.begin((number, machine), (key, value), view, now);
         number
@@ -150,7 +101,7 @@ impl Oracle {
             // A clock that was ahead, and is set right, gives back what it seemed to have taken.
             if !self.leapt.contains(&machine) {
                 let what = format!("guard {number} was over, and is held again");
-                self.violate(Kind::Revived, what);
+                self.violate(Kind::HeldAgain, what);
             }
         }
     }
@@ -163,10 +114,10 @@ impl Oracle {
     }
 
     /// A machine is gone.
-    pub(super) fn bury(&mut self, now: u64, machine: usize) {
+    pub(super) fn end_machine(&mut self, now: u64, machine: usize) {
         self.look(now);
-        self.holds.bury(machine);
-        self.left.extend(self.custody.kept_on(machine));
+        self.holds.end_machine(machine);
+        self.left.extend(self.value_owners.values_of(machine));
     }
 
     /// A machine's clocks are about to leap.
@@ -180,17 +131,17 @@ impl Oracle {
     }
 
     /// A node has executed a machine's command about a key and a value.
-    pub(super) fn see(&mut self, at: u64, machine: usize, sight: &Sight) {
-        self.releases.see(sight);
-        let Sight { node, stood: before, stands: after, .. } = sight.clone();
+    pub(super) fn see(&mut self, at: u64, machine: usize, observation: &Observation) {
+        self.releases.see(observation);
+        let Observation { node, stood: before, stands: after, .. } = observation.clone();
         if before == after {
             return;
         }
         let later = after.as_deref().and_then(|value| {
-            let owner = self.custody.keeper(value);
+            let owner = self.value_owners.owner(value);
             self.completeness.see(owner, node).filter(|_| !self.left.contains(value))
         });
-        let wrong = self.custody.see(&Change { at, node, machine, before, after });
+        let wrong = self.value_owners.see(&Change { at, node, machine, before, after });
         wrong.into_iter().chain(later).for_each(|wrong| self.add(wrong));
     }
 
@@ -220,14 +171,14 @@ impl Oracle {
     /// A guard has left its lock to its expiry, or to those who adopt it.
     pub(super) fn leave_lock(&mut self, value: &str) {
         self.leave(value);
-        self.custody.leave(value);
+        self.value_owners.leave(value);
     }
 
     /// A token is given to other machines. Should an adoption of it fail late, the value may be put
     /// back where its guard has released it.
     pub(super) fn hand(&mut self, token: &str) {
         self.leave(token);
-        self.custody.hand(token);
+        self.value_owners.hand(token);
     }
 
     /// The values of all guards that are in hand on a machine.
@@ -237,7 +188,7 @@ impl Oracle {
 
     /// An adoption has ended, at this time, and its key has these values then.
     pub(super) fn end_adoption(&mut self, attempt: u64, outcome: &Outcome, now: (u64, &Values)) {
-        let wrong = self.custody.end(attempt, outcome, now);
+        let wrong = self.value_owners.end(attempt, outcome, now);
         wrong.into_iter().for_each(|wrong| self.add(wrong));
     }
 
@@ -250,8 +201,8 @@ impl Oracle {
         is_acquiring: bool,
     ) {
         let is_its_own = |value: &str| {
-            let is_held = !is_acquiring || self.custody.is_known(value);
-            is_held && self.custody.keeper(value) == owner && !self.left.contains(value)
+            let is_held = !is_acquiring || self.value_owners.is_known(value);
+            is_held && self.value_owners.owner(value) == owner && !self.left.contains(value)
         };
         let stands: Vec<_> = stands.into_iter().filter(|(_, _, value)| is_its_own(value)).collect();
         let wrong = self.completeness.tell(owner, &stands, is_acquiring);

@@ -36,10 +36,10 @@ impl Dial for Port {
         let (hub, machine) = (self.hub.clone(), self.machine);
         Box::pin(async move {
             let Some(hub) = hub.upgrade() else { return Err(io::ErrorKind::NotConnected.into()) };
-            let mut at = hub.with(|world| world.way_there(machine, node));
+            let mut at = hub.with(|world| world.first_round_trip(machine, node));
             loop {
                 hub.sleep_until(at).await;
-                match hub.with(|world| world.knock(machine, node)) {
+                match hub.with(|world| world.try_to_connect(machine, node)) {
                     Found::Nothing { until } => at = until,
                     Found::Refusal => return Err(io::ErrorKind::ConnectionRefused.into()),
                     Found::Stream(reader, writer) => {
@@ -53,11 +53,11 @@ impl Dial for Port {
 
 impl World {
     /// When a first packet and its answer have gone their ways.
-    fn way_there(&mut self, machine: usize, node: usize) -> u64 {
+    fn first_round_trip(&mut self, machine: usize, node: usize) -> u64 {
         self.network.round_trip(self.now(), self.machines[machine].place, node)
     }
 
-    fn knock(&mut self, machine: usize, node: usize) -> Found {
+    fn try_to_connect(&mut self, machine: usize, node: usize) -> Found {
         let place = self.machines[machine].place;
         let lost_until = self.network.lost_until(place, node);
         if lost_until > self.now() {
@@ -69,7 +69,7 @@ impl World {
             State::Up | State::Still => {
                 let (line, reader, writer) = self.network.open((machine, place), node);
                 self.network.line(line).session = Some(self.nodes[node].connect(line));
-                self.agenda.ring();
+                self.agenda.wake();
                 self.tell(format_args!("l{line}: m{machine} connects to n{node}"));
                 Found::Stream(reader, writer)
             }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::node::{Found, Sight};
+use super::node::{Found, Observation};
 use crate::Release;
 
 /// The releases that are under way: of each value, what was found on each node.
@@ -23,14 +23,18 @@ impl Releases {
     }
 
     /// A node has executed a command. Of several releases, the first finds what was there.
-    pub(super) fn see(&mut self, sight: &Sight) {
-        if !sight.is_release {
+    pub(super) fn see(&mut self, observation: &Observation) {
+        if !observation.is_release {
             return;
         }
-        let Some(found) = self.open.get_mut(&sight.value) else { return };
+        let Some(found) = self.open.get_mut(&observation.value) else { return };
         // A key that is still there was not released, whatever the node answered.
-        let is_kept = sight.before == Found::Ours && sight.after == Found::Ours;
-        found.entry(sight.node).or_insert(if is_kept { Found::Others } else { sight.before });
+        let is_kept = observation.before == Found::Ours && observation.after == Found::Ours;
+        found.entry(observation.node).or_insert(if is_kept {
+            Found::Others
+        } else {
+            observation.before
+        });
     }
 
     /// A release has told this. Returns what is wrong with it, if anything is.
@@ -62,7 +66,15 @@ mod tests {
             let (value, after) = ("v".to_owned(), Found::Gone);
             let (stood, stands) = (None, None);
             let is_release = true;
-            releases.see(&Sight { node, value, before: *before, after, is_release, stood, stands });
+            releases.see(&Observation {
+                node,
+                value,
+                before: *before,
+                after,
+                is_release,
+                stood,
+                stands,
+            });
         }
         releases.end("v", told, 2)
     }
@@ -78,7 +90,7 @@ mod tests {
         assert!(judge(&Release::Expired, &[Others, Others]).is_some(), "it was gone nowhere");
         assert_eq!(judge(&Release::Taken, &[Gone, Others, Others]), None);
         assert!(judge(&Release::Taken, &[Ours, Ours, Others]).is_some());
-        assert!(judge(&Release::Taken, &[Gone, Gone, Gone]).is_some(), "nobody has it");
+        assert!(judge(&Release::Taken, &[Gone, Gone, Gone]).is_some(), "no node has it");
         assert_eq!(judge(&Release::Unknown(Vec::new()), &[Ours, Ours, Ours]), None);
     }
 
@@ -90,7 +102,7 @@ mod tests {
             let (before, after) = (Found::Ours, Found::Ours);
             let (value, is_release) = ("v".into(), true);
             let (stood, stands) = (None, None);
-            releases.see(&Sight { node, value, before, after, is_release, stood, stands });
+            releases.see(&Observation { node, value, before, after, is_release, stood, stands });
         }
         assert!(releases.end("v", &Release::Released, 2).is_some());
     }

@@ -2,11 +2,6 @@
 //! functions that stand in for them on the nodes of users' tests.
 
 use std::cell::Cell;
-use std::time::{Duration, Instant};
-
-use super::plan::{Plan, Regime};
-use super::{Report, run};
-use crate::testing::store::lua_runs;
 
 thread_local! {
     static BY_LUA: Cell<bool> = const { Cell::new(true) };
@@ -17,40 +12,7 @@ pub(super) fn are_run_by_lua() -> bool {
     BY_LUA.get()
 }
 
-/// Runs a plan by Lua or by the functions. Returns how many scripts Lua has run and how long all of
-/// it took, too.
-fn run_by(lua: bool, plan: &Plan) -> (Report, u64, Duration) {
+/// Has the nodes of this thread run scripts by Lua from now on, or by the functions.
+pub(super) fn run_by_lua(lua: bool) {
     BY_LUA.set(lua);
-    let former = lua_runs();
-    #[expect(clippy::disallowed_methods, reason = "what Lua costs is real time")]
-    let began = Instant::now();
-    let report = run(plan.clone(), false);
-    let took = began.elapsed();
-    BY_LUA.set(true);
-    (report, lua_runs() - former, took)
-}
-
-/// How many seeds are run in both ways; `QUORLOCK_SEEDS` is another number.
-const SEEDS: u64 = if cfg!(debug_assertions) { 40 } else { 1_000 };
-
-#[test]
-fn lua_and_the_functions_give_the_same_run() {
-    let named = std::env::var("QUORLOCK_SEEDS").ok().map(|text| text.parse().unwrap());
-    let seeds = named.unwrap_or(SEEDS).min(1_000);
-    let (mut scripts, mut took) = (0, [Duration::ZERO; 2]);
-    for seed in 0..seeds {
-        let plan = Plan::new(seed, Regime::ALL[seed as usize % Regime::ALL.len()]);
-        let (functions, none, without) = run_by(false, &plan);
-        let (lua, some, with) = run_by(true, &plan);
-        assert_eq!((lua.hash, lua.lines), (functions.hash, functions.lines), "seed {seed}");
-        assert!(none == 0 && some >= lua.acquired.min(1), "seed {seed}: a release is a script");
-        scripts += some;
-        took = [took[0] + without, took[1] + with];
-    }
-    assert!(scripts > 0, "a comparison without a script proves nothing");
-    let [without, with] = took.map(|took| took / u32::try_from(seeds).unwrap());
-    println!(
-        "simulation, scripts by Lua and by functions: the same trace for each of {seeds} seeds; \
-         {scripts} scripts, {with:?} and {without:?} for a seed"
-    );
 }

@@ -1,5 +1,7 @@
 //! Seeds, many of them.
 
+mod scripts;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,8 +9,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use super::counts::Counts;
-use super::oracle::{Kind, Violation};
 use super::plan::{self, Plan, Regime};
+use super::violation::{Kind, Violation};
 use super::world::Standing;
 use super::{Report, run};
 #[cfg(quorlock_weak)]
@@ -295,12 +297,12 @@ fn catches(weakness: Weakness) -> &'static [&'static [Kind]] {
     use Weakness::*;
     match weakness {
         NoDriftMargin | StartAtFirstReply | MajorityLessOne | QuarantineOff => &[&[Overlap]],
-        DeleteWithoutCompare => &[&[Overlap], &[Robbed]],
+        DeleteWithoutCompare => &[&[Overlap], &[DeletedByAnother]],
         // The key is made for no holder, or for one that lost it to another.
         ExtensionRecreates => &[&[Overlap, LeftBehind]],
         AdoptWithoutCompare => &[&[AdoptedTwice]],
         AdoptAtOnce => &[&[Overlap]],
-        FailedAdoptionDeletes => &[&[Deprived]],
+        FailedAdoptionDeletes => &[&[DeletedByFailure]],
         LostThoughUnknown => &[&[FalseLoss]],
         LossTakenBack => &[&[TakenBack]],
         CompleteThoughOwed => &[&[Incomplete]],
@@ -314,7 +316,7 @@ fn catches(weakness: Weakness) -> &'static [&'static [Kind]] {
         TokenReused => &[&[SameValue]],
         SlotWithoutGeneration => &[&[Overlap, NotHeld]],
         // The node stays away: nothing is undone there, and tasks that need it wait forever.
-        InFlightKept => &[&[Restless, LeftBehind, Endless]],
+        InFlightKept => &[&[NeverAtRest, LeftBehind, Endless]],
     }
 }
 

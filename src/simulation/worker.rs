@@ -1,20 +1,11 @@
-//! A task that takes locks and lets go of them, in every way that there is.
+//! A task that takes locks: its machine, its chance, and what it tells.
 
-use std::future::IntoFuture;
-use std::pin::pin;
 use std::sync::Arc;
 
 use super::chance::Chance;
-use super::client::{cut, ms, owner};
 use super::counts::Action;
-use super::handover;
-use super::hold::Hold;
-use super::oracle::{Grant, Kind};
 use super::world::Hub;
-use crate::{Error, Extend, Held, LockGuard, LockRequest, Locker, OwnerToken, Release};
-
-/// What a wait may take beyond what was asked for: a last try, and a last look at the holder.
-const LAST_TRY: u64 = 1_500;
+use crate::Locker;
 
 /// A task that takes locks.
 pub(super) struct Worker {
@@ -47,27 +38,6 @@ impl Drop for Acquiring {
 }
 
 impl Worker {
-    pub(super) async fn run(mut self) {
-        let plan = self.hub.with(|world| world.plan.clone());
-        while !self.hub.with(|world| world.is_over) {
-            // Never none: who tries without success, again and again, must not stop time by that.
-            let pause = self.chance.between(1, plan.think.max(1));
-            self.hub.sleep(pause).await;
-            let key = format!("k{}", self.chance.below(plan.keys));
-            let ttl = self.chance.pick(&plan.ttls);
-            let Some((locker, number)) = self.locker() else { continue };
-            if self.chance.percent(plan.actors.guarded) {
-                self.run_under(&locker, number, &key, ttl).await;
-                continue;
-            }
-            let acquiring = Acquiring::begin(&self, number);
-            let acquired = self.acquire(&locker, &key, ttl).await;
-            drop(acquiring);
-            let Some(guard) = acquired else { continue };
-            self.hold(guard, number, &key, ttl).await;
-        }
-    }
-
     /// The machine's locker, and its number.
     pub(super) fn locker(&self) -> Option<(Locker, u64)> {
         self.hub.with(|world| world.machines[self.machine].locker())
@@ -85,173 +55,5 @@ impl Worker {
 
     pub(super) fn count(&self, action: Action) {
         self.hub.with(|world| world.count(action));
-    }
-
-    /// A lock is asked for, in some way; with it, how long it is waited for.
-    fn request(&mut self, locker: &Locker, key: &str, ttl: u64) -> (LockRequest, Option<u64>) {
-        // Who stands in a queue waits for as long as it takes: `None`.
-        let wait = match self.hub.with(|world| world.plan.queues) && self.chance.percent(50) {
-            true => None,
-            false => Some(self.chance.pick(&[0, 50, 400, 1_200])),
-        };
-        let extend = if self.chance.percent(50) { Extend::Off } else { Extend::Forever };
-        let request = locker
-            .lock(key)
-            .ttl(ms(ttl))
-            .auto_extend(extend)
-            .unavailable_wait(std::time::Duration::MAX);
-        let request = match wait {
-            Some(wait) => request.wait(ms(wait)),
-            None => request.wait_forever(),
-        };
-        self.tell(format_args!("asks for {key}, ttl {ttl}"));
-        (request, wait)
-    }
-
-    /// Asks for a lock, and may give up before there is an answer.
-    async fn acquire(&mut self, locker: &Locker, key: &str, ttl: u64) -> Option<LockGuard> {
-        let (request, wait) = self.request(locker, key, ttl);
-        let polls = self.chance.percent(15).then(|| self.chance.between(0, 5));
-        let patience = self.chance.percent(15).then(|| self.chance.between(0, 60));
-        let (began, stood) = self.hub.with(|world| {
-            let now = world.now();
-            (now, world.machines[self.machine].stood_still(now))
-        });
-        let outcome = cut(&self.hub, (polls, patience), request.into_future()).await;
-        self.hub.with(|world| {
-            let now = world.now();
-            let stood = world.machines[self.machine].stood_still(now) - stood;
-            let waited = now - began - stood;
-            let number = self.number;
-            if let Some(wait) = wait.filter(|wait| waited > wait + LAST_TRY) {
-                let what = format!("w{number} asked for {wait} ms and waited {waited} ms");
-                world.oracle.violate(Kind::LongWait, what);
-            }
-            match &outcome {
-                None => world.tell(format_args!("w{number} gives up")),
-                Some(Ok(_)) => world.tell(format_args!("w{number} has {key}")),
-                Some(Err(error)) => world.tell(format_args!("w{number} failed: {error}")),
-            }
-        });
-        outcome?.ok()
-    }
-
-    /// Enters a guard that was given for this lock: from here on it is held.
-    pub(super) fn enter(&self, held: Held, locker: u64, key: &str, ttl: u64) -> Hold {
-        let (machine, value) = (self.machine, held.owner_token());
-        let number = self.hub.with(|world| {
-            let (now, rate) = (world.nanos(), world.machines[machine].rate);
-            let owner = &owner(machine, locker);
-            let (held, value) = (held.clone(), value.value());
-            let grant = Grant { machine, key, value, held, rate, owner };
-            let number = world.oracle.acquire(now, grant);
-            world.look();
-            number
-        });
-        let (hub, key, value) = (self.hub.clone(), key.to_owned(), value.value().to_owned());
-        Hold { hub, machine, number, key, value, ttl, held }
-    }
-
-    /// How long it works with a lock.
-    fn labour(&mut self, ttl: u64) -> u64 {
-        match self.chance.below(5) {
-            // When all is over, those who queue get their turns soon.
-            _ if self.is_in_haste() => 0,
-            0 => 0,
-            1 => self.chance.between(0, 20),
-            2 => self.chance.between(0, ttl.min(2_000)),
-            3 => self.chance.between(0, (2 * ttl).min(3_000)),
-            // Until it is lost, where nothing extends it.
-            _ => (ttl + 100).min(2_000),
-        }
-    }
-
-    fn is_in_haste(&self) -> bool {
-        self.hub.with(|world| world.plan.queues && world.is_over)
-    }
-
-    /// Takes a lock for some work, and may give up before it is done.
-    async fn run_under(&mut self, locker: &Locker, number: u64, key: &str, ttl: u64) {
-        let (request, _) = self.request(locker, key, ttl);
-        let cuts = (self.cuts(12), self.chance.percent(10).then(|| self.chance.between(0, 200)));
-        let work = self.labour(ttl);
-        let this = &*self;
-        let ran = request.run(|held| async move {
-            let hold = this.enter(held, number, key, ttl);
-            let mut labour = pin!(this.hub.sleep(work));
-            hold.guarded(labour.as_mut()).await;
-            drop(hold);
-            Ok::<_, Error>(())
-        });
-        let acquiring = Acquiring::begin(this, number);
-        let outcome = cut(&self.hub, cuts, ran).await;
-        drop(acquiring);
-        self.count(match &outcome {
-            None => Action::RunDropped,
-            Some(Err(error)) if error.is_lost() => Action::RunLost,
-            Some(Err(_)) => Action::RunFailed,
-            Some(Ok(())) => Action::Ran,
-        });
-        self.tell(format_args!("ran under {key}: {:?}", outcome.map(|ran| ran.is_ok())));
-    }
-
-    /// Has the lock, and lets go of it in some way.
-    pub(super) async fn hold(&mut self, guard: LockGuard, locker: u64, key: &str, ttl: u64) {
-        let hold = self.enter(Held::new(&guard), locker, key, ttl);
-        let work = self.labour(ttl);
-        let actors = self.hub.with(|world| world.plan.actors.clone());
-        if self.chance.percent(actors.guarded) {
-            self.protect(&guard, &hold, work).await;
-        } else {
-            self.work(&guard, &hold, work).await;
-        }
-        let (number, value) = (hold.number, hold.value.clone());
-        self.tell(format_args!("lets go of {key}"));
-        let in_haste = self.is_in_haste();
-        let is_handed = self.chance.percent(actors.handed) && !in_haste;
-        drop(hold); // before its guard
-        match if in_haste { 0 } else { self.chance.below(10) } {
-            _ if is_handed => {
-                let token = self.forget(guard, &value);
-                handover::send(self, (key, &token, ttl));
-            }
-            0..=4 => self.release(guard, number, locker, &value).await,
-            5..=8 => drop(guard),
-            _ => drop(self.forget(guard, &value)),
-        }
-    }
-
-    fn forget(&self, guard: LockGuard, value: &str) -> OwnerToken {
-        // The guard's lock may be the shutdown's by now, which has left or released it.
-        self.hub.with(|world| world.oracle.leave_lock(value));
-        guard.forget()
-    }
-
-    async fn release(&mut self, guard: LockGuard, number: u64, locker: u64, value: &str) {
-        let polls = self.cuts(3);
-        self.hub.with(|world| world.oracle.releasing(value));
-        let outcome = cut(&self.hub, (polls, None), guard.release()).await;
-        let Some(released) = outcome else {
-            self.count(Action::ReleaseDropped);
-            return self.hub.with(|world| world.oracle.abandon_release(value));
-        };
-        let what = match &released {
-            Ok(Release::Unknown(_)) => "unknown".into(),
-            Ok(release) => format!("{release:?}"),
-            Err(error) => error.to_string(),
-        };
-        self.tell(format_args!("released: {what}"));
-        self.hub.with(|world| {
-            let is_closed = world.machines[self.machine].has_closed(locker);
-            match &released {
-                // While there has been no fault, a client that asks is told.
-                Ok(Release::Unknown(_)) | Err(_) if world.must_answer() && !is_closed => {
-                    let what = format!("the release of guard {number}: {what}, without a fault");
-                    world.oracle.violate(Kind::FalseRelease, what);
-                }
-                Ok(release) => world.oracle.released(number, value, release),
-                Err(_) => world.oracle.abandon_release(value),
-            }
-        });
     }
 }

@@ -1,10 +1,10 @@
 //! The simulated world, and its course.
 //!
 //! Everything happens in one thread. The [`Hub`] is what tasks share; its world is locked for a
-//! moment at a time, and no task waits while it holds that lock. The *fabric* is the one task that
-//! moves bytes, executes commands and causes faults, each at its time. The world's parts do not
-//! know each other: the agenda, the network, the nodes, the machines, the oracle. Only what takes
-//! more than one of them is here.
+//! moment at a time, and no task waits while it holds that lock. [`Hub::drive`] is the one task
+//! that moves bytes, executes commands and causes faults, each at its time. The world's parts do
+//! not know each other: the agenda, the network, the nodes, the machines, the oracle. Only what
+//! takes more than one of them is here.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex};
@@ -12,9 +12,7 @@ use std::task::{Context, Poll};
 
 use super::agenda::{Agenda, Event};
 use super::chance::{self, Chance};
-use super::client;
 use super::counts::{Action, Counts};
-use super::custody::Values;
 use super::holds::Overlap;
 use super::machine::Machine;
 use super::network::{Network, Parcel, Way};
@@ -22,6 +20,7 @@ use super::node::{Node, State, moment};
 use super::oracle::Oracle;
 use super::plan::Plan;
 use super::trace::Trace;
+use super::value_owners::Values;
 use crate::clock::{Clock, Driven};
 use crate::testing::wire;
 
@@ -114,8 +113,8 @@ impl Hub {
         self.sleep_until(self.now() + millis).await;
     }
 
-    /// Moves bytes and handles events at their time, forever.
-    pub(super) async fn fabric(self: Arc<Self>) {
+    /// Moves bytes and handles events at their time, forever; `start` starts the client of a place.
+    pub(super) async fn drive(self: Arc<Self>, start: fn(&Arc<Self>, usize)) {
         let mut timer = self.clock.sleep_until(moment(0));
         let mut armed = 0;
         let mut staging = vec![0; 1 << 14];
@@ -128,7 +127,7 @@ impl Hub {
                     (next, starting, std::mem::take(&mut world.ending))
                 });
                 ending.iter().for_each(|driven| driven.end_runtime());
-                starting.into_iter().for_each(|place| client::start(&self, place));
+                starting.into_iter().for_each(|place| start(&self, place));
                 let Some(next) = next else { return Poll::Pending::<()> };
                 if armed != next {
                     armed = next;
@@ -208,7 +207,7 @@ impl World {
             let Some(event) = self.agenda.take(self.now()) else { return self.agenda.next() };
             match event {
                 Event::Arrival { line, way } => self.arrive(line, way),
-                Event::Fault => self.strike(),
+                Event::Fault => self.cause_fault(),
                 Event::Node(node) => self.revive(node),
                 Event::Machine(machine) => self.thaw(machine),
                 Event::Start(place) => self.starting.push(place),
@@ -226,7 +225,7 @@ impl World {
                 self.send(line, Way::Up, Parcel::End);
             } else {
                 self.send(line, Way::Up, parcel);
-                self.strike_behind(line);
+                self.cause_fault_after_send(line);
             }
         }
     }
@@ -287,10 +286,10 @@ impl World {
         while let Ok(Some(words)) = self.network.line(line).requests.next() {
             let words: Vec<&[u8]> = words.iter().map(|word| &word[..]).collect();
             let now = self.now();
-            let (effects, sight) = self.nodes[node].execute(session, &words, now);
-            if let Some(sight) = sight {
+            let (effects, observation) = self.nodes[node].execute(session, &words, now);
+            if let Some(observation) = observation {
                 let machine = self.network.line(line).machine;
-                self.oracle.see(now, machine, &sight);
+                self.oracle.see(now, machine, &observation);
             }
             let from = answer.len();
             for (_, frame) in &effects.messages {

@@ -267,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_nobody_has_is_refused_with_those_that_are_known() {
+    fn an_unknown_name_is_refused_with_those_that_are_known() {
         for (name, known) in [("set", true), ("EvalSha", true), ("release", true), ("SETT", false)]
         {
             let made = std::panic::catch_unwind(|| When::before(name));

@@ -124,7 +124,7 @@ pub(super) async fn meet(node: &Shared) -> io::Result<()> {
                 let clock = Clock::default();
                 clock.sleep_until(clock.now().plus(delay)).await;
             }
-            other => node.suffer(&other),
+            other => node.apply(&other),
         }
     }
     Ok(())

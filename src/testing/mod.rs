@@ -66,13 +66,16 @@
 //! | `clock` | a node's clock, which can be stepped and drift |
 //! | `fault` | conditions and reactions |
 //! | `shared`, `serve` | what a node's connections share; one connection |
+//! | `outbox`, `first` | what a connection has still to send; waiting for two things at once |
 //! | `node`, `listen`, `nodes` | the face: one node, its port; several in memory |
 
 mod clock;
 mod fault;
+mod first;
 mod listen;
 mod node;
 mod nodes;
+mod outbox;
 mod serve;
 mod shared;
 pub(crate) mod store;

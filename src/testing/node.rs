@@ -17,7 +17,7 @@ use super::store::{Persistence, Setup, User, Version};
 
 /// A server inside the process: what a lock needs of Redis or Valkey, for unit tests.
 ///
-/// One that [listens](Self::listen) can be connected to over loopback TCP, by anybody; a set of
+/// One that [listens](Self::listen) can be connected to over loopback TCP, by any client; a set of
 /// [`Nodes`](super::Nodes) is reached in memory. Either runs on the runtime that it is started on,
 /// keeps its keys' time by tokio's clock, and ends when its last handle is dropped.
 ///
@@ -81,7 +81,7 @@ enum Pose {
 }
 
 impl NodeBuilder {
-    /// Asks everybody for this password; [`Node::url`] then has it.
+    /// Asks every client for this password; [`Node::url`] then has it.
     pub fn password(mut self, password: &str) -> Self {
         self.password = Some(password.to_owned());
         self
@@ -342,12 +342,12 @@ impl Node {
 
     /// Sets its clock by so many milliseconds, ahead or back: above zero, keys end sooner.
     pub fn step_clock(&self, millis: i64) {
-        self.shared().suffer(&Reaction::StepClock { millis });
+        self.shared().apply(&Reaction::StepClock { millis });
     }
 
     /// Lets its clock run too fast by so many millionths from now on, or too slow.
     pub fn drift_clock(&self, ppm: i32) {
-        self.shared().suffer(&Reaction::DriftClock { ppm });
+        self.shared().apply(&Reaction::DriftClock { ppm });
     }
 
     /// The text that stands under a key of the first database, with its prefix.

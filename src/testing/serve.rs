@@ -3,26 +3,24 @@
 //! Three things go on beside each other: what comes is read, also while a command waits; commands
 //! are executed one after the other; and replies are written, each when it is due.
 
-use std::collections::VecDeque;
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::io;
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::io::ReadBuf;
 use tokio::net::{TcpStream, tcp};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::mpsc;
 
 use super::fault::{Point, Reaction};
+use super::first::first;
+use super::outbox::Outbox;
 use super::shared::{Gone, Shared};
 use super::store::SessionId;
 use super::wire::Requests;
 use crate::clock::{Clock, Moment};
 use crate::link::memory;
-use crate::sync::{Mutex, lock};
 
 /// Commands of one connection that wait to be executed at most. What comes behind them waits in the
 /// stream.
@@ -42,106 +40,6 @@ enum In {
 enum Out {
     Tcp(tcp::OwnedWriteHalf),
     Memory(memory::Writer),
-}
-
-/// What is still to be sent on a connection. Replies to commands that came together leave together,
-/// as a server's do.
-#[derive(Debug, Default)]
-pub(super) struct Outbox {
-    content: Mutex<Content>,
-    filled: Notify,
-}
-
-#[derive(Debug, Default)]
-struct Content {
-    /// What leaves at once, unless something late stands before it.
-    bytes: Vec<u8>,
-    /// What leaves later, and when: never before what stands in front of it.
-    late: VecDeque<(Moment, Vec<u8>)>,
-    /// The network loses whatever is sent from now on.
-    is_muted: bool,
-    /// The connection ends behind all this.
-    closes: bool,
-}
-
-impl Content {
-    /// Moves what is due by now to what leaves; the moment when the next is.
-    fn advance(&mut self, now: Moment) -> Option<Moment> {
-        while let Some((due, bytes)) = self.late.front_mut() {
-            if *due > now {
-                return Some(*due);
-            }
-            self.bytes.append(bytes);
-            self.late.pop_front();
-        }
-        None
-    }
-}
-
-impl Outbox {
-    pub(super) fn send(&self, bytes: &[u8]) {
-        self.send_late(bytes, Duration::ZERO);
-    }
-
-    /// What is sent arrives so late, and nothing that is sent after it arrives before it.
-    fn send_late(&self, bytes: &[u8], delay: Duration) {
-        self.put(|content| {
-            if content.closes || content.is_muted || bytes.is_empty() {
-                return;
-            }
-            if delay.is_zero() && content.late.is_empty() {
-                return content.bytes.extend_from_slice(bytes);
-            }
-            let due = Clock::default().now().plus(delay);
-            let last = content.late.back().map_or(due, |(last, _)| *last);
-            content.late.push_back((due.max(last), bytes.to_vec()));
-        });
-    }
-
-    fn mute(&self) {
-        self.put(|content| content.is_muted = true);
-    }
-
-    /// The connection ends behind what is sent already.
-    pub(super) fn close(&self) {
-        self.put(|content| content.closes = true);
-    }
-
-    /// The connection ends; what would arrive later never does.
-    pub(super) fn abort(&self) {
-        self.put(|content| {
-            content.late.clear();
-            content.closes = true;
-        });
-    }
-
-    fn put(&self, change: impl FnOnce(&mut Content)) {
-        change(&mut lock(&self.content));
-        self.filled.notify_one();
-    }
-
-    /// What there is to send, when there is anything; and whether that is the end.
-    async fn next(&self) -> (Vec<u8>, bool) {
-        loop {
-            let filled = self.filled.notified();
-            let due = {
-                let mut content = lock(&self.content);
-                let due = match content.late.is_empty() {
-                    true => None,
-                    false => content.advance(Clock::default().now()),
-                };
-                let ends = content.closes && content.late.is_empty();
-                if ends || !content.bytes.is_empty() {
-                    return (std::mem::take(&mut content.bytes), ends);
-                }
-                due
-            };
-            match due {
-                Some(due) => first(Clock::default().sleep_until(due), filled).await,
-                None => filled.await,
-            }
-        }
-    }
 }
 
 /// Serves a connection until it ends.
@@ -169,7 +67,7 @@ pub(super) async fn serve(node: Arc<Shared>, stream: Stream) {
 }
 
 /// What has come on a connection.
-enum Come {
+enum Received {
     Command {
         words: Vec<Bytes>,
         at: Moment,
@@ -179,10 +77,10 @@ enum Come {
 }
 
 /// Whether a command has come through to the node.
-enum Heard {
-    Yes,
+enum Passage {
+    Through,
     /// No, and nothing behind it will.
-    Never,
+    Lost,
 }
 
 struct Connection<'a> {
@@ -193,7 +91,7 @@ struct Connection<'a> {
 }
 
 impl Connection<'_> {
-    async fn read(&self, mut reader: In, commands: mpsc::Sender<Come>) -> io::Result<()> {
+    async fn read(&self, mut reader: In, commands: mpsc::Sender<Received>) -> io::Result<()> {
         let (mut requests, mut buffer) = (Requests::new(), vec![0; 1 << 14]);
         loop {
             let count = reader.read(&mut buffer).await?;
@@ -205,17 +103,17 @@ impl Connection<'_> {
             #[cfg(test)]
             self.node.with(|state| state.reads += 1);
             loop {
-                let come = match requests.next() {
+                let received = match requests.next() {
                     Ok(None) => break,
                     Ok(Some(words)) => {
                         #[cfg(test)]
                         self.node.note(self.session, at, &words);
-                        Come::Command { words, at }
+                        Received::Command { words, at }
                     }
-                    Err(_) => Come::Nonsense,
+                    Err(_) => Received::Nonsense,
                 };
-                let is_last = matches!(come, Come::Nonsense);
-                if commands.send(come).await.is_err() || is_last {
+                let is_last = matches!(received, Received::Nonsense);
+                if commands.send(received).await.is_err() || is_last {
                     return Ok(());
                 }
             }
@@ -223,11 +121,11 @@ impl Connection<'_> {
     }
 
     /// Executes what has come until the connection ends.
-    async fn work(&self, mut queue: mpsc::Receiver<Come>) {
+    async fn work(&self, mut queue: mpsc::Receiver<Received>) {
         // The network loses whatever comes.
         let mut deaf = false;
-        while let Some(come) = queue.recv().await {
-            let Come::Command { words, at } = come else {
+        while let Some(received) = queue.recv().await {
+            let Received::Command { words, at } = received else {
                 self.outbox.send(b"-ERR Protocol error\r\n");
                 self.outbox.close();
                 return std::future::pending().await;
@@ -236,8 +134,8 @@ impl Connection<'_> {
                 continue;
             }
             match self.handle(&words, at).await {
-                Ok(Heard::Yes) => {}
-                Ok(Heard::Never) => deaf = true,
+                Ok(Passage::Through) => {}
+                Ok(Passage::Lost) => deaf = true,
                 Err(Gone) => return,
             }
         }
@@ -247,23 +145,23 @@ impl Connection<'_> {
     }
 
     /// Leads one command past the rules.
-    async fn handle(&self, words: &[Bytes], came: Moment) -> Result<Heard, Gone> {
+    async fn handle(&self, words: &[Bytes], came: Moment) -> Result<Passage, Gone> {
         self.node.gate(self.process, words).await?;
         let mut delay = Duration::ZERO;
         for reaction in self.node.judge(Point::Before, words) {
             match reaction {
-                Reaction::Drop => return Ok(Heard::Never),
+                Reaction::Drop => return Ok(Passage::Lost),
                 Reaction::Cut { .. } => return Err(Gone),
                 Reaction::Answer(bytes) => {
                     self.outbox.send(&bytes);
-                    return Ok(Heard::Yes);
+                    return Ok(Passage::Through);
                 }
                 Reaction::Delay(more) => {
                     delay = delay.saturating_add(more);
                     Clock::default().sleep_until(came.plus(delay)).await;
                     self.node.gate(self.process, words).await?;
                 }
-                other => self.suffer(&other, words).await?,
+                other => self.apply(&other, words).await?,
             }
         }
         let mut reply = self.node.execute(self.session, self.process, words)?;
@@ -279,17 +177,17 @@ impl Connection<'_> {
                 }
                 Reaction::Answer(bytes) => reply = bytes,
                 Reaction::Delay(more) => delay = delay.saturating_add(more),
-                other => self.suffer(&other, &[]).await?,
+                other => self.apply(&other, &[]).await?,
             }
         }
         self.outbox.send_late(&reply, delay);
         self.node.release(self.session);
-        Ok(Heard::Yes)
+        Ok(Passage::Through)
     }
 
     /// Applies a reaction to the node, whatever becomes of the command.
-    async fn suffer(&self, reaction: &Reaction, words: &[Bytes]) -> Result<(), Gone> {
-        self.node.suffer(reaction);
+    async fn apply(&self, reaction: &Reaction, words: &[Bytes]) -> Result<(), Gone> {
+        self.node.apply(reaction);
         self.node.gate(self.process, words).await
     }
 }
@@ -340,14 +238,4 @@ impl Out {
         }
         Ok(())
     }
-}
-
-/// Completes with whichever completes first.
-pub(super) async fn first(a: impl Future<Output = ()>, b: impl Future<Output = ()>) {
-    let (mut a, mut b) = (pin!(a), pin!(b));
-    poll_fn(|cx| match a.as_mut().poll(cx).is_ready() || b.as_mut().poll(cx).is_ready() {
-        true => Poll::Ready(()),
-        false => Poll::Pending,
-    })
-    .await;
 }

@@ -9,7 +9,8 @@ use tokio::sync::Notify;
 
 use super::clock::NodeClock;
 use super::fault::{Point, Reaction, Rule};
-use super::serve::{Outbox, first};
+use super::first::first;
+use super::outbox::Outbox;
 use super::store::{Effects, SessionId, Setup, Store, script_name};
 use super::wire;
 use crate::clock::{Clock, Moment};
@@ -66,7 +67,7 @@ pub(super) struct Shared {
 }
 
 /// What keeps a connection from going on.
-enum Hindrance {
+enum Blocked {
     Gone,
     Unknown,
     Until(Moment),
@@ -150,11 +151,11 @@ impl Shared {
     pub(super) async fn gate(&self, process: u64, words: &[Bytes]) -> Result<(), Gone> {
         loop {
             let changed = self.changed.notified();
-            match self.with(|state| state.hindrance(process, words)) {
+            match self.with(|state| state.blocked(process, words)) {
                 None => return Ok(()),
-                Some(Hindrance::Gone) => return Err(Gone),
-                Some(Hindrance::Unknown) => changed.await,
-                Some(Hindrance::Until(moment)) => {
+                Some(Blocked::Gone) => return Err(Gone),
+                Some(Blocked::Unknown) => changed.await,
+                Some(Blocked::Until(moment)) => {
                     first(Clock::default().sleep_until(moment), changed).await;
                 }
             }
@@ -212,7 +213,7 @@ impl Shared {
     }
 
     /// Applies a reaction to the node as a whole.
-    pub(super) fn suffer(&self, reaction: &Reaction) {
+    pub(super) fn apply(&self, reaction: &Reaction) {
         match reaction {
             Reaction::Hang => self.change(State::hang),
             Reaction::Restart { keeps_data } => self.restart(*keeps_data),
@@ -227,7 +228,7 @@ impl Shared {
         }
     }
 
-    /// Tells of the ends of keys when they come, as long as a process lives that anybody tracks.
+    /// Pushes the ends of keys when they come, while this process lives and a client tracks.
     pub(super) async fn keep_time(&self, process: u64) {
         loop {
             let changed = self.changed.notified();
@@ -262,19 +263,19 @@ impl State {
         }
     }
 
-    fn hindrance(&self, process: u64, words: &[Bytes]) -> Option<Hindrance> {
+    fn blocked(&self, process: u64, words: &[Bytes]) -> Option<Blocked> {
         if self.process != process || self.life == Life::Stopped {
-            return Some(Hindrance::Gone);
+            return Some(Blocked::Gone);
         }
         if self.life == Life::Hangs {
-            return Some(Hindrance::Unknown);
+            return Some(Blocked::Unknown);
         }
         let until = self.store.paused_until(words.first()?)?;
         let now = Clock::default().now();
         if until <= self.clock.read(now) {
             return None;
         }
-        Some(Hindrance::Until(self.clock.moment(until, now)))
+        Some(Blocked::Until(self.clock.moment(until, now)))
     }
 
     /// Sends what the effects say to others; returns the reply's bytes.

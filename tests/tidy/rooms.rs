@@ -152,10 +152,10 @@ fn program_faults(source: &Source) -> Vec<Fault> {
 }
 
 /// The module a file of `src` is: `src/link/stream/tcp.rs` is `link, stream, tcp`.
-fn module_of(path: &str) -> Option<Vec<String>> {
+pub(crate) fn module_of(path: &str) -> Option<Vec<String>> {
     let inner = path.strip_prefix("src/")?.strip_suffix(".rs")?;
     let mut module: Vec<String> = inner.split('/').map(String::from).collect();
-    if module.last().is_some_and(|last| last == "mod" || last == "lib") {
+    if module.last().is_some_and(|last| ["mod", "lib", "main"].contains(&last.as_str())) {
         module.pop();
     }
     Some(module)
@@ -233,7 +233,7 @@ fn paths(tree: &str) -> Vec<Vec<String>> {
 }
 
 /// The branches of a group, from behind its opening brace to the closing one.
-fn branches(group: &str) -> Vec<&str> {
+pub(crate) fn branches(group: &str) -> Vec<&str> {
     let (mut depth, mut from, mut branches) = (0_usize, 0, Vec::new());
     for (at, character) in group.char_indices() {
         match character {

@@ -133,7 +133,7 @@ fn is_test_file(path: &str) -> bool {
 }
 
 /// The items that only a test build sees.
-fn test_items(code: &str) -> Vec<Range<usize>> {
+pub(crate) fn test_items(code: &str) -> Vec<Range<usize>> {
     let attributes = code.match_indices("#[cfg(").filter_map(|(at, _)| {
         let close = at + code[at..].find(']')?;
         let words: Vec<&str> = code[at..close].split(|c| !is_word(c)).collect();

@@ -3,8 +3,7 @@
 
 use std::fmt::Write;
 
-use super::callers;
-use super::figures::{Figures, Metric, Row};
+use super::figures::{Figures, Metric, Row, callers};
 
 /// A panel's place for the lines, and the space around it.
 const WIDTH: f64 = 420.0;

@@ -206,6 +206,20 @@ pub(crate) struct Row {
     pub(crate) floor: Option<Figures>,
 }
 
+/// What was measured, and where.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) nodes: Vec<String>,
+    pub(crate) rows: Vec<Row>,
+    /// Why the floor was not measured.
+    pub(crate) no_floor: Option<String>,
+}
+
+/// `1 caller`, `64 callers`.
+pub(crate) fn callers(count: usize) -> String {
+    format!("{count} caller{}", if count == 1 { "" } else { "s" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

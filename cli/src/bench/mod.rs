@@ -38,36 +38,29 @@ use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io::Write;
 use std::path::Path;
-use std::time::Duration;
 
 use quorlock::{Locker, NodeOptions};
 use tokio::runtime::Runtime;
 
 use crate::args::{BenchArgs, RuntimeKind};
-use crate::exit::{self, Cause, Failure};
+use crate::exit::{Cause, Failure};
 use crate::nodes::{self, Nodes};
 use crate::{output, reach, runtime};
 use assertion::Assertion;
-use figures::Row;
+use figures::{Outcome, Row};
 use floor::Floor;
 use ours::Ours;
 use place::Place;
 use progress::Progress;
 use rounds::Contest;
+use sweep::TTL;
 
 /// What `--json` prints, as a JSON Schema.
 const SCHEMA: &str = include_str!("schema.json");
 
-/// How long a key lives if it is not deleted: the library's default, so that its other defaults,
-/// which depend on it, are those that a user gets.
-const TTL: Duration = Duration::from_secs(10);
-
 /// The callers of a closed loop, and of an open one, where they must only suffice.
 const CALLERS: [u16; 2] = [1, 64];
 const CALLERS_OPEN: [u16; 1] = [64];
-
-/// Keys that some node may still hold, as the nodes know them.
-type Leftovers = Vec<Vec<u8>>;
 
 /// Where it is measured. Not `Debug`: it holds passwords.
 struct Site<'a> {
@@ -77,20 +70,11 @@ struct Site<'a> {
     prefix: Vec<u8>,
 }
 
-/// What was measured, and where.
-#[derive(Debug)]
-struct Outcome {
-    nodes: Vec<String>,
-    rows: Vec<Row>,
-    /// Why the floor was not measured.
-    no_floor: Option<String>,
-}
-
 /// Measures, shows, and asserts.
 pub(crate) fn run(args: &BenchArgs) -> u8 {
     let done =
         if args.schema { runtime::block_on(output::print(SCHEMA)) } else { measure_and_show(args) };
-    done.map_or_else(|failure| exit::tell(&failure), |()| 0)
+    done.map_or_else(|failure| output::fail(&failure), |()| 0)
 }
 
 fn measure_and_show(args: &BenchArgs) -> Result<(), Failure> {
@@ -200,11 +184,6 @@ fn create(path: &Path) -> Result<File, Failure> {
         let what = format!("cannot write {}: {error}; give --chart another file", path.display());
         Failure::new(Cause::Usage, what)
     })
-}
-
-/// `1 caller`, `64 callers`.
-fn callers(count: usize) -> String {
-    format!("{count} caller{}", if count == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

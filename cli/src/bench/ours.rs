@@ -11,8 +11,8 @@ use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use super::Leftovers;
 use super::figures::Sample;
+use super::sweep::Leftovers;
 use super::timer::Timer;
 use super::timetable::{Next, Round, Timetable};
 use crate::clock;

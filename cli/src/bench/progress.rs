@@ -2,7 +2,7 @@
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::figures::{Figures, Metric};
+use super::figures::{self, Figures, Metric};
 use crate::output;
 
 /// A bar for each number of callers. It is drawn between rounds only, when no lock
@@ -24,7 +24,7 @@ impl Progress {
     pub(crate) fn begin(&self, callers: usize, rounds: u32) {
         self.0.reset();
         self.0.set_length(rounds.into());
-        self.0.set_prefix(super::callers(callers));
+        self.0.set_prefix(figures::callers(callers));
         self.0.set_message("warming up");
         self.0.tick();
     }

@@ -1,8 +1,7 @@
 //! What was measured, for programs: one object, as `schema.json` says.
 
-use super::Outcome;
 use super::assertion::Assertion;
-use super::figures::{Figures, Metric, Row};
+use super::figures::{Figures, Metric, Outcome, Row};
 use crate::args::BenchArgs;
 use crate::json::Object;
 

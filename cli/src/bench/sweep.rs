@@ -8,11 +8,18 @@ use std::time::Duration;
 use quorlock::Client;
 use tokio::task::JoinSet;
 
+/// How long a key lives if it is not deleted: the library's default, so that its other defaults,
+/// which depend on it, are those that a user gets.
+pub(crate) const TTL: Duration = Duration::from_secs(10);
+
 /// How long a node may take. One that does not answer keeps its keys until their TTL ends.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Keys in one command: few enough not to hold up the node.
 const BATCH: usize = 100;
+
+/// Keys that some node may still hold, as the nodes know them.
+pub(crate) type Leftovers = Vec<Vec<u8>>;
 
 /// Deletes these keys on every node that answers.
 pub(crate) async fn delete(clients: Vec<Client>, keys: &[Vec<u8>]) {

@@ -2,8 +2,7 @@
 
 use std::fmt::Write;
 
-use super::figures::{Figures, Metric, Row};
-use super::{Outcome, callers};
+use super::figures::{Figures, Metric, Outcome, Row, callers};
 use crate::args::BenchArgs;
 use crate::words::{Humane, grouped};
 

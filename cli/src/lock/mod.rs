@@ -24,7 +24,7 @@ use std::time::Duration;
 use quorlock::{Extend, LockGuard, Locker, Loss, Release};
 
 use crate::args::{LockArgs, OnLost};
-use crate::exit::{self, Cause, Failure};
+use crate::exit::{Cause, Failure};
 use crate::signals::{self, Signals};
 use crate::{clock, nodes, output, reach, runtime, words};
 use child::{Child, Ended};
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &LockArgs) -> u8 {
     if args.json {
         output::conclude(report.json(args, failure, code) + "\n");
     } else if let Some(failure) = failure.filter(|failure| !is_told(&watch, failure)) {
-        exit::tell(failure);
+        output::fail(failure);
     }
     code
 }

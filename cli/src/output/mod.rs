@@ -11,7 +11,7 @@
 //! is not read, or to a terminal that is stopped, takes as long as that lasts. On the lock's thread
 //! it would keep the lock from being extended, and its command from being killed when it is lost:
 //!
-//! - to stderr, [`say`] queues and returns. The writer's thread writes. While [`LINES_MAX`] lines
+//! - to stderr, [`say`] queues and returns. The writer's thread writes. While `LINES_MAX` lines
 //!   wait, further ones are dropped; how many is told in one line when stderr takes lines again;
 //! - to stdout, [`print`] writes on a helper thread and is awaited: signals, extensions and losses
 //!   are served meanwhile. Results are never dropped;
@@ -43,9 +43,6 @@ use writer::Writer;
 
 pub(crate) use panics::tell_of_panics;
 
-/// How many lines wait for stderr at most, beside the one that is being written.
-const LINES_MAX: usize = 16;
-
 /// How long the program waits, when it ends, for a stderr that takes nothing. Long for a reader
 /// that is busy, short for a caller that waits for the exit code.
 const FLUSH_GRACE: Duration = Duration::from_secs(2);
@@ -60,6 +57,12 @@ pub(crate) fn say(what: impl Display) {
 /// Queues text for stderr that is never dropped: why the program ends. Never blocks.
 pub(crate) fn conclude(text: impl Into<String>) {
     STDERR.push_last(text.into());
+}
+
+/// Queues the failure's line for stderr and gives its exit code.
+pub(crate) fn fail(failure: &Failure) -> u8 {
+    conclude(format!("quorlock: {}\n", failure.what));
+    failure.cause.code()
 }
 
 /// Waits until stderr has taken all lines, and at most [`FLUSH_GRACE`]. Only for the program's end.

@@ -6,7 +6,8 @@
 
 use std::collections::VecDeque;
 
-use super::LINES_MAX;
+/// How many lines wait for stderr at most, beside the one that is being written.
+const LINES_MAX: usize = 16;
 
 /// The lines, each with its end.
 #[derive(Debug)]

@@ -3,6 +3,7 @@
 //! | file | job |
 //! |---|---|
 //! | `measure` | asking the nodes in turn, and timing the answers |
+//! | `node` | a node and its answers; what is wrong with it |
 //! | `table`, `report` | for people, for programs (`schema.json`) |
 //!
 //! What a node is, the library knows from shaking hands with it. The round trips are those of
@@ -10,6 +11,7 @@
 //! included. The nodes are asked in turn and never at once, so that none waits behind another.
 
 mod measure;
+mod node;
 mod report;
 mod table;
 
@@ -21,10 +23,10 @@ use quorlock::{
 };
 
 use crate::args::PingArgs;
-use crate::exit::{self, Cause, Failure};
+use crate::exit::{Cause, Failure};
 use crate::nodes::{self, Nodes};
-use crate::{output, reach, runtime, words};
-use measure::Pings;
+use crate::{output, reach, runtime};
+use node::{Node, needed, why};
 
 /// What `--json` prints, as a JSON Schema.
 const SCHEMA: &str = include_str!("schema.json");
@@ -33,40 +35,12 @@ const SCHEMA: &str = include_str!("schema.json");
 /// is told as such.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(800);
 
-/// One node, and how it answered. Nothing was sent to one that is not connected.
-struct Node {
-    health: NodeHealth,
-    pings: Option<Pings>,
-}
-
-impl Node {
-    fn has_answered(&self) -> bool {
-        self.health.is_connected() && self.pings.as_ref().is_some_and(|pings| pings.answered() > 0)
-    }
-
-    /// What is wrong with it, though it works.
-    fn warnings(&self) -> impl Iterator<Item = String> {
-        words::forgets([&self.health]).into_iter().chain(self.evicts())
-    }
-
-    fn evicts(&self) -> Option<String> {
-        let policy = self.health.server.as_ref()?.maxmemory_policy.as_deref()?;
-        (policy != "noeviction").then(|| {
-            format!(
-                "{} deletes keys when its memory is full (maxmemory-policy {policy}), a lock that \
-                 is held among them; set noeviction",
-                self.health.node
-            )
-        })
-    }
-}
-
 /// Measures and shows.
 pub(crate) fn run(args: &PingArgs) -> u8 {
     let done = runtime::block_on(async {
         if args.schema { output::print(SCHEMA).await } else { measure_and_show(args).await }
     });
-    done.map_or_else(|failure| exit::tell(&failure), |()| 0)
+    done.map_or_else(|failure| output::fail(&failure), |()| 0)
 }
 
 async fn measure_and_show(args: &PingArgs) -> Result<(), Failure> {
@@ -93,11 +67,6 @@ async fn measure_and_show(args: &PingArgs) -> Result<(), Failure> {
     }
 }
 
-/// How many nodes decide.
-fn needed(nodes: usize) -> usize {
-    nodes / 2 + 1
-}
-
 /// Whether a lock could be had.
 fn judge(nodes: &[Node]) -> Result<(), Failure> {
     let answered = nodes.iter().filter(|node| node.has_answered()).count();
@@ -115,12 +84,4 @@ fn judge(nodes: &[Node]) -> Result<(), Failure> {
         down.map(|node| format!("{} {}", node.health.node, why(node))).collect();
     let what = format!("no quorum: {answered} of {all} nodes answered, {needed} needed");
     Err(Failure::new(cause, format!("{what}; {}", down.join(", "))))
-}
-
-/// Why a node counts for nothing.
-fn why(node: &Node) -> String {
-    match node.health.fault() {
-        Some(fault) => fault.to_string(),
-        None => "did not answer".into(),
-    }
 }

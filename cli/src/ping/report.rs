@@ -3,7 +3,7 @@
 use quorlock::report::{ClockSkew, Persistence, ServerInfo};
 
 use super::measure::Pings;
-use super::{Node, needed};
+use super::node::{Node, needed};
 use crate::args::PingArgs;
 use crate::json::Object;
 

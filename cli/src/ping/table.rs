@@ -7,7 +7,7 @@ use anstyle::{AnsiColor, Style};
 use quorlock::report::ServerInfo;
 
 use super::measure::Pings;
-use super::{Node, needed, why};
+use super::node::{Node, needed, why};
 use crate::args::PingArgs;
 use crate::words::{self, Humane, grouped};
 

@@ -40,7 +40,7 @@ impl Output for BytesMut {
 mod sealed {
     use bytes::BytesMut;
 
-    #[expect(unnameable_types, reason = "so that nobody else can implement `Output`")]
+    #[expect(unnameable_types, reason = "so that no other crate can implement `Output`")]
     pub trait Sealed {}
 
     impl Sealed for Vec<u8> {}

@@ -6,7 +6,8 @@ use core::str;
 
 use bytes::Bytes;
 
-use super::{Frame, FrameKind, Items, Pairs};
+use super::kind::FrameKind;
+use super::value::{Frame, Items, Pairs};
 use crate::error::UnexpectedFrame;
 
 impl Frame {

@@ -2,15 +2,7 @@
 
 use core::slice;
 
-use super::{Frame, Pairs};
-
-/// A value, and what the server said about it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Attributed {
-    attributes: Pairs,
-    /// Never [`Frame::Attributed`]: so a chain of attributes has no depth.
-    value: Frame,
-}
+use super::value::{Attributed, Frame, Pairs};
 
 impl Attributed {
     /// Attaches `attributes` to `value`, in front of those it has already.

@@ -10,11 +10,7 @@ use core::mem;
 use core::ops::{Deref, DerefMut};
 use core::slice;
 
-use super::Frame;
-
-/// The values of an array, set or push. Derefs to a slice of frames.
-#[derive(Clone, Default, PartialEq)]
-pub struct Items(Vec<Frame>);
+use super::value::{Frame, Items};
 
 impl fmt::Debug for Items {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -3,14 +3,7 @@
 use core::fmt;
 use core::slice;
 
-use super::{Frame, Items};
-
-/// The entries of a map, or of an attribute, in the order sent.
-#[derive(Clone, Default, PartialEq)]
-pub struct Pairs(
-    /// Keys and values in turn, so always an even number of frames.
-    Items,
-);
+use super::value::{Frame, Items, Pairs};
 
 impl fmt::Debug for Pairs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -5,10 +5,16 @@ use std::task::{Context, Poll};
 
 use tokio::io::ReadBuf;
 
-use super::Way;
 use crate::link::memory;
 use crate::testing::store::SessionId;
 use crate::testing::wire::Requests;
+
+/// The way from a machine to a node, or back.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(in crate::simulation) enum Way {
+    Up,
+    Down,
+}
 
 /// What goes over a connection.
 #[derive(Clone, Debug)]

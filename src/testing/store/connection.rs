@@ -5,8 +5,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use quorlock_resp::Frame;
 
-use super::call::{Call, Refusal, Reply, bulk, count, integer, lower, ok};
-use super::{NOBODY, Pause, SessionId, Store, tracking};
+use super::call::{Call, NO_SESSION, Refusal, Reply, SessionId, bulk, count, integer, lower, ok};
+use super::state::{Pause, Store};
+use super::tracking;
+use super::user::User;
 
 /// How many databases a node has.
 const DATABASES: i64 = 16;
@@ -17,7 +19,7 @@ const WRONG_LOGIN: Refusal =
 pub(super) fn auth(store: &mut Store, call: &Call<'_>) -> Reply {
     match *call.arguments() {
         [password] => {
-            if store.setup.users.get("default").is_some_and(super::User::is_open) {
+            if store.setup.users.get("default").is_some_and(User::is_open) {
                 return Err(Refusal::of(
                     "ERR AUTH <password> called without any password configured for the default \
                      user. Are you sure your configuration is correct?",
@@ -189,7 +191,7 @@ fn kill(store: &mut Store, call: &Call<'_>, words: &[&[u8]]) -> Reply {
     }
     let doomed = store.sessions.keys().copied().filter(|session| {
         any_type
-            && *session != NOBODY
+            && *session != NO_SESSION
             && only.is_none_or(|only| only == *session)
             && !(spares_me && *session == call.session)
     });

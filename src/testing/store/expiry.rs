@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use quorlock_resp::Frame;
 
-use super::Store;
 use super::call::{Call, Refusal, Reply, integer, lower};
 use super::keyspace::Entry;
+use super::state::Store;
 use super::version::Since;
 
 /// The end that a number of this unit means: `ex`, `px`, `exat` or `pxat`. `None` where servers

@@ -4,8 +4,8 @@ use std::fmt::Display;
 
 use quorlock_resp::Frame;
 
-use super::Store;
 use super::call::{Call, Reply, lower};
+use super::state::Store;
 
 /// A section: its name, whether it is told unasked, and what it tells.
 type Section = (&'static str, bool, fn(&Store, &mut Text));

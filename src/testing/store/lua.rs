@@ -11,22 +11,24 @@
 //! | file | job |
 //! |---|---|
 //! | `lua` | the interpreter, and how a script begins and ends |
+//! | `lua/raised` | an error in a line of a script |
 //! | `lua/redis` | the functions of `redis` |
 //! | `lua/convert` | replies to Lua values, and values to replies |
 
 mod convert;
+mod raised;
 mod redis;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::fmt;
 use std::rc::Rc;
 
 use mlua::{ChunkMode, Error, Function, Lua, LuaOptions, MultiValue, StdLib, Table, Value};
 
-use super::Store;
 use super::call::{Call, Refusal, Reply};
+use super::state::Store;
 use super::version::Version;
+use raised::{Raised, raise};
 
 /// The name by which Lua knows a script's text, and as which it stands in errors.
 const CHUNK: &str = "user_script";
@@ -36,21 +38,6 @@ const FUNCTIONS: [&str; 12] = [
     "assert", "error", "ipairs", "next", "pairs", "rawequal", "rawget", "select", "tonumber",
     "tostring", "type", "unpack",
 ];
-
-/// An error that ends a script, in a line of it.
-#[derive(Clone, Debug)]
-struct Raised {
-    line: u32,
-    text: String,
-}
-
-impl fmt::Display for Raised {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {}", self.line, self.text)
-    }
-}
-
-impl std::error::Error for Raised {}
 
 /// The interpreter of a thread.
 struct Interpreter {
@@ -202,23 +189,6 @@ fn read_only(lua: &Lua, table: &Table) -> mlua::Result<Table> {
     meta.raw_set("__newindex", lua.create_function(refuse)?)?;
     face.set_metatable(Some(meta))?;
     Ok(face)
-}
-
-/// The line of the script that has called the function that is running.
-fn line(lua: &Lua) -> u32 {
-    let line = lua.inspect_stack(1, |caller| caller.current_line()).flatten();
-    line.and_then(|line| u32::try_from(line).ok()).unwrap_or_default()
-}
-
-/// An error of Lua itself, in the line that is running.
-fn raise(lua: &Lua, what: &str) -> Error {
-    let line = line(lua);
-    Error::external(Raised { line, text: version(lua).lua(line, what) })
-}
-
-/// Which server the node poses as whose script is running.
-fn version(lua: &Lua) -> Version {
-    lua.app_data_ref::<Version>().map(|version| *version).unwrap_or_default()
 }
 
 /// How a script's error is told.

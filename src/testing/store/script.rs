@@ -11,9 +11,9 @@ use std::sync::OnceLock;
 use bytes::Bytes;
 use quorlock_resp::Frame;
 
-use super::Store;
 use super::call::{Call, Refusal, Reply, bulk, integer, lower, ok};
 use super::sha1::digest;
+use super::state::Store;
 
 /// A script's run: its keys, its arguments, and the node.
 struct Run<'s, 'c> {

@@ -2,9 +2,9 @@
 
 use quorlock_resp::Frame;
 
-use super::Store;
 use super::call::{Call, Refusal, Reply, bulk, count, integer, lower, ok};
 use super::glob::matches;
+use super::state::Store;
 
 /// What a node takes before it has a key.
 const MEMORY_BASE: u64 = 1 << 20;

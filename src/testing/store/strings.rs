@@ -6,10 +6,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use quorlock_resp::Frame;
 
-use super::Store;
 use super::call::{Call, Refusal, Reply, count, integer, lower, ok};
 use super::expiry::end_of;
 use super::keyspace::{Entry, Place, Value};
+use super::state::Store;
 use super::version::{Since, Version};
 
 /// When a key may be set.

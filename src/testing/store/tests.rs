@@ -16,6 +16,10 @@ mod snippets;
 #[path = "../../../tests/suite/twins/scripts.rs"]
 mod table;
 
+use std::time::Duration;
+
+use quorlock_resp::Frame;
+
 use super::call::{bulk, ok};
 use super::*;
 
@@ -313,7 +317,7 @@ fn a_node_without_an_epoch_is_in_quarantine_first() {
     assert_eq!(world.int(&["EXISTS", "q"]), 0);
     assert!(acquire(&mut world, "400", "300", "abc").as_error().is_some());
     assert!(acquire(&mut world, "1.5", "300", "abc").as_error().is_some());
-    world.ok(&["SET", "q", "for ever"]);
+    world.ok(&["SET", "q", "forever"]);
     assert_eq!(acquire(&mut world, "100", "300", "abc"), reason(4, 0));
     world.ok(&["SET", "e", "no epoch at all"]);
     assert_eq!(initialise(&mut world, "look"), reason(4, 0));
@@ -354,7 +358,7 @@ fn who_has_read_a_key_is_told_once_of_its_change() {
     assert_eq!(world.effects(other, &["DEL", "k"]).messages.len(), 1, "it was told already");
 
     world.effects(other, &["SET", "k", "x", "PX", "100"]);
-    world.say(&["EVAL", RELEASE, "1", "k", "nobody's"]);
+    world.say(&["EVAL", RELEASE, "1", "k", "another's"]);
     world.pass(100);
     assert_eq!(world.store.next_end(), Some(world.now));
     assert_eq!(world.store.advance(world.now).messages, [told(k())], "its end has come");

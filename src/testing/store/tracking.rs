@@ -6,17 +6,8 @@
 use bytes::Bytes;
 use quorlock_resp::Frame;
 
-use super::call::{Call, Refusal, Reply, bulk, lower, ok};
-use super::{SessionId, Store};
-
-/// How a connection tracks.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct Tracking {
-    /// It is not told of its own changes.
-    noloop: bool,
-    /// `BCAST`: it is told of all keys that begin so, whether it has read them or not.
-    prefixes: Option<Vec<Bytes>>,
-}
+use super::call::{Call, Refusal, Reply, SessionId, bulk, lower, ok};
+use super::state::{Store, Tracking};
 
 /// `CLIENT TRACKING ON|OFF [NOLOOP] [BCAST] [PREFIX p]…`; the words behind `TRACKING`.
 pub(super) fn track(store: &mut Store, call: &Call<'_>, words: &[&[u8]]) -> Reply {

@@ -22,9 +22,9 @@ use rustix::io::Errno;
 
 use super::figures::Sample;
 use super::place::Place;
+use super::sweep::{Leftovers, TTL};
 use super::timer::be_exact;
 use super::timetable::{Next, Round, Timetable, timespec};
-use super::{Leftovers, TTL};
 use crate::clock;
 use crate::exit::{Cause, Failure};
 use lane::Lane;

@@ -2,10 +2,11 @@
 
 use mlua::{Error, Lua, MultiValue, Table, Value};
 
-use super::super::Store;
 use super::super::call::{Call, Refusal, Reply};
 use super::super::sha1;
-use super::{Raised, convert, line, version};
+use super::super::state::Store;
+use super::convert;
+use super::raised::{Raised, line, version};
 
 /// The commands that no script may say.
 const FORBIDDEN: [&str; 10] =

@@ -1,12 +1,13 @@
-//! The steward of a machine's locker: shuts it down in the middle of its work, and builds another.
+//! Shuts a machine's locker down in the middle of its work, and builds another.
 
 use std::sync::Arc;
 
 use super::chance::Chance;
-use super::client::{build, cut, durability, ms, owner};
 use super::counts::Action;
 use super::handover;
-use super::oracle::Kind;
+use super::locker::{build, durability, owner};
+use super::task::{cut, ms};
+use super::violation::Kind;
 use super::worker::Worker;
 use super::world::Hub;
 use crate::{LeftLock, Locker, Shutdown};
@@ -15,13 +16,13 @@ use crate::{LeftLock, Locker, Shutdown};
 const AMPLE: u64 = 1_000;
 
 /// A task that shuts down its machine's locker now and then.
-pub(super) struct Steward {
+pub(super) struct Restarter {
     pub(super) hub: Arc<Hub>,
     pub(super) machine: usize,
     pub(super) chance: Chance,
 }
 
-impl Steward {
+impl Restarter {
     pub(super) async fn run(mut self) {
         let longest = self.hub.with(|world| world.plan.actors.shutdown_pause);
         loop {

@@ -1,8 +1,8 @@
 //! Which locker a lock's value belongs to, and what adoptions do to the values of others.
 //!
 //! ```text
-//!   acquired ──▶ kept by its locker ──forgotten──▶ kept by none ──adopted──▶ kept by the adopter
-//!                        └────────── its token adopted while it lives ───────────▲
+//!  acquired ──▶ owned by its locker ──forgotten──▶ owned by none ──adopted──▶ owned by the adopter
+//!                       └────────── its token adopted while it lives ─────────────▲
 //! ```
 //!
 //! Four rules. A token is adopted at most once. A value that a guard holds is deleted by no machine
@@ -13,7 +13,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::oracle::{Kind, Violation};
+use super::violation::{Kind, Violation};
 
 /// The values of one key now, by the nodes on which it stands.
 pub(super) type Values = BTreeMap<usize, String>;
@@ -60,10 +60,10 @@ struct Attempt {
 }
 
 /// Whose each value is.
-pub(super) struct Custody {
+pub(super) struct ValueOwners {
     majority: usize,
-    /// The locker that keeps a value; empty: none does.
-    keepers: BTreeMap<String, String>,
+    /// The locker that owns a value; empty: none does.
+    owners: BTreeMap<String, String>,
     /// Machines that have held a value.
     holders: BTreeMap<String, BTreeSet<usize>>,
     handed: BTreeSet<String>,
@@ -71,11 +71,11 @@ pub(super) struct Custody {
     attempts: BTreeMap<u64, Attempt>,
 }
 
-impl Custody {
+impl ValueOwners {
     pub(super) fn new(majority: usize) -> Self {
         Self {
             majority,
-            keepers: BTreeMap::new(),
+            owners: BTreeMap::new(),
             holders: BTreeMap::new(),
             handed: BTreeSet::new(),
             adopted: BTreeMap::new(),
@@ -84,31 +84,31 @@ impl Custody {
     }
 
     /// A guard of this locker has this value.
-    pub(super) fn keep(&mut self, value: &str, owner: &str, machine: usize) {
-        self.keepers.insert(value.into(), owner.into());
+    pub(super) fn assign(&mut self, value: &str, owner: &str, machine: usize) {
+        self.owners.insert(value.into(), owner.into());
         self.holders.entry(value.into()).or_default().insert(machine);
     }
 
     /// A guard has left its lock to its expiry.
     pub(super) fn leave(&mut self, value: &str) {
-        self.keepers.insert(value.into(), String::new());
+        self.owners.insert(value.into(), String::new());
     }
 
     /// The locker that a value belongs to; empty: none.
-    pub(super) fn keeper<'a>(&'a self, value: &'a str) -> &'a str {
-        self.keepers.get(value).map_or_else(|| owner_of(value), String::as_str)
+    pub(super) fn owner<'a>(&'a self, value: &'a str) -> &'a str {
+        self.owners.get(value).map_or_else(|| owner_of(value), String::as_str)
     }
 
     /// Whether a guard has ever had this value.
     pub(super) fn is_known(&self, value: &str) -> bool {
-        self.keepers.contains_key(value)
+        self.owners.contains_key(value)
     }
 
-    /// All values that the lockers of a machine keep.
-    pub(super) fn kept_on(&self, machine: usize) -> Vec<String> {
-        let kept =
+    /// All values that guards on a machine have had.
+    pub(super) fn values_of(&self, machine: usize) -> Vec<String> {
+        let is_its =
             |value: &&String| self.holders.get(*value).is_some_and(|on| on.contains(&machine));
-        self.keepers.keys().filter(kept).cloned().collect()
+        self.owners.keys().filter(is_its).cloned().collect()
     }
 
     /// A token is given to other machines.
@@ -170,16 +170,16 @@ impl Custody {
                 _ => {}
             }
         }
-        let keeper = self.keepers.get(before).map(|owner| machine_of(owner));
-        let is_kept = keeper.is_some_and(|keeper| !keeper.is_empty());
-        if after.is_none() && is_kept && keeper != Some(&*format!("m{machine}")) {
-            let what = format!("m{machine} deleted {before} on n{node}, which {keeper:?} holds");
-            wrong = Some(Violation { kind: Kind::Robbed, what });
+        let owner = self.owners.get(before).map(|owner| machine_of(owner));
+        let is_owned = owner.is_some_and(|owner| !owner.is_empty());
+        if after.is_none() && is_owned && owner != Some(&*format!("m{machine}")) {
+            let what = format!("m{machine} deleted {before} on n{node}, which {owner:?} holds");
+            wrong = Some(Violation { kind: Kind::DeletedByAnother, what });
         }
         let is_stranger = !self.holders.get(before).is_some_and(|on| on.contains(machine));
         if after.is_none() && is_stranger && self.handed.contains(before) {
             let what = format!("m{machine} deleted {before} on n{node}, which it never held");
-            wrong = Some(Violation { kind: Kind::Deprived, what });
+            wrong = Some(Violation { kind: Kind::DeletedByFailure, what });
         }
         wrong
     }
@@ -224,7 +224,7 @@ impl Custody {
                     // The old value is worth nothing any more: the adopter deletes it, too.
                     self.holders.entry(value.clone()).or_default().insert(attempt.machine);
                 }
-                self.keepers.insert(token.clone(), String::new());
+                self.owners.insert(token.clone(), String::new());
                 self.attempts.remove(&number);
                 if let Some(first) = self.adopted.insert(token.clone(), number) {
                     let what = format!("{token} was adopted twice, by {first} and by {number}");
@@ -257,7 +257,7 @@ impl Attempt {
         self.token == value || self.fresh.contains(value)
     }
 
-    /// See [`Custody::held_on`].
+    /// See [`ValueOwners::held_on`].
     fn held_on(&self, values: &Values) -> usize {
         let is_held = |(node, value): &(&usize, &String)| {
             self.stands.contains(*node) && self.is_held_under(value)
@@ -270,7 +270,7 @@ impl Attempt {
         let deleted = self.deleted.iter().find(|value| !holders.contains_key(*value))?;
         let (machine, token) = (self.machine, &self.token);
         let what = format!("m{machine} failed to adopt {token} and deleted {deleted}");
-        self.failed.map(|_| Violation { kind: Kind::Deprived, what })
+        self.failed.map(|_| Violation { kind: Kind::DeletedByFailure, what })
     }
 }
 
@@ -289,12 +289,12 @@ mod tests {
     use super::*;
 
     /// Machine 0 has held `old`, and its token was handed to others; a majority is two of three.
-    fn handed() -> Custody {
-        let mut custody = Custody::new(2);
-        custody.keep("old", "m0", 0);
-        custody.leave("old");
-        custody.hand("old");
-        custody
+    fn handed() -> ValueOwners {
+        let mut value_owners = ValueOwners::new(2);
+        value_owners.assign("old", "m0", 0);
+        value_owners.leave("old");
+        value_owners.hand("old");
+        value_owners
     }
 
     fn change(node: usize, machine: usize, before: &str, after: &str) -> Change {
@@ -319,19 +319,19 @@ mod tests {
     #[test]
     fn two_adoptions_of_one_token_do_not_both_succeed() {
         for (first, second) in [("old", "old"), ("new", "newer")] {
-            let mut custody = handed();
-            custody.begin(1, 1, "old", &old(&[0, 1, 2]));
-            custody.begin(2, 2, "old", &old(&[0, 1, 2]));
-            assert_eq!(kinds(custody.end(1, &Outcome::Won(first.into()), (0, &old(&[])))), []);
-            let wrong = custody.end(2, &Outcome::Won(second.into()), (0, &old(&[])));
+            let mut value_owners = handed();
+            value_owners.begin(1, 1, "old", &old(&[0, 1, 2]));
+            value_owners.begin(2, 2, "old", &old(&[0, 1, 2]));
+            assert_eq!(kinds(value_owners.end(1, &Outcome::Won(first.into()), (0, &old(&[])))), []);
+            let wrong = value_owners.end(2, &Outcome::Won(second.into()), (0, &old(&[])));
             assert_eq!(kinds(wrong), [Kind::AdoptedTwice]);
         }
-        let mut custody = handed();
-        custody.begin(1, 1, "old", &old(&[0, 1, 2]));
-        assert_eq!(kinds(custody.end(1, &Outcome::Unknown, (0, &old(&[0, 1, 2])))), []);
-        custody.begin(2, 2, "old", &old(&[0, 1, 2]));
+        let mut value_owners = handed();
+        value_owners.begin(1, 1, "old", &old(&[0, 1, 2]));
+        assert_eq!(kinds(value_owners.end(1, &Outcome::Unknown, (0, &old(&[0, 1, 2])))), []);
+        value_owners.begin(2, 2, "old", &old(&[0, 1, 2]));
         assert_eq!(
-            kinds(custody.end(2, &Outcome::Won("new".into()), (0, &old(&[])))),
+            kinds(value_owners.end(2, &Outcome::Won("new".into()), (0, &old(&[])))),
             [],
             "the first failed"
         );
@@ -339,70 +339,77 @@ mod tests {
 
     #[test]
     fn a_token_stays_adopted_also_when_its_value_is_left_again() {
-        let mut custody = handed();
-        custody.begin(1, 1, "old", &old(&[0, 1, 2]));
-        custody.end(1, &Outcome::Won("new".into()), (0, &old(&[])));
-        custody.leave("old");
-        custody.begin(2, 1, "old", &old(&[0, 1, 2]));
-        let wrong = custody.end(2, &Outcome::Won("newer".into()), (0, &old(&[])));
+        let mut value_owners = handed();
+        value_owners.begin(1, 1, "old", &old(&[0, 1, 2]));
+        value_owners.end(1, &Outcome::Won("new".into()), (0, &old(&[])));
+        value_owners.leave("old");
+        value_owners.begin(2, 1, "old", &old(&[0, 1, 2]));
+        let wrong = value_owners.end(2, &Outcome::Won("newer".into()), (0, &old(&[])));
         assert_eq!(kinds(wrong), [Kind::AdoptedTwice], "the first guard's token is worth nothing");
     }
 
     #[test]
     fn a_failed_adoption_deletes_nothing() {
-        let mut custody = handed();
-        custody.begin(1, 1, "old", &old(&[0, 1, 2]));
-        custody.end(1, &Outcome::Unknown, (0, &old(&[0, 1, 2])));
-        assert_eq!(kinds(custody.see(&change(0, 1, "old", ""))), [Kind::Deprived]);
-        assert_eq!(kinds(custody.see(&change(0, 0, "old", ""))), [], "the first may owe an undo");
-        assert_eq!(kinds(custody.see(&change(0, 1, "", ""))), [], "it had expired");
+        let mut value_owners = handed();
+        value_owners.begin(1, 1, "old", &old(&[0, 1, 2]));
+        value_owners.end(1, &Outcome::Unknown, (0, &old(&[0, 1, 2])));
+        assert_eq!(kinds(value_owners.see(&change(0, 1, "old", ""))), [Kind::DeletedByFailure]);
+        assert_eq!(
+            kinds(value_owners.see(&change(0, 0, "old", ""))),
+            [],
+            "the first may owe an undo"
+        );
+        assert_eq!(kinds(value_owners.see(&change(0, 1, "", ""))), [], "it had expired");
     }
 
     #[test]
     fn a_failed_adoption_takes_fresh_values_back_and_does_not_delete_them() {
         for outcome in [Outcome::Unknown, Outcome::Lost, Outcome::Dropped] {
-            let mut custody = handed();
-            custody.begin(1, 1, "old", &old(&[0, 1, 2]));
-            assert_eq!(kinds(custody.see(&change(0, 1, "old", "new"))), []);
-            assert_eq!(kinds(custody.end(1, &outcome, (0, &old(&[1])))), []);
-            assert_eq!(kinds(custody.see(&change(0, 1, "new", "old"))), [], "taken back");
-            assert_eq!(kinds(custody.see(&change(0, 1, "new", ""))), [Kind::Deprived]);
+            let mut value_owners = handed();
+            value_owners.begin(1, 1, "old", &old(&[0, 1, 2]));
+            assert_eq!(kinds(value_owners.see(&change(0, 1, "old", "new"))), []);
+            assert_eq!(kinds(value_owners.end(1, &outcome, (0, &old(&[1])))), []);
+            assert_eq!(kinds(value_owners.see(&change(0, 1, "new", "old"))), [], "taken back");
+            assert_eq!(kinds(value_owners.see(&change(0, 1, "new", ""))), [Kind::DeletedByFailure]);
         }
         let mut early = handed();
         early.begin(1, 1, "old", &old(&[0, 1, 2]));
         early.see(&change(0, 1, "old", "new"));
         assert_eq!(kinds(early.see(&change(0, 1, "new", ""))), [], "it is not known yet");
-        assert_eq!(kinds(early.end(1, &Outcome::Dropped, (0, &old(&[])))), [Kind::Deprived]);
+        assert_eq!(
+            kinds(early.end(1, &Outcome::Dropped, (0, &old(&[])))),
+            [Kind::DeletedByFailure]
+        );
     }
 
     #[test]
     fn an_undo_that_is_owed_does_not_delete_what_another_machine_holds() {
-        let mut custody = handed();
-        assert_eq!(kinds(custody.see(&change(0, 0, "old", ""))), [], "none holds it");
-        custody.begin(1, 1, "old", &old(&[1, 2]));
-        custody.end(1, &Outcome::Won("old".into()), (0, &old(&[1, 2])));
-        custody.keep("old", "m1.0", 1); // without another value, as it must not be
-        assert_eq!(kinds(custody.see(&change(1, 0, "old", ""))), [Kind::Robbed]);
-        assert_eq!(kinds(custody.see(&change(2, 1, "old", ""))), [], "its holder releases it");
+        let mut value_owners = handed();
+        assert_eq!(kinds(value_owners.see(&change(0, 0, "old", ""))), [], "none holds it");
+        value_owners.begin(1, 1, "old", &old(&[1, 2]));
+        value_owners.end(1, &Outcome::Won("old".into()), (0, &old(&[1, 2])));
+        value_owners.assign("old", "m1.0", 1); // without another value, as it must not be
+        assert_eq!(kinds(value_owners.see(&change(1, 0, "old", ""))), [Kind::DeletedByAnother]);
+        assert_eq!(kinds(value_owners.see(&change(2, 1, "old", ""))), [], "its holder releases it");
     }
 
     #[test]
     fn an_adopter_that_has_won_may_delete() {
-        let mut custody = handed();
-        custody.begin(1, 1, "old", &old(&[0, 1, 2]));
-        custody.see(&change(0, 1, "old", "new"));
-        custody.end(1, &Outcome::Won("new".into()), (0, &old(&[])));
-        assert_eq!(kinds(custody.see(&change(0, 1, "new", ""))), []);
-        assert_eq!(kinds(custody.see(&change(1, 1, "old", ""))), [], "it is worth nothing");
+        let mut value_owners = handed();
+        value_owners.begin(1, 1, "old", &old(&[0, 1, 2]));
+        value_owners.see(&change(0, 1, "old", "new"));
+        value_owners.end(1, &Outcome::Won("new".into()), (0, &old(&[])));
+        assert_eq!(kinds(value_owners.see(&change(0, 1, "new", ""))), []);
+        assert_eq!(kinds(value_owners.see(&change(1, 1, "old", ""))), [], "it is worth nothing");
     }
 
     #[test]
     fn lost_is_told_only_where_no_majority_has_held_it_throughout() {
         let lost = |begin: &[usize], changes: &[Change], end: &[usize]| {
-            let mut custody = handed();
-            custody.begin(1, 1, "old", &old(begin));
-            changes.iter().for_each(|change| drop(custody.see(change)));
-            kinds(custody.end(1, &Outcome::Lost, (0, &old(end))))
+            let mut value_owners = handed();
+            value_owners.begin(1, 1, "old", &old(begin));
+            changes.iter().for_each(|change| drop(value_owners.see(change)));
+            kinds(value_owners.end(1, &Outcome::Lost, (0, &old(end))))
         };
         assert_eq!(lost(&[0, 1], &[], &[0, 1]), [Kind::FalseLoss]);
         assert_eq!(lost(&[0], &[], &[0]), []);
@@ -419,17 +426,17 @@ mod tests {
     fn lost_is_not_told_where_the_adoption_itself_has_set_fresh_values() {
         let fresh = [0, 1, 2].map(|node| change(node, 1, "old", "new"));
         let all = values([(0, "new"), (1, "new"), (2, "new")]);
-        let mut custody = handed();
-        custody.begin(1, 1, "old", &old(&[0, 1, 2]));
-        fresh.iter().for_each(|change| drop(custody.see(change)));
-        assert_eq!(custody.held_on(1, &all), 3, "a failure has no excuse either");
-        assert_eq!(kinds(custody.end(1, &Outcome::Lost, (0, &all))), [Kind::FalseLoss]);
-        assert_eq!(kinds(custody.see(&change(0, 1, "new", ""))), [Kind::Deprived]);
+        let mut value_owners = handed();
+        value_owners.begin(1, 1, "old", &old(&[0, 1, 2]));
+        fresh.iter().for_each(|change| drop(value_owners.see(change)));
+        assert_eq!(value_owners.held_on(1, &all), 3, "a failure has no excuse either");
+        assert_eq!(kinds(value_owners.end(1, &Outcome::Lost, (0, &all))), [Kind::FalseLoss]);
+        assert_eq!(kinds(value_owners.see(&change(0, 1, "new", ""))), [Kind::DeletedByFailure]);
         let lost = |changes: &[Change], end: &Values| {
-            let mut custody = handed();
-            custody.begin(1, 1, "old", &old(&[0, 1, 2]));
-            changes.iter().for_each(|change| drop(custody.see(change)));
-            kinds(custody.end(1, &Outcome::Lost, (0, end)))
+            let mut value_owners = handed();
+            value_owners.begin(1, 1, "old", &old(&[0, 1, 2]));
+            changes.iter().for_each(|change| drop(value_owners.see(change)));
+            kinds(value_owners.end(1, &Outcome::Lost, (0, end)))
         };
         let some = values([(0, "new"), (1, "old")]);
         assert_eq!(lost(&fresh[..1], &some), [Kind::FalseLoss], "one of each");
@@ -443,47 +450,47 @@ mod tests {
 
     #[test]
     fn a_retry_is_held_to_the_rules_where_its_machine_has_failed_before() {
-        let mut custody = handed();
-        custody.begin(1, 1, "old", &old(&[0, 1]));
-        custody.see(&change(0, 1, "old", "new"));
-        custody.end(1, &Outcome::Unknown, (0, &values([(0, "new"), (1, "old")])));
-        custody.see(&change(0, 1, "new", "old"));
-        custody.begin(2, 1, "old", &old(&[0, 1]));
-        custody.see(&change(0, 1, "old", "newer"));
-        custody.see(&change(1, 1, "old", "new"));
+        let mut value_owners = handed();
+        value_owners.begin(1, 1, "old", &old(&[0, 1]));
+        value_owners.see(&change(0, 1, "old", "new"));
+        value_owners.end(1, &Outcome::Unknown, (0, &values([(0, "new"), (1, "old")])));
+        value_owners.see(&change(0, 1, "new", "old"));
+        value_owners.begin(2, 1, "old", &old(&[0, 1]));
+        value_owners.see(&change(0, 1, "old", "newer"));
+        value_owners.see(&change(1, 1, "old", "new"));
         let both = values([(0, "newer"), (1, "new")]);
-        assert_eq!(custody.held_on(2, &both), 1, "the first has come late to one");
-        custody.see(&change(1, 1, "new", "old"));
+        assert_eq!(value_owners.held_on(2, &both), 1, "the first has come late to one");
+        value_owners.see(&change(1, 1, "new", "old"));
         let end = values([(0, "newer"), (1, "old")]);
-        assert_eq!(custody.held_on(2, &end), 1, "it was put back, and was away meanwhile");
-        custody.begin(3, 1, "old", &old(&[1, 2]));
-        custody.see(&change(1, 1, "old", "newest"));
-        custody.see(&change(2, 1, "old", "newest"));
+        assert_eq!(value_owners.held_on(2, &end), 1, "it was put back, and was away meanwhile");
+        value_owners.begin(3, 1, "old", &old(&[1, 2]));
+        value_owners.see(&change(1, 1, "old", "newest"));
+        value_owners.see(&change(2, 1, "old", "newest"));
         let newest = values([(1, "newest"), (2, "newest")]);
-        assert_eq!(custody.held_on(3, &newest), 2, "each of the others has set another value");
+        assert_eq!(value_owners.held_on(3, &newest), 2, "each of the others has set another value");
     }
 
     #[test]
     fn what_an_adoption_has_set_is_not_known_while_another_one_may_still_come() {
         let held = |at: u64| {
-            let mut custody = handed();
-            custody.begin(1, 1, "old", &old(&[0, 1, 2]));
-            custody.end(1, &Outcome::Unknown, (1, &old(&[0, 1, 2])));
-            custody.begin(2, 1, "old", &old(&[0, 1, 2]));
-            custody.see(&Change { at, ..change(0, 1, "old", "new") });
-            custody.held_on(2, &values([(0, "new"), (1, "old"), (2, "old")]))
+            let mut value_owners = handed();
+            value_owners.begin(1, 1, "old", &old(&[0, 1, 2]));
+            value_owners.end(1, &Outcome::Unknown, (1, &old(&[0, 1, 2])));
+            value_owners.begin(2, 1, "old", &old(&[0, 1, 2]));
+            value_owners.see(&Change { at, ..change(0, 1, "old", "new") });
+            value_owners.held_on(2, &values([(0, "new"), (1, "old"), (2, "old")]))
         };
         assert_eq!((held(1 + LATE_MAX), held(2 + LATE_MAX)), (2, 3));
     }
 
     #[test]
     fn a_value_belongs_to_the_locker_that_holds_it_last() {
-        let mut custody = Custody::new(2);
-        assert_eq!(custody.keeper("v@m0"), "m0", "an attempt that no guard came of");
-        custody.keep("v@m0", "m0", 0);
-        custody.leave("v@m0");
-        assert_eq!(custody.keeper("v@m0"), "");
-        custody.keep("v@m0", "m1", 1);
-        assert_eq!((custody.keeper("v@m0"), custody.kept_on(1).len()), ("m1", 1));
+        let mut value_owners = ValueOwners::new(2);
+        assert_eq!(value_owners.owner("v@m0"), "m0", "an attempt that no guard came of");
+        value_owners.assign("v@m0", "m0", 0);
+        value_owners.leave("v@m0");
+        assert_eq!(value_owners.owner("v@m0"), "");
+        value_owners.assign("v@m0", "m1", 1);
+        assert_eq!((value_owners.owner("v@m0"), value_owners.values_of(1).len()), ("m1", 1));
     }
 }
