@@ -1,7 +1,5 @@
 //! The test support, tested: a suite that stands on it must be able to trust it.
 
-mod support;
-
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;

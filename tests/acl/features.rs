@@ -8,9 +8,8 @@ use quorlock::{
     Client, Durability, LockGuard, Locker, LockerBuilder, OwnerToken, Retry,
     report::{KeyState, ServerInfo},
 };
-
-use crate::support::reach::with;
-use crate::support::{Proxy, Reply, Server};
+use support::reach::with;
+use support::{Proxy, Reply, Server};
 
 type Outcome = Result<(), String>;
 type Trying<'a> = Pin<Box<dyn Future<Output = Outcome> + 'a>>;

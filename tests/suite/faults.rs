@@ -3,12 +3,12 @@
 use std::time::{Duration, Instant};
 
 use quorlock::report::{Fault, Outcome};
-
-use crate::support::wait::PATIENCE;
-use crate::support::{
+use support::wait::PATIENCE;
+use support::{
     Fleet, Port, Reply, Script, Scripted, Server, Watchdog, eventually, eventually_async,
     need_server,
 };
+
 use crate::{builder, connected, hasty, quorum, single};
 
 #[tokio::test]

@@ -35,9 +35,6 @@
     reason = "tests read real time, run callers as tasks, and fail on the spot"
 )]
 
-#[path = "../support/mod.rs"]
-mod support;
-
 mod addresses;
 mod bad_input;
 #[cfg(feature = "blocking")]
@@ -62,7 +59,6 @@ mod runtimes;
 mod scripts;
 mod shared;
 mod states;
-#[cfg(feature = "testing")]
 mod twins;
 mod wire;
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use quorlock::rustls::{ClientConfig, RootCertStore, crypto};
 use quorlock::{Client, Locker, Tls};
 use rcgen::KeyPair;
+use support::scratch::Scratch;
+use support::tls::authority;
 
-use crate::support::scratch::Scratch;
-use crate::support::tls::authority;
 use crate::{builder, trusting};
 
 #[test]

@@ -6,12 +6,12 @@ use std::time::Duration;
 use quorlock::rustls::{self, ServerConfig, version};
 use quorlock::{Locker, Tls};
 use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, date_time_ymd};
-
-use crate::support::tls::authority;
-use crate::support::{
+use support::tls::authority;
+use support::{
     Authority, Behaviour, Identity, Server, Terminator, eventually_async, need_server,
     need_tls_server,
 };
+
 use crate::{showing, trusting};
 
 /// Long beside a handshake on this machine, short beside a test's patience.

@@ -30,9 +30,6 @@ mod rounds;
 mod scenario;
 mod servers;
 mod stats;
-#[allow(clippy::unwrap_used, reason = "a set-up that fails must end the run on the spot")]
-#[path = "../../../tests/support/mod.rs"]
-mod support;
 mod table;
 
 use std::path::Path;

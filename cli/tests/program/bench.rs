@@ -4,11 +4,11 @@ use std::process::Command;
 
 use rustix::process::Signal;
 use serde_json::Value;
+use support::scratch::Scratch;
+use support::{Fleet, Port, Server, need_server};
 
 use crate::run::{Ended, Running, program, run};
 use crate::schema::faults;
-use crate::support::scratch::Scratch;
-use crate::support::{Fleet, Port, Server, need_server};
 
 /// As short as a measurement can be: these tests are about everything but the figures.
 const SHORT: [&str; 3] = ["bench", "--duration", "200ms"];
@@ -140,7 +140,7 @@ fn a_signal_ends_it_in_good_order() {
     let mut long = program(&["bench", "--duration", "1m"]);
     long.env("QUORLOCK_NODES", fleet.urls().join(","));
     let running = Running::start(long);
-    crate::support::eventually("the measurement to run", || fleet[0].calls().of("set") > 100);
+    support::eventually("the measurement to run", || fleet[0].calls().of("set") > 100);
     running.signal(Signal::TERM);
     running.end().says(128 + 15, "stopped early");
     assert_eq!(fleet.keys_left(""), []);

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::process::Signal;
+use support::need_process;
+use support::scratch::Scratch;
 
 use crate::run::{Running, program, run};
-use crate::support::need_process;
-use crate::support::scratch::Scratch;
 
 /// The demo with this server, and a temporary directory of its own.
 fn demo(server: &Path, temporary: &Scratch) -> Command {

@@ -4,10 +4,10 @@ use std::process::Command;
 
 use rustix::process::Signal;
 use serde_json::Value;
+use support::{Fleet, Port, Script, Scripted, Server, need_server};
 
 use crate::run::{Ended, Running, program, run};
 use crate::schema::faults;
-use crate::support::{Fleet, Port, Script, Scripted, Server, need_server};
 
 /// As short as it can be: these tests are about everything but the figures.
 const SHORT: [&str; 5] = ["ping", "--count", "20", "--interval", "0"];
@@ -205,7 +205,7 @@ fn a_signal_ends_it_and_shows_what_came_so_far() {
     let running = Running::start(long);
     let pinged = || server.calls().of("ping") > 0;
     server.command(&["CONFIG", "RESETSTAT"]);
-    crate::support::eventually("the measurement to run", pinged);
+    support::eventually("the measurement to run", pinged);
     running.signal(Signal::INT);
     let ended = running.end();
     ended.says(128 + 2, "stopped early");

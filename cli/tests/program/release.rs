@@ -1,7 +1,8 @@
 //! Ending a lock from outside.
 
+use support::{Fleet, Reply, Server, need_server};
+
 use crate::run::{Ended, hold, program, run};
-use crate::support::{Fleet, Reply, Server, need_server};
 
 fn release(fleet: &Fleet, args: &[&str]) -> Ended {
     let mut command = program(&[&["release"], args].concat());

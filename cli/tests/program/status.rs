@@ -1,8 +1,9 @@
 //! Who holds a key.
 
+use support::server::Builder;
+use support::{Fleet, need_server};
+
 use crate::run::{Ended, hold, program, run};
-use crate::support::server::Builder;
-use crate::support::{Fleet, need_server};
 
 fn status(fleet: &Fleet, args: &[&str]) -> Ended {
     let mut command = program(&[&["status"], args].concat());

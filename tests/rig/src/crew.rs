@@ -6,13 +6,14 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::mpsc::Sender;
 
+use support::process::Process;
+
 use crate::Failure;
 use crate::args::{Args, ClientArgs, Durability, PROGRAM};
 use crate::foreign;
 use crate::history::Who;
 use crate::line::{Line, Order};
 use crate::network::Network;
-use crate::support::process::Process;
 
 /// What the supervisor hears.
 #[derive(Debug)]

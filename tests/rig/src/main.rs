@@ -79,9 +79,6 @@ mod nodes;
 mod report;
 mod run;
 mod shim;
-#[allow(clippy::unwrap_used, reason = "a set-up that fails must end the run on the spot")]
-#[path = "../../support/mod.rs"]
-mod support;
 mod tools;
 mod weather;
 

@@ -5,6 +5,7 @@ use std::iter::Peekable;
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
+use support::skip;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::Failure;
@@ -23,7 +24,6 @@ use crate::leftovers;
 use crate::network::Network;
 use crate::nodes::Nodes;
 use crate::report::Report;
-use crate::support::skip;
 use crate::weather::{Path, Way, Weather};
 
 /// How often the clocks go on and everything is looked at.

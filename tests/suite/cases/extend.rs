@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use support::{Fleet, Reply, Script, Scripted, Server, eventually_async, need_server};
+
 use super::{held_by_all, held_by_none, hold_unextended};
-use crate::support::{Fleet, Reply, Script, Scripted, Server, eventually_async, need_server};
 use crate::{builder, connected, single};
 
 const LONG: Duration = Duration::from_secs(60);

@@ -4,13 +4,11 @@ use std::pin::pin;
 use std::time::Duration;
 
 use quorlock::{Extend, LockGuard, Release};
+use support::{Fleet, Proxy, Reply, Script, Scripted, eventually, eventually_async, need_server};
 
 use super::{
     begin, expired, extended, granted_by_all, held_by_all, held_by_none, hold_unextended, proxies,
     through,
-};
-use crate::support::{
-    Fleet, Proxy, Reply, Script, Scripted, eventually, eventually_async, need_server,
 };
 use crate::{builder, connected, single};
 

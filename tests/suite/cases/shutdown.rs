@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use support::{Fleet, eventually_async, need_server};
+
 use super::{expired, held_by_all, held_by_none};
-use crate::support::{Fleet, eventually_async, need_server};
 use crate::{builder, connected};
 
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -19,8 +19,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 
 use state::State;
-
-use crate::support::need_process;
+use support::need_process;
 
 const MANUAL: &str = include_str!("../../../src/manual/server_states.rs");
 

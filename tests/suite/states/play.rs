@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use quorlock::{Error, LockGuard, Locker, Release, report::Outcome};
+use support::{Fleet, eventually_async};
 
 use super::rig::{Rig, is_told, tuned};
 use super::state::{Said, State};
 use crate::connected;
-use crate::support::{Fleet, eventually_async};
 
 /// An acquisition on the node alone, by a locker that is connected and by one that is not yet.
 pub(super) async fn acquire(state: &State, rig: &Rig) {

@@ -8,9 +8,9 @@ use quorlock::{
     Durability, Extend, Locker, LockerBuilder,
     report::{KeyState, Outcome},
 };
+use support::{Calls, Client, Gate, Reply, Scripted, Server, Watchdog, eventually_async};
 
 use super::state::{Left, Node, State};
-use crate::support::{Calls, Client, Gate, Reply, Scripted, Server, Watchdog, eventually_async};
 
 /// How long a test waits for what a server does at its own pace: a Cluster's gossip, for one.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -1,10 +1,10 @@
 //! One state: how a server comes into it, and what a lock says of a node in it.
 
 use quorlock::report::Outcome;
+use support::server::Builder;
+use support::{Gate, Script};
 
 use super::rig::Rig;
-use crate::support::server::Builder;
-use crate::support::{Gate, Script};
 
 /// One state.
 #[derive(Clone, Copy)]

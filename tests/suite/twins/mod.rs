@@ -23,10 +23,10 @@ use std::time::{Duration, Instant};
 
 use quorlock::testing::{Node, NodeBuilder};
 
-use crate::support::in_process::{self, Inside};
-use crate::support::{Server, need_process, tools};
 use mask::masked;
 use raw::Raw;
+use support::in_process::{self, Inside};
+use support::{Server, need_process, tools};
 use table::Words;
 
 /// A server, and a node that poses as it.
@@ -40,7 +40,7 @@ struct Twins {
 impl Twins {
     fn start(
         program: PathBuf,
-        server: impl FnOnce(crate::support::server::Builder) -> crate::support::server::Builder,
+        server: impl FnOnce(support::server::Builder) -> support::server::Builder,
         node: impl FnOnce(NodeBuilder) -> NodeBuilder,
     ) -> Self {
         let server = server(Server::builder().program(program)).start();

@@ -3,8 +3,8 @@
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
-use crate::support::wait::PATIENCE;
-use crate::support::wire::encode;
+use support::wait::PATIENCE;
+use support::wire::encode;
 
 /// What no other client says.
 const NONCE: &str = "a-word-that-only-the-test-says";

@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
+use support::sha1::sha1_hex;
+use support::{Server, need_process};
+
 use super::mask::masked;
 use super::raw::Raw;
 use super::scripts::{self, Case, Hindrance, KEYS, SCRIPTS, Script, Words};
 use super::snippets;
 use super::{Twins, on_all, on_named};
-use crate::support::sha1::sha1_hex;
-use crate::support::{Server, need_process};
 
 /// How many cases are run together: each in a database of its own.
 const DATABASES: [&str; 16] =

@@ -9,6 +9,7 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::io::ioctl_fionbio;
+use support::process::{Process, tied};
 
 use super::child;
 use super::pulse::RunQueue;
@@ -18,7 +19,6 @@ use crate::args::ClientArgs;
 use crate::clock;
 use crate::dice::Dice;
 use crate::line::{Line, Look, Program};
-use crate::support::process::{Process, tied};
 
 /// How often it is looked at whether the program has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(5);

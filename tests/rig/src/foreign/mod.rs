@@ -4,8 +4,9 @@
 use std::path::Path;
 use std::process::Command;
 
+use support::skip::NO_PYTHON;
+
 use crate::Failure;
-use crate::support::skip::NO_PYTHON;
 use crate::tools;
 
 /// Before every key, for all clients: the one that `pottery` puts there by itself.

@@ -18,10 +18,10 @@ use tokio::runtime::Handle;
 
 use crate::Failure;
 use crate::args::Wanted;
-use crate::support::process::tied;
 use crate::weather::Weather;
 use namespaces::Namespaces;
 use proxies::Proxies;
+use support::process::tied;
 
 /// The paths from so many clients to the nodes.
 #[derive(Debug)]

@@ -16,10 +16,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use support::process::{Process, tied};
+use support::tools::on_path;
+use support::wait::eventually;
+
 use crate::Failure;
-use crate::support::process::{Process, tied};
-use crate::support::tools::on_path;
-use crate::support::wait::eventually;
 use crate::tools;
 use crate::weather::{Way, Weather};
 

@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use crate::support::{Fleet, Proxy, Reply, Server};
+use support::{Fleet, Proxy, Reply, Server};
 
 /// What hits all locks at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -33,8 +33,8 @@ use std::time::{Duration, Instant};
 use blow::{Blow, World};
 use quorlock::Extend;
 use round::Round;
+use support::{Fleet, Watchdog, need_server, tools};
 
-use crate::support::{Fleet, Watchdog, need_server, tools};
 use crate::{builder, connected};
 
 /// Runs of each blow, unless the environment says otherwise, and locks that are held at a time.

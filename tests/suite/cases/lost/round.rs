@@ -4,14 +4,14 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use quorlock::{LockGuard, Locker, Loss};
+use support::wait::PATIENCE;
+use support::{Proxy, Watchdog, eventually_async};
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::Random;
 use super::blow::{Blow, World};
 use super::pulse::Pulse;
 use crate::connected;
-use crate::support::wait::PATIENCE;
-use crate::support::{Proxy, Watchdog, eventually_async};
 
 /// How long before the end of validity a stall of the machine can make us miss it: `lost()` is told
 /// by a timer that is set up to 45 ms before it (1 % of the longest TTL).

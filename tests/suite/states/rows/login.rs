@@ -1,8 +1,9 @@
 //! Servers that let no client in, or not as expected.
 
+use support::Script;
+use support::greeting::Greeting;
+
 use crate::states::state::{Node, STATE, Said, State};
-use crate::support::Script;
-use crate::support::greeting::Greeting;
 
 const EVERYTHING: &str = "on >pw ~* &* +@all";
 

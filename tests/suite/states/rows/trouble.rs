@@ -1,9 +1,10 @@
 //! Servers that do not take the command now, or not here.
 
+use support::tools::find_server;
+use support::{Script, Server};
+
 use crate::states::rig::Rig;
 use crate::states::state::{Node, STATE, Said, State};
-use crate::support::tools::find_server;
-use crate::support::{Script, Server};
 
 /// The slot of the key `k`.
 const SLOT: &str = "7629";

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use super::skip::{NO_PROCESS, NO_PYTHON, servers_are_required};
+use crate::skip::{NO_PROCESS, NO_PYTHON, servers_are_required};
 
 /// What the tests' servers are.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -22,7 +22,7 @@ pub enum Kind {
 
 impl Kind {
     /// Whether it was built with TLS.
-    pub fn speaks_tls(&self) -> bool {
+    pub(crate) fn speaks_tls(&self) -> bool {
         match self {
             Self::Process(program) => speaks_tls(program),
             Self::InProcess => false,
@@ -35,11 +35,7 @@ pub fn find_kind() -> Result<Kind, String> {
     match find_server() {
         Ok(program) => Ok(Kind::Process(program)),
         Err(why) if why == NO_PROCESS || !servers_are_required() => {
-            if cfg!(feature = "testing") {
-                Ok(Kind::InProcess)
-            } else {
-                Err(why)
-            }
+            if cfg!(feature = "in-process") { Ok(Kind::InProcess) } else { Err(why) }
         }
         Err(why) => Err(why),
     }
@@ -141,7 +137,7 @@ fn fetched(names: &[&str]) -> Vec<PathBuf> {
 /// Where `tests/servers` puts what it fetches, whatever `CARGO_TARGET_DIR` says.
 fn fetched_root() -> PathBuf {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
-    // A package inside the workspace compiles this too: the workspace is where `tests/run` is.
+    // The workspace is where `tests/run` is.
     let root = package.ancestors().find(|folder| folder.join("tests/run").is_file());
     root.unwrap_or(package).join("target").join("servers")
 }

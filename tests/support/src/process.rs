@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{OnceLock, mpsc};
 
-use super::wait::Watchdog;
+use crate::wait::Watchdog;
 
 /// A child process, killed and reaped when dropped.
 #[derive(Debug)]

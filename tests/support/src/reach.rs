@@ -32,20 +32,25 @@ use std::time::Duration;
 
 /// Where one server can be reached.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
-    pub addr: SocketAddr,
+pub(crate) struct Place<'a> {
+    /// Where it speaks plain text.
+    pub(crate) addr: SocketAddr,
     /// Where it speaks TLS, if it does: then nothing else is asked of it.
-    pub tls: Option<SocketAddr>,
-    pub socket: &'a Path,
+    pub(crate) tls: Option<SocketAddr>,
+    /// Its Unix socket.
+    pub(crate) socket: &'a Path,
     /// What a client says of itself, as in a URL: nothing, `:password` or `user:password`.
-    pub login: &'a str,
+    pub(crate) login: &'a str,
 }
 
 /// What clients connect with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Transport {
+    /// Plain text over TCP.
     Tcp,
+    /// A Unix socket.
     Unix,
+    /// TLS over TCP.
     Tls,
 }
 
@@ -63,7 +68,7 @@ impl Transport {
 
 impl Place<'_> {
     /// The URL by the transport and the protocol that the environment chooses.
-    pub fn url(self) -> String {
+    pub(crate) fn url(self) -> String {
         match (self.tls, Transport::chosen()) {
             (None, Transport::Unix) => {
                 let place = self.socket.display().to_string();
@@ -75,7 +80,7 @@ impl Place<'_> {
 
     /// The URL over TCP, also where the environment chooses a Unix socket; with TLS if that is
     /// there.
-    pub fn tcp_url(self) -> String {
+    pub(crate) fn tcp_url(self) -> String {
         let (scheme, addr) = match self.tls {
             Some(addr) => ("rediss", addr),
             None => ("redis", self.addr),
@@ -84,7 +89,7 @@ impl Place<'_> {
     }
 
     /// How a report names the server.
-    pub fn label(self) -> String {
+    pub(crate) fn label(self) -> String {
         match (self.tls, Transport::chosen()) {
             (Some(addr), _) => addr.to_string(),
             (None, Transport::Unix) => self.socket.display().to_string(),
@@ -94,7 +99,7 @@ impl Place<'_> {
 }
 
 /// How much later than at once a server on this port is told what clients send.
-pub fn lateness(port: u16) -> Duration {
+pub(crate) fn lateness(port: u16) -> Duration {
     let unit = choice("QUORLOCK_LATE").map_or(0, |ms| ms.parse().expect("it is milliseconds"));
     Duration::from_millis(unit) * u32::from(port / 2 % 3) // a server for TLS has two ports
 }

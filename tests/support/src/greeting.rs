@@ -1,6 +1,6 @@
 //! The replies a real server would give to a client's handshake.
 
-use super::sha1::sha1_hex;
+use crate::sha1::sha1_hex;
 
 /// What a scripted server says about itself.
 #[derive(Clone, Debug)]
@@ -8,7 +8,6 @@ pub struct Greeting {
     resp3: bool,
     server: String,
     version: String,
-    mode: String,
     role: String,
     run_id: Option<String>,
     password: Option<String>,
@@ -20,7 +19,6 @@ impl Default for Greeting {
             resp3: true,
             server: "redis".into(),
             version: "7.2.5".into(),
-            mode: "standalone".into(),
             role: "master".into(),
             run_id: None,
             password: None,
@@ -39,12 +37,6 @@ impl Greeting {
     pub fn version(mut self, server: &str, version: &str) -> Self {
         self.server = server.into();
         self.version = version.into();
-        self
-    }
-
-    /// Says this mode: `standalone`, `cluster` or `sentinel`.
-    pub fn mode(mut self, mode: &str) -> Self {
-        self.mode = mode.into();
         self
     }
 
@@ -69,7 +61,7 @@ impl Greeting {
 
 /// One connection's side of the handshake.
 #[derive(Debug)]
-pub struct Handshake {
+pub(crate) struct Handshake {
     greeting: Greeting,
     /// The connection's number, from 1.
     id: usize,
@@ -80,13 +72,13 @@ pub struct Handshake {
 
 impl Handshake {
     /// A connection that has said nothing yet.
-    pub fn new(greeting: Greeting, id: usize, port: u16) -> Self {
+    pub(crate) fn new(greeting: Greeting, id: usize, port: u16) -> Self {
         let trusted = greeting.password.is_none();
         Self { greeting, id, port, resp3: false, trusted }
     }
 
     /// The reply to `command`, if it is one that clients open with.
-    pub fn answer(&mut self, command: &[Vec<u8>]) -> Option<Vec<u8>> {
+    pub(crate) fn answer(&mut self, command: &[Vec<u8>]) -> Option<Vec<u8>> {
         let words: Vec<String> =
             command.iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect();
         let upper: Vec<String> = words.iter().take(2).map(|w| w.to_ascii_uppercase()).collect();
@@ -153,7 +145,7 @@ impl Handshake {
         map.extend(pair("version", &bulk(&own.version)));
         map.extend(pair("proto", if self.resp3 { b":3\r\n" } else { b":2\r\n" }));
         map.extend(pair("id", format!(":{}\r\n", self.id).as_bytes()));
-        map.extend(pair("mode", &bulk(&own.mode)));
+        map.extend(pair("mode", &bulk("standalone")));
         map.extend(pair("role", &bulk(&own.role)));
         map.extend(pair("modules", b"*0\r\n"));
         map
@@ -187,10 +179,10 @@ impl Handshake {
         // Forty hex digits that differ from one scripted server to the next.
         let run_id = own.run_id.clone().unwrap_or_else(|| sha1_hex(&self.port.to_be_bytes()));
         let text = format!(
-            "# Server\r\nredis_version:{}\r\nredis_mode:{}\r\nrun_id:{run_id}\r\ntcp_port:{}\r\n\
+            "# Server\r\nredis_version:{}\r\nredis_mode:standalone\r\nrun_id:{run_id}\r\n\
+             tcp_port:{}\r\n\
              # Replication\r\nrole:{}\r\n",
             own.version,
-            own.mode,
             self.port,
             self.info_role(),
         );

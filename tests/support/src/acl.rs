@@ -5,10 +5,10 @@
 //! runs with the least privilege. The tests themselves look at the servers as the default user.
 
 /// The manual's table: what is to be done, and the rules that it takes.
-pub const TABLE: &str = include_str!("../../src/manual/acl.md");
+const TABLE: &str = include_str!("../../../src/manual/acl.md");
 
 /// The user's name and its password, as in a URL.
-pub const LOGIN: &str = "least:pw";
+pub(crate) const LOGIN: &str = "least:pw";
 
 /// The rows of the table: what is to be done, and the rules that it takes.
 pub fn rows() -> Vec<(String, Vec<String>)> {

@@ -6,25 +6,25 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use super::acl;
-use super::port::Port;
-use super::process::{Process, tied};
-use super::scratch::Scratch;
-use super::server::Builder;
-use super::wait::Watchdog;
-use super::wire::{Client, Reply};
+use crate::acl;
+use crate::port::Port;
+use crate::process::{Process, tied};
+use crate::scratch::Scratch;
+use crate::server::Builder;
+use crate::wait::Watchdog;
+use crate::wire::{Client, Reply};
 
 /// How long a server may take to answer its first PING: long, for the machine may be building.
 const START_PATIENCE: Duration = Duration::from_secs(20);
 
 /// Why a process did not become a server.
-pub(super) enum Refusal {
+pub(crate) enum Refusal {
     PortTaken,
     Other(String),
 }
 
 /// Runs the program and waits until it answers.
-pub(super) fn launch(
+pub(crate) fn launch(
     program: &Path,
     spec: &Builder,
     (port, tls_port): (&Port, Option<&Port>),
@@ -92,7 +92,7 @@ fn answers(addr: SocketAddr) -> bool {
     }
 }
 
-pub(super) fn socket_path(dir: &Scratch) -> PathBuf {
+pub(crate) fn socket_path(dir: &Scratch) -> PathBuf {
     dir.path().join("server.sock")
 }
 
@@ -100,7 +100,7 @@ fn log_path(dir: &Scratch) -> PathBuf {
     dir.path().join("server.log")
 }
 
-pub(super) fn read_log(dir: &Scratch) -> String {
+fn read_log(dir: &Scratch) -> String {
     let bytes = std::fs::read(log_path(dir)).unwrap_or_default();
     String::from_utf8_lossy(&bytes).into_owned()
 }

@@ -1,4 +1,4 @@
-//! What the integration tests stand on: real servers, a scripted one, and ways to wait.
+//! What the tests and measurements stand on: real servers, a scripted one, and ways to wait.
 //!
 //! | file | owns |
 //! |---|---|
@@ -22,14 +22,6 @@
 //!
 //! Nothing here but `in_process` uses the library: a test must not be judged by the code it tests.
 
-#![allow(
-    dead_code,
-    unreachable_pub,
-    unnameable_types,
-    unused_imports,
-    unused_macros,
-    reason = "each test crate compiles this module for itself and uses its own part of it"
-)]
 #![expect(clippy::expect_used, reason = "a set-up that fails must fail its test on the spot")]
 
 pub mod acl;
@@ -37,7 +29,7 @@ pub mod calls;
 pub mod cancel;
 pub mod fleet;
 pub mod greeting;
-#[cfg(feature = "testing")]
+#[cfg(feature = "in-process")]
 pub mod in_process;
 mod launch;
 pub mod port;
@@ -65,9 +57,6 @@ pub use proxy::Proxy;
 pub use script::{Gate, Script};
 pub use scripted::{Heard, Scripted};
 pub use server::Server;
-pub(crate) use skip::{
-    need_process, need_python, need_redis_cli, need_server, need_tls_server, test_name,
-};
 pub use terminator::{Behaviour, Terminator};
 pub use tls::{Authority, Identity};
 pub use wait::{Watchdog, eventually, eventually_async};

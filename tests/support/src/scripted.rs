@@ -5,19 +5,19 @@
 //! it. Dropping also ends every connection and joins every thread.
 
 use std::collections::HashMap;
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, BufReader, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::greeting::Handshake;
-use super::reach::{self, Transport};
-use super::script::{Command, Expectation, Gate, Script, Step};
-use super::terminator::Terminator;
-use super::tls;
-use super::wait::{PATIENCE, Watchdog};
-use super::wire;
+use crate::greeting::Handshake;
+use crate::reach::{self, Transport};
+use crate::script::{Command, Expectation, Gate, Script, Step};
+use crate::terminator::Terminator;
+use crate::tls;
+use crate::wait::{PATIENCE, Watchdog};
+use crate::wire;
 
 /// One command, as a connection sent it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -142,14 +142,9 @@ impl Scripted {
         self.shared.lock().accepted
     }
 
-    /// How many connections are open.
-    pub fn open(&self) -> usize {
-        self.shared.lock().open.len()
-    }
-
     /// Waits until what was heard satisfies `condition`; panics with the log otherwise.
     #[track_caller]
-    pub fn wait_for(&self, condition: impl Fn(&[Heard]) -> bool) {
+    fn wait_for(&self, condition: impl Fn(&[Heard]) -> bool) {
         self.shared.wait_until("heard", |state| condition(&state.log));
     }
 

@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use super::greeting::Greeting;
+use crate::greeting::Greeting;
 
 /// One command: its words.
 pub type Command = Vec<Vec<u8>>;
@@ -22,22 +22,22 @@ type Responder = Arc<dyn Fn(&[Vec<u8>]) -> Vec<u8> + Send + Sync>;
 /// The steps for one connection.
 #[derive(Clone, Debug, Default)]
 pub struct Script {
-    pub(super) greeting: Option<Greeting>,
-    pub(super) steps: Vec<Step>,
+    pub(crate) greeting: Option<Greeting>,
+    pub(crate) steps: Vec<Step>,
 }
 
 /// Which command a step waits for.
 #[derive(Clone)]
-pub(super) struct Expectation {
-    pub(super) what: String,
-    pub(super) matches: Predicate,
+pub(crate) struct Expectation {
+    pub(crate) what: String,
+    pub(crate) matches: Predicate,
     /// Whether it looks at a greeting's commands too, before they are answered for it.
-    pub(super) greets: bool,
+    pub(crate) greets: bool,
 }
 
 /// See [`Script`]'s methods, one for each.
 #[derive(Clone)]
-pub(super) enum Step {
+pub(crate) enum Step {
     Expect(Expectation),
     Send(Vec<u8>),
     SendInPieces(Vec<u8>, usize),

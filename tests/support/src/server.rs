@@ -14,18 +14,18 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::acl;
-use super::calls::Calls;
-use super::launch::{Refusal, launch, read_log, socket_path};
-use super::port::Port;
-use super::process::Process;
-use super::reach::Place;
-use super::scratch::Scratch;
-use super::terminator::{Behaviour, Terminator};
-use super::tls::{self, Identity};
-use super::tools::{self, Kind};
-use super::wait::Watchdog;
-use super::wire::{Client, Reply};
+use crate::acl;
+use crate::calls::Calls;
+use crate::launch::{Refusal, launch, socket_path};
+use crate::port::Port;
+use crate::process::Process;
+use crate::reach::Place;
+use crate::scratch::Scratch;
+use crate::terminator::{Behaviour, Terminator};
+use crate::tls::{self, Identity};
+use crate::tools::{self, Kind};
+use crate::wait::Watchdog;
+use crate::wire::{Client, Reply};
 
 /// How often another port is tried. Two in a row being taken is rare; ten are a broken machine.
 const PORT_TRIES: usize = 10;
@@ -34,10 +34,10 @@ const PORT_TRIES: usize = 10;
 #[derive(Clone, Debug, Default)]
 pub struct Builder {
     program: Option<PathBuf>,
-    pub(super) args: Vec<String>,
+    pub(crate) args: Vec<String>,
     password: Option<String>,
     /// Speaks TLS by itself, and the authority whose clients it serves.
-    pub(super) tls: Option<(Identity, Option<String>)>,
+    pub(crate) tls: Option<(Identity, Option<String>)>,
 }
 
 impl Builder {
@@ -116,13 +116,13 @@ impl Builder {
     }
 }
 
-#[cfg(feature = "testing")]
+#[cfg(feature = "in-process")]
 #[track_caller]
 fn start_inside(port: &Port, args: &[String]) -> Result<State, Refusal> {
-    super::in_process::start(port, args).map(State::Inside).ok_or(Refusal::PortTaken)
+    crate::in_process::start(port, args).map(State::Inside).ok_or(Refusal::PortTaken)
 }
 
-#[cfg(not(feature = "testing"))]
+#[cfg(not(feature = "in-process"))]
 fn start_inside(_: &Port, _: &[String]) -> Result<State, Refusal> {
     unreachable!("there is no such kind without the feature")
 }
@@ -133,8 +133,8 @@ enum State {
     Paused(Process),
     Stopped,
     /// It knows its own state.
-    #[cfg(feature = "testing")]
-    Inside(super::in_process::Inside),
+    #[cfg(feature = "in-process")]
+    Inside(crate::in_process::Inside),
 }
 
 /// A running server, killed and removed when dropped.
@@ -164,7 +164,7 @@ impl Server {
     }
 
     /// `redis://127.0.0.1:port`, with the password if there is one; or what the environment chooses
-    /// (see [`reach`](super::reach) and [`acl`]). `rediss` if it
+    /// (see [`reach`](crate::reach) and [`acl`]). `rediss` if it
     /// speaks TLS.
     pub fn url(&self) -> String {
         self.url_as(&self.login())
@@ -190,7 +190,7 @@ impl Server {
     }
 
     /// As whom the environment has clients log in.
-    pub fn login(&self) -> String {
+    pub(crate) fn login(&self) -> String {
         match &self.spec.password {
             Some(password) => format!(":{password}"),
             None if acl::is_least() => acl::LOGIN.into(),
@@ -230,7 +230,7 @@ impl Server {
 
     /// The program it runs; panics for a node inside this process.
     #[track_caller]
-    pub fn program(&self) -> &Path {
+    fn program(&self) -> &Path {
         match &self.kind {
             Kind::Process(program) => program,
             Kind::InProcess => panic!("a node has no program: open with need_process!()"),
@@ -248,7 +248,7 @@ impl Server {
         match &*self.state() {
             State::Running(process) | State::Paused(process) => process.pid(),
             State::Stopped => panic!("a stopped server has no process"),
-            #[cfg(feature = "testing")]
+            #[cfg(feature = "in-process")]
             State::Inside(_) => panic!("a node is no process: open with need_process!()"),
         }
     }
@@ -258,7 +258,7 @@ impl Server {
         match &*self.state() {
             State::Running(_) => true,
             State::Paused(_) | State::Stopped => false,
-            #[cfg(feature = "testing")]
+            #[cfg(feature = "in-process")]
             State::Inside(node) => node.is_running(),
         }
     }
@@ -271,7 +271,7 @@ impl Server {
                 State::Stopped
             }
             State::Stopped => State::Stopped,
-            #[cfg(feature = "testing")]
+            #[cfg(feature = "in-process")]
             State::Inside(node) => {
                 node.stop();
                 State::Inside(node)
@@ -287,7 +287,7 @@ impl Server {
                 process.pause();
                 State::Paused(process)
             }
-            #[cfg(feature = "testing")]
+            #[cfg(feature = "in-process")]
             State::Inside(node) => {
                 node.hang();
                 State::Inside(node)
@@ -303,7 +303,7 @@ impl Server {
                 process.resume();
                 State::Running(process)
             }
-            #[cfg(feature = "testing")]
+            #[cfg(feature = "in-process")]
             State::Inside(node) => {
                 node.resume();
                 State::Inside(node)
@@ -330,7 +330,7 @@ impl Server {
     }
 
     fn launch_again(&self) -> Result<(), Refusal> {
-        #[cfg(feature = "testing")]
+        #[cfg(feature = "in-process")]
         if let State::Inside(node) = &*self.state() {
             return node.restart(false).map_err(|error| match error.kind() {
                 io::ErrorKind::AddrInUse => Refusal::PortTaken,
@@ -387,11 +387,6 @@ impl Server {
         };
         let mut parts = text.split('.').map(|part| part.parse().unwrap_or(0));
         (kind, std::array::from_fn(|_| parts.next().unwrap_or(0)))
-    }
-
-    /// Everything it has logged since it was last started.
-    pub fn log(&self) -> String {
-        read_log(&self.dir)
     }
 
     /// Puts TLS before it, if all servers are to speak that and it does not do so itself.

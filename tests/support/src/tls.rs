@@ -1,6 +1,6 @@
 //! Certificates: an authority, and what it issues.
 //!
-//! Where the environment asks for TLS ([`reach`](super::reach)), every server speaks it, and the
+//! Where the environment asks for TLS ([`reach`](crate::reach)), every server speaks it, and the
 //! authority's key and certificate are kept where `SSL_CERT_FILE` says: made by whichever process
 //! comes first, and found there by the lockers, as one of the platform's roots.
 
@@ -16,7 +16,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion};
 
-use super::reach::Transport;
+use crate::reach::Transport;
 
 /// Where servers are found in tests.
 const HERE: [&str; 3] = ["127.0.0.1", "::1", "localhost"];
@@ -31,12 +31,14 @@ pub struct Authority(CertifiedIssuer<'static, KeyPair>);
 /// A certificate and its key, in PEM.
 #[derive(Clone, Debug)]
 pub struct Identity {
+    /// The certificate.
     pub certificate: String,
+    /// Its private key.
     pub key: String,
 }
 
 /// Whether every server is to speak TLS.
-pub fn is_everywhere() -> bool {
+pub(crate) fn is_everywhere() -> bool {
     Transport::chosen() == Transport::Tls
 }
 
@@ -57,7 +59,7 @@ pub fn authority() -> &'static Authority {
 }
 
 /// What every server shows that was not given something else.
-pub fn identity() -> &'static Identity {
+pub(crate) fn identity() -> &'static Identity {
     static IDENTITY: OnceLock<Identity> = OnceLock::new();
     IDENTITY.get_or_init(|| authority().server())
 }

@@ -10,7 +10,7 @@ use std::thread;
 use quorlock::testing::{Node, NodeBuilder};
 use tokio::runtime::Runtime;
 
-use super::port::Port;
+use crate::port::Port;
 
 /// A node, and what it runs on.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ pub fn serve(builder: NodeBuilder) -> std::io::Result<Inside> {
 
 /// What a server's command line says, as nodes take it.
 #[track_caller]
-pub fn describe(args: &[String]) -> NodeBuilder {
+fn describe(args: &[String]) -> NodeBuilder {
     let mut builder = Node::builder();
     let mut words = args.iter().map(String::as_str).peekable();
     while let Some(option) = words.next() {

@@ -2,8 +2,8 @@
 
 use std::ops::Index;
 
-use super::server::{Builder, Server};
-use super::wire::Reply;
+use crate::server::{Builder, Server};
+use crate::wire::Reply;
 
 /// Independent servers, numbered from 0.
 #[derive(Debug)]

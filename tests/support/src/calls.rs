@@ -1,6 +1,6 @@
 //! How often a server has executed each command, by its own count.
 
-use super::Reply;
+use crate::Reply;
 
 /// The counts of all commands, of one moment: two answers of a server are of two.
 #[derive(Debug)]

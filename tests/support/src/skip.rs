@@ -15,7 +15,7 @@ use std::io::Write;
 pub const NO_PYTHON: &str = "no Python here (QUORLOCK_PYTHON=none)";
 
 /// Why a test that needs a process is skipped where nodes inside this one are asked for.
-pub const NO_PROCESS: &str = "it needs a real server (QUORLOCK_SERVER=in-process)";
+pub(crate) const NO_PROCESS: &str = "it needs a real server (QUORLOCK_SERVER=in-process)";
 
 /// Reports that `test` is skipped for want of `why`, or panics where nothing may be skipped.
 pub fn skip(test: &str, why: &str) {
@@ -49,30 +49,33 @@ pub fn tidy_name(path: &'static str) -> &'static str {
 /// The path of the test this stands in, also in an async one.
 ///
 /// The thread's name would not do: with one test thread the harness runs tests on `main`.
+#[macro_export]
 macro_rules! test_name {
     () => {{
         fn here() {}
-        $crate::support::skip::tidy_name(std::any::type_name_of_val(&here))
+        $crate::skip::tidy_name(std::any::type_name_of_val(&here))
     }};
 }
 
 /// A server of any kind, or skips the test.
+#[macro_export]
 macro_rules! need_server {
     () => {
-        if let Err(why) = $crate::support::tools::find_kind() {
-            $crate::support::skip::skip($crate::support::test_name!(), &why);
+        if let Err(why) = $crate::tools::find_kind() {
+            $crate::skip::skip($crate::test_name!(), &why);
             return;
         }
     };
 }
 
 /// The path of a real server's program, or skips the test.
+#[macro_export]
 macro_rules! need_process {
     () => {
-        match $crate::support::tools::find_server() {
+        match $crate::tools::find_server() {
             Ok(path) => path,
             Err(why) => {
-                $crate::support::skip::skip($crate::support::test_name!(), &why);
+                $crate::skip::skip($crate::test_name!(), &why);
                 return;
             }
         }
@@ -80,12 +83,13 @@ macro_rules! need_process {
 }
 
 /// The path of a real server's program that was built with TLS, or skips the test.
+#[macro_export]
 macro_rules! need_tls_server {
     () => {
-        match $crate::support::tools::find_tls_server() {
+        match $crate::tools::find_tls_server() {
             Ok(path) => path,
             Err(why) => {
-                $crate::support::skip::skip($crate::support::test_name!(), &why);
+                $crate::skip::skip($crate::test_name!(), &why);
                 return;
             }
         }
@@ -93,12 +97,13 @@ macro_rules! need_tls_server {
 }
 
 /// The path of `redis-cli`, or skips the test.
+#[macro_export]
 macro_rules! need_redis_cli {
     () => {
-        match $crate::support::tools::find_redis_cli() {
+        match $crate::tools::find_redis_cli() {
             Ok(path) => path,
             Err(why) => {
-                $crate::support::skip::skip($crate::support::test_name!(), &why);
+                $crate::skip::skip($crate::test_name!(), &why);
                 return;
             }
         }
@@ -106,18 +111,15 @@ macro_rules! need_redis_cli {
 }
 
 /// A `Command` that runs a Python which can `import redis`, or skips the test.
+#[macro_export]
 macro_rules! need_python {
     () => {
-        match $crate::support::tools::find_python() {
+        match $crate::tools::find_python() {
             Ok(python) => python,
             Err(why) => {
-                $crate::support::skip::skip($crate::support::test_name!(), &why);
+                $crate::skip::skip($crate::test_name!(), &why);
                 return;
             }
         }
     };
 }
-
-pub(crate) use {
-    need_process, need_python, need_redis_cli, need_server, need_tls_server, test_name,
-};

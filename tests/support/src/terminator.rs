@@ -11,7 +11,7 @@ use std::thread::{self, JoinHandle};
 
 use rustls::{HandshakeKind, ServerConfig, ServerConnection};
 
-use super::reach;
+use crate::reach;
 
 /// Where a connection stops, or is cut off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,7 +66,7 @@ impl Terminator {
     }
 
     /// As [`Terminator::with`], on this address.
-    pub fn on(
+    pub(crate) fn on(
         addr: SocketAddr,
         server: SocketAddr,
         config: Arc<ServerConfig>,

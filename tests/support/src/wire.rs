@@ -4,10 +4,10 @@
 //! pass through what it tests. Every socket has a timeout, so that a stopped server fails a test
 //! and does not hang it.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
 
-use super::wait::PATIENCE;
+use crate::wait::PATIENCE;
 
 /// How deep arrays may nest; the deepest reply a test asks for has three levels.
 const DEPTH_MAX: usize = 8;
@@ -103,12 +103,12 @@ pub fn encode<A: AsRef<[u8]>>(args: &[A]) -> Vec<u8> {
 }
 
 /// Reads one reply.
-pub fn read_reply(from: &mut impl BufRead) -> io::Result<Reply> {
+fn read_reply(from: &mut impl BufRead) -> io::Result<Reply> {
     read_nested(from, 0)
 }
 
 /// Reads one command as a server does: an array of bulks. Nothing where the client has closed.
-pub fn read_command(from: &mut impl BufRead) -> io::Result<Option<Vec<Vec<u8>>>> {
+pub(crate) fn read_command(from: &mut impl BufRead) -> io::Result<Option<Vec<Vec<u8>>>> {
     if from.fill_buf()?.is_empty() {
         return Ok(None);
     }

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
-use super::reach::{self, Transport};
-use super::server::Server;
+use crate::reach::{self, Transport};
+use crate::server::Server;
 
 /// A proxy on a free loopback port.
 #[derive(Debug)]
