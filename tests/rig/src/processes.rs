@@ -37,7 +37,7 @@ struct Place {
 
 /// All clients, ours first.
 #[derive(Debug)]
-pub(crate) struct Crew {
+pub(crate) struct Processes {
     places: Vec<Place>,
     news: Sender<News>,
     program: PathBuf,
@@ -45,7 +45,7 @@ pub(crate) struct Crew {
     pub(crate) killed: HashSet<u32>,
 }
 
-impl Crew {
+impl Processes {
     /// Starts all of them.
     pub(crate) fn start(
         args: &Args,
@@ -84,11 +84,11 @@ impl Crew {
             Place { args, life: 0, process: None, input: None }
         };
         let places = libraries.enumerate().map(place).collect();
-        let mut crew = Self { places, news, program, killed: HashSet::new() };
-        for slot in 0..crew.places.len() {
-            crew.spawn(slot, network)?;
+        let mut processes = Self { places, news, program, killed: HashSet::new() };
+        for slot in 0..processes.places.len() {
+            processes.spawn(slot, network)?;
         }
-        Ok(crew)
+        Ok(processes)
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -1,4 +1,4 @@
-//! Writing lines, one whole line at a time.
+//! The lines that a client tells the supervisor, written one whole line at a time.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::line::Line;
 
-/// Writes for all tasks of a client, and numbers their holds.
+/// Writes the lines of all tasks of a client, and numbers their holds.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Pen(Arc<AtomicU64>);
+pub(crate) struct Journal(Arc<AtomicU64>);
 
-impl Pen {
+impl Journal {
     /// The number of another hold.
     pub(crate) fn number(&self) -> u64 {
         // Ordering: a counter and nothing else; no memory is published through it.

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 /// SplitMix64: small, and good enough to choose faults by.
 #[derive(Clone, Debug)]
-pub(crate) struct Dice(u64);
+pub(crate) struct Random(u64);
 
-impl Dice {
+impl Random {
     /// Chance of its own for each `stream` of one seed.
     pub(crate) fn new(seed: u64, stream: u64) -> Self {
-        let mut dice = Self(seed ^ stream.wrapping_mul(0xd6e8_feb8_6659_fd93));
-        dice.next();
-        dice
+        let mut random = Self(seed ^ stream.wrapping_mul(0xd6e8_feb8_6659_fd93));
+        random.next();
+        random
     }
 
     pub(crate) fn next(&mut self) -> u64 {
@@ -60,13 +60,13 @@ mod tests {
     #[test]
     fn the_same_seed_gives_the_same_chance_and_each_stream_its_own() {
         let draw = |seed, stream| {
-            let mut dice = Dice::new(seed, stream);
-            (0..8).map(|_| dice.next()).collect::<Vec<_>>()
+            let mut random = Random::new(seed, stream);
+            (0..8).map(|_| random.next()).collect::<Vec<_>>()
         };
         assert_eq!(draw(1, 1), draw(1, 1));
         assert_ne!(draw(1, 1), draw(1, 2));
         assert_ne!(draw(1, 1), draw(2, 1));
-        assert_eq!(Dice::new(1, 1).subset(3, 5).count_ones(), 3);
-        assert_eq!(Dice::new(1, 1).subset(9, 5), 0b11111);
+        assert_eq!(Random::new(1, 1).subset(3, 5).count_ones(), 3);
+        assert_eq!(Random::new(1, 1).subset(9, 5), 0b11111);
     }
 }

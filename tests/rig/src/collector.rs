@@ -10,13 +10,13 @@ use std::time::Duration;
 use crate::args::{Args, PROGRAM};
 use crate::clock;
 use crate::commands::Commands;
-use crate::crew::{Crew, News};
-use crate::dice::Dice;
 use crate::disturbances::Disturbances;
 use crate::faults::Fault;
 use crate::handovers::{Delivery, Handovers, deliveries};
 use crate::history::{History, Overlap, Who};
 use crate::line::{Handed, Line};
+use crate::processes::{News, Processes};
+use crate::random::Random;
 use crate::report::Report;
 
 /// For how long faults are remembered that may explain what is judged later.
@@ -31,9 +31,9 @@ const LATE_MAX: u64 = 2;
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// What the clients tell, and what is made of it.
-pub(crate) struct Desk {
+pub(crate) struct Collector {
     pub(crate) args: Args,
-    pub(crate) crew: Crew,
+    pub(crate) processes: Processes,
     pub(crate) news: Receiver<News>,
     pub(crate) history: History,
     pub(crate) commands: Commands,
@@ -41,7 +41,7 @@ pub(crate) struct Desk {
     pub(crate) handovers: Handovers,
     /// Copies of tokens that are still to be sent, and when.
     pub(crate) deliveries: Vec<(u64, Delivery)>,
-    pub(crate) dice: Dice,
+    pub(crate) random: Random,
     pub(crate) counts: BTreeMap<String, u64>,
     /// How many of the processes have told their end.
     pub(crate) ended: u64,
@@ -51,7 +51,7 @@ pub(crate) struct Desk {
     pub(crate) signalled: bool,
 }
 
-impl Desk {
+impl Collector {
     /// Takes in what has come, for about so long.
     pub(crate) fn listen(&mut self, time: Duration) {
         let began = clock::now();
@@ -75,7 +75,7 @@ impl Desk {
 
     /// Two holders; that a command lives too long may be the machine's fault.
     fn overlap(&mut self, overlap: Overlap) {
-        let is_command = self.crew.library(overlap.first.who.slot) == PROGRAM;
+        let is_command = self.processes.library(overlap.first.who.slot) == PROGRAM;
         let found = if is_command { self.commands.overlap(overlap) } else { Some(overlap) };
         found.into_iter().for_each(|overlap| self.report.overlap(overlap));
     }
@@ -114,7 +114,7 @@ impl Desk {
     fn hand_over(&mut self, who: Who, handed: &Handed) {
         let number = self.handovers.given(who, handed);
         let seats = (who.slot, self.args.clients);
-        let all = deliveries(&mut self.dice, number, seats, handed.copies, self.args.ttl);
+        let all = deliveries(&mut self.random, number, seats, handed.copies, self.args.ttl);
         let now = clock::now();
         self.deliveries.extend(all.into_iter().map(|it| (now + clock::nanos(it.after), it)));
         self.deliver();
@@ -129,9 +129,9 @@ impl Desk {
         for (_, delivery) in due {
             // A place whose process is being started again has none to ask.
             let (slot, gone) = (delivery.slot, Who { slot: delivery.slot, life: 0 });
-            let who = self.crew.who(slot).unwrap_or(gone);
+            let who = self.processes.who(slot).unwrap_or(gone);
             let Some(order) = self.handovers.send(delivery.handover, who, now) else { continue };
-            if who == gone || !self.crew.ask(slot, &order) {
+            if who == gone || !self.processes.ask(slot, &order) {
                 self.handovers.unsendable(order.delivery, now);
             }
         }
@@ -145,7 +145,7 @@ impl Desk {
     }
 
     fn count(&mut self, slot: usize, line: &Line) {
-        let library = self.crew.library(slot);
+        let library = self.processes.library(slot);
         let what = match line {
             Line::Granted { .. } => "granted",
             Line::Ended { .. } => "ended",

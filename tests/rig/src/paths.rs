@@ -26,21 +26,22 @@ pub(crate) struct Path {
     pub(crate) from: Way,
 }
 
-/// All paths: by client, then by node.
+/// The paths between all clients and all nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Weather {
-    pub(crate) paths: Vec<Vec<Path>>,
+pub(crate) struct Paths {
+    /// Each client's paths, by node.
+    pub(crate) by_client: Vec<Vec<Path>>,
 }
 
-impl Weather {
+impl Paths {
     /// Everything is clear.
     pub(crate) fn clear(clients: usize, nodes: usize) -> Self {
-        Self { paths: vec![vec![Path::default(); nodes]; clients] }
+        Self { by_client: vec![vec![Path::default(); nodes]; clients] }
     }
 
     /// Adds a disturbance between the clients and the nodes of two masks.
     pub(crate) fn add(&mut self, clients: u32, nodes: u32, path: Path) {
-        for (client, row) in self.paths.iter_mut().enumerate() {
+        for (client, row) in self.by_client.iter_mut().enumerate() {
             for (node, known) in row.iter_mut().enumerate() {
                 if clients >> client & 1 == 1 && nodes >> node & 1 == 1 {
                     known.to = known.to.max(path.to);
@@ -52,7 +53,7 @@ impl Weather {
 
     /// Each path that is not clear: client, node, path.
     pub(crate) fn disturbed(&self) -> impl Iterator<Item = (usize, usize, Path)> {
-        let rows = self.paths.iter().enumerate();
+        let rows = self.by_client.iter().enumerate();
         let all = rows.flat_map(|(client, row)| {
             row.iter().enumerate().map(move |(node, path)| (client, node, *path))
         });
@@ -66,10 +67,10 @@ mod tests {
 
     #[test]
     fn disturbances_add_up_to_the_worse_each_way() {
-        let mut weather = Weather::clear(2, 3);
-        weather.add(0b01, 0b110, Path { to: Way::Lossy(20), from: Way::Clear });
-        weather.add(0b11, 0b100, Path { to: Way::Late(9), from: Way::Dead });
-        let found: Vec<_> = weather.disturbed().collect();
+        let mut paths = Paths::clear(2, 3);
+        paths.add(0b01, 0b110, Path { to: Way::Lossy(20), from: Way::Clear });
+        paths.add(0b11, 0b100, Path { to: Way::Late(9), from: Way::Dead });
+        let found: Vec<_> = paths.disturbed().collect();
         assert_eq!(
             found,
             [

@@ -111,55 +111,55 @@ fn stopped(elapsed: Duration, slept: Duration, queued: Duration) -> Duration {
 
 /// The stalls of this process, noted by a thread of their own.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Pulse(Arc<Mutex<Beats>>);
+pub(super) struct StallMonitor(Arc<Mutex<Observed>>);
 
 #[derive(Debug, Default)]
-struct Beats {
+struct Observed {
     /// From when to when, and for how long in between something was not let run.
     stalls: VecDeque<(Instant, Instant, Duration)>,
     last: Option<Instant>,
 }
 
-impl Pulse {
-    /// Beats this often until it is dropped.
+impl StallMonitor {
+    /// Looks this often until it is dropped.
     pub(super) fn start(every: Duration) -> Self {
-        let pulse = Self::default();
-        let beats = Arc::downgrade(&pulse.0);
-        std::thread::spawn(move || beat(&beats, every));
-        pulse
+        let monitor = Self::default();
+        let observed = Arc::downgrade(&monitor.0);
+        std::thread::spawn(move || sample(&observed, every));
+        monitor
     }
 
-    fn beats(&self) -> MutexGuard<'_, Beats> {
+    fn observed(&self) -> MutexGuard<'_, Observed> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn note(&self, last: Instant, now: Instant, stalled: Duration) {
-        let mut beats = self.beats();
+        let mut observed = self.observed();
         if !stalled.is_zero() {
-            beats.stalls.push_back((last, now, stalled));
+            observed.stalls.push_back((last, now, stalled));
         }
-        while beats.stalls.front().is_some_and(|(_, end, _)| now - *end > KEPT) {
-            beats.stalls.pop_front();
+        while observed.stalls.front().is_some_and(|(_, end, _)| now - *end > KEPT) {
+            observed.stalls.pop_front();
         }
-        beats.last = Some(now);
+        observed.last = Some(now);
     }
 
     /// Whether every stall before then is known.
     pub(super) fn knows(&self, then: Instant) -> bool {
-        self.beats().last.is_some_and(|last| last > then)
+        self.observed().last.is_some_and(|last| last > then)
     }
 
     /// For how long threads were not let run, in the looks that touch these times.
     pub(super) fn stalled(&self, from: Instant, to: Instant) -> Duration {
-        let beats = self.beats();
-        let touching = beats.stalls.iter().filter(|(begin, end, _)| *begin < to && *end > from);
+        let observed = self.observed();
+        let touching = observed.stalls.iter().filter(|(begin, end, _)| *begin < to && *end > from);
         touching.map(|(_, _, stalled)| *stalled).sum()
     }
 
     /// Knows these stalls, and is not at work.
     #[cfg(test)]
     pub(super) fn of(stalls: &[(Instant, Instant, Duration)], last: Option<Instant>) -> Self {
-        Self(Arc::new(Mutex::new(Beats { stalls: stalls.iter().copied().collect(), last })))
+        Self(Arc::new(Mutex::new(Observed { stalls: stalls.iter().copied().collect(), last })))
     }
 
     /// Learns of a stall as if it had just woken.
@@ -169,14 +169,14 @@ impl Pulse {
     }
 }
 
-fn beat(beats: &Weak<Mutex<Beats>>, every: Duration) {
+fn sample(observed: &Weak<Mutex<Observed>>, every: Duration) {
     let (mut queue, mut sleeper) = (RunQueue::of(std::process::id()), Sleeper::new());
     loop {
         std::thread::sleep(every);
-        let Some(beats) = beats.upgrade() else { return };
+        let Some(observed) = observed.upgrade() else { return };
         let waited = queue.waited();
         let (last, now, stopped) = sleeper.woke(every);
-        Pulse(beats).note(last, now, waited + stopped);
+        StallMonitor(observed).note(last, now, waited + stopped);
     }
 }
 

@@ -2,21 +2,22 @@
 //!
 //! A loss signal comes some milliseconds before the end of the lock's time. A process that is not
 //! let run for longer than that cannot be told in time; only `is_valid()` is right then. A signal
-//! that is late beside such a stall, as the [`Pulse`] knows it, is counted by itself, as in the
-//! records of losses. The pulse has a thread of its own: it learns of a stall when it is let run
-//! again, which others may be before it. So nothing is judged before the pulse knows its time.
+//! that is late beside such a stall, as the [`StallMonitor`] knows it, is counted by itself, as in
+//! the records of losses. The monitor has a thread of its own: it learns of a stall when it is let
+//! run again, which others may be before it. So nothing is judged before the monitor knows its
+//! time.
 
 use std::time::{Duration, Instant};
 
 use quorlock::LockGuard;
 use tokio::time::sleep;
 
-use super::Pen;
-use super::pulse::Pulse;
+use super::Journal;
+use super::stalls::StallMonitor;
 use crate::line::{Line, Losses};
 
-/// How often a pulse beats by which loss signals are judged.
-pub(super) const BEAT: Duration = Duration::from_millis(2);
+/// How often the monitor looks by which loss signals are judged.
+pub(super) const SAMPLE_EVERY: Duration = Duration::from_millis(2);
 
 /// A stall so long before the end can make a signal late: the longest time between the timer that
 /// tells a holder and the end.
@@ -35,9 +36,9 @@ pub(super) fn deadline(guard: &LockGuard) -> Option<Instant> {
 /// Whether what was silent at `now` is so much too late for the end of the lock's time that it
 /// never comes. A runtime that was stopped may look at its guards before it runs the tasks that
 /// note the signals, and before the stall is known: so the signals are looked at once more when the
-/// pulse knows of that time.
+/// monitor knows of that time.
 pub(super) async fn is_never_told(
-    pulse: &Pulse,
+    monitor: &StallMonitor,
     [end, now]: [Instant; 2],
     limit: Duration,
     is_silent: impl Fn() -> bool,
@@ -46,10 +47,10 @@ pub(super) async fn is_never_told(
     if over <= limit {
         return false;
     }
-    while !pulse.knows(now) {
-        sleep(BEAT).await;
+    while !monitor.knows(now) {
+        sleep(SAMPLE_EVERY).await;
     }
-    is_silent() && over > limit + 2 * pulse.stalled(end, now)
+    is_silent() && over > limit + 2 * monitor.stalled(end, now)
 }
 
 /// One loss signal.
@@ -63,7 +64,7 @@ pub(super) struct Signal {
 /// Loss signals of one name.
 #[derive(Debug)]
 pub(super) struct Tally {
-    pulse: Pulse,
+    monitor: StallMonitor,
     /// Those that came a moment ago: a stall may not be known yet.
     fresh: Vec<Signal>,
     losses: Losses,
@@ -72,9 +73,9 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn new(name: &str, pulse: &Pulse) -> Self {
+    pub(super) fn new(name: &str, monitor: &StallMonitor) -> Self {
         let losses = Losses { name: name.into(), ..Losses::default() };
-        Self { pulse: pulse.clone(), fresh: Vec::new(), losses, before: BEFORE }
+        Self { monitor: monitor.clone(), fresh: Vec::new(), losses, before: BEFORE }
     }
 
     /// Of a client that holds so many locks with this TTL: each of them makes each count as lost
@@ -88,10 +89,10 @@ impl Tally {
     }
 
     /// Tells what is known by now, and begins anew.
-    pub(super) fn tell(&mut self, pen: &Pen) {
+    pub(super) fn tell(&mut self, journal: &Journal) {
         let fresh = std::mem::take(&mut self.fresh);
         for signal in fresh {
-            match self.pulse.knows(signal.at) {
+            match self.monitor.knows(signal.at) {
                 true => self.count(signal),
                 false => self.fresh.push(signal),
             }
@@ -100,7 +101,7 @@ impl Tally {
             let next = Losses { name: self.losses.name.clone(), ..Losses::default() };
             let mut losses = std::mem::replace(&mut self.losses, next);
             losses.margins = spread(losses.margins);
-            pen.write(&Line::Losses(losses));
+            journal.write(&Line::Losses(losses));
         }
     }
 
@@ -114,7 +115,7 @@ impl Tally {
         let since = end.checked_sub(self.before).unwrap_or(end);
         if !margin.is_zero() {
             losses.margins.push(micros(margin));
-        } else if by < 2 * self.pulse.stalled(since, at) {
+        } else if by < 2 * self.monitor.stalled(since, at) {
             // What a stall has left undone is caught up with first: that may take as long again.
             losses.stalled += 1;
         } else {
@@ -155,8 +156,8 @@ mod tests {
     fn a_signal_at_the_end_is_late_unless_a_stall_explains_it() {
         let base = Instant::now();
         let stall = (base + ms(1_000), base + ms(1_030), ms(30));
-        let pulse = Pulse::of(&[stall], Some(base + ms(9_000)));
-        let mut tally = Tally::new("lost()", &pulse);
+        let monitor = StallMonitor::of(&[stall], Some(base + ms(9_000)));
+        let mut tally = Tally::new("lost()", &monitor);
         // The end and the signal, in milliseconds.
         let signals =
             [(500, 480), (500, 400), (500, 500), (500, 501), (1_020, 1_031), (1_020, 1_200)];
@@ -180,16 +181,16 @@ mod tests {
     /// another task of the same runtime learns what is to be known.
     fn looked_at(stall: Duration, told: bool) -> bool {
         let (base, flag) = (Instant::now(), Arc::new(AtomicBool::new(true)));
-        let pulse = Pulse::of(&[], None);
+        let monitor = StallMonitor::of(&[], None);
         let runtime = Builder::new_current_thread().enable_time().build().expect("a runtime");
         runtime.block_on(async {
-            let (learns, note) = (pulse.clone(), flag.clone());
+            let (learns, note) = (monitor.clone(), flag.clone());
             tokio::spawn(async move {
                 note.store(!told, Ordering::SeqCst);
                 learns.learn((base, base + ms(2_001), stall));
             });
             let silent = || flag.load(Ordering::SeqCst);
-            is_never_told(&pulse, [base, base + ms(2_000)], ms(500), silent).await
+            is_never_told(&monitor, [base, base + ms(2_000)], ms(500), silent).await
         })
     }
 
