@@ -30,14 +30,14 @@ use support::{Server, need_process, tools};
 use table::Words;
 
 /// A server, and a node that poses as it.
-struct Twins {
+struct Pair {
     /// What both are, for who reads of a difference.
     name: String,
     server: Server,
     node: Inside,
 }
 
-impl Twins {
+impl Pair {
     fn start(
         program: PathBuf,
         server: impl FnOnce(support::server::Builder) -> support::server::Builder,
@@ -105,11 +105,11 @@ fn on_each(servers: &[PathBuf], what: &str, compare: impl Fn(PathBuf) -> Vec<Str
 fn a_node_answers_as_a_server_does() {
     need_process!();
     on_all("where nobody is asked for a password", |program| {
-        let twins = Twins::start(program, |server| server, |node| node);
-        let mut differences = twins.compare(Some("2"), table::open(), false);
-        differences.extend(twins.compare(Some("3"), table::open(), false));
-        differences.extend(twins.compare(Some("3"), table::tracking(), true));
-        assert_eq!(twins.node.calls("acquire"), 2 * (2 * 21 + 7 + 1));
+        let pair = Pair::start(program, |server| server, |node| node);
+        let mut differences = pair.compare(Some("2"), table::open(), false);
+        differences.extend(pair.compare(Some("3"), table::open(), false));
+        differences.extend(pair.compare(Some("3"), table::tracking(), true));
+        assert_eq!(pair.node.calls("acquire"), 2 * (2 * 21 + 7 + 1));
         differences
     });
 }
@@ -118,7 +118,7 @@ fn a_node_answers_as_a_server_does() {
 fn a_node_that_asks_for_a_password_refuses_as_a_server_does() {
     need_process!();
     on_all("where a password is asked for", |program| {
-        let twins = Twins::start(
+        let pair = Pair::start(
             program,
             |server| {
                 let users = table::USERS.iter();
@@ -131,7 +131,7 @@ fn a_node_that_asks_for_a_password_refuses_as_a_server_does() {
                 users.fold(node.password(table::PASSWORD), |it, (name, rules)| it.user(name, rules))
             },
         );
-        twins.compare(None, table::guarded(), false)
+        pair.compare(None, table::guarded(), false)
     });
 }
 
@@ -140,11 +140,10 @@ fn a_node_that_is_a_replica_refuses_as_a_server_does() {
     need_process!();
     on_all("on a replica", |program| {
         let master = Server::builder().program(&program).start();
-        let twins =
-            Twins::start(program, |server| server.replica_of(&master), |node| node.replica());
+        let pair = Pair::start(program, |server| server.replica_of(&master), |node| node.replica());
         ["2", "3"]
             .into_iter()
-            .flat_map(|hello| twins.compare(Some(hello), table::replica(), false))
+            .flat_map(|hello| pair.compare(Some(hello), table::replica(), false))
             .collect()
     });
 }
@@ -153,7 +152,7 @@ fn a_node_that_is_a_replica_refuses_as_a_server_does() {
 fn a_pause_keeps_waiting_what_it_does_on_a_server() {
     need_process!();
     on_all("of a pause", |program| {
-        let twins = Twins::start(program, |server| server, |node| node);
+        let pair = Pair::start(program, |server| server, |node| node);
         let paused = |addr| {
             let (mut teller, mut writer) = (Raw::connect(addr), Raw::connect(addr));
             let mut told = vec![teller.call(&["SET", "k", "old"]), writer.call(&["PING"])];
@@ -170,9 +169,9 @@ fn a_pause_keeps_waiting_what_it_does_on_a_server() {
             assert!(began.elapsed() >= Duration::from_millis(45), "whoever reads waits, too");
             told
         };
-        let theirs = paused(twins.server.addr());
-        let ours = paused(twins.node.addr().expect("it listens"));
-        let differs = (ours != theirs).then(|| format!("{}: {ours:?}, {theirs:?}", twins.name));
+        let theirs = paused(pair.server.addr());
+        let ours = paused(pair.node.addr().expect("it listens"));
+        let differs = (ours != theirs).then(|| format!("{}: {ours:?}, {theirs:?}", pair.name));
         differs.into_iter().collect()
     });
 }

@@ -1,12 +1,12 @@
-//! What happens to the locks, and how the nodes recover from it.
+//! Causes of loss, and how the nodes recover from each.
 
 use std::thread;
 
 use support::{Fleet, Proxy, Reply, Server};
 
-/// What hits all locks at once.
+/// What ends all locks at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Blow {
+pub(super) enum LossCause {
     Delete,
     Flush,
     /// Another client's value stands under every key.
@@ -18,7 +18,7 @@ pub(super) enum Blow {
     CutOff,
 }
 
-impl Blow {
+impl LossCause {
     /// Whether the nodes are there to tell that the lock is gone.
     pub(super) fn is_told_by_nodes(self) -> bool {
         matches!(self, Self::Delete | Self::Flush | Self::Steal)
@@ -58,42 +58,44 @@ impl World {
         Self { fleet, proxies }
     }
 
-    /// Strikes all nodes at about the same time.
-    pub(super) fn strike(&self, blow: Blow) {
+    /// Applies the cause to all nodes at about the same time.
+    pub(super) fn apply(&self, cause: LossCause) {
         let majority = self.fleet.len() / 2 + 1;
-        match blow {
-            Blow::Delete => self.on_each(self.fleet.len(), |server| {
+        match cause {
+            LossCause::Delete => self.on_each(self.fleet.len(), |server| {
                 on_every_key(server, "DEL", &[]);
             }),
-            Blow::Flush => self.on_each(self.fleet.len(), |server| {
+            LossCause::Flush => self.on_each(self.fleet.len(), |server| {
                 let flush = ["FLUSHALL", "FLUSHDB"][usize::from(server.port() % 2)];
                 assert_eq!(server.command(&[flush]), Reply::ok());
             }),
-            Blow::Steal => self.on_each(self.fleet.len(), |server| {
+            LossCause::Steal => self.on_each(self.fleet.len(), |server| {
                 on_every_key(server, "SET", &["thief", "PX", "60000"]);
             }),
-            Blow::KillMajority => self.on_each(majority, Server::stop),
-            Blow::HangMajority => self.on_each(majority, Server::pause),
-            Blow::HangAll => self.on_each(self.fleet.len(), Server::pause),
-            Blow::CutOff => self.proxies.iter().for_each(Proxy::freeze),
+            LossCause::KillMajority => self.on_each(majority, Server::stop),
+            LossCause::HangMajority => self.on_each(majority, Server::pause),
+            LossCause::HangAll => self.on_each(self.fleet.len(), Server::pause),
+            LossCause::CutOff => self.proxies.iter().for_each(Proxy::freeze),
         }
     }
 
     /// Everything is as it was at first.
-    pub(super) fn recover(&self, blow: Blow) {
-        match blow {
-            Blow::KillMajority => self.on_each(self.fleet.len() / 2 + 1, Server::restart),
-            Blow::HangMajority | Blow::HangAll => self.on_each(self.fleet.len(), Server::resume),
-            Blow::CutOff => self.proxies.iter().for_each(Proxy::thaw),
-            Blow::Delete | Blow::Flush | Blow::Steal => {}
+    pub(super) fn recover(&self, cause: LossCause) {
+        match cause {
+            LossCause::KillMajority => self.on_each(self.fleet.len() / 2 + 1, Server::restart),
+            LossCause::HangMajority | LossCause::HangAll => {
+                self.on_each(self.fleet.len(), Server::resume)
+            }
+            LossCause::CutOff => self.proxies.iter().for_each(Proxy::thaw),
+            LossCause::Delete | LossCause::Flush | LossCause::Steal => {}
         }
         self.fleet.command(&["FLUSHALL"]);
     }
 
-    fn on_each(&self, count: usize, strike: impl Fn(&Server) + Sync) {
+    fn on_each(&self, count: usize, act: impl Fn(&Server) + Sync) {
         thread::scope(|scope| {
             for server in self.fleet.iter().take(count) {
-                scope.spawn(|| strike(server));
+                scope.spawn(|| act(server));
             }
         });
     }

@@ -1,6 +1,6 @@
 //! Every script on every state of its keys, with every argument at its edges, and with whatever a
-//! server can refuse it: one table, for the nodes beside real servers (`tests/suite/twins`), and
-//! for the functions of the nodes beside the Lua itself (`src/testing/store/tests`).
+//! server can refuse it: one table, for the nodes beside real servers (`tests/suite/differential`)
+//! and for the functions of the nodes beside the Lua itself (`src/testing/store/tests`).
 //!
 //! Another script is another row of [`SCRIPTS`], and its files are rows of [`FILES`].
 //!

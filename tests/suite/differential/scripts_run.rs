@@ -9,7 +9,7 @@ use super::mask::masked;
 use super::raw::Raw;
 use super::scripts::{self, Case, Hindrance, KEYS, SCRIPTS, Script, Words};
 use super::snippets;
-use super::{Twins, on_all, on_named};
+use super::{Pair, on_all, on_named};
 
 /// How many cases are run together: each in a database of its own.
 const DATABASES: [&str; 16] =
@@ -20,16 +20,16 @@ fn a_script_does_on_a_node_what_it_does_on_a_server() {
     need_process!();
     on_named("of scripts on every state of their keys", |program| {
         let users = scripts::users();
-        let twins = Twins::start(
+        let pair = Pair::start(
             program,
             |server| users.iter().fold(server, |it, (name, rules)| it.user(name, rules)),
             |node| users.iter().fold(node, |it, (name, rules)| it.user(name, rules)),
         );
-        SCRIPTS.iter().flat_map(|script| twins.compare_script(script)).collect()
+        SCRIPTS.iter().flat_map(|script| pair.compare_script(script)).collect()
     });
 }
 
-impl Twins {
+impl Pair {
     /// Runs a script in every way on both, and returns where the reply or what is left differs.
     fn compare_script(&self, script: &Script) -> Vec<String> {
         let digest: &str = sha1_hex(script.text().as_bytes()).leak();
