@@ -31,12 +31,12 @@ pub(crate) struct Line {
 
 /// All of a run.
 #[derive(Debug, Default)]
-pub(crate) struct Ledger {
+pub(crate) struct Results {
     pub(crate) lines: Vec<Line>,
     pub(crate) promises: Vec<Promise>,
 }
 
-impl Ledger {
+impl Results {
     /// Notes a figure.
     pub(crate) fn note(&mut self, kind: Kind, what: String, interval: Interval) {
         self.lines.push(Line { kind, what, interval });
@@ -84,18 +84,18 @@ mod tests {
 
     #[test]
     fn a_file_gives_back_what_was_written() {
-        let mut ledger = Ledger::default();
+        let mut results = Results::default();
         let interval = Interval { median: 1.25, low: 1.0, high: 1.5 };
-        ledger.note(Kind::Ratio, "ours/multi to floor/thread, p50".to_owned(), interval);
-        ledger.note(Kind::Figure, "ours/multi, p50 µs".to_owned(), interval);
-        let read = Ledger::from_tsv(&ledger.to_tsv()).unwrap();
-        assert_eq!(read.lines, ledger.lines);
+        results.note(Kind::Ratio, "ours/multi to floor/thread, p50".to_owned(), interval);
+        results.note(Kind::Figure, "ours/multi, p50 µs".to_owned(), interval);
+        let read = Results::from_tsv(&results.to_tsv()).unwrap();
+        assert_eq!(read.lines, results.lines);
     }
 
     #[test]
     fn what_is_no_line_is_refused() {
         for text in ["ratio\tx\t1\t1", "what\tx\t1\t1\t1", "ratio\tx\tone\t1\t1"] {
-            assert!(Ledger::from_tsv(&format!("head\n{text}\n")).is_err(), "{text}");
+            assert!(Results::from_tsv(&format!("head\n{text}\n")).is_err(), "{text}");
         }
     }
 }
