@@ -236,7 +236,7 @@ async fn undo_on_the_next_connection(server: &Server, url: &str, protocol: &str)
     };
     let (tried, cut) = tokio::join!(trying, cutting);
     cut?;
-    check(tried.is_err(), "nobody has answered it")?;
+    check(tried.is_err(), "it was answered by no server")?;
     locker.ready(Duration::from_secs(5)).await.map_err(said)?;
     let is_ended = || connections(server).iter().all(|id| !before.contains(id));
     soon("the old connection was ended", is_ended).await?;

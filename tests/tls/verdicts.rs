@@ -167,7 +167,7 @@ async fn each_has_its_verdict_in_one_line_that_says_what_to_do() {
             (line, words) => panic!("{name}: {line:?}, and not {words:?}"),
         }
     }
-    assert!(server.command(&["KEYS", "*"]).array().is_empty(), "nobody left a lock behind");
+    assert!(server.command(&["KEYS", "*"]).array().is_empty(), "no lock is left behind");
 }
 
 #[tokio::test]

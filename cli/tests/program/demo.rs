@@ -35,7 +35,7 @@ fn it_names_five_nodes_and_the_quorum_and_leaves_nothing() {
     {
         assert!(ended.stdout.contains(words), "{words}: {ended:?}");
     }
-    assert!(!ended.stdout.contains('\x1b'), "no styles where nobody sees them: {ended:?}");
+    assert!(!ended.stdout.contains('\x1b'), "no styles in a pipe: {ended:?}");
     assert_eq!(left(&temporary), Some(0));
 }
 

@@ -27,7 +27,7 @@ fn keys(fleet: &Fleet) -> usize {
 }
 
 #[test]
-fn by_its_token_it_ends_and_nobody_elses_does() {
+fn a_token_ends_its_own_lock_and_no_other() {
     need_server!();
     let fleet = Fleet::start(3);
     set(&fleet, &value(1));
@@ -53,7 +53,7 @@ fn by_its_token_it_ends_and_nobody_elses_does() {
 }
 
 #[test]
-fn by_force_it_ends_whoever_holds_it() {
+fn force_ends_the_lock_of_any_holder() {
     need_server!();
     let fleet = Fleet::start(3);
     set(&fleet, &value(1));

@@ -87,5 +87,5 @@ async fn case_30_a_shutdown_that_leaves_the_locks_signals_holders() {
     assert!(!guard.is_valid());
     drop(guard);
     held_by_none(&fleet).await;
-    assert_eq!(expired(&fleet), 3, "nobody deleted it");
+    assert_eq!(expired(&fleet), 3, "no client deleted it");
 }

@@ -104,7 +104,7 @@ fn on_each(servers: &[PathBuf], what: &str, compare: impl Fn(PathBuf) -> Vec<Str
 #[test]
 fn a_node_answers_as_a_server_does() {
     need_process!();
-    on_all("where nobody is asked for a password", |program| {
+    on_all("where no password is asked for", |program| {
         let pair = Pair::start(program, |server| server, |node| node);
         let mut differences = pair.compare(Some("2"), table::open(), false);
         differences.extend(pair.compare(Some("3"), table::open(), false));
@@ -166,7 +166,7 @@ fn a_pause_keeps_waiting_what_it_does_on_a_server() {
             let began = Instant::now();
             told.push(teller.call(&["CLIENT", "PAUSE", "50", "ALL"]));
             told.extend([teller.call(&["GET", "k"]), writer.call(&["PING"])]);
-            assert!(began.elapsed() >= Duration::from_millis(45), "whoever reads waits, too");
+            assert!(began.elapsed() >= Duration::from_millis(45), "a reader waits, too");
             told
         };
         let theirs = paused(pair.server.addr());

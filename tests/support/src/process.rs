@@ -26,7 +26,7 @@ impl Process {
             let work = move || {
                 for Order(mut command, answer) in inbox {
                     let gone = answer.send(command.spawn());
-                    assert!(gone.is_ok(), "whoever orders a child waits for it");
+                    assert!(gone.is_ok(), "the caller waits for its child");
                 }
             };
             std::thread::Builder::new().name("nursery".into()).spawn(work).expect("a thread");

@@ -100,12 +100,12 @@ impl Proxy {
     /// From now on nothing gets through, either way, until the network thaws. What is sent
     /// meanwhile waits.
     pub fn freeze(&self) {
-        *self.state.frozen.lock().expect("nobody panics under it") = true;
+        *self.state.frozen.lock().expect("no thread panics under it") = true;
     }
 
     /// What waits is delivered, in order, and everything gets through again.
     pub fn thaw(&self) {
-        *self.state.frozen.lock().expect("nobody panics under it") = false;
+        *self.state.frozen.lock().expect("no thread panics under it") = false;
         self.state.thawed.notify_all();
     }
 
@@ -125,7 +125,7 @@ impl Proxy {
         self.state
             .held
             .lock()
-            .expect("nobody panics under it")
+            .expect("no thread panics under it")
             .iter()
             .map(|(_, bytes)| bytes.len())
             .sum()
@@ -138,7 +138,7 @@ impl Proxy {
 
     /// Closes the clients' sides of all connections; the server does not notice.
     pub fn cut_clients(&self) {
-        for client in self.state.clients.lock().expect("nobody panics under it").drain(..) {
+        for client in self.state.clients.lock().expect("no thread panics under it").drain(..) {
             // A connection that is closed already needs no closing.
             let _ = client.shutdown(Shutdown::Both);
         }
@@ -146,7 +146,8 @@ impl Proxy {
 
     /// Delivers what was kept, on the connections on which it was sent.
     pub fn deliver(&self) {
-        for (mut server, bytes) in self.state.held.lock().expect("nobody panics under it").drain(..)
+        for (mut server, bytes) in
+            self.state.held.lock().expect("no thread panics under it").drain(..)
         {
             // The server may have ended that connection: just that is to be found out.
             let _ = server.write_all(&bytes);
@@ -163,7 +164,7 @@ impl State {
         client.set_nodelay(true).expect("loopback works");
         self.clients
             .lock()
-            .expect("nobody panics under it")
+            .expect("no thread panics under it")
             .push(client.try_clone().expect("loopback works"));
         let (mut from, mut to) = (
             server.try_clone().expect("loopback works"),
@@ -186,8 +187,8 @@ impl State {
 
     /// Returns when the network is not frozen.
     fn pass_frost(&self) {
-        let frozen = self.frozen.lock().expect("nobody panics under it");
-        drop(self.thawed.wait_while(frozen, |frozen| *frozen).expect("nobody panics under it"));
+        let frozen = self.frozen.lock().expect("no thread panics under it");
+        drop(self.thawed.wait_while(frozen, |frozen| *frozen).expect("no thread panics under it"));
     }
 
     fn forward(&self, mut client: TcpStream, mut server: TcpStream) {
@@ -202,7 +203,7 @@ impl State {
                 let copy = server.try_clone().expect("loopback works");
                 self.held
                     .lock()
-                    .expect("nobody panics under it")
+                    .expect("no thread panics under it")
                     .push((copy, buffer[..count].to_vec()));
             } else if server.write_all(&buffer[..count]).is_err() {
                 return;
@@ -220,7 +221,7 @@ impl Drop for Proxy {
         self.state.stopping.store(true, Ordering::SeqCst);
         self.cut_clients();
         self.thaw();
-        self.state.held.lock().expect("nobody panics under it").clear();
+        self.state.held.lock().expect("no thread panics under it").clear();
         // Wakes the listener, which looks whether it shall stop.
         let _ = TcpStream::connect(self.addr);
     }

@@ -177,19 +177,19 @@ impl Gate {
     /// Opens it for all who wait.
     pub fn open(&self) {
         let (open, changed) = &*self.0;
-        *open.lock().expect("nobody panics with a gate in hand") = true;
+        *open.lock().expect("no thread panics with a gate in hand") = true;
         changed.notify_all();
     }
 
     /// Whether it is open.
     pub fn is_open(&self) -> bool {
-        *self.0.0.lock().expect("nobody panics with a gate in hand")
+        *self.0.0.lock().expect("no thread panics with a gate in hand")
     }
 
     /// Waits at most `time` for it; whether it is open.
     pub fn wait_for(&self, time: Duration) -> bool {
         let (open, changed) = &*self.0;
-        let open = open.lock().expect("nobody panics with a gate in hand");
+        let open = open.lock().expect("no thread panics with a gate in hand");
         *changed.wait_timeout_while(open, time, |open| !*open).expect("as above").0
     }
 }

@@ -225,7 +225,7 @@ impl Shared {
         let mut state = self.lock();
         while !condition(&state) {
             let Some(left) = watchdog.left() else {
-                panic!("waited in vain until {what}; the server's side: {state:#?}");
+                panic!("gave up waiting until {what}; the server's side: {state:#?}");
             };
             let waited = self.changed.wait_timeout(state, left);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;

@@ -48,7 +48,12 @@ impl Watchdog {
     /// Panics when the time is over.
     #[track_caller]
     pub fn check(&self) {
-        assert!(self.left().is_some(), "waited {:?} in vain for: {}", self.patience, self.what);
+        assert!(
+            self.left().is_some(),
+            "gave up after {:?} waiting for: {}",
+            self.patience,
+            self.what
+        );
     }
 
     /// Pauses the thread before the next look; panics when the time is over.

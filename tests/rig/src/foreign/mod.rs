@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_that_nobody_knows_is_an_error_everywhere() {
+    fn an_unknown_library_is_an_error_everywhere() {
         let error = present(&["redsync".into()], false, |_| None).expect_err("what is it?");
         assert!(error.to_string().contains("rslock, pottery, node-redlock"), "{error}");
     }
