@@ -20,8 +20,8 @@ impl Process {
     /// Spawns `command`, which should come from [`tied`] if it is to die with us.
     pub fn spawn(command: Command) -> io::Result<Self> {
         struct Order(Command, mpsc::Sender<io::Result<Child>>);
-        static NURSERY: OnceLock<mpsc::Sender<Order>> = OnceLock::new();
-        let nursery = NURSERY.get_or_init(|| {
+        static SPAWNER: OnceLock<mpsc::Sender<Order>> = OnceLock::new();
+        let spawner = SPAWNER.get_or_init(|| {
             let (orders, inbox) = mpsc::channel::<Order>();
             let work = move || {
                 for Order(mut command, answer) in inbox {
@@ -29,12 +29,12 @@ impl Process {
                     assert!(gone.is_ok(), "the caller waits for its child");
                 }
             };
-            std::thread::Builder::new().name("nursery".into()).spawn(work).expect("a thread");
+            std::thread::Builder::new().name("spawner".into()).spawn(work).expect("a thread");
             orders
         });
         let (answer, reply) = mpsc::channel();
-        nursery.send(Order(command, answer)).expect("the nursery lives as long as we do");
-        reply.recv().expect("the nursery answers").map(Self)
+        spawner.send(Order(command, answer)).expect("the spawner lives as long as we do");
+        reply.recv().expect("the spawner answers").map(Self)
     }
 
     /// Its process id.

@@ -174,7 +174,7 @@ impl State {
         thread::spawn(move || {
             let mut buffer = [0; 4_096];
             while let Ok(count @ 1..) = from.read(&mut buffer) {
-                state.pass_frost();
+                state.wait_until_thawed();
                 if to.write_all(&buffer[..count]).is_err() {
                     return;
                 }
@@ -186,7 +186,7 @@ impl State {
     }
 
     /// Returns when the network is not frozen.
-    fn pass_frost(&self) {
+    fn wait_until_thawed(&self) {
         let frozen = self.frozen.lock().expect("no thread panics under it");
         drop(self.thawed.wait_while(frozen, |frozen| *frozen).expect("no thread panics under it"));
     }
@@ -196,7 +196,7 @@ impl State {
         let mut kept = false;
         while let Ok(count @ 1..) = client.read(&mut buffer) {
             self.waiting.fetch_add(count, Ordering::SeqCst);
-            self.pass_frost();
+            self.wait_until_thawed();
             self.waiting.fetch_sub(count, Ordering::SeqCst);
             kept |= self.holding.load(Ordering::SeqCst);
             if kept {

@@ -1,4 +1,4 @@
-//! A node, and the hand that brings it into its state and out of it.
+//! The node under test: brings it into its state and out of it.
 
 use std::sync::Mutex;
 use std::thread::JoinHandle;
@@ -15,9 +15,9 @@ use super::state::{Left, Node, State};
 /// How long a test waits for what a server does at its own pace: a Cluster's gossip, for one.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A node in the making.
-pub(super) struct Rig {
-    node: Kind,
+/// The node under test.
+pub(super) struct TestedNode {
+    kind: Kind,
     /// Another server that the state needs.
     pub(super) other: Mutex<Option<Server>>,
     /// Commands that take as long as the state lasts.
@@ -36,9 +36,9 @@ enum Kind {
     },
 }
 
-impl Rig {
+impl TestedNode {
     pub(super) fn new(state: &State) -> Self {
-        let node = match state.node {
+        let kind = match state.node {
             Node::Real(describe) => {
                 let server = Box::new(describe(Server::builder()).start());
                 let admin = Mutex::new(server.connect().unwrap());
@@ -50,25 +50,25 @@ impl Rig {
                 Kind::Scripted { server, gate }
             }
         };
-        let rig = Self { node, other: Mutex::default(), long: Mutex::default() };
-        (state.prepare)(&rig);
-        rig
+        let node = Self { kind, other: Mutex::default(), long: Mutex::default() };
+        (state.prepare)(&node);
+        node
     }
 
     pub(super) fn is_real(&self) -> bool {
-        matches!(self.node, Kind::Real { .. })
+        matches!(self.kind, Kind::Real { .. })
     }
 
     /// The real server; panics where there is none.
     pub(super) fn server(&self) -> &Server {
-        match &self.node {
+        match &self.kind {
             Kind::Real { server, .. } => server,
             Kind::Scripted { .. } => panic!("this node is scripted"),
         }
     }
 
     pub(super) fn url(&self, state: &State) -> String {
-        match &self.node {
+        match &self.kind {
             Kind::Real { server, .. } => server.url_as(state.login),
             Kind::Scripted { server, .. } => server.url(),
         }
@@ -85,13 +85,13 @@ impl Rig {
     }
 
     pub(super) fn ask_words<A: AsRef<[u8]>>(&self, words: &[A]) -> Reply {
-        match &self.node {
+        match &self.kind {
             Kind::Real { admin, .. } => admin.lock().unwrap().call(words).unwrap(),
             Kind::Scripted { .. } => panic!("a scripted node takes no commands from its test"),
         }
     }
 
-    /// As [`Rig::ask`], and the command must succeed.
+    /// As [`TestedNode::ask`], and the command must succeed.
     #[track_caller]
     pub(super) fn tell(&self, words: &str) {
         let reply = self.ask(words);
@@ -140,14 +140,14 @@ impl Rig {
 
     /// A server that was started anew has ended the admin's connection.
     pub(super) fn reconnect(&self) {
-        if let Kind::Real { server, admin } = &self.node {
+        if let Kind::Real { server, admin } = &self.kind {
             *admin.lock().unwrap() = server.connect().unwrap();
         }
     }
 
     /// Brings the node into the state, and the locker's connections with it.
     pub(super) async fn enter(&self, state: &State, locker: &Locker) {
-        if let Kind::Scripted { gate, server } = &self.node {
+        if let Kind::Scripted { gate, server } = &self.kind {
             gate.open();
             if state.cut {
                 server.cut_all();
