@@ -4,7 +4,7 @@ use std::process::Command;
 
 use rustix::process::Signal;
 use serde_json::Value;
-use support::{Fleet, Port, Script, Scripted, Server, need_server};
+use support::{Fleet, Port, Script, Scripted, Server, need_process, need_server};
 
 use crate::run::{Ended, Running, program, run};
 use crate::schema::faults;
@@ -29,7 +29,7 @@ fn object(ended: &Ended) -> Value {
 
 #[test]
 fn each_node_has_its_round_trips_and_says_what_it_is() {
-    need_server!();
+    need_process!();
     let fleet = Fleet::start_with(3, |number, builder| match number {
         0 => builder.args(["--appendonly", "yes", "--appendfsync", "always"]),
         1 => builder.args(["--save", "3600", "1"]),
@@ -99,7 +99,7 @@ fn its_object_is_as_the_schema_says() {
 
 #[test]
 fn a_node_that_evicts_is_warned_of() {
-    need_server!();
+    need_process!();
     let keeps = ["--appendonly", "yes", "--appendfsync", "always"];
     let evicts = ["--maxmemory-policy", "volatile-ttl"];
     let server = Server::builder().args(keeps).args(evicts).start();

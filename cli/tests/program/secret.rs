@@ -1,6 +1,6 @@
 //! Passwords: taken from the environment, and shown nowhere.
 
-use support::{Fleet, Server, need_server, skip, test_name};
+use support::{Fleet, Server, need_process, need_server, skip, test_name};
 
 use crate::run::{Running, on_terminal, program, run};
 
@@ -12,7 +12,7 @@ const CANARY: &str = "canary";
 
 #[test]
 fn the_password_comes_from_the_environment() {
-    need_server!();
+    need_process!();
     let keeps = ["--appendonly", "yes", "--appendfsync", "always"];
     let server = Server::builder().password(PASSWORD).args(keeps).start();
     let url = format!("redis://{}", server.addr());
@@ -135,7 +135,7 @@ fn values(server: &Server) -> Vec<String> {
 
 #[test]
 fn no_output_shows_a_password_or_a_random_value() {
-    need_server!();
+    need_process!();
     let fleet = Fleet::start_with(3, |_, server| {
         let memory = ["--slowlog-log-slower-than", "0", "--slowlog-max-len", "1000"];
         server.args(memory).password(PASSWORD)
