@@ -15,9 +15,6 @@
     reason = "it measures real time, and ends on the spot when it cannot be set up"
 )]
 
-#[path = "../tests/support/mod.rs"]
-mod support;
-
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, Thread};

@@ -10,9 +10,6 @@
     reason = "it measures real time, and ends on the spot when it cannot be set up"
 )]
 
-#[path = "../tests/support/mod.rs"]
-mod support;
-
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;

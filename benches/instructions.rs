@@ -8,9 +8,6 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "it ends when it cannot be set up")]
 
-#[path = "../tests/support/mod.rs"]
-mod support;
-
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;

@@ -5,9 +5,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot be set up ends on the spot")]
 
-#[path = "../tests/support/mod.rs"]
-mod support;
-
 use std::time::Duration;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};

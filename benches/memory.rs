@@ -5,9 +5,6 @@
 
 #![expect(clippy::unwrap_used, reason = "it ends on the spot when it cannot be set up")]
 
-#[path = "../tests/support/mod.rs"]
-mod support;
-
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;

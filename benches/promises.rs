@@ -10,9 +10,6 @@
     reason = "it measures real time, and ends on the spot when it cannot be set up"
 )]
 
-#[path = "../tests/support/mod.rs"]
-mod support;
-
 use std::time::{Duration, Instant};
 
 use quorlock::{Driver, Locker};

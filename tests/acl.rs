@@ -10,8 +10,6 @@
     reason = "tests read real time, and a set-up that fails must fail its test on the spot"
 )]
 
-mod support;
-
 #[path = "acl/features.rs"]
 mod features;
 

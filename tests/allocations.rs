@@ -3,8 +3,6 @@
 //! A count, not a time: it is the same on a busy machine.
 #![expect(clippy::unwrap_used, reason = "what fails shall fail its test on the spot")]
 
-mod support;
-
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

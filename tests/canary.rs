@@ -18,8 +18,6 @@
     reason = "a program of its own that runs tasks, and fails on the spot"
 )]
 
-mod support;
-
 #[path = "canary/input.rs"]
 mod input;
 #[path = "canary/life.rs"]

@@ -5,8 +5,6 @@
 //! requests: `QUORLOCK_REQUESTS` (`tests/run` asks for ten million), by default a brief run.
 #![expect(clippy::disallowed_methods, reason = "callers are tasks here")]
 
-mod support;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -1,7 +1,5 @@
 //! The test support, tested: a suite that stands on it must be able to trust it.
 
-mod support;
-
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
@@ -300,7 +298,7 @@ async fn conditions_are_waited_for() {
 }
 
 #[test]
-#[should_panic(expected = "in vain for: the impossible")]
+#[should_panic(expected = "waiting for: the impossible")]
 fn a_watchdog_barks_with_the_name_of_its_wait() {
     support::Watchdog::with_patience("the impossible", Duration::ZERO).pause();
 }

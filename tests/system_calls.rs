@@ -15,8 +15,6 @@
     reason = "the caller is a task of its own here, and what fails shall fail its test on the spot"
 )]
 
-mod support;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;

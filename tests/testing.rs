@@ -64,7 +64,7 @@ async fn a_reply_that_is_lost_leaves_no_key() {
     nodes[1].add(When::before("SET").nth(1).then(Reaction::Drop));
     let error = refused(&locker).await;
     assert!(error.is_unavailable(), "{error}");
-    assert_eq!(nodes[0].calls("SET"), 1, "it was executed, and nobody heard of it");
+    assert_eq!(nodes[0].calls("SET"), 1, "it was executed, and its reply was lost");
     assert_eq!(nodes[1].calls("SET"), 0);
     // Two connections stay silent; it takes longer than an outage is waited for until they end.
     let guard = locker.lock("k").unavailable_wait(TTL).await.unwrap();
@@ -249,7 +249,11 @@ async fn nodes_are_what_their_builder_says() {
     assert_eq!(told(0).to_string(), "valkey 9.1.2, master, standalone");
     assert_eq!(told(0).persistence.to_string(), "appendonly yes, appendfsync always, save 3600 1");
     let hidden = told(2);
-    assert_eq!((&hidden.persistence.appendfsync, hidden.clock), (&None, None), "nobody tells");
+    assert_eq!(
+        (&hidden.persistence.appendfsync, hidden.clock),
+        (&None, None),
+        "the node tells neither"
+    );
     assert_eq!(told(3).to_string(), "redis 6.2.14, master, standalone");
     assert_eq!(told(3).maxmemory_policy.as_deref(), Some("allkeys-lru"));
     assert!(health[4].to_string().contains("replica"), "{}", health[4]);

@@ -8,9 +8,8 @@ use quorlock::{
     Client, Durability, LockGuard, Locker, LockerBuilder, OwnerToken, Retry,
     report::{KeyState, ServerInfo},
 };
-
-use crate::support::reach::with;
-use crate::support::{Proxy, Reply, Server};
+use support::reach::with;
+use support::{Proxy, Reply, Server};
 
 type Outcome = Result<(), String>;
 type Trying<'a> = Pin<Box<dyn Future<Output = Outcome> + 'a>>;
@@ -237,7 +236,7 @@ async fn undo_on_the_next_connection(server: &Server, url: &str, protocol: &str)
     };
     let (tried, cut) = tokio::join!(trying, cutting);
     cut?;
-    check(tried.is_err(), "nobody has answered it")?;
+    check(tried.is_err(), "it was answered by no server")?;
     locker.ready(Duration::from_secs(5)).await.map_err(said)?;
     let is_ended = || connections(server).iter().all(|id| !before.contains(id));
     soon("the old connection was ended", is_ended).await?;

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use quorlock::{Client, Error, Extend, Locker, LockerBuilder, OnLoss};
+use support::{Fleet, eventually_async};
 
 use crate::print::{fails, look, observed, show, show_error};
-use crate::support::{Fleet, eventually_async};
 use crate::{ENCODED, PASSWORD, Tokens, random_values, with_memory};
 
 const MS: Duration = Duration::from_millis(1);

@@ -4,10 +4,10 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 use quorlock::{Client, Credentials, Durability, Locker, NodeOptions};
+use support::{Greeting, Script, Scripted, Server, eventually_async};
 
 use crate::life::{builder, fleet};
 use crate::print::{fails, look, observed, show};
-use crate::support::{Greeting, Script, Scripted, Server, eventually_async};
 use crate::{CANARY, PASSWORD, Tokens, random_values, values_in, with_memory};
 
 const SECOND: Duration = Duration::from_secs(1);

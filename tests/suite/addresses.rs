@@ -3,9 +3,9 @@
 use std::net::{Ipv6Addr, TcpListener};
 
 use quorlock::Client;
+use support::reach::Transport;
+use support::{Reply, Server, need_process, reach, skip, test_name};
 
-use crate::support::reach::Transport;
-use crate::support::{Reply, Server, need_process, reach, skip, test_name};
 use crate::{connected, single};
 
 /// An IPv6 address, a password that must be encoded, a database and a name, all in one URL; and the

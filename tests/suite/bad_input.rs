@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use quorlock::{Client, Locker, NodeOptions, Retry, TcpOptions};
+use support::{Fleet, Script, Scripted, Server, need_server, reach};
 
-use crate::support::{Fleet, Script, Scripted, Server, need_server, reach};
 use crate::{builder, connected, quorum, single};
 
 #[track_caller]

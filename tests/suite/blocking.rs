@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use quorlock::blocking::{Client, LockGuard, Locker};
 use quorlock::{Error, Loss, OwnerToken};
+use support::{Fleet, Server, eventually, need_server};
 use tokio::runtime::Builder;
 
 use crate::builder;
-use crate::support::{Fleet, Server, eventually, need_server};
 
 const LONG: Duration = Duration::from_secs(5);
 

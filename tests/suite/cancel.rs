@@ -3,9 +3,8 @@
 use std::future::{Future, IntoFuture};
 use std::time::Duration;
 
-use crate::support::{
-    Fleet, PollTimes, Server, eventually, eventually_async, need_server, poll_times,
-};
+use support::{Fleet, PollTimes, Server, eventually, eventually_async, need_server, poll_times};
+
 use crate::{builder, connected};
 
 const SIZES: [usize; 3] = [1, 3, 5];

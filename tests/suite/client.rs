@@ -1,9 +1,8 @@
 //! The protocol-level client.
 
 use quorlock::{Client, Frame};
-
-use crate::support::wait::PATIENCE;
-use crate::support::{PollTimes, Script, Scripted, Server, need_server, poll_times};
+use support::wait::PATIENCE;
+use support::{PollTimes, Script, Scripted, Server, need_server, poll_times};
 
 /// A client that a busy machine does not make give up.
 fn patient(url: String) -> Client {

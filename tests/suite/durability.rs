@@ -7,10 +7,10 @@ use quorlock::{
     Durability, Error, Extend, Locker, LockerBuilder, Retry,
     report::{Fault, Outcome},
 };
+use support::greeting::Greeting;
+use support::sha1::sha1_hex;
+use support::{Fleet, Gate, Reply, Script, Scripted, Server, eventually_async, need_server};
 
-use crate::support::greeting::Greeting;
-use crate::support::sha1::sha1_hex;
-use crate::support::{Fleet, Gate, Reply, Script, Scripted, Server, eventually_async, need_server};
 use crate::{builder, connected, quorum, single};
 
 /// Long beside a restart of a server, also on a busy machine; short for a test.

@@ -6,8 +6,8 @@ use quorlock::{
     Extend, Locker, Loss,
     report::{Fault, Outcome},
 };
+use support::{Fleet, Server, eventually_async, need_server};
 
-use crate::support::{Fleet, Server, eventually_async, need_server};
 use crate::{builder, connected};
 
 /// More is asked at once than the connection may hold, and the server does not answer.

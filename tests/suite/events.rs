@@ -7,8 +7,8 @@ use quorlock::{
     Event, Extend, Locker, LockerBuilder, Loss, Observer, Retry,
     report::{Fault, Outcome},
 };
+use support::{Fleet, Port, Server, eventually, eventually_async, need_server};
 
-use crate::support::{Fleet, Port, Server, eventually, eventually_async, need_server};
 use crate::{builder, connected, quorum, single};
 
 const MS: Duration = Duration::from_millis(1);

@@ -3,12 +3,12 @@
 use std::time::{Duration, Instant};
 
 use quorlock::report::{Fault, Outcome};
-
-use crate::support::wait::PATIENCE;
-use crate::support::{
+use support::wait::PATIENCE;
+use support::{
     Fleet, Port, Reply, Script, Scripted, Server, Watchdog, eventually, eventually_async,
     need_server,
 };
+
 use crate::{builder, connected, hasty, quorum, single};
 
 #[tokio::test]
@@ -283,7 +283,7 @@ async fn hung_nodes_cost_no_more_than_the_bounds() {
 }
 
 #[tokio::test]
-async fn a_port_where_nobody_listens_is_refused_at_once() {
+async fn a_closed_port_is_refused_at_once() {
     let port = Port::claim();
     let locker = single(format!("redis://127.0.0.1:{}", port.number()));
     let error = locker.build().unwrap().lock("k").try_acquire().await.unwrap_err();

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use quorlock::{Durability, Extend, Locker, LockerBuilder, Loss, OwnerToken, Release};
+use support::wait::eventually_async;
+use support::{Fleet, Reply, need_server, poll_times};
 
-use crate::support::wait::eventually_async;
-use crate::support::{Fleet, Reply, need_server, poll_times};
 use crate::{builder, connected};
 
 const LONGEST: Duration = Duration::from_secs(20);

@@ -4,12 +4,12 @@ use std::thread;
 use std::time::Duration;
 
 use quorlock::{Client, Locker, report::Fault};
-
-use crate::support::script::Command;
-use crate::support::{
+use support::script::Command;
+use support::{
     Greeting, Heard, Script, Scripted, Server, acl, eventually, eventually_async, need_process,
     need_server, reach,
 };
+
 use crate::{connected, single};
 
 /// Long beside a handshake, also on a busy machine; each step waits for it once.

@@ -5,16 +5,14 @@ use std::time::{Duration, Instant};
 
 use quorlock::report::{Fault, Mode, Role, ServerKind};
 use quorlock::{Durability, Event, Observer};
+use support::{Fleet, Script, Scripted, Server, eventually_async, need_process, need_server};
 
-use crate::support::{
-    Fleet, Script, Scripted, Server, eventually_async, need_process, need_server,
-};
 use crate::{builder, connected, quorum, single};
 
 #[tokio::test]
 async fn each_node_says_what_it_is_and_how_it_is_set_up() {
     need_process!();
-    let described = |number, builder: crate::support::server::Builder| match number {
+    let described = |number, builder: support::server::Builder| match number {
         0 => builder.args(["--appendonly", "yes", "--appendfsync", "always"]),
         1 => builder.args(["--save", "3600", "1", "--maxmemory-policy", "allkeys-lru"]),
         _ => builder,

@@ -4,7 +4,8 @@
 use std::process::{Command, Output};
 use std::time::Duration;
 
-use crate::support::{Fleet, Server, eventually, need_process, need_python, need_redis_cli};
+use support::{Fleet, Server, eventually, need_process, need_python, need_redis_cli};
+
 use crate::{builder, connected, single};
 
 /// What people write by hand: compare and delete.

@@ -6,9 +6,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use quorlock::{Extend, Locker, Release, Retry};
+use support::wait::PATIENCE;
+use support::{Fleet, Reply, eventually, eventually_async, need_server};
 
-use crate::support::wait::PATIENCE;
-use crate::support::{Fleet, Reply, eventually, eventually_async, need_server};
 use crate::{builder, connected};
 
 const SIZES: [usize; 2] = [1, 5];

@@ -23,7 +23,7 @@
 //! | `overtaking` | bytes of an ended connection that arrive late |
 //! | `retry` | how often a lock is asked for again, how soon, and when it is given up |
 //! | `runtimes` | current-thread, multi-thread, ended, blocked, several at once |
-//! | `twins` | a node inside this process beside a real server |
+//! | `differential` | a node inside this process beside a real server |
 //! | `wire` | scripted servers: what goes over the wire, in what order, and what may come back |
 //! | `client` | the protocol-level client |
 //! | `shared` | one caller beside others on its connection |
@@ -35,9 +35,6 @@
     reason = "tests read real time, run callers as tasks, and fail on the spot"
 )]
 
-#[path = "../support/mod.rs"]
-mod support;
-
 mod addresses;
 mod bad_input;
 #[cfg(feature = "blocking")]
@@ -45,6 +42,7 @@ mod blocking;
 mod cancel;
 mod cases;
 mod client;
+mod differential;
 mod durability;
 mod errors;
 mod events;
@@ -62,8 +60,6 @@ mod runtimes;
 mod scripts;
 mod shared;
 mod states;
-#[cfg(feature = "testing")]
-mod twins;
 mod wire;
 
 use quorlock::{IntoNode, Locker, LockerBuilder, report::NodeHealth};

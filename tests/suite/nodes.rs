@@ -8,11 +8,11 @@ use quorlock::{
     Client, Credentials, NodeOptions, Protocol,
     report::{Fault, Outcome},
 };
-
-use crate::support::{
+use support::{
     Fleet, Greeting, Reply, Script, Scripted, Server, eventually_async, need_process, need_server,
     reach,
 };
+
 use crate::{connected, quorum, single};
 
 /// As the environment chooses, without a login.

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use quorlock::Client;
+use support::{Proxy, Reply, Server, eventually, need_server};
 
-use crate::support::{Proxy, Reply, Server, eventually, need_server};
 use crate::{connected, single};
 
 /// The network holds a `SET` back, the connection dies, the next one settles it, and only then the

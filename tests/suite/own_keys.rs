@@ -4,9 +4,9 @@ use std::future::IntoFuture;
 use std::time::Duration;
 
 use quorlock::{Durability, Error, Locker, OwnerToken};
+use support::wait::eventually;
+use support::{Fleet, Reply, need_server};
 
-use crate::support::wait::eventually;
-use crate::support::{Fleet, Reply, need_server};
 use crate::{builder, connected};
 
 const LONGEST: Duration = Duration::from_secs(30);

@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use quorlock::{Extend, Retry};
+use support::wait::PATIENCE;
+use support::{Fleet, eventually_async, need_server};
 
-use crate::support::wait::PATIENCE;
-use crate::support::{Fleet, eventually_async, need_server};
 use crate::{builder, connected};
 
 const MS: Duration = Duration::from_millis(1);

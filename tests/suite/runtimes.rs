@@ -8,11 +8,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use quorlock::{Driver, Event, Extend, LockGuard, Locker, Loss, Observer, Retry};
-use tokio::runtime::{Builder, Runtime};
-
-use crate::support::{
+use support::{
     Fleet, Heard, Script, Scripted, Server, eventually, eventually_async, need_server, poll_times,
 };
+use tokio::runtime::{Builder, Runtime};
+
 use crate::{builder, connected, single};
 
 fn current_thread() -> Runtime {

@@ -1,7 +1,7 @@
 //! The scripts on a server that is not as they expect it: whatever goes wrong, no lock is set, and
 //! no key but a node's epoch is ever without an expiry.
 
-use crate::support::{Reply, Server, need_server};
+use support::{Reply, Server, need_server};
 
 const RELEASE: &str = include_str!("../../src/lock/script/release.lua");
 const EXTEND: &str = include_str!("../../src/lock/script/extend.lua");

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use quorlock::{Client, Error, Frame};
-
-use crate::support::wait::PATIENCE;
-use crate::support::{Reply, Server, eventually_async, need_process, need_server};
+use support::wait::PATIENCE;
+use support::{Reply, Server, eventually_async, need_process, need_server};
 
 /// What no shared connection carries, with arguments that a server would take.
 const REFUSED: [&[&str]; 40] = [

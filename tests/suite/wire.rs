@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use quorlock::{Client, LockerBuilder};
+use support::greeting::Greeting;
+use support::{Heard, Script, Scripted, Server, eventually, eventually_async, need_server};
 
 use crate::connected;
-use crate::support::greeting::Greeting;
-use crate::support::{Heard, Script, Scripted, Server, eventually, eventually_async, need_server};
 
 fn single(server: &Scripted) -> LockerBuilder {
     crate::single(server.url()).wait(Duration::ZERO)

@@ -17,9 +17,6 @@
     reason = "tests run callers as tasks, and fail on the spot"
 )]
 
-#[path = "../support/mod.rs"]
-mod support;
-
 mod midway;
 mod options;
 mod order;

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use quorlock::rustls::{self, version};
 use quorlock::{Client, Frame, Locker, report::Fault};
+use support::tls::authority;
+use support::{Authority, Server, Terminator, eventually_async, need_server};
 
-use crate::support::tls::authority;
-use crate::support::{Authority, Server, Terminator, eventually_async, need_server};
 use crate::{builder, cycle, fault, trusting};
 
 fn before(server: &Server) -> Terminator {

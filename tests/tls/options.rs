@@ -6,9 +6,9 @@ use std::sync::Arc;
 use quorlock::rustls::{ClientConfig, RootCertStore, crypto};
 use quorlock::{Client, Locker, Tls};
 use rcgen::KeyPair;
+use support::scratch::Scratch;
+use support::tls::authority;
 
-use crate::support::scratch::Scratch;
-use crate::support::tls::authority;
 use crate::{builder, trusting};
 
 #[test]
@@ -59,7 +59,7 @@ fn trusting_config() -> Arc<ClientConfig> {
 }
 
 #[test]
-fn tls_that_nobody_asked_for_is_told() {
+fn tls_options_without_a_tls_url_are_told() {
     for url in ["redis://h", "unix:///run/redis.sock"] {
         let error = builder(url, trusting()).build().unwrap_err();
         assert!(error.is_misuse() && error.to_string().contains("write rediss://"), "{error}");

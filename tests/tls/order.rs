@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use quorlock::rustls;
 use quorlock::{Driver, Locker};
-
-use crate::support::tls::authority;
-use crate::support::{
+use support::tls::authority;
+use support::{
     Behaviour, Proxy, Server, Terminator, eventually, eventually_async, need_server,
     need_tls_server, poll_times,
 };
+
 use crate::{builder, trusting};
 
 /// A server that speaks TLS itself where there is one, else behind a terminator.
@@ -55,7 +55,7 @@ async fn drop_and_acquire(node: &Node) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dropped_guard_is_released_before_whoever_asks_next() {
+async fn a_dropped_guard_is_released_before_the_next_request() {
     need_server!();
     drop_and_acquire(&Node::start()).await;
 }
@@ -134,7 +134,7 @@ async fn what_a_full_socket_holds_up_goes_on_in_order() {
         let locker = locker.clone();
         callers.push(tokio::spawn(async move {
             let guard = locker.lock(key(n)).try_acquire().await.unwrap();
-            drop(guard.expect("nobody else has this key"));
+            drop(guard.expect("no other client has this key"));
         }));
     }
     // More than both kernels' buffers hold is under way when the first byte has arrived.
@@ -144,7 +144,7 @@ async fn what_a_full_socket_holds_up_goes_on_in_order() {
         caller.await.unwrap();
     }
     eventually_async("no key is left", async || {
-        server.command(&["DBSIZE"]) == crate::support::Reply::Int(0)
+        server.command(&["DBSIZE"]) == support::Reply::Int(0)
     })
     .await;
     assert_eq!(terminator.handshakes(), (1, 0), "all on one connection");

@@ -6,12 +6,12 @@ use std::time::Duration;
 use quorlock::rustls::{self, ServerConfig, version};
 use quorlock::{Locker, Tls};
 use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, date_time_ymd};
-
-use crate::support::tls::authority;
-use crate::support::{
+use support::tls::authority;
+use support::{
     Authority, Behaviour, Identity, Server, Terminator, eventually_async, need_server,
     need_tls_server,
 };
+
 use crate::{showing, trusting};
 
 /// Long beside a handshake on this machine, short beside a test's patience.
@@ -167,7 +167,7 @@ async fn each_has_its_verdict_in_one_line_that_says_what_to_do() {
             (line, words) => panic!("{name}: {line:?}, and not {words:?}"),
         }
     }
-    assert!(server.command(&["KEYS", "*"]).array().is_empty(), "nobody left a lock behind");
+    assert!(server.command(&["KEYS", "*"]).array().is_empty(), "no lock is left behind");
 }
 
 #[tokio::test]

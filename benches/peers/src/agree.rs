@@ -1,6 +1,6 @@
 //! Whether two records agree within their intervals. Pure.
 
-use crate::ledger::{Kind, Ledger, Line};
+use crate::results::{Kind, Line, Results};
 use crate::stats::Interval;
 use crate::table;
 
@@ -14,7 +14,7 @@ pub(crate) struct Agreement {
 }
 
 /// Compares ratios and promises one by one, and tells how far the bare figures moved.
-pub(crate) fn compare(old: &Ledger, new: &Ledger) -> Agreement {
+pub(crate) fn compare(old: &Results, new: &Results) -> Agreement {
     let mut rows = Vec::new();
     let mut misses = 0;
     let mut shifts = Vec::new();
@@ -61,19 +61,19 @@ fn show(Interval { median, low, high }: Interval) -> String {
 mod tests {
     use super::*;
 
-    fn ledger(ratios: impl IntoIterator<Item = (usize, f64)>) -> Ledger {
-        let mut ledger = Ledger::default();
+    fn results(ratios: impl IntoIterator<Item = (usize, f64)>) -> Results {
+        let mut results = Results::default();
         for (number, low) in ratios {
             let interval = Interval { median: low + 0.05, low, high: low + 0.1 };
-            ledger.note(Kind::Ratio, format!("ratio {number}"), interval);
+            results.note(Kind::Ratio, format!("ratio {number}"), interval);
         }
-        ledger
+        results
     }
 
     #[test]
     fn one_miss_in_twenty_is_chance_and_two_are_not() {
-        let old = ledger((0..20).map(|number| (number, 1.0)));
-        let moved = |count| ledger((0..20).map(|it| (it, if it < count { 2.0 } else { 1.05 })));
+        let old = results((0..20).map(|number| (number, 1.0)));
+        let moved = |count| results((0..20).map(|it| (it, if it < count { 2.0 } else { 1.05 })));
         assert!(compare(&old, &moved(0)).agrees);
         assert!(compare(&old, &moved(1)).agrees);
         assert!(!compare(&old, &moved(2)).agrees);
@@ -82,13 +82,13 @@ mod tests {
 
     #[test]
     fn records_with_nothing_in_common_do_not_agree() {
-        assert!(!compare(&ledger([(1, 1.0)]), &ledger([(2, 1.0)])).agrees);
+        assert!(!compare(&results([(1, 1.0)]), &results([(2, 1.0)])).agrees);
     }
 
     #[test]
     fn figures_are_no_disagreement() {
-        let mut old = ledger([(1, 1.0)]);
-        let mut new = ledger([(1, 1.0)]);
+        let mut old = results([(1, 1.0)]);
+        let mut new = results([(1, 1.0)]);
         let exactly = |value| Interval { median: value, low: value, high: value };
         old.note(Kind::Figure, "p50".to_owned(), exactly(1.0));
         new.note(Kind::Figure, "p50".to_owned(), exactly(2.0));

@@ -11,7 +11,7 @@
 //! | `count` | allocations and system calls, counted beside the timed rounds |
 //! | `stats` | medians, paired ratios, bootstrap intervals: pure |
 //! | `promise`, `budget` | what was promised, and whether it was kept |
-//! | `ledger`, `agree` | all figures by name; whether two runs agree |
+//! | `results`, `agree` | all figures by name; whether two runs agree |
 //! | `table`, `record`, `readme`, `machine` | what the terminal shows, what the files say |
 
 mod agree;
@@ -20,19 +20,16 @@ mod budget;
 mod clock;
 mod contest;
 mod count;
-mod ledger;
 mod machine;
 mod progress;
 mod promise;
 mod readme;
 mod record;
+mod results;
 mod rounds;
 mod scenario;
 mod servers;
 mod stats;
-#[allow(clippy::unwrap_used, reason = "a set-up that fails must end the run on the spot")]
-#[path = "../../../tests/support/mod.rs"]
-mod support;
 mod table;
 
 use std::path::Path;
@@ -40,7 +37,7 @@ use std::process::ExitCode;
 
 use args::{Args, Command, Mode};
 use contest::Failure;
-use ledger::Ledger;
+use results::Results;
 use scenario::Part;
 
 fn main() -> ExitCode {
@@ -61,7 +58,7 @@ fn main() -> ExitCode {
 static ALLOCATOR: count::Counting = count::Counting;
 
 fn measure(args: &Args) -> Result<ExitCode, Failure> {
-    let mut ledger = Ledger::default();
+    let mut results = Results::default();
     let head = record::head(args)?;
     print!("{head}");
     let mut parts = String::new();
@@ -70,7 +67,7 @@ fn measure(args: &Args) -> Result<ExitCode, Failure> {
     for scenario in &args.scenarios {
         progress::step(&format!("{scenario:?}"));
         // What the others have measured is worth keeping.
-        let part = scenario::run(*scenario, args, &mut ledger).unwrap_or_else(|failure| {
+        let part = scenario::run(*scenario, args, &mut results).unwrap_or_else(|failure| {
             whole = false;
             Part::from(format!("\n## Not measured: {scenario:?}\n\n{failure}\n"))
         });
@@ -78,14 +75,14 @@ fn measure(args: &Args) -> Result<ExitCode, Failure> {
         parts += &part.text;
         svg = svg.or(part.svg);
     }
-    let summary = record::summary(&ledger);
+    let summary = record::summary(&results);
     print!("{summary}");
     if args.mode == Mode::Record {
         let text = head + &summary + &parts;
-        let path = record::write(&args.date, whole, &text, &ledger, svg.as_deref())?;
+        let path = record::write(&args.date, whole, &text, &results, svg.as_deref())?;
         eprintln!("written: {} and beside it", path.display());
         if whole {
-            readme::rewrite(&ledger, &args.date)?;
+            readme::rewrite(&results, &args.date)?;
             eprintln!("written: the README's table");
         }
     }
@@ -93,9 +90,9 @@ fn measure(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 fn agree(old: &Path, new: &Path) -> Result<ExitCode, Failure> {
-    let read = |path: &Path| -> Result<Ledger, Failure> {
+    let read = |path: &Path| -> Result<Results, Failure> {
         let text = std::fs::read_to_string(path);
-        Ledger::from_tsv(&text.map_err(|error| format!("{}: {error}", path.display()))?)
+        Results::from_tsv(&text.map_err(|error| format!("{}: {error}", path.display()))?)
     };
     let agreement = agree::compare(&read(old)?, &read(new)?);
     print!("{}", agreement.text);

@@ -1,9 +1,9 @@
-//! The README's table, from the ledger. Pure but for the file.
+//! The README's table, from the results. Pure but for the file.
 
 use std::path::Path;
 
 use crate::contest::Failure;
-use crate::ledger::Ledger;
+use crate::results::Results;
 use crate::table;
 
 const BEGIN: &str = "<!-- record:begin -->";
@@ -22,10 +22,10 @@ const COLUMNS: [(usize, &str, bool); 5] = [
 ];
 
 /// Writes the table between its marks.
-pub(crate) fn rewrite(ledger: &Ledger, date: &str) -> Result<(), Failure> {
+pub(crate) fn rewrite(results: &Results, date: &str) -> Result<(), Failure> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
     let text = std::fs::read_to_string(&path)?;
-    Ok(std::fs::write(&path, between(&text, &section(ledger, date))?)?)
+    Ok(std::fs::write(&path, between(&text, &section(results, date))?)?)
 }
 
 /// `text` with what stands between the marks replaced.
@@ -37,11 +37,11 @@ fn between(text: &str, section: &str) -> Result<String, Failure> {
     Ok(format!("{head}{BEGIN}\n{section}{END}{tail}"))
 }
 
-fn section(ledger: &Ledger, date: &str) -> String {
+fn section(results: &Results, date: &str) -> String {
     let mut rows = Vec::new();
     for runtime in ["thread", "current", "multi"] {
         for family in FAMILIES {
-            let cells = COLUMNS.map(|column| best(ledger, family, runtime, column));
+            let cells = COLUMNS.map(|column| best(results, family, runtime, column));
             if cells.iter().all(Option::is_none) {
                 continue;
             }
@@ -68,7 +68,7 @@ fn section(ledger: &Ledger, date: &str) -> String {
 
 /// The best figure of a family on a runtime.
 fn best(
-    ledger: &Ledger,
+    results: &Results,
     family: &str,
     runtime: &str,
     (callers, figure, more_is_better): (usize, &str, bool),
@@ -81,7 +81,7 @@ fn best(
         let counts = way.is_empty() || !["ours", "floor"].contains(&family);
         (counts && rest == format!("{runtime}, {figure}")).then_some(())
     };
-    let found = ledger.lines.iter().filter(|line| mine(&line.what).is_some());
+    let found = results.lines.iter().filter(|line| mine(&line.what).is_some());
     let values = found.map(|line| line.interval.median);
     let best = values.reduce(if more_is_better { f64::max } else { f64::min })?;
     Some(if figure == "cycles/s" { format!("{best:.0}") } else { format!("{best:.1}") })
@@ -90,7 +90,7 @@ fn best(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ledger::Kind;
+    use crate::results::Kind;
     use crate::stats::Interval;
 
     #[test]
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn the_best_way_of_a_peer_counts_and_ours_is_ours() {
-        let mut ledger = Ledger::default();
+        let mut results = Results::default();
         let figures = [
             ("5 nodes, 64 callers, redis-all/current, cycles/s", 3.0),
             ("5 nodes, 64 callers, redis-quorum/current, cycles/s", 5.0),
@@ -120,12 +120,12 @@ mod tests {
         ];
         for (what, value) in figures {
             let exactly = Interval { median: value, low: value, high: value };
-            ledger.note(Kind::Figure, what.to_owned(), exactly);
+            results.note(Kind::Figure, what.to_owned(), exactly);
         }
         let cycles = (64, "cycles/s", true);
-        assert_eq!(best(&ledger, "redis", "current", cycles).as_deref(), Some("5"));
-        assert_eq!(best(&ledger, "ours", "current", cycles).as_deref(), Some("10"));
-        assert_eq!(best(&ledger, "rslock", "current", cycles), None);
-        assert!(section(&ledger, "today").contains("record/today-peers.md"));
+        assert_eq!(best(&results, "redis", "current", cycles).as_deref(), Some("5"));
+        assert_eq!(best(&results, "ours", "current", cycles).as_deref(), Some("10"));
+        assert_eq!(best(&results, "rslock", "current", cycles), None);
+        assert!(section(&results, "today").contains("record/today-peers.md"));
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::args::Args;
 use crate::contest::Failure;
-use crate::ledger::Ledger;
+use crate::results::Results;
 use crate::servers::Servers;
 use crate::{machine, progress, promise, table};
 
@@ -39,8 +39,8 @@ pub(crate) fn head(args: &Args) -> Result<String, Failure> {
 }
 
 /// All promises, and how many were kept.
-pub(crate) fn summary(ledger: &Ledger) -> String {
-    let promises = &ledger.promises;
+pub(crate) fn summary(results: &Results) -> String {
+    let promises = &results.promises;
     let kept = promises.iter().filter(|promise| promise.kept()).count();
     format!(
         "\n## Budgets: {kept} of {} met, in {:.1} minutes\n{}",
@@ -56,7 +56,7 @@ pub(crate) fn write(
     date: &str,
     whole: bool,
     text: &str,
-    ledger: &Ledger,
+    results: &Results,
     svg: Option<&str>,
 ) -> Result<PathBuf, Failure> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../record");
@@ -64,7 +64,7 @@ pub(crate) fn write(
     let part = if whole { "" } else { "-part" };
     let path = folder.join(format!("{date}-peers{part}.md"));
     std::fs::write(&path, text)?;
-    std::fs::write(path.with_extension("tsv"), ledger.to_tsv())?;
+    std::fs::write(path.with_extension("tsv"), results.to_tsv())?;
     if let Some(svg) = svg {
         std::fs::write(path.with_extension("svg"), svg)?;
     }

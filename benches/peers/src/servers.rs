@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use socket2::{Domain, SockAddr, Socket, Type};
+use support::{Fleet, Reply, Server, tls, tools};
 
 use crate::clock;
 use crate::contest::Failure;
-use crate::support::{Fleet, Reply, Server, tls, tools};
 
 /// How a node is reached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,23 +1,23 @@
 //! The figures as tables, for the terminal and for the record alike.
 
 use crate::contest::Runtime;
-use crate::ledger::{Kind, Ledger};
+use crate::results::{Kind, Results};
 use crate::rounds::{Heat, Round, Standing};
 use crate::stats::{Interval, bootstrap, median, paired_ratio};
 use crate::{budget, promise};
 
-/// All tables of one number of callers; the figures go to the ledger too.
-pub(crate) fn heat(nodes: usize, heat: &Heat, ledger: &mut Ledger) -> String {
+/// All tables of one number of callers; the figures go to the results too.
+pub(crate) fn heat(nodes: usize, heat: &Heat, results: &mut Results) -> String {
     let setting = budget::setting(nodes, heat.callers);
     let mut text = format!("\n## {setting}\n\n{}", figures(heat));
     text += "\nOurs divided by theirs, in the same round: median [95 %]. A ≈ says that the \
              interval meets that of ourselves against ourselves: not distinguishable.\n\n";
-    text += &ratios(heat, &setting, ledger);
+    text += &ratios(heat, &setting, results);
     text += &repeats(heat);
-    note(heat, &setting, ledger);
+    note(heat, &setting, results);
     let promises = budget::promises(nodes, heat);
     text += &promise::tabulate(&promises);
-    ledger.promised(promises);
+    results.promised(promises);
     text
 }
 
@@ -26,12 +26,12 @@ pub(crate) fn repeats(heat: &Heat) -> String {
     heat.repeated.iter().map(|failure| format!("\nA round was repeated: {failure}\n")).collect()
 }
 
-/// What each contestant did goes to the ledger.
-pub(crate) fn note(heat: &Heat, setting: &str, ledger: &mut Ledger) {
+/// What each contestant did goes to the results.
+pub(crate) fn note(heat: &Heat, setting: &str, results: &mut Results) {
     for standing in &heat.standings {
         for (name, figure) in FIGURES {
             let what = format!("{setting}, {}, {name}", standing.label());
-            ledger.note(Kind::Figure, what, bootstrap(&standing.column(figure)));
+            results.note(Kind::Figure, what, bootstrap(&standing.column(figure)));
         }
     }
 }
@@ -83,7 +83,7 @@ pub(crate) fn figures(heat: &Heat) -> String {
 }
 
 /// Ours against each other that runs where ours does, and against the threads.
-fn ratios(heat: &Heat, setting: &str, ledger: &mut Ledger) -> String {
+fn ratios(heat: &Heat, setting: &str, results: &mut Results) -> String {
     let mut rows = Vec::new();
     for name in ["ours", "ours-body"] {
         for ours in heat.standings.iter().filter(|standing| standing.name == name) {
@@ -91,7 +91,7 @@ fn ratios(heat: &Heat, setting: &str, ledger: &mut Ledger) -> String {
             for theirs in &heat.standings {
                 let comparable = [ours.runtime, Runtime::Thread].contains(&theirs.runtime);
                 if comparable && !std::ptr::eq(ours, theirs) {
-                    rows.push(against(ours, theirs, again, setting, ledger));
+                    rows.push(against(ours, theirs, again, setting, results));
                 }
             }
         }
@@ -104,13 +104,13 @@ pub(crate) fn pairs(
     heat: &Heat,
     pairs: &[(&str, &str)],
     setting: &str,
-    ledger: &mut Ledger,
+    results: &mut Results,
 ) -> String {
     let mut rows = Vec::new();
     for runtime in [Runtime::Current, Runtime::Multi] {
         for (one, other) in pairs {
             if let (Some(one), Some(other)) = (heat.find(one, runtime), heat.find(other, runtime)) {
-                rows.push(against(one, other, None, setting, ledger));
+                rows.push(against(one, other, None, setting, results));
             }
         }
     }
@@ -122,13 +122,13 @@ fn against(
     theirs: &Standing,
     again: Option<&Standing>,
     setting: &str,
-    ledger: &mut Ledger,
+    results: &mut Results,
 ) -> [String; 6] {
     let [p50, p99, cycles, cpu] = FIGURES.map(|(name, figure)| {
         let ratio = paired_ratio(&ours.column(figure), &theirs.column(figure));
         let chance = again.map(|again| paired_ratio(&ours.column(figure), &again.column(figure)));
         let what = format!("{setting}, {} to {}, {name}", ours.label(), theirs.label());
-        ledger.note(Kind::Ratio, what, ratio);
+        results.note(Kind::Ratio, what, ratio);
         let Interval { median, low, high } = ratio;
         let mark = if chance.is_some_and(|chance| chance.meets(ratio)) { " ≈" } else { "" };
         format!("{median:.2} [{low:.2}–{high:.2}]{mark}")

@@ -1,8 +1,5 @@
 //! The `rslock` crate on the same key as we, both ways.
 
-#[path = "../../../tests/support/mod.rs"]
-mod support;
-
 use std::time::Duration;
 
 use quorlock::Locker;

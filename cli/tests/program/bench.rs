@@ -4,11 +4,11 @@ use std::process::Command;
 
 use rustix::process::Signal;
 use serde_json::Value;
+use support::scratch::Scratch;
+use support::{Fleet, Port, Server, need_process, need_server};
 
 use crate::run::{Ended, Running, program, run};
 use crate::schema::faults;
-use crate::support::scratch::Scratch;
-use crate::support::{Fleet, Port, Server, need_server};
 
 /// As short as a measurement can be: these tests are about everything but the figures.
 const SHORT: [&str; 3] = ["bench", "--duration", "200ms"];
@@ -25,7 +25,7 @@ fn bench(fleet: &Fleet, args: &[&str]) -> Ended {
 
 #[test]
 fn it_shows_ourselves_beside_the_floor_and_leaves_nothing() {
-    need_server!();
+    need_process!();
     let fleet = Fleet::start(3);
     let ended = bench(&fleet, &["--callers", "1,8"]);
     assert_eq!((ended.code, &*ended.stderr), (0, ""), "{ended:?}");
@@ -50,7 +50,7 @@ fn it_shows_ourselves_beside_the_floor_and_leaves_nothing() {
 
 #[test]
 fn its_object_is_as_the_schema_says() {
-    need_server!();
+    need_process!();
     let fleet = Fleet::start(1);
     let schema: Value = serde_json::from_str(&run(program(&["bench", "--schema"])).stdout).unwrap();
     let args = ["--json", "--runtime", "multi", "--callers", "2", "--rate", "500"];
@@ -79,7 +79,7 @@ fn its_object_is_as_the_schema_says() {
 
 #[test]
 fn an_assertion_that_fails_is_told_with_its_figure() {
-    need_server!();
+    need_process!();
     let fleet = Fleet::start(1);
     let asserting = |what: &[&str]| bench(&fleet, &[&["--callers", "1"], what].concat());
     let ended = asserting(&["--assert", "p50<10s,p99.9<=10s", "--assert", "cycles>0"]);
@@ -92,7 +92,7 @@ fn an_assertion_that_fails_is_told_with_its_figure() {
 
 #[test]
 fn nodes_that_hold_keys_are_not_touched() {
-    need_server!();
+    need_process!();
     let fleet = Fleet::start(3);
     fleet[1].command(&["SET", "order", "42"]);
     let chart = Scratch::new();
@@ -140,7 +140,7 @@ fn a_signal_ends_it_in_good_order() {
     let mut long = program(&["bench", "--duration", "1m"]);
     long.env("QUORLOCK_NODES", fleet.urls().join(","));
     let running = Running::start(long);
-    crate::support::eventually("the measurement to run", || fleet[0].calls().of("set") > 100);
+    support::eventually("the measurement to run", || fleet[0].calls().of("set") > 100);
     running.signal(Signal::TERM);
     running.end().says(128 + 15, "stopped early");
     assert_eq!(fleet.keys_left(""), []);
@@ -150,7 +150,7 @@ fn a_signal_ends_it_in_good_order() {
 
 #[test]
 fn the_floor_logs_in_as_the_url_says() {
-    need_server!();
+    need_process!();
     let server = Server::builder().user("me", "on >p@ss ~* +@all").start();
     let addr = server.addr();
     let socket = server.socket_path();
@@ -172,7 +172,7 @@ fn the_floor_logs_in_as_the_url_says() {
 
 #[test]
 fn what_cannot_be_measured_is_told_in_one_line() {
-    need_server!();
+    need_process!();
     let fleet = Fleet::start_with(3, |_, builder| builder.password("right"));
     let bare = |server: &Server| format!("redis://:canary@{}", server.addr());
     let denied = run(bench_on(&fleet.iter().map(bare).collect::<Vec<_>>(), &[]));

@@ -4,9 +4,9 @@ use std::process::Stdio;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::process::Signal;
+use support::{Server, Watchdog, eventually, need_server};
 
 use crate::run::{Running, empties, ends, hold, program_on, run};
-use crate::support::{Server, Watchdog, eventually, need_server};
 
 #[test]
 fn the_environment_tells_about_the_lock() {

@@ -1,9 +1,10 @@
 //! An exit code for each cause.
 
+use support::script::Script;
+use support::scripted::Scripted;
+use support::{Fleet, Port, Server, Watchdog, need_server};
+
 use crate::run::{Running, empties, hold, program, program_on, run};
-use crate::support::script::Script;
-use crate::support::scripted::Scripted;
-use crate::support::{Fleet, Port, Server, Watchdog, need_server};
 
 #[test]
 fn the_commands_own_code_passes() {

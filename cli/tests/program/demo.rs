@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::process::Signal;
+use support::need_process;
+use support::scratch::Scratch;
 
 use crate::run::{Running, program, run};
-use crate::support::need_process;
-use crate::support::scratch::Scratch;
 
 /// The demo with this server, and a temporary directory of its own.
 fn demo(server: &Path, temporary: &Scratch) -> Command {
@@ -35,7 +35,7 @@ fn it_names_five_nodes_and_the_quorum_and_leaves_nothing() {
     {
         assert!(ended.stdout.contains(words), "{words}: {ended:?}");
     }
-    assert!(!ended.stdout.contains('\x1b'), "no styles where nobody sees them: {ended:?}");
+    assert!(!ended.stdout.contains('\x1b'), "no styles in a pipe: {ended:?}");
     assert_eq!(left(&temporary), Some(0));
 }
 

@@ -9,14 +9,14 @@ use std::process::Stdio;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustix::process::Signal;
+use support::scratch::Scratch;
+use support::script::Script;
+use support::scripted::Scripted;
+use support::{Server, Watchdog, eventually, need_process, need_server, skip, test_name};
 
 use crate::pipe::{FILLER, FullPipe};
 use crate::run::{Ended, Running, empties, ends, hold, on_terminal, program, program_on};
 use crate::stream::Stream;
-use crate::support::scratch::Scratch;
-use crate::support::script::Script;
-use crate::support::scripted::Scripted;
-use crate::support::{Server, Watchdog, eventually, need_process, need_server, skip, test_name};
 
 /// Does not obey TERM, and prints its process id.
 const STUBBORN: &str = "trap '' TERM; echo $$; while :; do sleep 0.01; done";

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use support::{Fleet, Server, Watchdog, need_server};
+
 use crate::run::{Running, empties, hold, holding, program_on, program_on_all, run};
-use crate::support::{Fleet, Server, Watchdog, need_server};
 
 #[test]
 fn a_lock_is_extended_for_as_long_as_its_command_runs() {

@@ -1,7 +1,8 @@
 //! A lock that ends before the command does.
 
+use support::{Server, need_server};
+
 use crate::run::{empties, ends, hold, program_on, run};
-use crate::support::{Server, need_server};
 
 #[test]
 fn the_command_is_told_to_end_before_the_lock_does() {

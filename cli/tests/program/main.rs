@@ -18,9 +18,6 @@
 //! | `run`, `stream` | running the program under a watchdog; what it writes |
 #![cfg(unix)]
 
-#[path = "../../../tests/support/mod.rs"]
-mod support;
-
 mod bench;
 mod child;
 mod codes;

@@ -1,7 +1,8 @@
 //! What the command is told when a majority of the nodes forgets the lock, or hangs.
 
+use support::{Fleet, need_server};
+
 use crate::run::{Ended, Running, ends, holding, program_on_all};
-use crate::support::{Fleet, need_server};
 
 /// Short, for a loss is found out at the next extension: at a third of it.
 const TTL: &str = "3s";

@@ -4,10 +4,10 @@ use std::process::Command;
 
 use rustix::process::Signal;
 use serde_json::Value;
+use support::{Fleet, Port, Script, Scripted, Server, need_process, need_server};
 
 use crate::run::{Ended, Running, program, run};
 use crate::schema::faults;
-use crate::support::{Fleet, Port, Script, Scripted, Server, need_server};
 
 /// As short as it can be: these tests are about everything but the figures.
 const SHORT: [&str; 5] = ["ping", "--count", "20", "--interval", "0"];
@@ -29,7 +29,7 @@ fn object(ended: &Ended) -> Value {
 
 #[test]
 fn each_node_has_its_round_trips_and_says_what_it_is() {
-    need_server!();
+    need_process!();
     let fleet = Fleet::start_with(3, |number, builder| match number {
         0 => builder.args(["--appendonly", "yes", "--appendfsync", "always"]),
         1 => builder.args(["--save", "3600", "1"]),
@@ -99,7 +99,7 @@ fn its_object_is_as_the_schema_says() {
 
 #[test]
 fn a_node_that_evicts_is_warned_of() {
-    need_server!();
+    need_process!();
     let keeps = ["--appendonly", "yes", "--appendfsync", "always"];
     let evicts = ["--maxmemory-policy", "volatile-ttl"];
     let server = Server::builder().args(keeps).args(evicts).start();
@@ -205,7 +205,7 @@ fn a_signal_ends_it_and_shows_what_came_so_far() {
     let running = Running::start(long);
     let pinged = || server.calls().of("ping") > 0;
     server.command(&["CONFIG", "RESETSTAT"]);
-    crate::support::eventually("the measurement to run", pinged);
+    support::eventually("the measurement to run", pinged);
     running.signal(Signal::INT);
     let ended = running.end();
     ended.says(128 + 2, "stopped early");

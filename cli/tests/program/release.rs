@@ -1,7 +1,8 @@
 //! Ending a lock from outside.
 
+use support::{Fleet, Reply, Server, need_server};
+
 use crate::run::{Ended, hold, program, run};
-use crate::support::{Fleet, Reply, Server, need_server};
 
 fn release(fleet: &Fleet, args: &[&str]) -> Ended {
     let mut command = program(&[&["release"], args].concat());
@@ -26,7 +27,7 @@ fn keys(fleet: &Fleet) -> usize {
 }
 
 #[test]
-fn by_its_token_it_ends_and_nobody_elses_does() {
+fn a_token_ends_its_own_lock_and_no_other() {
     need_server!();
     let fleet = Fleet::start(3);
     set(&fleet, &value(1));
@@ -52,7 +53,7 @@ fn by_its_token_it_ends_and_nobody_elses_does() {
 }
 
 #[test]
-fn by_force_it_ends_whoever_holds_it() {
+fn force_ends_the_lock_of_any_holder() {
     need_server!();
     let fleet = Fleet::start(3);
     set(&fleet, &value(1));

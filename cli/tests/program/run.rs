@@ -8,10 +8,10 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
+use support::process::tied;
+use support::{Fleet, Server, Watchdog, eventually};
 
 use crate::stream::Stream;
-use crate::support::process::tied;
-use crate::support::{Fleet, Server, Watchdog, eventually};
 
 /// Longer than any run here takes, also while the machine is building.
 const RUN_PATIENCE: Duration = Duration::from_secs(30);

@@ -1,7 +1,8 @@
 //! Passwords: taken from the environment, and shown nowhere.
 
+use support::{Fleet, Server, need_process, need_server, skip, test_name};
+
 use crate::run::{Running, on_terminal, program, run};
-use crate::support::{Fleet, Server, need_server, skip, test_name};
 
 /// With every character that means something in a URL.
 const PASSWORD: &str = "canary@:/?#[]%41,& \"'=+ü";
@@ -11,7 +12,7 @@ const CANARY: &str = "canary";
 
 #[test]
 fn the_password_comes_from_the_environment() {
-    need_server!();
+    need_process!();
     let keeps = ["--appendonly", "yes", "--appendfsync", "always"];
     let server = Server::builder().password(PASSWORD).args(keeps).start();
     let url = format!("redis://{}", server.addr());
@@ -134,7 +135,7 @@ fn values(server: &Server) -> Vec<String> {
 
 #[test]
 fn no_output_shows_a_password_or_a_random_value() {
-    need_server!();
+    need_process!();
     let fleet = Fleet::start_with(3, |_, server| {
         let memory = ["--slowlog-log-slower-than", "0", "--slowlog-max-len", "1000"];
         server.args(memory).password(PASSWORD)
@@ -168,7 +169,7 @@ fn no_output_shows_a_password_or_a_random_value() {
         let mut program = program(&["lock", "--ttl", "1s", how, "lost", "--", "sleep", "20"]);
         program.env("QUORLOCK_NODES", urls("")).env("REDIS_PASSWORD", PASSWORD);
         let running = Running::start(program);
-        crate::support::eventually("the lock to be held", || fleet.holders("lost").len() == 3);
+        support::eventually("the lock to be held", || fleet.holders("lost").len() == 3);
         fleet.command(&["DEL", "lost"]);
         shown.push(running.end());
     }

@@ -1,8 +1,9 @@
 //! Who holds a key.
 
+use support::server::Builder;
+use support::{Fleet, need_process, need_server};
+
 use crate::run::{Ended, hold, program, run};
-use crate::support::server::Builder;
-use crate::support::{Fleet, need_server};
 
 fn status(fleet: &Fleet, args: &[&str]) -> Ended {
     let mut command = program(&[&["status"], args].concat());
@@ -38,7 +39,7 @@ fn each_node_is_told_and_then_the_majority() {
 
 #[test]
 fn nodes_that_may_forget_are_warned_of_where_they_are_relied_on() {
-    need_server!();
+    need_process!();
     let keeps = ["--appendonly", "yes", "--appendfsync", "always"];
     let everysec = ["--appendonly", "yes", "--appendfsync", "everysec"];
     let fleet = Fleet::start_with(3, |node, builder: Builder| match node {

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::io::Read;
 use std::sync::mpsc::{Receiver, channel};
 
-use crate::support::Watchdog;
+use support::Watchdog;
 
 /// One stream of a program.
 pub(crate) struct Stream {

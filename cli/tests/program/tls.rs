@@ -6,10 +6,9 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use quorlock::rustls;
-
-use crate::support::scratch::Scratch;
-use crate::support::tls::authority;
-use crate::support::{Server, Terminator, need_server};
+use support::scratch::Scratch;
+use support::tls::authority;
+use support::{Server, Terminator, need_server};
 
 /// Runs `quorlock` with these arguments and nothing of our environment's nodes.
 fn run(args: &[&str]) -> Output {

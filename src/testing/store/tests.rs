@@ -1,5 +1,5 @@
-//! What a node answers. That real servers answer the same is for `tests/suite/twins`, which shares
-//! two tables with the tests here.
+//! What a node answers. That real servers answer the same is for `tests/suite/differential`, which
+//! shares two tables with the tests here.
 //!
 //! | file | asks |
 //! |---|---|
@@ -11,9 +11,9 @@
 mod bench;
 mod mutants;
 mod scripts;
-#[path = "../../../tests/suite/twins/snippets.rs"]
+#[path = "../../../tests/suite/differential/snippets.rs"]
 mod snippets;
-#[path = "../../../tests/suite/twins/scripts.rs"]
+#[path = "../../../tests/suite/differential/scripts.rs"]
 mod table;
 
 use std::time::Duration;
@@ -178,7 +178,7 @@ fn what_is_no_command_is_refused_as_servers_do() {
     assert_eq!(world.say(&["GET", "k"]), Frame::Null, "databases are apart");
 }
 
-/// As the servers themselves say it; all of it is compared with them in `tests/suite/twins`.
+/// As the servers themselves say it; all of it is compared with them in `tests/suite/differential`.
 #[test]
 fn each_version_refuses_in_its_own_words() {
     let cases = [

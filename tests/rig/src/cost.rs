@@ -20,7 +20,7 @@ use crate::args::Args;
 use crate::line::Source;
 use crate::network::Network;
 use crate::nodes::Nodes;
-use crate::weather::{Path, Way, Weather};
+use crate::paths::{Path, Paths, Way};
 
 /// How late each reply comes.
 const LATE: Duration = Duration::from_millis(100);
@@ -47,10 +47,10 @@ pub(crate) fn run(args: &Args) -> Result<String, Failure> {
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let nodes = Nodes::start(&args)?;
     let network = Network::build(false, 2, &nodes.ports(), runtime.handle())?;
-    let mut weather = Weather::clear(2, args.nodes);
+    let mut paths = Paths::clear(2, args.nodes);
     let late = Way::Late(u16::try_from(LATE.as_millis())?);
-    weather.add(u32::MAX, u32::MAX, Path { to: Way::Clear, from: late });
-    network.apply(&weather)?;
+    paths.add(u32::MAX, u32::MAX, Path { to: Way::Clear, from: late });
+    network.apply(&paths)?;
     let (kind, [major, minor, patch]) = nodes.fleet[0].version();
     let mut text = format!(
         "{} nodes of {kind} {major}.{minor}.{patch}, each reply {LATE:?} late, TTL {:?}, {TIMES} \

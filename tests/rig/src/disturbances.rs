@@ -94,7 +94,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::weather::Path;
+    use crate::paths::Path;
 
     const SECOND: u64 = 1_000_000_000;
 

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::dice::Dice;
-use crate::weather::{Path, Way};
+use crate::paths::{Path, Way};
+use crate::random::Random;
 
 /// A kind of fault. The names are those of the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -131,20 +131,20 @@ impl Kind {
     }
 
     /// What it does to the network, if it does that.
-    pub(crate) fn path(self, dice: &mut Dice) -> Option<Path> {
+    pub(crate) fn path(self, random: &mut Random) -> Option<Path> {
         let clear = Path::default();
         Some(match self {
             Self::PartitionTo => Path { to: Way::Dead, ..clear },
             Self::PartitionFrom => Path { from: Way::Dead, ..clear },
             Self::Partition => Path { to: Way::Dead, from: Way::Dead },
             Self::Loss => {
-                let lossy = Way::Lossy(dice.choose(&[5, 20, 50]));
+                let lossy = Way::Lossy(random.choose(&[5, 20, 50]));
                 Path { to: lossy, from: lossy }
             }
             Self::Reset => Path { to: Way::Reset, ..clear },
             Self::Delay => {
-                let late = Way::Late(dice.choose(&[3, 20, 45, 150, 400]));
-                dice.choose(&[
+                let late = Way::Late(random.choose(&[3, 20, 45, 150, 400]));
+                random.choose(&[
                     Path { to: late, ..clear },
                     Path { from: late, ..clear },
                     Path { to: late, from: late },
@@ -176,7 +176,7 @@ pub(crate) struct Fault {
 /// Draws the faults one after the other.
 #[derive(Debug)]
 pub(crate) struct Schedule {
-    dice: Dice,
+    random: Random,
     /// Each as often as it weighs.
     kinds: Vec<Kind>,
     per_second: f64,
@@ -199,7 +199,7 @@ impl Schedule {
         let weight = |kind: Kind| KINDS.iter().find(|(k, ..)| *k == kind).map_or(1, |it| it.3);
         let weighed = kinds.iter().flat_map(|&kind| (0..weight(kind)).map(move |_| kind));
         Self {
-            dice: Dice::new(seed, 7),
+            random: Random::new(seed, 7),
             kinds: weighed.collect(),
             per_second,
             at: Duration::from_millis(500),
@@ -218,39 +218,39 @@ impl Iterator for Schedule {
         if self.kinds.is_empty() || self.per_second <= 0.0 {
             return None;
         }
-        let (dice, ttl) = (&mut self.dice, self.ttl);
+        let (random, ttl) = (&mut self.random, self.ttl);
         let mean = Duration::from_secs_f64(1.0 / self.per_second);
-        self.at += dice.between(Duration::ZERO, mean * 2);
-        let kind = dice.choose(&self.kinds);
+        self.at += random.between(Duration::ZERO, mean * 2);
+        let kind = random.choose(&self.kinds);
         // Mostly about as long as a lease, for there it matters.
-        let lasts = match dice.below(8) {
-            0..=2 => dice.between(Duration::from_millis(20), ttl / 4),
-            3..=6 => dice.between(ttl / 4, ttl * 3 / 2),
-            _ => dice.between(ttl * 3 / 2, ttl * 3),
+        let lasts = match random.below(8) {
+            0..=2 => random.between(Duration::from_millis(20), ttl / 4),
+            3..=6 => random.between(ttl / 4, ttl * 3 / 2),
+            _ => random.between(ttl * 3 / 2, ttl * 3),
         };
         let majority = self.nodes / 2 + 1;
         let some = match kind {
             // One clock alone takes no lock away, and needs its time.
-            Kind::ClockRate => dice.choose(&[1, majority, self.nodes, self.nodes]),
-            _ => dice.choose(&[1, 1, 1, 2, 2, majority, self.nodes]),
+            Kind::ClockRate => random.choose(&[1, majority, self.nodes, self.nodes]),
+            _ => random.choose(&[1, 1, 1, 2, 2, majority, self.nodes]),
         };
         let lasts = if kind == Kind::ClockRate { lasts + ttl * 2 } else { lasts };
         let nodes = match kind {
-            Kind::ClockLeap => dice.subset(majority, self.nodes),
+            Kind::ClockLeap => random.subset(majority, self.nodes),
             // Connections between all of them would seldom be whole.
-            Kind::KillServer => dice.subset(some.min(majority), self.nodes),
-            _ => dice.subset(some, self.nodes),
+            Kind::KillServer => random.subset(some.min(majority), self.nodes),
+            _ => random.subset(some, self.nodes),
         };
-        let clients = match dice.percent(30) {
-            true => dice.subset(self.clients, self.clients),
-            false => dice.subset(1, self.clients),
+        let clients = match random.percent(30) {
+            true => random.subset(self.clients, self.clients),
+            false => random.subset(1, self.clients),
         };
-        let path = kind.path(dice);
+        let path = kind.path(random);
         let amount = match kind {
             // A clock may gain 1 % and 2 ms within a TTL. Its pace, a few steps, and the
             // millisecond in which servers count stay below that together.
-            Kind::ClockRate => dice.choose(&[-20_000, 3_000, 7_000, 7_000]),
-            Kind::ClockStep => dice.choose(&[500, 500, -500, -5_000, -200_000]),
+            Kind::ClockRate => random.choose(&[-20_000, 3_000, 7_000, 7_000]),
+            Kind::ClockStep => random.choose(&[500, 500, -500, -5_000, -200_000]),
             Kind::ClockLeap => i64::try_from(ttl.as_micros()).unwrap_or(i64::MAX / 4) * 2,
             _ => 0,
         };

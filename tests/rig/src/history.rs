@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_holds_longer_than_the_guard_claimed() {
+    fn no_hold_outlasts_what_its_guard_claimed() {
         // It was given up late, and its guard had long said that it was over.
         assert!(play(&[(0, "+ 1 k 10 30"), (1, "+ 1 k 30 99"), (0, "- 1 50 overstayed")]).is_ok());
         assert!(play(&[(0, "+ 1 k 10 30"), (1, "+ 1 k 30 99"), (0, "dies")]).is_ok());

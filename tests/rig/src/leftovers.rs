@@ -4,9 +4,10 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use support::wait::Watchdog;
+use support::{Reply, Server};
+
 use crate::nodes::Nodes;
-use crate::support::wait::Watchdog;
-use crate::support::{Reply, Server};
 
 /// How long the last undos may take to be executed.
 const SETTLING: Duration = Duration::from_secs(2);

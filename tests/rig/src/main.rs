@@ -47,26 +47,24 @@
 //! |---|---|
 //! | `args` | what the command line asks for, and what a client is told |
 //! | `run` | the supervisor: starts everything, lets the faults come, and ends it |
-//! | `desk` | listens to the clients, takes down what they tell, delivers tokens, judges |
-//! | `faults`, `weather` | which fault comes when; what the network does: both pure |
+//! | `collector` | listens to the clients, takes down what they tell, delivers tokens, judges |
+//! | `faults`, `paths` | which fault comes when; what the network does: both pure |
 //! | `network` | the paths between clients and nodes, by namespaces or by proxies |
 //! | `nodes`, `shim` | the servers; their clocks |
-//! | `crew`, `client`, `foreign` | the processes; what ours does; how others are started |
+//! | `processes`, `client`, `foreign` | the processes; what ours does; how others are started |
 //! | `line`, `history` | what clients tell; who held what and when: both pure |
 //! | `commands` | which commands outlived their lock because the machine was busy: pure |
 //! | `handovers`, `disturbances` | tokens between processes; which fault met whom: both pure |
 //! | `cost` | what an adoption costs, without faults |
 //! | `leftovers`, `report` | what must not be left on the nodes; what a run has shown |
-//! | `clock`, `dice`, `tools` | the one clock; chance by a seed; the programs that are needed |
+//! | `clock`, `random`, `tools` | the one clock; chance by a seed; the programs that are needed |
 
 mod args;
 mod client;
 mod clock;
+mod collector;
 mod commands;
 mod cost;
-mod crew;
-mod desk;
-mod dice;
 mod disturbances;
 mod faults;
 mod foreign;
@@ -76,14 +74,13 @@ mod leftovers;
 mod line;
 mod network;
 mod nodes;
+mod paths;
+mod processes;
+mod random;
 mod report;
 mod run;
 mod shim;
-#[allow(clippy::unwrap_used, reason = "a set-up that fails must end the run on the spot")]
-#[path = "../../support/mod.rs"]
-mod support;
 mod tools;
-mod weather;
 
 use std::io::Write;
 use std::os::unix::process::CommandExt;

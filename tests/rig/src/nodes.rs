@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use support::{Fleet, Server};
+
 use crate::Failure;
 use crate::args::{Args, Durability};
 use crate::shim::{Clock, Shim};
-use crate::support::{Fleet, Server};
 use crate::tools;
 
 /// All of them.

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use crate::Failure;
 use crate::args::{Args, Durability};
-use crate::crew::Crew;
 use crate::faults::{Fault, Kind};
 use crate::handovers::Summary;
 use crate::history::{History, Overlap, Who};
 use crate::line::Losses;
 use crate::nodes::Nodes;
+use crate::processes::Processes;
 
 /// A run's result.
 #[derive(Debug)]
@@ -38,9 +38,10 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    pub(crate) fn new(args: &Args, kinds: &[Kind], nodes: &Nodes, crew: &Crew) -> Self {
+    pub(crate) fn new(args: &Args, kinds: &[Kind], nodes: &Nodes, processes: &Processes) -> Self {
         let (kind, [major, minor, patch]) = nodes.fleet[0].version();
-        let libraries: Vec<&str> = (0..crew.len()).map(|slot| crew.library(slot)).collect();
+        let libraries: Vec<&str> =
+            (0..processes.len()).map(|slot| processes.library(slot)).collect();
         let network = if args.inside { "namespaces, veth and nft" } else { "proxies" };
         let durability = match args.durability {
             Durability::Persistent => "appendfsync always, `Durability::Persistent`",

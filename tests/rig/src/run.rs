@@ -5,15 +5,14 @@ use std::iter::Peekable;
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
+use support::skip;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::Failure;
 use crate::args::{self, Args, SATURATED};
 use crate::clock;
+use crate::collector::Collector;
 use crate::commands::Commands;
-use crate::crew::{Crew, News};
-use crate::desk::Desk;
-use crate::dice::Dice;
 use crate::disturbances::Disturbances;
 use crate::faults::{Fault, Kind, Means, Schedule};
 use crate::foreign;
@@ -22,9 +21,10 @@ use crate::history::History;
 use crate::leftovers;
 use crate::network::Network;
 use crate::nodes::Nodes;
+use crate::paths::{Path, Paths, Way};
+use crate::processes::{News, Processes};
+use crate::random::Random;
 use crate::report::Report;
-use crate::support::skip;
-use crate::weather::{Path, Way, Weather};
 
 /// How often the clocks go on and everything is looked at.
 const TICK: Duration = Duration::from_millis(20);
@@ -57,21 +57,22 @@ pub(crate) fn run(args: &Args) -> Result<Report, Failure> {
     let kinds = kinds(&args, means)?;
     let seats = (places, args.nodes);
     let schedule = Schedule::new(args.seed, &kinds, args.fault_rate, seats, args.ttl);
-    let crew = Crew::start(&args, &network, sender)?;
-    let report = Report::new(&args, &kinds, &nodes, &crew);
+    let processes = Processes::start(&args, &network, sender)?;
+    let report = Report::new(&args, &kinds, &nodes, &processes);
     let node_timeout = args::node_timeout(args.node_timeout_ms, args.ttl);
-    let (handovers, dice) = (Handovers::new(args.nodes, node_timeout), Dice::new(args.seed, 11));
+    let (handovers, random) =
+        (Handovers::new(args.nodes, node_timeout), Random::new(args.seed, 11));
     let began = clock::now();
-    let desk = Desk {
+    let collector = Collector {
         args: args.clone(),
-        crew,
+        processes,
         news,
         history: History::default(),
         commands: Commands::new(args.ttl),
         disturbances: Disturbances::default(),
         handovers,
         deliveries: Vec::new(),
-        dice,
+        random,
         counts: BTreeMap::new(),
         ended: 0,
         spared: Vec::new(),
@@ -84,15 +85,15 @@ pub(crate) fn run(args: &Args) -> Result<Report, Failure> {
         network,
         schedule: schedule.peekable(),
         active: Vec::new(),
-        desk,
+        collector,
         began,
         replies_are_late: false,
     };
-    supervisor.change_weather()?;
+    supervisor.apply_paths()?;
     supervisor.work()?;
     // The proxies' tasks end with their runtime; nothing in them is worth waiting for.
     runtime.shutdown_background();
-    Ok(supervisor.desk.report)
+    Ok(supervisor.collector.report)
 }
 
 /// What a library lacks; a Python that was given up by name is noted as other tests do it.
@@ -136,7 +137,7 @@ struct Supervisor {
     schedule: Peekable<Schedule>,
     /// The faults that are not over, and when they will be.
     active: Vec<(Duration, Fault)>,
-    desk: Desk,
+    collector: Collector,
     began: u64,
     /// Replies to `saturated` come late now; every other time they come at once.
     replies_are_late: bool,
@@ -150,16 +151,16 @@ impl Supervisor {
     fn work(&mut self) -> Result<(), Failure> {
         let end = Duration::from_secs(self.args.seconds);
         let (mut shown, mut passed) = (Duration::ZERO, Duration::ZERO);
-        while self.now() < end && !self.desk.report.is_broken() && !self.desk.signalled {
-            self.desk.listen(TICK);
+        while self.now() < end && !self.collector.report.is_broken() && !self.collector.signalled {
+            self.collector.listen(TICK);
             let now = self.now();
             self.nodes.pass(now - passed)?;
             passed = now;
             self.faults(now)?;
-            self.desk.deliver();
-            self.desk.judge(false);
-            for (slot, status) in self.desk.crew.ended() {
-                self.desk.report.broken(format!("client {slot} ended by itself: {status}"));
+            self.collector.deliver();
+            self.collector.judge(false);
+            for (slot, status) in self.collector.processes.ended() {
+                self.collector.report.broken(format!("client {slot} ended by itself: {status}"));
             }
             if now >= shown + SHOWN_EVERY {
                 shown = now;
@@ -177,49 +178,55 @@ impl Supervisor {
             self.end(fault)?;
         }
         self.replies_are_late = false;
-        self.change_weather()?;
-        self.desk.calm(&over);
-        self.desk.crew.tell_to_end();
+        self.apply_paths()?;
+        self.collector.calm(&over);
+        self.collector.processes.tell_to_end();
         let told = self.now();
-        while self.desk.crew.is_at_work() && self.now() < told + ENDING {
-            self.desk.listen(TICK);
-            for (slot, status) in self.desk.crew.ended() {
+        while self.collector.processes.is_at_work() && self.now() < told + ENDING {
+            self.collector.listen(TICK);
+            for (slot, status) in self.collector.processes.ended() {
                 if !status.success() {
-                    self.desk.report.broken(format!("client {slot} ended: {status}"));
+                    self.collector.report.broken(format!("client {slot} ended: {status}"));
                 }
             }
         }
-        if self.desk.crew.is_at_work() {
-            self.desk.report.broken(format!("a client did not end within {ENDING:?}"));
+        if self.collector.processes.is_at_work() {
+            self.collector.report.broken(format!("a client did not end within {ENDING:?}"));
         }
-        for slot in 0..self.desk.crew.len() {
-            self.desk.crew.kill(slot);
+        for slot in 0..self.collector.processes.len() {
+            self.collector.processes.kill(slot);
         }
         // A process is gone before the last of what it told has been read.
-        while self.desk.ended < self.desk.crew.lives() && self.now() < told + 2 * ENDING {
-            self.desk.listen(TICK);
+        while self.collector.ended < self.collector.processes.lives()
+            && self.now() < told + 2 * ENDING
+        {
+            self.collector.listen(TICK);
         }
-        for slot in 0..self.desk.crew.len() {
-            let library = self.desk.crew.library(slot);
-            if !self.desk.counts.contains_key(&format!("{library}: granted"))
-                && !self.desk.signalled
+        for slot in 0..self.collector.processes.len() {
+            let library = self.collector.processes.library(slot);
+            if !self.collector.counts.contains_key(&format!("{library}: granted"))
+                && !self.collector.signalled
             {
                 let why = "was never granted a lock, so this run shows nothing of it";
-                self.desk.report.broken(format!("{library} {why}"));
+                self.collector.report.broken(format!("{library} {why}"));
             }
         }
-        if self.args.with.is_empty() && !self.desk.report.is_broken() {
-            let left = leftovers::look(&self.nodes, &self.desk.crew.killed, &self.desk.spared);
-            left.into_iter().for_each(|key| self.desk.report.broken(key));
+        if self.args.with.is_empty() && !self.collector.report.is_broken() {
+            let left = leftovers::look(
+                &self.nodes,
+                &self.collector.processes.killed,
+                &self.collector.spared,
+            );
+            left.into_iter().for_each(|key| self.collector.report.broken(key));
         }
-        self.desk.conclude();
+        self.collector.conclude();
         let now = self.now();
         self.show(now);
-        self.desk.report.finish(
+        self.collector.report.finish(
             [worked, now],
-            &self.desk.history,
-            &self.desk.counts,
-            self.desk.handovers.summary(),
+            &self.collector.history,
+            &self.collector.counts,
+            self.collector.handovers.summary(),
         );
         Ok(())
     }
@@ -229,22 +236,22 @@ impl Supervisor {
         let all = std::mem::take(&mut self.active);
         let (over, active): (Vec<_>, Vec<_>) = all.into_iter().partition(|(end, _)| *end <= now);
         self.active = active;
-        let mut weather_changes = over.iter().any(|(_, fault)| fault.path.is_some());
+        let mut paths_change = over.iter().any(|(_, fault)| fault.path.is_some());
         for (_, fault) in &over {
             self.end(fault)?;
         }
         while let Some(fault) = self.schedule.next_if(|fault| fault.at <= now) {
             if let Some(fault) = self.begin(fault)? {
-                weather_changes |= fault.path.is_some();
+                paths_change |= fault.path.is_some();
                 self.active.push((now + fault.lasts, fault));
             }
         }
         let is_odd = now.as_millis() / LATE_SPELL.as_millis() % 2 == 1;
         let late = is_odd && self.args.replies_late_ms > 0;
-        if std::mem::replace(&mut self.replies_are_late, late) != late || weather_changes {
-            self.change_weather()?;
+        if std::mem::replace(&mut self.replies_are_late, late) != late || paths_change {
+            self.apply_paths()?;
         }
-        self.desk.calm(&over);
+        self.collector.calm(&over);
         Ok(())
     }
 
@@ -262,19 +269,19 @@ impl Supervisor {
         if fault.nodes == 0 || fault.clients == 0 {
             return Ok(None);
         }
-        self.desk.report.fault(&fault);
-        self.desk.disturbances.begin(&fault, clock::now());
+        self.collector.report.fault(&fault);
+        self.collector.disturbances.begin(&fault, clock::now());
         let (slots, nodes) = (slots(fault.clients), &self.nodes);
         match fault.kind {
             Kind::FreezeServer => {
-                self.desk.meanwhile(|| nodes.of(fault.nodes).for_each(|node| node.pause()));
+                self.collector.meanwhile(|| nodes.of(fault.nodes).for_each(|node| node.pause()));
             }
             Kind::KillServer => {
-                self.desk.meanwhile(|| nodes.of(fault.nodes).for_each(|node| node.stop()));
+                self.collector.meanwhile(|| nodes.of(fault.nodes).for_each(|node| node.stop()));
             }
-            Kind::FreezeClient => slots.for_each(|slot| self.desk.crew.freeze(slot)),
-            Kind::KillClient => slots.for_each(|slot| self.desk.crew.kill(slot)),
-            Kind::Cut => self.desk.meanwhile(|| {
+            Kind::FreezeClient => slots.for_each(|slot| self.collector.processes.freeze(slot)),
+            Kind::KillClient => slots.for_each(|slot| self.collector.processes.kill(slot)),
+            Kind::Cut => self.collector.meanwhile(|| {
                 for node in nodes.of(fault.nodes).filter(|node| node.is_running()) {
                     // A server that cannot answer now is cut off anyhow.
                     let _ = node.try_command(&["CLIENT", "KILL", "TYPE", "normal"]);
@@ -293,18 +300,20 @@ impl Supervisor {
         Ok(Some(fault))
     }
 
-    /// Ends a fault; that of a path ends with the weather.
+    /// Ends a fault; that of a path ends when the paths are applied anew.
     fn end(&mut self, fault: &Fault) -> Result<(), Failure> {
         let nodes = &self.nodes;
         match fault.kind {
             Kind::FreezeServer => nodes.of(fault.nodes).for_each(|node| node.resume()),
             Kind::KillServer => {
-                self.desk.meanwhile(|| nodes.of(fault.nodes).for_each(|node| node.restart()));
+                self.collector.meanwhile(|| nodes.of(fault.nodes).for_each(|node| node.restart()));
             }
-            Kind::FreezeClient => slots(fault.clients).for_each(|slot| self.desk.crew.thaw(slot)),
+            Kind::FreezeClient => {
+                slots(fault.clients).for_each(|slot| self.collector.processes.thaw(slot))
+            }
             Kind::KillClient => {
                 for slot in slots(fault.clients) {
-                    self.desk.crew.spawn(slot, &self.network)?;
+                    self.collector.processes.spawn(slot, &self.network)?;
                 }
             }
             Kind::ClockRate => {
@@ -315,26 +324,26 @@ impl Supervisor {
         Ok(())
     }
 
-    fn change_weather(&mut self) -> Result<(), Failure> {
-        let mut weather = Weather::clear(self.desk.crew.len(), self.args.nodes);
+    fn apply_paths(&mut self) -> Result<(), Failure> {
+        let mut paths = Paths::clear(self.collector.processes.len(), self.args.nodes);
         for (_, fault) in &self.active {
             if let Some(path) = fault.path {
-                weather.add(fault.clients, fault.nodes, path);
+                paths.add(fault.clients, fault.nodes, path);
             }
         }
         if self.args.replies_late_ms > 0 && self.replies_are_late {
             let late = Path { to: Way::Clear, from: Way::Late(self.args.replies_late_ms) };
-            let saturated = |slot: &usize| self.desk.crew.library(*slot) == SATURATED;
-            let clients = (0..self.desk.crew.len()).filter(saturated);
-            weather.add(clients.fold(0, |mask, slot| mask | 1 << slot), u32::MAX, late);
+            let saturated = |slot: &usize| self.collector.processes.library(*slot) == SATURATED;
+            let clients = (0..self.collector.processes.len()).filter(saturated);
+            paths.add(clients.fold(0, |mask, slot| mask | 1 << slot), u32::MAX, late);
         }
         let network = &self.network;
-        self.desk.meanwhile(|| network.apply(&weather))
+        self.collector.meanwhile(|| network.apply(&paths))
     }
 
     fn show(&self, now: Duration) {
-        let (holds, faults) = (self.desk.history.holds, self.desk.report.faults());
-        let broken = self.desk.report.violations();
+        let (holds, faults) = (self.collector.history.holds, self.collector.report.faults());
+        let broken = self.collector.report.violations();
         let seconds = now.as_secs();
         eprintln!("{seconds:5} s: {holds} holds, {faults} faults, {broken} violations");
     }

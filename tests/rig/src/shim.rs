@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use support::scratch::Scratch;
+use support::tools::on_path;
+
 use crate::Failure;
-use crate::support::scratch::Scratch;
-use crate::support::tools::on_path;
 
 const SOURCE: &str = include_str!("shim.c");
 

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use support::skip::NO_PYTHON;
+use support::tools::{all_servers, on_path};
+
 use crate::Failure;
-use crate::support::skip::NO_PYTHON;
-use crate::support::tools::{all_servers, on_path};
 
 /// `nft`, from the path or fetched.
 pub(crate) fn nft() -> Result<PathBuf, Failure> {

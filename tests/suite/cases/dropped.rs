@@ -4,13 +4,13 @@ use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use quorlock::{LockGuard, Locker};
+use support::wait::PATIENCE;
+use support::{
+    Fleet, PollTimes, Proxy, Server, Watchdog, eventually_async, need_server, poll_times,
+};
 
 use super::{granted_by_all, hold_unextended, proxies, through};
 use crate::connected;
-use crate::support::wait::PATIENCE;
-use crate::support::{
-    Fleet, PollTimes, Proxy, Server, Watchdog, eventually_async, need_server, poll_times,
-};
 
 const TTL: Duration = Duration::from_secs(20);
 const LONGER: Duration = Duration::from_secs(120);

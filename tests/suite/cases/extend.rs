@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use support::{Fleet, Reply, Script, Scripted, Server, eventually_async, need_server};
+
 use super::{held_by_all, held_by_none, hold_unextended};
-use crate::support::{Fleet, Reply, Script, Scripted, Server, eventually_async, need_server};
 use crate::{builder, connected, single};
 
 const LONG: Duration = Duration::from_secs(60);
@@ -34,7 +35,7 @@ async fn case_09_an_extension_of_a_deleted_key_fails_and_creates_nothing() {
         let guard = hold_unextended(&locker, LONG).await;
         held_by_all(&fleet).await;
         fleet.command(&["DEL", "k"]);
-        assert!(guard.is_valid(), "nobody has told us yet");
+        assert!(guard.is_valid(), "no node has told us yet");
         let error = guard.extend(2 * LONG).await.unwrap_err();
         assert!(error.is_lost(), "{error}");
         assert!(!guard.is_valid(), "what is lost is lost");

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use quorlock::{LockGuard, Locker};
+use support::{Fleet, Reply, Server, eventually_async, need_server};
 
 use super::{extended, held_by_none, hold_unextended};
-use crate::support::{Fleet, Reply, Server, eventually_async, need_server};
 use crate::{builder, connected};
 
 /// Long enough for a restart on a busy machine, short enough for the keeper to come round a few

@@ -4,9 +4,9 @@ use std::thread;
 use std::time::Duration;
 
 use quorlock::{LockGuard, Locker};
+use support::{Fleet, Reply, Server, eventually_async, need_server};
 use tokio::runtime::Builder;
 
-use crate::support::{Fleet, Reply, Server, eventually_async, need_server};
 use crate::{builder, connected};
 
 const NODES: usize = 5;

@@ -34,8 +34,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use quorlock::{Extend, LockGuard, Locker, report::Outcome};
+use support::{Fleet, Proxy, Server, Watchdog, eventually_async};
 
-use crate::support::{Fleet, Proxy, Server, Watchdog, eventually_async};
 use crate::{quorum, single};
 
 /// A lock that only the test extends.

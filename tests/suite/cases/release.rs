@@ -4,13 +4,11 @@ use std::pin::pin;
 use std::time::Duration;
 
 use quorlock::{Extend, LockGuard, Release};
+use support::{Fleet, Proxy, Reply, Script, Scripted, eventually, eventually_async, need_server};
 
 use super::{
     begin, expired, extended, granted_by_all, held_by_all, held_by_none, hold_unextended, proxies,
     through,
-};
-use crate::support::{
-    Fleet, Proxy, Reply, Script, Scripted, eventually, eventually_async, need_server,
 };
 use crate::{builder, connected, single};
 
@@ -155,7 +153,7 @@ async fn case_13_renewal_stops_when_the_guard_goes() {
         for reply in fleet.command(&["SET", "k", token.as_str(), "NX", "PX", "1500"]) {
             assert_eq!(reply, Reply::ok());
         }
-        let what = format!("{size} nodes, {let_go:?}: nobody extends it");
+        let what = format!("{size} nodes, {let_go:?}: it is not extended");
         eventually_async(&what, async || fleet.holders("k").is_empty()).await;
     };
     let [released, dropped, aborted] = LetGo::ALL;
@@ -186,5 +184,5 @@ fn case_13_renewal_stops_with_its_runtime() {
     let guard = runtime.block_on(request.into_future()).unwrap();
     drop(runtime);
     eventually("the lease ends", || !guard.is_valid());
-    eventually("nobody extends it", || fleet.holders("k").is_empty());
+    eventually("it is not extended", || fleet.holders("k").is_empty());
 }

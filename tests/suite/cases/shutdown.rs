@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use support::{Fleet, eventually_async, need_server};
+
 use super::{expired, held_by_all, held_by_none};
-use crate::support::{Fleet, eventually_async, need_server};
 use crate::{builder, connected};
 
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -86,5 +87,5 @@ async fn case_30_a_shutdown_that_leaves_the_locks_signals_holders() {
     assert!(!guard.is_valid());
     drop(guard);
     held_by_none(&fleet).await;
-    assert_eq!(expired(&fleet), 3, "nobody deleted it");
+    assert_eq!(expired(&fleet), 3, "no client deleted it");
 }

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use quorlock::report::Outcome;
+use support::{Fleet, Proxy, Reply, Server, Watchdog, eventually_async, need_server};
 
 use super::{expired, held_by_none, hold_unextended, proxies, through};
-use crate::support::{Fleet, Proxy, Reply, Server, Watchdog, eventually_async, need_server};
 use crate::{builder, connected, hasty};
 
 const FOR_EVER: &str = "60000";

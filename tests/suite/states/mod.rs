@@ -5,22 +5,21 @@
 //! |---|---|
 //! | `state` | `State`, one row; `Said`, what is said of the node |
 //! | `rows` | the rows |
-//! | `rig` | `Rig`: a node, and the hand that brings it into a state and out of it |
+//! | `tested_node` | `TestedNode`: brings a node into a state and out of it |
 //! | `play` | the operations that a row is played with |
 //!
 //! The manual's tables are these rows: a test compares the two.
 
 mod play;
-mod rig;
 mod rows;
 mod state;
+mod tested_node;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 
 use state::State;
-
-use crate::support::need_process;
+use support::need_process;
 
 const MANUAL: &str = include_str!("../../../src/manual/server_states.rs");
 
@@ -35,7 +34,7 @@ macro_rules! through {
             need_process!();
             through_all(|state| {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-                let play = async { $operation(state, &rig::Rig::new(state)).await };
+                let play = async { $operation(state, &tested_node::TestedNode::new(state)).await };
                 runtime.unwrap().block_on(play);
             });
         }

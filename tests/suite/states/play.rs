@@ -3,45 +3,45 @@
 use std::time::Duration;
 
 use quorlock::{Error, LockGuard, Locker, Release, report::Outcome};
+use support::{Fleet, eventually_async};
 
-use super::rig::{Rig, is_told, tuned};
 use super::state::{Said, State};
+use super::tested_node::{TestedNode, is_told, tuned};
 use crate::connected;
-use crate::support::{Fleet, eventually_async};
 
 /// An acquisition on the node alone, by a locker that is connected and by one that is not yet.
-pub(super) async fn acquire(state: &State, rig: &Rig) {
+pub(super) async fn acquire(state: &State, node: &TestedNode) {
     let [wanted, ..] = state.says;
-    let locker = connected(rig.builder(state)).await;
-    rig.enter(state, &locker).await;
+    let locker = connected(node.builder(state)).await;
+    node.enter(state, &locker).await;
     let asked = locker.lock("k").try_acquire().await;
     let found = acquired(&asked);
     assert!(wanted.is(&found), "{}: acquiring says {found:?}, not {wanted:?}", state.name);
     if state.cut && wanted != Said::Granted {
-        let fresh = rig.builder(state).build().unwrap();
+        let fresh = node.builder(state).build().unwrap();
         eventually_async(&format!("{}: a new locker says so, too", state.name), async || {
             wanted.is(&acquired(&fresh.lock("k").try_acquire().await))
         })
         .await;
     }
-    rig.leave(state);
+    node.leave(state);
     drop(asked);
-    rig.settle(state).await;
+    node.settle(state).await;
 }
 
 /// An acquisition where servers may forget, and so a script, on a node that is in service.
-pub(super) async fn vote(state: &State, rig: &Rig) {
+pub(super) async fn vote(state: &State, node: &TestedNode) {
     let Some(wanted) = state.vote else { return };
     let state = &State { volatile: true, ..*state };
-    let locker = connected(rig.builder(state)).await;
+    let locker = connected(node.builder(state)).await;
     locker.initialise().await.unwrap();
-    rig.enter(state, &locker).await;
+    node.enter(state, &locker).await;
     let asked = locker.lock("k").try_acquire().await;
     let found = acquired(&asked);
     assert!(wanted.is(&found), "{}: a vote says {found:?}, not {wanted:?}", state.name);
-    rig.leave(state);
+    node.leave(state);
     drop(asked);
-    rig.settle(state).await;
+    node.settle(state).await;
 }
 
 /// What an acquisition says of the one node.
@@ -54,30 +54,30 @@ fn acquired(asked: &Result<Option<LockGuard>, Error>) -> Outcome {
 }
 
 /// Whether what was refused is undone: nothing is, but what may have been applied.
-pub(super) async fn undo(state: &State, rig: &Rig) {
+pub(super) async fn undo(state: &State, node: &TestedNode) {
     let [wanted, ..] = state.says;
-    if wanted == Said::Granted || state.cut || !rig.is_real() {
+    if wanted == Said::Granted || state.cut || !node.is_real() {
         return;
     }
-    let locker = connected(rig.builder(state)).await;
-    rig.releases(); // those before do not count
-    rig.enter(state, &locker).await;
+    let locker = connected(node.builder(state)).await;
+    node.releases(); // those before do not count
+    node.enter(state, &locker).await;
     let asked = locker.lock("k").try_acquire().await;
     assert!(matches!(asked, Ok(None) | Err(_)), "{}: {asked:?}", state.name);
-    rig.leave(state);
+    node.leave(state);
     // On the same connection: whatever was sent before this has been answered when this has.
     eventually_async(&format!("{}: it answers again", state.name), async || is_told(&locker).await)
         .await;
     // Where servers may forget, the acquisition is a script, too.
-    let undone = rig.releases() > u64::from(state.volatile);
+    let undone = node.releases() > u64::from(state.volatile);
     assert_eq!(undone, wanted.is_open(), "{}: {wanted:?}, and it was undone", state.name);
 }
 
 /// An extension on the node alone.
-pub(super) async fn extend(state: &State, rig: &Rig) {
+pub(super) async fn extend(state: &State, node: &TestedNode) {
     let [_, wanted, _] = state.says;
-    let Some((locker, guard)) = hold(state, rig, wanted).await else { return };
-    rig.enter(state, &locker).await;
+    let Some((locker, guard)) = hold(state, node, wanted).await else { return };
+    node.enter(state, &locker).await;
     let ttl = guard.remaining() + Duration::from_secs(1);
     let asked = guard.extend(ttl).await;
     let found = match &asked {
@@ -88,16 +88,16 @@ pub(super) async fn extend(state: &State, rig: &Rig) {
     let lost = matches!(wanted, Said::Gone | Said::Held);
     assert_eq!(guard.is_valid(), !lost, "{}: only what the node has lost is lost", state.name);
     assert_eq!(asked.is_err_and(|error| error.is_lost()), lost);
-    rig.leave(state);
+    node.leave(state);
     drop(guard);
-    rig.settle(state).await;
+    node.settle(state).await;
 }
 
 /// A release on the node alone.
-pub(super) async fn release(state: &State, rig: &Rig) {
+pub(super) async fn release(state: &State, node: &TestedNode) {
     let [_, _, wanted] = state.says;
-    let Some((locker, guard)) = hold(state, rig, wanted).await else { return };
-    rig.enter(state, &locker).await;
+    let Some((locker, guard)) = hold(state, node, wanted).await else { return };
+    node.enter(state, &locker).await;
     let found = match guard.release().await.unwrap() {
         Release::Released => Outcome::Granted,
         Release::Expired => Outcome::Gone,
@@ -106,32 +106,32 @@ pub(super) async fn release(state: &State, rig: &Rig) {
         other => panic!("{}: {other:?}", state.name),
     };
     assert!(wanted.is(&found), "{}: releasing says {found:?}, not {wanted:?}", state.name);
-    rig.leave(state);
-    rig.settle(state).await;
+    node.leave(state);
+    node.settle(state).await;
 }
 
 /// A lock that was acquired before the state.
-async fn hold(state: &State, rig: &Rig, wanted: Said) -> Option<(Locker, LockGuard)> {
+async fn hold(state: &State, node: &TestedNode, wanted: Said) -> Option<(Locker, LockGuard)> {
     if wanted == Said::Never {
         return None;
     }
-    let locker = connected(rig.builder(state)).await;
+    let locker = connected(node.builder(state)).await;
     let guard = locker.lock("k").await.unwrap();
     Some((locker, guard))
 }
 
 /// With two sound nodes beside it, the lock works as ever.
-pub(super) async fn be_one_of_three(state: &State, rig: &Rig) {
+pub(super) async fn be_one_of_three(state: &State, node: &TestedNode) {
     let wanted = state.in_quorum.unwrap_or(state.says[0]);
     if wanted == Said::Never {
         return;
     }
     let sound = Fleet::start(2);
-    let urls = [vec![rig.url(state)], sound.urls()].concat();
+    let urls = [vec![node.url(state)], sound.urls()].concat();
     let builder = tuned(Locker::quorum(urls).unwrap(), state);
     let locker = builder.build().unwrap();
     locker.ready(Duration::from_secs(5)).await.ok();
-    rig.enter(state, &locker).await;
+    node.enter(state, &locker).await;
     let guard = locker.lock("k").await.unwrap();
     eventually_async(&format!("{}: its vote is {wanted:?}", state.name), async || {
         wanted.is(&guard.votes()[0].outcome)
@@ -143,6 +143,6 @@ pub(super) async fn be_one_of_three(state: &State, rig: &Rig) {
     // An early verdict does not wait for the last node: its key goes a little later.
     eventually_async("no key is left on the sound nodes", async || sound.keys_left("").is_empty())
         .await;
-    rig.leave(state);
-    rig.settle(state).await;
+    node.leave(state);
+    node.settle(state).await;
 }

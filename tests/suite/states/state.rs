@@ -1,10 +1,10 @@
 //! One state: how a server comes into it, and what a lock says of a node in it.
 
 use quorlock::report::Outcome;
+use support::server::Builder;
+use support::{Gate, Script};
 
-use super::rig::Rig;
-use crate::support::server::Builder;
-use crate::support::{Gate, Script};
+use super::tested_node::TestedNode;
 
 /// One state.
 #[derive(Clone, Copy)]
@@ -17,9 +17,9 @@ pub(super) struct State {
     /// The locker is for servers that may forget, and always was.
     pub(super) volatile: bool,
     /// Makes a fresh server ready for the rest.
-    pub(super) prepare: fn(&Rig),
-    pub(super) enter: fn(&Rig),
-    pub(super) leave: fn(&Rig),
+    pub(super) prepare: fn(&TestedNode),
+    pub(super) enter: fn(&TestedNode),
+    pub(super) leave: fn(&TestedNode),
     /// The connections end once it is in the state: what counts is how the next ones fare.
     pub(super) cut: bool,
     /// What an acquisition, an extension and a release say of the node.

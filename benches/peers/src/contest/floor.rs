@@ -223,7 +223,7 @@ impl Node {
         }
         let taken = lines(&inbox[..*filled], usize::MAX, |line| -> Result<(), Failure> {
             let Some((number, operation)) = expected.pop_front() else {
-                return Err("a reply that nobody asked for".into());
+                return Err("a reply to no request".into());
             };
             let good: &[u8] = if operation % 2 == 0 { b"+OK" } else { b":1" };
             if line != good {

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use quorlock::{LockGuard, Locker, Tls, report::Outcome};
+use support::tls;
 
 use super::Failure;
 use super::on_tokio::Lock;
 use crate::args::Args;
-use crate::support::tls;
 
 /// How long the nodes may take to be connected.
 const PATIENCE: Duration = Duration::from_secs(5);

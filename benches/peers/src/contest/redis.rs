@@ -9,11 +9,11 @@
 use ::redis::aio::MultiplexedConnection;
 use ::redis::io::tcp::TcpSettings;
 use ::redis::{Client, Cmd, IntoConnectionInfo, RedisResult, TlsCertificates, Value};
+use support::tls;
 
 use super::on_tokio::Lock;
 use super::wait::Wait;
 use super::{COMPARE_AND_DELETE, Failure, TTL};
-use crate::support::tls;
 
 #[derive(Clone)]
 pub(crate) struct Redis {

@@ -2,7 +2,7 @@
 
 use crate::args::{Args, Mode};
 use crate::contest::{self, Failure};
-use crate::ledger::Ledger;
+use crate::results::Results;
 use crate::rounds::{self, Plan};
 use crate::servers::{Servers, Transport};
 use crate::{budget, progress, table};
@@ -11,15 +11,15 @@ use crate::{budget, progress, table};
 const CALLERS_ON_ONE: usize = 512;
 
 /// All contestants on as many nodes as are asked for.
-pub(crate) fn peers(args: &Args, ledger: &mut Ledger) -> Result<String, Failure> {
+pub(crate) fn peers(args: &Args, results: &mut Results) -> Result<String, Failure> {
     let plan = args.plan((5, 150), (20, 250));
-    heats(args, plan, args.nodes, &args.callers, ledger)
+    heats(args, plan, args.nodes, &args.callers, results)
 }
 
 /// All contestants on one node, beside what it can do at all.
-pub(crate) fn one(args: &Args, ledger: &mut Ledger) -> Result<String, Failure> {
+pub(crate) fn one(args: &Args, results: &mut Results) -> Result<String, Failure> {
     let plan = args.plan((5, 150), (20, 250));
-    let text = heats(args, plan, 1, &[CALLERS_ON_ONE], ledger)?;
+    let text = heats(args, plan, 1, &[CALLERS_ON_ONE], results)?;
     Ok(text
         + "\n`ceiling` is one raw connection with two batches of as many cycles as there are \
            callers always under way, `SET` and `EVALSHA` behind each other: the server is never \
@@ -31,7 +31,7 @@ fn heats(
     plan: Plan,
     nodes: usize,
     callers: &[usize],
-    ledger: &mut Ledger,
+    results: &mut Results,
 ) -> Result<String, Failure> {
     let servers = Servers::start(nodes)?;
     let mut field = contest::field(args, &servers.nodes(Transport::Tcp))?;
@@ -42,7 +42,7 @@ fn heats(
         if args.mode == Mode::Record || callers == 1 {
             rounds::count(plan, &servers, &mut field, &mut heat)?;
         }
-        text += &table::heat(nodes, &heat, ledger);
+        text += &table::heat(nodes, &heat, results);
     }
     Ok(text)
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::proxy::Proxies;
 use crate::args::Args;
 use crate::contest::{self, Entrant, Failure, Runtime};
-use crate::ledger::Ledger;
 use crate::promise::{self, Promise};
+use crate::results::Results;
 use crate::rounds::{self, Heat, Standing, histogram};
 use crate::servers::{Endpoint, Nodes, Servers};
 use crate::stats::{median, paired_difference};
@@ -35,7 +35,7 @@ const NAMES: [(&str, Runtime); 7] = [
 const ABOVE_US_MAX: f64 = 50.0;
 
 /// Measures it.
-pub(crate) fn run(args: &Args, ledger: &mut Ledger) -> Result<String, Failure> {
+pub(crate) fn run(args: &Args, results: &mut Results) -> Result<String, Failure> {
     let plan = args.plan((3, 300), (8, 500));
     let servers = Servers::start(DELAYS_US.len())?;
     let delays = DELAYS_US.map(Duration::from_micros);
@@ -54,14 +54,14 @@ pub(crate) fn run(args: &Args, ledger: &mut Ledger) -> Result<String, Failure> {
     let heat = rounds::run(plan, &servers, &mut field, 1)?;
     drop(field);
     let late_ns = proxies.stop()?;
-    report(&heat, plan, &late_ns, ledger)
+    report(&heat, plan, &late_ns, results)
 }
 
 fn report(
     heat: &Heat,
     plan: rounds::Plan,
     late_ns: &[u32],
-    ledger: &mut Ledger,
+    results: &mut Results,
 ) -> Result<String, Failure> {
     let late = histogram(late_ns)?;
     let us = |quantile| late.value_at_quantile(quantile) as f64 / 1e3;
@@ -92,10 +92,10 @@ fn report(
     text += &table::align(&head, &heat.standings.iter().map(row).collect::<Vec<_>>());
     text += "\nCPU is that of the process, which the proxy is part of here.\n";
     text += &table::repeats(heat);
-    table::note(heat, "delayed nodes, 1 caller", ledger);
+    table::note(heat, "delayed nodes, 1 caller", results);
     let promises = promises(heat);
     text += &promise::tabulate(&promises);
-    ledger.promised(promises);
+    results.promised(promises);
     Ok(text)
 }
 

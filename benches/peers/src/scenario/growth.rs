@@ -6,7 +6,7 @@ use super::Part;
 use super::chart::{self, Panel, Series};
 use crate::args::Args;
 use crate::contest::{self, Failure, Runtime, label};
-use crate::ledger::Ledger;
+use crate::results::Results;
 use crate::rounds::{self, Plan, Standing};
 use crate::servers::{Servers, Transport};
 use crate::stats::median;
@@ -37,7 +37,7 @@ struct Point {
 const NODE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Measures it.
-pub(crate) fn run(args: &Args, ledger: &mut Ledger) -> Result<Part, Failure> {
+pub(crate) fn run(args: &Args, results: &mut Results) -> Result<Part, Failure> {
     let args = &args.clone().node_timeout(NODE_TIMEOUT);
     let plan = args.plan((2, 50), (3, 150));
     let mut points = Vec::new();
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args, ledger: &mut Ledger) -> Result<Part, Failure> {
                 progress::step(&format!("growth: {setting}"));
                 match rounds::run(plan, &servers, &mut field, callers) {
                     Ok(heat) => {
-                        table::note(&heat, &setting, ledger);
+                        table::note(&heat, &setting, results);
                         notes += &table::repeats(&heat);
                         let standings = heat.standings.iter();
                         points.extend(standings.map(|it| Point::of(it, name, nodes, callers)));

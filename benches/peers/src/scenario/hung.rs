@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::args::Args;
 use crate::contest::{self, Entrant, Failure, Runtime};
-use crate::ledger::{Kind, Ledger};
 use crate::promise::{self, Promise};
+use crate::results::{Kind, Results};
 use crate::rounds::{PATIENCE, Standing, timed};
 use crate::servers::{Servers, Transport};
 use crate::stats::{bootstrap, median, paired_difference};
@@ -29,7 +29,7 @@ struct Case {
 }
 
 /// Measures it.
-pub(crate) fn run(args: &Args, ledger: &mut Ledger) -> Result<String, Failure> {
+pub(crate) fn run(args: &Args, results: &mut Results) -> Result<String, Failure> {
     let plan = args.plan((3, 200), (10, 300));
     let servers = Servers::start(NODES)?;
     let nodes = servers.nodes(Transport::Tcp);
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &Args, ledger: &mut Ledger) -> Result<String, Failure> {
             cases.push(case);
         }
     }
-    let mut text = report(plan.rounds, plan.time, left, &cases, ledger);
+    let mut text = report(plan.rounds, plan.time, left, &cases, results);
     for failure in failures {
         text += &format!("\nA round was repeated: {failure}\n");
     }
@@ -118,7 +118,13 @@ impl Case {
     }
 }
 
-fn report(rounds: usize, time: Duration, left: u64, cases: &[Case], ledger: &mut Ledger) -> String {
+fn report(
+    rounds: usize,
+    time: Duration,
+    left: u64,
+    cases: &[Case],
+    results: &mut Results,
+) -> String {
     let mut text = format!(
         "\n## Two of five nodes hung\n\n\
          {rounds} rounds of {time:?} with all nodes well, each followed by one with two of them \
@@ -132,11 +138,11 @@ fn report(rounds: usize, time: Duration, left: u64, cases: &[Case], ledger: &mut
         for (standing, nodes) in [(&case.healthy, "all well"), (&case.hung, "two hung")] {
             let setting = budget::setting(NODES, case.callers);
             let what = format!("{setting}, {nodes}, {}, p99 µs", standing.label());
-            ledger.note(Kind::Figure, what, bootstrap(&standing.column(|round| round.p99_us)));
+            results.note(Kind::Figure, what, bootstrap(&standing.column(|round| round.p99_us)));
         }
     }
     let promises: Vec<Promise> = cases.iter().map(Case::promise).collect();
     text += &promise::tabulate(&promises);
-    ledger.promised(promises);
+    results.promised(promises);
     text
 }

@@ -9,7 +9,7 @@
 //! | `growth`, `chart` | more nodes, more callers, both transports |
 //! | `tls` | TCP, Unix sockets and TLS beside each other |
 //!
-//! Each gives its part of the record, and its figures to the ledger.
+//! Each gives its part of the record, and its figures to the results.
 
 mod chart;
 mod closed;
@@ -22,7 +22,7 @@ mod tls;
 
 use crate::args::{Args, Scenario};
 use crate::contest::Failure;
-use crate::ledger::Ledger;
+use crate::results::Results;
 
 /// What a scenario adds to the record.
 #[derive(Debug, Default)]
@@ -39,14 +39,14 @@ impl From<String> for Part {
 }
 
 /// Measures one.
-pub(crate) fn run(scenario: Scenario, args: &Args, ledger: &mut Ledger) -> Result<Part, Failure> {
+pub(crate) fn run(scenario: Scenario, args: &Args, results: &mut Results) -> Result<Part, Failure> {
     Ok(match scenario {
-        Scenario::Peers => closed::peers(args, ledger)?.into(),
-        Scenario::One => closed::one(args, ledger)?.into(),
-        Scenario::Open => open::run(args, ledger)?.into(),
-        Scenario::Delay => delay::run(args, ledger)?.into(),
-        Scenario::Hung => hung::run(args, ledger)?.into(),
-        Scenario::Growth => growth::run(args, ledger)?,
-        Scenario::Tls => tls::run(args, ledger)?.into(),
+        Scenario::Peers => closed::peers(args, results)?.into(),
+        Scenario::One => closed::one(args, results)?.into(),
+        Scenario::Open => open::run(args, results)?.into(),
+        Scenario::Delay => delay::run(args, results)?.into(),
+        Scenario::Hung => hung::run(args, results)?.into(),
+        Scenario::Growth => growth::run(args, results)?,
+        Scenario::Tls => tls::run(args, results)?.into(),
     })
 }

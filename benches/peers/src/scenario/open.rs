@@ -9,8 +9,8 @@ use rand::seq::SliceRandom;
 
 use crate::args::Args;
 use crate::contest::{self, Entrant, Failure, Runtime, label};
-use crate::ledger::{Kind, Ledger};
 use crate::promise::{self, Promise};
+use crate::results::{Kind, Results};
 use crate::rounds::{self, PATIENCE, PATIENCE_FOR_LEAVERS, histogram};
 use crate::servers::{Servers, Transport};
 use crate::stats::{bootstrap, median};
@@ -41,7 +41,7 @@ struct Lane {
 }
 
 /// Measures it.
-pub(crate) fn run(args: &Args, ledger: &mut Ledger) -> Result<String, Failure> {
+pub(crate) fn run(args: &Args, results: &mut Results) -> Result<String, Failure> {
     let plan = args.plan((3, 500), (8, 500));
     let servers = Servers::start(NODES)?;
     let nodes = servers.nodes(Transport::Tcp);
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args, ledger: &mut Ledger) -> Result<String, Failure> {
             lanes[*lane].round(&servers, args.rate, plan.time)?;
         }
     }
-    Ok(report(args, plan, &lanes, ledger))
+    Ok(report(args, plan, &lanes, results))
 }
 
 impl Lane {
@@ -128,7 +128,7 @@ impl Lane {
     }
 }
 
-fn report(args: &Args, plan: rounds::Plan, lanes: &[Lane], ledger: &mut Ledger) -> String {
+fn report(args: &Args, plan: rounds::Plan, lanes: &[Lane], results: &mut Results) -> String {
     let rate = args.rate;
     let head = [
         "contestant",
@@ -159,7 +159,7 @@ fn report(args: &Args, plan: rounds::Plan, lanes: &[Lane], ledger: &mut Ledger) 
         }
         let p999 = bootstrap(&lane.p999_us);
         let what = format!("open loop, {rate} cycles/s, {}, p99.9", lane.label());
-        ledger.note(Kind::Figure, format!("{what} µs"), p999);
+        results.note(Kind::Figure, format!("{what} µs"), p999);
         if lane.entrant.name == "ours" && rate == RATE && !lane.p999_us.is_empty() {
             let bound = P999_US_MAX;
             let unit = " µs";
@@ -174,6 +174,6 @@ fn report(args: &Args, plan: rounds::Plan, lanes: &[Lane], ledger: &mut Ledger) 
         }
     }
     text += &promise::tabulate(&promises);
-    ledger.promised(promises);
+    results.promised(promises);
     text
 }

@@ -2,7 +2,7 @@
 
 use crate::args::Args;
 use crate::contest::{self, Entrant, Failure, Runtime};
-use crate::ledger::Ledger;
+use crate::results::Results;
 use crate::rounds;
 use crate::servers::{Servers, Transport};
 use crate::{budget, progress, table};
@@ -35,7 +35,7 @@ const PAIRS: [(&str, &str); 7] = [
 ];
 
 /// Measures it.
-pub(crate) fn run(args: &Args, ledger: &mut Ledger) -> Result<String, Failure> {
+pub(crate) fn run(args: &Args, results: &mut Results) -> Result<String, Failure> {
     let plan = args.plan((5, 150), (10, 250));
     let servers = Servers::start_with_tls(args.nodes)?;
     let mut field: Vec<Entrant> = Vec::new();
@@ -60,9 +60,9 @@ pub(crate) fn run(args: &Args, ledger: &mut Ledger) -> Result<String, Failure> {
         text += &format!("\n### {}\n\n", budget::setting(args.nodes, callers));
         text += &table::figures(&heat);
         text += "\nEach pair in the same round: median [95 %].\n\n";
-        text += &table::pairs(&heat, &PAIRS, &setting, ledger);
+        text += &table::pairs(&heat, &PAIRS, &setting, results);
         text += &table::repeats(&heat);
-        table::note(&heat, &setting, ledger);
+        table::note(&heat, &setting, results);
     }
     Ok(text)
 }

@@ -8,11 +8,11 @@ use quorlock::{Error, Extend, Held, LockGuard, LockRequest, Locker, OnLoss};
 use tokio::time::{sleep, timeout};
 
 use super::lease::{Ending, begin, end, see, tell, tell_release, work};
-use super::{Pen, Stop, handover};
+use super::{Journal, Stop, handover};
 use crate::args::ClientArgs;
 use crate::clock;
-use crate::dice::Dice;
 use crate::line::Line;
+use crate::random::Random;
 
 /// Keys with a long life, where what is left behind would stay and be seen.
 const LONG_KEYS: u64 = 64;
@@ -22,21 +22,21 @@ const LONG_TTL: Duration = Duration::from_secs(60);
 pub(super) struct Worker {
     args: Arc<ClientArgs>,
     locker: Locker,
-    pen: Pen,
+    journal: Journal,
     stop: Stop,
-    dice: Dice,
+    random: Random,
 }
 
 impl Worker {
     pub(super) fn new(
         args: Arc<ClientArgs>,
         locker: Locker,
-        pen: Pen,
+        journal: Journal,
         stop: Stop,
         task: u64,
     ) -> Self {
-        let dice = Dice::new(args.seed, 1_000 * (1 + args.slot as u64) + task);
-        Self { args, locker, pen, stop, dice }
+        let random = Random::new(args.seed, 1_000 * (1 + args.slot as u64) + task);
+        Self { args, locker, journal, stop, random }
     }
 
     /// Cycles until told to stop, at this task's share of the client's rate.
@@ -45,79 +45,80 @@ impl Worker {
         while !self.stop.is_set() {
             let began = clock::now();
             self.cycle().await;
-            self.pen.count("cycles");
-            let pause = self.dice.between(pause / 2, pause * 3 / 2);
+            self.journal.count("cycles");
+            let pause = self.random.between(pause / 2, pause * 3 / 2);
             sleep(pause.saturating_sub(clock::between(began, clock::now()))).await;
         }
     }
 
     async fn cycle(&mut self) {
         let ttl = Duration::from_millis(self.args.ttl_ms);
-        let long = !self.args.volatile && self.args.long && self.dice.percent(15);
+        let long = !self.args.volatile && self.args.long && self.random.percent(15);
         let (key, ttl) = match long {
-            true => (format!("long{}", self.dice.below(LONG_KEYS)), LONG_TTL),
+            true => (format!("long{}", self.random.below(LONG_KEYS)), LONG_TTL),
             // Locks that change hands have others who want them.
-            false if self.args.handovers > 0.0 && self.dice.percent(30) => {
-                (format!("h{}", self.dice.below(handover::KEYS)), ttl)
+            false if self.args.handovers > 0.0 && self.random.percent(30) => {
+                (format!("h{}", self.random.below(handover::KEYS)), ttl)
             }
-            false => (format!("k{}", self.dice.below(self.args.keys)), ttl),
+            false => (format!("k{}", self.random.below(self.args.keys)), ttl),
         };
-        let overstays = !long && self.dice.percent(4);
+        let overstays = !long && self.random.percent(4);
         let extend = if overstays { Extend::Off } else { Extend::default() };
         let request = self.locker.lock(&key).ttl(ttl).auto_extend(extend);
-        let patience = self.dice.between(Duration::ZERO, ttl.min(Duration::from_secs(1)) / 4);
-        let got = match self.dice.below(10) {
+        let patience = self.random.between(Duration::ZERO, ttl.min(Duration::from_secs(1)) / 4);
+        let got = match self.random.below(10) {
             0..=4 => request.try_acquire().await,
             5..=7 => request.await.map(Some),
             8 => match timeout(patience, request.into_future()).await {
                 Ok(got) => got.map(Some),
-                Err(_) => return self.pen.count("cancelled"),
+                Err(_) => return self.journal.count("cancelled"),
             },
             _ => return self.run_under(&key, request).await,
         };
         match got {
             Ok(Some(guard)) => self.use_guard(&key, guard, overstays).await,
-            Ok(None) => self.pen.count("busy"),
-            Err(error) => tell(&self.pen, &error),
+            Ok(None) => self.journal.count("busy"),
+            Err(error) => tell(&self.journal, &error),
         }
     }
 
     /// By `run`, which releases by itself, or is dropped in the middle.
     async fn run_under(&mut self, key: &str, request: LockRequest) {
-        let (pen, stop, mut dice) = (self.pen.clone(), self.stop.clone(), self.dice.clone());
+        let (journal, stop, mut random) =
+            (self.journal.clone(), self.stop.clone(), self.random.clone());
         let worked = async |held: Held| {
-            let Some(number) = begin(&pen, key, &held) else { return Ok(()) };
-            let _ending = Ending { pen: &pen, number };
-            work(&pen, &stop, &mut dice, number, &held, false).await;
+            let Some(number) = begin(&journal, key, &held) else { return Ok(()) };
+            let _ending = Ending { journal: &journal, number };
+            work(&journal, &stop, &mut random, number, &held, false).await;
             Ok::<_, Error>(())
         };
         let run = request.on_loss(OnLoss::Signal).run_async(worked);
-        let patience = self.dice.between(Duration::ZERO, Duration::from_millis(400));
+        let patience = self.random.between(Duration::ZERO, Duration::from_millis(400));
         match timeout(patience, run).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tell(&self.pen, &error),
-            Err(_) => self.pen.count("run-cancelled"),
+            Ok(Err(error)) => tell(&self.journal, &error),
+            Err(_) => self.journal.count("run-cancelled"),
         }
-        self.dice.next();
+        self.random.next();
     }
 
     async fn use_guard(&mut self, key: &str, guard: LockGuard, overstays: bool) {
-        let Some(number) = begin(&self.pen, key, &guard) else { return };
-        work(&self.pen, &self.stop, &mut self.dice, number, &guard, overstays).await;
-        if self.dice.percent(20) {
+        let Some(number) = begin(&self.journal, key, &guard) else { return };
+        work(&self.journal, &self.stop, &mut self.random, number, &guard, overstays).await;
+        if self.random.percent(20) {
             self.extend(number, &guard).await;
         }
-        match self.dice.below(10) {
+        match self.random.below(10) {
             0..=4 => {
-                end(&self.pen, number, "release");
-                tell_release(&self.pen, &guard.release().await);
+                end(&self.journal, number, "release");
+                tell_release(&self.journal, &guard.release().await);
             }
             5..=7 => {
-                end(&self.pen, number, "drop");
+                end(&self.journal, number, "drop");
                 drop(guard);
             }
             8 => {
-                end(&self.pen, number, "release-cancelled");
+                end(&self.journal, number, "release-cancelled");
                 // Sent at the first poll: the answer is what is not waited for.
                 let _ = timeout(Duration::ZERO, guard.release()).await;
             }
@@ -126,14 +127,14 @@ impl Worker {
                 let token = guard.forget();
                 match self.locker.adopt(key, &token).await {
                     Ok(guard) => {
-                        self.pen.count("adopted");
-                        end(&self.pen, number, "adopt-drop");
+                        self.journal.count("adopted");
+                        end(&self.journal, number, "adopt-drop");
                         drop(guard);
                     }
                     Err(error) => {
-                        self.pen.write(&Line::Spared(token.value().into()));
-                        end(&self.pen, number, "forgotten");
-                        tell(&self.pen, &error);
+                        self.journal.write(&Line::Spared(token.value().into()));
+                        end(&self.journal, number, "forgotten");
+                        tell(&self.journal, &error);
                     }
                 }
             }
@@ -143,12 +144,12 @@ impl Worker {
     /// By hand, sometimes without waiting for the answer.
     async fn extend(&mut self, number: u64, guard: &LockGuard) {
         let ttl = Duration::from_millis(self.args.ttl_ms);
-        let patience = self.dice.choose(&[Duration::ZERO, Duration::from_secs(60)]);
+        let patience = self.random.choose(&[Duration::ZERO, Duration::from_secs(60)]);
         match timeout(patience, guard.extend(ttl)).await {
-            Ok(Ok(())) => self.pen.count("extended"),
-            Ok(Err(error)) => tell(&self.pen, &error),
-            Err(_) => self.pen.count("extension-cancelled"),
+            Ok(Ok(())) => self.journal.count("extended"),
+            Ok(Err(error)) => tell(&self.journal, &error),
+            Err(_) => self.journal.count("extension-cancelled"),
         }
-        see(&self.pen, number, guard);
+        see(&self.journal, number, guard);
     }
 }

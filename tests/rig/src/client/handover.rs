@@ -9,12 +9,12 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::lease::{begin, end, see, tell, tell_release, word, work};
-use super::pulse::Pulse;
-use super::{Pen, Stop};
+use super::stalls::StallMonitor;
+use super::{Journal, Stop};
 use crate::args::{self, ClientArgs};
 use crate::clock;
-use crate::dice::Dice;
 use crate::line::{Copies, Handed, Line, Order, Source};
+use crate::random::Random;
 
 /// The keys of locks that change hands; the other tasks ask for them too.
 pub(super) const KEYS: u64 = 64;
@@ -28,18 +28,18 @@ const TRIES: u64 = 20;
 /// How long a locker may take to leave its locks: what is left of them must be worth adopting.
 const LEAVING: Duration = Duration::from_millis(200);
 
-/// How often the pulse beats that knows when an adopter was not let run, which leases are compared
-/// with.
-const BEAT: Duration = Duration::from_millis(20);
+/// How often the monitor looks that knows when an adopter was not let run: leases are compared with
+/// that.
+const SAMPLE_EVERY: Duration = Duration::from_millis(20);
 
 /// What a client needs to give and to adopt.
 #[derive(Clone)]
 pub(super) struct Hands {
     args: Arc<ClientArgs>,
     locker: Locker,
-    pen: Pen,
+    journal: Journal,
     stop: Stop,
-    pulse: Pulse,
+    monitor: StallMonitor,
     /// How many tokens have been handed over.
     handed: Arc<AtomicU64>,
 }
@@ -77,7 +77,7 @@ impl Refusal {
 struct Asked {
     order: Order,
     at: u64,
-    /// The same on the pulse's clock.
+    /// The same on the monitor's clock.
     instant: Instant,
 }
 
@@ -90,8 +90,15 @@ struct Holding {
 }
 
 impl Hands {
-    pub(super) fn new(args: Arc<ClientArgs>, locker: Locker, pen: Pen, stop: Stop) -> Self {
-        Self { args, locker, pen, stop, pulse: Pulse::start(BEAT), handed: Arc::default() }
+    pub(super) fn new(args: Arc<ClientArgs>, locker: Locker, journal: Journal, stop: Stop) -> Self {
+        Self {
+            args,
+            locker,
+            journal,
+            stop,
+            monitor: StallMonitor::start(SAMPLE_EVERY),
+            handed: Arc::default(),
+        }
     }
 
     fn ttl(&self) -> Duration {
@@ -102,14 +109,14 @@ impl Hands {
     pub(super) async fn give(self) {
         let mean = Duration::from_secs(60).div_f64(self.args.handovers.max(0.001));
         let stream = 50_000 + 1_000 * self.args.slot as u64;
-        let mut dice = Dice::new(self.args.seed, stream);
+        let mut random = Random::new(self.args.seed, stream);
         let (mut under_way, began) = (JoinSet::new(), clock::now());
         for number in 1.. {
             // Where a lock could not be had another is asked for sooner, so that the mean is kept.
             let wanted = clock::between(began, clock::now()).div_duration_f64(mean) as u64;
             let there = self.handed.load(Ordering::Relaxed) + under_way.len() as u64;
             let pause = if there < wanted { mean / 4 } else { mean };
-            sleep(dice.between(pause / 2, pause * 3 / 2)).await;
+            sleep(random.between(pause / 2, pause * 3 / 2)).await;
             while under_way.try_join_next().is_some() {}
             while under_way.len() >= UNDER_WAY {
                 under_way.join_next().await;
@@ -117,27 +124,27 @@ impl Hands {
             if self.stop.is_set() {
                 break;
             }
-            let dice = Dice::new(self.args.seed, stream + number);
-            under_way.spawn(self.clone().give_one(dice));
+            let random = Random::new(self.args.seed, stream + number);
+            under_way.spawn(self.clone().give_one(random));
         }
         under_way.join_all().await;
     }
 
-    async fn give_one(self, mut dice: Dice) {
-        let source = match dice.below(20) {
+    async fn give_one(self, mut random: Random) {
+        let source = match random.below(20) {
             0 => Source::Left,
             1..=13 => Source::Forgotten,
             _ => Source::Living,
         };
-        let source = self.chosen(source, Source::ALL, Source::name, &mut dice);
+        let source = self.chosen(source, Source::ALL, Source::name, &mut random);
         if source == Source::Left {
-            return self.leave(&mut dice).await;
+            return self.leave(&mut random).await;
         }
-        let Some(holding) = self.hold(&self.locker, &mut dice).await else { return };
-        sleep(dice.between(Duration::ZERO, Duration::from_millis(30))).await;
+        let Some(holding) = self.hold(&self.locker, &mut random).await else { return };
+        sleep(random.between(Duration::ZERO, Duration::from_millis(30))).await;
         match source {
-            Source::Living => self.lend(holding, &mut dice).await,
-            _ => self.forget(holding, &mut dice),
+            Source::Living => self.lend(holding, &mut random).await,
+            _ => self.forget(holding, &mut random),
         }
     }
 
@@ -147,50 +154,50 @@ impl Hands {
         drawn: T,
         all: [T; 3],
         name: impl Fn(T) -> &'static str,
-        dice: &mut Dice,
+        random: &mut Random,
     ) -> T {
         let named = |it: &T| self.args.handing.iter().any(|word| word == name(*it));
         let named: Vec<T> = all.into_iter().filter(named).collect();
         match named.is_empty() || named.iter().any(|it| name(*it) == name(drawn)) {
             true => drawn,
-            false => dice.choose(&named),
+            false => random.choose(&named),
         }
     }
 
     /// Takes a lock that is free.
-    async fn hold(&self, locker: &Locker, dice: &mut Dice) -> Option<Holding> {
+    async fn hold(&self, locker: &Locker, random: &mut Random) -> Option<Holding> {
         for _ in 0..TRIES {
-            let key = format!("h{}", dice.below(KEYS));
+            let key = format!("h{}", random.below(KEYS));
             match locker.lock(&key).try_acquire().await {
                 Ok(Some(guard)) => return self.note(key, guard),
-                Ok(None) => self.pen.count("busy"),
-                Err(error) => tell(&self.pen, &error),
+                Ok(None) => self.journal.count("busy"),
+                Err(error) => tell(&self.journal, &error),
             }
             sleep(Duration::from_millis(2)).await;
             if self.stop.is_set() {
                 return None;
             }
         }
-        self.pen.count("no-free-key");
+        self.journal.count("no-free-key");
         None
     }
 
     fn note(&self, key: String, guard: LockGuard) -> Option<Holding> {
         let since = clock::now();
-        let number = begin(&self.pen, &key, &guard)?;
+        let number = begin(&self.journal, &key, &guard)?;
         Some(Holding { guard, key, number, since })
     }
 
     /// What is told of a hand-over; nothing for a lock that has little time left.
-    fn handed(&self, holding: &Holding, source: Source, dice: &mut Dice) -> Option<Handed> {
+    fn handed(&self, holding: &Holding, source: Source, random: &mut Random) -> Option<Handed> {
         let Holding { guard, key, number, since } = holding;
         let (at, remaining) = (clock::now(), guard.remaining());
         if remaining < self.ttl() / 2 {
-            self.pen.count("too-little-left");
+            self.journal.count("too-little-left");
             return None;
         }
         let votes = guard.votes();
-        let copies = match dice.below(20) {
+        let copies = match random.below(20) {
             0..=11 => Copies::One,
             12..=15 => Copies::Two,
             _ => Copies::Again,
@@ -203,74 +210,74 @@ impl Hands {
             until: at + clock::nanos(remaining),
             nodes: granted.fold(0, |mask, (node, _)| mask | 1 << node),
             source,
-            copies: self.chosen(copies, Copies::ALL, Copies::name, dice),
+            copies: self.chosen(copies, Copies::ALL, Copies::name, random),
             key: key.clone(),
             token: guard.owner_token().as_str().to_owned(),
         })
     }
 
     /// Forgets a lock, and hands its token over.
-    fn forget(&self, holding: Holding, dice: &mut Dice) {
-        let handed = self.handed(&holding, Source::Forgotten, dice);
-        end(&self.pen, holding.number, "forgotten");
+    fn forget(&self, holding: Holding, random: &mut Random) {
+        let handed = self.handed(&holding, Source::Forgotten, random);
+        end(&self.journal, holding.number, "forgotten");
         let Some(mut handed) = handed else { return drop(holding) };
         handed.token = holding.guard.forget().as_str().to_owned();
-        self.pen.write(&spared(&handed));
+        self.journal.write(&spared(&handed));
         self.hand_over(handed);
     }
 
     fn hand_over(&self, handed: Handed) {
         // Ordering: a counter and nothing else; no memory is published through it.
         self.handed.fetch_add(1, Ordering::Relaxed);
-        self.pen.write(&Line::Handed(handed));
+        self.journal.write(&Line::Handed(handed));
     }
 
     /// Hands over the token of a guard that lives on, mostly until another has adopted the lock.
-    async fn lend(&self, holding: Holding, dice: &mut Dice) {
-        let Some(handed) = self.handed(&holding, Source::Living, dice) else {
-            return end(&self.pen, holding.number, "drop");
+    async fn lend(&self, holding: Holding, random: &mut Random) {
+        let Some(handed) = self.handed(&holding, Source::Living, random) else {
+            return end(&self.journal, holding.number, "drop");
         };
         self.hand_over(handed);
-        let lets_go = dice.percent(20);
+        let lets_go = random.percent(20);
         let most = if lets_go { self.ttl() } else { self.ttl() * 4 };
-        let (began, length) = (clock::now(), dice.between(most / 2, most));
-        let step = dice.between(Duration::from_millis(2), Duration::from_millis(10));
+        let (began, length) = (clock::now(), random.between(most / 2, most));
+        let step = random.between(Duration::from_millis(2), Duration::from_millis(10));
         let Holding { guard, number, .. } = holding;
         while clock::between(began, clock::now()) < length && !self.stop.is_set() {
             sleep(step).await;
-            if !see(&self.pen, number, &guard) {
-                self.pen.count("lender-lost");
-                return end(&self.pen, number, "found-lost");
+            if !see(&self.journal, number, &guard) {
+                self.journal.count("lender-lost");
+                return end(&self.journal, number, "found-lost");
             }
         }
-        if dice.percent(50) {
-            end(&self.pen, number, "let-go-release");
-            tell_release(&self.pen, &guard.release().await);
+        if random.percent(50) {
+            end(&self.journal, number, "let-go-release");
+            tell_release(&self.journal, &guard.release().await);
         } else {
-            end(&self.pen, number, "let-go-drop");
+            end(&self.journal, number, "let-go-drop");
             drop(guard);
         }
     }
 
     /// Holds some locks by a locker of its own, shuts that down, and hands over what it left.
-    async fn leave(&self, dice: &mut Dice) {
+    async fn leave(&self, random: &mut Random) {
         let locker = match super::locker(&self.args).map(|builder| builder.build()) {
             Ok(Ok(locker)) => locker,
-            Ok(Err(error)) => return tell(&self.pen, &error),
-            Err(error) => return self.pen.write(&Line::Broken(error.to_string())),
+            Ok(Err(error)) => return tell(&self.journal, &error),
+            Err(error) => return self.journal.write(&Line::Broken(error.to_string())),
         };
         let mut held = Vec::new();
-        for _ in 0..1 + dice.below(3) {
-            held.extend(self.hold(&locker, dice).await);
+        for _ in 0..1 + random.below(3) {
+            held.extend(self.hold(&locker, random).await);
         }
         let mut all = Vec::new();
         for holding in &held {
-            all.extend(self.handed(holding, Source::Left, dice));
-            end(&self.pen, holding.number, "left");
+            all.extend(self.handed(holding, Source::Left, random));
+            end(&self.journal, holding.number, "left");
         }
         match locker.shutdown_leaving(LEAVING).await {
             Ok(shutdown) => {
-                self.pen.count("shut-down-leaving");
+                self.journal.count("shut-down-leaving");
                 // Told as left behind, they are adopted at once.
                 for left in shutdown.left {
                     let same = |it: &&mut Handed| it.key.as_bytes() == &left.key[..];
@@ -279,10 +286,10 @@ impl Hands {
                     }
                 }
             }
-            Err(error) => return tell(&self.pen, &error),
+            Err(error) => return tell(&self.journal, &error),
         }
         for handed in all {
-            self.pen.write(&spared(&handed));
+            self.journal.write(&spared(&handed));
             self.hand_over(handed);
         }
     }
@@ -290,18 +297,18 @@ impl Hands {
     /// Adopts a lock as it was ordered to, and works under it.
     pub(super) async fn adopt(self, order: Order) {
         let stream = 90_000 + order.delivery;
-        let mut dice = Dice::new(self.args.seed, stream);
-        let Some(holding) = self.take_over(order, &mut dice).await else { return };
+        let mut random = Random::new(self.args.seed, stream);
+        let Some(holding) = self.take_over(order, &mut random).await else { return };
         let Holding { number, guard, .. } = &holding;
-        work(&self.pen, &self.stop, &mut dice, *number, guard, false).await;
-        match dice.below(20) {
-            0..=2 if self.hands_on() && guard.is_valid() => self.forget(holding, &mut dice),
+        work(&self.journal, &self.stop, &mut random, *number, guard, false).await;
+        match random.below(20) {
+            0..=2 if self.hands_on() && guard.is_valid() => self.forget(holding, &mut random),
             3..=10 => {
-                end(&self.pen, *number, "release");
-                tell_release(&self.pen, &holding.guard.release().await);
+                end(&self.journal, *number, "release");
+                tell_release(&self.journal, &holding.guard.release().await);
             }
             _ => {
-                end(&self.pen, *number, "drop");
+                end(&self.journal, *number, "drop");
                 drop(holding);
             }
         }
@@ -319,10 +326,10 @@ impl Hands {
     }
 
     /// Tries until the lock is its own, is lost, or can no longer be there.
-    async fn take_over(&self, order: Order, dice: &mut Dice) -> Option<Holding> {
+    async fn take_over(&self, order: Order, random: &mut Random) -> Option<Holding> {
         let token = OwnerToken::from(order.token.clone());
-        let cancels = dice.percent(6);
-        let patience = dice.between(Duration::ZERO, Duration::from_millis(10));
+        let cancels = random.percent(6);
+        let patience = random.between(Duration::ZERO, Duration::from_millis(10));
         let asked = Asked { order, at: clock::now(), instant: Instant::now() };
         let key = &asked.order.key;
         let mut cut = None;
@@ -343,7 +350,7 @@ impl Hands {
             };
             let now = clock::now();
             let Some(word) = word(&error) else {
-                tell(&self.pen, &error);
+                tell(&self.journal, &error);
                 self.refuse(&asked, now, "broken").await;
                 return None;
             };
@@ -359,8 +366,8 @@ impl Hands {
                 self.refuse(&asked, now, why).await;
                 return None;
             }
-            self.pen.count("adoption-again");
-            let pause = dice.between(Duration::from_millis(2), Duration::from_millis(20));
+            self.journal.count("adoption-again");
+            let pause = random.between(Duration::from_millis(2), Duration::from_millis(20));
             let undo = since_cut.filter(|_| error.is_lost());
             let undo = undo.map(|since| self.undone_after().saturating_sub(since));
             sleep(pause.max(undo.unwrap_or_default())).await;
@@ -383,21 +390,21 @@ impl Hands {
         };
         let (delivery, hold) = (asked.order.delivery, holding.number);
         let waited = at.saturating_sub(asked.at);
-        self.pen.write(&Line::Adopted { delivery, hold, at, waited, tries });
-        self.pen.count("adopted-from-another");
+        self.journal.write(&Line::Adopted { delivery, hold, at, waited, tries });
+        self.journal.count("adopted-from-another");
         Some(holding)
     }
 
     /// Tells why a token was not adopted, and for how long the process was not let run meanwhile.
     async fn refuse(&self, asked: &Asked, at: u64, why: &str) {
         let now = Instant::now();
-        while !self.pulse.knows(now) {
-            sleep(BEAT / 4).await;
+        while !self.monitor.knows(now) {
+            sleep(SAMPLE_EVERY / 4).await;
         }
-        let stalled = clock::nanos(self.pulse.stalled(asked.instant, now));
+        let stalled = clock::nanos(self.monitor.stalled(asked.instant, now));
         let (delivery, asked, why) = (asked.order.delivery, asked.at, why.to_owned());
-        self.pen.count(&format!("not-adopted-{why}"));
-        self.pen.write(&Line::NotAdopted { delivery, asked, at, stalled, why });
+        self.journal.count(&format!("not-adopted-{why}"));
+        self.journal.write(&Line::NotAdopted { delivery, asked, at, stalled, why });
     }
 }
 

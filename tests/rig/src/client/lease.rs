@@ -5,10 +5,10 @@ use std::time::Duration;
 use quorlock::{Error, Held, LockGuard, Release};
 use tokio::time::sleep;
 
-use super::{Pen, Stop};
+use super::{Journal, Stop};
 use crate::clock;
-use crate::dice::Dice;
 use crate::line::Line;
+use crate::random::Random;
 
 /// What shows a hold's time: a guard, or what `run` lends.
 pub(super) trait Lease {
@@ -49,67 +49,67 @@ pub(super) fn word(error: &Error) -> Option<&'static str> {
 }
 
 /// Counts an error, or tells that no fault explains it.
-pub(super) fn tell(pen: &Pen, error: &Error) {
+pub(super) fn tell(journal: &Journal, error: &Error) {
     match word(error) {
-        Some(word) => pen.count(word),
-        None => pen.write(&Line::Broken(format!("no fault explains: {error}"))),
+        Some(word) => journal.count(word),
+        None => journal.write(&Line::Broken(format!("no fault explains: {error}"))),
     }
 }
 
 /// Counts what a release found.
-pub(super) fn tell_release(pen: &Pen, release: &Result<Release, Error>) {
+pub(super) fn tell_release(journal: &Journal, release: &Result<Release, Error>) {
     match release {
-        Ok(Release::Released) => pen.count("released"),
-        Ok(Release::Expired) => pen.count("expired"),
-        Ok(Release::Taken) => pen.count("taken"),
-        Ok(_) => pen.count("release-unknown"),
-        Err(error) => tell(pen, error),
+        Ok(Release::Released) => journal.count("released"),
+        Ok(Release::Expired) => journal.count("expired"),
+        Ok(Release::Taken) => journal.count("taken"),
+        Ok(_) => journal.count("release-unknown"),
+        Err(error) => tell(journal, error),
     }
 }
 
 /// Writes down that a lock was obtained, and gives the hold its number.
-pub(super) fn begin(pen: &Pen, key: &str, lease: &impl Lease) -> Option<u64> {
+pub(super) fn begin(journal: &Journal, key: &str, lease: &impl Lease) -> Option<u64> {
     let at = clock::now();
     let remaining = lease.remaining();
     if remaining.is_zero() || !lease.is_valid() {
         // The clock is read after the deciding reply. The process may be stopped between that
         // reading and this one, but that is a matter of microseconds, and seldom.
-        pen.count("late");
+        journal.count("late");
         return None;
     }
-    let (hold, until) = (pen.number(), at + clock::nanos(remaining));
-    pen.write(&Line::Granted { hold, key: key.into(), at, until });
+    let (hold, until) = (journal.number(), at + clock::nanos(remaining));
+    journal.write(&Line::Granted { hold, key: key.into(), at, until });
     Some(hold)
 }
 
 /// Writes down that it is still held; false when it is not.
-pub(super) fn see(pen: &Pen, hold: u64, lease: &impl Lease) -> bool {
+pub(super) fn see(journal: &Journal, hold: u64, lease: &impl Lease) -> bool {
     let at = clock::now();
     let remaining = lease.remaining();
     let valid = !remaining.is_zero() && lease.is_valid();
     if valid {
-        pen.write(&Line::Held { hold, at, until: at + clock::nanos(remaining) });
+        journal.write(&Line::Held { hold, at, until: at + clock::nanos(remaining) });
     }
     valid
 }
 
 /// Holds for a while, mostly a short one, and looks again and again.
 pub(super) async fn work(
-    pen: &Pen,
+    journal: &Journal,
     stop: &Stop,
-    dice: &mut Dice,
+    random: &mut Random,
     hold: u64,
     lease: &impl Lease,
     overstays: bool,
 ) {
-    let longest = dice.choose(&[2, 2, 10, 10, 30, 30, 100, 1_200]);
-    let length = dice.between(Duration::ZERO, Duration::from_millis(longest));
+    let longest = random.choose(&[2, 2, 10, 10, 30, 30, 100, 1_200]);
+    let length = random.between(Duration::ZERO, Duration::from_millis(longest));
     let began = clock::now();
-    let step = dice.between(Duration::from_millis(1), Duration::from_millis(15));
+    let step = random.between(Duration::from_millis(1), Duration::from_millis(15));
     while !stop.is_set() && (overstays || clock::between(began, clock::now()) < length) {
         sleep(step).await;
-        if !see(pen, hold, lease) {
-            pen.count(if overstays { "overstayed" } else { "found-lost" });
+        if !see(journal, hold, lease) {
+            journal.count(if overstays { "overstayed" } else { "found-lost" });
             return;
         }
     }
@@ -117,17 +117,17 @@ pub(super) async fn work(
 
 /// The work under `run`: it ends, or is dropped, before the lock is released.
 pub(super) struct Ending<'a> {
-    pub(super) pen: &'a Pen,
+    pub(super) journal: &'a Journal,
     pub(super) number: u64,
 }
 
 impl Drop for Ending<'_> {
     fn drop(&mut self) {
-        end(self.pen, self.number, "run");
+        end(self.journal, self.number, "run");
     }
 }
 
 /// Writes down that the lock is about to be given up.
-pub(super) fn end(pen: &Pen, hold: u64, how: &str) {
-    pen.write(&Line::Ended { hold, at: clock::now(), how: how.into() });
+pub(super) fn end(journal: &Journal, hold: u64, how: &str) {
+    journal.write(&Line::Ended { hold, at: clock::now(), how: how.into() });
 }

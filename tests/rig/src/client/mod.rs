@@ -12,14 +12,14 @@ mod child;
 mod cycle;
 mod handover;
 mod inbox;
+mod journal;
 mod lease;
-mod pen;
+mod loss_signals;
 mod program;
-mod pulse;
 mod rslock;
 mod runtimes;
 mod saturate;
-mod told;
+mod stalls;
 mod woken;
 
 use std::sync::Arc;
@@ -37,7 +37,7 @@ use crate::line::Line;
 use cycle::Worker;
 use handover::Hands;
 use inbox::Stop;
-pub(crate) use pen::Pen;
+pub(crate) use journal::Journal;
 
 /// Tasks that share a process's locker.
 const TASKS: u64 = 3;
@@ -62,13 +62,13 @@ pub(crate) fn run(args: ClientArgs) -> Result<(), Failure> {
 
 async fn work(args: Arc<ClientArgs>) -> Result<(), Failure> {
     let locker = locker(&args)?.build()?;
-    let (pen, (stop, mut orders)) = (Pen::default(), inbox::listen());
+    let (journal, (stop, mut orders)) = (Journal::default(), inbox::listen());
     let mut tasks = JoinSet::new();
     for task in 0..TASKS {
-        let worker = Worker::new(args.clone(), locker.clone(), pen.clone(), stop.clone(), task);
+        let worker = Worker::new(args.clone(), locker.clone(), journal.clone(), stop.clone(), task);
         tasks.spawn(worker.run(TASKS));
     }
-    let hands = Hands::new(args.clone(), locker.clone(), pen.clone(), stop.clone());
+    let hands = Hands::new(args.clone(), locker.clone(), journal.clone(), stop.clone());
     if args.handovers > 0.0 {
         tasks.spawn(hands.clone().give());
     }
@@ -84,13 +84,14 @@ async fn work(args: Arc<ClientArgs>) -> Result<(), Failure> {
     }
     for _ in 0..2 {
         if !is_quiet(&locker).await {
-            pen.write(&Line::Broken(format!("a node is still away, {SETTLE:?} after all faults")));
+            journal
+                .write(&Line::Broken(format!("a node is still away, {SETTLE:?} after all faults")));
         }
         // A server may have put off an undo; it is sent again within a tenth of a second.
         sleep(Duration::from_millis(200)).await;
     }
     let shutdown = locker.shutdown(SETTLE).await?;
-    pen.count(if shutdown.is_complete() { "settled" } else { "unsettled" });
+    journal.count(if shutdown.is_complete() { "settled" } else { "unsettled" });
     Ok(())
 }
 

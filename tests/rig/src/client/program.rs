@@ -9,16 +9,16 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::io::ioctl_fionbio;
+use support::process::{Process, tied};
 
 use super::child;
-use super::pulse::RunQueue;
-use super::{Pen, Stop, handover, inbox};
+use super::stalls::RunQueue;
+use super::{Journal, Stop, handover, inbox};
 use crate::Failure;
 use crate::args::ClientArgs;
 use crate::clock;
-use crate::dice::Dice;
 use crate::line::{Line, Look, Program};
-use crate::support::process::{Process, tied};
+use crate::random::Random;
 
 /// How often it is looked at whether the program has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
@@ -34,22 +34,27 @@ const ENDING: Duration = Duration::from_secs(8);
 
 /// Repeats the program until told to stop.
 pub(super) fn work(args: &ClientArgs) -> Result<(), Failure> {
-    let (pen, (stop, _)) = (Pen::default(), inbox::listen());
-    let mut dice = Dice::new(args.seed, 40_000 + args.slot as u64);
+    let (journal, (stop, _)) = (Journal::default(), inbox::listen());
+    let mut random = Random::new(args.seed, 40_000 + args.slot as u64);
     while !stop.is_set() {
-        once(args, &pen, &stop, &mut dice)?;
-        pen.count("cycles");
+        once(args, &journal, &stop, &mut random)?;
+        journal.count("cycles");
     }
     Ok(())
 }
 
-fn once(args: &ClientArgs, pen: &Pen, stop: &Stop, dice: &mut Dice) -> Result<(), Failure> {
+fn once(
+    args: &ClientArgs,
+    journal: &Journal,
+    stop: &Stop,
+    random: &mut Random,
+) -> Result<(), Failure> {
     // Locks that change hands are asked for less often: there it gets its turn.
-    let key = match args.handovers > 0.0 && dice.percent(50) {
-        true => format!("h{}", dice.below(handover::KEYS)),
-        false => format!("k{}", dice.below(args.keys)),
+    let key = match args.handovers > 0.0 && random.percent(50) {
+        true => format!("h{}", random.below(handover::KEYS)),
+        false => format!("k{}", random.below(args.keys)),
     };
-    let child = ClientArgs { library: child::NAME.into(), seed: dice.next(), ..args.clone() };
+    let child = ClientArgs { library: child::NAME.into(), seed: random.next(), ..args.clone() };
     let (ttl, wait) = (format!("{}ms", args.ttl_ms), format!("{}ms", args.ttl_ms * 2));
     let mut command = tied(&args.program);
     command.args(["lock", "--ttl", &ttl, "--wait", &wait, "--prefix", &args.prefix]);
@@ -68,12 +73,12 @@ fn once(args: &ClientArgs, pen: &Pen, stop: &Stop, dice: &mut Dice) -> Result<()
         // First: once its end is known the kernel tells nothing of it any more.
         watch.look();
         if let Some(status) = process.exited() {
-            pen.write(&Line::Program(watch.end()));
+            journal.write(&Line::Program(watch.end()));
             break status;
         }
         if clock::between(began, clock::now()) > longest {
             let what = format!("`quorlock lock` did not end within {longest:?}");
-            pen.write(&Line::Broken(what));
+            journal.write(&Line::Broken(what));
             process.kill();
             return Ok(());
         }
@@ -86,8 +91,8 @@ fn once(args: &ClientArgs, pen: &Pen, stop: &Stop, dice: &mut Dice) -> Result<()
     };
     drop(unread);
     match word(status, is_told) {
-        Some(word) => pen.count(word),
-        None => pen.write(&Line::Broken(format!("`quorlock lock` ended by {status}"))),
+        Some(word) => journal.count(word),
+        None => journal.write(&Line::Broken(format!("`quorlock lock` ended by {status}"))),
     }
     Ok(())
 }

@@ -13,13 +13,13 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::time::sleep;
 
 use super::lease::{begin, end, see, tell};
-use super::pulse::Pulse;
-use super::told::{BEAT, Signal, Tally, deadline, is_never_told};
-use super::{Pen, Stop, inbox};
+use super::loss_signals::{SAMPLE_EVERY, Signal, Tally, deadline, is_never_told};
+use super::stalls::StallMonitor;
+use super::{Journal, Stop, inbox};
 use crate::Failure;
 use crate::args::ClientArgs;
-use crate::dice::Dice;
 use crate::line::Line;
+use crate::random::Random;
 
 /// How often the guard is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(3);
@@ -46,30 +46,34 @@ impl Observer for Extended {
 
 /// What a round is watched by.
 struct Watch<'a> {
-    pen: &'a Pen,
+    journal: &'a Journal,
     stop: &'a Stop,
-    pulse: &'a Pulse,
+    monitor: &'a StallMonitor,
     extended: Arc<Extended>,
 }
 
 /// Repeats the round until told to stop.
 pub(super) fn work(args: &ClientArgs) -> Result<(), Failure> {
-    let (pen, (stop, _)) = (Pen::default(), inbox::listen());
-    let mut dice = Dice::new(args.seed, 20_000 + args.slot as u64);
-    let pulse = Pulse::start(BEAT);
+    let (journal, (stop, _)) = (Journal::default(), inbox::listen());
+    let mut random = Random::new(args.seed, 20_000 + args.slot as u64);
+    let monitor = StallMonitor::start(SAMPLE_EVERY);
     while !stop.is_set() {
         let extended = Arc::default();
-        round(args, &mut dice, Watch { pen: &pen, stop: &stop, pulse: &pulse, extended })?;
-        pen.count("cycles");
+        round(
+            args,
+            &mut random,
+            Watch { journal: &journal, stop: &stop, monitor: &monitor, extended },
+        )?;
+        journal.count("cycles");
     }
     Ok(())
 }
 
 /// One locker, two runtimes, of which the first ends.
-fn round(args: &ClientArgs, dice: &mut Dice, watch: Watch<'_>) -> Result<(), Failure> {
-    let pen = watch.pen;
+fn round(args: &ClientArgs, random: &mut Random, watch: Watch<'_>) -> Result<(), Failure> {
+    let journal = watch.journal;
     // By turns one of each kind, which the place in the run decides for other clients.
-    let kind = ClientArgs { slot: dice.below(4) as usize, ..args.clone() };
+    let kind = ClientArgs { slot: random.below(4) as usize, ..args.clone() };
     let locker = super::locker(&kind)?.observer(watch.extended.clone()).build()?;
     let first = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let second = Builder::new_current_thread().enable_all().build()?;
@@ -78,20 +82,25 @@ fn round(args: &ClientArgs, dice: &mut Dice, watch: Watch<'_>) -> Result<(), Fai
         let _ = locker.ready(Duration::from_secs(1)).await;
         drop(locker.lock(format!("warm{}", args.slot)).try_acquire().await);
     });
-    let key = format!("k{}", dice.below(args.keys));
-    let ttl = dice.between(Duration::from_millis(300), Duration::from_millis(args.ttl_ms.max(301)));
-    let extend = if dice.percent(50) { Extend::Off } else { Extend::default() };
+    let key = format!("k{}", random.below(args.keys));
+    let ttl =
+        random.between(Duration::from_millis(300), Duration::from_millis(args.ttl_ms.max(301)));
+    let extend = if random.percent(50) { Extend::Off } else { Extend::default() };
     second.block_on(async {
         let acquired = locker.lock(&key).ttl(ttl).auto_extend(extend).wait(ttl).await;
         match acquired {
-            Ok(guard) => hold(&key, guard, (first, ttl), dice, &watch).await,
+            Ok(guard) => hold(&key, guard, (first, ttl), random, &watch).await,
             Err(error) => {
                 first.shutdown_background();
-                tell(pen, &error);
+                tell(journal, &error);
             }
         }
         let shutdown = locker.shutdown(Duration::from_secs(1)).await;
-        pen.count(if shutdown.is_ok_and(|it| it.is_complete()) { "settled" } else { "unsettled" });
+        journal.count(if shutdown.is_ok_and(|it| it.is_complete()) {
+            "settled"
+        } else {
+            "unsettled"
+        });
     });
     Ok(())
 }
@@ -104,20 +113,20 @@ async fn hold(
     key: &str,
     guard: LockGuard,
     (first, ttl): (Runtime, Duration),
-    dice: &mut Dice,
-    Watch { pen, stop, pulse, extended }: &Watch<'_>,
+    random: &mut Random,
+    Watch { journal, stop, monitor, extended }: &Watch<'_>,
 ) {
-    let Some(number) = begin(pen, key, &guard) else { return first.shutdown_background() };
+    let Some(number) = begin(journal, key, &guard) else { return first.shutdown_background() };
     let guard = Arc::new(guard);
     // A task that waits for one signal may set going what the other needs: each comes alone, too.
-    let awaited = dice.choose(&[[true, true], [true, false], [false, true], [false, true]]);
+    let awaited = random.choose(&[[true, true], [true, false], [false, true], [false, true]]);
     let told = await_loss(&guard, awaited);
-    sleep(dice.between(Duration::ZERO, ttl / 2)).await;
+    sleep(random.between(Duration::ZERO, ttl / 2)).await;
     // Off this thread, which is to be let run.
     let ending = std::thread::spawn(move || drop(first));
-    let until = Instant::now() + dice.between(ttl, ttl * 3);
+    let until = Instant::now() + random.between(ttl, ttl * 3);
     // A look at a guard may set going what has stopped: the signals must come without one.
-    let rarely = dice.percent(50);
+    let rarely = random.percent(50);
     let (mut known, mut held) = (deadline(&guard).unwrap_or_else(Instant::now), true);
     loop {
         sleep(LOOK_EVERY).await;
@@ -130,21 +139,21 @@ async fn hold(
         if rarely && over < NEVER {
             continue;
         }
-        held = held && see(pen, number, &*guard);
+        held = held && see(journal, number, &*guard);
         known = known.max(deadline(&guard).unwrap_or(known));
         let is_silent = || !silent(*lock(&told), awaited).is_empty();
-        if !held && is_never_told(pulse, [known, now], NEVER, is_silent).await {
+        if !held && is_never_told(monitor, [known, now], NEVER, is_silent).await {
             let silent = silent(*lock(&told), awaited).join(" and ");
             let what = "of a lock whose first runtime has ended";
-            pen.write(&Line::Broken(format!("{silent} silent {over:?} after the end {what}")));
+            journal.write(&Line::Broken(format!("{silent} silent {over:?} after the end {what}")));
             break;
         }
     }
     let signals = *lock(&told);
-    judge(pen, &guard, signals, known, pulse).await;
-    end(pen, number, if guard.is_valid() { "drop" } else { "found-lost" });
+    judge(journal, &guard, signals, known, monitor).await;
+    end(journal, number, if guard.is_valid() { "drop" } else { "found-lost" });
     if ending.join().is_err() {
-        pen.write(&Line::Broken("the end of a runtime has panicked".into()));
+        journal.write(&Line::Broken("the end of a runtime has panicked".into()));
     }
 }
 
@@ -181,22 +190,28 @@ fn await_loss(guard: &Arc<LockGuard>, awaited: [bool; 2]) -> Arc<Mutex<[Told; 2]
 }
 
 /// Enters the signals that came, and sees that the loss that they tell is not taken back.
-async fn judge(pen: &Pen, guard: &LockGuard, told: [Told; 2], known: Instant, pulse: &Pulse) {
+async fn judge(
+    journal: &Journal,
+    guard: &LockGuard,
+    told: [Told; 2],
+    known: Instant,
+    monitor: &StallMonitor,
+) {
     let ends = told.iter().flatten().filter_map(|(_, end)| *end);
     let known = ends.fold(known, Instant::max);
     for (name, told) in NAMES.iter().zip(told) {
         let Some((at, _)) = told else { continue };
-        while !pulse.knows(at) {
+        while !monitor.knows(at) {
             sleep(LOOK_EVERY).await;
         }
-        let mut tally = Tally::new(&format!("runtimes:{name}"), pulse);
+        let mut tally = Tally::new(&format!("runtimes:{name}"), monitor);
         tally.enter(Signal { end: known, at });
-        tally.tell(pen);
+        tally.tell(journal);
     }
     if told.iter().any(Option::is_some) {
         sleep(known.saturating_duration_since(Instant::now())).await;
         if guard.is_valid() {
-            pen.write(&Line::Broken("a loss that was told was taken back".into()));
+            journal.write(&Line::Broken("a loss that was told was taken back".into()));
         }
     }
 }

@@ -14,14 +14,14 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::pulse::Pulse;
-use super::told::{BEAT, Signal, Tally, deadline, is_never_told};
+use super::loss_signals::{SAMPLE_EVERY, Signal, Tally, deadline, is_never_told};
+use super::stalls::StallMonitor;
 use super::woken::woken;
-use super::{Pen, Stop, inbox};
+use super::{Journal, Stop, inbox};
 use crate::Failure;
 use crate::args::ClientArgs;
-use crate::dice::Dice;
 use crate::line::Line;
+use crate::random::Random;
 
 /// How many acquisitions are under way at a time.
 const CALLERS: usize = 512;
@@ -103,7 +103,7 @@ impl Observer for Extensions {
 }
 
 pub(super) async fn work(args: Arc<ClientArgs>) -> Result<(), Failure> {
-    let (pen, (stop, _)) = (Pen::default(), inbox::listen());
+    let (journal, (stop, _)) = (Journal::default(), inbox::listen());
     let extended = Arc::new(Extensions::new(args.locks));
     let locker = super::locker(&args)?.observer(extended.clone()).build()?;
     // Without a node that is ready all would be refused at once; the run shows what comes then.
@@ -122,37 +122,37 @@ pub(super) async fn work(args: Arc<ClientArgs>) -> Result<(), Failure> {
         locker: locker.clone(),
         stop,
     });
-    let pulse = Pulse::start(BEAT);
+    let monitor = StallMonitor::start(SAMPLE_EVERY);
     let mut tasks = JoinSet::new();
     tasks.spawn(drop_slowly(shared.clone()));
-    let mut dice = Dice::new(args.seed, 30_000 + args.slot as u64);
+    let mut random = Random::new(args.seed, 30_000 + args.slot as u64);
     for place in 0..shared.places.len() {
-        tasks.spawn(hold(shared.clone(), place, dice.next()));
+        tasks.spawn(hold(shared.clone(), place, random.next()));
     }
-    watch(&shared, &args, &pen, &pulse).await;
+    watch(&shared, &args, &journal, &monitor).await;
     tasks.shutdown().await;
     lock(&shared.over).clear();
     shared.places.iter().for_each(|place| drop(lock(place).take()));
     let shutdown = locker.shutdown(super::SETTLE).await?;
-    pen.count(if shutdown.is_complete() { "settled" } else { "unsettled" });
+    journal.count(if shutdown.is_complete() { "settled" } else { "unsettled" });
     Ok(())
 }
 
 /// Looks at the places and tells of the losses, until told to stop.
-async fn watch(shared: &Shared, args: &ClientArgs, pen: &Pen, pulse: &Pulse) {
+async fn watch(shared: &Shared, args: &ClientArgs, journal: &Journal, monitor: &StallMonitor) {
     let ttl = Duration::from_millis(args.ttl_ms);
     let mut tallies = ["saturated:lost()", "saturated:token"]
-        .map(|name| Tally::new(name, pulse).of_many(args.locks, ttl));
+        .map(|name| Tally::new(name, monitor).of_many(args.locks, ttl));
     for turn in 0.. {
         sleep(LOOK_EVERY).await;
-        look(shared, turn % PARTS, pen, pulse).await;
+        look(shared, turn % PARTS, journal, monitor).await;
         if turn % PARTS > 0 {
             continue;
         }
         let signals = std::mem::take(&mut *lock(&shared.signals));
         for (tally, signals) in tallies.iter_mut().zip(signals) {
             signals.into_iter().for_each(|signal| tally.enter(signal));
-            tally.tell(pen);
+            tally.tell(journal);
         }
         let counts = [
             (&shared.granted, "granted"),
@@ -164,10 +164,10 @@ async fn watch(shared: &Shared, args: &ClientArgs, pen: &Pen, pulse: &Pulse) {
         for (count, what) in counts {
             let times = count.swap(0, Ordering::Relaxed);
             if times > 0 {
-                pen.write(&Line::Many(times, what.into()));
+                journal.write(&Line::Many(times, what.into()));
             }
         }
-        pen.write(&Line::Most(shared.held.load(Ordering::Relaxed), "held at once".into()));
+        journal.write(&Line::Most(shared.held.load(Ordering::Relaxed), "held at once".into()));
         if shared.stop.is_set() {
             return;
         }
@@ -175,7 +175,7 @@ async fn watch(shared: &Shared, args: &ClientArgs, pen: &Pen, pulse: &Pulse) {
 }
 
 /// Looks at every so many of the guards: their ends move on, and each loss must be told.
-async fn look(shared: &Shared, part: usize, pen: &Pen, pulse: &Pulse) {
+async fn look(shared: &Shared, part: usize, journal: &Journal, monitor: &StallMonitor) {
     for (index, place) in shared.places.iter().enumerate().skip(part).step_by(PARTS) {
         let Some(guard) = lock(place).clone() else { continue };
         if let Some(end) = deadline(&guard) {
@@ -186,16 +186,16 @@ async fn look(shared: &Shared, part: usize, pen: &Pen, pulse: &Pulse) {
             let is_there = lock(place).as_ref().is_some_and(|known| Arc::ptr_eq(known, &guard));
             is_there && shared.extended.end(index) == end
         };
-        if is_never_told(pulse, [end, now], NEVER, is_silent).await {
+        if is_never_told(monitor, [end, now], NEVER, is_silent).await {
             let over = now.saturating_duration_since(end);
-            pen.write(&Line::Broken(format!("a loss was not told {over:?} after its end")));
+            journal.write(&Line::Broken(format!("a loss was not told {over:?} after its end")));
         }
     }
 }
 
 /// Acquires one lock, waits until both signals have told its loss, and begins again.
 async fn hold(shared: Arc<Shared>, index: usize, seed: u64) {
-    let mut dice = Dice::new(seed, 1);
+    let mut random = Random::new(seed, 1);
     let key = format!("s{index}");
     while !shared.stop.is_set() {
         let Ok(caller) = shared.callers.acquire().await else { return };
@@ -203,7 +203,7 @@ async fn hold(shared: Arc<Shared>, index: usize, seed: u64) {
         drop(caller);
         let Ok(Some(guard)) = acquired else {
             shared.refused.fetch_add(1, Ordering::Relaxed);
-            sleep(dice.between(Duration::from_millis(50), Duration::from_millis(500))).await;
+            sleep(random.between(Duration::from_millis(50), Duration::from_millis(500))).await;
             continue;
         };
         let Some(end) = deadline(&guard) else { continue };

@@ -4,8 +4,9 @@
 use std::path::Path;
 use std::process::Command;
 
+use support::skip::NO_PYTHON;
+
 use crate::Failure;
-use crate::support::skip::NO_PYTHON;
 use crate::tools;
 
 /// Before every key, for all clients: the one that `pottery` puts there by itself.
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_that_nobody_knows_is_an_error_everywhere() {
+    fn an_unknown_library_is_an_error_everywhere() {
         let error = present(&["redsync".into()], false, |_| None).expect_err("what is it?");
         assert!(error.to_string().contains("rslock, pottery, node-redlock"), "{error}");
     }

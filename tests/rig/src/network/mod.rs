@@ -18,10 +18,10 @@ use tokio::runtime::Handle;
 
 use crate::Failure;
 use crate::args::Wanted;
-use crate::support::process::tied;
-use crate::weather::Weather;
+use crate::paths::Paths;
 use namespaces::Namespaces;
 use proxies::Proxies;
+use support::process::tied;
 
 /// The paths from so many clients to the nodes.
 #[derive(Debug)]
@@ -80,11 +80,11 @@ impl Network {
     }
 
     /// From now on it does this to the packets.
-    pub(crate) fn apply(&self, weather: &Weather) -> Result<(), Failure> {
+    pub(crate) fn apply(&self, paths: &Paths) -> Result<(), Failure> {
         match self {
-            Self::Namespaces(network) => network.apply(weather),
+            Self::Namespaces(network) => network.apply(paths),
             Self::Proxies(network) => {
-                network.apply(weather);
+                network.apply(paths);
                 Ok(())
             }
         }

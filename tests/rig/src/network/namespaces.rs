@@ -16,12 +16,13 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use support::process::{Process, tied};
+use support::tools::on_path;
+use support::wait::eventually;
+
 use crate::Failure;
-use crate::support::process::{Process, tied};
-use crate::support::tools::on_path;
-use crate::support::wait::eventually;
+use crate::paths::{Paths, Way};
 use crate::tools;
-use crate::weather::{Way, Weather};
 
 /// The command that starts a program in a new network namespace; an error says what is lacking.
 pub(super) fn entrance() -> Result<Command, Failure> {
@@ -79,8 +80,8 @@ impl Namespaces {
         command
     }
 
-    pub(super) fn apply(&self, weather: &Weather) -> Result<(), Failure> {
-        self.rule(&rules(weather, &self.ports))
+    pub(super) fn apply(&self, paths: &Paths) -> Result<(), Failure> {
+        self.rule(&rules(paths, &self.ports))
     }
 
     /// Hands rules to nft, which takes all of them at one instant or none.
@@ -125,10 +126,10 @@ fn run(program: &str, args: &[&str]) -> Result<(), Failure> {
     output.status.success().then_some(()).ok_or_else(why)
 }
 
-/// The whole weather as rules, in place of those there are.
-fn rules(weather: &Weather, ports: &[u16]) -> String {
+/// All paths as rules, in place of those there are.
+fn rules(paths: &Paths, ports: &[u16]) -> String {
     let (mut to, mut from) = (String::new(), String::new());
-    for (client, node, path) in weather.disturbed() {
+    for (client, node, path) in paths.disturbed() {
         let port = ports[node];
         // A string takes what is written.
         let _ = rule(&mut to, &format!("iifname \"c{client}\" tcp dport {port}"), path.to);
@@ -154,14 +155,14 @@ fn rule(rules: &mut String, which: &str, way: Way) -> std::fmt::Result {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::weather::Path;
+    use crate::paths::Path;
 
     #[test]
-    fn the_weather_is_written_as_rules() {
-        let mut weather = Weather::clear(2, 2);
-        weather.add(0b01, 0b10, Path { to: Way::Dead, from: Way::Clear });
-        weather.add(0b10, 0b01, Path { to: Way::Reset, from: Way::Lossy(20) });
-        let rules = rules(&weather, &[10_001, 10_002]);
+    fn paths_are_written_as_rules() {
+        let mut paths = Paths::clear(2, 2);
+        paths.add(0b01, 0b10, Path { to: Way::Dead, from: Way::Clear });
+        paths.add(0b10, 0b01, Path { to: Way::Reset, from: Way::Lossy(20) });
+        let rules = rules(&paths, &[10_001, 10_002]);
         let expected = "flush table inet rig\ntable inet rig {\nchain to {\n\
                         type filter hook input priority 0; policy accept;\n\
                         iifname \"c0\" tcp dport 10002 drop\n\

@@ -1,7 +1,7 @@
 //! A proxy for each client and node, in our own process: for machines without namespaces, and for
 //! what packets in a namespace cannot do, which is to come late one by one.
 //!
-//! Each direction of a connection reads a piece, asks the weather what becomes of it, and delivers
+//! Each direction of a connection reads a piece, asks its path what becomes of it, and delivers
 //! it or not. What waits at a dead way is delivered when it is clear again, also when the client
 //! has gone meanwhile: so do networks. What a void has swallowed is a hole in the stream, so its
 //! connection ends.
@@ -21,7 +21,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use crate::Failure;
-use crate::weather::{Path, Way, Weather};
+use crate::paths::{Path, Paths, Way};
 
 /// One for each client and node.
 #[derive(Debug)]
@@ -50,9 +50,9 @@ impl Proxies {
         self.0[client].iter().map(|proxy| format!("redis://{}", proxy.addr)).collect()
     }
 
-    pub(super) fn apply(&self, weather: &Weather) {
-        for (row, paths) in self.0.iter().zip(&weather.paths) {
-            for (proxy, path) in row.iter().zip(paths) {
+    pub(super) fn apply(&self, paths: &Paths) {
+        for (row, known) in self.0.iter().zip(&paths.by_client) {
+            for (proxy, path) in row.iter().zip(known) {
                 proxy.path.send_replace(*path);
             }
         }

@@ -1,17 +1,17 @@
-//! One round: many locks, one blow, and when each was told.
+//! One round: many locks, one cause, and when each was told.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use quorlock::{LockGuard, Locker, Loss};
+use support::wait::PATIENCE;
+use support::{Proxy, Watchdog, eventually_async};
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::Random;
-use super::blow::{Blow, World};
-use super::pulse::Pulse;
+use super::cause::{LossCause, World};
+use super::stalls::StallMonitor;
 use crate::connected;
-use crate::support::wait::PATIENCE;
-use crate::support::{Proxy, Watchdog, eventually_async};
 
 /// How long before the end of validity a stall of the machine can make us miss it: `lost()` is told
 /// by a timer that is set up to 45 ms before it (1 % of the longest TTL).
@@ -31,12 +31,12 @@ pub(super) struct Round {
     pub(super) late: Vec<Late>,
     /// Locks that were told too late by a machine that did not let us run.
     stalled: usize,
-    /// Locks that were lost before the blow came, by such a machine again: no runs.
+    /// Locks that were lost before the cause was applied, by such a machine again: no runs.
     pub(super) lost_before: usize,
 }
 
 impl Round {
-    /// How many locks were held when the blow came, and told of it.
+    /// How many locks were held when the cause was applied, and told of it.
     pub(super) fn counted(&self) -> usize {
         self.margins.len() + self.late.len() + self.stalled
     }
@@ -87,7 +87,7 @@ pub(super) struct Late {
     ttl: Duration,
     /// How late, by its last known deadline.
     by: Duration,
-    after_the_blow: Duration,
+    after_the_cause: Duration,
 }
 
 /// One lock of a round.
@@ -120,10 +120,10 @@ impl Run {
         self.end = self.end.max(deadline(&self.guard));
     }
 
-    /// Whether it is valid, which it must not be a TTL after the blow: what extended it last was
+    /// Whether it is valid, which it must not be a TTL after the cause: what extended it last was
     /// sent before that.
-    fn is_valid(&self, struck: Instant) -> bool {
-        let left = (struck + self.ttl).checked_duration_since(Instant::now());
+    fn is_valid(&self, applied: Instant) -> bool {
+        let left = (applied + self.ttl).checked_duration_since(Instant::now());
         // Asked behind the clock's reading: a machine that comes to this late can only find less.
         let valid = self.guard.is_valid();
         assert!(
@@ -142,45 +142,45 @@ fn deadline(guard: &LockGuard) -> Option<Instant> {
     guard.is_valid().then_some(deadline)
 }
 
-/// Holds many locks of random ages, strikes, and sees when each was told.
+/// Holds many locks of random ages, applies the cause, and sees when each was told.
 pub(super) async fn play(
     world: &Arc<World>,
-    blow: Blow,
+    cause: LossCause,
     random: &mut Random,
     locks: usize,
 ) -> Round {
     // With the library's own deadlines: an extension that is not answered is tried again.
     let locker = Locker::quorum(world.proxies.iter().map(Proxy::url)).unwrap();
     let locker = connected(locker).await;
-    let pulse = Pulse::default();
-    let beating = tokio::spawn(pulse.clone().beat());
-    let mut runs = hold_many(&locker, random, locks, blow.ttls()).await;
+    let monitor = StallMonitor::default();
+    let looking = tokio::spawn(monitor.clone().watch());
+    let mut runs = hold_many(&locker, random, locks, cause.ttls()).await;
     let held = runs.len();
     runs.retain(|run| run.guard.is_valid() && !run.told.is_finished());
     let lost_before = held - runs.len();
-    let striking = world.clone();
-    spawn_blocking(move || striking.strike(blow)).await.unwrap();
-    let struck = Instant::now();
-    // No lock lives for so long after the blow.
+    let acting = world.clone();
+    spawn_blocking(move || acting.apply(cause)).await.unwrap();
+    let applied = Instant::now();
+    // No lock lives for so long after the cause.
     let watchdog = Watchdog::with_patience("every holder is told", 2 * PATIENCE);
-    // What was granted before the blow may be delivered after it, and move a deadline on.
+    // What was granted before the cause may be delivered after it, and move a deadline on.
     while !runs.iter().all(|run| run.told.is_finished()) {
         watchdog.check();
         for run in &mut runs {
-            run.is_valid(struck);
+            run.is_valid(applied);
             run.look();
         }
         tokio::time::sleep(LOOK_EVERY).await;
     }
     let mut round = Round { lost_before, ..Round::default() };
     let all_told = Instant::now();
-    eventually_async("the pulse beats", async || pulse.has_beaten_since(all_told)).await;
+    eventually_async("the monitor has looked", async || monitor.has_looked_since(all_told)).await;
     for run in &mut runs {
         let told = (&mut run.told).await.unwrap();
-        round.enter(run, told, struck, &pulse);
+        round.enter(run, told, applied, &monitor);
     }
-    beating.abort();
-    let over = async || !runs.iter().any(|run| run.is_valid(struck));
+    looking.abort();
+    let over = async || !runs.iter().any(|run| run.is_valid(applied));
     eventually_async("no lock is valid", over).await;
     round
 }
@@ -191,20 +191,20 @@ impl Round {
         &mut self,
         run: &Run,
         (at, why): (Instant, Option<Loss>),
-        struck: Instant,
-        pulse: &Pulse,
+        applied: Instant,
+        monitor: &StallMonitor,
     ) {
-        let end = run.end.expect("it was valid when the blow came");
+        let end = run.end.expect("it was valid when the cause was applied");
         let (margin, by) = (end.saturating_duration_since(at), at.saturating_duration_since(end));
         if !margin.is_zero() {
             self.margins.push(margin);
             self.gone += usize::from(why == Some(Loss::Gone));
-        } else if by < 2 * pulse.stalled(end - BEFORE, at) {
+        } else if by < 2 * monitor.stalled(end - BEFORE, at) {
             // What a stall has left undone is caught up with first: that may take as long again.
             self.stalled += 1;
         } else {
-            let after_the_blow = at.saturating_duration_since(struck);
-            self.late.push(Late { ttl: run.ttl, by, after_the_blow });
+            let after_the_cause = at.saturating_duration_since(applied);
+            self.late.push(Late { ttl: run.ttl, by, after_the_cause });
         }
     }
 }

@@ -1,16 +1,17 @@
 //! Servers that let no client in, or not as expected.
 
+use support::Script;
+use support::greeting::Greeting;
+
 use crate::states::state::{Node, STATE, Said, State};
-use crate::support::Script;
-use crate::support::greeting::Greeting;
 
 const EVERYTHING: &str = "on >pw ~* &* +@all";
 
 pub(super) const STATES: &[State] = &[
     State {
         name: "no password was given",
-        enter: |rig| rig.tell("CONFIG SET requirepass secret"),
-        leave: |rig| rig.ask_empty("CONFIG SET requirepass"),
+        enter: |node| node.tell("CONFIG SET requirepass secret"),
+        leave: |node| node.ask_empty("CONFIG SET requirepass"),
         cut: true,
         says: [Said::NotSent("NOAUTH"); 3],
         ..STATE
@@ -19,8 +20,8 @@ pub(super) const STATES: &[State] = &[
         name: "the password is wrong",
         node: Node::Real(|server| server.user("me", EVERYTHING)),
         login: "me:pw",
-        enter: |rig| rig.tell("ACL SETUSER me resetpass >another"),
-        leave: |rig| rig.tell("ACL SETUSER me resetpass >pw"),
+        enter: |node| node.tell("ACL SETUSER me resetpass >another"),
+        leave: |node| node.tell("ACL SETUSER me resetpass >pw"),
         cut: true,
         says: [Said::NotSent("WRONGPASS"); 3],
         ..STATE
@@ -29,27 +30,27 @@ pub(super) const STATES: &[State] = &[
         name: "the password was changed while connected",
         node: Node::Real(|server| server.user("me", EVERYTHING)),
         login: "me:pw",
-        enter: |rig| rig.tell("ACL SETUSER me resetpass >another"),
-        leave: |rig| rig.tell("ACL SETUSER me resetpass >pw"),
+        enter: |node| node.tell("ACL SETUSER me resetpass >another"),
+        leave: |node| node.tell("ACL SETUSER me resetpass >pw"),
         ..STATE
     },
     State {
         name: "the user was deleted",
         node: Node::Real(|server| server.user("me", EVERYTHING)),
         login: "me:pw",
-        enter: |rig| rig.tell("ACL DELUSER me"),
-        leave: |rig| rig.tell(&format!("ACL SETUSER me {EVERYTHING}")),
+        enter: |node| node.tell("ACL DELUSER me"),
+        leave: |node| node.tell(&format!("ACL SETUSER me {EVERYTHING}")),
         cut: true,
         says: [Said::NotSent("WRONGPASS"); 3],
         ..STATE
     },
     State {
         name: "`maxclients` reached",
-        enter: |rig| {
-            rig.tell("CLIENT KILL TYPE normal SKIPME yes");
-            rig.tell("CONFIG SET maxclients 1");
+        enter: |node| {
+            node.tell("CLIENT KILL TYPE normal SKIPME yes");
+            node.tell("CONFIG SET maxclients 1");
         },
-        leave: |rig| rig.tell("CONFIG SET maxclients 1000"),
+        leave: |node| node.tell("CONFIG SET maxclients 1000"),
         cut: true,
         says: [Said::NotSent("clients"); 3],
         ..STATE

@@ -8,7 +8,7 @@ const EVERYTHING: &str = "on >pw ~* &* +@all";
 const RIGHTS: State = State {
     node: Node::Real(|server| server.user("me", EVERYTHING)),
     login: "me:pw",
-    leave: |rig| rig.tell_all(&["ACL SETUSER me +@all", "ACL SETUSER me ~*"]),
+    leave: |node| node.tell_all(&["ACL SETUSER me +@all", "ACL SETUSER me ~*"]),
     ..STATE
 };
 
@@ -18,14 +18,14 @@ const IN_SCRIPT: Said = Said::Failed("script");
 pub(super) const STATES: &[State] = &[
     State {
         name: "no `set`",
-        enter: |rig| rig.tell("ACL SETUSER me -set"),
+        enter: |node| node.tell("ACL SETUSER me -set"),
         says: [Said::Refused("NOPERM"), Said::Granted, Said::Granted],
         vote: Some(IN_SCRIPT),
         ..RIGHTS
     },
     State {
         name: "no `evalsha`",
-        enter: |rig| rig.tell("ACL SETUSER me -evalsha"),
+        enter: |node| node.tell("ACL SETUSER me -evalsha"),
         says: [Said::Granted, Said::Refused("NOPERM"), Said::Refused("NOPERM")],
         left: Left::UntilExpiry,
         vote: Some(Said::Refused("NOPERM")),
@@ -33,19 +33,19 @@ pub(super) const STATES: &[State] = &[
     },
     State {
         name: "no `eval`, script known",
-        enter: |rig| rig.tell("ACL SETUSER me -eval"),
+        enter: |node| node.tell("ACL SETUSER me -eval"),
         ..RIGHTS
     },
     State {
         name: "no `eval`, script forgotten",
-        enter: |rig| rig.tell_all(&["ACL SETUSER me -eval", "SCRIPT FLUSH"]),
+        enter: |node| node.tell_all(&["ACL SETUSER me -eval", "SCRIPT FLUSH"]),
         says: [Said::Granted, Said::Refused("NOPERM"), Said::Refused("NOPERM")],
         left: Left::UntilExpiry,
         ..RIGHTS
     },
     State {
         name: "no `get`",
-        enter: |rig| rig.tell("ACL SETUSER me -get"),
+        enter: |node| node.tell("ACL SETUSER me -get"),
         says: [Said::Granted, IN_SCRIPT, IN_SCRIPT],
         left: Left::UntilExpiry,
         vote: Some(IN_SCRIPT),
@@ -53,32 +53,32 @@ pub(super) const STATES: &[State] = &[
     },
     State {
         name: "no `del`",
-        enter: |rig| rig.tell("ACL SETUSER me -del"),
+        enter: |node| node.tell("ACL SETUSER me -del"),
         says: [Said::Granted, Said::Granted, IN_SCRIPT],
         left: Left::UntilExpiry,
         ..RIGHTS
     },
     State {
         name: "no `pexpire`",
-        enter: |rig| rig.tell("ACL SETUSER me -pexpire"),
+        enter: |node| node.tell("ACL SETUSER me -pexpire"),
         says: [Said::Granted, IN_SCRIPT, Said::Granted],
         ..RIGHTS
     },
     State {
         name: "no `pttl`",
-        enter: |rig| rig.tell("ACL SETUSER me -pttl"),
+        enter: |node| node.tell("ACL SETUSER me -pttl"),
         vote: Some(IN_SCRIPT),
         ..RIGHTS
     },
     State {
         name: "no `info`, `client`, `script`",
-        enter: |rig| rig.tell("ACL SETUSER me -info -client -script"),
+        enter: |node| node.tell("ACL SETUSER me -info -client -script"),
         cut: true,
         ..RIGHTS
     },
     State {
         name: "no right to the key",
-        enter: |rig| rig.tell("ACL SETUSER me resetkeys ~other:*"),
+        enter: |node| node.tell("ACL SETUSER me resetkeys ~other:*"),
         says: [Said::Refused("NOPERM"); 3],
         left: Left::UntilExpiry,
         vote: Some(Said::Refused("NOPERM")),

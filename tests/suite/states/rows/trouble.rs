@@ -1,9 +1,10 @@
 //! Servers that do not take the command now, or not here.
 
-use crate::states::rig::Rig;
+use support::tools::find_server;
+use support::{Script, Server};
+
 use crate::states::state::{Node, STATE, Said, State};
-use crate::support::tools::find_server;
-use crate::support::{Script, Server};
+use crate::states::tested_node::TestedNode;
 
 /// The slot of the key `k`.
 const SLOT: &str = "7629";
@@ -19,26 +20,26 @@ const CLUSTER: State = State {
 pub(super) const STATES: &[State] = &[
     State {
         name: "a replica",
-        enter: |rig| rig.tell("REPLICAOF 127.0.0.1 1"),
-        leave: |rig| rig.tell("REPLICAOF NO ONE"),
+        enter: |node| node.tell("REPLICAOF 127.0.0.1 1"),
+        leave: |node| node.tell("REPLICAOF NO ONE"),
         cut: true,
         says: [Said::NotSent("replica"); 3],
         ..STATE
     },
     State {
         name: "became a replica",
-        enter: |rig| rig.tell("REPLICAOF 127.0.0.1 1"),
-        leave: |rig| rig.tell("REPLICAOF NO ONE"),
+        enter: |node| node.tell("REPLICAOF 127.0.0.1 1"),
+        leave: |node| node.tell("REPLICAOF NO ONE"),
         says: [Said::Refused("READONLY"), Said::Failed("READONLY"), Said::Failed("READONLY")],
         vote: Some(Said::Failed("READONLY")),
         ..STATE
     },
     State {
         name: "a replica that lost its master",
-        enter: |rig| {
-            rig.tell_all(&["CONFIG SET replica-serve-stale-data no", "REPLICAOF 127.0.0.1 1"]);
+        enter: |node| {
+            node.tell_all(&["CONFIG SET replica-serve-stale-data no", "REPLICAOF 127.0.0.1 1"]);
         },
-        leave: |rig| rig.tell("REPLICAOF NO ONE"),
+        leave: |node| node.tell("REPLICAOF NO ONE"),
         says: [Said::Refused("READONLY"), Said::Refused("MASTERDOWN"), Said::Refused("MASTERDOWN")],
         ..STATE
     },
@@ -49,12 +50,12 @@ pub(super) const STATES: &[State] = &[
             false => server,
         }),
         enter: load,
-        leave: |rig| {
+        leave: |node| {
             // The oldest takes no option while it loads; there it goes on for as long as it takes.
-            drop(rig.ask("CONFIG SET key-load-delay 0"));
-            rig.await_reply("CONFIG SET key-load-delay 0", "OK");
-            rig.join();
-            (0..40).for_each(|number| rig.tell(&format!("DEL f:{number}")));
+            drop(node.ask("CONFIG SET key-load-delay 0"));
+            node.await_reply("CONFIG SET key-load-delay 0", "OK");
+            node.join();
+            (0..40).for_each(|number| node.tell(&format!("DEL f:{number}")));
         },
         says: [Said::Refused("LOADING"); 3],
         vote: Some(Said::Refused("LOADING")),
@@ -63,88 +64,88 @@ pub(super) const STATES: &[State] = &[
     State {
         name: "busy with a script",
         enter: be_busy,
-        leave: |rig| rig.tell("SCRIPT KILL"),
+        leave: |node| node.tell("SCRIPT KILL"),
         says: [Said::Refused("BUSY"); 3],
         vote: Some(Said::Refused("BUSY")),
         ..STATE
     },
     State {
         name: "busy when connected to",
-        enter: |rig| {
-            rig.tell("CLIENT KILL TYPE normal SKIPME yes");
-            be_busy(rig);
+        enter: |node| {
+            node.tell("CLIENT KILL TYPE normal SKIPME yes");
+            be_busy(node);
         },
-        leave: |rig| rig.tell("SCRIPT KILL"),
+        leave: |node| node.tell("SCRIPT KILL"),
         cut: true,
         says: [Said::NotSent("BUSY"); 3],
         ..STATE
     },
     State {
         name: "out of memory",
-        enter: |rig| rig.tell("CONFIG SET maxmemory 1"),
-        leave: |rig| rig.tell("CONFIG SET maxmemory 0"),
+        enter: |node| node.tell("CONFIG SET maxmemory 1"),
+        leave: |node| node.tell("CONFIG SET maxmemory 0"),
         says: [Said::Refused("OOM"), Said::Granted, Said::Granted],
         vote: Some(Said::Failed("OOM")),
         ..STATE
     },
     State {
         name: "too few replicas",
-        enter: |rig| rig.tell("CONFIG SET min-replicas-to-write 1"),
-        leave: |rig| rig.tell("CONFIG SET min-replicas-to-write 0"),
+        enter: |node| node.tell("CONFIG SET min-replicas-to-write 1"),
+        leave: |node| node.tell("CONFIG SET min-replicas-to-write 0"),
         says: [Said::Refused("NOREPLICAS"), Said::Failed("NOREPLICAS"), Said::Failed("NOREPLICAS")],
         vote: Some(Said::Failed("NOREPLICAS")),
         ..STATE
     },
     State {
         name: "cannot save",
-        enter: |rig| {
+        enter: |node| {
             // Where the snapshot should be stands a folder.
-            let folder = rig.ask("CONFIG GET dir").array()[1].text();
+            let folder = node.ask("CONFIG GET dir").array()[1].text();
             std::fs::create_dir_all(format!("{folder}/dump.rdb")).unwrap();
-            rig.tell_all(&["CONFIG SET stop-writes-on-bgsave-error yes"]);
-            rig.ask_words(&["CONFIG", "SET", "save", "3600 1000000"]);
-            rig.tell("BGSAVE");
-            rig.await_reply("INFO persistence", "rdb_last_bgsave_status:err");
+            node.tell_all(&["CONFIG SET stop-writes-on-bgsave-error yes"]);
+            node.ask_words(&["CONFIG", "SET", "save", "3600 1000000"]);
+            node.tell("BGSAVE");
+            node.await_reply("INFO persistence", "rdb_last_bgsave_status:err");
         },
-        leave: |rig| rig.ask_empty("CONFIG SET save"),
+        leave: |node| node.ask_empty("CONFIG SET save"),
         says: [Said::Refused("MISCONF"), Said::Failed("MISCONF"), Said::Failed("MISCONF")],
         vote: Some(Said::Failed("MISCONF")),
         ..STATE
     },
     State {
         name: "a Cluster's slot is down",
-        enter: |rig| rig.tell(&format!("CLUSTER DELSLOTS {SLOT}")),
-        leave: |rig| rig.tell(&format!("CLUSTER ADDSLOTS {SLOT}")),
+        enter: |node| node.tell(&format!("CLUSTER DELSLOTS {SLOT}")),
+        leave: |node| node.tell(&format!("CLUSTER ADDSLOTS {SLOT}")),
         says: [Said::Refused("CLUSTERDOWN"); 3],
         ..CLUSTER
     },
     State {
         name: "a Cluster's slot has moved",
-        prepare: |rig| {
-            own_all_slots(rig);
-            meet_another(rig);
+        prepare: |node| {
+            own_all_slots(node);
+            meet_another(node);
         },
-        enter: |rig| {
-            rig.tell("DEL k");
-            rig.tell(&format!("CLUSTER SETSLOT {SLOT} NODE {}", name_of_other(rig)));
+        enter: |node| {
+            node.tell("DEL k");
+            node.tell(&format!("CLUSTER SETSLOT {SLOT} NODE {}", name_of_other(node)));
         },
-        leave: |rig| {
-            let own = rig.ask("CLUSTER MYID").text();
-            rig.tell(&format!("CLUSTER SETSLOT {SLOT} NODE {own}"));
+        leave: |node| {
+            let own = node.ask("CLUSTER MYID").text();
+            node.tell(&format!("CLUSTER SETSLOT {SLOT} NODE {own}"));
         },
         says: [Said::Refused("MOVED"); 3],
         ..CLUSTER
     },
     State {
         name: "a Cluster's slot is moving",
-        prepare: |rig| {
-            own_all_slots(rig);
-            meet_another(rig);
+        prepare: |node| {
+            own_all_slots(node);
+            meet_another(node);
         },
-        enter: |rig| {
-            rig.tell(&format!("CLUSTER SETSLOT {SLOT} MIGRATING {}", name_of_other(rig)));
+        enter: |node| {
+            node.tell(&format!("CLUSTER SETSLOT {SLOT} MIGRATING {}", name_of_other(node)));
         },
-        leave: |rig| rig.tell(&format!("CLUSTER SETSLOT {SLOT} STABLE")),
+        leave: |node| node.tell(&format!("CLUSTER SETSLOT {SLOT} STABLE")),
         says: [Said::Refused("ASK"), Said::Granted, Said::Granted],
         ..CLUSTER
     },
@@ -157,33 +158,33 @@ pub(super) const STATES: &[State] = &[
     },
     State {
         name: "`CLIENT PAUSE … WRITE`",
-        enter: |rig| rig.tell("CLIENT PAUSE 60000 WRITE"),
-        leave: |rig| rig.tell("CLIENT UNPAUSE"),
+        enter: |node| node.tell("CLIENT PAUSE 60000 WRITE"),
+        leave: |node| node.tell("CLIENT UNPAUSE"),
         says: [Said::Silent; 3],
         vote: Some(Said::Silent),
         ..STATE
     },
     State {
         name: "`CLIENT PAUSE … ALL`",
-        enter: |rig| rig.tell("CLIENT PAUSE 1500 ALL"),
-        leave: |rig| rig.tell("PING"),
+        enter: |node| node.tell("CLIENT PAUSE 1500 ALL"),
+        leave: |node| node.tell("PING"),
         says: [Said::Silent; 3],
         ..STATE
     },
     #[cfg(unix)]
     State {
         name: "hung",
-        enter: |rig| rig.server().pause(),
-        leave: |rig| rig.server().resume(),
+        enter: |node| node.server().pause(),
+        leave: |node| node.server().resume(),
         says: [Said::Silent; 3],
         ..STATE
     },
     State {
         name: "stopped",
-        enter: |rig| rig.server().stop(),
-        leave: |rig| {
-            rig.server().restart();
-            rig.reconnect();
+        enter: |node| node.server().stop(),
+        leave: |node| {
+            node.server().restart();
+            node.reconnect();
         },
         cut: true,
         says: [Said::NotSent("refused"); 3],
@@ -206,10 +207,10 @@ pub(super) const STATES: &[State] = &[
 ];
 
 /// A script that runs until it is killed, on a server that says so after 5 ms.
-fn be_busy(rig: &Rig) {
-    rig.tell("CONFIG SET lua-time-limit 5");
-    rig.begin(&["EVAL", "while true do end", "0"]);
-    rig.await_reply("GET any", "BUSY");
+fn be_busy(node: &TestedNode) {
+    node.tell("CONFIG SET lua-time-limit 5");
+    node.begin(&["EVAL", "while true do end", "0"]);
+    node.await_reply("GET any", "BUSY");
 }
 
 /// Redis 7 and Valkey must be asked for `DEBUG`; Redis 6 knows no such option.
@@ -220,35 +221,35 @@ fn may_need_leave_to_debug() -> bool {
 }
 
 /// Loads what it has anew, slowly: 40 keys of 1 MB take 50 ms each.
-fn load(rig: &Rig) {
-    rig.tell_all(&[
+fn load(node: &TestedNode) {
+    node.tell_all(&[
         "CONFIG SET rdbcompression no",
         "DEBUG POPULATE 40 f 1000000",
         "CONFIG SET key-load-delay 50000",
     ]);
     // The oldest only looks at its clients after each 2 MB.
-    drop(rig.ask("CONFIG SET loading-process-events-interval-bytes 1024"));
-    rig.begin(&["DEBUG", "RELOAD"]);
-    rig.await_reply("GET any", "LOADING");
+    drop(node.ask("CONFIG SET loading-process-events-interval-bytes 1024"));
+    node.begin(&["DEBUG", "RELOAD"]);
+    node.await_reply("GET any", "LOADING");
 }
 
-fn own_all_slots(rig: &Rig) {
+fn own_all_slots(node: &TestedNode) {
     let slots = (0..16_384).map(|slot| slot.to_string());
     let words: Vec<_> = ["CLUSTER".into(), "ADDSLOTS".into()].into_iter().chain(slots).collect();
-    rig.ask_words(&words);
-    assert_eq!(rig.ask("CLUSTER KEYSLOT k").int().to_string(), SLOT);
-    rig.await_reply("CLUSTER INFO", "cluster_state:ok");
+    node.ask_words(&words);
+    assert_eq!(node.ask("CLUSTER KEYSLOT k").int().to_string(), SLOT);
+    node.await_reply("CLUSTER INFO", "cluster_state:ok");
 }
 
-fn meet_another(rig: &Rig) {
+fn meet_another(node: &TestedNode) {
     let other = Server::builder().cluster().start();
-    rig.tell(&format!("CLUSTER MEET 127.0.0.1 {}", other.port()));
+    node.tell(&format!("CLUSTER MEET 127.0.0.1 {}", other.port()));
     let name = other.command(&["CLUSTER", "MYID"]).text();
-    *rig.other.lock().unwrap() = Some(other);
-    rig.await_reply("CLUSTER NODES", &name);
+    *node.other.lock().unwrap() = Some(other);
+    node.await_reply("CLUSTER NODES", &name);
 }
 
-fn name_of_other(rig: &Rig) -> String {
-    let other = rig.other.lock().unwrap();
+fn name_of_other(node: &TestedNode) -> String {
+    let other = node.other.lock().unwrap();
     other.as_ref().unwrap().command(&["CLUSTER", "MYID"]).text()
 }

@@ -1,0 +1,342 @@
+//! Every script on every state of its keys, with every argument at its edges, and with whatever a
+//! server can refuse it: one table, for the nodes beside real servers (`tests/suite/differential`)
+//! and for the functions of the nodes beside the Lua itself (`src/testing/store/tests`).
+//!
+//! Another script is another row of [`SCRIPTS`], and its files are rows of [`FILES`].
+//!
+//! In the states commands stand between bars, `~` is a blank and `''` an empty word. `PASS n` is no
+//! command: so many microseconds pass.
+
+#![allow(dead_code, reason = "either user of the table leaves out a part of it")]
+
+use std::sync::LazyLock;
+
+/// A command's words.
+pub(crate) type Words = Vec<&'static str>;
+
+/// The files with Lua in them, below `src/lock/script`.
+pub(crate) const FILES: [(&str, &str); 6] = [
+    ("acquire.lua", include_str!("../../../src/lock/script/acquire.lua")),
+    ("adopt.lua", include_str!("../../../src/lock/script/adopt.lua")),
+    ("extend.lua", include_str!("../../../src/lock/script/extend.lua")),
+    ("initialise.lua", include_str!("../../../src/lease/script/initialise.lua")),
+    ("release.lua", include_str!("../../../src/lock/script/release.lua")),
+    ("standing.lua", include_str!("../../../src/lease/script/standing.lua")),
+];
+
+/// A script: what it is made of, and what it is run on.
+pub(crate) struct Script {
+    /// As nodes name it.
+    pub(crate) name: &'static str,
+    /// The files that make up its text, in their order.
+    pub(crate) files: &'static [&'static str],
+    /// Grids of states: of each list one, in every combination.
+    grids: &'static [&'static [&'static [State]]],
+    words: fn() -> Calls,
+}
+
+/// Keys and arguments, as `EVAL` takes them.
+struct Calls {
+    /// As the library says them: also with what a server can refuse.
+    usual: Vec<Words>,
+    /// With each argument at its edges.
+    edges: Vec<Words>,
+}
+
+/// A name, and the commands that lead there.
+type State = (&'static str, &'static str);
+
+pub(crate) const SCRIPTS: [Script; 6] = [
+    Script {
+        name: "acquire",
+        files: &["standing.lua", "acquire.lua"],
+        // Only a node in service looks at the lock.
+        grids: &[&[EPOCH, QUARANTINE], &[SERVICE, LOCK]],
+        words: acquire,
+    },
+    Script { name: "adopt", files: &["adopt.lua"], grids: &[&[LOCK]], words: adopt },
+    Script {
+        name: "adopt",
+        files: &["standing.lua", "adopt.lua"],
+        grids: &[&[SERVICE, LOCK]],
+        words: adopt_where_it_votes,
+    },
+    Script { name: "extend", files: &["extend.lua"], grids: &[&[LOCK]], words: extend },
+    Script {
+        name: "initialise",
+        files: &["initialise.lua"],
+        grids: &[&[EPOCH, QUARANTINE]],
+        words: initialise,
+    },
+    Script { name: "release", files: &["release.lua"], grids: &[&[LOCK]], words: release },
+];
+
+/// What a lock's key can hold. Ours is `v`.
+const LOCK: &[State] = &[
+    ("absent", ""),
+    ("ours", "SET k v PX 60000"),
+    ("ours, longer", "SET k v PX 120000"),
+    ("ours, soon over", "SET k v PX 3000"),
+    ("ours, just the TTL", "SET k v PX 90000 | FROZEN"),
+    ("ours, in its last millisecond", "SET k v PX 1 | PASS 500 | FROZEN"),
+    ("ours, without end", "SET k v"),
+    ("ours, just expired", "SET k v PX 1 | PASS 2000"),
+    ("empty", "SET k '' PX 60000"),
+    ("another's", "SET k w PX 60000"),
+    ("another's, without end", "SET k w"),
+    ("ours and more", "SET k vv PX 60000"),
+    ("a number", "SET k 1 PX 60000"),
+    ("a hash", "HSET k f v"),
+    ("a list that ends", "RPUSH k v | PEXPIRE k 60000"),
+];
+
+/// What a node's epoch can hold. Its process is `abc`, the deployment's longest TTL 30000.
+const EPOCH: &[State] = &[
+    ("no epoch", ""),
+    ("own epoch", "SET e abc~30000"),
+    ("own epoch that ends", "SET e abc~30000 PX 60000"),
+    ("own epoch, just expired", "SET e abc~30000 PX 1 | PASS 2000"),
+    ("another process's epoch", "SET e def~30000"),
+    ("another longest TTL", "SET e abc~9000"),
+    ("another process's, another longest TTL", "SET e def~9000"),
+    ("a longest TTL that is no number of Lua", "SET e abc~9007199254740993"),
+    ("an epoch of nobody", "SET e ~30000"),
+    ("words", "SET e none~at~all"),
+    ("a name alone", "SET e abc"),
+    ("an epoch and more", "SET e abc~30000x"),
+    ("two blanks", "SET e abc~~30000"),
+    ("more before the name", "SET e ab-c~30000"),
+    ("no digits", "SET e abc~x"),
+    ("an empty epoch", "SET e ''"),
+    ("a hash as epoch", "HSET e f v"),
+    ("a list as epoch", "RPUSH e a"),
+];
+
+/// What a node's quarantine can hold.
+const QUARANTINE: &[State] = &[
+    ("no quarantine", ""),
+    ("quarantine", "SET q abc PX 20000"),
+    ("quarantine, soon over", "SET q abc PX 3000"),
+    ("quarantine, in its last millisecond", "SET q abc PX 1 | PASS 500 | FROZEN"),
+    ("quarantine, just expired", "SET q abc PX 1 | PASS 2000"),
+    ("quarantine without end", "SET q abc"),
+    ("a list as quarantine", "RPUSH q a"),
+    ("a list that ends as quarantine", "RPUSH q a | PEXPIRE q 20000"),
+];
+
+/// Whether a node is in service.
+const SERVICE: &[State] = &[
+    ("in service", "SET e abc~30000"),
+    ("in quarantine", "SET e abc~30000 | SET q abc PX 20000"),
+    ("out of quarantine", "SET e abc~30000 | SET q abc PX 1 | PASS 2000"),
+    ("of another process", "SET e def~30000"),
+];
+
+/// What a TTL can be, and cannot.
+const TTLS: [&str; 22] = [
+    "10000",
+    "1",
+    "0",
+    "-1",
+    "",
+    "x",
+    "x5",
+    "5x",
+    "1.5",
+    "1e9",
+    "0x10",
+    "007",
+    " 5 ",
+    "+5",
+    "nan",
+    "inf",
+    "infinity",
+    "9007199254740993",
+    "9223372036854775806",
+    "9223372036854775807",
+    "9223372036854775808",
+    "99999999999999999999",
+];
+
+fn release() -> Calls {
+    let words = |value| vec!["1", "k", value];
+    let put_back = |value, former| vec!["1", "k", value, former];
+    let mut usual: Vec<Words> = ["v", "w"].map(words).into();
+    usual.push(put_back("v", "former"));
+    let edges = vec![words(""), put_back("w", "former"), put_back("v", ""), put_back("v", "v")];
+    Calls { usual, edges }
+}
+
+fn adopt() -> Calls {
+    let words = |former, ttl| vec!["1", "k", "new", former, ttl];
+    let mut edges: Vec<Words> = TTLS.map(|ttl| words("v", ttl)).into();
+    edges.extend([words("", "90000"), words("w", "x"), words("v", "60000"), words("v", "61000")]);
+    Calls { usual: vec![words("v", "90000"), words("w", "90000"), words("v", "50")], edges }
+}
+
+fn adopt_where_it_votes() -> Calls {
+    let words = |ttl, name| vec!["3", "e", "q", "k", "new", "v", ttl, "30000", name];
+    let mut edges: Vec<Words> = TTLS.map(|ttl| words(ttl, "abc")).into();
+    edges.extend([words("30000", "abc"), words("30001", "abc")]);
+    Calls { usual: ["abc", "def"].map(|name| words("10000", name)).into(), edges }
+}
+
+fn extend() -> Calls {
+    let words = |value, ttl| vec!["1", "k", value, ttl];
+    let mut edges: Vec<Words> = TTLS.map(|ttl| words("v", ttl)).into();
+    edges.extend([words("", "90000"), words("w", "x"), words("v", "60000"), words("v", "61000")]);
+    let exactly = |value, ttl| vec!["1", "k", value, ttl, "exactly"];
+    edges.extend(TTLS.map(|ttl| exactly("v", ttl)));
+    edges.extend([exactly("", "90000"), exactly("w", "x"), exactly("v", "60000")]);
+    let mut usual = vec![words("v", "90000"), words("w", "90000"), words("v", "50")];
+    usual.extend([exactly("v", "90000"), exactly("w", "90000"), exactly("v", "50")]);
+    Calls { usual, edges }
+}
+
+fn acquire() -> Calls {
+    let words = |ttl, longest, name| vec!["3", "e", "q", "k", "v", ttl, longest, name];
+    let mut edges: Vec<Words> = TTLS.map(|ttl| words(ttl, "30000", "abc")).into();
+    edges.extend(["29999", "30000", "30001"].map(|ttl| words(ttl, "30000", "abc")));
+    edges.extend(TTLS.map(|longest| words("0", longest, "abc")));
+    edges.extend([("9", "10"), ("10", "9"), ("1", "1")].map(|(ttl, most)| words(ttl, most, "abc")));
+    edges.push(words("10000", "30000", ""));
+    let usual = ["abc", "def"].map(|name| words("10000", "30000", name));
+    Calls { usual: usual.into(), edges }
+}
+
+fn initialise() -> Calls {
+    let words = |act, longest, name| vec!["2", "e", "q", act, longest, name];
+    let mut edges = Vec::new();
+    for act in ["look", "write"] {
+        edges.extend(TTLS.map(|longest| words(act, longest, "abc")));
+        edges.extend(["def", ""].map(|name| words(act, "30000", name)));
+    }
+    edges.extend(["", "LOOK", "Write"].map(|act| words(act, "30000", "abc")));
+    Calls { usual: ["look", "write"].map(|act| words(act, "30000", "abc")).into(), edges }
+}
+
+/// What a server refuses a script while it runs, or before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Hindrance {
+    None,
+    /// The user may not say this command, or not touch this key: its name in [`users`].
+    User(&'static str),
+    /// There is no memory left.
+    Starved,
+}
+
+/// The commands that scripts say.
+const COMMANDS: [&str; 5] = ["get", "set", "del", "pttl", "pexpire"];
+
+/// The keys that scripts touch.
+pub(crate) const KEYS: [&str; 3] = ["e", "q", "k"];
+
+/// The users who lack one right each, by what they lack, with their rules.
+pub(crate) fn users() -> &'static [(&'static str, &'static str)] {
+    static USERS: LazyLock<Vec<(&str, &str)>> = LazyLock::new(|| {
+        let mut users = Vec::new();
+        for command in COMMANDS {
+            users.push((command, &*format!("on nopass ~* +@all -{command}").leak()));
+        }
+        for key in KEYS {
+            let others = KEYS.iter().filter(|other| **other != key);
+            let others: Vec<String> = others.map(|other| format!("~{other}")).collect();
+            users.push((key, format!("on nopass {} +@all", others.join(" ")).leak()));
+        }
+        users
+    });
+    &USERS
+}
+
+/// One run of a script.
+#[derive(Clone, Debug)]
+pub(crate) struct Case {
+    pub(crate) state: Vec<Words>,
+    pub(crate) hindrance: Hindrance,
+    /// Its keys and arguments, with the number of the keys before them.
+    pub(crate) words: Words,
+    /// What the state is, for who reads of a difference.
+    pub(crate) name: String,
+    /// Only where time stands still unless it is told to pass.
+    pub(crate) frozen: bool,
+    /// What it leaves may be over before it is looked at, but where time stands still.
+    pub(crate) fleeting: bool,
+}
+
+impl Script {
+    /// The script's text.
+    pub(crate) fn text(&self) -> &'static str {
+        self.text_with(|_, text| text.to_owned()).leak()
+    }
+
+    /// The script's text, each of its files as `change` makes it of the file's name and text.
+    pub(crate) fn text_with(&self, change: impl Fn(&str, &str) -> String) -> String {
+        let file = |name: &&str| FILES.iter().find(|(file, _)| file == name);
+        let files = self.files.iter().map(|name| file(name).unwrap_or_else(|| panic!("{name}")));
+        files.map(|(name, text)| change(name, text)).collect()
+    }
+
+    /// Everything that it is run on: in every state all words, and the usual ones behind every
+    /// hindrance.
+    pub(crate) fn cases(&self) -> Vec<Case> {
+        let Calls { usual, edges } = (self.words)();
+        let mut hindrances = vec![Hindrance::Starved];
+        hindrances.extend(users().iter().map(|(name, _)| Hindrance::User(name)));
+        let mut cases = Vec::new();
+        for state in self.grids.iter().flat_map(|grid| combinations(grid)) {
+            let all = usual.iter().chain(&edges);
+            cases.extend(all.map(|words| case(&state, Hindrance::None, words)));
+            for hindrance in &hindrances {
+                cases.extend(usual.iter().map(|words| case(&state, *hindrance, words)));
+            }
+        }
+        cases
+    }
+}
+
+fn case(state: &[State], hindrance: Hindrance, words: &Words) -> Case {
+    let mut commands: Vec<Words> = state.iter().flat_map(|(_, text)| read(text)).collect();
+    let frozen = commands.iter().any(|words| words[..] == ["FROZEN"]);
+    commands.retain(|words| words[..] != ["FROZEN"]);
+    let mut names: Vec<&str> = state.iter().map(|(name, _)| *name).collect();
+    let lacks;
+    match hindrance {
+        Hindrance::None => {}
+        Hindrance::Starved => names.push("no memory"),
+        Hindrance::User(right) => {
+            lacks = format!("no right to {right}");
+            names.push(&lacks);
+        }
+    }
+    let shown = words.iter().map(|word| if word.is_empty() { "''" } else { word });
+    let shown: Vec<&str> = shown.collect();
+    let name = format!("{}: {}", names.join(", "), shown.join(" "));
+    let is_short =
+        |word: &&str| word.parse().is_ok_and(|millis: u64| (1..=1_000).contains(&millis));
+    let fleeting = words[1..].iter().any(is_short);
+    Case { state: commands, hindrance, words: words.clone(), name, frozen, fleeting }
+}
+
+/// One state of each list, in all ways.
+fn combinations(lists: &[&[State]]) -> Vec<Vec<State>> {
+    let mut all = vec![Vec::new()];
+    for list in lists {
+        let longer =
+            |chosen: Vec<State>| list.iter().map(move |state| [&chosen[..], &[*state]].concat());
+        all = all.into_iter().flat_map(longer).collect();
+    }
+    all
+}
+
+/// Commands between bars.
+pub(crate) fn read(text: &'static str) -> Vec<Words> {
+    let word = |word: &'static str| -> &'static str {
+        match word {
+            "''" => "",
+            word if word.contains('~') => word.replace('~', " ").leak(),
+            word => word,
+        }
+    };
+    let lines = text.split('|').map(|line| line.split_whitespace().map(word).collect());
+    lines.filter(|words: &Words| !words.is_empty()).collect()
+}

@@ -1,0 +1,143 @@
+//! The locks' scripts, and Lua itself, on real servers.
+
+use std::path::PathBuf;
+
+use support::sha1::sha1_hex;
+use support::{Server, need_process};
+
+use super::mask::masked;
+use super::raw::Raw;
+use super::scripts::{self, Case, Hindrance, KEYS, SCRIPTS, Script, Words};
+use super::snippets;
+use super::{Pair, on_all, on_named};
+
+/// How many cases are run together: each in a database of its own.
+const DATABASES: [&str; 16] =
+    ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15"];
+
+#[test]
+fn a_script_does_on_a_node_what_it_does_on_a_server() {
+    need_process!();
+    on_named("of scripts on every state of their keys", |program| {
+        let users = scripts::users();
+        let pair = Pair::start(
+            program,
+            |server| users.iter().fold(server, |it, (name, rules)| it.user(name, rules)),
+            |node| users.iter().fold(node, |it, (name, rules)| it.user(name, rules)),
+        );
+        SCRIPTS.iter().flat_map(|script| pair.compare_script(script)).collect()
+    });
+}
+
+impl Pair {
+    /// Runs a script in every way on both, and returns where the reply or what is left differs.
+    fn compare_script(&self, script: &Script) -> Vec<String> {
+        let digest: &str = sha1_hex(script.text().as_bytes()).leak();
+        let connect = |addr| {
+            let mut raw = Raw::connect(addr);
+            raw.call(&["SCRIPT", "LOAD", script.text()]);
+            raw
+        };
+        let mut theirs = connect(self.server.addr());
+        let mut ours = connect(self.node.addr().expect("it listens"));
+        let mut differences = Vec::new();
+        let cases: Vec<Case> = script.cases().into_iter().filter(|case| !case.frozen).collect();
+        for cases in cases.chunks(DATABASES.len()) {
+            let (theirs, ours) = (run(&mut theirs, cases, digest), run(&mut ours, cases, digest));
+            for (case, (theirs, ours)) in cases.iter().zip(theirs.iter().zip(ours)) {
+                if *theirs != ours {
+                    let what = format!("{}: {}: {}", self.name, script.name, case.name);
+                    differences.push(format!("{what}\n  {ours:?}\n  {theirs:?}"));
+                }
+            }
+        }
+        differences
+    }
+}
+
+/// Runs the cases; returns for each the reply and what is left, without what may differ.
+fn run(raw: &mut Raw, cases: &[Case], digest: &'static str) -> Vec<Vec<String>> {
+    let mut said: Vec<Words> = vec![vec!["FLUSHALL"]];
+    for (case, database) in cases.iter().zip(DATABASES) {
+        said.push(vec!["SELECT", database]);
+        said.extend(case.state.iter().filter(|words| words[0] != "PASS").cloned());
+    }
+    raw.call_all(&said);
+    let passes = cases.iter().flat_map(|case| &case.state).filter(|words| words[0] == "PASS");
+    if let Some(longest) = passes.map(|words| words[1].parse::<u64>().unwrap()).max() {
+        let began = clock(raw);
+        while clock(raw) < began + longest {}
+    }
+    let runs = cases.iter().zip(DATABASES).map(|(case, database)| asked(case, database, digest));
+    let (mut said, mut lengths) = (Vec::new(), Vec::new());
+    for run in runs {
+        lengths.push(run.len());
+        said.extend(run);
+    }
+    let mut replies = raw.call_all(&said).into_iter().zip(&said);
+    let mut told = Vec::new();
+    for (case, length) in cases.iter().zip(lengths) {
+        let all = replies.by_ref().take(length);
+        let told_of = |words: &Words| match words[0] {
+            "EVALSHA" => true,
+            "TYPE" | "GET" | "PTTL" => !case.fleeting,
+            _ => false,
+        };
+        let all = all
+            .filter(|(_, words)| told_of(words))
+            .map(|(reply, words)| String::from_utf8_lossy(&masked(words, &reply)).into_owned());
+        told.push(all.collect());
+    }
+    told
+}
+
+/// What is said to run a case and to look at what it leaves.
+fn asked(case: &Case, database: &'static str, digest: &'static str) -> Vec<Words> {
+    let script = [&["EVALSHA", digest], &case.words[..]].concat();
+    let mut said = vec![vec!["SELECT", database]];
+    said.extend(match case.hindrance {
+        Hindrance::None => vec![script],
+        Hindrance::User(name) => {
+            vec![vec!["AUTH", name, ""], script, vec!["AUTH", "default", ""]]
+        }
+        Hindrance::Starved => {
+            let memory = |bytes| vec!["CONFIG", "SET", "maxmemory", bytes];
+            vec![memory("1"), script, memory("0")]
+        }
+    });
+    for key in KEYS {
+        said.extend(["TYPE", "GET", "PTTL"].map(|look| vec![look, key]));
+    }
+    said
+}
+
+/// A server's clock, in microseconds.
+fn clock(raw: &mut Raw) -> u64 {
+    let reply = String::from_utf8(raw.call(&["TIME"])).unwrap();
+    let numbers: Vec<u64> = reply.lines().filter_map(|line| line.parse().ok()).collect();
+    numbers[0] * 1_000_000 + numbers[1]
+}
+
+#[test]
+fn lua_replies_on_a_server_as_the_table_says() {
+    need_process!();
+    on_all("of Lua", |program: PathBuf| {
+        let server = Server::builder().program(program).start();
+        let (kind, numbers) = server.version();
+        let version = numbers.map(|number| number.to_string()).join(".");
+        let Some(place) = snippets::place(kind, numbers) else { return Vec::new() };
+        let mut raw = Raw::connect(server.addr());
+        let mut differences = Vec::new();
+        for snippet in snippets::all() {
+            raw.call_all(&scripts::read(snippet.setup));
+            let reply = raw.call(&["EVAL", &snippet.lua, "1", "k1", "a1", "a2"]);
+            let reply = snippets::shown(&reply, &sha1_hex(snippet.lua.as_bytes()));
+            if reply != snippet.reply(place) {
+                let told = snippet.reply(place);
+                let what = format!("{kind} {version}: {}", snippet.lua);
+                differences.push(format!("{what}\n  {told}\n  {reply}"));
+            }
+        }
+        differences
+    });
+}
