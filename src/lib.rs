@@ -70,6 +70,7 @@ mod lock;
 #[cfg(doc)]
 pub mod manual;
 mod node;
+mod node_vote;
 mod observe;
 mod options;
 mod quorum;

@@ -28,8 +28,9 @@ use crate::clock::{Moment, Stamp};
 use crate::entropy::Nonce;
 use crate::error::{Error, Kind};
 use crate::link::{ReplyKind, Undo, Urgency};
+use crate::node_vote::NodeVote;
 use crate::observe::Loss;
-use crate::quorum::{Command, Election, Found, NodeMask, NodeVote, Patience, Verdict};
+use crate::quorum::{Command, Election, Found, NodeMask, Patience, Verdict};
 use crate::report::NodeReport;
 use crate::weak::{self, Weakness::*};
 

@@ -25,7 +25,8 @@ use super::validity::{self, Validity};
 use crate::clock::Stamp;
 use crate::error::Error;
 use crate::link::{ReplyKind, Urgency};
-use crate::quorum::{Command, Election, NodeMask, NodeVote, Verdict};
+use crate::node_vote::NodeVote;
+use crate::quorum::{Command, Election, NodeMask, Verdict};
 use crate::report::NodeReport;
 
 /// An extension on its way.

@@ -7,7 +7,8 @@ use super::context::LeaseContext;
 use super::durability::Volatile;
 use crate::error::{Error, Kind};
 use crate::link::{ReplyKind, Undo, Urgency};
-use crate::quorum::{Command, Election, NodeMask, NodeVote, Verdict};
+use crate::node_vote::NodeVote;
+use crate::quorum::{Command, Election, NodeMask, Verdict};
 use crate::report::NodeReport;
 
 /// See [`Locker::initialise`](super::Locker::initialise).

@@ -39,8 +39,9 @@ use super::token::OwnerToken;
 use crate::clock::Moment;
 use crate::error::{Error, Kind};
 use crate::link::{ReplyKind, Undo, Urgency};
+use crate::node_vote::NodeVote;
 use crate::options::Extend;
-use crate::quorum::{Command, Found, NodeMask, NodeVote, Patience, Verdict};
+use crate::quorum::{Command, Found, NodeMask, Patience, Verdict};
 use crate::report::{NodeReport, Outcome};
 use crate::weak::{self, Weakness::*};
 

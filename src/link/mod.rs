@@ -14,16 +14,17 @@
 //!                              └──────reopen()──▶ Opening  (a new driver's first connection)
 //! ```
 //!
-//! A command of [`ReplyKind::Vote`] tells the server the `run_id` of the process that it believes
-//! to speak to. The same bytes go to every node, with a hole at their end, and each link fills it
-//! with the `run_id` that *its own connection* was told while shaking hands; what queues before
-//! that is filled when the connection opens. A connection ends with its server's process, and
-//! nothing is sent on another one again: a server that is restarted between the two never sees the
-//! command.
+//! A command whose kind [names the server](ReplyKind::names_server) tells it the `run_id` of the
+//! process that it believes to speak to. The same bytes go to every node, with a hole at their end,
+//! and each link fills it with the `run_id` that *its own connection* was told while shaking hands;
+//! what queues before that is filled when the connection opens. A connection ends with its server's
+//! process, and nothing is sent on another one again: a server that is restarted between the two
+//! never sees the command.
 //!
 //! However a connection ends, `State::end` tells the tasks that wait, and turns what may still have
 //! to be undone into *debts*; the next connection settles them first.
 
+mod answer;
 mod debts;
 mod dial;
 mod fifo;
@@ -46,12 +47,13 @@ mod undo;
 
 use std::{collections::HashSet, io, mem, time::Duration};
 
+pub(crate) use answer::{ReplyKind, Stray, key_in_the_way, time_beside, time_of_refusal};
 pub(crate) use debts::Client;
 pub(crate) use dial::Network;
 pub(crate) use handshake::{Handshake, HandshakeConfig};
 pub(crate) use inbound::{Ended, Inbound};
 pub(crate) use peer::{Admission, AdmissionPolicy, EpochValue, Peer, RunId};
-pub(crate) use pipeline::{Completion, Entry, Lapsed, ReplyKind, Stray, Ticket};
+pub(crate) use pipeline::{Completion, Entry, Lapsed, Ticket};
 pub(crate) use reply::Reply;
 #[cfg(test)]
 pub(crate) use stream::Dialing;
@@ -61,10 +63,11 @@ pub(crate) use undo::{Undo, UndoScript};
 use crate::clock::Moment;
 use crate::options::LinkOptions;
 use crate::sync::{Mutex, lock};
+use answer::FollowUp;
 use debts::Debts;
 use fifo::Fifo;
 use needs_flush::NeedsFlush;
-use pipeline::{Again, Pipeline, Unsettled};
+use pipeline::{Pipeline, Unsettled};
 use state::{Phase, QUEUED_CAPACITY, State};
 
 /// A command on its way to one link.
@@ -156,11 +159,11 @@ impl Link {
         if !undoing && self.is_full(&state, command.bytes.len()) {
             return Sent::Full;
         }
-        if command.entry.kind == ReplyKind::Vote && !state.knows_run_id() {
+        if command.entry.kind.names_server() && !state.knows_run_id() {
             return Sent::Closed;
         }
         state.append(command.entry, command.bytes, command.undo);
-        if command.entry.kind == ReplyKind::Vote {
+        if command.entry.kind.names_server() {
             state.put_run_id();
         }
         let direct = match command.urgency {
@@ -257,19 +260,19 @@ impl Link {
         });
         state.rtt = completions.last().map(|latest| latest.rtt).or(state.rtt);
         let mut put_off = false;
-        for Unsettled { entry, undo, again } in unsettled {
-            match again {
-                Again::Whole => {
+        for Unsettled { entry, undo, follow_up } in unsettled {
+            match follow_up {
+                FollowUp::WithScript => {
                     let undo = undo.lent();
                     state.append(entry, &undo.whole(), undo);
                     self.needs_flush.set();
                 }
-                Again::Settled => state.debts.handle_executed(undo.lent()),
-                Again::Ended => state.debts.handle_ended(),
-                Again::Doubt => state.debts.handle_not_ended(now),
-                Again::Later => state.debts.handle_refused(undo, now),
+                FollowUp::Settled => state.debts.handle_executed(undo.lent()),
+                FollowUp::Ended => state.debts.handle_ended(),
+                FollowUp::Doubt => state.debts.handle_not_ended(now),
+                FollowUp::Later => state.debts.handle_refused(undo, now),
             }
-            put_off |= matches!(again, Again::Doubt | Again::Later);
+            put_off |= matches!(follow_up, FollowUp::Doubt | FollowUp::Later);
         }
         result.map(|()| put_off)
     }

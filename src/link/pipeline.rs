@@ -15,10 +15,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use quorlock_resp::Frame;
-
-#[cfg(doc)]
-use super::RunId;
+use super::answer::{FollowUp, ReplyKind, Stray};
 use super::fifo::Fifo;
 use super::reply::Reply;
 use super::undo::{Form, Kept, Undo};
@@ -31,60 +28,6 @@ pub(crate) struct Ticket(pub(crate) u64);
 impl Ticket {
     /// No task waits for this reply.
     pub(crate) const UNAWAITED: Self = Self(u64::MAX);
-}
-
-/// The replies that a command may have.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum ReplyKind {
-    /// `OK`, null, or an error.
-    Status,
-    /// The reply to an undo: 1 (done), 0 (nothing there), −1 (another's value), or an error.
-    Undo,
-    /// The reply to another script: as an undo's, but nothing is owed if it did not run.
-    Script,
-    /// The reply to a script that may refuse for a reason: as to another script, or such a reason
-    /// and a number. The command ends in a hole of a [`RunId`]'s length, which each link fills
-    /// with the name of the server process that it is connected to.
-    Vote,
-    /// The reply to a script that takes a lock over: 1 and a number (done), 0, −1, or an error.
-    Adopt,
-    /// The reply to an undo that an earlier connection owed: as to an undo, and the debts hear of
-    /// it.
-    Owed,
-    /// The reply to ending a connection: how many were ended, or an error.
-    Ended,
-    /// Any frame that is no push.
-    Any,
-}
-
-impl ReplyKind {
-    /// Whether such commands are sent for what earlier ones may have left.
-    fn is_undo(self) -> bool {
-        matches!(self, Self::Undo | Self::Owed | Self::Ended)
-    }
-
-    fn accepts(self, reply: &Reply) -> bool {
-        match reply {
-            Reply::Ok | Reply::Null => matches!(self, Self::Status | Self::Any),
-            Reply::Integer(count) => match self {
-                Self::Undo | Self::Owed | Self::Script | Self::Vote => (-1..=1).contains(count),
-                Self::Adopt => (-1..=0).contains(count),
-                Self::Ended | Self::Any => true,
-                Self::Status => false,
-            },
-            Reply::Whole(frame) => match (self, &**frame) {
-                (_, Frame::Push(_)) => false,
-                (Self::Any, _) | (_, Frame::Error(_)) => true,
-                (Self::Vote, Frame::Array(items)) => {
-                    matches!(items[..], [Frame::Integer(_), Frame::Integer(_)])
-                }
-                (Self::Adopt, Frame::Array(items)) => {
-                    matches!(items[..], [Frame::Integer(1), Frame::Integer(_)])
-                }
-                _ => false,
-            },
-        }
-    }
 }
 
 /// One command without a reply.
@@ -131,49 +74,8 @@ pub(crate) struct Lapsed {
 pub(crate) struct Unsettled {
     pub(crate) entry: Entry,
     pub(crate) undo: Kept,
-    pub(crate) again: Again,
+    pub(crate) follow_up: FollowUp,
 }
-
-/// What is left to do after an answer to what settles debts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Again {
-    /// At once, with its script: the server does not know it.
-    Whole,
-    /// Later: the server takes no writes for the moment.
-    Later,
-    /// Nothing: an undo that was owed has been answered for good.
-    Settled,
-    /// Nothing: an old connection has ended.
-    Ended,
-    /// Whatever an old connection sent may still arrive: the server does not end it.
-    Doubt,
-}
-
-impl Again {
-    #[inline]
-    fn after(kind: ReplyKind, reply: &Reply) -> Option<Self> {
-        match kind {
-            ReplyKind::Undo => Self::after_undo(reply),
-            ReplyKind::Owed => Some(Self::after_undo(reply).unwrap_or(Self::Settled)),
-            ReplyKind::Ended if reply.as_error().is_some() => Some(Self::Doubt),
-            ReplyKind::Ended => Some(Self::Ended),
-            _ => None,
-        }
-    }
-
-    fn after_undo(reply: &Reply) -> Option<Self> {
-        match reply.error_word()? {
-            b"NOSCRIPT" => Some(Self::Whole),
-            b"BUSY" | b"LOADING" | b"MISCONF" | b"NOREPLICAS" | b"MASTERDOWN" | b"READONLY"
-            | b"CLUSTERDOWN" | b"OOM" => Some(Self::Later), // a value that is put back needs memory
-            _ => None,
-        }
-    }
-}
-
-/// A frame came that cannot be the reply to the oldest command.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Stray;
 
 /// For how many commands a pipeline has room from its beginning, and for how many bytes of what
 /// would undo them.
@@ -251,13 +153,13 @@ impl Pipeline {
         let Some(Waiting { entry, undo_len, undo_form, .. }) = self.waiting.pop_front() else {
             return Err(Stray);
         };
-        let again = Again::after(entry.kind, &reply);
-        if let Some(again) = again {
+        let follow_up = FollowUp::after(entry.kind, &reply);
+        if let Some(follow_up) = follow_up {
             let undo = Undo::of(&self.undo.as_slice()[..undo_len], undo_form).kept();
-            unsettled.push(Unsettled { entry, undo, again });
+            unsettled.push(Unsettled { entry, undo, follow_up });
         }
         self.undo.advance(undo_len);
-        if again == Some(Again::Whole) {
+        if follow_up == Some(FollowUp::WithScript) {
             return Ok(None); // its sender waits for the reply to that one
         }
         let Entry { ticket, kind, sent, .. } = entry;
@@ -339,6 +241,7 @@ impl Pipeline {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
+    use quorlock_resp::Frame;
 
     use super::*;
     use crate::link::UndoScript;
@@ -473,7 +376,7 @@ mod tests {
             pipeline.answer(reply.into(), Moment::default(), &mut forgotten).unwrap().is_none()
         );
         assert_eq!(forgotten[0].undo.lent(), Undo::delete(SCRIPT, b"tail"));
-        assert_eq!(forgotten[0].again, Again::Whole);
+        assert_eq!(forgotten[0].follow_up, FollowUp::WithScript);
         assert_eq!(forgotten[0].entry.ticket, Ticket(1));
     }
 
@@ -485,7 +388,7 @@ mod tests {
         let reply = error("BUSY Redis is busy running a script.");
         let told = pipeline.answer(reply.into(), Moment::default(), &mut unsettled).unwrap();
         assert_eq!(told.unwrap().ticket, Ticket(1));
-        assert_eq!(unsettled[0].again, Again::Later);
+        assert_eq!(unsettled[0].follow_up, FollowUp::Later);
     }
 
     #[test]
@@ -503,7 +406,7 @@ mod tests {
         for (text, word) in cases {
             assert_eq!(Reply::from(error(text)).error_word(), Some(word.as_bytes()));
         }
-        assert_eq!(Again::after(ReplyKind::Undo, &error(wrapped).into()), Some(Again::Later));
+        assert_eq!(FollowUp::after(ReplyKind::Undo, &error(wrapped).into()), Some(FollowUp::Later));
     }
 
     #[test]

@@ -20,17 +20,16 @@ use std::task::{Context, Poll};
 use std::thread;
 use std::time::Duration;
 
-use quorlock_resp::Frame;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::time::Sleep;
 
 use super::ready_flag::ReadyFlag;
-use super::slots::NodeVote;
 use super::{NodeSet, Shared};
 use crate::clock::Moment;
 use crate::error::Error;
-use crate::link::{Lapsed, Reply, ReplyKind, Ticket};
+use crate::link::{Lapsed, Ticket};
 use crate::node::{Node, Pass, Session};
+use crate::node_vote::NodeVote;
 use crate::options::Driver;
 use crate::sync::atomic::Ordering;
 use crate::sync::lock;
@@ -352,7 +351,7 @@ fn vote(shared: &Shared, node: usize, pass: &mut Pass) {
         if completion.ticket == Ticket::UNAWAITED {
             continue;
         }
-        let (vote, extra) = deed_of(completion.kind, completion.reply);
+        let (vote, extra) = completion.kind.vote_of(completion.reply);
         if let Some(frame) = extra {
             if vote == NodeVote::DurabilityMismatch {
                 // Before the vote, and also where no task waits for it any more.
@@ -376,57 +375,4 @@ fn vote(shared: &Shared, node: usize, pass: &mut Pass) {
             slots.wake(ticket);
         }
     }
-}
-
-/// What a reply means, by its kind; and the frame itself where a caller will want to read it.
-#[inline]
-fn deed_of(kind: ReplyKind, reply: Reply) -> (NodeVote, Option<Frame>) {
-    if kind == ReplyKind::Any {
-        return (NodeVote::Granted, Some(reply.into_frame()));
-    }
-    match reply {
-        Reply::Null | Reply::Integer(-1) => (NodeVote::Held, None),
-        Reply::Integer(0) => (NodeVote::Gone, None),
-        Reply::Ok | Reply::Integer(_) => (NodeVote::Granted, None),
-        Reply::Whole(frame) => {
-            let vote = match &*frame {
-                Frame::Array(items) if items.first() == Some(&Frame::Integer(1)) => {
-                    NodeVote::Granted
-                }
-                Frame::Array(items) if items.first() == Some(&Frame::Integer(2)) => {
-                    NodeVote::Quarantined
-                }
-                Frame::Array(_) => NodeVote::DurabilityMismatch,
-                error if was_refused(error) => NodeVote::Refused,
-                _ => NodeVote::Failed,
-            };
-            (vote, Some(*frame))
-        }
-    }
-}
-
-/// Whether an error says that nothing was applied. Every word that is not listed leaves it open.
-fn was_refused(error: &Frame) -> bool {
-    const REFUSALS: [&[u8]; 15] = [
-        b"OOM",
-        b"READONLY",
-        b"NOREPLICAS",
-        b"LOADING",
-        b"BUSY",
-        b"MISCONF",
-        b"MASTERDOWN",
-        b"NOAUTH",
-        b"NOPERM",
-        b"MOVED",
-        b"ASK",
-        b"CLUSTERDOWN",
-        b"CROSSSLOT",
-        b"TRYAGAIN",
-        b"NOSCRIPT",
-    ];
-    // A script is not undone by its own error: what it did before that has been applied.
-    let of_script = b"@user_script";
-    let is_within = |text: &[u8]| text.windows(of_script.len()).any(|part| part == of_script);
-    error.error_word().is_some_and(|word| REFUSALS.contains(&word))
-        && !error.as_error().is_some_and(is_within)
 }

@@ -12,12 +12,13 @@ use quorlock_resp::Frame;
 
 use super::NodeSet;
 use super::handover::Wakened;
-use super::slots::NodeVote;
 use super::tally::{Patience, Rule, Verdict, Vote};
 use crate::clock::Moment;
 use crate::error::Error;
 use crate::link::{Entry, Outgoing, ReplyKind, Sent, Ticket, Undo, Urgency};
+use crate::link::{key_in_the_way, time_beside, time_of_refusal};
 use crate::node::Node;
+use crate::node_vote::NodeVote;
 use crate::report::{Fault, NodeReport, Outcome, printable};
 use crate::weak::{self, Weakness::ReleaseSkippedOnUnknown};
 
@@ -150,17 +151,6 @@ fn outgoing<'a>(command: &Command<'a>, ticket: Ticket, deadline: Moment) -> Outg
     }
 }
 
-/// The time that a reply tells beside what the node did.
-fn time(reply: &Frame) -> Option<Duration> {
-    let number = reply.as_items().ok()?.get(1)?.as_integer().ok()?;
-    u64::try_from(number).ok().map(Duration::from_millis)
-}
-
-/// The time beside the reason for which a node refused; none is zero.
-pub(super) fn millis(reply: &Frame) -> Option<Duration> {
-    time(reply).filter(|time| !time.is_zero())
-}
-
 /// How many nodes did what.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Found {
@@ -273,10 +263,10 @@ impl Election {
             NodeVote::Full => Outcome::Full,
             NodeVote::NotAsked => Outcome::NotAsked,
             NodeVote::Quarantined => {
-                Outcome::Quarantined { remaining: self.millis(node).unwrap_or_default() }
+                Outcome::Quarantined { remaining: self.time_of_refusal(node).unwrap_or_default() }
             }
             NodeVote::DurabilityMismatch => {
-                Outcome::DurabilityMismatch { longest_ttl: self.millis(node) }
+                Outcome::DurabilityMismatch { longest_ttl: self.time_of_refusal(node) }
             }
         };
         let answered = !matches!(
@@ -298,13 +288,22 @@ impl Election {
         error.is_some_and(|frame| frame.error_word() == Some(b"NOSCRIPT"))
     }
 
-    fn millis(&self, node: usize) -> Option<Duration> {
-        millis(&self.set.shared.slots.peek(self.ticket, node)?)
+    fn time_of_refusal(&self, node: usize) -> Option<Duration> {
+        time_of_refusal(&self.set.shared.slots.peek(self.ticket, node)?)
     }
 
     /// The time that a node has told beside what it did.
     pub(crate) fn time(&self, node: usize) -> Option<Duration> {
-        time(&self.set.shared.slots.peek(self.ticket, node)?)
+        time_beside(&self.set.shared.slots.peek(self.ticket, node)?)
+    }
+
+    /// Which of the command's keys another holds on a node, counted from 0, where the node's vote
+    /// is `Held` and the command is about several keys.
+    #[expect(dead_code, reason = "no command is about several keys yet")]
+    pub(crate) fn key_in_the_way(&self, node: usize) -> Option<usize> {
+        let slots = &self.set.shared.slots;
+        let is_held = slots.detail(self.ticket, node).0 == NodeVote::Held;
+        is_held.then(|| slots.peek(self.ticket, node)).flatten().as_ref().and_then(key_in_the_way)
     }
 
     /// How many nodes did what, without the words of [`Election::report`]. Of the `unsure` ones it

@@ -35,13 +35,12 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 pub(crate) use fanout::{Command, Election, Found, NodeMask};
-pub(crate) use slots::NodeVote;
 pub(crate) use tally::{Patience, Rule, Verdict};
 
 use crate::clock::Clock;
 use crate::entropy::Entropy;
 use crate::error::{Error, Kind};
-use crate::link::{Admission, Dial, HandshakeConfig, Network, Peer, Undo};
+use crate::link::{Admission, Dial, HandshakeConfig, Network, Peer, Undo, time_of_refusal};
 use crate::node::Node;
 use crate::observe::Observers;
 use crate::options::{Address, LinkOptions};
@@ -384,7 +383,7 @@ impl Shared {
     /// A node has refused a vote for good: as if it had been found when it was connected to.
     fn note_mismatch(&self, index: usize, reply: &Frame) {
         let why =
-            self.handshake.policy.as_ref().map(|policy| policy.explain(fanout::millis(reply)));
+            self.handshake.policy.as_ref().map(|policy| policy.explain(time_of_refusal(reply)));
         self.mismatches.set(index, why);
     }
 

@@ -19,66 +19,11 @@ use super::ballot::{Ballot, Cast, Votes};
 use super::tally::{Patience, Rule, Verdict, Vote};
 use crate::clock::nanoseconds;
 use crate::link::Ticket;
+use crate::node_vote::NodeVote;
 use crate::slab::Slab;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::sync::{AtomicWaker, Mutex, lock};
 use crate::weak::{self, Weakness::SlotWithoutGeneration};
-
-/// What a node did with a command, as far as it fits a word.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-pub(crate) enum NodeVote {
-    /// No vote yet.
-    None = 0,
-    Granted,
-    Held,
-    Gone,
-    Silent,
-    Disconnected,
-    Refused,
-    Failed,
-    Down,
-    Suspect,
-    Full,
-    NotAsked,
-    Quarantined,
-    DurabilityMismatch,
-}
-
-impl NodeVote {
-    const ALL: [Self; 14] = [
-        Self::None,
-        Self::Granted,
-        Self::Held,
-        Self::Gone,
-        Self::Silent,
-        Self::Disconnected,
-        Self::Refused,
-        Self::Failed,
-        Self::Down,
-        Self::Suspect,
-        Self::Full,
-        Self::NotAsked,
-        Self::Quarantined,
-        Self::DurabilityMismatch,
-    ];
-
-    fn vote(self) -> Vote {
-        match self {
-            Self::Granted => Vote::Granted,
-            Self::Held
-            | Self::Gone
-            | Self::Refused
-            | Self::Down
-            | Self::Suspect
-            | Self::Full
-            | Self::NotAsked
-            | Self::Quarantined
-            | Self::DurabilityMismatch => Vote::Refused,
-            Self::None | Self::Silent | Self::Disconnected | Self::Failed => Vote::Unknown,
-        }
-    }
-}
 
 /// A vote and its round trip in one word: generation, round trip in units of 100 ns, vote.
 #[derive(Clone, Copy)]
@@ -183,7 +128,7 @@ impl Slots {
             Ordering::Relaxed,
         ); // a node that has voted keeps its first vote
         let rule = unpack(slot.rule.load(Ordering::Relaxed));
-        slot.ballot.cast(generation, node, vote.vote(), rule) == Cast::Decided
+        slot.ballot.cast(generation, node, Vote::of(vote), rule) == Cast::Decided
     }
 
     /// Keeps a frame for the operation; before the vote that tells of it.

@@ -5,6 +5,7 @@
 //! it: with early quorum, no caller waits for a slow or hung node. This also settles even numbers
 //! of nodes: with four nodes, two refusals decide.
 
+use crate::node_vote::NodeVote;
 use crate::weak::{self, Weakness::MajorityLessOne};
 
 /// What one node's reply means for the operation.
@@ -13,6 +14,27 @@ pub(crate) enum Vote {
     Granted,
     Refused,
     Unknown,
+}
+
+impl Vote {
+    /// How what a node did is counted.
+    pub(crate) fn of(vote: NodeVote) -> Self {
+        match vote {
+            NodeVote::Granted => Self::Granted,
+            NodeVote::Held
+            | NodeVote::Gone
+            | NodeVote::Refused
+            | NodeVote::Down
+            | NodeVote::Suspect
+            | NodeVote::Full
+            | NodeVote::NotAsked
+            | NodeVote::Quarantined
+            | NodeVote::DurabilityMismatch => Self::Refused,
+            NodeVote::None | NodeVote::Silent | NodeVote::Disconnected | NodeVote::Failed => {
+                Self::Unknown
+            }
+        }
+    }
 }
 
 /// What all votes together mean.

@@ -15,9 +15,10 @@ use loom::thread;
 
 use super::ballot::{Ballot, Cast};
 use super::ready_flag::ReadyFlag;
-use super::slots::{NodeVote, Slots};
+use super::slots::Slots;
 use super::tally::{Patience, Rule, Vote};
 use crate::link::Ticket;
+use crate::node_vote::NodeVote;
 use crate::sync::AtomicWaker;
 use crate::sync::models::{Flag, must_fail};
 

@@ -7,7 +7,7 @@
 use crate::source::{Fault, Source, is_word, item_end};
 
 /// The ranks. A room of `src` that is not here has no place yet, and that is a fault.
-const RANKS: [(&str, u8); 19] = [
+const RANKS: [(&str, u8); 20] = [
     ("options", BASE),
     ("error", BASE),
     ("report", BASE),
@@ -17,6 +17,7 @@ const RANKS: [(&str, u8); 19] = [
     ("slab", BASE),
     ("weak", BASE),
     ("observe", BASE),
+    ("node_vote", BASE),
     ("link", 2),
     ("node", 3),
     ("quorum", 4),

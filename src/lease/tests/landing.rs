@@ -17,8 +17,8 @@ use super::super::hold_ref::HoldRef;
 use super::super::leases::Leases;
 use super::models::{claim, leases, model, runtime};
 use crate::clock::Stamp;
+use crate::node_vote::NodeVote;
 use crate::options::Extend;
-use crate::quorum::NodeVote;
 use crate::sync::models::{Flag, must_fail};
 
 const TWO_ANSWERS: &str = "one look found the lock lost, and another that it was extended";

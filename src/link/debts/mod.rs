@@ -41,7 +41,8 @@ use std::time::Duration;
 
 use quorlock_resp::encode;
 
-use super::pipeline::{Entry, ReplyKind, Ticket};
+use super::answer::ReplyKind;
+use super::pipeline::{Entry, Ticket};
 use super::undo::{Kept, Undo};
 use crate::clock::Moment;
 use crate::options::LinkOptions;

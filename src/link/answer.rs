@@ -1,0 +1,213 @@
+//! What a reply means, by the kind of its command: the one place that says so.
+//!
+//! - Can this be the reply to that command? [`ReplyKind::accepts`]; if not, it is a [`Stray`].
+//! - What did the node do? [`ReplyKind::vote_of`].
+//! - What follows the answer to an undo? [`FollowUp::after`].
+//! - Which number stands beside the vote? [`time_beside`], [`time_of_refusal`], [`key_in_the_way`].
+//!
+//! Pure: replies in, meanings out. The tables are its tests.
+
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use quorlock_resp::Frame;
+
+#[cfg(doc)]
+use super::RunId;
+use super::reply::Reply;
+use crate::node_vote::NodeVote;
+
+/// The replies that a command may have. Each may also be an error.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ReplyKind {
+    /// `OK` or null.
+    Status,
+    /// The reply to an undo: 1 (done), 0 (nothing there), −1 (another's value).
+    Undo,
+    /// The reply to another script: as an undo's, but nothing is owed if it did not run.
+    Script,
+    /// The reply to a script that may refuse for a reason: as to another script, or such a reason
+    /// and a number. Its command names the server: see [`ReplyKind::names_server`].
+    Vote,
+    /// The reply to a script that takes a lock over: 1 and a number (done), 0, or −1.
+    Adopt,
+    /// The reply to a script about several keys: 1 (done), 0 (nothing there), or −n (the n-th key,
+    /// counted from 1, has another's value).
+    #[cfg_attr(not(test), expect(dead_code, reason = "no script takes several keys yet"))]
+    Keys,
+    /// The reply to a script about several keys that may refuse for a reason: as `Keys`, or one of
+    /// the reasons 2 to 4 and a number. Its command names the server.
+    #[cfg_attr(not(test), expect(dead_code, reason = "no script takes several keys yet"))]
+    KeysVote,
+    /// The reply to an undo that an earlier connection owed: as to an undo, and the debts hear of
+    /// it.
+    Owed,
+    /// The reply to ending a connection: how many were ended.
+    Ended,
+    /// Any frame that is no push.
+    Any,
+}
+
+/// How many keys a script can be given: so low may the number of a key in the way be.
+const KEYS_MAX: i64 = u16::MAX as i64;
+
+impl ReplyKind {
+    /// Whether such commands are sent for what earlier ones may have left.
+    pub(super) fn is_undo(self) -> bool {
+        matches!(self, Self::Undo | Self::Owed | Self::Ended)
+    }
+
+    /// Whether such a command ends in a hole of a [`RunId`]'s length, which each link fills with
+    /// the `run_id` of the server process that it is connected to.
+    #[inline]
+    pub(super) fn names_server(self) -> bool {
+        matches!(self, Self::Vote | Self::KeysVote)
+    }
+
+    /// Whether this can be the reply to such a command.
+    pub(super) fn accepts(self, reply: &Reply) -> bool {
+        match reply {
+            Reply::Ok | Reply::Null => matches!(self, Self::Status | Self::Any),
+            Reply::Integer(number) => match self {
+                Self::Undo | Self::Owed | Self::Script | Self::Vote => (-1..=1).contains(number),
+                Self::Keys | Self::KeysVote => (-KEYS_MAX..=1).contains(number),
+                Self::Adopt => (-1..=0).contains(number),
+                Self::Ended | Self::Any => true,
+                Self::Status => false,
+            },
+            Reply::Whole(frame) => match (self, &**frame) {
+                (_, Frame::Push(_)) => false,
+                (Self::Any, _) | (_, Frame::Error(_)) => true,
+                (Self::Vote, Frame::Array(items)) => {
+                    matches!(items[..], [Frame::Integer(_), Frame::Integer(_)])
+                }
+                (Self::KeysVote, Frame::Array(items)) => {
+                    matches!(items[..], [Frame::Integer(2..=4), Frame::Integer(_)])
+                }
+                (Self::Adopt, Frame::Array(items)) => {
+                    matches!(items[..], [Frame::Integer(1), Frame::Integer(_)])
+                }
+                _ => false,
+            },
+        }
+    }
+
+    /// What the node did, by its reply to such a command; and the frame itself where a caller will
+    /// want to read it.
+    #[inline]
+    pub(crate) fn vote_of(self, reply: Reply) -> (NodeVote, Option<Frame>) {
+        if self == Self::Any {
+            return (NodeVote::Granted, Some(reply.into_frame()));
+        }
+        match reply {
+            Reply::Integer(number @ ..0) if matches!(self, Self::Keys | Self::KeysVote) => {
+                (NodeVote::Held, Some(Frame::Integer(number)))
+            }
+            Reply::Null | Reply::Integer(-1) => (NodeVote::Held, None),
+            Reply::Integer(0) => (NodeVote::Gone, None),
+            Reply::Ok | Reply::Integer(_) => (NodeVote::Granted, None),
+            Reply::Whole(frame) => (vote_of_frame(&frame), Some(*frame)),
+        }
+    }
+}
+
+/// What a node did that answered more than a word.
+fn vote_of_frame(frame: &Frame) -> NodeVote {
+    match frame {
+        Frame::Array(items) => match items.first() {
+            Some(Frame::Integer(1)) => NodeVote::Granted,
+            Some(Frame::Integer(2)) => NodeVote::Quarantined,
+            _ => NodeVote::DurabilityMismatch,
+        },
+        error if was_refused(error) => NodeVote::Refused,
+        _ => NodeVote::Failed,
+    }
+}
+
+/// Whether an error says that nothing was applied. Every word that is not listed leaves it open.
+fn was_refused(error: &Frame) -> bool {
+    const REFUSALS: [&[u8]; 15] = [
+        b"OOM",
+        b"READONLY",
+        b"NOREPLICAS",
+        b"LOADING",
+        b"BUSY",
+        b"MISCONF",
+        b"MASTERDOWN",
+        b"NOAUTH",
+        b"NOPERM",
+        b"MOVED",
+        b"ASK",
+        b"CLUSTERDOWN",
+        b"CROSSSLOT",
+        b"TRYAGAIN",
+        b"NOSCRIPT",
+    ];
+    // A script is not undone by its own error: what it did before that has been applied.
+    let of_script = b"@user_script";
+    let is_within = |text: &[u8]| text.windows(of_script.len()).any(|part| part == of_script);
+    error.error_word().is_some_and(|word| REFUSALS.contains(&word))
+        && !error.as_error().is_some_and(is_within)
+}
+
+/// What is to be done after the answer to an undo, or to ending an old connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum FollowUp {
+    /// Send the undo again at once, with its script: the server does not know it.
+    WithScript,
+    /// Send the undo again later: the server takes no writes for the moment.
+    Later,
+    /// Nothing: an undo that was owed has been answered for good.
+    Settled,
+    /// Nothing: an old connection has ended.
+    Ended,
+    /// Repeat the undos: the server does not end an old connection, and what that sent may still
+    /// arrive.
+    Doubt,
+}
+
+impl FollowUp {
+    /// What a reply to a command of this kind asks for; `None` where nothing follows.
+    #[inline]
+    pub(super) fn after(kind: ReplyKind, reply: &Reply) -> Option<Self> {
+        match kind {
+            ReplyKind::Undo => Self::after_undo(reply),
+            ReplyKind::Owed => Some(Self::after_undo(reply).unwrap_or(Self::Settled)),
+            ReplyKind::Ended if reply.as_error().is_some() => Some(Self::Doubt),
+            ReplyKind::Ended => Some(Self::Ended),
+            _ => None,
+        }
+    }
+
+    fn after_undo(reply: &Reply) -> Option<Self> {
+        match reply.error_word()? {
+            b"NOSCRIPT" => Some(Self::WithScript),
+            b"BUSY" | b"LOADING" | b"MISCONF" | b"NOREPLICAS" | b"MASTERDOWN" | b"READONLY"
+            | b"CLUSTERDOWN" | b"OOM" => Some(Self::Later), // a value that is put back needs memory
+            _ => None,
+        }
+    }
+}
+
+/// A frame came that cannot be the reply to the oldest command.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Stray;
+
+/// The time that a reply tells beside what the node did.
+pub(crate) fn time_beside(reply: &Frame) -> Option<Duration> {
+    let number = reply.as_items().ok()?.get(1)?.as_integer().ok()?;
+    u64::try_from(number).ok().map(Duration::from_millis)
+}
+
+/// The time beside the reason for which a node refused; a node that has none to tell says zero.
+pub(crate) fn time_of_refusal(reply: &Frame) -> Option<Duration> {
+    time_beside(reply).filter(|time| !time.is_zero())
+}
+
+/// Which of several keys has another's value, counted from 0, by the frame of a vote `Held`.
+pub(crate) fn key_in_the_way(reply: &Frame) -> Option<usize> {
+    let number = reply.as_integer().ok()?.checked_neg()?;
+    usize::try_from(number).ok()?.checked_sub(1)
+}
