@@ -20,24 +20,25 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use super::claim::Claim;
-use super::durability::is_worth_repeating;
 use super::hold_ref::HoldRef;
 use super::inspect;
-use super::key::Key;
+use super::key::{Key, Resource};
 use super::leases::Leases;
+use super::primitive::Primitive;
 use super::retry::{Known, draw, within};
 use crate::clock::Moment;
 use crate::error::{Effort, Error, Kind};
 use crate::observe::Event;
 use crate::options::{Extend, Retry};
 use crate::quorum::Verdict;
-use crate::report::{Inspection, Outcome};
+use crate::report::{Inspection, NodeReport, Outcome};
 use crate::weak::{self, Weakness};
 
 /// What to acquire, and how.
 pub(crate) struct AcquireSpec {
     pub(crate) leases: Arc<Leases>,
-    pub(crate) key: Key,
+    pub(crate) primitive: &'static Primitive,
+    pub(crate) resource: Resource,
     pub(crate) ttl: Duration,
     /// How long to wait for the lock; `None` is forever.
     pub(crate) wait: Option<Duration>,
@@ -63,6 +64,10 @@ pub(crate) struct Acquiring {
     waiting: Waiting,
 }
 
+/// How often an acquisition is sent again at once because nodes had forgotten its script, or had
+/// never seen it. Once is enough unless others are in the same place.
+const REPEATS_MAX: u32 = 3;
+
 /// How long the tries go on.
 struct Waiting {
     /// When the last try began.
@@ -73,11 +78,18 @@ struct Waiting {
     until: Moment,
     /// How many tries have found the lock held.
     contended: u32,
+    /// The key in whose way the last of them has found another's value.
+    key: Option<Key>,
 }
 
 impl Waiting {
-    const NOT_YET: Self =
-        Self { tried: Moment::NEVER, unavailable: None, until: Moment::LAST, contended: 0 };
+    const NOT_YET: Self = Self {
+        tried: Moment::NEVER,
+        unavailable: None,
+        until: Moment::LAST,
+        contended: 0,
+        key: None,
+    };
 
     /// The last try of a caller who began at `started` has failed.
     fn note(&mut self, failure: &Error, spec: &AcquireSpec, started: Moment) {
@@ -88,6 +100,19 @@ impl Waiting {
         self.until = spec.wait.map_or(Moment::LAST, |wait| started.plus(wait));
         if let Some(since) = self.unavailable {
             self.until = self.until.min(since.plus(spec.unavailable_wait));
+        }
+    }
+
+    /// Notes what the nodes say beside their votes: that one lacks the script, and of several keys
+    /// which is in the way.
+    fn note_votes(&mut self, claim: &Claim, spec: &AcquireSpec) {
+        let Some(ownership) = claim.ownership() else { return };
+        let context = &spec.leases.context;
+        if ownership.primitive.is_acquired_by_script() || context.volatile.is_some() {
+            context.note_scripts(&ownership.election);
+        }
+        if spec.resource.count() > 1 {
+            self.key = Some(ownership.key_in_the_way().clone());
         }
     }
 
@@ -168,14 +193,14 @@ impl Future for Acquiring {
                     let Step::Asking(claim) = std::mem::replace(&mut this.step, Step::Start) else {
                         continue;
                     };
-                    let failure = match spec.hold_or_error(claim, verdict) {
+                    let failure = match spec.hold_or_error(claim, verdict, &mut this.waiting) {
                         Ok(hold) => {
                             spec.tell_acquired(&hold, this.tries, started);
                             return Poll::Ready(Ok(hold));
                         }
                         Err(failure) => failure,
                     };
-                    if is_worth_repeating(&failure, &mut this.repeats) {
+                    if spec.is_worth_repeating(&failure, &mut this.repeats) {
                         continue; // at once: the next step is to start again
                     }
                     if this.is_once {
@@ -225,12 +250,19 @@ fn spent() -> Error {
 
 impl AcquireSpec {
     fn ask(&self, sent: Moment) -> Result<Step, Error> {
-        Claim::ask(&self.leases.context, self.key.clone(), self.ttl, sent).map(Step::Asking)
+        let (context, resource) = (&self.leases.context, self.resource.clone());
+        Claim::ask(context, self.primitive, resource, self.ttl, sent).map(Step::Asking)
     }
 
     /// A hold, if the lock is held and time is left of it. The clock is read after the deciding
     /// reply. Otherwise the claim is dropped, which releases what was granted.
-    fn hold_or_error(&self, claim: Claim, verdict: Verdict) -> Result<HoldRef, Error> {
+    fn hold_or_error(
+        &self,
+        claim: Claim,
+        verdict: Verdict,
+        waiting: &mut Waiting,
+    ) -> Result<HoldRef, Error> {
+        waiting.note_votes(&claim, self);
         let Some(ownership) = claim.ownership() else { return Err(spent()) };
         let context = &self.leases.context;
         let at = context.nodes.clock().read();
@@ -238,7 +270,7 @@ impl AcquireSpec {
             volatile.check(&ownership.election)?;
         }
         let error =
-            |kind| Error::new(kind).with_key(ownership.key.given()).with_nodes(claim.report());
+            |kind| Error::new(kind).with_key(ownership.resource.given()).with_nodes(claim.report());
         if verdict == Verdict::Won {
             if at.stamp.is_before(ownership.warning(context)) || weak::is(Weakness::NoRecheck) {
                 return HoldRef::begin(&self.leases, claim, self.extend, at);
@@ -257,19 +289,33 @@ impl AcquireSpec {
         // time.
         let may_answer = count(|outcome| outcome.is_answer() || *outcome == Outcome::Pending);
         let contended = is_held && may_answer >= needed;
-        let kind = if contended {
-            Kind::Contended { holder: None }
+        let (kind, key) = if contended {
+            (Kind::Contended { holder: None }, ownership.key_in_the_way().given())
         } else {
-            Kind::no_quorum(&nodes, needed)
+            (Kind::no_quorum(&nodes, needed), ownership.resource.given())
         };
-        Err(Error::new(kind).with_key(ownership.key.given()).with_nodes(nodes))
+        Err(Error::new(kind).with_key(key).with_nodes(nodes))
+    }
+
+    /// Whether the acquisition is to be sent again at once, because it failed for want of its
+    /// script: the next one brings it, or comes behind one that does.
+    fn is_worth_repeating(&self, failure: &Error, repeats: &mut u32) -> bool {
+        let lacks_script = |node: &NodeReport| match &node.outcome {
+            Outcome::Refused { error } => error.starts_with("NOSCRIPT"),
+            _ => false,
+        };
+        let is_worth_it = *repeats < REPEATS_MAX
+            && failure.is_unavailable()
+            && failure.nodes().iter().any(lacks_script);
+        *repeats += u32::from(is_worth_it);
+        is_worth_it
     }
 
     /// What was found in the way: how long it lives still, if it is a lock.
     fn learn(&self, seen: &Inspection, failure: &mut Option<Error>) -> Result<Known, Error> {
         if let Some(what) = seen.foreign() {
             let kind = Kind::Foreign { what: what.into() };
-            return Err(Error::new(kind).with_key(self.key.given()));
+            return Err(Error::new(kind).with_key(self.resource.given()));
         }
         let holder = seen.holder();
         if let (Some(failure), Some(holder)) = (failure, holder) {
@@ -287,7 +333,9 @@ impl AcquireSpec {
         if waiting.begins(failure) || failure.is_contended() && is_last {
             // The last look is for the error; an earlier one is only told to observers.
             let is_told = is_last || !self.leases.context.options.observers.is_empty();
-            let looking = inspect::look(self.leases.clone(), self.key.clone(), is_told);
+            let key = waiting.key.as_ref().or_else(|| self.resource.keys().first());
+            let Some(key) = key.cloned() else { return Step::Start };
+            let looking = inspect::look(self.leases.clone(), key, is_told);
             let looking = Box::pin(looking);
             return Step::Looking { looking, drawn };
         }
@@ -300,7 +348,7 @@ impl AcquireSpec {
     fn give_up(&self, error: Error, tries: u32, started: Moment) -> Error {
         let waited = self.leases.context.nodes.clock().now().since(started);
         let error = error.with_effort(Effort { tries, elapsed: waited });
-        let lock = self.leases.context.subject(&self.key);
+        let lock = self.leases.context.subject(&self.resource);
         let event = || Event::GaveUp { lock, tries, waited, error: &error };
         self.leases.context.options.observers.tell(event);
         error
@@ -308,7 +356,7 @@ impl AcquireSpec {
 
     fn tell_acquired(&self, hold: &HoldRef, tries: u32, started: Moment) {
         self.leases.context.options.observers.tell(|| Event::Acquired {
-            lock: self.leases.context.subject(&self.key),
+            lock: self.leases.context.subject(&self.resource),
             tries,
             waited: self.leases.context.nodes.clock().now().since(started),
             votes: hold.votes(),
@@ -318,7 +366,7 @@ impl AcquireSpec {
     /// `waited` is for the first try that has found the lock held.
     fn tell_retrying(&self, error: &Error, tries: u32, waited: Option<Duration>, pause: Duration) {
         let (lock, observers) =
-            (self.leases.context.subject(&self.key), &self.leases.context.options.observers);
+            (self.leases.context.subject(&self.resource), &self.leases.context.options.observers);
         if let Some(waited) = waited {
             observers.tell(|| Event::Waiting { lock, holder: error.holder(), waited });
         }

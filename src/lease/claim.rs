@@ -19,15 +19,17 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use super::command::{self, Encoded, Handover, Value};
+use super::command::{Encoded, Subject, with_release_of};
 use super::context::LeaseContext;
-use super::key::Key;
+use super::key::{Key, Resource};
+use super::primitive::{Acquire, Adopt, Primitive};
 use super::token::OwnerToken;
 use super::validity;
+use super::wire::Value;
 use crate::clock::{Moment, Stamp};
 use crate::entropy::Nonce;
 use crate::error::{Error, Kind};
-use crate::link::{ReplyKind, Undo, Urgency};
+use crate::link::{ReplyKind, Urgency};
 use crate::node_vote::NodeVote;
 use crate::observe::Loss;
 use crate::quorum::{Command, Election, Found, NodeMask, Patience, Verdict};
@@ -36,7 +38,8 @@ use crate::weak::{self, Weakness::*};
 
 /// What holds a key to us: its name, its value, and which nodes may have it.
 pub(crate) struct Ownership {
-    pub(crate) key: Key,
+    pub(crate) primitive: &'static Primitive,
+    pub(crate) resource: Resource,
     nonce: Nonce,
     pub(crate) ttl: Duration,
     /// The clocks, read before the first byte was handed over.
@@ -70,9 +73,29 @@ struct Former {
 }
 
 impl Ownership {
-    fn new(key: Key, nonce: Nonce, ttl: Duration, sent: Stamp, election: Election) -> Self {
-        let (standing, healed) = (Standing::Owned { former: None }, NodeMask::NONE);
-        Self { key, nonce, ttl, sent, election, standing, healed }
+    /// What its commands are about.
+    pub(super) fn subject<'a>(&'a self, context: &'a LeaseContext) -> Subject<'a> {
+        let (primitive, resource) = (self.primitive, &self.resource);
+        Subject { primitive, resource, value: self.value(context) }
+    }
+
+    /// The key in whose way another's value stands, of a lock that is held by another: the one that
+    /// most nodes name.
+    pub(crate) fn key_in_the_way(&self) -> &Key {
+        let keys = self.resource.keys();
+        if let [key] = keys {
+            return key;
+        }
+        let mut named = vec![0; keys.len()];
+        let nodes = self.election.votes().filter(|(_, vote)| *vote == NodeVote::Held);
+        for (node, _) in nodes {
+            let count = self.election.key_in_the_way(node).and_then(|key| named.get_mut(key));
+            *count.unwrap_or(&mut 0) += 1;
+        }
+        // Of several with as many, the first.
+        let most = named.iter().max();
+        let most = named.iter().position(|count| Some(count) == most);
+        &keys[most.unwrap_or_default()]
     }
 
     pub(crate) fn value<'a>(&self, context: &'a LeaseContext) -> Value<'a> {
@@ -122,8 +145,9 @@ impl Ownership {
         let silent = self.election.votes().filter(|(_, vote)| !has_answered(*vote));
         let to = silent.fold(NodeMask::NONE, |mask, (node, _)| mask.and(node));
         // Where a connection ends, our own value is deleted, and the former one not put back.
-        let pair = command::pair_of(self.key.full(), &self.value(context).to_string());
-        context.nodes.undo_instead(self.key.affinity(), Undo::delete(command::UNDO, &pair));
+        let subject = self.subject(context);
+        let pair = subject.pair();
+        context.nodes.undo_instead(self.resource.affinity(), subject.deletes(&pair));
         self.delete_former(context, to);
     }
 
@@ -131,7 +155,7 @@ impl Ownership {
     /// still. Says whether there is such a value.
     fn delete_former(&self, context: &LeaseContext, to: NodeMask) -> bool {
         let Standing::Owned { former: Some(former) } = &self.standing else { return false };
-        command::with_release_of(self.key.full(), &former.value, |encoded| {
+        with_release_of(self.primitive, &self.resource, &former.value, |encoded| {
             context.nodes.tell(&self.undoing(context, encoded, Urgency::Drop, to));
         });
         true
@@ -183,8 +207,8 @@ impl Ownership {
         if lost.is_empty() {
             return in_flight;
         }
-        let pair = command::pair_of(self.key.full(), &self.value(context).to_string());
-        in_flight.or(context.nodes.owing(self.key.affinity(), &pair))
+        let pair = self.subject(context).pair();
+        in_flight.or(context.nodes.owing(self.resource.affinity(), &pair))
     }
 
     /// Leaves the key to its expiry, `left` from now on each node, and gathers what they found.
@@ -200,8 +224,7 @@ impl Ownership {
         let unsure = self.unsure(context);
         drop(self.leave(context));
         let rule = context.nodes.rule(Patience::All);
-        let (key, value) = (self.key.full(), self.value(context));
-        let election = command::with_expiry(key, value, left, |encoded| {
+        let election = self.subject(context).with_expiry(left, |encoded| {
             let command = self.undoing(context, encoded, Urgency::Usual, self.touched());
             context.nodes.ask(&Command { kind: ReplyKind::Script, ..command }, rule)
         })?;
@@ -214,9 +237,8 @@ impl Ownership {
     pub(crate) fn leave(&mut self, context: &LeaseContext) -> OwnerToken {
         if matches!(self.standing, Standing::Owned { .. }) {
             self.standing = Standing::Left;
-            let value = self.value(context).to_string();
-            let pair = command::pair_of(self.key.full(), &value);
-            context.nodes.withdraw(self.key.affinity(), &pair);
+            let pair = self.subject(context).pair();
+            context.nodes.withdraw(self.resource.affinity(), &pair);
         }
         self.token(context)
     }
@@ -225,8 +247,9 @@ impl Ownership {
     /// left behind only if it was: such a lock is adopted without waiting.
     pub(crate) fn token(&self, context: &LeaseContext) -> OwnerToken {
         let value = self.value(context);
-        match self.standing {
-            Standing::Left => OwnerToken::left(value),
+        match (&self.primitive.adopt, &self.standing) {
+            (Adopt::Refused(_), _) => OwnerToken::several(value),
+            (_, Standing::Left) => OwnerToken::left(value),
             _ => OwnerToken::held(value),
         }
     }
@@ -263,14 +286,14 @@ impl Ownership {
         urgency: Urgency,
         send: impl FnOnce(&Command<'_>) -> R,
     ) -> R {
-        let (key, value) = (self.key.full(), self.value(context));
+        let subject = self.subject(context);
         let send =
             |encoded: Encoded<'_>| send(&self.undoing(context, encoded, urgency, self.touched()));
         match &self.standing {
             Standing::Adopting { former } if !weak::is(FailedAdoptionDeletes) => {
-                command::with_put_back(key, value, &former.value, send)
+                subject.with_put_back(&former.value, send)
             }
-            _ => command::with_release(key, value, send),
+            _ => subject.with_release(send),
         }
     }
 
@@ -281,16 +304,9 @@ impl Ownership {
         urgency: Urgency,
         to: NodeMask,
     ) -> Command<'a> {
-        Command {
-            bytes,
-            kind: ReplyKind::Undo,
-            undo,
-            affinity: self.key.affinity().wrapping_add(weak::is(UndoElsewhere).into()),
-            sent: context.nodes.clock().now(),
-            allowed: context.options.node_timeout(self.ttl),
-            urgency,
-            to,
-        }
+        let affinity = self.resource.affinity().wrapping_add(weak::is(UndoElsewhere).into());
+        let command = context.command(bytes, ReplyKind::Undo, affinity, self.ttl);
+        Command { undo, urgency, to, ..command }
     }
 }
 
@@ -320,20 +336,22 @@ impl Claim {
     /// this.
     pub(crate) fn ask(
         context: &Arc<LeaseContext>,
-        key: Key,
+        primitive: &'static Primitive,
+        resource: Resource,
         ttl: Duration,
         now: Moment,
     ) -> Result<Self, Error> {
         let drawn = context.nodes.entropy().nonce();
         let nonce = if weak::is(TokenReused) { Nonce([7; Nonce::BYTES]) } else { drawn };
         let value = Value { nonce, owner: &context.owner };
+        let subject = Subject { primitive, resource: &resource, value };
         let sent = context.nodes.clock().stamp();
         let ask = |kind, Encoded { bytes, undo }: Encoded<'_>| {
             let command = Command {
                 bytes,
                 kind,
                 undo,
-                affinity: key.affinity(),
+                affinity: resource.affinity(),
                 sent: now,
                 allowed: context.options.node_timeout(ttl),
                 urgency: Urgency::Usual,
@@ -341,50 +359,76 @@ impl Claim {
             };
             context.nodes.ask(&command, context.nodes.rule(Patience::Early))
         };
-        let election = match &context.volatile {
-            None => {
-                command::with_acquire(key.full(), value, ttl, |set| ask(ReplyKind::Status, set))?
+        let election = match (&primitive.acquire, &context.volatile) {
+            (Acquire::SetIfAbsent, None) => {
+                subject.with_set(ttl, |encoded| ask(ReplyKind::Status, encoded))?
             }
-            Some(volatile) => {
-                volatile.with_acquire(key.full(), value, ttl, |vote| ask(ReplyKind::Vote, vote))?
+            (Acquire::Script(script), None) => {
+                let call = (script, context.script_form());
+                subject.with_script(call, ttl, None, |encoded| ask(ReplyKind::Keys, encoded))?
+            }
+            (_, Some(volatile)) => {
+                let call = (&primitive.vote, context.script_form());
+                let standing = Some(volatile.standing());
+                let reply = primitive.vote_reply;
+                subject.with_script(call, ttl, standing, |encoded| ask(reply, encoded))?
             }
         };
-        Ok(Self::of(context.clone(), Ownership::new(key, nonce, ttl, sent, election)))
+        let ownership = Ownership {
+            primitive,
+            resource,
+            nonce,
+            ttl,
+            sent,
+            election,
+            standing: Standing::Owned { former: None },
+            healed: NodeMask::NONE,
+        };
+        Ok(Self::of(context.clone(), ownership))
     }
 
     /// Asks every node to give the key a value that no attempt ever had in place of the `former`
     /// one. Until the lock is [owned](Ownership::own), letting go puts that back.
     pub(crate) fn adopt(
         context: &Arc<LeaseContext>,
-        key: Key,
+        primitive: &'static Primitive,
+        resource: Resource,
         former: &str,
         ttl: Duration,
     ) -> Result<Self, Error> {
+        let (plain, vote) = match primitive.adopt {
+            Adopt::Scripts { plain, vote } => (plain, vote),
+            Adopt::Refused(why) => return Err(Error::misuse(why)),
+        };
         let nonce = context.nodes.entropy().nonce();
         let value = Value { nonce, owner: &context.owner };
-        let handover = Handover { key: key.full(), former, value, ttl };
+        let subject = Subject { primitive, resource: &resource, value };
         let sent = context.nodes.clock().stamp();
         let ask = |kind, Encoded { bytes, undo }: Encoded<'_>| {
-            let command = Command {
-                bytes,
-                kind,
-                undo,
-                affinity: key.affinity(),
-                sent: context.nodes.clock().now(),
-                allowed: context.options.node_timeout(ttl),
-                urgency: Urgency::Usual,
-                to: NodeMask::ALL,
-            };
+            let command = context.command(bytes, kind, resource.affinity(), ttl);
             // What the nodes hold is known best when all have answered.
-            context.nodes.ask(&command, context.nodes.rule(Patience::All))
+            context.nodes.ask(&Command { undo, ..command }, context.nodes.rule(Patience::All))
         };
         let election = match &context.volatile {
-            None => command::with_adopt(handover, |adopt| ask(ReplyKind::Adopt, adopt))?,
-            Some(volatile) => volatile.with_adopt(handover, |vote| ask(ReplyKind::Vote, vote))?,
+            None => subject
+                .with_adopt(plain, former, ttl, None, |adopt| ask(ReplyKind::Adopt, adopt))?,
+            Some(volatile) => {
+                let standing = Some(volatile.standing());
+                subject
+                    .with_adopt(vote, former, ttl, standing, |adopt| ask(ReplyKind::Vote, adopt))?
+            }
         };
-        let mut ownership = Ownership::new(key, nonce, ttl, sent, election);
         let former = Box::new(Former { value: former.into(), was_held: None });
-        ownership.standing = Standing::Adopting { former };
+        let ownership = Ownership {
+            primitive,
+            resource,
+            nonce,
+            ttl,
+            sent,
+            election,
+            standing: Standing::Adopting { former },
+            healed: NodeMask::NONE,
+        };
         Ok(Self::of(context.clone(), ownership))
     }
 

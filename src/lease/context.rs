@@ -7,12 +7,15 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use super::durability::Volatile;
-use super::key::Key;
+use super::key::{Key, Resource};
+use super::primitive::ScriptForm;
 use super::validity;
 use crate::error::Error;
+use crate::link::{ReplyKind, Undo, Urgency};
+use crate::node_vote::NodeVote;
 use crate::observe::Subject;
 use crate::options::Options;
-use crate::quorum::NodeSet;
+use crate::quorum::{Command, Election, NodeMask, NodeSet};
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// What every command needs to be sent: the nodes, the options, the holder's name.
@@ -23,6 +26,8 @@ pub(crate) struct LeaseContext {
     pub(crate) volatile: Option<Volatile>,
     /// The holder's full name, as it stands in each value.
     pub(crate) owner: Arc<str>,
+    /// A node has not known the script of an acquisition: the next one brings it whole.
+    script_forgotten: AtomicBool,
     /// How many locks are held.
     pub(super) held: AtomicUsize,
     /// The locker was shut down.
@@ -33,10 +38,10 @@ pub(crate) struct LeaseContext {
 
 impl LeaseContext {
     pub(crate) fn new(nodes: NodeSet, options: Options, owner: Arc<str>) -> Self {
-        let held = AtomicUsize::new(0);
+        let (held, script_forgotten) = (AtomicUsize::new(0), AtomicBool::new(false));
         let (closing, on_close) = (AtomicBool::new(false), Notify::new());
         let (nodes, volatile) = (Arc::new(nodes), Volatile::new(&options));
-        Self { nodes, options, volatile, owner, held, closing, on_close }
+        Self { nodes, options, volatile, owner, script_forgotten, held, closing, on_close }
     }
 
     /// Refuses to acquire for a locker that was shut down, and beside a node of another deployment.
@@ -68,16 +73,65 @@ impl LeaseContext {
         Ok(())
     }
 
-    /// The key of a lock, as the caller gives it.
+    /// A key, as the caller gives it.
     pub(crate) fn key(&self, given: &[u8]) -> Result<Key, Error> {
-        let mut key = Key::new(&self.options.prefix, given)?;
-        key.class = self.options.observers.class;
-        Ok(key)
+        Key::new(&self.options.prefix, given)
+    }
+
+    /// What a lock of this key is about.
+    pub(crate) fn resource(&self, given: &[u8]) -> Result<Resource, Error> {
+        Ok(Resource::one(self.key(given)?, self.options.observers.class))
+    }
+
+    /// What a lock of these keys is about.
+    pub(crate) fn resources<K: AsRef<[u8]>>(
+        &self,
+        given: impl IntoIterator<Item = K>,
+    ) -> Result<Resource, Error> {
+        let keys = given.into_iter().map(|key| self.key(key.as_ref()));
+        Resource::several(keys.collect::<Result<_, _>>()?, self.options.observers.class)
     }
 
     /// What observers are told of which lock it is.
-    pub(crate) fn subject<'a>(&'a self, key: &'a Key) -> Subject<'a> {
-        Subject::new(key.given(), &self.owner, key.class)
+    pub(crate) fn subject<'a>(&'a self, resource: &'a Resource) -> Subject<'a> {
+        Subject::new(resource.given(), &self.owner, resource.class)
+    }
+
+    /// A command for all nodes, which needs no undo and may be refused for want of room.
+    pub(super) fn command<'a>(
+        &self,
+        bytes: &'a [u8],
+        kind: ReplyKind,
+        affinity: u64,
+        ttl: Duration,
+    ) -> Command<'a> {
+        Command {
+            bytes,
+            kind,
+            undo: Undo::NONE,
+            affinity,
+            sent: self.nodes.clock().now(),
+            allowed: self.options.node_timeout(ttl),
+            urgency: Urgency::Usual,
+            to: NodeMask::ALL,
+        }
+    }
+
+    /// How the next acquisition by a script names it.
+    pub(super) fn script_form(&self) -> ScriptForm {
+        // Ordering: a task that misses the flag sends the digest, and sets the flag again.
+        let is_forgotten = self.script_forgotten.load(Ordering::Relaxed)
+            && self.script_forgotten.swap(false, Ordering::Relaxed);
+        if is_forgotten { ScriptForm::Whole } else { ScriptForm::Digest }
+    }
+
+    /// Notes whether a node has not known the script of an acquisition.
+    pub(super) fn note_scripts(&self, election: &Election) {
+        let mut votes = election.votes();
+        let lacks_script = |(node, vote)| vote == NodeVote::Refused && election.lacks_script(node);
+        if votes.any(lacks_script) {
+            self.script_forgotten.store(true, Ordering::Relaxed);
+        }
     }
 
     /// How long before its end a lock with this TTL counts as lost.

@@ -31,32 +31,21 @@ use std::time::Duration;
 
 use quorlock_resp::encode;
 
-use super::command::{self, Encoded, Handover, ScriptForm, Value};
+use super::command::Standing;
+use super::key::{EPOCH, QUARANTINE};
 use crate::error::Error;
 use crate::link::{Admission, AdmissionPolicy, EpochValue, Peer};
 use crate::node_vote::NodeVote;
 use crate::options::{Durability, Options};
 use crate::quorum::Election;
-use crate::report::{Fault, Humane, NodeReport, Outcome, ServerInfo};
-use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::report::{Fault, Humane, Outcome, ServerInfo};
 use crate::weak::{self, Weakness};
-
-const EPOCH: &[u8] = b"quorlock:epoch";
-const QUARANTINE: &[u8] = b"quorlock:quarantine";
-
-/// Whether a full key is a node's own, behind some locker's prefix: no lock may have such a name,
-/// for taking or deleting it would change the node's standing.
-pub(super) fn is_nodes_own(full: &[u8]) -> bool {
-    full.ends_with(EPOCH) || full.ends_with(QUARANTINE)
-}
 
 /// What a locker for servers that may forget adds to its commands.
 pub(crate) struct Volatile {
     /// The epoch's and the quarantine's key, encoded.
     keys: Box<[u8]>,
     longest_ttl: Duration,
-    /// A node has forgotten the script; the next acquisition brings it.
-    forgotten: AtomicBool,
 }
 
 impl Volatile {
@@ -70,58 +59,22 @@ impl Volatile {
         for name in [EPOCH, QUARANTINE] {
             encode::bulk(&mut keys, &[&options.prefix[..], name].concat());
         }
-        let (keys, forgotten) = (keys.into_boxed_slice(), AtomicBool::new(false));
-        Some(Self { keys, longest_ttl, forgotten })
+        Some(Self { keys: keys.into_boxed_slice(), longest_ttl })
     }
 
-    /// Encodes an acquisition and hands it to `send`.
-    pub(crate) fn with_acquire<R>(
-        &self,
-        key: &[u8],
-        value: Value<'_>,
-        ttl: Duration,
-        send: impl FnOnce(Encoded<'_>) -> R,
-    ) -> R {
-        // Ordering: a task that misses the flag sends the digest, and sets the flag again.
-        let form = match self.forgotten.load(Ordering::Relaxed)
-            && self.forgotten.swap(false, Ordering::Relaxed)
-        {
-            true => ScriptForm::Whole,
-            false => ScriptForm::Digest,
-        };
-        command::with_vote(form, &self.keys, key, value, [ttl, self.longest_ttl], send)
-    }
-
-    /// Encodes an adoption and hands it to `send`.
-    pub(crate) fn with_adopt<R>(
-        &self,
-        handover: Handover<'_>,
-        send: impl FnOnce(Encoded<'_>) -> R,
-    ) -> R {
-        command::with_adopt_vote(&self.keys, handover, self.longest_ttl, send)
-    }
-
-    /// Encodes a look at the nodes' standing, or a change of it, and hands it to `send`.
-    pub(super) fn with_initialise<R>(&self, act: &[u8], send: impl FnOnce(&[u8]) -> R) -> R {
-        command::with_initialise(&self.keys, act, self.longest_ttl, send)
+    /// What it adds to a command.
+    pub(super) fn standing(&self) -> Standing<'_> {
+        Standing { companions: &self.keys, longest_ttl: self.longest_ttl }
     }
 
     /// Looks at what the nodes have answered to an acquisition, whatever its verdict: an error when
     /// one of them belongs to another deployment.
     pub(crate) fn check(&self, election: &Election) -> Result<(), Error> {
-        for (node, vote) in election.votes() {
-            match vote {
-                NodeVote::DurabilityMismatch => {
-                    return Err(self.mismatch(node, &election.outcome(node).0, election));
-                }
-                NodeVote::Refused if election.lacks_script(node) => {
-                    // Ordering: as above.
-                    self.forgotten.store(true, Ordering::Relaxed);
-                }
-                _ => {}
-            }
+        let mut votes = election.votes();
+        match votes.find(|(_, vote)| *vote == NodeVote::DurabilityMismatch) {
+            Some((node, _)) => Err(self.mismatch(node, &election.outcome(node).0, election)),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     pub(super) fn mismatch(&self, node: usize, outcome: &Outcome, election: &Election) -> Error {
@@ -130,24 +83,6 @@ impl Volatile {
         let ours = Durability::Volatile { longest_ttl: self.longest_ttl };
         Error::misuse(format!("{name} {}", differs(outcome, ours))).with_nodes(nodes)
     }
-}
-
-/// How often an acquisition is sent again at once because nodes had forgotten its script. Once is
-/// enough unless others are in the same place.
-const REPEATS_MAX: u32 = 3;
-
-/// Whether an acquisition is to be repeated at once, because it failed for want of its script: the
-/// next one brings it, or comes behind one that does.
-pub(crate) fn is_worth_repeating(failure: &Error, repeats: &mut u32) -> bool {
-    let lacks_script = |node: &NodeReport| match &node.outcome {
-        Outcome::Refused { error } => error.starts_with("NOSCRIPT"),
-        _ => false,
-    };
-    let is_worth_it = *repeats < REPEATS_MAX
-        && failure.is_unavailable()
-        && failure.nodes().iter().any(lacks_script);
-    *repeats += u32::from(is_worth_it);
-    is_worth_it
 }
 
 /// What a locker wants of a server that has shaken hands.

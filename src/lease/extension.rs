@@ -19,12 +19,13 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use super::claim::Ownership;
-use super::command::{self, Encoded, ScriptForm};
+use super::command::Encoded;
 use super::context::LeaseContext;
+use super::primitive::{Acquire, ScriptForm};
 use super::validity::{self, Validity};
 use crate::clock::Stamp;
 use crate::error::Error;
-use crate::link::{ReplyKind, Urgency};
+use crate::link::ReplyKind;
 use crate::node_vote::NodeVote;
 use crate::quorum::{Command, Election, NodeMask, Verdict};
 use crate::report::NodeReport;
@@ -65,8 +66,8 @@ impl Extension {
         form: ScriptForm,
         to: NodeMask,
     ) -> Result<Self, Error> {
-        let (sent, value) = (context.nodes.clock().stamp(), ownership.value(context));
-        let election = command::with_extend(form, ownership.key.full(), value, ttl, |encoded| {
+        let sent = context.nodes.clock().stamp();
+        let election = ownership.subject(context).with_extend(form, ttl, |encoded| {
             ask(context, ownership, ttl, ReplyKind::Script, encoded, to)
         })?;
         Ok(Self { election, kind: Kind::Extend(form), sent, ttl, rescripted: NodeMask::NONE })
@@ -142,10 +143,20 @@ impl Extension {
             return None;
         }
         ownership.touch(empty);
-        let (sent, value) = (context.nodes.clock().stamp(), ownership.value(context));
-        let asked = command::with_acquire(ownership.key.full(), value, self.ttl, |encoded| {
-            ask(context, ownership, self.ttl, ReplyKind::Status, encoded, empty)
-        });
+        let sent = context.nodes.clock().stamp();
+        let subject = ownership.subject(context);
+        let ask =
+            |kind, encoded: Encoded<'_>| ask(context, ownership, self.ttl, kind, encoded, empty);
+        let asked = match &ownership.primitive.acquire {
+            Acquire::SetIfAbsent => {
+                subject.with_set(self.ttl, |encoded| ask(ReplyKind::Status, encoded))
+            }
+            // Seldom sent, and so whole.
+            Acquire::Script(script) => {
+                let call = (script, ScriptForm::Whole);
+                subject.with_script(call, self.ttl, None, |encoded| ask(ReplyKind::Keys, encoded))
+            }
+        };
         let (election, ttl) = (asked.ok()?, self.ttl); // as for the script
         Some(Self { election, kind: Kind::Heal, sent, ttl, rescripted: NodeMask::NONE })
     }
@@ -183,15 +194,6 @@ fn ask(
     Encoded { bytes, undo }: Encoded<'_>,
     to: NodeMask,
 ) -> Result<Election, Error> {
-    let command = Command {
-        bytes,
-        kind,
-        undo,
-        affinity: ownership.key.affinity(),
-        sent: context.nodes.clock().now(),
-        allowed: context.options.node_timeout(ttl),
-        urgency: Urgency::Usual,
-        to,
-    };
-    context.nodes.ask(&command, context.nodes.rule_for(to))
+    let command = context.command(bytes, kind, ownership.resource.affinity(), ttl);
+    context.nodes.ask(&Command { undo, to, ..command }, context.nodes.rule_for(to))
 }

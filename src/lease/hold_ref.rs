@@ -233,8 +233,8 @@ impl HoldRef {
         }
         let began = self.with(|hold| hold.began);
         let held = began.map_or(Duration::ZERO, |began| nodes.clock().now().since(began));
-        let Some(key) = self.ownership(|ownership| ownership.key.clone()) else { return };
-        let (lock, remaining) = (self.leases.context.subject(&key), self.remaining());
+        let Some(resource) = self.ownership(|ownership| ownership.resource.clone()) else { return };
+        let (lock, remaining) = (self.leases.context.subject(&resource), self.remaining());
         let votes = extension.report();
         options.observers.tell(|| match succeeded {
             true => Event::Extended { lock, held, remaining, votes },
@@ -264,7 +264,15 @@ impl HoldRef {
 
     /// The key as it was asked for.
     pub(crate) fn key(&self) -> Vec<u8> {
-        self.ownership(|ownership| ownership.key.given().to_vec()).unwrap_or_default()
+        self.ownership(|ownership| ownership.resource.given().to_vec()).unwrap_or_default()
+    }
+
+    /// Each key as it was asked for.
+    pub(crate) fn keys(&self) -> Vec<Vec<u8>> {
+        let given = |ownership: &Ownership| {
+            ownership.resource.keys().iter().map(|key| key.given().to_vec()).collect()
+        };
+        self.ownership(given).unwrap_or_default()
     }
 
     #[cfg(feature = "tokio-util")]
@@ -310,7 +318,7 @@ impl HoldRef {
         if let (Some(reason), Some(ownership)) = (untold, claim.ownership()) {
             let LeaseContext { options, nodes, .. } = &*self.leases.context;
             options.observers.tell(|| Event::Lost {
-                lock: self.leases.context.subject(&ownership.key),
+                lock: self.leases.context.subject(&ownership.resource),
                 held: nodes.clock().now().since(began),
                 reason,
                 stalled: None,

@@ -3,12 +3,13 @@
 use std::future::poll_fn;
 use std::sync::Arc;
 
+use super::command;
 use super::context::LeaseContext;
 use super::durability::Volatile;
 use crate::error::{Error, Kind};
-use crate::link::{ReplyKind, Undo, Urgency};
+use crate::link::ReplyKind;
 use crate::node_vote::NodeVote;
-use crate::quorum::{Command, Election, NodeMask, Verdict};
+use crate::quorum::{Election, Verdict};
 use crate::report::NodeReport;
 
 /// See [`Locker::initialise`](super::Locker::initialise).
@@ -49,17 +50,8 @@ async fn ask(
     volatile: &Volatile,
     act: &[u8],
 ) -> Result<(Election, Verdict), Error> {
-    let election = volatile.with_initialise(act, |bytes| {
-        let command = Command {
-            bytes,
-            kind: ReplyKind::Vote,
-            undo: Undo::NONE,
-            affinity: 0,
-            sent: context.nodes.clock().now(),
-            allowed: context.options.node_timeout(context.options.ttl),
-            urgency: Urgency::Usual,
-            to: NodeMask::ALL,
-        };
+    let election = command::with_initialise(volatile.standing(), act, |bytes| {
+        let command = context.command(bytes, ReplyKind::Vote, 0, context.options.ttl);
         context.nodes.ask(&command, context.nodes.rule_of_all())
     })?;
     let verdict = poll_fn(|cx| election.poll_verdict(cx)).await;

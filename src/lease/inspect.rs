@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use quorlock_resp::{Frame, encode};
 
-use super::command;
 use super::context::LeaseContext;
 use super::key::Key;
 use super::leases::Leases;
+use super::wire::owner_of;
 use crate::error::Error;
-use crate::link::{ReplyKind, Undo, Urgency};
+use crate::link::ReplyKind;
 use crate::quorum::{Command, Election, NodeMask, NodeSet};
 use crate::report::{Holder, Inspection, KeyState, NodeInspection, Outcome, printable};
 
@@ -51,16 +51,8 @@ pub(crate) async fn look(leases: Arc<Leases>, key: Key, names_own: bool) -> Insp
 fn ask(context: &LeaseContext, key: &Key, node: usize, name: &[u8]) -> Result<Election, Error> {
     let mut bytes = Vec::new();
     encode::command(&mut bytes, &[name, key.full()]);
-    let command = Command {
-        bytes: &bytes,
-        kind: ReplyKind::Any,
-        undo: Undo::NONE,
-        affinity: key.affinity(),
-        sent: context.nodes.clock().now(),
-        allowed: context.options.node_timeout(context.options.ttl),
-        urgency: Urgency::Usual,
-        to: NodeMask::only(node),
-    };
+    let command = context.command(&bytes, ReplyKind::Any, key.affinity(), context.options.ttl);
+    let command = Command { to: NodeMask::only(node), ..command };
     context.nodes.ask(&command, NodeSet::rule_of_one())
 }
 
@@ -98,7 +90,7 @@ fn state_of(
     };
     match u64::try_from(remaining) {
         Ok(millis) => {
-            let owner = command::owner_of(value).map(|owner| printable(owner.as_bytes()));
+            let owner = owner_of(value).map(|owner| printable(owner.as_bytes()));
             let remaining = Duration::from_millis(millis);
             let holder = Holder { owner, remaining, is_own: false };
             (KeyState::Held(holder), Some(value.to_vec()))
@@ -115,11 +107,11 @@ fn state_of(
 fn name_own(nodes: &mut [NodeInspection], values: &[Option<Vec<u8>>], leases: &Leases, key: &Key) {
     let context = &*leases.context;
     let name = Some(&*context.owner);
-    if !values.iter().flatten().any(|value| command::owner_of(value) == name) {
+    if !values.iter().flatten().any(|value| owner_of(value) == name) {
         return;
     }
     let own = leases.find(|ownership| {
-        let is_meant = ownership.is_owned() && ownership.key.full() == key.full();
+        let is_meant = ownership.is_owned() && ownership.resource.has(key);
         let value = is_meant.then(|| ownership.value(context).to_string())?;
         values.iter().flatten().find(|found| **found == value.as_bytes())
     });

@@ -1,24 +1,128 @@
-//! A lock's key as it stands on the wire: the prefix and the caller's bytes, verbatim.
+//! A lock's keys as they stand on the wire: the prefix and the caller's bytes, verbatim.
 //!
-//! [`Key::new`] is the only way to make one, and everything that names a lock takes one: what it
-//! refuses is refused in every way in.
+//! A [`Resource`] is what one lock is about: a key, or several of them. [`Key::new`] is the only
+//! way to make a key, and everything that names a lock takes one: what it refuses is refused in
+//! every way in.
 
-use super::durability::is_nodes_own;
+use quorlock_resp::encode;
+
 use crate::error::Error;
 
 /// Keys up to this length, prefix included, are held without an allocation.
-const INLINE: usize = 128;
+const INLINE: usize = 120;
 
 /// The longest key, prefix included. Servers take more; a lock's name of this size is a mistake,
 /// and it would travel to every node twice for each acquisition.
 const LENGTH_MAX: usize = 4_096;
 
-/// A checked key, and the class that its lock is counted under.
+/// What a node keeps for itself behind the locker's prefix; see `durability`.
+pub(super) const EPOCH: &[u8] = b"quorlock:epoch";
+pub(super) const QUARANTINE: &[u8] = b"quorlock:quarantine";
+
+/// Whether a full key is a node's own, behind some locker's prefix: no lock may have such a name,
+/// for taking or deleting it would change the node's standing.
+fn is_nodes_own(full: &[u8]) -> bool {
+    full.ends_with(EPOCH) || full.ends_with(QUARANTINE)
+}
+
+/// How many keys one lock may have. Each of its commands carries them all.
+const KEYS_MAX: usize = 64;
+
+/// What a lock is about: its keys, and the class that it is counted under.
 #[derive(Clone)]
-pub(crate) struct Key {
-    bytes: KeyBytes,
+pub(crate) struct Resource {
+    keys: Keys,
     pub(crate) class: &'static str,
 }
+
+#[derive(Clone)]
+enum Keys {
+    One(Key),
+    Several(Box<Several>),
+}
+
+#[derive(Clone)]
+struct Several {
+    /// In their order, each once.
+    keys: Box<[Key]>,
+    /// As the caller gave them, with commas between them.
+    given: Box<[u8]>,
+}
+
+impl Resource {
+    pub(crate) fn one(key: Key, class: &'static str) -> Self {
+        Self { keys: Keys::One(key), class }
+    }
+
+    /// Several keys, which are sorted: the order in which they were given means nothing.
+    pub(crate) fn several(mut keys: Vec<Key>, class: &'static str) -> Result<Self, Error> {
+        if keys.is_empty() {
+            return Err(Error::misuse("no key was given; name what is locked"));
+        }
+        if keys.len() > KEYS_MAX {
+            return Err(Error::misuse(format!(
+                "{} keys were given; one lock takes at most {KEYS_MAX} (lock what they belong to)",
+                keys.len()
+            )));
+        }
+        keys.sort_unstable_by(|one, other| one.full().cmp(other.full()));
+        let twice = keys.windows(2).find(|pair| pair[0].full() == pair[1].full());
+        if let Some([key, _]) = twice {
+            let key = key.given().escape_ascii();
+            return Err(Error::misuse(format!("the key \"{key}\" was given twice; give it once")));
+        }
+        Ok(Self { keys: Keys::Several(Box::new(Several::of(keys))), class })
+    }
+
+    /// Each key.
+    pub(crate) fn keys(&self) -> &[Key] {
+        match &self.keys {
+            Keys::One(key) => std::slice::from_ref(key),
+            Keys::Several(several) => &several.keys,
+        }
+    }
+
+    pub(crate) fn count(&self) -> u16 {
+        match &self.keys {
+            Keys::One(_) => 1,
+            Keys::Several(several) => several.keys.len() as u16,
+        }
+    }
+
+    /// The key, or all of them with commas between, as the caller gave them.
+    pub(crate) fn given(&self) -> &[u8] {
+        match &self.keys {
+            Keys::One(key) => key.given(),
+            Keys::Several(several) => &several.given,
+        }
+    }
+
+    /// Which of a node's links carries it.
+    pub(crate) fn affinity(&self) -> u64 {
+        self.keys().first().map(Key::affinity).unwrap_or_default()
+    }
+
+    /// Whether a key is one of these.
+    pub(crate) fn has(&self, key: &Key) -> bool {
+        self.keys().iter().any(|own| own.full() == key.full())
+    }
+
+    /// The keys, encoded.
+    pub(crate) fn put(&self, out: &mut Vec<u8>) {
+        self.keys().iter().for_each(|key| encode::bulk(out, key.full()));
+    }
+}
+
+impl Several {
+    fn of(keys: Vec<Key>) -> Self {
+        let given: Vec<&[u8]> = keys.iter().map(Key::given).collect();
+        Self { given: given.join(&b", "[..]).into(), keys: keys.into() }
+    }
+}
+
+/// A checked key.
+#[derive(Clone)]
+pub(crate) struct Key(KeyBytes);
 
 /// The lengths are as small as they may be: a key is moved often (see `claim`).
 #[derive(Clone)]
@@ -50,7 +154,7 @@ impl Key {
             let bytes = [prefix, key].concat().into_boxed_slice();
             KeyBytes::Heap { prefix_len: prefix.len() as u16, bytes }
         };
-        let key = Self { bytes, class: "" };
+        let key = Self(bytes);
         match is_nodes_own(key.full()) {
             true => Err(Error::misuse(
                 "the key ends in `quorlock:epoch` or `quorlock:quarantine`, which are the nodes' \
@@ -62,7 +166,7 @@ impl Key {
 
     /// As the servers know it.
     pub(crate) fn full(&self) -> &[u8] {
-        match &self.bytes {
+        match &self.0 {
             KeyBytes::Inline { len, bytes, .. } => &bytes[..usize::from(*len)],
             KeyBytes::Heap { bytes, .. } => bytes,
         }
@@ -70,7 +174,7 @@ impl Key {
 
     /// As the caller gave it.
     pub(crate) fn given(&self) -> &[u8] {
-        let prefix_len = match &self.bytes {
+        let prefix_len = match &self.0 {
             KeyBytes::Inline { prefix_len, .. } => usize::from(*prefix_len),
             KeyBytes::Heap { prefix_len, .. } => usize::from(*prefix_len),
         };

@@ -32,6 +32,7 @@ mod keeping;
 mod key;
 mod leases;
 mod news;
+mod primitive;
 mod release;
 mod retry;
 mod shutdown;
@@ -40,14 +41,23 @@ pub(crate) mod takeover;
 mod tests;
 mod token;
 mod validity;
+mod wire;
 
 pub(crate) use acquire::{AcquireSpec, Acquiring};
 pub(crate) use claim::Claim;
 pub(crate) use context::LeaseContext;
 pub(crate) use durability::Epoch;
 pub(crate) use hold_ref::HoldRef;
+#[cfg(test)]
+pub(crate) use key::Key;
+pub(crate) use key::Resource;
 pub(crate) use leases::Leases;
+#[cfg(test)]
+pub(crate) use primitive::ScriptForm;
+pub(crate) use primitive::{Acquire, Adopt, Primitive, Script};
 pub use release::Release;
 pub(crate) use shutdown::{Fate, shut_down};
 pub use shutdown::{LeftLock, Shutdown};
 pub use token::OwnerToken;
+#[cfg(test)]
+pub(crate) use wire::Value;

@@ -6,14 +6,14 @@ use std::time::Duration;
 use super::context::LeaseContext;
 use super::extension::Extension;
 use super::hold::Hold;
-use super::key::Key;
+use super::key::Resource;
 use crate::clock::{Moment, Reading};
 use crate::observe::{Event, Loss};
 use crate::report::NodeReport;
 
 /// What is to be told of a hold, once its lock is no longer taken.
 pub(super) struct News {
-    key: Key,
+    resource: Resource,
     held: Duration,
     what: What,
 }
@@ -42,7 +42,11 @@ impl Hold {
     pub(super) fn news(&self, context: &LeaseContext, now: Moment, what: What) -> Option<News> {
         let ownership = self.ownership.as_ref().filter(|ownership| ownership.is_owned())?;
         let is_told = !context.options.observers.is_empty();
-        is_told.then(|| News { key: ownership.key.clone(), held: now.since(self.began), what })
+        is_told.then(|| News {
+            resource: ownership.resource.clone(),
+            held: now.since(self.began),
+            what,
+        })
     }
 }
 
@@ -52,8 +56,8 @@ pub(super) fn report_of(extension: &Extension, context: &LeaseContext) -> Vec<No
 }
 
 pub(super) fn tell(context: &LeaseContext, news: News, stalled: Option<Duration>) {
-    let News { key, held, what } = news;
-    let lock = context.subject(&key);
+    let News { resource, held, what } = news;
+    let lock = context.subject(&resource);
     context.options.observers.tell(|| match what {
         What::Extended { remaining, votes } => Event::Extended { lock, held, remaining, votes },
         What::Failed { remaining, votes } => {

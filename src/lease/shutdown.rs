@@ -13,9 +13,9 @@ use super::leases::Leases;
 use super::release::Release;
 use super::token::OwnerToken;
 use crate::error::Error;
-use crate::link::{ReplyKind, Undo, Urgency};
+use crate::link::ReplyKind;
 use crate::observe::{Event, Loss};
-use crate::quorum::{Command, Election, NodeMask};
+use crate::quorum::Election;
 use crate::report::{NodeReport, Outcome};
 use crate::weak::{self, Weakness::*};
 
@@ -156,7 +156,7 @@ fn take_all(leases: &Leases, fate: Fate) -> (Vec<Releasing>, Shutdown) {
             // It is still being taken over; who asked for that finds the locker closed.
             _ if !ownership.is_owned() => ownership.let_go(context),
             Fate::Leave => {
-                let (key, token) = (ownership.key.given().to_vec(), ownership.leave(context));
+                let (key, token) = (ownership.resource.given().to_vec(), ownership.leave(context));
                 found.left.push(LeftLock { key, token });
             }
             Fate::Release => match ownership.release(context) {
@@ -165,11 +165,11 @@ fn take_all(leases: &Leases, fate: Fate) -> (Vec<Releasing>, Shutdown) {
             },
         }
         if untold.is_some() && ownership.is_owned() {
-            lost.push((ownership.key.clone(), now.since(began)));
+            lost.push((ownership.resource.clone(), now.since(began)));
         }
     });
-    for (key, held) in &lost {
-        let (lock, held) = (context.subject(key), *held);
+    for (resource, held) in &lost {
+        let (lock, held) = (context.subject(resource), *held);
         let event = || Event::Lost { lock, held, reason: Loss::Closed, stalled: None };
         context.options.observers.tell(event);
     }
@@ -180,15 +180,6 @@ fn take_all(leases: &Leases, fate: Fate) -> (Vec<Releasing>, Shutdown) {
 fn ping(context: &LeaseContext, affinity: u64) -> Result<Election, Error> {
     let mut bytes = Vec::new();
     encode::command(&mut bytes, &[b"PING"]);
-    let command = Command {
-        bytes: &bytes,
-        kind: ReplyKind::Any,
-        undo: Undo::NONE,
-        affinity,
-        sent: context.nodes.clock().now(),
-        allowed: context.options.node_timeout(context.options.ttl),
-        urgency: Urgency::Usual,
-        to: NodeMask::ALL,
-    };
+    let command = context.command(&bytes, ReplyKind::Any, affinity, context.options.ttl);
     context.nodes.ask(&command, context.nodes.rule_of_all())
 }

@@ -28,17 +28,18 @@ use std::time::Duration;
 use quorlock_resp::encode;
 
 use super::claim::{Claim, Ownership};
-use super::command::{self, Encoded};
+use super::command::{Encoded, pair_of, with_release_of};
 use super::context::LeaseContext;
 use super::extension::Extension;
 use super::hold_ref::HoldRef;
-use super::key::Key;
+use super::key::{Key, Resource};
 use super::leases::Leases;
+use super::primitive::Primitive;
 use super::release::Release;
 use super::token::OwnerToken;
 use crate::clock::Moment;
 use crate::error::{Error, Kind};
-use crate::link::{ReplyKind, Undo, Urgency};
+use crate::link::ReplyKind;
 use crate::node_vote::NodeVote;
 use crate::options::Extend;
 use crate::quorum::{Command, Found, NodeMask, Patience, Verdict};
@@ -51,14 +52,15 @@ const GRAIN: Duration = Duration::from_millis(1);
 /// See [`Locker::adopt`](super::Locker::adopt).
 pub(crate) async fn adopt(
     leases: &Arc<Leases>,
-    key: Key,
+    (primitive, resource): (&'static Primitive, Resource),
     token: &OwnerToken,
     ttl: Duration,
     extend: Extend,
 ) -> Result<HoldRef, Error> {
     let context = &leases.context;
+    token.check_adoptable()?;
     // Dropped anywhere below, the claim and the hold put the former value back.
-    let claim = Claim::adopt(context, key, token.value(), ttl)?;
+    let claim = Claim::adopt(context, primitive, resource, token.value(), ttl)?;
     let verdict = poll_fn(|cx| claim.poll_verdict(cx)).await;
     let at = context.nodes.clock().read();
     let Some(ownership) = claim.ownership() else {
@@ -74,7 +76,8 @@ pub(crate) async fn adopt(
         volatile.check(&ownership.election)?;
     }
     context.check_open()?;
-    let error = |kind| Error::new(kind).with_key(ownership.key.given()).with_nodes(claim.report());
+    let error =
+        |kind| Error::new(kind).with_key(ownership.resource.given()).with_nodes(claim.report());
     if verdict != Verdict::Won {
         return Err(error(why_not(context, ownership)));
     }
@@ -210,32 +213,26 @@ fn former_end(context: &LeaseContext, ownership: &Ownership) -> Moment {
 /// See [`Locker::release_by_token`](super::Locker::release_by_token).
 pub(crate) async fn release(
     leases: &Leases,
-    key: &Key,
+    (primitive, resource): (&'static Primitive, Resource),
     token: &OwnerToken,
 ) -> Result<Release, Error> {
     let context = &*leases.context;
+    token.check_adoptable()?;
     // A guard of ours shall not believe in what we delete.
     leases.lose(|ownership| {
-        ownership.key.full() == key.full() && ownership.value(context).to_string() == token.value()
+        let is_meant = resource.keys().iter().any(|key| ownership.resource.has(key));
+        is_meant && ownership.value(context).to_string() == token.value()
     });
     // What an earlier release could not delete, the next connection deletes before this one.
-    let pair = command::pair_of(key.full(), token.value());
-    let unsure = context.nodes.owing(key.affinity(), &pair);
-    let election =
-        command::with_release_of(key.full(), token.value(), |Encoded { bytes, undo }| {
-            let command = Command {
-                bytes,
-                kind: ReplyKind::Undo,
-                undo,
-                affinity: key.affinity(),
-                sent: context.nodes.clock().now(),
-                allowed: context.options.node_timeout(context.options.ttl),
-                // It is no undo of what was accepted, of which there are only so many.
-                urgency: Urgency::Usual,
-                to: NodeMask::ALL,
-            };
-            context.nodes.ask(&command, context.nodes.rule(Patience::All))
-        })?;
+    let pair = pair_of(&resource, token.value());
+    let unsure = context.nodes.owing(resource.affinity(), &pair);
+    let send = |Encoded { bytes, undo }: Encoded<'_>| {
+        // It is no undo of what was accepted, of which there are only so many.
+        let (affinity, ttl) = (resource.affinity(), context.options.ttl);
+        let command = context.command(bytes, ReplyKind::Undo, affinity, ttl);
+        context.nodes.ask(&Command { undo, ..command }, context.nodes.rule(Patience::All))
+    };
+    let election = with_release_of(primitive, &resource, token.value(), send)?;
     poll_fn(|cx| election.poll_verdict(cx)).await;
     let release = Release::from_found(election.found(unsure), election.needed());
     Ok(release.unwrap_or_else(|| Release::Unknown(election.report())))
@@ -248,17 +245,8 @@ pub(crate) async fn force_release(
 ) -> Result<Vec<NodeReport>, Error> {
     let mut bytes = Vec::new();
     encode::command(&mut bytes, &[b"DEL", key.full()]);
-    let command = Command {
-        bytes: &bytes,
-        // How many keys it deleted.
-        kind: ReplyKind::Script,
-        undo: Undo::NONE,
-        affinity: key.affinity(),
-        sent: context.nodes.clock().now(),
-        allowed: context.options.node_timeout(context.options.ttl),
-        urgency: Urgency::Usual,
-        to: NodeMask::ALL,
-    };
+    // The reply says how many keys it deleted.
+    let command = context.command(&bytes, ReplyKind::Script, key.affinity(), context.options.ttl);
     // A node that had no key counts as refusing; all are waited for.
     let election = context.nodes.ask(&command, context.nodes.rule_of_all())?;
     poll_fn(|cx| election.poll_verdict(cx)).await;

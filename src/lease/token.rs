@@ -2,16 +2,22 @@
 
 use std::fmt;
 
-use super::command;
+use super::wire::owner_of;
+use crate::error::Error;
 
 /// How the text of a token begins whose lock was left behind. No value of a lock begins so: it
 /// begins with 40 hexadecimal digits.
 const LEFT: &str = "left:";
 
+/// How the text of a token begins whose lock has several keys.
+const SEVERAL: &str = "all:";
+
 /// What it takes to release a lock, or to [`adopt`](crate::Locker::adopt) it. Its text travels
 /// between processes.
 ///
-/// The text is the value that the nodes hold. It has `left:` before it when the guard has let go of
+/// The text is the value that the nodes hold. That of a lock of several keys
+/// ([`lock_all`](crate::Locker::lock_all)) has `all:` before it: such a lock is neither adopted nor
+/// released by its token. It has `left:` before it when the guard has let go of
 /// the lock, by [`forget`](crate::LockGuard::forget) or
 /// [`shutdown_leaving`](crate::Locker::shutdown_leaving): such a lock is adopted at once. The text
 /// is believed; with a `left:` of your own making before the token of a guard that lives, two
@@ -21,25 +27,70 @@ const LEFT: &str = "left:";
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub struct OwnerToken {
     text: String,
-    is_left: bool,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+enum Kind {
+    /// Its guard may live.
+    #[default]
+    Held,
+    /// Its guard has let go of the lock.
+    Left,
+    /// Its lock has several keys, and is not adopted.
+    Several,
+}
+
+impl Kind {
+    /// How its text begins, before the value.
+    const fn prefix(self) -> &'static str {
+        match self {
+            Self::Held => "",
+            Self::Left => LEFT,
+            Self::Several => SEVERAL,
+        }
+    }
 }
 
 impl From<String> for OwnerToken {
     /// A token that was handed over as text, from [`OwnerToken::as_str`].
     fn from(text: String) -> Self {
-        let is_ours = |value: &str| command::owner_of(value.as_bytes()).is_some();
-        let is_left = text.strip_prefix(LEFT).is_some_and(is_ours);
-        Self { text, is_left }
+        let is_ours = |value: &str| owner_of(value.as_bytes()).is_some();
+        let is = |kind: Kind| text.strip_prefix(kind.prefix()).is_some_and(is_ours);
+        let kind = [Kind::Left, Kind::Several].into_iter().find(|kind| is(*kind));
+        Self { text, kind: kind.unwrap_or_default() }
     }
 }
 
 impl OwnerToken {
-    pub(crate) fn held(value: impl fmt::Display) -> Self {
-        Self { text: value.to_string(), is_left: false }
+    fn new(kind: Kind, value: impl fmt::Display) -> Self {
+        Self { text: format!("{}{value}", kind.prefix()), kind }
     }
 
-    pub(crate) fn left(value: impl fmt::Display) -> Self {
-        Self { text: format!("{LEFT}{value}"), is_left: true }
+    /// Of a lock whose guard may live.
+    pub(crate) fn held(value: impl fmt::Display) -> Self {
+        Self::new(Kind::Held, value)
+    }
+
+    /// Of a lock whose guard has let go of it.
+    pub(super) fn left(value: impl fmt::Display) -> Self {
+        Self::new(Kind::Left, value)
+    }
+
+    /// Of a lock of several keys.
+    pub(super) fn several(value: impl fmt::Display) -> Self {
+        Self::new(Kind::Several, value)
+    }
+
+    /// Refuses what names no lock that can be adopted, or released by its token.
+    pub(super) fn check_adoptable(&self) -> Result<(), Error> {
+        match self.kind {
+            Kind::Several => Err(Error::misuse(
+                "the token is that of a lock of several keys, which is neither adopted nor \
+                 released by its token; it ends with its TTL",
+            )),
+            Kind::Held | Kind::Left => Ok(()),
+        }
     }
 
     /// Its text, to be handed over.
@@ -51,19 +102,21 @@ impl OwnerToken {
     /// The value that the nodes hold under the lock's key.
     #[must_use]
     pub fn value(&self) -> &str {
-        if self.is_left { &self.text[LEFT.len()..] } else { &self.text }
+        &self.text[self.kind.prefix().len()..]
     }
 
     /// Whether the guard has let go of the lock and left it behind.
     #[must_use]
     pub fn is_left_behind(&self) -> bool {
-        self.is_left
+        self.kind == Kind::Left
     }
 }
 
 impl fmt::Debug for OwnerToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OwnerToken").field("is_left_behind", &self.is_left).finish_non_exhaustive()
+        f.debug_struct("OwnerToken")
+            .field("is_left_behind", &self.is_left_behind())
+            .finish_non_exhaustive()
     }
 }
 
@@ -80,13 +133,14 @@ mod tests {
     #[test]
     fn a_token_survives_as_text_and_only_a_value_of_a_lock_can_be_left_behind() {
         let value = "ab".repeat(20) + "@me@h:1";
-        for token in [OwnerToken::held(&value), OwnerToken::left(&value)] {
+        let tokens = [OwnerToken::held, OwnerToken::left, OwnerToken::several];
+        for token in tokens.map(|token| token(&value)) {
             let handed = OwnerToken::from(token.as_str().to_owned());
             assert_eq!(handed, token);
             assert_eq!(handed.value(), value);
             assert_eq!(handed.is_left_behind(), token.as_str().starts_with("left:"));
         }
-        for foreign in ["left:", "left:abc", "mine", ""] {
+        for foreign in ["left:", "left:abc", "all:", "all:abc", "mine", ""] {
             let token = OwnerToken::from(foreign.to_owned());
             assert_eq!((token.value(), token.is_left_behind()), (foreign, false));
         }

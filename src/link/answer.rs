@@ -35,11 +35,9 @@ pub(crate) enum ReplyKind {
     Adopt,
     /// The reply to a script about several keys: 1 (done), 0 (nothing there), or −n (the n-th key,
     /// counted from 1, has another's value).
-    #[cfg_attr(not(test), expect(dead_code, reason = "no script takes several keys yet"))]
     Keys,
     /// The reply to a script about several keys that may refuse for a reason: as `Keys`, or one of
     /// the reasons 2 to 4 and a number. Its command names the server.
-    #[cfg_attr(not(test), expect(dead_code, reason = "no script takes several keys yet"))]
     KeysVote,
     /// The reply to an undo that an earlier connection owed: as to an undo, and the debts hear of
     /// it.

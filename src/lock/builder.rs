@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::locker::Locker;
+use super::mutex;
 use crate::clock::Clock;
 use crate::error::Error;
-use crate::lease::{Epoch, LeaseContext, command};
+use crate::lease::{Epoch, LeaseContext};
 use crate::link::HandshakeConfig;
 use crate::observe::Observer;
 #[cfg(feature = "tls-rustls")]
@@ -30,6 +31,35 @@ pub struct LockerBuilder {
     /// What stands in the place of the network.
     #[cfg(any(test, feature = "testing"))]
     dial: Option<Arc<dyn crate::link::Dial>>,
+}
+
+impl Locker {
+    /// A locker on one server, given by its URL or by its [`NodeOptions`](crate::NodeOptions). The
+    /// lock is as safe as that server: when it fails, or fails over to
+    /// a replica, a lock may be lost or be held twice.
+    ///
+    /// # Errors
+    ///
+    /// [`is_misuse`](Error::is_misuse) when the address cannot be right.
+    pub fn single(node: impl IntoNode) -> Result<LockerBuilder, Error> {
+        LockerBuilder::single(node)
+    }
+
+    /// A locker on 1 to 15 independent masters, of which a majority must grant a lock (Redlock).
+    /// Five are a good choice: they bear the loss of two. Replicas of one another and nodes of a
+    /// Cluster are not independent, and are refused when they connect.
+    ///
+    /// # Errors
+    ///
+    /// [`is_misuse`](Error::is_misuse) when there is no node, more than 15, one whose address
+    /// cannot be right, or one twice.
+    pub fn quorum<N>(nodes: N) -> Result<LockerBuilder, Error>
+    where
+        N: IntoIterator,
+        N::Item: IntoNode,
+    {
+        LockerBuilder::quorum(nodes)
+    }
 }
 
 impl LockerBuilder {
@@ -365,10 +395,7 @@ impl LockerBuilder {
         for address in &mut self.addresses {
             address.tcp.get_or_insert(self.options.tcp);
         }
-        let mut scripts = command::SCRIPTS.to_vec();
-        if self.options.durability != Durability::Persistent {
-            scripts.push(command::ACQUIRE);
-        }
+        let scripts = mutex::scripts(self.options.durability != Durability::Persistent);
         Ok(HandshakeConfig {
             scripts,
             policy: Some(Arc::new(Epoch::new(&self.options))),

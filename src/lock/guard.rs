@@ -40,10 +40,18 @@ impl LockGuard {
         Self { hold }
     }
 
-    /// The key, as it was asked for, without the locker's prefix.
+    /// The key, as it was asked for, without the locker's prefix; of several keys all of them, with
+    /// commas between.
     #[must_use]
     pub fn key(&self) -> LockKey {
         LockKey::new(self.hold.key())
+    }
+
+    /// Each key of a lock of several ([`lock_all`](crate::Locker::lock_all)), sorted; of another
+    /// lock its key.
+    #[must_use]
+    pub fn keys(&self) -> Vec<LockKey> {
+        self.hold.keys().into_iter().map(LockKey::new).collect()
     }
 
     /// What it takes to release the lock, or to [`adopt`](crate::Locker::adopt) it. Each guard has
@@ -247,7 +255,7 @@ impl LockGuard {
     fn tell_end(&self, claim: &Claim, began: Moment) {
         let (context, Some(ownership)) = (self.hold.context(), claim.ownership()) else { return };
         context.options.observers.tell(|| Event::Released {
-            lock: context.subject(&ownership.key),
+            lock: context.subject(&ownership.resource),
             held: context.nodes.clock().now().since(began),
         });
     }

@@ -4,15 +4,16 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::builder::LockerBuilder;
+use super::all::ALL;
 use super::guard::LockGuard;
+use super::mutex::MUTEX;
 use super::request::LockRequest;
 use crate::error::Error;
 use crate::lease::{
-    AcquireSpec, Fate, LeaseContext, Leases, OwnerToken, Release, Shutdown, initialise, inspect,
-    shut_down, takeover,
+    AcquireSpec, Fate, LeaseContext, Leases, OwnerToken, Primitive, Release, Resource, Shutdown,
+    initialise, inspect, shut_down, takeover,
 };
-use crate::options::{IntoNode, Options};
+use crate::options::Options;
 use crate::report::{Inspection, NodeHealth, NodeReport};
 
 /// Locks on one node or on a quorum of nodes. Cheap to clone; all clones share their connections.
@@ -39,33 +40,6 @@ pub struct Locker {
 }
 
 impl Locker {
-    /// A locker on one server, given by its URL or by its [`NodeOptions`](crate::NodeOptions). The
-    /// lock is as safe as that server: when it fails, or fails over to
-    /// a replica, a lock may be lost or be held twice.
-    ///
-    /// # Errors
-    ///
-    /// [`is_misuse`](Error::is_misuse) when the address cannot be right.
-    pub fn single(node: impl IntoNode) -> Result<LockerBuilder, Error> {
-        LockerBuilder::single(node)
-    }
-
-    /// A locker on 1 to 15 independent masters, of which a majority must grant a lock (Redlock).
-    /// Five are a good choice: they bear the loss of two. Replicas of one another and nodes of a
-    /// Cluster are not independent, and are refused when they connect.
-    ///
-    /// # Errors
-    ///
-    /// [`is_misuse`](Error::is_misuse) when there is no node, more than 15, one whose address
-    /// cannot be right, or one twice.
-    pub fn quorum<N>(nodes: N) -> Result<LockerBuilder, Error>
-    where
-        N: IntoIterator,
-        N::Item: IntoNode,
-    {
-        LockerBuilder::quorum(nodes)
-    }
-
     pub(crate) fn of(context: LeaseContext) -> Self {
         Self { leases: Leases::new(context) }
     }
@@ -74,11 +48,39 @@ impl Locker {
     /// Keys are compared byte by byte; none may end in `quorlock:epoch` or `quorlock:quarantine`,
     /// which are the nodes' own. Nothing happens until the request is awaited.
     pub fn lock(&self, key: impl AsRef<[u8]>) -> LockRequest {
+        self.request(&MUTEX, self.leases.context.resource(key.as_ref()))
+    }
+
+    /// Asks for one lock of several keys, all or nothing: where one of them is held, none is taken.
+    /// It excludes, and is excluded by, every lock of one of these keys. Their order means nothing,
+    /// and requests that share keys cannot deadlock. Extended and released as one. From 1 to 64
+    /// keys, each given once, and each as for [`lock`](Self::lock). Nothing happens until the
+    /// request is awaited.
+    ///
+    /// Such a lock is not [adopted](Self::adopt), nor released by its token. An error that
+    /// [`is_contended`](Error::is_contended) names the key that is in the way.
+    ///
+    /// ```no_run
+    /// # async fn example(locker: quorlock::Locker) -> Result<(), quorlock::Error> {
+    /// let guard = locker.lock_all(["account:1", "account:2"]).await?;
+    /// // … the transfer …
+    /// guard.release().await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn lock_all<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> LockRequest {
+        self.request(&ALL, self.leases.context.resources(keys))
+    }
+
+    fn request(
+        &self,
+        primitive: &'static Primitive,
+        resource: Result<Resource, Error>,
+    ) -> LockRequest {
         let LeaseContext { options, .. } = &*self.leases.context;
-        let key = key.as_ref();
-        let spec = self.leases.context.key(key).map(|key| AcquireSpec {
+        let spec = resource.map(|resource| AcquireSpec {
             leases: self.leases.clone(),
-            key,
+            primitive,
+            resource,
             ttl: options.ttl,
             wait: options.wait,
             unavailable_wait: options.unavailable_wait,
@@ -209,8 +211,8 @@ impl Locker {
     ) -> Result<LockGuard, Error> {
         self.leases.context.check_open()?;
         let Options { ttl, extend, .. } = &self.leases.context.options;
-        let key = self.leases.context.key(key.as_ref())?;
-        let adopted = takeover::adopt(&self.leases, key, token, *ttl, *extend).await;
+        let lock = (&MUTEX, self.leases.context.resource(key.as_ref())?);
+        let adopted = takeover::adopt(&self.leases, lock, token, *ttl, *extend).await;
         adopted.map(LockGuard::new)
     }
 
@@ -243,8 +245,8 @@ impl Locker {
         if token.value().is_empty() {
             return Err(Error::misuse("the token is empty; give the one of the lock"));
         }
-        let key = self.leases.context.key(key.as_ref())?;
-        takeover::release(&self.leases, &key, token).await
+        let lock = (&MUTEX, self.leases.context.resource(key.as_ref())?);
+        takeover::release(&self.leases, lock, token).await
     }
 
     /// Deletes the key on every node, whichever client holds the lock: for an operator who knows
@@ -301,7 +303,7 @@ impl Locker {
     }
 
     /// The name under which this locker's locks are held: what
-    /// [`owner`](LockerBuilder::owner) set, the host, and the process.
+    /// [`owner`](crate::LockerBuilder::owner) set, the host, and the process.
     #[must_use]
     pub fn owner(&self) -> &str {
         &self.leases.context.owner

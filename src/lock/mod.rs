@@ -12,10 +12,12 @@
 //! ```
 
 mod acquire;
+mod all;
 mod builder;
 mod guard;
 mod key;
 mod locker;
+mod mutex;
 mod request;
 #[cfg(test)]
 mod tests;

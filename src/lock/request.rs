@@ -109,7 +109,7 @@ impl LockRequest {
     /// [`LockerBuilder::class`](crate::LockerBuilder::class).
     pub fn class(mut self, class: &'static str) -> Self {
         if let Ok(spec) = &mut self.spec {
-            spec.key.class = class;
+            spec.resource.class = class;
         }
         self
     }
@@ -241,7 +241,7 @@ impl IntoFuture for LockRequest {
 
 impl fmt::Debug for LockRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let key = self.spec.as_ref().ok().map(|spec| LockKey::new(spec.key.given().to_vec()));
+        let key = self.spec.as_ref().ok().map(|spec| LockKey::new(spec.resource.given().to_vec()));
         f.debug_struct("LockRequest").field("key", &key).finish_non_exhaustive()
     }
 }

@@ -299,7 +299,6 @@ impl Election {
 
     /// Which of the command's keys another holds on a node, counted from 0, where the node's vote
     /// is `Held` and the command is about several keys.
-    #[expect(dead_code, reason = "no command is about several keys yet")]
     pub(crate) fn key_in_the_way(&self, node: usize) -> Option<usize> {
         let slots = &self.set.shared.slots;
         let is_held = slots.detail(self.ticket, node).0 == NodeVote::Held;

@@ -13,10 +13,10 @@ use crate::clock::Clock;
 use crate::entropy::Entropy;
 use crate::lease::LeaseContext;
 use crate::lease::alarm::watched;
-use crate::lease::command;
 use crate::link::HandshakeConfig;
 use crate::lock::guard::LockGuard;
 use crate::lock::locker::Locker;
+use crate::lock::mutex;
 use crate::options::{Address, Extend, Options};
 use crate::quorum::{NodeSet, Parts};
 use crate::testing::{Nodes, Reaction, When};
@@ -37,10 +37,7 @@ fn client_of(nodes: &Nodes, options: Options) -> Locker {
         observers: options.observers.clone(),
         entropy: Arc::new(Entropy::from_seed(1)),
         dial: Arc::new(nodes.clone()),
-        handshake: HandshakeConfig {
-            scripts: command::SCRIPTS.to_vec(),
-            ..HandshakeConfig::default()
-        },
+        handshake: HandshakeConfig { scripts: mutex::scripts(false), ..HandshakeConfig::default() },
     });
     Locker::of(LeaseContext::new(set, options, "test".into()))
 }

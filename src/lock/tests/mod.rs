@@ -6,10 +6,12 @@
 
 #[cfg(feature = "tokio-util")]
 mod alarm;
+mod all;
 mod attempts;
 mod by_hand;
 mod cadence;
 mod clocks;
+mod command;
 mod complete;
 mod deadlines;
 mod ending;
@@ -36,9 +38,9 @@ use super::guard::LockGuard;
 use super::locker::Locker;
 use crate::clock::{Clock, Driven, Moment};
 use crate::entropy::Entropy;
-use crate::lease::command;
 use crate::lease::{LeaseContext, OwnerToken};
 use crate::link::HandshakeConfig;
+use crate::lock::mutex;
 use crate::observe::{Event, Loss, Observer};
 use crate::options::{Address, Options};
 use crate::quorum::{NodeSet, Parts};
@@ -106,7 +108,7 @@ impl World {
             entropy: Arc::new(Entropy::from_seed(seed)),
             dial: Arc::new(network.clone()),
             handshake: HandshakeConfig {
-                scripts: command::SCRIPTS.to_vec(),
+                scripts: mutex::scripts(false),
                 ..HandshakeConfig::default()
             },
         });

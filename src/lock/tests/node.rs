@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::clock::Moment;
-use crate::lease::command::{ADOPT, EXTEND, EXTEND_SHA1, RELEASE, RELEASE_SHA1};
+use crate::lease::{Acquire, Adopt, Primitive, Script};
+use crate::lock::all::ALL;
+use crate::lock::mutex::MUTEX;
 use crate::testing::{self, Heard, Nodes, Reaction, When};
 
 /// How a node serves.
@@ -140,15 +142,35 @@ fn said(heard: &Heard) -> Option<Said> {
         [b"PTTL", key] => ("PTTL", key),
         [b"DEL", key] => ("DEL", key),
         [b"PING"] => ("PING", &b""[..]),
-        [b"EVALSHA", EXTEND_SHA1, _, key, ..] => ("extend", key),
-        [b"EVALSHA", RELEASE_SHA1, _, key, ..] => ("release", key),
-        [b"EVAL", script, _, key, ..] if script == EXTEND.as_bytes() => ("EXTEND", key),
-        [b"EVAL", script, _, key, _] if script == RELEASE.as_bytes() => ("RELEASE", key),
-        [b"EVAL", script, _, key, _, _] if script == RELEASE.as_bytes() => ("put back", key),
-        [b"EVAL", script, _, key, ..] if script == ADOPT.as_bytes() => ("adopt", key),
+        [name @ (b"EVALSHA" | b"EVAL"), script, keys, ref rest @ ..] => {
+            let keys: usize = std::str::from_utf8(keys).unwrap().parse().unwrap();
+            let primitive = if keys > 1 { &ALL } else { &MUTEX };
+            (script_of(primitive, name, script, rest.len() - keys), rest[0])
+        }
         [b"HELLO" | b"TIME" | b"INFO" | b"CONFIG" | b"CLIENT" | b"SCRIPT", ..] => return None,
         _ => panic!("no lock says such a thing: {words:?}"),
     };
     let key = String::from_utf8(key.into()).unwrap();
     Some(Said { at: heard.at, connection: heard.connection, read: heard.read, what, key })
+}
+
+/// What a script's call is for, by its name or its text and how many arguments it has.
+fn script_of(primitive: &Primitive, name: &[u8], script: &[u8], arguments: usize) -> &'static str {
+    let is_whole = name == b"EVAL";
+    let is = |known: &Script| script == if is_whole { known.text } else { known.sha1 }.as_bytes();
+    match (primitive, is_whole, arguments) {
+        (Primitive { extend, .. }, false, _) if is(extend) => "extend",
+        (Primitive { extend, .. }, true, _) if is(extend) => "EXTEND",
+        (Primitive { release, .. }, false, _) if is(release) => "release",
+        (Primitive { release, .. }, true, 1) if is(release) => "RELEASE",
+        (Primitive { release, .. }, true, 2) if is(release) => "put back",
+        (Primitive { acquire: Acquire::Script(acquire), .. }, false, _) if is(acquire) => "acquire",
+        (Primitive { acquire: Acquire::Script(acquire), .. }, true, _) if is(acquire) => "ACQUIRE",
+        (Primitive { adopt: Adopt::Scripts { plain, .. }, .. }, true, _)
+            if script == plain.as_bytes() =>
+        {
+            "adopt"
+        }
+        _ => panic!("no lock runs such a script: {}", script.escape_ascii()),
+    }
 }

@@ -50,6 +50,8 @@ pub(crate) use commands::names as command_names;
 #[cfg(test)]
 pub(crate) use lua::runs as lua_runs;
 pub(crate) use script::{names as script_names, script_name};
+#[cfg(test)]
+pub(crate) use sha1::digest;
 pub(crate) use state::{Effects, Persistence, Setup, Store};
 pub(crate) use user::User;
 pub(crate) use version::Version;

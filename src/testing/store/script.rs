@@ -34,13 +34,21 @@ macro_rules! behind_standing {
 }
 
 /// The scripts that this node can run, with their names.
-static KNOWN: [(&str, &str, Body); 6] = [
+static KNOWN: [(&str, &str, Body); 10] = [
     ("release", include_str!("../../lock/script/release.lua"), release),
     ("extend", include_str!("../../lock/script/extend.lua"), extend),
     ("acquire", behind_standing!("../../lock/script/acquire.lua"), acquire),
     ("adopt", include_str!("../../lock/script/adopt.lua"), adopt),
     ("adopt", behind_standing!("../../lock/script/adopt.lua"), adopt_where_it_votes),
     ("initialise", include_str!("../../lease/script/initialise.lua"), initialise),
+    ("acquire_all", include_str!("../../lock/script/acquire_all.lua"), acquire_all),
+    (
+        "acquire_all",
+        behind_standing!("../../lock/script/acquire_all.lua"),
+        acquire_all_where_it_votes,
+    ),
+    ("extend_all", include_str!("../../lock/script/extend_all.lua"), extend_all),
+    ("release_all", include_str!("../../lock/script/release_all.lua"), release_all),
 ];
 
 /// How many lines stand before a script that runs behind `standing.lua`.
@@ -218,24 +226,32 @@ fn release(run: &mut Run<'_, '_>) -> Result<Frame, (u32, Refusal)> {
 
 /// `extend.lua`
 fn extend(run: &mut Run<'_, '_>) -> Result<Frame, (u32, Refusal)> {
-    let (key, ttl) = (run.key(0), run.argument(1));
+    let key = run.key(0);
     let held = run.get(6, key);
     if !held.as_ref().is_ok_and(|held| held.as_deref() == Some(run.argument(0))) {
         return Ok(not_ours(held));
     }
-    let is_to_change = match run.pttl(8, key) {
+    let_live(run, key, [8, 9, 10])?;
+    Ok(Frame::Integer(1))
+}
+
+/// Lets a key live as an extension asks for, by these three lines: the life left, what is compared
+/// with it, and the change.
+fn let_live(run: &mut Run<'_, '_>, key: &[u8], lines: [u32; 3]) -> Result<(), (u32, Refusal)> {
+    let ([left, compared, changed], ttl) = (lines, run.argument(1));
+    let is_to_change = match run.pttl(left, key) {
         _ if run.arguments.len() > 2 => true,
         Ok(left) => {
             let what = "attempt to compare number with nil";
-            let error = || (9, Refusal::new(run.store.setup.version.lua(9, what)));
+            let error = || (compared, Refusal::new(run.store.setup.version.lua(compared, what)));
             (left as f64) < number(ttl).ok_or_else(error)?
         }
         Err(_) => true,
     };
     if is_to_change {
-        run.call(10, &[b"PEXPIRE", key, ttl])?;
+        run.call(changed, &[b"PEXPIRE", key, ttl])?;
     }
-    Ok(Frame::Integer(1))
+    Ok(())
 }
 
 /// `acquire.lua`
@@ -281,6 +297,68 @@ fn adopt_behind(run: &mut Run<'_, '_>, lines: u32) -> Result<Frame, (u32, Refusa
     let life = format!("{life:.0}");
     run.call(lines + 28, &[b"SET", key, value, b"PX", life.as_bytes()])?;
     Ok(reason(1, Some(left as f64)))
+}
+
+/// `acquire_all.lua`
+fn acquire_all(run: &mut Run<'_, '_>) -> Result<Frame, (u32, Refusal)> {
+    acquire_all_behind(run, 0)
+}
+
+/// `standing.lua` and `acquire_all.lua`
+fn acquire_all_where_it_votes(run: &mut Run<'_, '_>) -> Result<Frame, (u32, Refusal)> {
+    match standing(run)? {
+        Some(reason) => Ok(reason),
+        None => acquire_all_behind(run, STANDING_LINES),
+    }
+}
+
+/// `acquire_all.lua`, behind so many lines.
+fn acquire_all_behind(run: &mut Run<'_, '_>, lines: u32) -> Result<Frame, (u32, Refusal)> {
+    let (value, ttl) = (run.argument(0), run.argument(1));
+    let own = run.keys.get(if run.arguments.len() > 2 { 2.. } else { 0.. }).unwrap_or_default();
+    for (number, key) in (1..).zip(own) {
+        match run.get(lines + 12, key) {
+            Ok(None) => {}
+            Ok(Some(held)) if *held == *value => {}
+            Err(error) if !is_wrong_type(&error) => return Ok(error),
+            _ => return Ok(Frame::Integer(-number)),
+        }
+    }
+    for key in own {
+        run.call(lines + 21, &[b"SET", key, value, b"PX", ttl])?;
+    }
+    Ok(Frame::Integer(1))
+}
+
+/// `extend_all.lua`
+fn extend_all(run: &mut Run<'_, '_>) -> Result<Frame, (u32, Refusal)> {
+    for key in run.keys {
+        let held = run.get(8, key);
+        if !held.as_ref().is_ok_and(|held| held.as_deref() == Some(run.argument(0))) {
+            return Ok(not_ours(held));
+        }
+    }
+    for key in run.keys {
+        let_live(run, key, [20, 21, 22])?;
+    }
+    Ok(Frame::Integer(1))
+}
+
+/// `release_all.lua`
+fn release_all(run: &mut Run<'_, '_>) -> Result<Frame, (u32, Refusal)> {
+    let (mut answer, mut words) = (1, vec![&b"DEL"[..]]);
+    for key in run.keys {
+        match run.get(7, key) {
+            Ok(Some(held)) if *held == *run.argument(0) => words.push(key),
+            Ok(None) => answer = answer.min(0),
+            Err(error) if !is_wrong_type(&error) => return Ok(error),
+            _ => answer = -1,
+        }
+    }
+    if words.len() > 1 {
+        run.call(19, &words)?;
+    }
+    Ok(Frame::Integer(answer))
 }
 
 /// `initialise.lua`

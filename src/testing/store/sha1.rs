@@ -1,7 +1,7 @@
 //! SHA-1, by which servers name their scripts (FIPS 180-4, section 6.1).
 
 /// The digest of a script, in lower-case hexadecimal.
-pub(super) fn digest(message: &[u8]) -> String {
+pub(crate) fn digest(message: &[u8]) -> String {
     let mut padded = message.to_vec();
     padded.push(0x80);
     // The length's eight bytes end the last block.

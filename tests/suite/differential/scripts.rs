@@ -14,13 +14,16 @@ use std::sync::LazyLock;
 /// A command's words.
 pub(crate) type Words = Vec<&'static str>;
 
-/// The files with Lua in them, below `src/lock/script`.
-pub(crate) const FILES: [(&str, &str); 6] = [
+/// The files with Lua in them, below `src/lock/script` and `src/lease/script`.
+pub(crate) const FILES: [(&str, &str); 9] = [
     ("acquire.lua", include_str!("../../../src/lock/script/acquire.lua")),
+    ("acquire_all.lua", include_str!("../../../src/lock/script/acquire_all.lua")),
     ("adopt.lua", include_str!("../../../src/lock/script/adopt.lua")),
     ("extend.lua", include_str!("../../../src/lock/script/extend.lua")),
+    ("extend_all.lua", include_str!("../../../src/lock/script/extend_all.lua")),
     ("initialise.lua", include_str!("../../../src/lease/script/initialise.lua")),
     ("release.lua", include_str!("../../../src/lock/script/release.lua")),
+    ("release_all.lua", include_str!("../../../src/lock/script/release_all.lua")),
     ("standing.lua", include_str!("../../../src/lease/script/standing.lua")),
 ];
 
@@ -46,7 +49,7 @@ struct Calls {
 /// A name, and the commands that lead there.
 type State = (&'static str, &'static str);
 
-pub(crate) const SCRIPTS: [Script; 6] = [
+pub(crate) const SCRIPTS: [Script; 10] = [
     Script {
         name: "acquire",
         files: &["standing.lua", "acquire.lua"],
@@ -69,6 +72,30 @@ pub(crate) const SCRIPTS: [Script; 6] = [
         words: initialise,
     },
     Script { name: "release", files: &["release.lua"], grids: &[&[LOCK]], words: release },
+    Script {
+        name: "acquire_all",
+        files: &["acquire_all.lua"],
+        grids: &[&[LOCK, SECOND]],
+        words: acquire_all,
+    },
+    Script {
+        name: "acquire_all",
+        files: &["standing.lua", "acquire_all.lua"],
+        grids: &[&[SERVICE, LOCK, SECOND]],
+        words: acquire_all_where_it_votes,
+    },
+    Script {
+        name: "extend_all",
+        files: &["extend_all.lua"],
+        grids: &[&[LOCK, SECOND]],
+        words: extend_all,
+    },
+    Script {
+        name: "release_all",
+        files: &["release_all.lua"],
+        grids: &[&[LOCK, SECOND]],
+        words: release_all,
+    },
 ];
 
 /// What a lock's key can hold. Ours is `v`.
@@ -88,6 +115,15 @@ const LOCK: &[State] = &[
     ("a number", "SET k 1 PX 60000"),
     ("a hash", "HSET k f v"),
     ("a list that ends", "RPUSH k v | PEXPIRE k 60000"),
+];
+
+/// What the second key of a lock of several can hold.
+const SECOND: &[State] = &[
+    ("second absent", ""),
+    ("second ours", "SET l v PX 60000"),
+    ("second ours, without end", "SET l v"),
+    ("second another's", "SET l w PX 60000"),
+    ("second a hash", "HSET l f v"),
 ];
 
 /// What a node's epoch can hold. Its process is `abc`, the deployment's longest TTL 30000.
@@ -204,6 +240,39 @@ fn acquire() -> Calls {
     Calls { usual: usual.into(), edges }
 }
 
+fn acquire_all() -> Calls {
+    let words = |ttl| vec!["2", "k", "l", "v", ttl];
+    let mut edges: Vec<Words> = TTLS.map(words).into();
+    edges.extend([vec!["1", "k", "v", "10000"], vec!["2", "l", "k", "v", "10000"]]);
+    edges.push(vec!["2", "k", "l", "", "10000"]);
+    Calls { usual: vec![words("10000")], edges }
+}
+
+fn acquire_all_where_it_votes() -> Calls {
+    let words = |ttl, name| vec!["4", "e", "q", "k", "l", "v", ttl, "30000", name];
+    let mut edges: Vec<Words> = TTLS.map(|ttl| words(ttl, "abc")).into();
+    edges.push(vec!["3", "e", "q", "k", "v", "10000", "30000", "abc"]);
+    Calls { usual: ["abc", "def"].map(|name| words("10000", name)).into(), edges }
+}
+
+fn extend_all() -> Calls {
+    let words = |value, ttl| vec!["2", "k", "l", value, ttl];
+    let exactly = |value, ttl| vec!["2", "k", "l", value, ttl, "exactly"];
+    let mut edges: Vec<Words> = TTLS.map(|ttl| words("v", ttl)).into();
+    edges.extend(TTLS.map(|ttl| exactly("v", ttl)));
+    edges.extend([words("", "90000"), words("w", "x"), words("v", "60000"), words("v", "61000")]);
+    edges.push(vec!["1", "k", "v", "90000"]);
+    let usual =
+        vec![words("v", "90000"), words("w", "90000"), words("v", "50"), exactly("v", "50")];
+    Calls { usual, edges }
+}
+
+fn release_all() -> Calls {
+    let words = |value| vec!["2", "k", "l", value];
+    let edges = vec![words(""), vec!["1", "k", "v"], vec!["2", "l", "k", "v"]];
+    Calls { usual: ["v", "w"].map(words).into(), edges }
+}
+
 fn initialise() -> Calls {
     let words = |act, longest, name| vec!["2", "e", "q", act, longest, name];
     let mut edges = Vec::new();
@@ -229,7 +298,7 @@ pub(crate) enum Hindrance {
 const COMMANDS: [&str; 5] = ["get", "set", "del", "pttl", "pexpire"];
 
 /// The keys that scripts touch.
-pub(crate) const KEYS: [&str; 3] = ["e", "q", "k"];
+pub(crate) const KEYS: [&str; 4] = ["e", "q", "k", "l"];
 
 /// The users who lack one right each, by what they lack, with their rules.
 pub(crate) fn users() -> &'static [(&'static str, &'static str)] {

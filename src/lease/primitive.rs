@@ -1,0 +1,58 @@
+//! A kind of lock, as this room is given it: a description of what is said to the nodes.
+//!
+//! Each command of a lock stands by itself: it says what it needs in its own bytes, and what undoes
+//! it. A node answers with what the kinds of replies here admit, and that becomes a vote. Another
+//! kind of lock is another description, and no other code in this room.
+
+use crate::link::ReplyKind;
+
+/// What a kind of lock says to the nodes.
+pub(crate) struct Primitive {
+    pub(crate) acquire: Acquire,
+    /// What acquires it if the node may vote: where servers may forget. Behind `standing.lua`.
+    pub(crate) vote: Script,
+    /// What a node replies to `vote`.
+    pub(crate) vote_reply: ReplyKind,
+    pub(crate) extend: Script,
+    /// What releases it, and undoes an acquisition or an adoption.
+    pub(crate) release: Script,
+    pub(crate) adopt: Adopt,
+}
+
+/// How a lock is acquired.
+pub(crate) enum Acquire {
+    /// By `SET NX PX`.
+    SetIfAbsent,
+    /// By a script, to which a node replies as [`ReplyKind::Keys`] says.
+    Script(Script),
+}
+
+/// How a lock is taken over by its token.
+pub(crate) enum Adopt {
+    /// By these scripts: the second one where servers may forget. Seldom sent, and so always whole.
+    Scripts { plain: &'static str, vote: &'static str },
+    /// It cannot be, for this reason.
+    Refused(&'static str),
+}
+
+/// A script, and the digest by which a server knows it that has seen it.
+pub(crate) struct Script {
+    pub(crate) text: &'static str,
+    pub(crate) sha1: &'static str,
+}
+
+/// How a command names its script.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ScriptForm {
+    /// By its digest, which a server knows that has loaded it.
+    Digest,
+    /// In full, for a server that has forgotten it, or has never seen it.
+    Whole,
+}
+
+impl Primitive {
+    /// Whether a server may lack the script that acquires it.
+    pub(crate) fn is_acquired_by_script(&self) -> bool {
+        matches!(self.acquire, Acquire::Script(_))
+    }
+}

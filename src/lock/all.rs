@@ -1,0 +1,32 @@
+//! The lock of several keys, all or nothing, as the leases are told of it.
+//!
+//! One script per node sets all keys or none, in one flight, so two locks that share keys never
+//! wait for one another's: there is no order in which keys are taken, and no deadlock. All keys
+//! hold one value, and are extended and released together. A node that has lost some of them has
+//! lost the lock, and is given all of them again like one that has lost the key of a plain lock.
+
+use super::mutex::behind_standing;
+use crate::lease::{Acquire, Adopt, Primitive, Script};
+use crate::link::ReplyKind;
+
+/// A lock of several keys. (A test compares the digests with the scripts.)
+pub(crate) static ALL: Primitive = Primitive {
+    acquire: Acquire::Script(Script {
+        text: include_str!("script/acquire_all.lua"),
+        sha1: "7ef9397a45d1c0ee7bee8f1ceb157e67fafa92d3",
+    }),
+    vote: Script {
+        text: behind_standing!("script/acquire_all.lua"),
+        sha1: "3d8f88213c4aa2a6dd5fb616fc6b64a9b405ddc7",
+    },
+    vote_reply: ReplyKind::KeysVote,
+    extend: Script {
+        text: include_str!("script/extend_all.lua"),
+        sha1: "3159e1c630d057f32734180033cfa02ee3d0b11a",
+    },
+    release: Script {
+        text: include_str!("script/release_all.lua"),
+        sha1: "4f2e98f404cfd16f3b256a0bd41c98bc3dc0b889",
+    },
+    adopt: Adopt::Refused("a lock of several keys is not adopted"),
+};

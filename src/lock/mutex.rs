@@ -1,0 +1,46 @@
+//! The lock of one key, as the leases are told of it.
+//!
+//! Acquired by `SET NX PX`, released and extended by scripts that compare first. Where servers may
+//! forget, `standing.lua` goes before: it looks whether the node may vote.
+
+use crate::lease::{Acquire, Adopt, Primitive, Script};
+use crate::link::ReplyKind;
+
+/// Puts `standing.lua` before a script.
+macro_rules! behind_standing {
+    ($script:literal) => {
+        concat!(include_str!("../lease/script/standing.lua"), include_str!($script))
+    };
+}
+pub(super) use behind_standing;
+
+/// A lock of one key. (A test compares the digests with the scripts.)
+pub(crate) static MUTEX: Primitive = Primitive {
+    acquire: Acquire::SetIfAbsent,
+    vote: Script {
+        text: behind_standing!("script/acquire.lua"),
+        sha1: "35fb6f02cdc9860f155091e24b71c81b6ea5eb45",
+    },
+    vote_reply: ReplyKind::Vote,
+    extend: Script {
+        text: include_str!("script/extend.lua"),
+        sha1: "38c4b48c016c265132124c20017671204b3fa277",
+    },
+    release: Script {
+        text: include_str!("script/release.lua"),
+        sha1: "916642b5b6dd4b1989e91ed6ff2b86d233493ab3",
+    },
+    adopt: Adopt::Scripts {
+        plain: include_str!("script/adopt.lua"),
+        vote: behind_standing!("script/adopt.lua"),
+    },
+};
+
+/// What every server is told on connecting, so that its digest is enough.
+pub(crate) fn scripts(is_volatile: bool) -> Vec<&'static str> {
+    let mut scripts = vec![MUTEX.release.text, MUTEX.extend.text];
+    if is_volatile {
+        scripts.push(MUTEX.vote.text);
+    }
+    scripts
+}
