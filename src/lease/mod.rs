@@ -31,7 +31,6 @@ mod keeper;
 mod keeping;
 mod key;
 mod leases;
-mod news;
 mod primitive;
 mod release;
 mod retry;
