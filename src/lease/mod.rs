@@ -34,6 +34,7 @@ mod leases;
 mod primitive;
 mod release;
 mod retry;
+mod round;
 mod shutdown;
 pub(crate) mod takeover;
 #[cfg(test)]

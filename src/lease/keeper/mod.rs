@@ -339,7 +339,7 @@ fn send(
     let ttl = hold.ttl();
     let Ok(extension) = hold.extend(context, ttl) else { return (at.now.plus(TICK), None) };
     hold.set_extending(true);
-    let (target, until) = (extension.end(context), at.now.plus(extension.allowed()));
+    let (target, until) = (extension.end(), at.now.plus(extension.allowed()));
     (warning, Some(Flight { id, extension, target, until }))
 }
 
