@@ -1,9 +1,9 @@
 //! When the keeper looks through the holds, and when it sleeps. Pure: moments come in as arguments.
 //!
 //! ```text
-//!  asleep ──something is held──▶ Look ──arm──▶ waiting for the timer ──it fires, or a look is due──▶ Look
-//!    ▲                                             │
-//!    └────── nothing held for so many ticks ───────┘
+//!  asleep ──something is held──▶ Look ──arm──▶ waiting ──the timer fires, a look is due──▶ Look
+//!    ▲                                           │
+//!    └────── nothing held for so many ticks ─────┘
 //! ```
 
 use std::time::Duration;
