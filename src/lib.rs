@@ -75,6 +75,7 @@ mod observe;
 mod options;
 mod quorum;
 pub mod report;
+mod server_error;
 #[cfg(test)]
 #[cfg(feature = "testing")]
 mod simulation;

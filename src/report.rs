@@ -19,12 +19,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) use discreet::{printable, without_secret};
-pub(crate) use fault::is_authentication;
 use fault::said;
 pub use fault::{ConnectStep, Fault};
 pub use health::{ClockSkew, Mode, NodeHealth, Persistence, Role, ServerInfo, ServerKind};
 pub(crate) use inspection::ANOTHER;
 pub use inspection::{Holder, Inspection, KeyState, NodeInspection};
+
+use crate::server_error::ServerError;
 
 /// One node's part in an operation.
 #[derive(Clone, Debug)]
@@ -127,7 +128,7 @@ impl Outcome {
     /// The node refused us for want of a right or the right password.
     pub(crate) fn is_authentication(&self) -> bool {
         match self {
-            Self::Refused { error } => is_authentication(error),
+            Self::Refused { error } => ServerError::new(error.as_bytes()).is_authentication(),
             Self::Down { fault } => {
                 matches!(fault, Fault::Authentication { .. } | Fault::Anonymous)
             }

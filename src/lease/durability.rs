@@ -38,6 +38,7 @@ use crate::node_vote::NodeVote;
 use crate::options::{Durability, Options};
 use crate::quorum::Election;
 use crate::report::{Fault, Humane, NodeReport, Outcome, ServerInfo};
+use crate::server_error::ServerError;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::weak::{self, Weakness};
 
@@ -140,7 +141,7 @@ const REPEATS_MAX: u32 = 3;
 /// next one brings it, or comes behind one that does.
 pub(crate) fn is_worth_repeating(failure: &Error, repeats: &mut u32) -> bool {
     let lacks_script = |node: &NodeReport| match &node.outcome {
-        Outcome::Refused { error } => error.starts_with("NOSCRIPT"),
+        Outcome::Refused { error } => ServerError::new(error.as_bytes()).lacks_script(),
         _ => false,
     };
     let is_worth_it = *repeats < REPEATS_MAX

@@ -20,6 +20,7 @@ use crate::link::{key_in_the_way, time_beside, time_of_refusal};
 use crate::node::Node;
 use crate::node_vote::NodeVote;
 use crate::report::{Fault, NodeReport, Outcome, printable};
+use crate::server_error::ServerError;
 use crate::weak::{self, Weakness::ReleaseSkippedOnUnknown};
 
 /// A set of nodes of one node set, by their positions.
@@ -285,7 +286,8 @@ impl Election {
     /// Whether a node refused because it does not know the command's script.
     pub(crate) fn lacks_script(&self, node: usize) -> bool {
         let error = self.set.shared.slots.peek(self.ticket, node);
-        error.is_some_and(|frame| frame.error_word() == Some(b"NOSCRIPT"))
+        let error = error.as_ref().and_then(Frame::as_error);
+        error.is_some_and(|text| ServerError::new(text).lacks_script())
     }
 
     fn time_of_refusal(&self, node: usize) -> Option<Duration> {
