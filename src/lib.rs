@@ -67,6 +67,7 @@ mod error;
 mod lease;
 mod link;
 mod lock;
+mod loss;
 #[cfg(doc)]
 pub mod manual;
 mod node;

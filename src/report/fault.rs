@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Humane;
+use super::humane::Humane;
 use crate::server_error::ServerError;
 
 /// Why there is no usable connection to a node.
