@@ -18,6 +18,7 @@ use quorlock_resp::Frame;
 use super::RunId;
 use super::reply::Reply;
 use crate::node_vote::NodeVote;
+use crate::server_error::ServerError;
 
 /// The replies that a command may have. Each may also be an error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -119,35 +120,11 @@ fn vote_of_frame(frame: &Frame) -> NodeVote {
             Some(Frame::Integer(2)) => NodeVote::Quarantined,
             _ => NodeVote::DurabilityMismatch,
         },
-        error if was_refused(error) => NodeVote::Refused,
-        _ => NodeVote::Failed,
+        frame => match frame.as_error() {
+            Some(text) if ServerError::new(text).was_refused() => NodeVote::Refused,
+            _ => NodeVote::Failed,
+        },
     }
-}
-
-/// Whether an error says that nothing was applied. Every word that is not listed leaves it open.
-fn was_refused(error: &Frame) -> bool {
-    const REFUSALS: [&[u8]; 15] = [
-        b"OOM",
-        b"READONLY",
-        b"NOREPLICAS",
-        b"LOADING",
-        b"BUSY",
-        b"MISCONF",
-        b"MASTERDOWN",
-        b"NOAUTH",
-        b"NOPERM",
-        b"MOVED",
-        b"ASK",
-        b"CLUSTERDOWN",
-        b"CROSSSLOT",
-        b"TRYAGAIN",
-        b"NOSCRIPT",
-    ];
-    // A script is not undone by its own error: what it did before that has been applied.
-    let of_script = b"@user_script";
-    let is_within = |text: &[u8]| text.windows(of_script.len()).any(|part| part == of_script);
-    error.error_word().is_some_and(|word| REFUSALS.contains(&word))
-        && !error.as_error().is_some_and(is_within)
 }
 
 /// What is to be done after the answer to an undo, or to ending an old connection.
@@ -180,10 +157,10 @@ impl FollowUp {
     }
 
     fn after_undo(reply: &Reply) -> Option<Self> {
-        match reply.error_word()? {
-            b"NOSCRIPT" => Some(Self::WithScript),
-            b"BUSY" | b"LOADING" | b"MISCONF" | b"NOREPLICAS" | b"MASTERDOWN" | b"READONLY"
-            | b"CLUSTERDOWN" | b"OOM" => Some(Self::Later), // a value that is put back needs memory
+        // Inside a script, what counts is the error that its command was told.
+        match ServerError::new(reply.as_error()?).cause() {
+            error if error.lacks_script() => Some(Self::WithScript),
+            error if error.is_for_now() => Some(Self::Later),
             _ => None,
         }
     }

@@ -12,6 +12,7 @@ use super::stream::Reader;
 use super::{Link, Stray};
 use crate::clock::Clock;
 use crate::report::Fault;
+use crate::server_error::ServerError;
 
 /// Reads, per pass, of one socket before the others have their turn.
 const READS_MAX: usize = 8;
@@ -145,7 +146,8 @@ impl Inbound {
         }
         let answered = link.answer(&mut self.replies, clock.now(), completions);
         self.put_off |= answered.map_err(|Stray| Ended::Stray)?;
-        match completions.iter().any(|answer| answer.reply.error_word() == Some(b"READONLY")) {
+        let is_of_replica = |text| ServerError::new(text).cause().is_of_replica();
+        match completions.iter().any(|answer| answer.reply.as_error().is_some_and(is_of_replica)) {
             true => Err(Ended::Demoted),
             false => Ok(()),
         }

@@ -392,24 +392,6 @@ mod tests {
     }
 
     #[test]
-    fn the_word_of_an_error_is_found_where_an_old_server_has_wrapped_it() {
-        let wrapped = "ERR Error running script (call to f_67c605): @user_script:7: \
-                       @user_script: 7: -NOREPLICAS Not enough good replicas to write.";
-        let cases = [
-            (wrapped, "NOREPLICAS"),
-            (
-                "NOREPLICAS Not enough good replicas to write. script: f, on @user_script:7.",
-                "NOREPLICAS",
-            ),
-            ("ERR Error running script (call to f_67c605): @user_script:7: no such thing", "ERR"),
-        ];
-        for (text, word) in cases {
-            assert_eq!(Reply::from(error(text)).error_word(), Some(word.as_bytes()));
-        }
-        assert_eq!(FollowUp::after(ReplyKind::Undo, &error(wrapped).into()), Some(FollowUp::Later));
-    }
-
-    #[test]
     fn the_end_of_the_connection_tells_what_may_have_been_applied() {
         let mut pipeline = Pipeline::default();
         pipeline.push(entry(1, ReplyKind::Status, 9), 0, Undo::delete(SCRIPT, b"undo-1"));
