@@ -89,7 +89,7 @@ impl Keeping {
         self.earliest.store(Moment::NEVER.as_nanos(), Ordering::SeqCst);
     }
 
-    /// The keeper is about to decide when its timer fires: until then it is woken for everything.
+    /// The keeper is about to decide when its timer fires: until then each change wakes it.
     ///
     /// Ordering: published before it reads what is held. A task that begins a hold counts it first,
     /// and then reads the timer: one of the two sees the other.

@@ -309,7 +309,7 @@ impl Link {
     /// closed normally, so that what it wrote is still delivered.
     pub(crate) fn reopen(&self) {
         let mut state = lock(&self.state);
-        debug_assert!(state.pipeline.is_empty(), "whoever ends a connection empties its pipeline");
+        debug_assert!(state.pipeline.is_empty(), "the end of a connection empties its pipeline");
         // What the orphaned one did not take any more is owed, and no entry awaits replies to it.
         state.queued.clear();
         (state.written, state.blocked, state.broken) = (0, false, None);
