@@ -42,9 +42,9 @@ pub(crate) enum ReplyKind {
     /// the reasons 2 to 4 and a number. Its command names the server.
     #[cfg_attr(not(test), expect(dead_code, reason = "no script takes several keys yet"))]
     KeysVote,
-    /// The reply to an undo that an earlier connection owed: as to an undo, and the debts hear of
-    /// it.
-    Owed,
+    /// The reply to an undo that was pending (see [`pending`](super::pending)): as to an undo, and
+    /// any answer that is for good settles it.
+    PendingUndo,
     /// The reply to ending a connection: how many were ended.
     Ended,
     /// Any frame that is no push.
@@ -57,7 +57,7 @@ const KEYS_MAX: i64 = u16::MAX as i64;
 impl ReplyKind {
     /// Whether such commands are sent for what earlier ones may have left.
     pub(super) fn is_undo(self) -> bool {
-        matches!(self, Self::Undo | Self::Owed | Self::Ended)
+        matches!(self, Self::Undo | Self::PendingUndo | Self::Ended)
     }
 
     /// Whether such a command ends in a hole of a [`RunId`]'s length, which each link fills with
@@ -72,7 +72,9 @@ impl ReplyKind {
         match reply {
             Reply::Ok | Reply::Null => matches!(self, Self::Status | Self::Any),
             Reply::Integer(number) => match self {
-                Self::Undo | Self::Owed | Self::Script | Self::Vote => (-1..=1).contains(number),
+                Self::Undo | Self::PendingUndo | Self::Script | Self::Vote => {
+                    (-1..=1).contains(number)
+                }
                 Self::Keys | Self::KeysVote => (-KEYS_MAX..=1).contains(number),
                 Self::Adopt => (-1..=0).contains(number),
                 Self::Ended | Self::Any => true,
@@ -136,7 +138,7 @@ pub(super) enum FollowUp {
     WithScript,
     /// Send the undo again later: the server takes no writes for the moment.
     Later,
-    /// Nothing: an undo that was owed has been answered for good.
+    /// Nothing: an undo that was pending has been answered for good.
     Settled,
     /// Nothing: an old connection has ended.
     Ended,
@@ -151,7 +153,7 @@ impl FollowUp {
     pub(super) fn after(kind: ReplyKind, reply: &Reply) -> Option<Self> {
         match kind {
             ReplyKind::Undo => Self::after_undo(reply),
-            ReplyKind::Owed => Some(Self::after_undo(reply).unwrap_or(Self::Settled)),
+            ReplyKind::PendingUndo => Some(Self::after_undo(reply).unwrap_or(Self::Settled)),
             ReplyKind::Ended if reply.as_error().is_some() => Some(Self::Doubt),
             ReplyKind::Ended => Some(Self::Ended),
             _ => None,

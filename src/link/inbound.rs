@@ -6,10 +6,11 @@ use std::task::{Context, Poll};
 use bytes::BytesMut;
 use quorlock_resp::{Decoder, Frame, Limits};
 
+use super::answer::Stray;
 use super::pipeline::Completion;
 use super::reply::Reply;
+use super::shared::Link;
 use super::stream::Reader;
-use super::{Link, Stray};
 use crate::clock::Clock;
 use crate::report::Fault;
 use crate::server_error::ServerError;
@@ -160,8 +161,9 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::{Wake, Waker};
 
-    use super::super::{LinkOptions, memory};
+    use super::super::memory;
     use super::*;
+    use crate::options::LinkOptions;
 
     #[derive(Default)]
     struct Wakes(AtomicUsize);

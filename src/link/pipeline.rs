@@ -227,7 +227,8 @@ impl Pipeline {
         for waiting in self.waiting.drain(..) {
             let sent = waiting.begins < written;
             // An unsent command needs no undo; an undo that was not sent is still owed.
-            let owed = sent || matches!(waiting.entry.kind, ReplyKind::Undo | ReplyKind::Owed);
+            let owed =
+                sent || matches!(waiting.entry.kind, ReplyKind::Undo | ReplyKind::PendingUndo);
             if owed && waiting.undo_len > 0 {
                 let undo = &self.undo.as_slice()[..waiting.undo_len];
                 undos.push(Undo::of(undo, waiting.undo_form).kept());
