@@ -15,7 +15,7 @@ use crate::clock::Clock;
 use crate::report::Fault;
 use crate::server_error::ServerError;
 
-/// Reads, per pass, of one socket before the others have their turn.
+/// How often one socket is read in a pass before the others are.
 const READS_MAX: usize = 8;
 
 /// Why a connection ended.
@@ -25,7 +25,7 @@ pub(crate) enum Ended {
     Eof,
     /// The operating system did.
     Io(io::ErrorKind),
-    /// The stream, which knows best what is wrong: TLS does.
+    /// The stream said itself what is wrong, as TLS does.
     Fault(Fault),
     /// What came is not RESP.
     Undecodable(quorlock_resp::DecodeError),

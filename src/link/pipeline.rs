@@ -121,7 +121,7 @@ impl Pipeline {
         self.waiting.extend(other.waiting.into_iter().map(later));
     }
 
-    /// Has commands whose undo this one supersedes be undone by this one.
+    /// Replaces the undos that this one supersedes by this one.
     pub(crate) fn undo_instead(&mut self, undo: Undo<'_>) {
         if !self.undos().any(|own| undo.supersedes(own)) {
             return;

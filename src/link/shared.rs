@@ -20,8 +20,8 @@ use crate::sync::{Mutex, lock};
 /// The shared half of a connection.
 #[derive(Debug)]
 pub(crate) struct Link {
-    state: Mutex<State>,
-    needs_flush: NeedsFlush,
+    pub(super) state: Mutex<State>,
+    pub(super) needs_flush: NeedsFlush,
     options: LinkOptions,
 }
 
@@ -97,14 +97,14 @@ impl Link {
         self.needs_flush.is_set()
     }
 
-    /// Whether nothing is queued, every reply has come, and nothing is owed or in doubt.
+    /// Whether nothing is queued, every reply has come, and no undo is pending.
     pub(crate) fn is_settled(&self) -> bool {
         let state = lock(&self.state);
         state.queued.is_empty() && state.pipeline.is_empty() && state.pending.is_empty()
     }
 
-    /// How many undos no answer has confirmed: those that are owed, in doubt or on their way, those
-    /// of commands that are not answered, and those given up, while their keys may live.
+    /// How many undos no answer has confirmed: the pending ones, those of commands that are not
+    /// answered, and those given up, while their keys may live.
     pub(crate) fn owed(&self, now: Moment) -> usize {
         let state = lock(&self.state);
         // A command that may have been applied, and the undo behind it, are about one pair.
@@ -120,7 +120,7 @@ impl Link {
         self.write_queued()
     }
 
-    fn write_queued(&self) -> Result<bool, io::ErrorKind> {
+    pub(super) fn write_queued(&self) -> Result<bool, io::ErrorKind> {
         let mut state = lock(&self.state);
         if state.phase == Phase::Open && !state.blocked {
             state.write();
@@ -198,20 +198,19 @@ impl Link {
         state.pending.due()
     }
 
-    /// What would be undone by an undo that this one supersedes is undone by this one.
+    /// Replaces the undos that this one supersedes by this one.
     pub(crate) fn undo_instead(&self, undo: Undo<'_>) {
         let mut state = lock(&self.state);
         state.pipeline.undo_instead(undo);
         state.pending.undo_instead(undo);
     }
 
-    /// The undo of a pair that is owed to the node is no longer wanted. One that is on its way is
-    /// executed.
+    /// Withdraws the pending undo of a pair. One that is on its way is executed.
     pub(crate) fn withdraw(&self, pair: &[u8]) {
         lock(&self.state).pending.withdraw(pair);
     }
 
-    /// Whether the node is owed the undo of a pair.
+    /// Whether the undo of a pair is pending.
     pub(crate) fn owes(&self, pair: &[u8]) -> bool {
         lock(&self.state).pending.has(pair)
     }
@@ -309,7 +308,7 @@ impl Link {
     /// closed normally, so that what it wrote is still delivered.
     pub(crate) fn reopen(&self) {
         let mut state = lock(&self.state);
-        debug_assert!(state.pipeline.is_empty(), "the end of a connection empties its pipeline");
+        debug_assert!(state.pipeline.is_empty(), "ending a connection empties its pipeline");
         // What the orphaned one did not take any more is owed, and no entry awaits replies to it.
         state.queued.clear();
         (state.written, state.blocked, state.broken) = (0, false, None);

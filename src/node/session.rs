@@ -26,7 +26,7 @@ pub(crate) struct Pass {
     pub(crate) dial: Arc<dyn Dial>,
     pub(crate) handshake: HandshakeConfig,
     pub(crate) options: LinkOptions,
-    /// Who is told of nodes that go and come. No lock is held then.
+    /// The observers of nodes that disconnect and reconnect. They are called without any lock.
     pub(crate) observers: Observers,
     /// Where sockets are read into.
     pub(crate) staging: Box<[u8]>,

@@ -152,7 +152,7 @@ struct Task {
     yielded: bool,
     timer: Option<Pin<Box<Sleep>>>,
     armed: bool,
-    /// Rings when the timer must be polled.
+    /// Set when the timer must be polled.
     ready: ReadyFlag,
     /// This process stalled (the timer came late); deadlines were extended once.
     excused: bool,
@@ -312,7 +312,7 @@ impl Future for Task {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
         this.shared.driver.waker.register(cx.waker());
-        // Ordering: a count, and nothing hangs on it but a task too many.
+        // Ordering: a count; a wrong one costs a spare task at most.
         this.shared.driver.passes.fetch_add(1, Ordering::Relaxed);
         this.serve();
         if this.has_queued() {

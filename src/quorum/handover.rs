@@ -1,4 +1,4 @@
-//! Getting the driver away from a worker that may be about to be busy.
+//! Moves the driver off a worker thread that may be about to compute for long.
 //!
 //! A task that is woken on one of tokio's workers stands in a place of that worker's own, from
 //! which no other takes it; and the worker that polled the sockets runs what they have woken, while

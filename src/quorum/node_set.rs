@@ -26,7 +26,7 @@ use crate::report::{NodeHealth, NodeReport, Outcome};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{AtomicWaker, Mutex};
 
-/// What a node set is made of.
+/// The arguments of [`NodeSet::new`].
 pub(crate) struct Parts {
     pub(crate) addresses: Vec<Address>,
     /// Whether the nodes must be independent masters, because their votes are counted.
@@ -36,7 +36,7 @@ pub(crate) struct Parts {
     pub(crate) entropy: Arc<Entropy>,
     pub(crate) dial: Arc<dyn Dial>,
     pub(crate) handshake: HandshakeConfig,
-    /// Who is told of nodes that go and come.
+    /// The observers of nodes that disconnect and reconnect.
     pub(crate) observers: Observers,
 }
 
@@ -197,24 +197,24 @@ impl NodeSet {
         }
     }
 
-    /// What would be undone by an undo that this one supersedes is undone by this one.
+    /// Replaces the undos that this one supersedes by this one, on every node.
     pub(crate) fn undo_instead(&self, affinity: u64, undo: Undo<'_>) {
         self.shared.nodes.iter().for_each(|node| node.link(affinity).undo_instead(undo));
     }
 
-    /// Withdraws the undo of a pair that is owed to nodes.
+    /// Withdraws the pending undos of a pair from every node.
     pub(crate) fn withdraw(&self, affinity: u64, pair: &[u8]) {
         self.shared.nodes.iter().for_each(|node| node.link(affinity).withdraw(pair));
     }
 
-    /// Which nodes are owed the undo of a pair.
+    /// The nodes on which the undo of a pair is pending.
     pub(crate) fn owing(&self, affinity: u64, pair: &[u8]) -> NodeMask {
         let nodes = self.shared.nodes.iter().enumerate();
         let owed = nodes.filter(|(_, node)| node.link(affinity).owes(pair));
         owed.fold(NodeMask::NONE, |mask, (index, _)| mask.and(index))
     }
 
-    /// Whether every reply has come, and no node is owed an undo, or may be.
+    /// Whether every reply has come, and no undo is pending on any node.
     pub(crate) fn is_settled(&self) -> bool {
         self.shared.nodes.iter().flat_map(|node| node.links()).all(|link| link.is_settled())
     }
@@ -225,12 +225,12 @@ impl NodeSet {
         self.shared.nodes.iter().map(|node| node.owed(now)).sum()
     }
 
-    /// What the nodes' names are.
+    /// The nodes' names.
     pub(crate) fn labels(&self) -> impl Iterator<Item = Arc<str>> + '_ {
         self.shared.nodes.iter().map(Node::label)
     }
 
-    /// All that is known of each node without asking.
+    /// The health of each node, without asking it.
     pub(crate) fn health(&self) -> Vec<NodeHealth> {
         let policy = self.shared.handshake.policy.as_deref();
         let health = self.shared.nodes.iter().map(|node| {

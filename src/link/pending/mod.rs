@@ -170,7 +170,7 @@ impl PendingUndos {
         let (named, mut leaves) = (client.is_some(), false);
         for undo in undos {
             let mut item = self.take_or_new(undo);
-            // What is in doubt is repeated anyway.
+            // A doubtful one is repeated anyway.
             leaves |= item.state != State::Doubtful;
             item.handle_end(named);
             self.put(item);
@@ -236,7 +236,7 @@ impl PendingUndos {
 
     /// The server has answered an undo for good.
     pub(super) fn handle_executed(&mut self, undo: Undo<'_>) {
-        // One in doubt is executed again, and one that took the answered one's place is to be yet.
+        // A doubtful one is sent again, and one that took the answered one's place is still to be.
         let is_left =
             |item: &PendingUndo| item.state == State::Doubtful || item.undo.lent().supersedes(undo);
         let left = self.queue.take(undo.pair()).filter(is_left);

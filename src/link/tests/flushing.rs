@@ -4,6 +4,7 @@
 //! writes: it flushes a link whose flag is set, and waits for room where the stream is full.
 //! Run them with `RUSTFLAGS="--cfg quorlock_models" cargo test --release --lib loom_`.
 
+use std::io;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
@@ -13,8 +14,8 @@ use tokio::io::ReadBuf;
 use super::super::*;
 use crate::clock::Moment;
 use crate::options::LinkOptions;
-use crate::sync::AtomicWaker;
 use crate::sync::models::{Flag, must_fail};
+use crate::sync::{AtomicWaker, lock};
 
 const NOW: Moment = Moment::from_nanos(1);
 
