@@ -124,7 +124,7 @@ impl Subject<'_> {
     pub(crate) fn with_release<R>(self, send: impl FnOnce(Encoded<'_>) -> R) -> R {
         with_scratch(|out| {
             if weak::is(DeleteWithoutCompare) {
-                let script = Script { text: WEAK_RELEASE, sha1: "" };
+                let script = Script { text: WEAK_RELEASE, by_digest: "" };
                 self.put_call(out, &script, ScriptForm::Whole, 0, 1);
             } else {
                 self.put_call(out, &self.primitive.release, ScriptForm::Digest, 0, 1);
@@ -157,7 +157,7 @@ impl Subject<'_> {
     ) -> R {
         with_scratch(|out| {
             let is_weak = weak::is(AdoptWithoutCompare) && standing.is_none();
-            let script = Script { text: if is_weak { WEAK_ADOPT } else { text }, sha1: "" };
+            let script = Script { text: if is_weak { WEAK_ADOPT } else { text }, by_digest: "" };
             let keys = standing.map_or(0, |_| Standing::KEYS);
             let arguments = standing.map_or(0, |_| Standing::ARGUMENTS);
             self.put_call(out, &script, ScriptForm::Whole, keys, 3 + arguments);
@@ -185,7 +185,7 @@ impl Subject<'_> {
     ) -> R {
         with_scratch(|out| {
             if weak::is(ExtensionRecreates) {
-                let script = Script { text: WEAK_EXTEND, sha1: "" };
+                let script = Script { text: WEAK_EXTEND, by_digest: "" };
                 self.put_call(out, &script, ScriptForm::Whole, 0, 2);
             } else {
                 self.put_call(out, &self.primitive.extend, form, 0, 2);
@@ -268,13 +268,17 @@ fn undo_script(primitive: &'static Primitive, resource: &Resource) -> UndoScript
 /// Puts a script's call up to its keys.
 fn put_call(out: &mut Vec<u8>, script: &Script, form: ScriptForm, keys: usize, arguments: usize) {
     encode::array_header(out, 3 + keys + arguments);
-    let (name, script) = match form {
-        ScriptForm::Digest => (&b"EVALSHA"[..], script.sha1),
-        ScriptForm::Whole => (&b"EVAL"[..], script.text),
-    };
-    encode::bulk(out, name);
-    encode::bulk(out, script.as_bytes());
-    encode::bulk(out, decimal(keys as u64, &mut [0; DECIMAL_MAX]));
+    match form {
+        ScriptForm::Digest => out.extend_from_slice(script.by_digest.as_bytes()),
+        ScriptForm::Whole => {
+            encode::bulk(out, b"EVAL");
+            encode::bulk(out, script.text.as_bytes());
+        }
+    }
+    match keys {
+        1 => out.extend_from_slice(b"$1\r\n1\r\n"),
+        keys => encode::bulk(out, decimal(keys as u64, &mut [0; DECIMAL_MAX])),
+    }
 }
 
 /// The encoded keys and a value that need not be this locker's.

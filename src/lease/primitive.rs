@@ -35,11 +35,30 @@ pub(crate) enum Adopt {
     Refused(&'static str),
 }
 
-/// A script, and the digest by which a server knows it that has seen it.
+/// A script, and the digest by which a server knows it that has seen it. Made by [`script!`].
 pub(crate) struct Script {
     pub(crate) text: &'static str,
-    pub(crate) sha1: &'static str,
+    /// The first words of a call by the digest, encoded: every release says them.
+    pub(crate) by_digest: &'static str,
 }
+
+#[cfg(test)]
+impl Script {
+    pub(crate) fn sha1(&self) -> &'static str {
+        self.by_digest.split("\r\n").nth(3).unwrap_or_default()
+    }
+}
+
+/// A [`Script`] by its text and the literal of its digest.
+macro_rules! script {
+    ($text:expr, $sha1:literal) => {
+        $crate::lease::Script {
+            text: $text,
+            by_digest: concat!("$7\r\nEVALSHA\r\n$40\r\n", $sha1, "\r\n"),
+        }
+    };
+}
+pub(crate) use script;
 
 /// How a command names its script.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

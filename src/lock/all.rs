@@ -6,27 +6,27 @@
 //! lost the lock, and is given all of them again like one that has lost the key of a plain lock.
 
 use super::mutex::behind_standing;
-use crate::lease::{Acquire, Adopt, Primitive, Script};
+use crate::lease::{Acquire, Adopt, Primitive, script};
 use crate::link::ReplyKind;
 
 /// A lock of several keys. (A test compares the digests with the scripts.)
 pub(crate) static ALL: Primitive = Primitive {
-    acquire: Acquire::Script(Script {
-        text: include_str!("script/acquire_all.lua"),
-        sha1: "7ef9397a45d1c0ee7bee8f1ceb157e67fafa92d3",
-    }),
-    vote: Script {
-        text: behind_standing!("script/acquire_all.lua"),
-        sha1: "3d8f88213c4aa2a6dd5fb616fc6b64a9b405ddc7",
-    },
+    acquire: Acquire::Script(script!(
+        include_str!("script/acquire_all.lua"),
+        "7ef9397a45d1c0ee7bee8f1ceb157e67fafa92d3"
+    )),
+    vote: script!(
+        behind_standing!("script/acquire_all.lua"),
+        "3d8f88213c4aa2a6dd5fb616fc6b64a9b405ddc7"
+    ),
     vote_reply: ReplyKind::KeysVote,
-    extend: Script {
-        text: include_str!("script/extend_all.lua"),
-        sha1: "3159e1c630d057f32734180033cfa02ee3d0b11a",
-    },
-    release: Script {
-        text: include_str!("script/release_all.lua"),
-        sha1: "4f2e98f404cfd16f3b256a0bd41c98bc3dc0b889",
-    },
+    extend: script!(
+        include_str!("script/extend_all.lua"),
+        "3159e1c630d057f32734180033cfa02ee3d0b11a"
+    ),
+    release: script!(
+        include_str!("script/release_all.lua"),
+        "4f2e98f404cfd16f3b256a0bd41c98bc3dc0b889"
+    ),
     adopt: Adopt::Refused("a lock of several keys is not adopted"),
 };

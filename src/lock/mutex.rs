@@ -3,7 +3,7 @@
 //! Acquired by `SET NX PX`, released and extended by scripts that compare first. Where servers may
 //! forget, `standing.lua` goes before: it looks whether the node may vote.
 
-use crate::lease::{Acquire, Adopt, Primitive, Script};
+use crate::lease::{Acquire, Adopt, Primitive, script};
 use crate::link::ReplyKind;
 
 /// Puts `standing.lua` before a script.
@@ -17,19 +17,16 @@ pub(super) use behind_standing;
 /// A lock of one key. (A test compares the digests with the scripts.)
 pub(crate) static MUTEX: Primitive = Primitive {
     acquire: Acquire::SetIfAbsent,
-    vote: Script {
-        text: behind_standing!("script/acquire.lua"),
-        sha1: "35fb6f02cdc9860f155091e24b71c81b6ea5eb45",
-    },
+    vote: script!(
+        behind_standing!("script/acquire.lua"),
+        "35fb6f02cdc9860f155091e24b71c81b6ea5eb45"
+    ),
     vote_reply: ReplyKind::Vote,
-    extend: Script {
-        text: include_str!("script/extend.lua"),
-        sha1: "38c4b48c016c265132124c20017671204b3fa277",
-    },
-    release: Script {
-        text: include_str!("script/release.lua"),
-        sha1: "916642b5b6dd4b1989e91ed6ff2b86d233493ab3",
-    },
+    extend: script!(include_str!("script/extend.lua"), "38c4b48c016c265132124c20017671204b3fa277"),
+    release: script!(
+        include_str!("script/release.lua"),
+        "916642b5b6dd4b1989e91ed6ff2b86d233493ab3"
+    ),
     adopt: Adopt::Scripts {
         plain: include_str!("script/adopt.lua"),
         vote: behind_standing!("script/adopt.lua"),

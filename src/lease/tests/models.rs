@@ -16,7 +16,7 @@ use crate::link::{Dial, Dialing, HandshakeConfig, ReplyKind};
 use crate::options::{Address, Options};
 use crate::quorum::{NodeSet, Parts};
 
-const NO_SCRIPT: Script = Script { text: "", sha1: "" };
+const NO_SCRIPT: Script = Script { text: "", by_digest: "" };
 
 /// A lock that is acquired by `SET NX PX`; no node ever runs its scripts.
 static PLAIN: Primitive = Primitive {

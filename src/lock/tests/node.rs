@@ -157,7 +157,7 @@ fn said(heard: &Heard) -> Option<Said> {
 /// What a script's call is for, by its name or its text and how many arguments it has.
 fn script_of(primitive: &Primitive, name: &[u8], script: &[u8], arguments: usize) -> &'static str {
     let is_whole = name == b"EVAL";
-    let is = |known: &Script| script == if is_whole { known.text } else { known.sha1 }.as_bytes();
+    let is = |known: &Script| script == if is_whole { known.text } else { known.sha1() }.as_bytes();
     match (primitive, is_whole, arguments) {
         (Primitive { extend, .. }, false, _) if is(extend) => "extend",
         (Primitive { extend, .. }, true, _) if is(extend) => "EXTEND",
