@@ -20,7 +20,6 @@ use crate::link::{key_in_the_way, time_beside, time_of_refusal};
 use crate::node::Node;
 use crate::node_vote::NodeVote;
 use crate::report::{Fault, NodeReport, Outcome, printable};
-use crate::weak::{self, Weakness::ReleaseSkippedOnUnknown};
 
 /// A set of nodes of one node set, by their positions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -186,12 +185,8 @@ impl Election {
     /// The nodes on which the command was applied, or may have been, or may yet be.
     pub(crate) fn touched(&self) -> NodeMask {
         let votes = self.set.shared.slots.votes(self.ticket);
-        let skips = weak::is(ReleaseSkippedOnUnknown);
-        let untouched = |node: &usize| match votes.of(*node) {
-            vote if skips => vote != Some(Vote::Granted),
-            vote => vote == Some(Vote::Refused),
-        };
-        (0..self.set.len()).filter(|node| !untouched(node)).fold(NodeMask::NONE, NodeMask::and)
+        let may_hold = |node: &usize| votes.of(*node) != Some(Vote::Refused);
+        (0..self.set.len()).filter(may_hold).fold(NodeMask::NONE, NodeMask::and)
     }
 
     /// What each node has done by now, in their order.
