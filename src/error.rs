@@ -7,7 +7,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::observe::Loss;
+use crate::loss::Loss;
 use crate::report::{ANOTHER, Holder, Humane, NodeReport, Outcome};
 
 /// Why an operation failed. `Display` is one line that says what to do.

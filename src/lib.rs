@@ -67,6 +67,7 @@ mod error;
 mod lease;
 mod link;
 mod lock;
+mod loss;
 #[cfg(doc)]
 pub mod manual;
 mod node;
@@ -75,6 +76,7 @@ mod observe;
 mod options;
 mod quorum;
 pub mod report;
+mod server_error;
 #[cfg(test)]
 #[cfg(feature = "testing")]
 mod simulation;

@@ -12,6 +12,7 @@
 mod discreet;
 mod fault;
 mod health;
+mod humane;
 mod inspection;
 
 use std::fmt;
@@ -19,12 +20,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) use discreet::{printable, without_secret};
-pub(crate) use fault::is_authentication;
 use fault::said;
 pub use fault::{ConnectStep, Fault};
 pub use health::{ClockSkew, Mode, NodeHealth, Persistence, Role, ServerInfo, ServerKind};
+pub(crate) use humane::Humane;
 pub(crate) use inspection::ANOTHER;
 pub use inspection::{Holder, Inspection, KeyState, NodeInspection};
+
+use crate::server_error::ServerError;
 
 /// One node's part in an operation.
 #[derive(Clone, Debug)]
@@ -127,7 +130,7 @@ impl Outcome {
     /// The node refused us for want of a right or the right password.
     pub(crate) fn is_authentication(&self) -> bool {
         match self {
-            Self::Refused { error } => is_authentication(error),
+            Self::Refused { error } => ServerError::new(error.as_bytes()).is_authentication(),
             Self::Down { fault } => {
                 matches!(fault, Fault::Authentication { .. } | Fault::Anonymous)
             }
@@ -165,40 +168,9 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// A duration as people write it: `3.2 s`, `100 ms`, `85 µs`.
-pub(crate) struct Humane(pub(crate) Duration);
-
-impl fmt::Display for Humane {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let micros = self.0.as_micros();
-        match micros {
-            0..1_000 => write!(f, "{micros} µs"),
-            1_000..10_000 if micros % 1_000 != 0 => {
-                write!(f, "{:.1} ms", self.0.as_secs_f64() * 1e3)
-            }
-            1_000..1_000_000 => write!(f, "{} ms", micros / 1_000),
-            _ => write!(f, "{:.1} s", self.0.as_secs_f64()),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn durations_read_as_people_write_them() {
-        let cases = [
-            (Duration::from_micros(85), "85 µs"),
-            (Duration::from_micros(2_010), "2.0 ms"),
-            (Duration::from_millis(2), "2 ms"),
-            (Duration::from_millis(100), "100 ms"),
-            (Duration::from_millis(3_210), "3.2 s"),
-        ];
-        for (duration, words) in cases {
-            assert_eq!(Humane(duration).to_string(), words);
-        }
-    }
 
     #[test]
     fn known_errors_say_what_to_do_and_unknown_ones_keep_their_words() {

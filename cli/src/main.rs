@@ -24,7 +24,7 @@
 //! has threads of its own, so that neither a lock nor its command waits for it; see `output`. Only
 //! `bench` has others, where it is asked to.
 #![forbid(unsafe_code)]
-#![cfg_attr(not(unix), allow(dead_code, reason = "only `status` is for every system"))]
+#![cfg_attr(not(unix), allow(dead_code, reason = "only `status` runs on all systems"))]
 
 mod args;
 #[cfg(unix)]

@@ -32,6 +32,7 @@ use crate::observe::Event;
 use crate::options::{Extend, Retry};
 use crate::quorum::Verdict;
 use crate::report::{Inspection, NodeReport, Outcome};
+use crate::server_error::ServerError;
 
 /// What to acquire, and how.
 pub(crate) struct AcquireSpec {
@@ -300,7 +301,7 @@ impl AcquireSpec {
     /// script: the next one brings it, or comes behind one that does.
     fn is_worth_repeating(&self, failure: &Error, repeats: &mut u32) -> bool {
         let lacks_script = |node: &NodeReport| match &node.outcome {
-            Outcome::Refused { error } => error.starts_with("NOSCRIPT"),
+            Outcome::Refused { error } => ServerError::new(error.as_bytes()).lacks_script(),
             _ => false,
         };
         let is_worth_it = *repeats < REPEATS_MAX

@@ -204,9 +204,7 @@ mod tests {
     #[test]
     fn persistent_wants_no_epoch_and_minds_nothing_else() {
         let judged = |epoch| judged(Durability::Persistent, None, epoch);
-        for epoch in
-            [EpochValue::Absent, EpochValue::Untold, EpochValue::Other, text("somebody's lock")]
-        {
+        for epoch in [EpochValue::Absent, EpochValue::Untold, EpochValue::Other, text("a lock")] {
             assert_eq!(judged(epoch), Admission::Admitted);
         }
         let Admission::Mismatch(why) = judged(text("abc 30000")) else {

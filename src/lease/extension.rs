@@ -22,55 +22,61 @@ use super::claim::Ownership;
 use super::command::Encoded;
 use super::context::LeaseContext;
 use super::primitive::{Acquire, ScriptForm};
+use super::round::{Kind, Round};
 use super::validity::{self, Validity};
 use crate::clock::Stamp;
 use crate::error::Error;
 use crate::link::ReplyKind;
-use crate::node_vote::NodeVote;
 use crate::quorum::{Command, Election, NodeMask, Verdict};
 use crate::report::NodeReport;
 
 /// An extension on its way.
 pub(crate) struct Extension {
     election: Election,
-    kind: Kind,
-    /// The clocks, read before it was sent.
-    sent: Stamp,
-    ttl: Duration,
-    /// Nodes that the whole script has been sent to behind this.
-    rescripted: NodeMask,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
-    Extend(ScriptForm),
-    /// The key is set again where it was missing.
-    Heal,
+    round: Round,
 }
 
 impl Extension {
-    /// Asks every node to let the key live for `ttl` from now. Nodes that never had it are asked,
-    /// too: they may be given it.
+    /// Asks every node to let the keys live for `ttl` from now. Nodes that never had them are
+    /// asked, too: they may be given them.
     pub(crate) fn send(
         context: &LeaseContext,
         ownership: &Ownership,
         ttl: Duration,
     ) -> Result<Self, Error> {
-        Self::extend(context, ownership, ttl, ScriptForm::Digest, NodeMask::ALL)
+        let kind = Kind::Extend(ScriptForm::Digest);
+        Self::of(context, ownership, kind, ttl, NodeMask::ALL)
     }
 
-    fn extend(
+    /// Sends a round to these nodes.
+    fn of(
         context: &LeaseContext,
         ownership: &Ownership,
+        kind: Kind,
         ttl: Duration,
-        form: ScriptForm,
         to: NodeMask,
     ) -> Result<Self, Error> {
         let sent = context.nodes.clock().stamp();
-        let election = ownership.subject(context).with_extend(form, ttl, |encoded| {
-            ask(context, ownership, ttl, ReplyKind::Script, encoded, to)
-        })?;
-        Ok(Self { election, kind: Kind::Extend(form), sent, ttl, rescripted: NodeMask::NONE })
+        let subject = ownership.subject(context);
+        let ask = |reply, Encoded { bytes, undo }: Encoded<'_>| {
+            let command = context.command(bytes, reply, ownership.resource.affinity(), ttl);
+            context.nodes.ask(&Command { undo, to, ..command }, context.nodes.rule_for(to))
+        };
+        let election = match (kind, &ownership.primitive.acquire) {
+            (Kind::Extend(form), _) => {
+                subject.with_extend(form, ttl, |encoded| ask(ReplyKind::Script, encoded))
+            }
+            (Kind::Heal, Acquire::SetIfAbsent) => {
+                subject.with_set(ttl, |encoded| ask(ReplyKind::Status, encoded))
+            }
+            // Seldom sent, and so whole.
+            (Kind::Heal, Acquire::Script(script)) => {
+                let call = (script, ScriptForm::Whole);
+                subject.with_script(call, ttl, None, |encoded| ask(ReplyKind::Keys, encoded))
+            }
+        };
+        let end = validity::end(sent, ttl, context.options.drift);
+        Ok(Self { election: election?, round: Round::new(kind, sent, ttl, end) })
     }
 
     pub(crate) fn poll_verdict(&self, cx: &mut Context<'_>) -> Poll<Verdict> {
@@ -84,86 +90,38 @@ impl Extension {
 
     /// Enters what the nodes have answered by now; to be called again when more have.
     pub(crate) fn apply(&self, validity: &mut Validity, context: &LeaseContext) {
-        let (end, warning) = (self.end(context), validity.warning());
-        for (node, vote) in self.election.votes() {
-            match (vote, self.kind) {
-                (NodeVote::Granted, _) => validity.grant([node], self.sent, end),
-                (NodeVote::Gone | NodeVote::Held, Kind::Extend(_)) => {
-                    validity.lose(node, self.sent)
-                }
-                _ => {}
-            }
-        }
-        // The margin is a share of the TTL that the lock has, not of one that it was not given.
-        if validity.end().reaches(end) {
-            validity.set_margin(context.margin(self.ttl), warning);
-        }
+        let margin = context.margin(self.round.ttl);
+        self.round.handle_votes(self.election.votes(), validity, margin);
     }
 
-    /// Sends the whole script to nodes that have forgotten it, and with them to those that have not
-    /// answered yet: they may have forgotten it as well.
+    /// Sends the whole script to nodes that may have forgotten it.
     pub(crate) fn rescript(
         &mut self,
         context: &LeaseContext,
         ownership: &Ownership,
     ) -> Option<Self> {
-        if self.kind != Kind::Extend(ScriptForm::Digest) {
-            return None;
-        }
-        let known = self.rescripted;
-        let forgot = self.nodes(|node, vote| {
-            vote == NodeVote::Refused && !known.has(node) && self.election.lacks_script(node)
-        });
-        if forgot.is_empty() {
-            return None;
-        }
-        let silent = self.nodes(|node, vote| vote == NodeVote::None && !known.has(node));
-        let to = forgot.or(silent);
-        self.rescripted = known.or(to);
+        let lacks_script = |node| self.election.lacks_script(node);
+        let to = self.round.poll_rescript(self.election.votes(), lacks_script)?;
         // Without a runtime nothing can be sent; the keeper's next extension asks again.
-        Self::extend(context, ownership, self.ttl, ScriptForm::Whole, to).ok()
+        let kind = Kind::Extend(ScriptForm::Whole);
+        Self::of(context, ownership, kind, self.round.ttl, to).ok()
     }
 
-    /// Sets the key again on nodes that have lost it, if a majority has just confirmed it. Of a
-    /// lock that was taken over, those count as well that hold another value: an adoption beside
+    /// Sets the keys again on nodes that have lost them, if a majority has just confirmed them. Of
+    /// a lock that was taken over, those count as well that hold another value: an adoption beside
     /// ours may have put the former one back there, behind what we deleted. While it is being taken
     /// over nothing is set: an adoption that fails leaves the nodes as they were.
     pub(crate) fn heal(&self, context: &LeaseContext, ownership: &mut Ownership) -> Option<Self> {
-        let Kind::Extend(_) = self.kind else { return None };
-        let holders = self.election.votes().filter(|(_, vote)| *vote == NodeVote::Granted).count();
-        if holders < context.nodes.majority() || !ownership.is_owned() {
-            return None;
-        }
-        let others = self.nodes(|_, vote| vote == NodeVote::Held);
-        let mut empty = self.nodes(|_, vote| vote == NodeVote::Gone);
-        if ownership.settle(context, others) {
-            empty = empty.or(others);
-        }
+        let missing = self.round.poll_missing(self.election.votes(), context.nodes.majority());
+        let missing = missing.filter(|_| ownership.is_owned())?;
+        let were_former = ownership.settle(context, missing.others);
+        let empty = if were_former { missing.empty.or(missing.others) } else { missing.empty };
         if empty.is_empty() {
             return None;
         }
         ownership.touch(empty);
-        let sent = context.nodes.clock().stamp();
-        let subject = ownership.subject(context);
-        let ask =
-            |kind, encoded: Encoded<'_>| ask(context, ownership, self.ttl, kind, encoded, empty);
-        let asked = match &ownership.primitive.acquire {
-            Acquire::SetIfAbsent => {
-                subject.with_set(self.ttl, |encoded| ask(ReplyKind::Status, encoded))
-            }
-            // Seldom sent, and so whole.
-            Acquire::Script(script) => {
-                let call = (script, ScriptForm::Whole);
-                subject.with_script(call, self.ttl, None, |encoded| ask(ReplyKind::Keys, encoded))
-            }
-        };
-        let (election, ttl) = (asked.ok()?, self.ttl); // as for the script
-        Some(Self { election, kind: Kind::Heal, sent, ttl, rescripted: NodeMask::NONE })
-    }
-
-    fn nodes(&self, are: impl Fn(usize, NodeVote) -> bool) -> NodeMask {
-        let chosen = self.election.votes().filter(|(node, vote)| are(*node, *vote));
-        chosen.fold(NodeMask::NONE, |mask, (node, _)| mask.and(node))
+        // As for the script.
+        Self::of(context, ownership, Kind::Heal, self.round.ttl, empty).ok()
     }
 
     /// How long the nodes may take to answer.
@@ -172,8 +130,8 @@ impl Extension {
     }
 
     /// Until when the lock is held if a majority grants this.
-    pub(crate) fn end(&self, context: &LeaseContext) -> Stamp {
-        validity::end(self.sent, self.ttl, context.options.drift)
+    pub(crate) fn end(&self) -> Stamp {
+        self.round.end
     }
 
     #[cfg(all(test, quorlock_models))]
@@ -184,16 +142,4 @@ impl Extension {
     pub(crate) fn report(&self) -> Vec<NodeReport> {
         self.election.report()
     }
-}
-
-fn ask(
-    context: &LeaseContext,
-    ownership: &Ownership,
-    ttl: Duration,
-    kind: ReplyKind,
-    Encoded { bytes, undo }: Encoded<'_>,
-    to: NodeMask,
-) -> Result<Election, Error> {
-    let command = context.command(bytes, kind, ownership.resource.affinity(), ttl);
-    context.nodes.ask(&Command { undo, to, ..command }, context.nodes.rule_for(to))
 }

@@ -166,7 +166,7 @@ impl HoldRef {
         keeper::ensure(&self.leases);
         let sent = self.with(|hold| hold.is_valid(now).then(|| hold.extend(context, ttl)));
         let mut extension = sent.flatten().ok_or_else(lost)??;
-        let target = extension.end(context);
+        let target = extension.end();
         loop {
             poll_fn(|cx| extension.poll_verdict(cx)).await;
             let step = self.with(|hold| hold.take_answers(&mut extension, target, context));

@@ -1,8 +1,12 @@
 //! When the keeper has to look next, as all tasks that hold locks see it.
 //!
-//! The race: a task begins a hold, or brings one's look nearer, while the keeper goes to sleep. The
-//! task writes `earliest` and then reads the timer; the keeper sets the timer and then reads
-//! `earliest`. One of the two sees the other, so no look is slept through.
+//! The race: a task begins a hold, or brings one's look nearer, while the keeper goes to sleep or
+//! sets its timer. The task counts its hold, writes when it is `due`, and then reads the timer; the
+//! keeper says that it is awake, by a timer that is later than all, and then reads what is held and
+//! what is due. One of the two sees the other, so no look is slept through. (Models of it are in
+//! `tests/sleeping.rs`.)
+
+use std::task::Waker;
 
 use crate::clock::Moment;
 use crate::sync::AtomicWaker;
@@ -10,13 +14,13 @@ use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// What is known of the keeper from outside.
 pub(super) struct Keeping {
-    pub(super) waker: AtomicWaker,
+    waker: AtomicWaker,
     /// There is a keeper.
-    pub(super) running: AtomicBool,
+    running: AtomicBool,
     /// When something is due next, in nanoseconds.
-    pub(super) earliest: AtomicU64,
+    earliest: AtomicU64,
     /// When the keeper's timer fires; `Moment::NEVER` while it sleeps.
-    pub(super) timer: AtomicU64,
+    timer: AtomicU64,
 }
 
 impl Keeping {
@@ -42,6 +46,7 @@ impl Keeping {
         is_late
     }
 
+    /// As [`Keeping::note`], by the keeper itself.
     pub(super) fn note_silently(&self, at: Moment) {
         // Loaded first, because every acquisition runs this, and few holds are due before all
         // others. Ordering: a task that reads the value from before the keeper cleared it has
@@ -55,11 +60,51 @@ impl Keeping {
         Moment::from_nanos(self.earliest.load(Ordering::SeqCst))
     }
 
-    pub(super) fn timer_at(&self) -> Moment {
+    pub(super) fn timer(&self) -> Moment {
         Moment::from_nanos(self.timer.load(Ordering::SeqCst))
     }
 
     pub(super) fn wake(&self) {
         self.waker.wake();
+    }
+
+    /// Whom to wake.
+    pub(super) fn register(&self, waker: &Waker) {
+        self.waker.register(waker);
+    }
+
+    /// A keeper starts, unless there is one.
+    pub(super) fn handle_start(&self) -> bool {
+        !self.running.load(Ordering::Acquire) && !self.running.swap(true, Ordering::AcqRel)
+    }
+
+    /// The keeper has ended.
+    pub(super) fn handle_stopped(&self) {
+        self.timer.store(Moment::NEVER.as_nanos(), Ordering::SeqCst);
+        self.running.store(false, Ordering::Release);
+    }
+
+    /// The keeper looks through the holds: what is due is noted anew.
+    pub(super) fn handle_look(&self) {
+        self.earliest.store(Moment::NEVER.as_nanos(), Ordering::SeqCst);
+    }
+
+    /// The keeper is about to decide when its timer fires: until then each change wakes it.
+    ///
+    /// Ordering: published before it reads what is held. A task that begins a hold counts it first,
+    /// and then reads the timer: one of the two sees the other.
+    pub(super) fn handle_awake(&self) {
+        self.timer.store(Moment::NEVER.as_nanos(), Ordering::SeqCst);
+    }
+
+    /// The keeper's timer is set.
+    pub(super) fn handle_armed(&self, timer: Moment) {
+        self.timer.store(timer.as_nanos(), Ordering::SeqCst);
+    }
+
+    /// The keeper sleeps without a timer. A hold that begins meanwhile wakes it, and then it looks
+    /// at all of them.
+    pub(super) fn handle_asleep(&self) {
+        self.earliest.store(Moment::NEVER.as_nanos(), Ordering::SeqCst);
     }
 }

@@ -31,10 +31,10 @@ mod keeper;
 mod keeping;
 mod key;
 mod leases;
-mod news;
 mod primitive;
 mod release;
 mod retry;
+mod round;
 mod shutdown;
 pub(crate) mod takeover;
 #[cfg(test)]

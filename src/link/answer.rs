@@ -18,6 +18,7 @@ use quorlock_resp::Frame;
 use super::RunId;
 use super::reply::Reply;
 use crate::node_vote::NodeVote;
+use crate::server_error::ServerError;
 
 /// The replies that a command may have. Each may also be an error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,9 +40,9 @@ pub(crate) enum ReplyKind {
     /// The reply to a script about several keys that may refuse for a reason: as `Keys`, or one of
     /// the reasons 2 to 4 and a number. Its command names the server.
     KeysVote,
-    /// The reply to an undo that an earlier connection owed: as to an undo, and the debts hear of
-    /// it.
-    Owed,
+    /// The reply to an undo that was pending (see [`pending`](super::pending)): as to an undo, and
+    /// any answer that is for good settles it.
+    PendingUndo,
     /// The reply to ending a connection: how many were ended.
     Ended,
     /// Any frame that is no push.
@@ -54,7 +55,7 @@ const KEYS_MAX: i64 = u16::MAX as i64;
 impl ReplyKind {
     /// Whether such commands are sent for what earlier ones may have left.
     pub(super) fn is_undo(self) -> bool {
-        matches!(self, Self::Undo | Self::Owed | Self::Ended)
+        matches!(self, Self::Undo | Self::PendingUndo | Self::Ended)
     }
 
     /// Whether such a command ends in a hole of a [`RunId`]'s length, which each link fills with
@@ -69,7 +70,9 @@ impl ReplyKind {
         match reply {
             Reply::Ok | Reply::Null => matches!(self, Self::Status | Self::Any),
             Reply::Integer(number) => match self {
-                Self::Undo | Self::Owed | Self::Script | Self::Vote => (-1..=1).contains(number),
+                Self::Undo | Self::PendingUndo | Self::Script | Self::Vote => {
+                    (-1..=1).contains(number)
+                }
                 Self::Keys | Self::KeysVote => (-KEYS_MAX..=1).contains(number),
                 Self::Adopt => (-1..=0).contains(number),
                 Self::Ended | Self::Any => true,
@@ -119,35 +122,11 @@ fn vote_of_frame(frame: &Frame) -> NodeVote {
             Some(Frame::Integer(2)) => NodeVote::Quarantined,
             _ => NodeVote::DurabilityMismatch,
         },
-        error if was_refused(error) => NodeVote::Refused,
-        _ => NodeVote::Failed,
+        frame => match frame.as_error() {
+            Some(text) if ServerError::new(text).was_refused() => NodeVote::Refused,
+            _ => NodeVote::Failed,
+        },
     }
-}
-
-/// Whether an error says that nothing was applied. Every word that is not listed leaves it open.
-fn was_refused(error: &Frame) -> bool {
-    const REFUSALS: [&[u8]; 15] = [
-        b"OOM",
-        b"READONLY",
-        b"NOREPLICAS",
-        b"LOADING",
-        b"BUSY",
-        b"MISCONF",
-        b"MASTERDOWN",
-        b"NOAUTH",
-        b"NOPERM",
-        b"MOVED",
-        b"ASK",
-        b"CLUSTERDOWN",
-        b"CROSSSLOT",
-        b"TRYAGAIN",
-        b"NOSCRIPT",
-    ];
-    // A script is not undone by its own error: what it did before that has been applied.
-    let of_script = b"@user_script";
-    let is_within = |text: &[u8]| text.windows(of_script.len()).any(|part| part == of_script);
-    error.error_word().is_some_and(|word| REFUSALS.contains(&word))
-        && !error.as_error().is_some_and(is_within)
 }
 
 /// What is to be done after the answer to an undo, or to ending an old connection.
@@ -157,7 +136,7 @@ pub(super) enum FollowUp {
     WithScript,
     /// Send the undo again later: the server takes no writes for the moment.
     Later,
-    /// Nothing: an undo that was owed has been answered for good.
+    /// Nothing: an undo that was pending has been answered for good.
     Settled,
     /// Nothing: an old connection has ended.
     Ended,
@@ -172,7 +151,7 @@ impl FollowUp {
     pub(super) fn after(kind: ReplyKind, reply: &Reply) -> Option<Self> {
         match kind {
             ReplyKind::Undo => Self::after_undo(reply),
-            ReplyKind::Owed => Some(Self::after_undo(reply).unwrap_or(Self::Settled)),
+            ReplyKind::PendingUndo => Some(Self::after_undo(reply).unwrap_or(Self::Settled)),
             ReplyKind::Ended if reply.as_error().is_some() => Some(Self::Doubt),
             ReplyKind::Ended => Some(Self::Ended),
             _ => None,
@@ -180,10 +159,10 @@ impl FollowUp {
     }
 
     fn after_undo(reply: &Reply) -> Option<Self> {
-        match reply.error_word()? {
-            b"NOSCRIPT" => Some(Self::WithScript),
-            b"BUSY" | b"LOADING" | b"MISCONF" | b"NOREPLICAS" | b"MASTERDOWN" | b"READONLY"
-            | b"CLUSTERDOWN" | b"OOM" => Some(Self::Later), // a value that is put back needs memory
+        // Inside a script, what counts is the error that its command was told.
+        match ServerError::new(reply.as_error()?).cause() {
+            error if error.lacks_script() => Some(Self::WithScript),
+            error if error.is_for_now() => Some(Self::Later),
             _ => None,
         }
     }

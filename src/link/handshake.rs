@@ -31,7 +31,8 @@ use quorlock_resp::{Frame, encode};
 use super::peer::{AdmissionPolicy, EpochValue, Peer};
 use crate::clock::Reading;
 use crate::options::{Address, Protocol, Security};
-use crate::report::{ClockSkew, Fault, is_authentication, printable};
+use crate::report::{ClockSkew, Fault, printable};
+use crate::server_error::ServerError;
 
 /// By this name servers list the connections of this library (`CLIENT LIST`, `lib-name`).
 const LIBRARY: &[u8] = env!("CARGO_PKG_NAME").as_bytes();
@@ -238,14 +239,11 @@ fn is_unknown_command(error: &[u8]) -> bool {
     is("unknown command") || is("unsupported command") || error.starts_with("noproto")
 }
 
-/// Whether an optional step was refused for a reason that leaves nothing usable: no user is logged
-/// in, the server admits no client, or it answers nothing yet. Without this, a node whose role
-/// and epoch cannot be asked for would count as connected. (Without a login, the first command of
-/// RESP2 is an optional one.)
+/// Whether an optional step was refused for a reason that leaves nothing usable. Without this, a
+/// node whose role and epoch cannot be asked for would count as connected. (Without a login, the
+/// first command of RESP2 is an optional one.)
 fn is_unusable(frame: &Frame) -> bool {
-    let full = b"ERR max number of clients";
-    matches!(frame.error_word(), Some(b"NOAUTH" | b"DENIED" | b"LOADING" | b"BUSY"))
-        || frame.as_error().is_some_and(|error| error.starts_with(full))
+    frame.as_error().is_some_and(|text| ServerError::new(text).leaves_nothing_usable())
 }
 
 fn epoch(frame: &Frame) -> EpochValue {
@@ -263,7 +261,7 @@ fn refusal(frame: &Frame) -> Fault {
         return protocol("a reply that the handshake cannot have");
     };
     let error = printable(text);
-    if is_authentication(&error) {
+    if ServerError::new(error.as_bytes()).is_authentication() {
         Fault::Authentication { error }
     } else {
         Fault::Handshake { error }

@@ -6,12 +6,14 @@ use std::task::{Context, Poll};
 use bytes::BytesMut;
 use quorlock_resp::{Decoder, Frame, Limits};
 
+use super::answer::Stray;
 use super::pipeline::Completion;
 use super::reply::Reply;
+use super::shared::Link;
 use super::stream::Reader;
-use super::{Link, Stray};
 use crate::clock::Clock;
 use crate::report::Fault;
+use crate::server_error::ServerError;
 
 /// Reads, per pass, of one socket before the others have their turn.
 const READS_MAX: usize = 8;
@@ -145,7 +147,8 @@ impl Inbound {
         }
         let answered = link.answer(&mut self.replies, clock.now(), completions);
         self.put_off |= answered.map_err(|Stray| Ended::Stray)?;
-        match completions.iter().any(|answer| answer.reply.error_word() == Some(b"READONLY")) {
+        let is_of_replica = |text| ServerError::new(text).cause().is_of_replica();
+        match completions.iter().any(|answer| answer.reply.as_error().is_some_and(is_of_replica)) {
             true => Err(Ended::Demoted),
             false => Ok(()),
         }
@@ -158,8 +161,9 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::{Wake, Waker};
 
-    use super::super::{LinkOptions, memory};
+    use super::super::memory;
     use super::*;
+    use crate::options::LinkOptions;
 
     #[derive(Default)]
     struct Wakes(AtomicUsize);

@@ -22,10 +22,9 @@
 //! never sees the command.
 //!
 //! However a connection ends, `State::end` tells the tasks that wait, and turns what may still have
-//! to be undone into *debts*; the next connection settles them first.
+//! to be undone into [`pending`] undos; the next connection sends them first.
 
 mod answer;
-mod debts;
 mod dial;
 mod fifo;
 mod handshake;
@@ -33,9 +32,12 @@ mod inbound;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod memory;
 mod needs_flush;
+mod outgoing;
 mod peer;
+mod pending;
 mod pipeline;
 mod reply;
+mod shared;
 mod stagger;
 mod state;
 mod stream;
@@ -45,369 +47,16 @@ mod tests;
 mod tls;
 mod undo;
 
-use std::{collections::HashSet, io, mem, time::Duration};
-
-pub(crate) use answer::{ReplyKind, Stray, key_in_the_way, time_beside, time_of_refusal};
-pub(crate) use debts::Client;
+pub(crate) use answer::{ReplyKind, key_in_the_way, time_beside, time_of_refusal};
 pub(crate) use dial::Network;
 pub(crate) use handshake::{Handshake, HandshakeConfig};
 pub(crate) use inbound::{Ended, Inbound};
+pub(crate) use outgoing::{Outgoing, Sent, Urgency};
 pub(crate) use peer::{Admission, AdmissionPolicy, EpochValue, Peer, RunId};
+pub(crate) use pending::Client;
 pub(crate) use pipeline::{Completion, Entry, Lapsed, Ticket};
-pub(crate) use reply::Reply;
+pub(crate) use shared::Link;
 #[cfg(test)]
 pub(crate) use stream::Dialing;
 pub(crate) use stream::{Dial, Reader, Writer, secure};
 pub(crate) use undo::{Undo, UndoScript};
-
-use crate::clock::Moment;
-use crate::options::LinkOptions;
-use crate::sync::{Mutex, lock};
-use answer::FollowUp;
-use debts::Debts;
-use fifo::Fifo;
-use needs_flush::NeedsFlush;
-use pipeline::{Pipeline, Unsettled};
-use state::{Phase, QUEUED_CAPACITY, State};
-
-/// A command on its way to one link.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Outgoing<'a> {
-    pub(crate) entry: Entry,
-    pub(crate) bytes: &'a [u8],
-    /// What undoes it.
-    pub(crate) undo: Undo<'a>,
-    pub(crate) urgency: Urgency,
-}
-
-/// Who writes the command to the socket, and whether the bounds apply to it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Urgency {
-    /// The caller while few replies are outstanding, the driver beyond; within the bounds.
-    Usual,
-    /// An undo: never refused for want of room (there is at most one for each command that was
-    /// accepted), otherwise as usual.
-    Undo,
-    /// An undo from a `Drop`: written at once with all that is queued, because the thread that
-    /// drops may hold up the driver.
-    Drop,
-}
-
-/// What became of a command that was handed to a link.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Sent {
-    /// All bytes are with the kernel.
-    Written,
-    /// The driver must be woken to write it.
-    Queued,
-    /// Nothing was sent: the node is late with a reply already, so no task waits for another. The
-    /// first reply that comes ends this, or the end of the connection. Or the key is still to be
-    /// undone there: what the node would say of it now could not be relied on.
-    Suspect,
-    /// Nothing was sent: the link's bounds are reached.
-    Full,
-    /// Nothing was sent: there is no connection.
-    Closed,
-}
-
-/// The shared half of a connection.
-#[derive(Debug)]
-pub(crate) struct Link {
-    state: Mutex<State>,
-    needs_flush: NeedsFlush,
-    options: LinkOptions,
-}
-
-impl Link {
-    /// A link whose first connection has not been tried.
-    pub(crate) fn new(options: LinkOptions) -> Self {
-        let state = State {
-            phase: Phase::Opening,
-            writer: None,
-            queued: Fifo::default(),
-            written: 0,
-            blocked: false,
-            batch: 0,
-            broken: None,
-            pipeline: Pipeline::default(),
-            client: None,
-            run_id: None,
-            rtt: None,
-            holes: Vec::new(),
-            debts: Debts::new(&options),
-        };
-        Self { state: Mutex::new(state), needs_flush: NeedsFlush::new(), options }
-    }
-
-    /// Hands a command to the link. Its entry stands in the pipeline before its first byte reaches
-    /// the kernel.
-    pub(crate) fn send(&self, command: Outgoing<'_>) -> Sent {
-        let mut state = lock(&self.state);
-        let undoing = command.urgency != Urgency::Usual;
-        match state.phase {
-            Phase::Opening | Phase::Open => {}
-            Phase::Orphaned | Phase::Closed => {
-                if undoing {
-                    state.owe(command);
-                }
-                return Sent::Closed;
-            }
-        }
-        if !undoing && (state.pipeline.is_suspect() || state.debts.concern(command.undo)) {
-            return Sent::Suspect;
-        }
-        if !undoing && self.is_full(&state, command.bytes.len()) {
-            return Sent::Full;
-        }
-        if command.entry.kind.names_server() && !state.knows_run_id() {
-            return Sent::Closed;
-        }
-        state.append(command.entry, command.bytes, command.undo);
-        if command.entry.kind.names_server() {
-            state.put_run_id();
-        }
-        let direct = match command.urgency {
-            Urgency::Usual | Urgency::Undo => state.is_quiet(self.options.direct_writes),
-            Urgency::Drop => true,
-        };
-        if direct {
-            state.write();
-        }
-        if state.queued.is_empty() {
-            return Sent::Written;
-        }
-        self.needs_flush.set();
-        Sent::Queued
-    }
-
-    fn is_full(&self, state: &State, more: usize) -> bool {
-        state.pipeline.len() >= self.options.entries_max
-            || state.queued.len().saturating_add(more) > self.options.bytes_max
-    }
-
-    /// Whether the driver has something to write here.
-    pub(crate) fn is_dirty(&self) -> bool {
-        self.needs_flush.is_set()
-    }
-
-    /// Whether nothing is queued, every reply has come, and nothing is owed or in doubt.
-    pub(crate) fn is_settled(&self) -> bool {
-        let state = lock(&self.state);
-        state.queued.is_empty() && state.pipeline.is_empty() && state.debts.is_empty()
-    }
-
-    /// How many undos no answer has confirmed: those that are owed, in doubt or on their way, those
-    /// of commands that are not answered, and those given up, while their keys may live.
-    pub(crate) fn owed(&self, now: Moment) -> usize {
-        let state = lock(&self.state);
-        // A command that may have been applied, and the undo behind it, are about one pair.
-        let undos = state.debts.undos().chain(state.pipeline.undos());
-        let pairs: HashSet<&[u8]> = undos.map(Undo::pair).collect();
-        pairs.len() + state.debts.given_up(now)
-    }
-
-    /// Writes what is queued. `Ok(true)` says that the kernel takes no more: the driver waits for
-    /// writability and calls [`Link::unblock`].
-    pub(crate) fn flush(&self) -> Result<bool, io::ErrorKind> {
-        self.needs_flush.clear();
-        self.write_queued()
-    }
-
-    fn write_queued(&self) -> Result<bool, io::ErrorKind> {
-        let mut state = lock(&self.state);
-        if state.phase == Phase::Open && !state.blocked {
-            state.write();
-        }
-        match state.broken {
-            Some(kind) => Err(kind),
-            None => Ok(state.blocked),
-        }
-    }
-
-    /// Writes what is queued from a caller's thread, as far as the kernel takes it now. `true`: the
-    /// driver must see to the rest.
-    pub(crate) fn nudge(&self) -> bool {
-        let left = self.is_dirty() && self.flush() != Ok(false);
-        if left {
-            self.needs_flush.set();
-        }
-        left
-    }
-
-    /// The socket is writable again.
-    pub(crate) fn unblock(&self) {
-        lock(&self.state).blocked = false;
-        self.needs_flush.set();
-    }
-
-    /// Gives replies to the commands they answer. A stray poisons the connection: those
-    /// before it stand, it and those after it are dropped. `true`: an undo was refused for now, and
-    /// [`Link::retry`] must be called.
-    pub(crate) fn answer(
-        &self,
-        replies: &mut Vec<Reply>,
-        now: Moment,
-        completions: &mut Vec<Completion>,
-    ) -> Result<bool, Stray> {
-        let mut unsettled = Vec::new(); // allocates only when a server refused an undo
-        let mut state = lock(&self.state);
-        state.batch = replies.len();
-        let result = replies.drain(..).try_for_each(|reply| {
-            if let Some(completion) = state.pipeline.answer(reply, now, &mut unsettled)? {
-                completions.push(completion);
-            }
-            Ok(())
-        });
-        state.rtt = completions.last().map(|latest| latest.rtt).or(state.rtt);
-        let mut put_off = false;
-        for Unsettled { entry, undo, follow_up } in unsettled {
-            match follow_up {
-                FollowUp::WithScript => {
-                    let undo = undo.lent();
-                    state.append(entry, &undo.whole(), undo);
-                    self.needs_flush.set();
-                }
-                FollowUp::Settled => state.debts.handle_executed(undo.lent()),
-                FollowUp::Ended => state.debts.handle_ended(),
-                FollowUp::Doubt => state.debts.handle_not_ended(now),
-                FollowUp::Later => state.debts.handle_refused(undo, now),
-            }
-            put_off |= matches!(follow_up, FollowUp::Doubt | FollowUp::Later);
-        }
-        result.map(|()| put_off)
-    }
-
-    /// When undos are to be tried again that the server would not execute; `None` if there are
-    /// none. Tries those that are due.
-    pub(crate) fn retry(&self, now: Moment) -> Option<Moment> {
-        let mut state = lock(&self.state);
-        if state.phase == Phase::Open && state.debts.due()? <= now {
-            if state.pipeline.is_suspect() {
-                state.debts.put_off(now); // it has not answered the last ones yet
-            } else {
-                self.settle(&mut state, now);
-            }
-        }
-        state.debts.due()
-    }
-
-    /// What would be undone by an undo that this one supersedes is undone by this one.
-    pub(crate) fn undo_instead(&self, undo: Undo<'_>) {
-        let mut state = lock(&self.state);
-        state.pipeline.undo_instead(undo);
-        state.debts.owe_instead(undo);
-    }
-
-    /// The undo of a pair that is owed to the node is no longer wanted. One that is on its way is
-    /// executed.
-    pub(crate) fn withdraw(&self, pair: &[u8]) {
-        lock(&self.state).debts.withdraw(pair);
-    }
-
-    /// Whether the node is owed the undo of a pair.
-    pub(crate) fn owes(&self, pair: &[u8]) -> bool {
-        lock(&self.state).debts.owes(pair)
-    }
-
-    /// How long the latest answer on the present connection took.
-    pub(crate) fn rtt(&self) -> Option<Duration> {
-        lock(&self.state).rtt
-    }
-
-    /// See [`Pipeline::expire`].
-    pub(crate) fn expire(&self, now: Moment, expired: &mut Vec<Ticket>) -> Moment {
-        lock(&self.state).pipeline.expire(now, expired)
-    }
-
-    /// When the command was sent whose reply is next.
-    pub(crate) fn oldest(&self) -> Option<Moment> {
-        lock(&self.state).pipeline.oldest()
-    }
-
-    /// When the connection is to be given up for want of replies; see [`Pipeline::given_up`].
-    pub(crate) fn given_up(&self, now: Moment) -> Option<Moment> {
-        lock(&self.state).pipeline.given_up(now, self.options.reply_age_max)
-    }
-
-    /// Puts a connection behind the link that has shaken hands, and settles the debts of earlier
-    /// ones.
-    pub(crate) fn open(
-        &self,
-        writer: Writer,
-        client: Option<Client>,
-        run_id: Option<RunId>,
-        now: Moment,
-    ) {
-        let mut state = lock(&self.state);
-        (state.written, state.blocked, state.broken) = (0, false, None);
-        state.writer = Some(writer);
-        (state.client, state.run_id) = (client, run_id);
-        state.phase = Phase::Open;
-        // What the earlier connections left comes first: an undo may not follow a command whose
-        // grant counts on the key that the undo deletes.
-        let (pipeline, holes) = (mem::take(&mut state.pipeline), mem::take(&mut state.holes));
-        let queued = state.queued.take();
-        state.queued.reserve(QUEUED_CAPACITY);
-        state.pipeline.reserve();
-        self.settle(&mut state, now);
-        state.follow(pipeline, &queued, holes);
-    }
-
-    fn settle(&self, state: &mut State, now: Moment) {
-        let mut debts = mem::take(&mut state.debts);
-        let run_id = state.client.as_ref().map(|client| client.run_id.clone());
-        debts.settle(run_id.as_deref(), now, |entry, bytes, undo| {
-            state.append(entry, bytes, undo);
-        });
-        state.debts = debts;
-        self.needs_flush.set();
-    }
-
-    /// The node will be given keys that live for longer than was said before: so does what is owed
-    /// for them. See [`LinkOptions::undo_horizon`].
-    pub(crate) fn extend_horizon(&self, horizon: Duration) {
-        lock(&self.state).debts.extend_horizon(horizon);
-    }
-
-    /// Ends the connection: everything in flight goes to `lapsed`, and what may have been applied
-    /// is to be undone on the next connection.
-    pub(crate) fn close(&self, lapsed: &mut Vec<Lapsed>) {
-        let mut state = lock(&self.state);
-        state.phase = Phase::Closed;
-        if let Some(writer) = state.writer.take() {
-            writer.abort();
-        }
-        state.end(lapsed);
-        self.needs_flush.clear();
-    }
-
-    /// The driver is gone, and no task reads replies. Writes what is queued; undos are still
-    /// written at once, so that a guard dropped later leaves no key.
-    pub(crate) fn orphan(&self, lapsed: &mut Vec<Lapsed>) {
-        let mut state = lock(&self.state);
-        if state.phase == Phase::Open {
-            state.write();
-        }
-        let is_clear = state.queued.is_empty() && state.broken.is_none();
-        if state.phase == Phase::Open && is_clear {
-            state.phase = Phase::Orphaned;
-        } else {
-            // Half a command stands in the stream, or no stream is there: nothing can follow.
-            state.phase = Phase::Closed;
-            state.writer = None;
-        }
-        state.end(lapsed);
-    }
-
-    /// A driver starts: commands may queue for its first connection. An orphaned connection is
-    /// closed normally, so that what it wrote is still delivered.
-    pub(crate) fn reopen(&self) {
-        let mut state = lock(&self.state);
-        debug_assert!(state.pipeline.is_empty(), "whoever ends a connection empties its pipeline");
-        // What the orphaned one did not take any more is owed, and no entry awaits replies to it.
-        state.queued.clear();
-        (state.written, state.blocked, state.broken) = (0, false, None);
-        state.writer = None;
-        state.phase = Phase::Opening;
-    }
-}

@@ -227,7 +227,8 @@ impl Pipeline {
         for waiting in self.waiting.drain(..) {
             let sent = waiting.begins < written;
             // An unsent command needs no undo; an undo that was not sent is still owed.
-            let owed = sent || matches!(waiting.entry.kind, ReplyKind::Undo | ReplyKind::Owed);
+            let owed =
+                sent || matches!(waiting.entry.kind, ReplyKind::Undo | ReplyKind::PendingUndo);
             if owed && waiting.undo_len > 0 {
                 let undo = &self.undo.as_slice()[..waiting.undo_len];
                 undos.push(Undo::of(undo, waiting.undo_form).kept());
@@ -389,24 +390,6 @@ mod tests {
         let told = pipeline.answer(reply.into(), Moment::default(), &mut unsettled).unwrap();
         assert_eq!(told.unwrap().ticket, Ticket(1));
         assert_eq!(unsettled[0].follow_up, FollowUp::Later);
-    }
-
-    #[test]
-    fn the_word_of_an_error_is_found_where_an_old_server_has_wrapped_it() {
-        let wrapped = "ERR Error running script (call to f_67c605): @user_script:7: \
-                       @user_script: 7: -NOREPLICAS Not enough good replicas to write.";
-        let cases = [
-            (wrapped, "NOREPLICAS"),
-            (
-                "NOREPLICAS Not enough good replicas to write. script: f, on @user_script:7.",
-                "NOREPLICAS",
-            ),
-            ("ERR Error running script (call to f_67c605): @user_script:7: no such thing", "ERR"),
-        ];
-        for (text, word) in cases {
-            assert_eq!(Reply::from(error(text)).error_word(), Some(word.as_bytes()));
-        }
-        assert_eq!(FollowUp::after(ReplyKind::Undo, &error(wrapped).into()), Some(FollowUp::Later));
     }
 
     #[test]

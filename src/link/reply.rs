@@ -34,21 +34,6 @@ impl Reply {
             _ => None,
         }
     }
-
-    /// The word by which an error is known. Redis 6.2 wraps what a script's command has said:
-    /// `ERR Error running script (call to f_…): @user_script:7: @user_script: 7: -READONLY You …`.
-    pub(crate) fn error_word(&self) -> Option<&[u8]> {
-        const WRAPPED: &[u8] = b"ERR Error running script";
-        const INNER: &[u8] = b": -";
-        let Self::Whole(frame) = self else { return None };
-        let error = frame.as_error()?;
-        if error.starts_with(WRAPPED) {
-            if let Some(at) = error.windows(INNER.len()).position(|bytes| bytes == INNER) {
-                return error[at + INNER.len()..].split(|byte| *byte == b' ').next();
-            }
-        }
-        frame.error_word()
-    }
 }
 
 impl From<Frame> for Reply {
@@ -93,18 +78,5 @@ mod tests {
             assert_eq!(reply.into_frame(), frame);
         }
         assert_ne!(Reply::from(Frame::Bulk("OK".into())), Reply::Ok, "a value is not a status");
-    }
-
-    #[test]
-    fn the_word_of_an_error_is_found_where_an_old_server_has_wrapped_it() {
-        let word = |text: &'static str| {
-            let reply = Reply::from(Frame::Error(text.into()));
-            reply.error_word().map(|word| String::from_utf8(word.to_vec()).unwrap())
-        };
-        let wrapped = "ERR Error running script (call to f_67c6): @user_script:7: @user_script: 7: \
-                       -READONLY You can't write against a read only replica.";
-        assert_eq!(word(wrapped).as_deref(), Some("READONLY"));
-        assert_eq!(word("BUSY a script").as_deref(), Some("BUSY"));
-        assert_eq!(Reply::Ok.error_word(), None);
     }
 }

@@ -3,10 +3,10 @@
 use std::io;
 use std::time::Duration;
 
-use super::Outgoing;
-use super::debts::{Client, Debts};
 use super::fifo::Fifo;
+use super::outgoing::Outgoing;
 use super::peer::RunId;
+use super::pending::{Client, PendingUndos};
 use super::pipeline::{Entry, Lapsed, Pipeline};
 use super::stream::Writer;
 use super::undo::Undo;
@@ -42,7 +42,7 @@ pub(super) struct State {
     pub(super) rtt: Option<Duration>,
     /// Where names are still missing in `queued`, of which nothing has been written yet.
     pub(super) holes: Vec<usize>,
-    pub(super) debts: Debts,
+    pub(super) pending: PendingUndos,
 }
 
 /// Bytes for which a connection has room from its beginning: enough for a few callers, so that
@@ -65,7 +65,7 @@ impl State {
     pub(super) fn end(&mut self, lapsed: &mut Vec<Lapsed>) {
         let mut undos = Vec::new();
         self.pipeline.drain(self.written, lapsed, &mut undos);
-        self.debts.inherit(self.client.take(), undos);
+        self.pending.inherit(self.client.take(), undos);
         self.queued.clear();
         self.holes.clear();
         (self.run_id, self.rtt) = (None, None);
@@ -76,7 +76,7 @@ impl State {
     /// the last one, and to undo twice does no harm.
     pub(super) fn owe(&mut self, command: Outgoing<'_>) {
         if !command.undo.is_nothing() {
-            self.debts.add(command.undo);
+            self.pending.add(command.undo);
         }
         if self.phase == Phase::Orphaned {
             self.queued.push(command.bytes);

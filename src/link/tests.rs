@@ -8,7 +8,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use quorlock_resp::{Frame, encode};
 
+use super::reply::Reply;
 use super::*;
+use crate::clock::Moment;
+use crate::options::LinkOptions;
 
 /// What undoes a command of one key.
 const SCRIPT: UndoScript = UndoScript { text: "UNDO", keys: 1 };

@@ -2,18 +2,32 @@
 //!
 //! # The path of one acquisition
 //!
-//! 1. The caller reads the clock, draws 160 random bits, and encodes `SET key value NX PX ttl` into
-//!    its thread's buffer: once, for all nodes.
-//! 2. It claims a slot (one atomic word of votes, one waker), and hands the bytes to each node's
-//!    link, under that link's short lock: first the entry in the pipeline, then the bytes. While
-//!    few replies are outstanding it writes to the socket itself; else it leaves the bytes to the
-//!    driver.
-//! 3. The driver, one task for all nodes, reads the sockets whose ready flag (`bell`) is set, gives
-//!    each reply to the oldest entry of its link, and casts a vote. A lock's reply is one word: it
-//!    is read in place, and never becomes a frame. The vote that decides wakes the caller: with
-//!    five nodes, the third grant.
-//! 4. The caller reads the clock again. If time is left of the lease, it has a guard. Late replies
-//!    are consumed and change nothing.
+//! ```text
+//!   lock      Locker::lock ─▶ LockRequest ─await─▶ Acquire                            LockGuard
+//!   ─────────────────────────────────────────────────┼──────────────────────────────────▲────
+//!   lease     AcquireSpec (keys, primitive) ──▶ Claim: value, bytes, undo          Hold: validity
+//!   ────────────────────────────────────────────┼───────────────────────────────────────▲────
+//!   quorum                   Command ──▶ fan-out, slot ─── Election ◀── vote ── driver ──┘
+//!   ───────────────────────────────────────┼─────────────────────────────▲──────────────────
+//!   link                     entry, bytes, undo ──▶ socket ──▶ reply ──▶ answer
+//! ```
+//!
+//! 1. *lease*: the caller reads the clock, draws 160 random bits, and encodes
+//!    `SET key value NX PX ttl` into its thread's buffer: once, for all nodes. What a kind of lock
+//!    says to the nodes is its description (`src/lease/primitive.rs`).
+//! 2. *quorum*: it claims a slot (one atomic word of votes, one waker), and hands the bytes to each
+//!    node's link, under that link's short lock: first the entry in the pipeline, then the bytes.
+//!    While few replies are outstanding it writes to the socket itself; else it leaves the bytes to
+//!    the driver.
+//! 3. *link*: the driver, one task for all nodes, reads the sockets whose ready flag is set, and
+//!    gives each reply to the oldest entry of its link. A lock's reply is one word: it is read in
+//!    place, and never becomes a frame. One file says which vote it is (`src/link/answer.rs`). The
+//!    vote that decides wakes the caller: with five nodes, the third grant.
+//! 4. *lease*: the caller reads the clock again. If time is left of the lease, it has a hold, and
+//!    the guard that names it. Late replies are consumed and change nothing.
+//!
+//! Bytes become a reply, the reply a vote, the votes a verdict, the verdict a guard: four forms,
+//! and one file for each step.
 //!
 //! In steady state none of this allocates (`tests/allocations.rs`), and with one caller each node
 //! costs one write and at most one read (`tests/system_calls.rs`).

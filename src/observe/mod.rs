@@ -14,6 +14,7 @@ use std::time::Duration;
 pub use self::tracing::TracingObserver;
 
 use crate::error::Error;
+pub use crate::loss::Loss;
 use crate::report::{Fault, Holder, NodeReport, Persistence};
 
 /// Receives events; see [`LockerBuilder::observer`](crate::LockerBuilder::observer).
@@ -151,33 +152,6 @@ pub struct Subject<'a> {
 impl<'a> Subject<'a> {
     pub(crate) const fn new(key: &'a [u8], owner: &'a str, class: &'static str) -> Self {
         Self { key, owner, class }
-    }
-}
-
-/// Why a lock was lost.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum Loss {
-    /// Its time ran out: no majority extended it.
-    Expired,
-    /// A majority of the nodes said that they do not hold it: it was deleted or taken, or the nodes
-    /// were emptied.
-    Gone,
-    /// The locker was shut down.
-    Closed,
-    /// Its guard has let go of it. No loss to the guard: it is what a
-    /// [`Held`](crate::Held) that outlives the guard is told.
-    Released,
-}
-
-impl fmt::Display for Loss {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Expired => "its time ran out",
-            Self::Gone => "a majority of the nodes no longer holds it",
-            Self::Closed => "the locker was shut down",
-            Self::Released => "its guard has let go of it",
-        })
     }
 }
 

@@ -23,8 +23,9 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::time::Sleep;
 
+use super::node_set::NodeSet;
 use super::ready_flag::ReadyFlag;
-use super::{NodeSet, Shared};
+use super::shared::Shared;
 use crate::clock::Moment;
 use crate::error::Error;
 use crate::link::{Lapsed, Ticket};

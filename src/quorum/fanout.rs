@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use quorlock_resp::Frame;
 
-use super::NodeSet;
 use super::handover::Wakened;
+use super::mask::NodeMask;
+use super::node_set::NodeSet;
 use super::tally::{Patience, Rule, Verdict, Vote};
 use crate::clock::Moment;
 use crate::error::Error;
@@ -20,40 +21,7 @@ use crate::link::{key_in_the_way, time_beside, time_of_refusal};
 use crate::node::Node;
 use crate::node_vote::NodeVote;
 use crate::report::{Fault, NodeReport, Outcome, printable};
-
-/// A set of nodes of one node set, by their positions.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct NodeMask(u16);
-
-impl NodeMask {
-    pub(crate) const ALL: Self = Self(u16::MAX);
-    pub(crate) const NONE: Self = Self(0);
-
-    pub(crate) const fn only(node: usize) -> Self {
-        Self(1 << node)
-    }
-
-    /// How many of the first `nodes` are in it.
-    fn count(self, nodes: usize) -> usize {
-        (0..nodes).filter(|node| self.has(*node)).count()
-    }
-
-    pub(crate) const fn has(self, node: usize) -> bool {
-        self.0 & 1 << node != 0
-    }
-
-    pub(crate) const fn and(self, node: usize) -> Self {
-        Self(self.0 | 1 << node)
-    }
-
-    pub(crate) const fn or(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    pub(crate) fn is_empty(self) -> bool {
-        self == Self::NONE
-    }
-}
+use crate::server_error::ServerError;
 
 /// A command for some nodes.
 #[derive(Clone, Copy, Debug)]
@@ -280,7 +248,8 @@ impl Election {
     /// Whether a node refused because it does not know the command's script.
     pub(crate) fn lacks_script(&self, node: usize) -> bool {
         let error = self.set.shared.slots.peek(self.ticket, node);
-        error.is_some_and(|frame| frame.error_word() == Some(b"NOSCRIPT"))
+        let error = error.as_ref().and_then(Frame::as_error);
+        error.is_some_and(|text| ServerError::new(text).lacks_script())
     }
 
     fn time_of_refusal(&self, node: usize) -> Option<Duration> {
@@ -351,20 +320,5 @@ impl Drop for Election {
             shared.hand_on_if_waiting(self.wakened);
         }
         shared.slots.release(self.ticket);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::NodeMask;
-
-    #[test]
-    fn a_node_is_in_a_mask_once_and_stays_in_it() {
-        let mask = NodeMask::NONE.and(1).and(3).and(1);
-        assert_eq!(mask, NodeMask::only(1).or(NodeMask::only(3)));
-        assert_eq!(mask.or(mask), mask);
-        assert!([1, 3].into_iter().all(|node| mask.has(node)) && !mask.has(0) && !mask.has(2));
-        assert_eq!((mask.count(4), mask.count(3), mask.is_empty()), (2, 1, false));
-        assert!(NodeMask::NONE.is_empty() && NodeMask::ALL.count(15) == 15);
     }
 }

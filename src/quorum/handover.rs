@@ -22,7 +22,7 @@ use std::num::NonZero;
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-use super::{NodeSet, Shared};
+use super::shared::Shared;
 use crate::sync::atomic::Ordering;
 use crate::sync::lock;
 
@@ -68,13 +68,5 @@ impl Shared {
         if let Some(worker) = worker {
             drop(worker.spawn(async {}));
         }
-    }
-}
-
-impl NodeSet {
-    /// Hands the driver on, for a caller that has woken another task of the driver's runtime and
-    /// may not give its worker back.
-    pub(crate) fn hand_on(&self) {
-        self.shared.hand_driver_on(false);
     }
 }

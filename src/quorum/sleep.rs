@@ -7,7 +7,8 @@ use std::task::{Context, Poll};
 
 use tokio::time::Sleep;
 
-use super::{NodeSet, Shared};
+use super::node_set::NodeSet;
+use super::shared::Shared;
 use crate::clock::Moment;
 use crate::error::Error;
 use crate::options::Driver;

@@ -4,7 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Humane;
+use super::humane::Humane;
+use crate::server_error::ServerError;
 
 /// Why there is no usable connection to a node.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -177,35 +178,8 @@ impl std::error::Error for Fault {}
 /// A server's error as a clause: the word that names it and what to do, else its own text.
 pub(super) fn said(error: &str) -> String {
     let code = error.split(' ').next().unwrap_or_default();
-    match hint(code) {
-        Some(hint) => format!("said {code} ({hint})"),
+    match ServerError::new(error.as_bytes()).advice() {
+        Some(advice) => format!("said {code} ({advice})"),
         None => format!("said {error:?}"),
     }
-}
-
-fn hint(code: &str) -> Option<&'static str> {
-    Some(match code {
-        "NOAUTH" => "check the password",
-        "WRONGPASS" => "check the user and the password",
-        "NOPERM" => "the user's ACL forbids a command or the key; see the manual for the list",
-        "READONLY" => "it is a replica; give its master's address",
-        "DENIED" => "its protected mode takes no connection from here",
-        "LOADING" => "it is still loading its data",
-        "BUSY" => "it is busy with a slow script",
-        "OOM" => "it is out of memory",
-        "MISCONF" => "it cannot persist; look at its log",
-        "NOREPLICAS" => "it has too few replicas to accept writes",
-        "CLUSTERDOWN" => "its cluster is down",
-        "MASTERDOWN" => "its master is down",
-        _ => return None,
-    })
-}
-
-/// Whether a server's error says that the user, the password or a permission is wrong.
-pub(crate) fn is_authentication(error: &str) -> bool {
-    let code = error.split(' ').next().unwrap_or_default();
-    matches!(code, "NOAUTH" | "WRONGPASS" | "NOPERM")
-        || error.starts_with("ERR invalid password")
-        || error.starts_with("ERR Client sent AUTH, but no password is set")
-        || error.starts_with("ERR AUTH <password> called without any password")
 }

@@ -8,7 +8,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Fault, Humane, Outcome};
+use super::Outcome;
+use super::fault::Fault;
+use super::humane::Humane;
 
 /// One node as a locker knows it, without asking anything.
 #[derive(Clone, Debug)]

@@ -4,7 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Humane, Outcome};
+use super::Outcome;
+use super::humane::Humane;
 
 /// Who holds a key that we were refused, as far as the nodes told.
 #[derive(Clone, PartialEq, Eq, Debug)]

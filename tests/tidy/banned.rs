@@ -127,10 +127,10 @@ mod tests {
     #[test]
     fn each_ban_holds_and_has_its_exceptions() {
         let cases = [
-            ("src/lock/lease.rs", "let now = Instant::now();", 1),
+            ("src/lease/validity.rs", "let now = Instant::now();", 1),
             ("src/clock.rs", "let now = Instant::now();", 0),
-            ("src/lock/lease.rs", "// not Instant::now()", 0),
-            ("src/lock/lease.rs", "tokio::time::sleep(d).await;", 1),
+            ("src/lease/validity.rs", "// not Instant::now()", 0),
+            ("src/lease/validity.rs", "tokio::time::sleep(d).await;", 1),
             ("src/node/mod.rs", "std::thread::sleep(d);", 1),
             ("src/node/mod.rs", "tokio::spawn(f);", 1),
             ("src/node/mod.rs", "tokio::task::spawn(f);", 1),

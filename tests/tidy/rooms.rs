@@ -7,10 +7,12 @@
 use crate::source::{Fault, Source, is_word, item_end};
 
 /// The ranks. A room of `src` that is not here has no place yet, and that is a fault.
-const RANKS: [(&str, u8); 19] = [
+const RANKS: [(&str, u8); 21] = [
     ("options", BASE),
     ("error", BASE),
+    ("loss", BASE),
     ("report", BASE),
+    ("server_error", BASE),
     ("clock", BASE),
     ("entropy", BASE),
     ("sync", BASE),

@@ -1,4 +1,4 @@
--- Puts a node into service at once, for an operator who knows that nobody holds a lock.
+-- Puts a node into service at once, for an operator who knows that no lock is held.
 --
 -- KEYS: the deployment's epoch and its quarantine. ARGV: 'look' or 'write', the longest TTL, the
 -- name of this server's process. See the script that acquires.

@@ -52,7 +52,7 @@ fn found_lost_while_landing(land: Land) -> bool {
     clock.suspend(half);
     let mut extension = at(&leases, |hold| hold.extend(&leases.context, half * 2)).unwrap();
     extension.election().cast(0, NodeVote::Granted);
-    let target = extension.end(&leases.context);
+    let target = extension.end();
 
     let (woken, waiting) = (Arc::new(Flag::default()), hold.clone());
     let mut lost = Box::pin(async move { waiting.lost().await });

@@ -6,4 +6,6 @@ mod closing;
 mod landing;
 #[cfg(quorlock_models)]
 mod models;
+#[cfg(quorlock_models)]
+mod sleeping;
 mod validity;

@@ -7,13 +7,26 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::super::claim::Claim;
 use super::super::context::LeaseContext;
-use super::super::key::Key;
+use super::super::key::{Key, Resource};
 use super::super::leases::Leases;
+use super::super::primitive::{Acquire, Adopt, Primitive, Script};
 use crate::clock::{Driven, Reading};
 use crate::entropy::Entropy;
-use crate::link::{Dial, Dialing, HandshakeConfig};
+use crate::link::{Dial, Dialing, HandshakeConfig, ReplyKind};
 use crate::options::{Address, Options};
 use crate::quorum::{NodeSet, Parts};
+
+const NO_SCRIPT: Script = Script { text: "", sha1: "" };
+
+/// A lock that is acquired by `SET NX PX`; no node ever runs its scripts.
+static PLAIN: Primitive = Primitive {
+    acquire: Acquire::SetIfAbsent,
+    vote: NO_SCRIPT,
+    vote_reply: ReplyKind::Vote,
+    extend: NO_SCRIPT,
+    release: NO_SCRIPT,
+    adopt: Adopt::Refused("not in a model"),
+};
 
 /// A network on which no connection is ever made.
 struct Unreachable;
@@ -51,7 +64,8 @@ pub(super) fn claim(leases: &Leases) -> (Claim, Reading) {
     let context = &leases.context;
     let at = context.nodes.clock().read();
     let key = Key::new(b"", b"k").unwrap();
-    (Claim::ask(context, key, context.options.ttl, at.now).unwrap(), at)
+    let resource = Resource::one(key, "");
+    (Claim::ask(context, &PLAIN, resource, context.options.ttl, at.now).unwrap(), at)
 }
 
 /// Checks every interleaving with at most four preemptions: without a bound it takes minutes.

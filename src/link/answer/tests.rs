@@ -8,7 +8,7 @@ use super::*;
 const KINDS: [ReplyKind; 10] = [
     ReplyKind::Status,
     ReplyKind::Undo,
-    ReplyKind::Owed,
+    ReplyKind::PendingUndo,
     ReplyKind::Script,
     ReplyKind::Vote,
     ReplyKind::Adopt,
@@ -20,7 +20,7 @@ const KINDS: [ReplyKind; 10] = [
 
 /// What each reply means to each kind: `-` is a stray, and a `+` says that the frame is kept.
 const VOTES: &str = "
-reply   Status   Undo     Owed     Script   Vote      Adopt    Keys     KeysVote  Ended    Any
+reply   Status   Undo     Pending  Script   Vote      Adopt    Keys     KeysVote  Ended    Any
 OK      grant    -        -        -        -         -        -        -         -        grant+
 null    held     -        -        -        -         -        -        -         -        grant+
 1       -        grant    grant    grant    grant     -        grant    grant     grant    grant+
@@ -91,7 +91,7 @@ fn meaning(kind: ReplyKind, frame: Frame) -> String {
 fn each_kind_gives_each_reply_its_meaning() {
     let mut rows = VOTES.lines().filter(|row| !row.is_empty()).map(str::split_whitespace);
     let head: Vec<&str> = rows.next().unwrap().skip(1).collect();
-    assert_eq!(head, KINDS.map(|kind| format!("{kind:?}")));
+    assert_eq!(head, KINDS.map(|kind| format!("{kind:?}").replace("PendingUndo", "Pending")));
     for mut row in rows {
         let name = row.next().unwrap();
         let meanings: Vec<String> = KINDS.iter().map(|kind| meaning(*kind, reply(name))).collect();
@@ -151,7 +151,7 @@ fn each_error_says_whether_anything_was_applied_and_what_follows_an_undo() {
             assert_eq!(kind.vote_of(reply()), (means, kept), "{kind:?}: {text}");
             let follows = match kind {
                 ReplyKind::Undo => follow_up,
-                ReplyKind::Owed => Some(follow_up.unwrap_or(FollowUp::Settled)),
+                ReplyKind::PendingUndo => Some(follow_up.unwrap_or(FollowUp::Settled)),
                 ReplyKind::Ended => Some(FollowUp::Doubt),
                 _ => None,
             };
@@ -165,7 +165,7 @@ fn an_undo_that_was_executed_is_settled_whatever_it_found() {
     for number in -1..=1 {
         let reply = Reply::Integer(number);
         assert_eq!(FollowUp::after(ReplyKind::Undo, &reply), None);
-        assert_eq!(FollowUp::after(ReplyKind::Owed, &reply), Some(FollowUp::Settled));
+        assert_eq!(FollowUp::after(ReplyKind::PendingUndo, &reply), Some(FollowUp::Settled));
         assert_eq!(FollowUp::after(ReplyKind::Ended, &reply), Some(FollowUp::Ended));
         assert_eq!(FollowUp::after(ReplyKind::Script, &reply), None);
     }
@@ -194,6 +194,6 @@ fn only_votes_name_the_server_and_only_undos_are_sent_for_earlier_commands() {
     let naming = KINDS.into_iter().filter(|kind| kind.names_server());
     assert_eq!(naming.collect::<Vec<_>>(), [ReplyKind::Vote, ReplyKind::KeysVote]);
     let undoing = KINDS.into_iter().filter(|kind| kind.is_undo());
-    let expected = [ReplyKind::Undo, ReplyKind::Owed, ReplyKind::Ended];
+    let expected = [ReplyKind::Undo, ReplyKind::PendingUndo, ReplyKind::Ended];
     assert_eq!(undoing.collect::<Vec<_>>(), expected);
 }

@@ -281,7 +281,7 @@ fn a_script_that_may_not_be_loaded_is_brought_by_executing_it_without_a_key() {
 }
 
 #[test]
-fn a_server_that_answers_nobody_or_not_yet_is_not_usable() {
+fn a_server_that_answers_no_client_or_not_yet_is_not_usable() {
     let cases = [
         ("NOAUTH Authentication required.", true),
         ("DENIED Redis is running in protected mode", false),

@@ -11,6 +11,8 @@ use loom::thread;
 use tokio::io::ReadBuf;
 
 use super::super::*;
+use crate::clock::Moment;
+use crate::options::LinkOptions;
 use crate::sync::AtomicWaker;
 use crate::sync::models::{Flag, must_fail};
 

@@ -95,7 +95,10 @@ impl Session {
     /// all of it now: then the caller comes again with the same bytes, and perhaps more behind
     /// them.
     pub(super) fn try_write(&mut self, socket: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
-        debug_assert!(self.credit <= bytes.len(), "whoever was put off brings the same bytes");
+        debug_assert!(
+            self.credit <= bytes.len(),
+            "a writer that was put off brings the same bytes"
+        );
         if self.credit == 0 {
             let record = bytes.get(..RECORD_MAX).unwrap_or(bytes);
             self.credit = self.connection.writer().write(record)?;

@@ -319,7 +319,7 @@ mod tokens {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_is_told_of_a_loss_finds_the_token_cancelled_and_the_reverse() {
+    async fn a_told_loss_and_a_cancelled_token_come_together() {
         for by_token in [false, true] {
             let world = World::ready(3).await;
             let guard = Arc::new(world.locker.lock("k").auto_extend(Extend::Off).await.unwrap());

@@ -23,14 +23,14 @@ async fn after_a_suspension_the_lock_is_invalid_at_once_and_its_loss_is_told_wit
     assert!(!guard.is_valid());
     let began = now();
     guard.lost().await;
-    assert_eq!(now(), began, "whoever asks then is told at once");
+    assert_eq!(now(), began, "a task that asks then is told at once");
     pass(ms(101)).await;
     let stalls = stalls(&world);
     assert!(matches!(stalls[..], [Some(stall)] if stall >= ms(100_000)), "{stalls:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_waits_for_a_loss_through_a_suspension_is_woken_within_a_tick() {
+async fn a_waiter_for_a_loss_is_woken_within_a_tick_after_a_suspension() {
     let world = World::ready(3).await;
     let guard = world.locker.lock("k").await.unwrap();
     let mut lost = pin!(guard.lost());

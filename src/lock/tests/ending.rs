@@ -33,7 +33,7 @@ async fn a_shutdown_releases_what_is_held_and_tells_its_holders() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_waits_for_the_loss_or_for_the_lock_is_told_of_a_shutdown_at_once() {
+async fn waiters_for_the_loss_and_for_the_lock_are_told_of_a_shutdown_at_once() {
     let world = World::ready(3).await;
     let guard = world.locker.lock("k").await.unwrap();
     let mut waiting = pin!(world.locker.lock("k").wait_forever().into_future());

@@ -4,7 +4,7 @@ use super::Behaviour::Down;
 use super::{World, ms, now, pass};
 
 #[tokio::test(start_paused = true)]
-async fn nobody_is_asked_who_holds_a_lock_that_no_majority_can_give() {
+async fn no_node_is_asked_who_holds_a_lock_that_no_majority_can_give() {
     let world = World::ready(3).await;
     world.set(0..2, Down);
     pass(ms(1)).await;

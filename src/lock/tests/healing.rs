@@ -126,7 +126,7 @@ async fn a_node_that_came_back_empty_is_given_the_key_again() {
 
 /// The key that is set again lives no longer than the others.
 #[tokio::test(start_paused = true)]
-async fn a_key_that_was_set_again_ends_when_nobody_extends_it() {
+async fn a_key_that_was_set_again_ends_when_it_is_not_extended() {
     let world = World::ready(3).await;
     let guard = world.locker.lock("k").await.unwrap();
     world.nodes[2].flush();

@@ -82,7 +82,7 @@ async fn a_lock_lives_on_when_every_node_is_away_and_back_in_time() {
 /// Whatever keeps the nodes from extending it, and however old it is: it counts as lost a margin
 /// before the end, to the nanosecond, and its holder is told then, to the timer's ticks.
 #[tokio::test(start_paused = true)]
-async fn whatever_befalls_the_nodes_the_loss_is_told_before_the_end() {
+async fn the_loss_is_told_before_the_end_whatever_the_nodes_do() {
     type Blow = fn(&World);
     let blows: [(&str, Blow); 6] = [
         ("a majority is killed", |world| world.set(0..3, Down)),
@@ -221,7 +221,7 @@ async fn a_lock_that_is_gone_from_a_majority_is_lost_at_once() {
 /// Until the end of validity another client cannot have it; from then on it can, and the first one
 /// has been told.
 #[tokio::test(start_paused = true)]
-async fn whoever_is_cut_off_is_told_before_another_can_hold_it() {
+async fn a_holder_that_is_cut_off_is_told_before_another_can_hold_the_lock() {
     let world = World::ready(5).await;
     let other = world.beside();
     other.locker.ready(ms(1_000)).await.unwrap();
@@ -350,7 +350,7 @@ async fn an_extension_that_its_connections_took_with_them_is_tried_again() {
 
 /// What an extension by hand finds is told to all who wait.
 #[tokio::test(start_paused = true)]
-async fn a_loss_that_an_extension_by_hand_finds_is_told_to_whoever_waits() {
+async fn a_loss_that_an_extension_by_hand_finds_is_told_to_the_waiters() {
     let world = World::ready(3).await;
     let guard = world.locker.lock("k").await.unwrap();
     let began = now();

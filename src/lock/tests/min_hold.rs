@@ -16,7 +16,7 @@ use crate::testing::Nodes;
 const MIN_HOLD: Duration = ms(5_000);
 
 #[tokio::test(start_paused = true)]
-async fn nobody_has_the_lock_before_it_was_held_for_so_long_and_then_at_once() {
+async fn no_other_has_the_lock_before_it_was_held_for_so_long_and_then_at_once() {
     let world = World::ready(3).await;
     let guard = world.locker.lock("k").await.unwrap();
     let end = now().plus(MIN_HOLD);
@@ -124,7 +124,7 @@ async fn nodes_that_do_not_answer_keep_the_key_for_its_ttl() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_does_not_wait_for_the_answers_keeps_the_lock_so_long_as_well() {
+async fn the_lock_is_kept_so_long_also_where_the_answers_are_not_awaited() {
     let world = World::ready(3).await;
     let guard = world.locker.lock("k").await.unwrap();
     {

@@ -141,7 +141,7 @@ async fn what_a_lost_connection_may_have_granted_is_undone_on_the_next_one() {
 /// A timer that was set for an earlier command, and is no longer needed, fires: the next command's
 /// deadline must be kept all the same.
 #[tokio::test(start_paused = true)]
-async fn a_deadline_is_kept_after_a_timer_that_rang_for_nobody() {
+async fn a_deadline_is_kept_after_a_timer_that_was_not_needed() {
     let world = World::ready(3).await;
     world.nodes[2].set(After(ms(150)));
     world.nodes[2].cut();
@@ -157,6 +157,6 @@ async fn a_deadline_is_kept_after_a_timer_that_rang_for_nobody() {
     tokio::select! {
         biased;
         late = lock().try_acquire() => assert!(late.unwrap_err().is_unavailable()),
-        () = pass(ms(5_000)) => panic!("no node has answered, and nobody gave them up"),
+        () = pass(ms(5_000)) => panic!("no node has answered, and none was given up"),
     }
 }

@@ -69,7 +69,7 @@ async fn a_wrong_token_takes_nothing_over_and_leaves_the_key() {
     let world = World::ready(3).await;
     let guard = world.locker.lock("k").await.unwrap();
     let left = world.nodes[0].left("k");
-    let wrong = OwnerToken::from("0".repeat(40) + "@nobody");
+    let wrong = OwnerToken::from("0".repeat(40) + "@other");
     let error = world.locker.adopt("k", &wrong).await.unwrap_err();
     assert!(error.is_lost(), "{error}");
     pass(ms(1)).await;

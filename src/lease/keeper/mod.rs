@@ -21,6 +21,9 @@
 //! [`leases`](super::leases)), those who wait for it have timers of their own, and tokens have the
 //! alarm. What ends with the keeper is extending, and telling the observers.
 
+mod news;
+mod schedule;
+
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
@@ -34,34 +37,17 @@ use super::context::LeaseContext;
 use super::extension::Extension;
 use super::hold::{Hold, HoldId, Step};
 use super::leases::Leases;
-use super::news::{News, What, report_of, tell};
 use crate::clock::{Moment, Reading, Stamp};
-use crate::sync::atomic::Ordering;
-
-/// The clocks are compared this often while anything is held.
-const TICK: Duration = Duration::from_millis(100);
-
-/// The keeper goes to sleep when nothing was held for so many ticks in a row. Not at the first, and
-/// not because nothing is held just when it looks: where locks come and go, each would have to
-/// wake it.
-const IDLE_MAX: u32 = 10;
-
-/// A clock that ran ahead of the process by more than this has leapt.
-const LEAP: Duration = Duration::from_millis(20);
+use news::{News, What, report_of, tell};
+use schedule::{Next, Schedule, TICK};
 
 /// A hold that is looked at later than this was kept from it: the runtime was blocked.
 const STALL: Duration = Duration::from_millis(250);
 
-/// A look goes through all holds. Of more than so many, something is due all the time; then the
-/// looks come no closer to one another than this.
-const HOLDS_FEW_MAX: usize = if cfg!(test) { 8 } else { 1_000 };
-const LOOK_PAUSE: Duration = Duration::from_millis(1);
-
 /// Starts the keeper if there is none, and returns whether it did. Without a runtime there is none,
 /// and nothing is extended.
 pub(super) fn ensure(leases: &Arc<Leases>) -> bool {
-    let keeping = &leases.keeping;
-    if keeping.running.load(Ordering::Acquire) || keeping.running.swap(true, Ordering::AcqRel) {
+    if !leases.keeping.handle_start() {
         return false;
     }
     let keeper = Keeper {
@@ -71,9 +57,7 @@ pub(super) fn ensure(leases: &Arc<Leases>) -> bool {
         backlog: BTreeMap::new(),
         news: Vec::new(),
         timer: None,
-        idle: 0,
-        may_look_at: Moment::from_nanos(0),
-        compared: None,
+        schedule: Schedule::default(),
     };
     // A keeper that cannot be started is dropped, and the next hold tries again.
     leases.context.nodes.spawn(keeper);
@@ -94,12 +78,7 @@ struct Keeper {
     /// What is to be told, once nothing is half done: an observer may panic.
     news: Vec<(News, Option<Duration>)>,
     timer: Option<Pin<Box<Sleep>>>,
-    /// For how many ticks in a row nothing was held.
-    idle: u32,
-    /// No look is due before this.
-    may_look_at: Moment,
-    /// The clocks when they were compared last, while anything has been held since.
-    compared: Option<(Moment, Stamp)>,
+    schedule: Schedule,
 }
 
 /// A hold that is to be extended, and was due at `since`.
@@ -124,27 +103,23 @@ impl Future for Keeper {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
         let Some(leases) = this.leases.upgrade() else { return Poll::Ready(()) };
-        leases.keeping.waker.register(cx.waker());
+        leases.keeping.register(cx.waker());
         loop {
             let now = leases.context.nodes.clock().now();
             this.serve_flights(&leases, now, cx);
             this.serve_backlog(&leases);
             this.tell_news(&leases);
             let keeping = &leases.keeping;
-            let timer_at = keeping.timer_at();
-            let rang = timer_at != Moment::NEVER
+            let timer = keeping.timer();
+            let fired = timer != Moment::NEVER
                 && this.timer.as_mut().is_some_and(|timer| timer.as_mut().poll(cx).is_ready());
-            let sleeps = timer_at == Moment::NEVER;
-            // Something was held since the last look, though it may have ended already.
-            let was_busy = keeping.earliest() != Moment::NEVER;
-            let is_due = keeping.earliest() <= now && this.may_look_at <= now;
-            if rang || is_due || (sleeps && leases.count() > 0) {
-                let late = if rang { now.since(timer_at) } else { Duration::ZERO };
-                this.look(&leases, late);
-            } else if keeping.earliest().max(this.may_look_at) >= timer_at {
-                return Poll::Pending;
+            let earliest = keeping.earliest();
+            match this.schedule.poll_next(now, earliest, (timer, fired), leases.count()) {
+                Next::Look { late } => this.look(&leases, late),
+                Next::Arm => {}
+                Next::Wait => return Poll::Pending,
             }
-            this.arm(&leases, was_busy);
+            this.arm(&leases, earliest != Moment::NEVER);
             this.tell_news(&leases);
         }
     }
@@ -153,47 +128,36 @@ impl Future for Keeper {
 impl Keeper {
     /// Sets the timer for whatever is due next, or goes to sleep when nothing is held.
     fn arm(&mut self, leases: &Leases, was_busy: bool) {
-        let now = leases.context.nodes.clock().now();
-        let keeping = &leases.keeping;
-        // Ordering: published before the count is read. A task that begins a hold counts it first,
-        // and then reads the timer: one of the two sees the other.
-        keeping.timer.store(Moment::NEVER.as_nanos(), Ordering::SeqCst);
-        let is_idle = leases.count() == 0 && !was_busy;
-        self.idle = if is_idle { self.idle.saturating_add(1) } else { 0 };
-        if self.idle > IDLE_MAX {
-            // A hold that begins meanwhile wakes the keeper, which looks at all of them.
-            keeping.earliest.store(Moment::NEVER.as_nanos(), Ordering::SeqCst);
-            self.compared = None;
-            return;
-        }
-        let next = keeping.earliest().max(self.may_look_at).min(now.plus(TICK));
-        keeping.timer.store(next.as_nanos(), Ordering::SeqCst);
+        let clock = leases.context.nodes.clock();
+        let now = clock.now();
+        leases.keeping.handle_awake();
+        let held = leases.count();
+        let earliest = leases.keeping.earliest();
+        let Some(next) = self.schedule.handle_arm(now, earliest, held, was_busy) else {
+            return leases.keeping.handle_asleep();
+        };
+        leases.keeping.handle_armed(next);
         match &mut self.timer {
-            Some(timer) => leases.context.nodes.clock().reset(timer.as_mut(), next),
-            None => self.timer = Some(leases.context.nodes.clock().sleep_until(next)),
+            Some(timer) => clock.reset(timer.as_mut(), next),
+            None => self.timer = Some(clock.sleep_until(next)),
         }
     }
 
     /// Looks at every hold that is due, and at all of them if a clock has leapt. `late` is how late
     /// the timer was.
     fn look(&mut self, leases: &Leases, late: Duration) {
-        let Reading { now, stamp } = leases.context.nodes.clock().read();
-        let leap = match self.compared.replace((now, stamp)) {
-            Some((then, earlier)) => stamp.leapt(earlier, now.since(then)),
-            None => Duration::ZERO,
-        };
-        let leapt = leap > LEAP;
-        self.may_look_at = if leases.count() > HOLDS_FEW_MAX { now.plus(LOOK_PAUSE) } else { now };
+        let at = leases.context.nodes.clock().read();
+        let leap = self.schedule.handle_look(at, leases.count());
         let keeping = &leases.keeping;
-        keeping.earliest.store(Moment::NEVER.as_nanos(), Ordering::SeqCst);
-        let until = if leapt { Moment::LAST } else { now };
+        keeping.handle_look();
+        let until = if leap.is_some() { Moment::LAST } else { at.now };
         let due = leases.due(until, |later| keeping.note_silently(later));
         for (index, since) in due {
-            self.sort(leases, index, since, leap.max(late));
+            self.sort(leases, index, since, leap.unwrap_or_default().max(late));
         }
-        self.serve_decided(leases, now);
+        self.serve_decided(leases, at.now);
         self.serve_backlog(leases);
-        if leapt {
+        if leap.is_some() {
             leases.notify_all();
         }
     }
@@ -348,8 +312,7 @@ impl Drop for Keeper {
             // It was to be looked at when the extension had failed.
             leases.schedule(id, now);
         }
-        leases.keeping.timer.store(Moment::NEVER.as_nanos(), Ordering::SeqCst);
-        leases.keeping.running.store(false, Ordering::Release);
+        leases.keeping.handle_stopped();
     }
 }
 
@@ -376,7 +339,7 @@ fn send(
     let ttl = hold.ttl();
     let Ok(extension) = hold.extend(context, ttl) else { return (at.now.plus(TICK), None) };
     hold.set_extending(true);
-    let (target, until) = (extension.end(context), at.now.plus(extension.allowed()));
+    let (target, until) = (extension.end(), at.now.plus(extension.allowed()));
     (warning, Some(Flight { id, extension, target, until }))
 }
 

@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use super::context::LeaseContext;
-use super::extension::Extension;
-use super::hold::Hold;
-use super::key::Resource;
 use crate::clock::{Moment, Reading};
+use crate::lease::context::LeaseContext;
+use crate::lease::extension::Extension;
+use crate::lease::hold::Hold;
+use crate::lease::key::Resource;
 use crate::observe::{Event, Loss};
 use crate::report::NodeReport;
 

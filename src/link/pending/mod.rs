@@ -1,4 +1,4 @@
-//! What a connection may have left on its node, and how it is settled.
+//! Undos that are pending: what a connection may have left on its node, and how it is undone.
 //!
 //! A command that was sent and not answered may have been applied, or, worse, may be applied yet:
 //! the kernels can deliver the bytes of a closed connection after the bytes of the next one. So the
@@ -8,15 +8,16 @@
 //! the same way, and so is one that the server would not execute. What an undo is, and which of two
 //! is meant, says [`undo`](super::undo).
 //!
-//! A [`Debt`] is an undo that has not been settled. [`Debts`] owns them all, in one list that is
-//! ordered by whose turn is next; there is one for each key and value, in one of three states:
+//! A [`PendingUndo`] is an undo that the server has not executed for good. [`PendingUndos`] owns
+//! them all, in one [`Queue`] that is ordered by whose turn is next; there is one for each key and
+//! value, in one of three states:
 //!
 //! ```text
 //!              wanted without a connection,
 //!              left by one, refused by the server
 //!                           │
 //!                           ▼     its turn has come
-//!       ┌──────────────▶  Owed  ────────────────────▶ Sent ──executed──▶ settled
+//!       ┌──────────────▶ Waiting ───────────────────▶ Sent ──executed──▶ settled
 //!       │                                            │    │
 //!       │ the server refuses it for the moment       │    │ the old connection cannot be ended
 //!       │ (100 ms, doubling to 1 s), or the          │    ▼
@@ -26,14 +27,15 @@
 //!            left by a connection without a name, or sent to a process that tells none
 //! ```
 //!
-//! From the first refusal, or the first doubt, a debt is kept for no longer than the key that it
-//! undoes can live, which is when it ends in each state: what is left after that, its expiry ends.
-//! As long as there is a debt, no command is sent that would confirm the very key that the debt's
-//! undo deletes: the key might be deleted behind it.
+//! From the first refusal, or the first doubt, an undo is kept for no longer than the key that it
+//! deletes can live, which is when it ends in each state: what is left after that, its expiry ends.
+//! As long as an undo is pending, no command is sent that would confirm the very key that the undo
+//! deletes: the key might be deleted behind it.
 //!
 //! A *round* is what is sent at once, and bounded: a server that is back has other things to do.
 
-mod list;
+mod item;
+mod queue;
 #[cfg(test)]
 mod tests;
 
@@ -46,17 +48,11 @@ use super::pipeline::{Entry, Ticket};
 use super::undo::{Kept, Undo};
 use crate::clock::Moment;
 use crate::options::LinkOptions;
-use list::List;
+use item::{PendingUndo, REPEAT, State};
+use queue::Queue;
 
 /// How long a settling command may take before its link is looked at as slow.
 const DEADLINE: Duration = Duration::from_secs(1);
-
-/// How long an undo waits that the server would not execute: first, and at most.
-const PAUSE: Duration = Duration::from_millis(100);
-const PAUSE_MAX: Duration = Duration::from_secs(1);
-
-/// How long until an undo is sent again whose command may still arrive.
-const REPEAT: Duration = Duration::from_millis(500);
 
 /// Undos that are sent in one round, and the pause before the next one.
 const ROUND_MAX: usize = 1_000;
@@ -79,77 +75,6 @@ struct OldClient {
     client: Client,
     /// The server was told on the present connection to end it, and has not answered.
     asked: bool,
-}
-
-/// One undo that is not settled.
-#[derive(Debug)]
-struct Debt {
-    /// Without the head that is common to all.
-    undo: Kept,
-    /// How many debts came before it.
-    age: u64,
-    /// When it is to be sent; never while it is on its way.
-    next: Moment,
-    /// From then on it cannot matter.
-    until: Moment,
-    /// How long it waits if it is refused.
-    pause: Duration,
-    state: State,
-}
-
-/// See the head of this file.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum State {
-    /// It is to be sent.
-    Owed,
-    /// It is on its way, on the present connection.
-    Sent,
-    /// It is to be sent again and again: what it undoes may still arrive.
-    Doubtful,
-}
-
-impl Debt {
-    /// It goes out; `certain` says that nothing can be executed behind it any more.
-    fn handle_sent(&mut self, now: Moment, certain: bool, horizon: Duration) {
-        match self.state {
-            State::Owed | State::Sent if certain => {
-                (self.state, self.next) = (State::Sent, Moment::NEVER);
-            }
-            _ => self.handle_doubt(now, horizon),
-        }
-    }
-
-    /// The server would not execute it.
-    fn handle_refused(&mut self, now: Moment, horizon: Duration) {
-        if self.state == State::Sent {
-            self.state = State::Owed;
-            self.wait(now, self.pause, horizon);
-            self.pause = self.pause.saturating_mul(2).min(PAUSE_MAX);
-        }
-    }
-
-    /// What it undoes may arrive behind it.
-    fn handle_doubt(&mut self, now: Moment, horizon: Duration) {
-        self.state = State::Doubtful;
-        self.wait(now, REPEAT, horizon);
-    }
-
-    /// The connection that carried it, or what it undoes, has ended. One without a name cannot be
-    /// ended for the server, too.
-    fn handle_end(&mut self, named: bool) {
-        match self.state {
-            State::Doubtful => return,
-            State::Owed | State::Sent if named => self.state = State::Owed,
-            State::Owed | State::Sent => self.state = State::Doubtful,
-        }
-        self.next = Moment::default();
-    }
-
-    fn wait(&mut self, now: Moment, pause: Duration, horizon: Duration) {
-        self.until = self.until.min(now.plus(horizon));
-        // At its end it is looked at once more, and dropped.
-        self.next = now.plus(pause).min(self.until);
-    }
 }
 
 /// Undos that will not be sent: there were too many. Their keys end by themselves.
@@ -176,31 +101,31 @@ impl GivenUp {
     }
 }
 
-/// The debts of a link to its node.
+/// The undos that are pending on a link's node.
 #[derive(Debug, Default)]
-pub(super) struct Debts {
-    list: List,
+pub(super) struct PendingUndos {
+    queue: Queue,
     /// Connections before which nothing is settled for certain.
     old_clients: Vec<OldClient>,
     /// No round begins earlier.
     not_before: Moment,
-    /// How many debts there have been.
+    /// How many there have been.
     count: u64,
     /// How many there may be.
     max: usize,
-    /// Debts that were one too many, and until when their keys can live.
+    /// Undos that were one too many, and until when their keys can live.
     given_up: GivenUp,
-    /// For how long a debt may matter from the first refusal or doubt on.
+    /// For how long an undo may matter from the first refusal or doubt on.
     horizon: Duration,
 }
 
-impl Debts {
+impl PendingUndos {
     pub(super) fn new(options: &LinkOptions) -> Self {
         let (max, horizon) = (options.entries_max, options.undo_horizon);
         Self { max, horizon, ..Self::default() }
     }
 
-    /// Keys may live for so long that debts matter for this long.
+    /// Keys may live for so long that undos matter for this long.
     pub(super) fn extend_horizon(&mut self, horizon: Duration) {
         self.horizon = self.horizon.max(horizon);
     }
@@ -208,12 +133,12 @@ impl Debts {
     /// Whether everything is settled.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        self.list.is_empty()
+        self.queue.is_empty()
     }
 
     /// What is to be undone, each once.
     pub(super) fn undos(&self) -> impl Iterator<Item = Undo<'_>> {
-        self.list.undos()
+        self.queue.undos()
     }
 
     /// How many undos were given up, of keys that may still live.
@@ -225,12 +150,12 @@ impl Debts {
     /// may be undone again.
     #[inline]
     pub(super) fn concern(&self, undo: Undo<'_>) -> bool {
-        !self.is_empty() && self.list.has(undo.pair())
+        !self.is_empty() && self.queue.has(undo.pair())
     }
 
     /// When there is something to settle on a connection that is open already.
     pub(super) fn due(&self) -> Option<Moment> {
-        let first = self.list.first()?;
+        let first = self.queue.first()?;
         (first.next != Moment::NEVER).then(|| first.next.max(self.not_before))
     }
 
@@ -244,11 +169,11 @@ impl Debts {
         self.not_before = Moment::default();
         let (named, mut leaves) = (client.is_some(), false);
         for undo in undos {
-            let mut debt = self.take_or_owe(undo);
+            let mut item = self.take_or_new(undo);
             // What is in doubt is repeated anyway.
-            leaves |= debt.state != State::Doubtful;
-            debt.handle_end(named);
-            self.put(debt);
+            leaves |= item.state != State::Doubtful;
+            item.handle_end(named);
+            self.put(item);
         }
         if leaves {
             self.old_clients.extend(client.map(|client| OldClient { client, asked: false }));
@@ -263,59 +188,59 @@ impl Debts {
 
     /// An undo that could not be sent.
     pub(super) fn add(&mut self, undo: Undo<'_>) {
-        let debt = self.take_or_owe(undo.kept());
-        self.put(debt);
+        let item = self.take_or_new(undo.kept());
+        self.put(item);
     }
 
-    /// An undo takes the place of one that it supersedes, if that is owed.
-    pub(super) fn owe_instead(&mut self, undo: Undo<'_>) {
-        if self.list.has(undo.pair()) {
+    /// An undo takes the place of one that it supersedes, if that is pending.
+    pub(super) fn undo_instead(&mut self, undo: Undo<'_>) {
+        if self.queue.has(undo.pair()) {
             self.add(undo);
         }
     }
 
     /// The undo of a pair is no longer wanted: what it undoes is left to others.
     pub(super) fn withdraw(&mut self, pair: &[u8]) {
-        drop(self.list.take(pair));
+        drop(self.queue.take(pair));
     }
 
-    /// Whether the undo of a pair is owed.
-    pub(super) fn owes(&self, pair: &[u8]) -> bool {
-        self.list.has(pair)
+    /// Whether the undo of a pair is pending.
+    pub(super) fn has(&self, pair: &[u8]) -> bool {
+        self.queue.has(pair)
     }
 
-    /// The debt of an undo's pair, or a new one. If the undo supersedes the one that is owed, it is
-    /// owed instead.
-    fn take_or_owe(&mut self, undo: Kept) -> Debt {
-        match self.list.take(undo.lent().pair()) {
-            Some(debt) if undo.lent().supersedes(debt.undo.lent()) => Debt {
+    /// The pending undo of a pair, or a new one. An undo takes the place of one that it
+    /// supersedes.
+    fn take_or_new(&mut self, undo: Kept) -> PendingUndo {
+        match self.queue.take(undo.lent().pair()) {
+            Some(item) if undo.lent().supersedes(item.undo.lent()) => PendingUndo {
                 undo,
-                state: if debt.state == State::Sent { State::Owed } else { debt.state },
+                state: if item.state == State::Sent { State::Waiting } else { item.state },
                 next: Moment::default(),
-                ..debt
+                ..item
             },
-            Some(debt) => debt,
-            None => self.owed(undo),
+            Some(item) => item,
+            None => self.new_item(undo),
         }
     }
 
-    /// The server would not execute an undo now, which may be one that was no debt yet.
+    /// The server would not execute an undo now, which may be one that was not pending yet.
     pub(super) fn handle_refused(&mut self, undo: Kept, now: Moment) {
-        let mut debt = match self.list.has(undo.lent().pair()) {
-            true => self.take_or_owe(undo),
-            false => Debt { state: State::Sent, ..self.owed(undo) },
+        let mut item = match self.queue.has(undo.lent().pair()) {
+            true => self.take_or_new(undo),
+            false => PendingUndo { state: State::Sent, ..self.new_item(undo) },
         };
-        debt.handle_refused(now, self.horizon);
-        self.put(debt);
+        item.handle_refused(now, self.horizon);
+        self.put(item);
     }
 
     /// The server has answered an undo for good.
     pub(super) fn handle_executed(&mut self, undo: Undo<'_>) {
         // One in doubt is executed again, and one that took the answered one's place is to be yet.
         let is_left =
-            |debt: &Debt| debt.state == State::Doubtful || debt.undo.lent().supersedes(undo);
-        let left = self.list.take(undo.pair()).filter(is_left);
-        left.into_iter().for_each(|debt| self.list.put(debt));
+            |item: &PendingUndo| item.state == State::Doubtful || item.undo.lent().supersedes(undo);
+        let left = self.queue.take(undo.pair()).filter(is_left);
+        left.into_iter().for_each(|item| self.queue.put(item));
     }
 
     /// The server has ended an old connection, the first of those it was told to.
@@ -331,10 +256,10 @@ impl Debts {
         if let Some(old) = self.old_clients.iter_mut().find(|old| old.asked) {
             old.asked = false;
         }
-        while self.list.last().is_some_and(|debt| debt.state == State::Sent) {
-            let Some(mut debt) = self.list.take_last() else { break };
-            debt.handle_doubt(now, self.horizon);
-            self.list.put(debt);
+        while self.queue.last().is_some_and(|item| item.state == State::Sent) {
+            let Some(mut item) = self.queue.take_last() else { break };
+            item.handle_doubt(now, self.horizon);
+            self.queue.put(item);
         }
     }
 
@@ -372,35 +297,28 @@ impl Debts {
         // Of a process that does not tell its name, nothing is known to be left or not.
         let certain = run_id.is_some();
         for _ in 0..ROUND_MAX {
-            let due = self.list.first().is_some_and(|first| first.next <= now);
-            let Some(mut debt) = due.then(|| self.list.take_first()).flatten() else { break };
-            if debt.until > now {
-                let undo = debt.undo.lent();
-                send(entry(ReplyKind::Owed), &undo.whole(), undo);
-                debt.handle_sent(now, certain, self.horizon);
-                self.list.put(debt);
+            let due = self.queue.first().is_some_and(|first| first.next <= now);
+            let Some(mut item) = due.then(|| self.queue.take_first()).flatten() else { break };
+            if item.until > now {
+                let undo = item.undo.lent();
+                send(entry(ReplyKind::PendingUndo), &undo.whole(), undo);
+                item.handle_sent(now, certain, self.horizon);
+                self.queue.put(item);
             }
         }
     }
 
-    fn owed(&mut self, undo: Kept) -> Debt {
+    fn new_item(&mut self, undo: Kept) -> PendingUndo {
         self.count += 1;
-        Debt {
-            undo,
-            age: self.count,
-            next: Moment::default(),
-            until: Moment::NEVER,
-            pause: PAUSE,
-            state: State::Owed,
-        }
+        PendingUndo::new(undo, self.count)
     }
 
-    /// Of too many debts the one whose turn is first is given up: of those that wait for a
+    /// Of too many the one whose turn is first is given up: of those that wait for a
     /// connection, it is the oldest, and its key's expiry the nearest.
-    fn put(&mut self, debt: Debt) {
-        self.list.put(debt);
-        if self.list.len() > self.max {
-            self.list.take_first();
+    fn put(&mut self, item: PendingUndo) {
+        self.queue.put(item);
+        if self.queue.len() > self.max {
+            self.queue.take_first();
             self.given_up.add();
         }
     }
