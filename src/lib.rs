@@ -84,7 +84,6 @@ mod slab;
 mod sync;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
-mod weak;
 
 pub use client::{Client, Pipeline};
 pub use error::{Error, ErrorKind};

@@ -33,7 +33,6 @@ use crate::options::{Extend, Retry};
 use crate::quorum::Verdict;
 use crate::report::{Inspection, NodeReport, Outcome};
 use crate::server_error::ServerError;
-use crate::weak::{self, Weakness};
 
 /// What to acquire, and how.
 pub(crate) struct AcquireSpec {
@@ -273,7 +272,7 @@ impl AcquireSpec {
         let error =
             |kind| Error::new(kind).with_key(ownership.resource.given()).with_nodes(claim.report());
         if verdict == Verdict::Won {
-            if at.stamp.is_before(ownership.warning(context)) || weak::is(Weakness::NoRecheck) {
+            if at.stamp.is_before(ownership.warning(context)) {
                 return HoldRef::begin(&self.leases, claim, self.extend, at);
             }
             return Err(error(Kind::TooSlow {

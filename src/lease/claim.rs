@@ -34,7 +34,6 @@ use crate::node_vote::NodeVote;
 use crate::observe::Loss;
 use crate::quorum::{Command, Election, Found, NodeMask, Patience, Verdict};
 use crate::report::NodeReport;
-use crate::weak::{self, Weakness::*};
 
 /// What holds a key to us: its name, its value, and which nodes may have it.
 pub(crate) struct Ownership {
@@ -114,11 +113,7 @@ impl Ownership {
 
     /// Until when a node holds the key that was sent at `sent`.
     pub(crate) fn end_of(&self, sent: Stamp, context: &LeaseContext) -> Stamp {
-        let first = match weak::is(StartAtFirstReply) {
-            true => (0..context.nodes.len()).filter_map(|node| self.election.outcome(node).1).min(),
-            false => None,
-        };
-        validity::end(sent.plus(first.unwrap_or_default()), self.ttl, context.options.drift)
+        validity::end(sent, self.ttl, context.options.drift)
     }
 
     /// Until when the lock is held that was granted by now, if nothing extends it.
@@ -290,9 +285,7 @@ impl Ownership {
         let send =
             |encoded: Encoded<'_>| send(&self.undoing(context, encoded, urgency, self.touched()));
         match &self.standing {
-            Standing::Adopting { former } if !weak::is(FailedAdoptionDeletes) => {
-                subject.with_put_back(&former.value, send)
-            }
+            Standing::Adopting { former } => subject.with_put_back(&former.value, send),
             _ => subject.with_release(send),
         }
     }
@@ -304,8 +297,7 @@ impl Ownership {
         urgency: Urgency,
         to: NodeMask,
     ) -> Command<'a> {
-        let affinity = self.resource.affinity().wrapping_add(weak::is(UndoElsewhere).into());
-        let command = context.command(bytes, ReplyKind::Undo, affinity, self.ttl);
+        let command = context.command(bytes, ReplyKind::Undo, self.resource.affinity(), self.ttl);
         Command { undo, urgency, to, ..command }
     }
 }
@@ -341,8 +333,7 @@ impl Claim {
         ttl: Duration,
         now: Moment,
     ) -> Result<Self, Error> {
-        let drawn = context.nodes.entropy().nonce();
-        let nonce = if weak::is(TokenReused) { Nonce([7; Nonce::BYTES]) } else { drawn };
+        let nonce = context.nodes.entropy().nonce();
         let value = Value { nonce, owner: &context.owner };
         let subject = Subject { primitive, resource: &resource, value };
         let sent = context.nodes.clock().stamp();

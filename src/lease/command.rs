@@ -27,7 +27,6 @@ use super::key::Resource;
 use super::primitive::{Primitive, Script, ScriptForm};
 use super::wire::{DECIMAL_MAX, Value, decimal, put_millis, with_scratch};
 use crate::link::{RunId, Undo, UndoScript};
-use crate::weak::{self, Weakness::*};
 
 /// Puts a node into service. Seldom sent, and so always in full.
 const INITIALISE: &str = include_str!("script/initialise.lua");
@@ -37,18 +36,6 @@ const HOLE: &RunId = &[b'0'; size_of::<RunId>()];
 
 const SET: &[u8] = b"*6\r\n$3\r\nSET\r\n";
 const NX_PX: &[u8] = b"$2\r\nNX\r\n$2\r\nPX\r\n";
-
-/// What a weak release and a weak extension run in their stead; see `weak`.
-pub(crate) const WEAK_RELEASE: &str = "return redis.call('DEL', KEYS[1])";
-pub(crate) const WEAK_EXTEND: &str = "local held = redis.call('GET', KEYS[1]) \
-    if held and held ~= ARGV[1] then return -1 end \
-    redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) return 1";
-
-/// What a weak adoption runs in its stead.
-pub(crate) const WEAK_ADOPT: &str = "local left = redis.call('PTTL', KEYS[1]) \
-    if left < 0 then return 0 end \
-    redis.call('SET', KEYS[1], ARGV[1], 'PX', math.max(left, tonumber(ARGV[3]))) \
-    return {1, left}";
 
 /// What a lock's commands are about.
 #[derive(Clone, Copy)]
@@ -123,12 +110,7 @@ impl Subject<'_> {
     /// Encodes a release and hands it to `send`.
     pub(crate) fn with_release<R>(self, send: impl FnOnce(Encoded<'_>) -> R) -> R {
         with_scratch(|out| {
-            if weak::is(DeleteWithoutCompare) {
-                let script = Script { text: WEAK_RELEASE, by_digest: "" };
-                self.put_call(out, &script, ScriptForm::Whole, 0, 1);
-            } else {
-                self.put_call(out, &self.primitive.release, ScriptForm::Digest, 0, 1);
-            }
+            self.put_call(out, &self.primitive.release, ScriptForm::Digest, 0, 1);
             let pair = self.put_pair(out);
             send(Encoded { bytes: out, undo: self.deletes(&out[pair]) })
         })
@@ -156,8 +138,7 @@ impl Subject<'_> {
         send: impl FnOnce(Encoded<'_>) -> R,
     ) -> R {
         with_scratch(|out| {
-            let is_weak = weak::is(AdoptWithoutCompare) && standing.is_none();
-            let script = Script { text: if is_weak { WEAK_ADOPT } else { text }, by_digest: "" };
+            let script = Script { text, by_digest: "" };
             let keys = standing.map_or(0, |_| Standing::KEYS);
             let arguments = standing.map_or(0, |_| Standing::ARGUMENTS);
             self.put_call(out, &script, ScriptForm::Whole, keys, 3 + arguments);
@@ -184,12 +165,7 @@ impl Subject<'_> {
         send: impl FnOnce(Encoded<'_>) -> R,
     ) -> R {
         with_scratch(|out| {
-            if weak::is(ExtensionRecreates) {
-                let script = Script { text: WEAK_EXTEND, by_digest: "" };
-                self.put_call(out, &script, ScriptForm::Whole, 0, 2);
-            } else {
-                self.put_call(out, &self.primitive.extend, form, 0, 2);
-            }
+            self.put_call(out, &self.primitive.extend, form, 0, 2);
             let pair = self.put_pair(out);
             put_millis(out, ttl);
             send(Encoded { bytes: out, undo: Undo::nothing(&out[pair]) })

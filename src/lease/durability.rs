@@ -39,7 +39,6 @@ use crate::node_vote::NodeVote;
 use crate::options::{Durability, Options};
 use crate::quorum::Election;
 use crate::report::{Fault, Humane, Outcome, ServerInfo};
-use crate::weak::{self, Weakness};
 
 /// What a locker for servers that may forget adds to its commands.
 pub(crate) struct Volatile {
@@ -52,9 +51,6 @@ impl Volatile {
     /// `None` for servers that forget nothing.
     pub(crate) fn new(options: &Options) -> Option<Self> {
         let Durability::Volatile { longest_ttl } = options.durability else { return None };
-        if weak::is(Weakness::QuarantineOff) {
-            return None;
-        }
         let mut keys = Vec::new();
         for name in [EPOCH, QUARANTINE] {
             encode::bulk(&mut keys, &[&options.prefix[..], name].concat());

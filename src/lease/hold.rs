@@ -18,7 +18,6 @@ use crate::clock::{Moment, Reading, Stamp, nanoseconds};
 use crate::error::{Error, Kind};
 use crate::observe::Loss;
 use crate::options::Extend;
-use crate::weak::{self, Weakness::*};
 
 /// A hold, by its place and the generation of what the place holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -261,11 +260,6 @@ impl Hold {
         context: &LeaseContext,
     ) -> Step {
         let now = context.nodes.clock().stamp();
-        let is_over = self.loss() == Some(Loss::Expired) && now.is_before(self.validity.end());
-        if weak::is(LossTakenBack) && is_over {
-            extension.apply(&mut self.validity, context);
-            self.state = State::Held(Upkeep::default());
-        }
         if self.is_valid(now) {
             extension.apply(&mut self.validity, context);
         }
@@ -397,7 +391,7 @@ impl Hold {
     pub(super) fn new_signal(&self) -> Option<Signal> {
         let State::Lost(telling) = &self.state else { return None };
         let is_new = self.ownership.is_some() && !telling.signalled;
-        (is_new && !weak::is(LossNotSignalled)).then(|| self.signal())
+        is_new.then(|| self.signal())
     }
 
     /// The loss has been told.

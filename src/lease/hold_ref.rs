@@ -17,7 +17,6 @@ use crate::error::{Error, Kind};
 use crate::observe::{Event, Loss};
 use crate::options::{Extend, whole_millis};
 use crate::report::NodeReport;
-use crate::weak::{self, Weakness::ProtectLooksLate};
 
 /// A guard's hold, or a view of one. It does not end the hold when it is dropped; its guard does.
 #[derive(Clone)]
@@ -140,10 +139,6 @@ impl HoldRef {
     pub(crate) async fn protect<W: Future>(&self, work: W) -> Option<W::Output> {
         let (mut work, mut lost) = (pin!(work), pin!(self.lost()));
         poll_fn(|cx| {
-            let late = weak::is(ProtectLooksLate).then(|| work.as_mut().poll(cx));
-            if let Some(Poll::Ready(done)) = late {
-                return Poll::Ready(Some(done));
-            }
             if lost.as_mut().poll(cx).is_ready() || !self.is_valid() {
                 return Poll::Ready(None);
             }

@@ -17,7 +17,6 @@ use crate::link::ReplyKind;
 use crate::observe::{Event, Loss};
 use crate::quorum::Election;
 use crate::report::{NodeReport, Outcome};
-use crate::weak::{self, Weakness::*};
 
 /// What a shutdown found.
 #[derive(Clone, Debug)]
@@ -48,7 +47,7 @@ impl Shutdown {
     /// granted, and that is neither polled nor dropped, still has its keys.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.unknown == 0 && (self.owed == 0 || weak::is(CompleteThoughOwed))
+        self.unknown == 0 && self.owed == 0
     }
 }
 
@@ -88,9 +87,6 @@ pub(crate) async fn shut_down(
     let pings = (0..connections).map(|affinity| ping(context, affinity));
     let pings = pings.collect::<Result<Vec<_>, _>>()?;
     let mut settled = pin!(async {
-        if weak::is(ShutdownUnanswered) {
-            return;
-        }
         for release in &releases {
             poll_fn(|cx| release.election.poll_verdict(cx)).await;
         }

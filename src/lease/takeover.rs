@@ -44,7 +44,6 @@ use crate::node_vote::NodeVote;
 use crate::options::Extend;
 use crate::quorum::{Command, Found, NodeMask, Patience, Verdict};
 use crate::report::{NodeReport, Outcome};
-use crate::weak::{self, Weakness::*};
 
 /// A server tells the time left in whole milliseconds, rounded down.
 const GRAIN: Duration = Duration::from_millis(1);
@@ -84,13 +83,9 @@ pub(crate) async fn adopt(
     if !at.stamp.is_before(ownership.warning(context)) {
         return Err(error(Kind::TooSlow { ttl, elapsed: at.stamp.since(ownership.sent) }));
     }
-    let former_end = match token.is_left_behind() || weak::is(AdoptAtOnce) {
-        true => None,
-        false => Some(former_end(context, ownership)),
-    };
+    let former_end = (!token.is_left_behind()).then(|| former_end(context, ownership));
     // While it waits it is extended, whatever is asked for afterwards.
     let waits = match former_end {
-        Some(_) if weak::is(AdoptionNotExtended) => Extend::Off,
         Some(_) => Extend::Forever,
         None => extend,
     };
@@ -186,9 +181,7 @@ fn may_hold(ownership: &Ownership, extended: &[NodeReport]) -> usize {
 fn why_not(context: &LeaseContext, ownership: &Ownership) -> Kind {
     let Found { granted, held, gone, .. } = ownership.election.found(NodeMask::NONE);
     let (nodes, needed) = (context.nodes.len(), context.nodes.majority());
-    if weak::is(LostThoughUnknown) {
-        Kind::Lost { reason: None }
-    } else if nodes - gone - held >= needed {
+    if nodes - gone - held >= needed {
         Kind::no_quorum(&ownership.election.report(), needed)
     } else if granted > 0 && nodes - gone >= needed {
         Kind::Contended { holder: None }

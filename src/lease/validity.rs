@@ -15,12 +15,10 @@ use std::time::Duration;
 
 use crate::clock::{Stamp, nanoseconds};
 use crate::options::Drift;
-use crate::weak::{self, Weakness::NoDriftMargin};
 
 /// Until when a node holds a key that it was told at `sent` to hold for `ttl`.
 pub(crate) fn end(sent: Stamp, ttl: Duration, drift: Drift) -> Stamp {
-    let margin = if weak::is(NoDriftMargin) { Duration::ZERO } else { drift.of(ttl) };
-    sent.plus(ttl).less(margin)
+    sent.plus(ttl).less(drift.of(ttl))
 }
 
 /// How long before its end a lock counts as lost at least, where that is not too much of its TTL: a

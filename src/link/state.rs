@@ -10,7 +10,6 @@ use super::pending::{Client, PendingUndos};
 use super::pipeline::{Entry, Lapsed, Pipeline};
 use super::stream::Writer;
 use super::undo::Undo;
-use crate::weak::{self, Weakness};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Phase {
@@ -65,9 +64,7 @@ impl State {
     /// nothing that may have been applied, or was still to be undone, is forgotten.
     pub(super) fn end(&mut self, lapsed: &mut Vec<Lapsed>) {
         let mut undos = Vec::new();
-        if !weak::is(Weakness::InFlightKept) {
-            self.pipeline.drain(self.written, lapsed, &mut undos);
-        }
+        self.pipeline.drain(self.written, lapsed, &mut undos);
         self.pending.inherit(self.client.take(), undos);
         self.queued.clear();
         self.holes.clear();

@@ -22,7 +22,6 @@ use crate::node::Node;
 use crate::node_vote::NodeVote;
 use crate::report::{Fault, NodeReport, Outcome, printable};
 use crate::server_error::ServerError;
-use crate::weak::{self, Weakness::ReleaseSkippedOnUnknown};
 
 /// A command for some nodes.
 #[derive(Clone, Copy, Debug)]
@@ -154,12 +153,8 @@ impl Election {
     /// The nodes on which the command was applied, or may have been, or may yet be.
     pub(crate) fn touched(&self) -> NodeMask {
         let votes = self.set.shared.slots.votes(self.ticket);
-        let skips = weak::is(ReleaseSkippedOnUnknown);
-        let untouched = |node: &usize| match votes.of(*node) {
-            vote if skips => vote != Some(Vote::Granted),
-            vote => vote == Some(Vote::Refused),
-        };
-        (0..self.set.len()).filter(|node| !untouched(node)).fold(NodeMask::NONE, NodeMask::and)
+        let may_hold = |node: &usize| votes.of(*node) != Some(Vote::Refused);
+        (0..self.set.len()).filter(may_hold).fold(NodeMask::NONE, NodeMask::and)
     }
 
     /// What each node has done by now, in their order.

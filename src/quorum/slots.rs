@@ -23,7 +23,6 @@ use crate::node_vote::NodeVote;
 use crate::slab::Slab;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::sync::{AtomicWaker, Mutex, lock};
-use crate::weak::{self, Weakness::SlotWithoutGeneration};
 
 /// A vote and its round trip in one word: generation, round trip in units of 100 ns, vote.
 #[derive(Clone, Copy)]
@@ -115,10 +114,8 @@ impl Slots {
 
     /// Casts a node's vote. `true`: it decided, and the caller of this wakes the ticket.
     pub(crate) fn cast(&self, ticket: Ticket, node: usize, vote: NodeVote, rtt: Duration) -> bool {
-        let (named, index) = parts(ticket);
+        let (generation, index) = parts(ticket);
         let slot = self.slot(index);
-        let any = weak::is(SlotWithoutGeneration);
-        let generation = if any { slot.ballot.votes().generation() } else { named };
         let Some(detail) = slot.details.get(node) else { return false };
         // First the detail, and only for its own generation; the vote then publishes it.
         let _ = detail.compare_exchange(

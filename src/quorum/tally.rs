@@ -6,7 +6,6 @@
 //! of nodes: with four nodes, two refusals decide.
 
 use crate::node_vote::NodeVote;
-use crate::weak::{self, Weakness::MajorityLessOne};
 
 /// What one node's reply means for the operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -69,7 +68,7 @@ impl Rule {
 
     /// More than half, also for even numbers.
     pub(crate) fn majority(voters: usize) -> usize {
-        voters / 2 + usize::from(voters < 2 || !weak::is(MajorityLessOne))
+        voters / 2 + 1
     }
 
     /// The verdict of `granted` grants among `cast` votes.

@@ -39,8 +39,7 @@
 //!     simulation::tests::replays_a_seed -- --nocapture
 //! ```
 //!
-//! A seed that fails is told with the whole of that command, also where the library was built to
-//! lack a precaution.
+//! A seed that fails is printed with the whole of that command.
 
 mod agenda;
 mod chance;

@@ -168,7 +168,7 @@ impl Node {
         let subject = subject(words);
         let stood = subject.and_then(|(key, ..)| self.value(key, now));
         let before = subject.map(|(_, value, _)| find(stood.as_deref(), value));
-        let effects = self.execute_any(session, words, now);
+        let effects = self.store.execute(session, words, now);
         let is_done = effects.messages.iter().all(|(_, frame)| frame.as_error().is_none());
         let observation = subject.zip(before).filter(|_| is_done);
         let observation = observation.map(|((key, value, is_release), before)| {
@@ -180,14 +180,6 @@ impl Node {
         (effects, observation)
     }
 
-    fn execute_any(&mut self, session: SessionId, words: &[&[u8]], now: Duration) -> Effects {
-        #[cfg(quorlock_weak)]
-        if let Some(effects) = self.execute_weak(session, words, now) {
-            return effects;
-        }
-        self.store.execute(session, words, now)
-    }
-
     fn value(&self, key: &[u8], now: Duration) -> Option<String> {
         self.store.text(key, now).map(|(text, _)| String::from_utf8_lossy(&text).into_owned())
     }
@@ -195,42 +187,6 @@ impl Node {
     /// What stands under this key.
     pub(super) fn value_at(&self, key: &str, at: u64) -> Option<String> {
         self.value(key.as_bytes(), self.clock.read(moment(at)))
-    }
-
-    /// The scripts of the weakened library, which no node in memory knows.
-    #[cfg(quorlock_weak)]
-    fn execute_weak(
-        &mut self,
-        session: SessionId,
-        words: &[&[u8]],
-        now: Duration,
-    ) -> Option<Effects> {
-        use bytes::Bytes;
-        use quorlock_resp::Frame;
-        let [b"EVAL", script, b"1", key, value, rest @ ..] = words else { return None };
-        if *script == crate::lease::command::WEAK_RELEASE {
-            return Some(self.store.execute(session, &[b"DEL", key], now));
-        }
-        if *script == crate::lease::command::WEAK_ADOPT {
-            let (held, _) = self.store.text(key, now).unwrap_or_default();
-            let adopt = crate::lease::command::ADOPT.as_bytes();
-            let adopt: [&[u8]; 7] = [b"EVAL", adopt, b"1", key, value, &held, rest.last()?];
-            return Some(self.store.execute(session, &adopt, now));
-        }
-        if *script != crate::lease::command::WEAK_EXTEND {
-            return None;
-        }
-        let answer = |number| Effects {
-            messages: vec![(session, Frame::Integer(number))],
-            ..Effects::default()
-        };
-        let held = self.store.text(key, now).map(|(held, _)| held);
-        if held.is_some_and(|held| held != Bytes::copy_from_slice(value)) {
-            return Some(answer(-1));
-        }
-        let set = [&b"SET"[..], key, value, b"PX", rest.first()?];
-        self.store.execute(session, &set, now);
-        Some(answer(1))
     }
 
     /// Whether this value stands under some key.

@@ -13,8 +13,6 @@ use super::plan::{self, Plan, Regime};
 use super::violation::{Kind, Violation};
 use super::world::Standing;
 use super::{Report, run};
-#[cfg(quorlock_weak)]
-use crate::weak::Weakness;
 
 /// How many seeds a plain `cargo test` takes; `QUORLOCK_SEEDS` is another number, and
 /// `QUORLOCK_FAILURES` the number of failed ones at which it stops, instead of 5.
@@ -32,60 +30,20 @@ fn seeds() -> u64 {
     number("QUORLOCK_SEEDS").unwrap_or(SEEDS)
 }
 
-/// Which world, and which library in it.
-#[derive(Clone, Copy)]
-struct Setting {
-    regime: Regime,
-    /// The precaution that the library lacks.
-    #[cfg(quorlock_weak)]
-    weakness: Option<Weakness>,
-}
+/// How a seed is run again.
+const REPLAY: &str = "cargo test --release --package quorlock --features testing,tokio-util --lib \
+    simulation::tests::replays_a_seed -- --nocapture";
 
-impl Setting {
-    const KEPT: Self = Self::of(Regime::Kept);
-
-    const fn of(regime: Regime) -> Self {
-        Self {
-            regime,
-            #[cfg(quorlock_weak)]
-            weakness: None,
-        }
-    }
-
-    /// Runs a seed.
-    fn run(self, seed: u64) -> Report {
-        #[cfg(quorlock_weak)]
-        crate::weak::choose(self.weakness);
-        watched(self, seed, || run(Plan::new(seed, self.regime), false))
-    }
-
-    /// The command that runs a seed again, and prints what happens.
-    fn replay(self, seed: u64) -> String {
-        #[cfg(quorlock_weak)]
-        return replay(seed, self.regime, Some(self.weakness.map_or("", crate::weak::name)));
-        #[cfg(not(quorlock_weak))]
-        replay(seed, self.regime, None)
-    }
-}
-
-/// As [`Setting::replay`]; `weakness` is the one of a build that can have some, or none: "".
-fn replay(seed: u64, regime: Regime, weakness: Option<&str>) -> String {
+/// The command that runs a seed again, and prints what happens.
+fn replay(seed: u64, regime: Regime) -> String {
     let mut command = String::new();
-    if let Some(name) = weakness {
-        command += &format!("RUSTFLAGS='--cfg quorlock_weak' QUORLOCK_WEAKNESS={name} ");
-    }
     let without = plan::without();
     if !without.is_empty() {
         command += &format!("QUORLOCK_WITHOUT={without} ");
     }
     let regime = regime.name();
-    command += &format!("QUORLOCK_SEED={seed} QUORLOCK_REGIME={regime} cargo test --release ");
-    if weakness.is_some() {
-        command += "--target-dir target/weak ";
-    }
-    command += "--package quorlock --features testing,tokio-util --lib ";
-    command += "simulation::tests::replays_a_seed ";
-    command + "-- --nocapture"
+    command += &format!("QUORLOCK_SEED={seed} QUORLOCK_REGIME={regime} ");
+    command + REPLAY
 }
 
 /// What came of many runs.
@@ -104,7 +62,7 @@ struct Sum {
 /// Runs seeds on all processors, until so many have failed, of those that fail in a way that
 /// counts.
 fn run_many(
-    setting: Setting,
+    regime: Regime,
     count: u64,
     failures_max: usize,
     counts: impl Fn(Kind) -> bool + Sync,
@@ -119,7 +77,7 @@ fn run_many(
                     if seed >= count || sum.lock().unwrap().failures(&counts) >= failures_max {
                         return;
                     }
-                    let report = setting.run(seed);
+                    let report = run_watched(seed, regime);
                     sum.lock().unwrap().add(seed, report);
                 }
             });
@@ -130,18 +88,18 @@ fn run_many(
     sum
 }
 
-/// Ends the program when a run takes a minute, which is too long for any. A run in which a task
-/// always has something to do never ends, and could not be told from a slow one.
-fn watched(setting: Setting, seed: u64, run: impl FnOnce() -> Report) -> Report {
+/// Runs a seed, and ends the program when that takes a minute, which is too long for any. A run in
+/// which a task always has something to do never ends, and could not be told from a slow one.
+fn run_watched(seed: u64, regime: Regime) -> Report {
     let (done, waiting) = mpsc::channel::<()>();
     std::thread::scope(|scope| {
         scope.spawn(move || {
             if waiting.recv_timeout(Duration::from_secs(60)) == Err(RecvTimeoutError::Timeout) {
-                eprintln!("a run does not end:{}", found(setting, &[(seed, Vec::new())]));
+                eprintln!("a run does not end:{}", found(regime, &[(seed, Vec::new())]));
                 std::process::abort();
             }
         });
-        let report = run();
+        let report = run(Plan::new(seed, regime), false);
         drop(done);
         report
     })
@@ -201,12 +159,12 @@ impl Sum {
 const FAILURES_SHOWN: usize = 20;
 
 /// What was found, and how to see it again.
-fn found(setting: Setting, failed: &[(u64, Vec<Violation>)]) -> String {
+fn found(regime: Regime, failed: &[(u64, Vec<Violation>)]) -> String {
     let mut text = String::new();
     for (seed, violations) in failed.iter().take(FAILURES_SHOWN) {
         let what: Vec<&str> = violations.iter().map(|violation| &violation.what[..]).collect();
         text.push_str(&format!("\nseed {seed}: {}", what.join("; ")));
-        text.push_str(&format!("\n  {}", setting.replay(*seed)));
+        text.push_str(&format!("\n  {}", replay(*seed, regime)));
     }
     text
 }
@@ -214,10 +172,10 @@ fn found(setting: Setting, failed: &[(u64, Vec<Violation>)]) -> String {
 #[test]
 fn no_seed_breaks_a_lock_while_the_assumptions_hold() {
     let failures_max = number("QUORLOCK_FAILURES").unwrap_or(5) as usize;
-    let sum = run_many(Setting::KEPT, seeds(), failures_max, |_| true);
+    let sum = run_many(Regime::Kept, seeds(), failures_max, |_| true);
     sum.tell("assumptions kept");
     println!("simulation, actions: {}", sum.counts);
-    assert!(sum.failed.is_empty(), "{}", found(Setting::KEPT, &sum.failed));
+    assert!(sum.failed.is_empty(), "{}", found(Regime::Kept, &sum.failed));
     // Locks that no task ever gets are safe, and useless.
     assert!(sum.acquired > 5 * sum.runs && sum.faults > 5 * sum.runs, "too little happened");
     if sum.runs >= SEEDS_FOR_ALL {
@@ -238,25 +196,19 @@ fn replays_a_seed() {
     assert!(report.violations.is_empty(), "{:?}", report.violations);
 }
 
-/// The printed command repeats the run that failed, in the build it failed in.
 #[test]
 fn a_failing_seed_is_printed_with_the_command_that_runs_it_again() {
-    let plain = replay(7, Regime::Kept, None);
-    assert!(plain.starts_with("QUORLOCK_SEED=7 QUORLOCK_REGIME=kept cargo test --release "));
-    assert!(!plain.contains("weak") && plain.contains("simulation::tests::replays_a_seed"));
-    let weak = replay(7, Regime::Stepped, Some("token-reused"));
-    let build = "RUSTFLAGS='--cfg quorlock_weak' QUORLOCK_WEAKNESS=token-reused ";
-    assert!(weak.starts_with(build) && weak.contains(" --target-dir target/weak "), "{weak}");
     let violations = vec![Violation { kind: Kind::Overlap, what: "two holders".into() }];
-    let printed = found(Setting::KEPT, &[(9, violations)]);
-    assert!(printed.contains("seed 9: two holders") && printed.contains(&Setting::KEPT.replay(9)));
-    assert_eq!(printed.contains("quorlock_weak"), cfg!(quorlock_weak), "{printed}");
+    let printed = found(Regime::Stepped, &[(9, violations)]);
+    let named = "QUORLOCK_SEED=9 QUORLOCK_REGIME=stepped cargo test --release ";
+    assert!(printed.contains("seed 9: two holders") && printed.contains(named), "{printed}");
+    assert!(printed.contains(" simulation::tests::replays_a_seed "), "{printed}");
 }
 
 #[test]
 fn broken_assumptions_are_seen() {
     for regime in [Regime::Stepped, Regime::Amnesia] {
-        let sum = run_many(Setting::of(regime), 1_000, 20, |kind| kind == Kind::Overlap);
+        let sum = run_many(regime, 1_000, 20, |kind| kind == Kind::Overlap);
         sum.tell(regime.name());
         let overlapped = sum.failures(|kind| kind == Kind::Overlap);
         assert!(overlapped > 0, "{regime:?}: a simulation that finds nothing proves nothing");
@@ -269,7 +221,7 @@ fn broken_assumptions_are_seen() {
 /// majorities meet in two nodes, as with four, it takes two clocks.
 #[test]
 fn one_clock_set_ahead_gives_away_a_lock_that_just_has_its_majority() {
-    let sum = run_many(Setting::of(Regime::OneStepped), 1_000, 20, |kind| kind == Kind::Overlap);
+    let sum = run_many(Regime::OneStepped, 1_000, 20, |kind| kind == Kind::Overlap);
     sum.tell(Regime::OneStepped.name());
     assert!(!sum.overlaps.is_empty(), "a simulation that finds nothing proves nothing");
     for Standing { nodes, stands } in &sum.overlaps {
@@ -287,66 +239,4 @@ fn the_same_seed_is_the_same_run() {
         assert_eq!((once.hash, once.lines), (twice.hash, twice.lines), "seed {seed}");
     }
     println!("simulation, the same seed twice: the same trace for each of {count} seeds");
-}
-
-/// What a library that lacks this precaution must be caught at, each by itself; of the kinds that
-/// stand together one is enough. Anything else that is found may be an accident, and is no catch.
-#[cfg(quorlock_weak)]
-fn catches(weakness: Weakness) -> &'static [&'static [Kind]] {
-    use Kind::*;
-    use Weakness::*;
-    match weakness {
-        NoDriftMargin | StartAtFirstReply | MajorityLessOne | QuarantineOff => &[&[Overlap]],
-        DeleteWithoutCompare => &[&[Overlap], &[DeletedByAnother]],
-        // The key is made for no holder, or for one that lost it to another.
-        ExtensionRecreates => &[&[Overlap, LeftBehind]],
-        AdoptWithoutCompare => &[&[AdoptedTwice]],
-        AdoptAtOnce => &[&[Overlap]],
-        FailedAdoptionDeletes => &[&[DeletedByFailure]],
-        LostThoughUnknown => &[&[FalseLoss]],
-        LossTakenBack => &[&[TakenBack]],
-        CompleteThoughOwed => &[&[Incomplete]],
-        // Where there are no tokens, those who wait find the loss by their timers.
-        LossNotSignalled if cfg!(feature = "tokio-util") => &[&[Disagreement]],
-        LossNotSignalled => &[],
-        ProtectLooksLate => &[&[Unprotected]],
-        AdoptionNotExtended | ShutdownUnanswered => &[&[Failed]],
-        NoRecheck => &[&[NotHeld]],
-        ReleaseSkippedOnUnknown | UndoElsewhere => &[&[LeftBehind]],
-        TokenReused => &[&[SameValue]],
-        SlotWithoutGeneration => &[&[Overlap, NotHeld]],
-        // The node stays away: nothing is undone there, and tasks that need it wait forever.
-        InFlightKept => &[&[NeverAtRest, LeftBehind, Endless]],
-    }
-}
-
-/// Each precaution is missed when it is left out.
-#[cfg(quorlock_weak)]
-#[test]
-fn every_weakness_is_caught() {
-    use crate::weak;
-    // The scripts of this build are its own: with all its precautions it is as strong as ours.
-    let strong = run_many(Setting::KEPT, 300, 1, |_| true);
-    assert!(strong.failed.is_empty(), "{}", found(Setting::KEPT, &strong.failed));
-    let mut uncaught = Vec::new();
-    let all = weak::ALL.into_iter();
-    let all = all.flat_map(|weakness| catches(weakness).iter().map(move |kinds| (weakness, kinds)));
-    for (weakness, kinds) in all {
-        let setting = Setting { weakness: Some(weakness), ..Setting::KEPT };
-        let counts = |kind| kinds.contains(&kind);
-        let began = std::time::Instant::now();
-        let sum = run_many(setting, 1_000, 1, counts);
-        let (name, runs, took) = (weak::name(weakness), sum.runs, began.elapsed());
-        if let Some((seed, Violation { kind, what })) = sum.failing(counts).next() {
-            println!("simulation, {name}: caught in {runs} runs, {took:?}: {kind:?}: {what}");
-            println!("  {}", setting.replay(seed));
-        } else {
-            println!(
-                "simulation, {name}: NOT CAUGHT at {kinds:?}, {}",
-                found(setting, &sum.failed)
-            );
-            uncaught.push((name, kinds));
-        }
-    }
-    assert!(uncaught.is_empty(), "{uncaught:?}");
 }

@@ -34,11 +34,13 @@ const TASKS: &[&str] = &[
 const NO_TASK: &str = "the driver and the keeper are the only tasks, beside the empty one of \
     handover; the alarm is a thread";
 
+const NO_SWITCH: &str = "the library's text knows of no weakened build: tests/weak has the patches";
+
 const PROGRAM: &[&str] = &["cli/src/"];
 const OUTPUT: &[&str] = &["cli/src/output/"];
 const MAY_BLOCK: &str = "a write may block the thread that keeps a lock: cli/src/output/ writes";
 
-const BANS: [Ban; 20] = [
+const BANS: [Ban; 23] = [
     library("Instant::now", CLOCK, "src/clock.rs is the one place that reads time"),
     library("SystemTime::now", CLOCK, "validity never depends on the wall clock"),
     library("time::sleep", CLOCK, "sleep by src/clock.rs, which a simulation can drive"),
@@ -50,6 +52,9 @@ const BANS: [Ban; 20] = [
     library(".unwrap()", &[], "return an error, or say with `let … else` why it cannot be"),
     library(".expect(", &[], "return an error, or say with `let … else` why it cannot be"),
     library("&& let ", &[], "the oldest Rust we build with, 1.85, has no chains of `let`"),
+    switch("weak::"),
+    switch("mod weak"),
+    switch("quorlock_weak"),
     program("stderr()"),
     program("stdout()"),
     program("println!"),
@@ -67,6 +72,11 @@ const fn library(
     instead: &'static str,
 ) -> Ban {
     Ban { call, instead, within: LIBRARY, except, tests_too: false }
+}
+
+/// Not in tests either: they run in the weakened builds, too.
+const fn switch(call: &'static str) -> Ban {
+    Ban { call, instead: NO_SWITCH, within: LIBRARY, except: &[], tests_too: true }
 }
 
 const fn program(call: &'static str) -> Ban {
@@ -130,6 +140,11 @@ mod tests {
             ("resp/src/scan.rs", "x.unwrap();", 1),
             ("src/link/mod.rs", "#[cfg(test)]\nmod tests { fn f() { x.unwrap(); } }", 0),
             ("resp/tests/x.rs", "x.unwrap();", 0),
+            ("src/quorum/tally.rs", "use crate::weak::{self, Weakness}; weak::is(x)", 2),
+            ("src/lib.rs", "mod weak;\n#[cfg(quorlock_weak)]\nmod y;", 2),
+            ("src/lease/tests/x.rs", "if crate::weak::is(x) {}", 1),
+            ("src/lease/x.rs", "use std::sync::Weak; x.compare_exchange_weak(); Weak::new()", 0),
+            ("tests/weak/shared/src/weak.rs", "crate::weak::is(x)", 0),
             ("cli/src/lock/mod.rs", "io::stderr(); anstream::stdout()", 2),
             ("cli/src/lock/mod.rs", "eprintln!(); println!(); eprint!()", 3),
             ("cli/src/lock/mod.rs", "command.stderr(file)", 0),

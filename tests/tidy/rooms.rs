@@ -7,7 +7,7 @@
 use crate::source::{Fault, Source, is_word, item_end};
 
 /// The ranks. A room of `src` that is not here has no place yet, and that is a fault.
-const RANKS: [(&str, u8); 22] = [
+const RANKS: [(&str, u8); 21] = [
     ("options", BASE),
     ("error", BASE),
     ("loss", BASE),
@@ -17,7 +17,6 @@ const RANKS: [(&str, u8); 22] = [
     ("entropy", BASE),
     ("sync", BASE),
     ("slab", BASE),
-    ("weak", BASE),
     ("observe", BASE),
     ("node_vote", BASE),
     ("link", 2),

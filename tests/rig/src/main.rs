@@ -36,8 +36,8 @@
 //! What the locks are promised under is kept, unless an option breaks it: the servers' clocks gain
 //! less than 1 % within a TTL, and servers that forget are told to lockers as such. With
 //! `--faults clock-leap`, or `--durability forgetful`, the promise is broken, and the rig must find
-//! two holders: `tests/broken.rs` holds it to that, as `tests/weakened.rs` does with a weakened
-//! library. A rig that finds nothing proves nothing.
+//! two holders: `tests/broken.rs` holds it to that, as `tests/weakened rig`, in the root, does with
+//! a weakened library. A rig that finds nothing proves nothing.
 //!
 //! `tests/rig/tools` fetches what it can use beside the servers. All processes are ended by their
 //! ids, or by the kernel when the supervisor ends in whatever way; the namespaces are nameless and

@@ -1,12 +1,10 @@
 //! Each weakness of the library that a rig can show is found within a minute: a test that fails
 //! where nothing is found. What shows only by a window of milliseconds is the simulation's.
 //!
-//! It is built by `RUSTFLAGS="--cfg quorlock_weak" cargo test -p quorlock-rig --test weakened`, and
-//! is empty without that. The same build without a weakness is as strong as any: under the same
-//! faults, for as long as it took to find the weakness, and three seconds at least, nothing is
-//! found.
+//! `tests/weakened rig` runs it in the weakened build. Without a weakness that build is the library
+//! as it is: under the same faults, for as long as it took to find the weakness, and three seconds
+//! at least, nothing is found.
 
-#![cfg(quorlock_weak)]
 #![expect(clippy::expect_used, reason = "a rig that does not run fails the test on the spot")]
 
 use std::process::{Command, Output};

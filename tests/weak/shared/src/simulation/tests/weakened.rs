@@ -1,0 +1,83 @@
+//! Whether the simulation catches each weakness. A test of another kind must not run beside these:
+//! the weakness that they choose is that of the whole process.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Instant;
+
+use super::super::plan::Regime;
+use super::super::violation::{Kind, Kind::*, Violation};
+use super::{found, replay, run_many};
+use crate::weak;
+
+/// What a library with this weakness must be caught at, each by itself; of the kinds that stand
+/// together one is enough. Anything else that is found may be an accident, and is no catch.
+const CATCHES: [(&str, &[&[Kind]]); 22] = [
+    ("adopt-at-once", &[&[Overlap]]),
+    ("adopt-without-compare", &[&[AdoptedTwice]]),
+    ("adoption-not-extended", &[&[Failed]]),
+    ("complete-though-owed", &[&[Incomplete]]),
+    ("delete-without-compare", &[&[Overlap], &[DeletedByAnother]]),
+    // The key is made for no holder, or for one that lost it to another.
+    ("extension-recreates", &[&[Overlap, LeftBehind]]),
+    ("failed-adoption-deletes", &[&[DeletedByFailure]]),
+    // The node stays away: nothing is undone there, and tasks that need it wait forever.
+    ("in-flight-kept", &[&[NeverAtRest, LeftBehind, Endless]]),
+    ("loss-not-signalled", &[&[Disagreement]]),
+    ("loss-taken-back", &[&[TakenBack]]),
+    ("lost-though-unknown", &[&[FalseLoss]]),
+    ("majority-less-one", &[&[Overlap]]),
+    ("no-drift-margin", &[&[Overlap]]),
+    ("no-recheck", &[&[NotHeld]]),
+    ("protect-looks-late", &[&[Unprotected]]),
+    ("quarantine-off", &[&[Overlap]]),
+    ("release-skipped-on-unknown", &[&[LeftBehind]]),
+    ("shutdown-unanswered", &[&[Failed]]),
+    ("slot-without-generation", &[&[Overlap, NotHeld]]),
+    ("start-at-first-reply", &[&[Overlap]]),
+    ("token-reused", &[&[SameValue]]),
+    ("undo-elsewhere", &[&[LeftBehind]]),
+];
+
+#[test]
+fn each_patch_has_a_kind_of_violation_that_it_must_be_caught_at() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/weak");
+    let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+    let patches: BTreeSet<String> =
+        names.filter_map(|name| Some(name.to_str()?.strip_suffix(".patch")?.to_owned())).collect();
+    let caught: BTreeSet<String> = CATCHES.iter().map(|(name, _)| (*name).to_owned()).collect();
+    assert_eq!(patches, caught);
+}
+
+#[test]
+fn every_weakness_is_caught() {
+    let mut uncaught = Vec::new();
+    let all = CATCHES.iter().flat_map(|(name, catches)| catches.iter().map(move |c| (*name, *c)));
+    for (name, kinds) in all {
+        weak::choose(name);
+        let counts = |kind| kinds.contains(&kind);
+        #[expect(clippy::disallowed_methods, reason = "how long it takes is real time")]
+        let began = Instant::now();
+        let sum = run_many(Regime::Kept, 1_000, 1, counts);
+        let (runs, took) = (sum.runs, began.elapsed());
+        if let Some((seed, Violation { kind, what })) = sum.failing(counts).next() {
+            println!("simulation, {name}: caught in {runs} runs, {took:?}: {kind:?}: {what}");
+            println!("  {}", replay(seed, Regime::Kept));
+        } else {
+            let others = found(Regime::Kept, &sum.failed);
+            println!("simulation, {name}: NOT CAUGHT at {kinds:?}, {others}");
+            uncaught.push((name, kinds));
+        }
+    }
+    weak::choose("");
+    assert!(uncaught.is_empty(), "{uncaught:?}");
+}
+
+#[test]
+fn a_seed_is_printed_with_the_command_that_runs_it_again_with_its_weakness() {
+    weak::choose("token-reused");
+    let command = replay(7, Regime::Stepped);
+    weak::choose("");
+    let named = "QUORLOCK_WEAKNESS=token-reused QUORLOCK_SEED=7 QUORLOCK_REGIME=stepped ";
+    assert_eq!(command, format!("{named}tests/weakened replay"));
+}
