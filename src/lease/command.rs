@@ -196,7 +196,7 @@ impl Subject<'_> {
         pair
     }
 
-    fn undo_script(self) -> UndoScript {
+    fn undo_script(self) -> (&'static UndoScript, u16) {
         undo_script(self.primitive, self.resource)
     }
 
@@ -237,8 +237,8 @@ pub(crate) fn with_release_of<R>(
     })
 }
 
-fn undo_script(primitive: &'static Primitive, resource: &Resource) -> UndoScript {
-    UndoScript { text: primitive.release.text, keys: resource.count() }
+fn undo_script(primitive: &'static Primitive, resource: &Resource) -> (&'static UndoScript, u16) {
+    (&primitive.undo, resource.count())
 }
 
 /// Puts a script's call up to its keys.
