@@ -278,7 +278,11 @@ mod tests {
             };
             let told = panic.downcast_ref::<String>().unwrap();
             assert!(!known && told.starts_with("\"SETT\" is no command or script"), "{told}");
-            assert!(told.contains(" AUTH, CLIENT, ") && told.ends_with("acquire_all, extend_all, release_all"), "{told}");
+            assert!(
+                told.contains(" AUTH, CLIENT, ")
+                    && told.ends_with("acquire_all, extend_all, release_all"),
+                "{told}"
+            );
         }
     }
 
