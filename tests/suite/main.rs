@@ -4,6 +4,7 @@
 //! | file | asks |
 //! |---|---|
 //! | `locking` | is there ever more than one holder, and does the lock come free? |
+//! | `all` | locks of several keys: are all of them taken or none, and is there one holder of each? |
 //! | `durability` | servers that forget what they granted |
 //! | `scripts` | our scripts on servers that are not as they expect |
 //! | `states` | servers in every state: what each operation says of a node, and what is left |
@@ -36,6 +37,7 @@
 )]
 
 mod addresses;
+mod all;
 mod bad_input;
 #[cfg(feature = "blocking")]
 mod blocking;
