@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use quorlock::{Durability, LockGuard, Locker, Retry};
+use quorlock::{Client, Durability, LockGuard, Locker, Retry};
 use support::wait::PATIENCE;
-use support::{Fleet, Reply, Watchdog, eventually_async, need_server};
+use support::{Fleet, Reply, Server, Watchdog, eventually_async, need_server};
 
 use crate::{builder, connected};
 
@@ -203,6 +203,70 @@ async fn each_key_may_be_lost_by_one_node_while_it_is_held() {
     }
     assert!(guard.release().await.unwrap().is_released());
     standing(&fleet, &keys, 0).await;
+}
+
+#[tokio::test]
+async fn several_keys_released_after_a_time_end_then_on_the_servers() {
+    need_server!();
+    const MIN_HOLD: Duration = Duration::from_millis(1_000);
+    let fleet = Fleet::start(3);
+    let locker = locker(&fleet, Durability::Persistent).await;
+    let began = Instant::now();
+    let guard = locker.lock_all(["a", "b"]).await.unwrap();
+    assert!(guard.release_after(MIN_HOLD).await.unwrap().is_released());
+    let next = locker.lock_all(["b", "c"]).wait(PATIENCE).await.unwrap();
+    // A server counts from the millisecond that it had read last.
+    assert!(began.elapsed() >= MIN_HOLD - Duration::from_millis(2));
+    drop(next);
+}
+
+#[tokio::test]
+async fn several_keys_that_a_shutdown_leaves_stay_until_their_ttl() {
+    need_server!();
+    let fleet = Fleet::start(3);
+    let locker = locker(&fleet, Durability::Persistent).await;
+    let guard = locker.lock_all(["b", "a"]).ttl(Duration::from_secs(1)).await.unwrap();
+    let found = locker.shutdown_leaving(PATIENCE).await.unwrap();
+    assert!(found.released == 0 && found.left.len() == 1, "{found:?}");
+    assert_eq!(found.left[0].key, b"a, b");
+    assert!(!guard.is_valid());
+    drop(guard);
+    for key in ["a", "b"] {
+        eventually_async("it expires", async || fleet.holders(key).is_empty()).await;
+    }
+    let expired = |node: &Server| node.info("expired_keys").unwrap().parse::<u64>().unwrap();
+    assert_eq!(fleet.iter().map(expired).sum::<u64>(), 6, "no client deleted them");
+}
+
+/// The same node, other connections, other commands: both kinds of lock are as they were.
+#[tokio::test]
+async fn a_client_beside_them_changes_neither_kind_of_lock() {
+    need_server!();
+    let fleet = Fleet::start(1);
+    let locker = locker(&fleet, Durability::Persistent).await;
+    let client = Client::new(fleet[0].url()).unwrap().timeout(PATIENCE);
+    let several = locker.lock_all(["a", "b"]).await.unwrap();
+    let plain = locker.lock("c").await.unwrap();
+    let others = tokio::spawn(async move {
+        let mut pipeline = client.pipeline();
+        for _ in 0..500 {
+            pipeline.command(["INCR", "n"]);
+        }
+        let replies = pipeline.run().await.unwrap();
+        let set = client.command(["SET", "b", "mine", "NX"]).await.unwrap();
+        (replies.last().and_then(|reply| reply.as_integer().ok()), set.is_null())
+    });
+    for _ in 0..50 {
+        several.extend(LONGEST).await.unwrap();
+        plain.extend(LONGEST).await.unwrap();
+        assert!(locker.lock("n:1").await.unwrap().release().await.unwrap().is_released());
+        let beside = locker.lock_all(["n:1", "n:2"]).await.unwrap();
+        assert!(beside.release().await.unwrap().is_released());
+    }
+    let (counted, was_refused) = others.await.unwrap();
+    assert_eq!((counted, was_refused), (Some(500), true));
+    assert!(several.release().await.unwrap().is_released());
+    assert!(plain.release().await.unwrap().is_released());
 }
 
 /// `SET NX PX`, as other libraries lock, on one of the keys.

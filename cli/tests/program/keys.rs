@@ -12,7 +12,7 @@ fn on(server: &Server, keys: &[&str]) -> Ended {
 }
 
 #[test]
-fn several_keys_are_held_while_the_command_runs_and_released_behind_it() {
+fn several_keys_are_held_while_the_command_runs() {
     need_server!();
     let server = Server::start();
     let running = holding(program_on(&server, &["lock", "--key=b", "--key", "a", "--", "cat"]));
