@@ -230,16 +230,16 @@ impl Node {
         use bytes::Bytes;
         use quorlock_resp::Frame;
         let [b"EVAL", script, b"1", key, value, rest @ ..] = words else { return None };
-        if *script == crate::lease::command::WEAK_RELEASE {
+        if *script == crate::lease::command::WEAK_RELEASE.as_bytes() {
             return Some(self.store.execute(session, &[b"DEL", key], now));
         }
-        if *script == crate::lease::command::WEAK_ADOPT {
+        if *script == crate::lease::command::WEAK_ADOPT.as_bytes() {
             let (held, _) = self.store.text(key, now).unwrap_or_default();
             let adopt = include_bytes!("../lock/script/adopt.lua");
             let adopt: [&[u8]; 7] = [b"EVAL", adopt, b"1", key, value, &held, rest.last()?];
             return Some(self.store.execute(session, &adopt, now));
         }
-        if *script != crate::lease::command::WEAK_EXTEND {
+        if *script != crate::lease::command::WEAK_EXTEND.as_bytes() {
             return None;
         }
         let answer = |number| Effects {
