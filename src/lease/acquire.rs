@@ -78,8 +78,10 @@ struct Waiting {
     until: Moment,
     /// How many tries have found the lock held.
     contended: u32,
-    /// The key in whose way the last of them has found another's value.
+    /// Of several keys, the one in whose way the last try has found another's value.
     key: Option<Box<Key>>,
+    /// The try before that has found another key in the way.
+    is_other_key: bool,
 }
 
 impl Waiting {
@@ -89,6 +91,7 @@ impl Waiting {
         until: Moment::LAST,
         contended: 0,
         key: None,
+        is_other_key: false,
     };
 
     /// The last try of a caller who began at `started` has failed.
@@ -112,13 +115,16 @@ impl Waiting {
             context.note_scripts(&ownership.election);
         }
         if spec.resource.count() > 1 {
-            self.key = Some(Box::new(ownership.key_in_the_way().clone()));
+            let key = ownership.key_in_the_way();
+            self.is_other_key = self.key.as_ref().is_none_or(|last| last.full() != key.full());
+            self.key = Some(Box::new(key.clone()));
         }
     }
 
-    /// Whether the wait for a holder begins: no try before the last one has found the lock held.
+    /// Whether the wait for a holder begins: the try before has not found the lock held, or has found
+    /// another of its keys in the way.
     fn begins(&self, failure: &Error) -> bool {
-        failure.is_contended() && self.contended == 1
+        failure.is_contended() && (self.contended == 1 || self.is_other_key)
     }
 }
 
@@ -215,7 +221,7 @@ impl Future for Acquiring {
                 }
                 Step::Looking { looking, drawn } => {
                     let (seen, drawn) = (ready!(looking.as_mut().poll(cx)), *drawn);
-                    match spec.learn(&seen, &mut this.failure) {
+                    match spec.learn(&seen, &this.waiting, &mut this.failure) {
                         Ok(known) => this.step = Step::Refused { drawn, known },
                         Err(error) => return give_up(error, this.tries),
                     }
@@ -312,10 +318,15 @@ impl AcquireSpec {
     }
 
     /// What was found in the way: how long it lives still, if it is a lock.
-    fn learn(&self, seen: &Inspection, failure: &mut Option<Error>) -> Result<Known, Error> {
+    fn learn(
+        &self,
+        seen: &Inspection,
+        waiting: &Waiting,
+        failure: &mut Option<Error>,
+    ) -> Result<Known, Error> {
         if let Some(what) = seen.foreign() {
-            let kind = Kind::Foreign { what: what.into() };
-            return Err(Error::new(kind).with_key(self.resource.given()));
+            let key = waiting.key.as_deref().map_or(self.resource.given(), Key::given);
+            return Err(Error::new(Kind::Foreign { what: what.into() }).with_key(key));
         }
         let holder = seen.holder();
         if let (Some(failure), Some(holder)) = (failure, holder) {

@@ -55,9 +55,12 @@ impl Shutdown {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LeftLock {
-    /// The key, as it was asked for, without the locker's prefix.
+    /// The key, as it was asked for, without the locker's prefix; of a lock of several keys all of
+    /// them, with commas between.
     pub key: Vec<u8>,
-    /// What it takes to [`adopt`](crate::Locker::adopt) the lock.
+    /// Each of its keys.
+    pub keys: Vec<Vec<u8>>,
+    /// What it takes to [`adopt`](crate::Locker::adopt) the lock, if it is not one of several keys.
     pub token: OwnerToken,
 }
 
@@ -152,8 +155,10 @@ fn take_all(leases: &Leases, fate: Fate) -> (Vec<Releasing>, Shutdown) {
             // It is still being taken over; who asked for that finds the locker closed.
             _ if !ownership.is_owned() => ownership.let_go(context),
             Fate::Leave => {
-                let (key, token) = (ownership.resource.given().to_vec(), ownership.leave(context));
-                found.left.push(LeftLock { key, token });
+                let token = ownership.leave(context);
+                let keys = ownership.resource.keys().iter().map(|key| key.given().to_vec());
+                let (key, keys) = (ownership.resource.given().to_vec(), keys.collect());
+                found.left.push(LeftLock { key, keys, token });
             }
             Fate::Release => match ownership.release(context) {
                 Ok(release) => releases.push(release),

@@ -106,10 +106,11 @@ impl ReplyKind {
             Reply::Ok | Reply::Integer(1..) => (NodeVote::Granted, None),
             Reply::Null => (NodeVote::Held, None),
             Reply::Integer(0) => (NodeVote::Gone, None),
-            Reply::Integer(number) => {
-                let names_key = matches!(self, Self::Keys | Self::KeysVote);
-                (NodeVote::Held, names_key.then_some(Frame::Integer(number)))
+            Reply::Integer(number) if matches!(self, Self::Keys | Self::KeysVote) => {
+                (NodeVote::Held, Some(Frame::Integer(number)))
             }
+            Reply::Integer(-1) => (NodeVote::Held, None),
+            Reply::Integer(_) => (NodeVote::Granted, None),
             Reply::Whole(frame) => (vote_of_frame(&frame), Some(*frame)),
         }
     }

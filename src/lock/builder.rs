@@ -5,11 +5,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::all::ALL;
 use super::locker::Locker;
-use super::mutex;
+use super::mutex::MUTEX;
 use crate::clock::Clock;
 use crate::error::Error;
-use crate::lease::{Epoch, LeaseContext};
+use crate::lease::{Acquire, Epoch, LeaseContext, Primitive};
 use crate::link::HandshakeConfig;
 use crate::observe::Observer;
 #[cfg(feature = "tls-rustls")]
@@ -395,13 +396,28 @@ impl LockerBuilder {
         for address in &mut self.addresses {
             address.tcp.get_or_insert(self.options.tcp);
         }
-        let scripts = mutex::scripts(self.options.durability != Durability::Persistent);
+        let scripts = scripts(self.options.durability != Durability::Persistent);
         Ok(HandshakeConfig {
             scripts,
             policy: Some(Arc::new(Epoch::new(&self.options))),
             security: security(&self.addresses, self.options.tls.as_ref())?,
         })
     }
+}
+
+/// What every server is told on connecting, so that a digest is enough: a guard that is dropped can
+/// send nothing behind its release, and a slow node's answer may come behind the verdict.
+pub(super) fn scripts(is_volatile: bool) -> Vec<&'static str> {
+    let mut scripts = Vec::new();
+    for Primitive { acquire, vote, extend, release, .. } in [&MUTEX, &ALL] {
+        scripts.extend([release.text, extend.text]);
+        match acquire {
+            _ if is_volatile => scripts.push(vote.text),
+            Acquire::Script(acquire) => scripts.push(acquire.text),
+            Acquire::SetIfAbsent => {}
+        }
+    }
+    scripts
 }
 
 /// `name@host:pid`, or `host:pid` without a name.

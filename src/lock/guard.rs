@@ -236,7 +236,8 @@ impl LockGuard {
     /// Leaves the lock to its expiry, without this guard and without further extension. Returns
     /// what it takes to release it, or to [`adopt`](crate::Locker::adopt) it, at once and one time.
     /// A lock that a [`shutdown`](crate::Locker::shutdown) has released is gone already; its token
-    /// does not say that it was left behind.
+    /// does not say that it was left behind. That of a lock of several keys is neither adopted nor
+    /// released by it: its keys end with their TTL.
     pub fn forget(self) -> OwnerToken {
         let token = self.owner_token();
         match self.hold.end() {

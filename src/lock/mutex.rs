@@ -32,12 +32,3 @@ pub(crate) static MUTEX: Primitive = Primitive {
         vote: behind_standing!("script/adopt.lua"),
     },
 };
-
-/// What every server is told on connecting, so that its digest is enough.
-pub(crate) fn scripts(is_volatile: bool) -> Vec<&'static str> {
-    let mut scripts = vec![MUTEX.release.text, MUTEX.extend.text];
-    if is_volatile {
-        scripts.push(MUTEX.vote.text);
-    }
-    scripts
-}

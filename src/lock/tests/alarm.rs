@@ -14,9 +14,9 @@ use crate::entropy::Entropy;
 use crate::lease::LeaseContext;
 use crate::lease::alarm::watched;
 use crate::link::HandshakeConfig;
+use crate::lock::builder::scripts;
 use crate::lock::guard::LockGuard;
 use crate::lock::locker::Locker;
-use crate::lock::mutex;
 use crate::options::{Address, Extend, Options};
 use crate::quorum::{NodeSet, Parts};
 use crate::testing::{Nodes, Reaction, When};
@@ -37,7 +37,7 @@ fn client_of(nodes: &Nodes, options: Options) -> Locker {
         observers: options.observers.clone(),
         entropy: Arc::new(Entropy::from_seed(1)),
         dial: Arc::new(nodes.clone()),
-        handshake: HandshakeConfig { scripts: mutex::scripts(false), ..HandshakeConfig::default() },
+        handshake: HandshakeConfig { scripts: scripts(false), ..HandshakeConfig::default() },
     });
     Locker::of(LeaseContext::new(set, options, "test".into()))
 }

@@ -154,17 +154,37 @@ async fn a_node_that_lost_a_key_is_given_all_again() {
     assert!(guard.is_valid(), "the healed node counts");
 }
 
-/// No handshake brings the scripts of such a lock: a node that has never seen one says so, and is
-/// sent it whole, once.
+/// A node that forgot the script says so, and is sent it whole, once.
 #[tokio::test(start_paused = true)]
-async fn the_script_is_sent_whole_to_nodes_that_have_never_seen_it() {
+async fn the_script_is_sent_whole_to_nodes_that_have_forgotten_it() {
     let world = World::ready(3).await;
-    let guard = world.all(&KEYS).await.unwrap();
     let got = |what: &str| world.got(0, what).len();
-    assert_eq!((got("acquire"), got("ACQUIRE")), (1, 1));
+    assert!(world.all(&KEYS).await.unwrap().release().await.unwrap().is_released());
+    assert_eq!((got("acquire"), got("ACQUIRE")), (1, 0), "the handshake has brought it");
+    world.nodes.iter().for_each(|node| node.forget_scripts());
+    let guard = world.all(&KEYS).await.unwrap();
+    assert_eq!((got("acquire"), got("ACQUIRE")), (2, 1));
     assert!(guard.release().await.unwrap().is_released());
     assert!(world.all(&KEYS).await.unwrap().release().await.unwrap().is_released());
-    assert_eq!((got("acquire"), got("ACQUIRE")), (2, 1));
+    assert_eq!((got("acquire"), got("ACQUIRE")), (3, 1));
+}
+
+/// Behind a lock that ends stands a value that no lock wrote: it is looked for once the way is
+/// another key's, and named.
+#[tokio::test(start_paused = true)]
+async fn a_foreign_value_behind_another_holder_is_found_and_named() {
+    let world = World::ready(3).await;
+    let plain = world.locker.lock("a").await.unwrap();
+    for node in &world.nodes {
+        assert!(node.command(["HSET", "b", "field", "value"]).as_error().is_none());
+    }
+    let waiting = tokio::spawn(world.all(&KEYS).wait_forever().acquire());
+    pass(ms(1_000)).await;
+    assert!(!waiting.is_finished());
+    assert!(plain.release().await.unwrap().is_released());
+    let error = waiting.await.unwrap().unwrap_err();
+    assert!(error.is_foreign() && error.to_string().starts_with("\"b\" holds"), "{error}");
+    assert_eq!(world.each(), [0, 3, 0]);
 }
 
 /// What hangs is undone when it comes back, with all keys.
@@ -207,6 +227,7 @@ async fn its_token_is_neither_adopted_nor_released() {
     let left = world.locker.lock_all(["x", "y"]).await.unwrap();
     let shutdown = world.locker.shutdown_leaving(ms(1_000)).await.unwrap();
     assert_eq!(shutdown.left[0].key, b"x, y");
+    assert_eq!(shutdown.left[0].keys, [b"x", b"y"]);
     refused(world.beside().locker.adopt("x", &shutdown.left[0].token).await.unwrap_err());
     drop(left);
 }

@@ -40,7 +40,7 @@ use crate::clock::{Clock, Driven, Moment};
 use crate::entropy::Entropy;
 use crate::lease::{LeaseContext, OwnerToken};
 use crate::link::HandshakeConfig;
-use crate::lock::mutex;
+use crate::lock::builder::scripts;
 use crate::observe::{Event, Loss, Observer};
 use crate::options::{Address, Options};
 use crate::quorum::{NodeSet, Parts};
@@ -107,10 +107,7 @@ impl World {
             observers: options.observers.clone(),
             entropy: Arc::new(Entropy::from_seed(seed)),
             dial: Arc::new(network.clone()),
-            handshake: HandshakeConfig {
-                scripts: mutex::scripts(false),
-                ..HandshakeConfig::default()
-            },
+            handshake: HandshakeConfig { scripts: scripts(false), ..HandshakeConfig::default() },
         });
         let inner = LeaseContext::new(set, options, format!("test{seed}").into());
         #[cfg(feature = "tokio-util")]
