@@ -9,7 +9,7 @@ use clap::builder::{NonEmptyStringValueParser, OsStringValueParser, TypedValuePa
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 
-use crate::duration;
+use crate::{duration, words};
 
 const NODES: &str = "\
 Nodes: --node, else QUORLOCK_NODES, else REDIS_URL. One URL is a single server; several are a
@@ -40,6 +40,11 @@ The command starts without a shell, in a process group of its own. INT, TERM, HU
 USR2 are passed on to it; a second INT kills it. On Linux it is killed when quorlock dies. Its
 environment has QUORLOCK_KEY, QUORLOCK_TOKEN (the value that the nodes hold) and
 QUORLOCK_DEADLINE_MS (since the epoch): the first deadline, which moves on with each extension.
+
+With --key given several times all of the keys are locked or none of them: where another client
+holds one, the command waits for it and holds no other meanwhile. It excludes every lock of one of
+these keys. QUORLOCK_KEY has a line for each of them, and a token of several keys releases nothing:
+such a lock ends with its command, or with its TTL.
 
 Messages go to stderr from a thread of their own: neither the lock nor the command waits for it.
 While stderr takes none (a pipe that is not read), 16 lines are kept and further ones dropped; one
@@ -203,12 +208,25 @@ pub(crate) struct LockArgs {
     /// Say at the end what happened, in one JSON object on stderr, and nothing before
     #[arg(long)]
     pub(crate) json: bool,
+    /// What is locked, instead of KEY; repeat it to lock up to 64 keys as one, all or none
+    #[arg(long = "key", value_name = "KEY", value_parser = key())]
+    several: Vec<OsString>,
     /// What is locked: any name
-    #[arg(value_parser = key())]
-    pub(crate) key: OsString,
+    #[arg(value_parser = key(), required_unless_present = "several")]
+    key: Option<OsString>,
     /// The command and its arguments, behind a "--"
     #[arg(last = true, required = true)]
     pub(crate) command: Vec<OsString>,
+}
+
+impl LockArgs {
+    /// Each key that is locked.
+    pub(crate) fn keys(&self) -> &[OsString] {
+        match &self.key {
+            Some(only) => std::slice::from_ref(only),
+            None => &self.several,
+        }
+    }
 }
 
 /// What happens to the command when the lock is lost.
@@ -336,12 +354,19 @@ fn key() -> impl TypedValueParser<Value = OsString> {
     })
 }
 
-/// What clap cannot see by itself: a command of no name.
+/// What clap cannot see by itself, or does not say in one line: a command of no name, and a key in
+/// two places.
 pub(crate) fn check(cli: &Cli) -> Result<(), clap::Error> {
-    match &cli.command {
-        Command::Lock(args) if args.command.first().is_none_or(|name| name.is_empty()) => {
-            let what = "error: the command's name is empty\n";
-            Err(clap::Error::raw(ErrorKind::InvalidValue, what))
+    let Command::Lock(args) = &cli.command else { return Ok(()) };
+    let refuse = |kind, what: String| Err(clap::Error::raw(kind, format!("{what}\n")));
+    if args.command.first().is_none_or(|name| name.is_empty()) {
+        return refuse(ErrorKind::InvalidValue, "the command's name is empty".into());
+    }
+    match &args.key {
+        Some(key) if !args.several.is_empty() => {
+            let key = words::quoted(key);
+            let what = format!("{key} stands beside --key; write --key before each key");
+            refuse(ErrorKind::ArgumentConflict, what)
         }
         _ => Ok(()),
     }
@@ -362,6 +387,8 @@ pub(crate) fn hint(error: &clap::Error) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+
     use super::*;
     use clap::CommandFactory;
 
@@ -386,6 +413,21 @@ mod tests {
     }
 
     #[test]
+    fn keys_are_one_word_or_options() {
+        let keys = |words: &str| {
+            let cli = Cli::try_parse_from(words.split(' ')).unwrap();
+            let refused = check(&cli).err().map(|error| error.to_string());
+            let Command::Lock(args) = cli.command else { panic!("it is the lock command") };
+            (args.keys().join(OsStr::new(" ")).into_string().unwrap(), refused)
+        };
+        assert_eq!(keys("quorlock lock job -- x"), ("job".into(), None));
+        assert_eq!(keys("quorlock lock --key job -- x"), ("job".into(), None));
+        assert_eq!(keys("quorlock lock --key b -n --key a -- x"), ("b a".into(), None));
+        let refused = keys("quorlock lock --key a job -- x").1.unwrap();
+        assert_eq!(refused, "error: \"job\" stands beside --key; write --key before each key\n");
+    }
+
+    #[test]
     fn what_cannot_be_right_is_refused() {
         for words in [
             "quorlock",
@@ -398,6 +440,9 @@ mod tests {
             "quorlock lock -E 256 job -- true",
             "quorlock lock --no-extend --max-hold 1h job -- true",
             "quorlock lock --on-lost stop job -- true",
+            "quorlock lock -- true",
+            "quorlock lock --key  -- true",
+            "quorlock lock --key a true",
             "quorlock lock  -- true",
             "quorlock status",
         ] {

@@ -1,6 +1,6 @@
 //! Keys, durations and holders as people read them.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::time::Duration;
 
@@ -70,6 +70,12 @@ pub(crate) fn quoted(key: &OsStr) -> String {
     }
 }
 
+/// Each key in quotes, with commas between.
+pub(crate) fn all_quoted(keys: &[OsString]) -> String {
+    let keys: Vec<String> = keys.iter().map(|key| quoted(key)).collect();
+    keys.join(", ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,5 +99,6 @@ mod tests {
     #[test]
     fn keys_stand_in_quotes() {
         assert_eq!(quoted(OsStr::new("a\n\"b\"")), r#""a\n\"b\"""#);
+        assert_eq!(all_quoted(&["a, b".into(), "c".into()]), r#""a, b", "c""#);
     }
 }

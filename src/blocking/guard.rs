@@ -31,6 +31,12 @@ impl LockGuard {
         self.guard.key()
     }
 
+    /// As [`crate::LockGuard::keys`].
+    #[must_use]
+    pub fn keys(&self) -> Vec<LockKey> {
+        self.guard.keys()
+    }
+
     /// As [`crate::LockGuard::owner_token`].
     #[must_use]
     pub fn owner_token(&self) -> OwnerToken {

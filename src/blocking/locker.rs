@@ -39,6 +39,11 @@ impl Locker {
         LockRequest { request: self.locker.lock(key) }
     }
 
+    /// As [`crate::Locker::lock_all`]: nothing happens until the request is acquired.
+    pub fn lock_all<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> LockRequest {
+        LockRequest { request: self.locker.lock_all(keys) }
+    }
+
     /// As [`crate::Locker::ready`].
     ///
     /// # Errors

@@ -79,7 +79,7 @@ struct Waiting {
     /// How many tries have found the lock held.
     contended: u32,
     /// The key in whose way the last of them has found another's value.
-    key: Option<Key>,
+    key: Option<Box<Key>>,
 }
 
 impl Waiting {
@@ -112,7 +112,7 @@ impl Waiting {
             context.note_scripts(&ownership.election);
         }
         if spec.resource.count() > 1 {
-            self.key = Some(ownership.key_in_the_way().clone());
+            self.key = Some(Box::new(ownership.key_in_the_way().clone()));
         }
     }
 
@@ -333,7 +333,7 @@ impl AcquireSpec {
         if waiting.begins(failure) || failure.is_contended() && is_last {
             // The last look is for the error; an earlier one is only told to observers.
             let is_told = is_last || !self.leases.context.options.observers.is_empty();
-            let key = waiting.key.as_ref().or_else(|| self.resource.keys().first());
+            let key = waiting.key.as_deref().or_else(|| self.resource.keys().first());
             let Some(key) = key.cloned() else { return Step::Start };
             let looking = inspect::look(self.leases.clone(), key, is_told);
             let looking = Box::pin(looking);

@@ -73,7 +73,7 @@ impl Standing<'_> {
 
 impl Subject<'_> {
     /// Encodes an acquisition by `SET NX PX` and hands it to `send`. Of a lock of one key.
-    pub(crate) fn with_set<R>(self, ttl: Duration, send: impl FnOnce(Encoded<'_>) -> R) -> R {
+    pub(crate) fn with_set<R>(&self, ttl: Duration, send: impl FnOnce(Encoded<'_>) -> R) -> R {
         with_scratch(|out| {
             out.extend_from_slice(SET);
             let pair = self.put_pair(out);
@@ -85,7 +85,7 @@ impl Subject<'_> {
 
     /// Encodes an acquisition by `script` and hands it to `send`.
     pub(crate) fn with_script<R>(
-        self,
+        &self,
         (script, form): (&Script, ScriptForm),
         ttl: Duration,
         standing: Option<Standing<'_>>,
@@ -108,7 +108,7 @@ impl Subject<'_> {
     }
 
     /// Encodes a release and hands it to `send`.
-    pub(crate) fn with_release<R>(self, send: impl FnOnce(Encoded<'_>) -> R) -> R {
+    pub(crate) fn with_release<R>(&self, send: impl FnOnce(Encoded<'_>) -> R) -> R {
         with_scratch(|out| {
             self.put_call(out, &self.primitive.release, ScriptForm::Digest, 0, 1);
             let pair = self.put_pair(out);
@@ -118,7 +118,7 @@ impl Subject<'_> {
 
     /// Encodes what puts the `former` value back where an adoption has set ours, and hands it to
     /// `send`.
-    pub(crate) fn with_put_back<R>(self, former: &str, send: impl FnOnce(Encoded<'_>) -> R) -> R {
+    pub(crate) fn with_put_back<R>(&self, former: &str, send: impl FnOnce(Encoded<'_>) -> R) -> R {
         with_scratch(|out| {
             self.put_call(out, &self.primitive.release, ScriptForm::Whole, 0, 2);
             let pair = self.put_pair(out);
@@ -130,7 +130,7 @@ impl Subject<'_> {
 
     /// Encodes an adoption from the `former` value by the script `text`, and hands it to `send`.
     pub(crate) fn with_adopt<R>(
-        self,
+        &self,
         text: &'static str,
         former: &str,
         ttl: Duration,
@@ -159,7 +159,7 @@ impl Subject<'_> {
 
     /// Encodes an extension and hands it to `send`.
     pub(crate) fn with_extend<R>(
-        self,
+        &self,
         form: ScriptForm,
         ttl: Duration,
         send: impl FnOnce(Encoded<'_>) -> R,
@@ -174,7 +174,7 @@ impl Subject<'_> {
 
     /// Encodes what lets the keys live for exactly `left` more, and hands it to `send`. Seldom
     /// sent, and so always in full.
-    pub(crate) fn with_expiry<R>(self, left: Duration, send: impl FnOnce(Encoded<'_>) -> R) -> R {
+    pub(crate) fn with_expiry<R>(&self, left: Duration, send: impl FnOnce(Encoded<'_>) -> R) -> R {
         with_scratch(|out| {
             self.put_call(out, &self.primitive.extend, ScriptForm::Whole, 0, 3);
             let pair = self.put_pair(out);
@@ -185,22 +185,22 @@ impl Subject<'_> {
     }
 
     /// An undo that deletes the keys of this pair.
-    pub(crate) fn deletes(self, pair: &[u8]) -> Undo<'_> {
+    pub(crate) fn deletes<'a>(&self, pair: &'a [u8]) -> Undo<'a> {
         Undo::delete(self.undo_script(), pair)
     }
 
     /// The encoded keys and value, which say what a command is about.
-    pub(crate) fn pair(self) -> Vec<u8> {
+    pub(crate) fn pair(&self) -> Vec<u8> {
         let mut pair = Vec::new();
         self.put_pair(&mut pair);
         pair
     }
 
-    fn undo_script(self) -> UndoScript {
+    fn undo_script(&self) -> (&'static UndoScript, u16) {
         undo_script(self.primitive, self.resource)
     }
 
-    fn put_pair(self, out: &mut Vec<u8>) -> Range<usize> {
+    fn put_pair(&self, out: &mut Vec<u8>) -> Range<usize> {
         let start = out.len();
         self.resource.put(out);
         self.value.put(out);
@@ -210,7 +210,7 @@ impl Subject<'_> {
     /// Puts a script's call up to its keys: the lock's and so many more before them, and so many
     /// arguments behind them.
     fn put_call(
-        self,
+        &self,
         out: &mut Vec<u8>,
         script: &Script,
         form: ScriptForm,
@@ -237,8 +237,8 @@ pub(crate) fn with_release_of<R>(
     })
 }
 
-fn undo_script(primitive: &'static Primitive, resource: &Resource) -> UndoScript {
-    UndoScript { text: primitive.release.text, keys: resource.count() }
+fn undo_script(primitive: &'static Primitive, resource: &Resource) -> (&'static UndoScript, u16) {
+    (&primitive.undo, resource.count())
 }
 
 /// Puts a script's call up to its keys.

@@ -121,6 +121,7 @@ impl Hold {
     }
 
     /// The place holds what an acquisition has won.
+    #[inline]
     pub(super) fn begin(
         &mut self,
         ownership: Option<Ownership>,
@@ -144,6 +145,7 @@ impl Hold {
     }
 
     /// The place is free: what is left of the hold goes to its ender.
+    #[inline]
     pub(super) fn end(&mut self) -> Option<(Ended, Signal)> {
         let ownership = self.ownership.take()?;
         let untold = match &self.state {

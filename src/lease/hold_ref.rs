@@ -43,6 +43,7 @@ impl HoldRef {
     }
 
     /// Puts what an acquisition has won where a shutdown and the keeper find it.
+    #[inline]
     pub(super) fn publish(leases: &Arc<Leases>, claim: Claim, extend: Extend, at: Reading) -> Self {
         let (id, due) = leases.begin(claim.into_ownership(), extend, at);
         let woken = leases.keeping.note(due);

@@ -132,6 +132,7 @@ impl Leases {
 
     /// Puts what an acquisition has won where a shutdown and the keeper find it, and says when the
     /// keeper has to look at it first.
+    #[inline]
     pub(super) fn begin(
         &self,
         ownership: Option<Ownership>,
@@ -210,6 +211,7 @@ impl Leases {
     }
 
     /// Ends a hold: its ownership is the caller's, who lets go of the key.
+    #[inline]
     pub(super) fn end(&self, id: HoldId) -> Option<Ended> {
         let place = self.slab.get(id.index);
         let (ended, signal) = {

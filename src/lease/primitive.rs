@@ -4,7 +4,7 @@
 //! it. A node answers with what the kinds of replies here admit, and that becomes a vote. Another
 //! kind of lock is another description, and no other code in this room.
 
-use crate::link::ReplyKind;
+use crate::link::{ReplyKind, UndoScript};
 
 /// What a kind of lock says to the nodes.
 pub(crate) struct Primitive {
@@ -14,8 +14,9 @@ pub(crate) struct Primitive {
     /// What a node replies to `vote`.
     pub(crate) vote_reply: ReplyKind,
     pub(crate) extend: Script,
-    /// What releases it, and undoes an acquisition or an adoption.
     pub(crate) release: Script,
+    /// What undoes an acquisition or an adoption: the text of the release.
+    pub(crate) undo: UndoScript,
     pub(crate) adopt: Adopt,
 }
 

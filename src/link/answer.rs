@@ -103,12 +103,13 @@ impl ReplyKind {
             return (NodeVote::Granted, Some(reply.into_frame()));
         }
         match reply {
-            Reply::Integer(number @ ..0) if matches!(self, Self::Keys | Self::KeysVote) => {
-                (NodeVote::Held, Some(Frame::Integer(number)))
-            }
-            Reply::Null | Reply::Integer(-1) => (NodeVote::Held, None),
+            Reply::Ok | Reply::Integer(1..) => (NodeVote::Granted, None),
+            Reply::Null => (NodeVote::Held, None),
             Reply::Integer(0) => (NodeVote::Gone, None),
-            Reply::Ok | Reply::Integer(_) => (NodeVote::Granted, None),
+            Reply::Integer(number) => {
+                let names_key = matches!(self, Self::Keys | Self::KeysVote);
+                (NodeVote::Held, names_key.then_some(Frame::Integer(number)))
+            }
             Reply::Whole(frame) => (vote_of_frame(&frame), Some(*frame)),
         }
     }

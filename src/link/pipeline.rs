@@ -247,7 +247,7 @@ mod tests {
     use super::*;
     use crate::link::UndoScript;
 
-    const SCRIPT: UndoScript = UndoScript { text: "a script", keys: 1 };
+    const SCRIPT: (&UndoScript, u16) = (&UndoScript("a script"), 1);
 
     fn entry(ticket: u64, kind: ReplyKind, deadline: u64) -> Entry {
         Entry {

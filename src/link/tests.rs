@@ -14,7 +14,7 @@ use crate::clock::Moment;
 use crate::options::LinkOptions;
 
 /// What undoes a command of one key.
-const SCRIPT: UndoScript = UndoScript { text: "UNDO", keys: 1 };
+const SCRIPT: (&UndoScript, u16) = (&UndoScript("UNDO"), 1);
 
 /// Has the server end the connection before.
 const KILL: &str = "CLIENT KILL ID 7";

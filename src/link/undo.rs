@@ -13,12 +13,12 @@ use quorlock_resp::encode;
 /// How many arguments stand before the keys: `EVAL`, the script, and how many keys follow.
 const HEAD_ARGUMENTS: usize = 3;
 
-/// The script that undoes a command, and how many keys it is given.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct UndoScript {
-    pub(crate) text: &'static str,
-    pub(crate) keys: u16,
-}
+/// The script that undoes commands of one kind.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) struct UndoScript(pub(crate) &'static str);
+
+/// That of commands which need none.
+static NO_SCRIPT: UndoScript = UndoScript("");
 
 /// What undoes a command, in encoded arguments that begin with its pair.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,11 +27,12 @@ pub(crate) struct Undo<'a> {
     form: Form,
 }
 
-/// What is known of an undo beside its bytes.
+/// What is known of an undo beside its bytes. Small, for it is noted with every command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Form {
-    script: UndoScript,
-    pair_len: usize,
+    script: &'static UndoScript,
+    pair_len: u32,
+    keys: u16,
     means: Means,
 }
 
@@ -54,18 +55,31 @@ impl Undo<'static> {
 impl<'a> Undo<'a> {
     /// A command about this pair that needs no undo.
     pub(crate) const fn nothing(pair: &'a [u8]) -> Self {
-        let script = UndoScript { text: "", keys: 0 };
-        Self { bytes: pair, form: Form { script, pair_len: pair.len(), means: Means::Nothing } }
+        Self::new((&NO_SCRIPT, 0), pair, pair.len(), Means::Nothing)
     }
 
-    /// Deletes the keys of this pair.
-    pub(crate) const fn delete(script: UndoScript, pair: &'a [u8]) -> Self {
-        Self { bytes: pair, form: Form { script, pair_len: pair.len(), means: Means::Delete } }
+    /// Deletes the keys of this pair, of which there are so many, by this script.
+    pub(crate) const fn delete(script: (&'static UndoScript, u16), pair: &'a [u8]) -> Self {
+        Self::new(script, pair, pair.len(), Means::Delete)
     }
 
     /// Puts the former value back, which stands behind the pair.
-    pub(crate) const fn put_back(script: UndoScript, bytes: &'a [u8], pair_len: usize) -> Self {
-        Self { bytes, form: Form { script, pair_len, means: Means::PutBack } }
+    pub(crate) const fn put_back(
+        script: (&'static UndoScript, u16),
+        bytes: &'a [u8],
+        pair_len: usize,
+    ) -> Self {
+        Self::new(script, bytes, pair_len, Means::PutBack)
+    }
+
+    const fn new(
+        (script, keys): (&'static UndoScript, u16),
+        bytes: &'a [u8],
+        pair_len: usize,
+        means: Means,
+    ) -> Self {
+        // A command is far below four gigabytes: a link holds no more than its bounds.
+        Self { bytes, form: Form { script, pair_len: pair_len as u32, keys, means } }
     }
 
     /// One whose bytes were kept apart from its form.
@@ -88,7 +102,7 @@ impl<'a> Undo<'a> {
 
     /// The keys and the value that the command is about.
     pub(super) fn pair(self) -> &'a [u8] {
-        &self.bytes[..self.form.pair_len]
+        &self.bytes[..self.form.pair_len as usize]
     }
 
     /// Whether this is meant where both are known: a lock that was to be put back, and was released
@@ -100,7 +114,7 @@ impl<'a> Undo<'a> {
 
     /// The whole command, in the form that a server executes even if it has never seen the script.
     pub(crate) fn whole(self) -> Vec<u8> {
-        let UndoScript { text, keys } = self.form.script;
+        let Form { script: UndoScript(text), keys, .. } = self.form;
         let values = match self.form.means {
             Means::Nothing => return Vec::new(),
             Means::Delete => 1,
@@ -137,7 +151,7 @@ impl Kept {
 mod tests {
     use super::*;
 
-    const SCRIPT: UndoScript = UndoScript { text: "a script", keys: 1 };
+    const SCRIPT: (&UndoScript, u16) = (&UndoScript("a script"), 1);
 
     fn encoded(arguments: &[&[u8]]) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -148,7 +162,7 @@ mod tests {
     #[test]
     fn a_whole_undo_is_a_command_that_counts_its_keys_and_its_arguments() {
         let words: [&[u8]; 7] = [b"EVAL", b"a script", b"2", b"k", b"l", b"new", b"old"];
-        let script = UndoScript { text: "a script", keys: 2 };
+        let script = (SCRIPT.0, 2);
         let (pair, all) = (encoded(&words[3..6]), encoded(&words[3..]));
         let undos = [Undo::delete(script, &pair), Undo::put_back(script, &all, pair.len())];
         for (undo, count) in undos.into_iter().zip([6, 7]) {

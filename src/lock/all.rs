@@ -7,7 +7,9 @@
 
 use super::mutex::behind_standing;
 use crate::lease::{Acquire, Adopt, Primitive, script};
-use crate::link::ReplyKind;
+use crate::link::{ReplyKind, UndoScript};
+
+const RELEASE: &str = include_str!("script/release_all.lua");
 
 /// A lock of several keys. (A test compares the digests with the scripts.)
 pub(crate) static ALL: Primitive = Primitive {
@@ -24,9 +26,7 @@ pub(crate) static ALL: Primitive = Primitive {
         include_str!("script/extend_all.lua"),
         "3159e1c630d057f32734180033cfa02ee3d0b11a"
     ),
-    release: script!(
-        include_str!("script/release_all.lua"),
-        "4f2e98f404cfd16f3b256a0bd41c98bc3dc0b889"
-    ),
+    release: script!(RELEASE, "4f2e98f404cfd16f3b256a0bd41c98bc3dc0b889"),
+    undo: UndoScript(RELEASE),
     adopt: Adopt::Refused("a lock of several keys is not adopted"),
 };

@@ -4,7 +4,7 @@
 //! forget, `standing.lua` goes before: it looks whether the node may vote.
 
 use crate::lease::{Acquire, Adopt, Primitive, script};
-use crate::link::ReplyKind;
+use crate::link::{ReplyKind, UndoScript};
 
 /// Puts `standing.lua` before a script.
 macro_rules! behind_standing {
@@ -13,6 +13,8 @@ macro_rules! behind_standing {
     };
 }
 pub(super) use behind_standing;
+
+const RELEASE: &str = include_str!("script/release.lua");
 
 /// A lock of one key. (A test compares the digests with the scripts.)
 pub(crate) static MUTEX: Primitive = Primitive {
@@ -23,10 +25,8 @@ pub(crate) static MUTEX: Primitive = Primitive {
     ),
     vote_reply: ReplyKind::Vote,
     extend: script!(include_str!("script/extend.lua"), "38c4b48c016c265132124c20017671204b3fa277"),
-    release: script!(
-        include_str!("script/release.lua"),
-        "916642b5b6dd4b1989e91ed6ff2b86d233493ab3"
-    ),
+    release: script!(RELEASE, "916642b5b6dd4b1989e91ed6ff2b86d233493ab3"),
+    undo: UndoScript(RELEASE),
     adopt: Adopt::Scripts {
         plain: include_str!("script/adopt.lua"),
         vote: behind_standing!("script/adopt.lua"),

@@ -1,4 +1,5 @@
-//! Choosing: one server or a quorum, how many nodes, TTL, extension, waiting, durability, driver.
+//! Choosing: one server or a quorum, how many nodes, TTL, extension, waiting, durability, driver;
+//! one key or several.
 //!
 //! # First of all: do your servers forget?
 //!
@@ -27,6 +28,7 @@
 //! | doubled work is a waste, no more | `single`, the defaults |
 //! | one server's failure must not stop or double it | `quorum` of 3 or 5, a condition behind |
 //! | overlap must not happen | a condition in the store; a lock in front of it |
+//! | one job that needs several things at once | `lock_all`: no order, and no deadlock |
 //! | work of milliseconds | TTL 10 s, `Extend::Off` |
 //! | work of unknown length | TTL 10 to 30 s, `Extend::For` the longest that you accept |
 //! | servers without `appendfsync always` | `Durability::Volatile` |
@@ -208,6 +210,49 @@
 //! token that was left behind begins with `left:`. One without it, from
 //! [`owner_token`](crate::LockGuard::owner_token), belongs to a guard that may live. It is adopted
 //! too, once the lock's remaining time is over, and that guard loses its lock.
+//!
+//! # What goes with which lock
+//!
+//! [`lock`](crate::Locker::lock) takes one key, [`lock_all`](crate::Locker::lock_all) several.
+//! Where a cell says *no*, the call is refused as misuse, with these words in its error.
+//!
+//! | with | one key | several keys | fenced | waiting | native |
+//! |---|---|---|---|---|---|
+//! | `Durability::Volatile` | yes | yes | not yet | not yet | not yet |
+//! | `adopt` | yes | no: neither adopted nor released | not yet | not yet | not yet |
+//! | `release_by_token` | yes | no: neither adopted nor released | not yet | not yet | not yet |
+//! | `blocking` | yes | yes | not yet | not yet | not yet |
+//! | a `Client` beside it | yes | yes | not yet | not yet | not yet |
+//! | TLS | yes | yes | not yet | not yet | not yet |
+//! | `quorlock lock` | yes | yes | not yet | not yet | not yet |
+//! | `release_after` | yes | yes | not yet | not yet | not yet |
+//! | `shutdown_leaving` | yes | yes | not yet | not yet | not yet |
+//!
+//! Each *yes* has a test. Of one key:
+//!
+//! | with | the test |
+//! |---|---|
+//! | `Durability::Volatile` | `durability::a_restarted_node_does_not_vote_and_the_others_do` |
+//! | `adopt` | `handover::a_lock_that_was_left_is_adopted_at_once_and_once` |
+//! | `release_by_token` | `handover::a_token_releases_its_lock_from_anywhere_and_no_other` |
+//! | `blocking` | `blocking::everything_works_on_a_plain_thread` |
+//! | a `Client` beside it | `all::a_client_beside_them_changes_neither_kind_of_lock` |
+//! | TLS | `tls::order::a_dropped_guard_is_released_before_the_next_request` |
+//! | `quorlock lock` | `program::codes::a_lock_that_is_held_is_busy` |
+//! | `release_after` | `locking::a_lock_that_is_released_after_a_time_ends_then_on_the_servers` |
+//! | `shutdown_leaving` | `handover::what_a_shutdown_leaves_is_adopted_by_its_tokens` |
+//!
+//! And of several keys:
+//!
+//! | with | the test |
+//! |---|---|
+//! | `Durability::Volatile` | `all::one_two_and_sixteen_keys_are_set_and_deleted_together` |
+//! | `blocking` | `blocking::several_keys_are_one_lock_on_a_plain_thread` |
+//! | a `Client` beside it | `all::a_client_beside_them_changes_neither_kind_of_lock` |
+//! | TLS | `tls::order::several_keys_are_one_lock_over_tls` |
+//! | `quorlock lock` | `program::keys::several_keys_are_held_while_the_command_runs` |
+//! | `release_after` | `all::several_keys_released_after_a_time_end_then_on_the_servers` |
+//! | `shutdown_leaving` | `all::several_keys_that_a_shutdown_leaves_stay_until_their_ttl` |
 //!
 //! # An example
 //!

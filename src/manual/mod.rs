@@ -2,7 +2,8 @@
 //!
 //! - [`promises`]: what a lock promises, what it does not, and what each broken assumption costs.
 //! - [`when_not_to_lock`]: better tools for some jobs, and what belongs behind every lock.
-//! - [`choosing`]: single or quorum, how many nodes, TTL, extension, waiting, durability, driver.
+//! - [`choosing`]: single or quorum, how many nodes, TTL, extension, waiting, durability, driver;
+//!   what goes with which kind of lock.
 //! - [`copied_recipes`]: the recipes that everyone copies, and how each breaks.
 //! - [`others_failures`]: what went wrong for others, what we do about it, and the test for it.
 //! - [`defaults`]: every default, its reason, and what goes wrong with another.

@@ -9,6 +9,7 @@ pub(super) const FAULTS: u64 = 2;
 pub(super) const AGENDA: u64 = 3;
 pub(super) const NETWORK: u64 = 4;
 pub(super) const ACTORS: u64 = 5;
+pub(super) const SEVERAL: u64 = 6;
 pub(super) const NODES: u64 = 100;
 pub(super) const WORKERS: u64 = 1_000;
 /// Tasks of adopters, restarters of lockers, and the order in which tasks run.

@@ -12,17 +12,23 @@ use super::world::Hub;
 use crate::Locker;
 use crate::clock::{Clock, Driven, Turn};
 
+/// The number of a machine's first task that takes locks of several keys.
+const FIRST_OF_SEVERAL: usize = 4;
+
 /// Starts a client in this place, with its workers.
 pub(super) fn start(hub: &Arc<Hub>, place: usize) {
     if hub.with(|world| world.is_over) {
         return;
     }
     let (machine, _, clock) = set_up(hub, place);
-    let (workers, seed) = hub.with(|world| (world.plan.workers, world.plan.seed));
-    for worker in 0..workers {
+    let (plain, several, seed) =
+        hub.with(|world| (world.plan.workers, world.plan.several, world.plan.seed));
+    let numbers = (0..plain).chain(FIRST_OF_SEVERAL..FIRST_OF_SEVERAL + several);
+    for worker in numbers {
         let number = (machine * 8 + worker) as u64;
         let chance = Chance::new(seed, chance::WORKERS + number);
-        let worker = Worker { hub: hub.clone(), machine, number, chance };
+        let takes_several = worker >= FIRST_OF_SEVERAL;
+        let worker = Worker { hub: hub.clone(), machine, number, takes_several, chance };
         begin(hub, machine, &clock, worker.run());
     }
     if hub.with(|world| world.plan.actors.shutdown_pause) > 0 {

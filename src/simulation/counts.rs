@@ -29,6 +29,8 @@ pub(super) enum Action {
     ShutdownComplete,
     ShutdownIncomplete,
     RuntimeEnded,
+    /// A lock of more than one key.
+    SeveralTaken,
     ReleaseDropped,
     Extended,
     ExtensionFailed,
@@ -66,6 +68,7 @@ impl Action {
         ShutdownComplete,
         ShutdownIncomplete,
         RuntimeEnded,
+        SeveralTaken,
         ReleaseDropped,
         Extended,
         ExtensionFailed,

@@ -20,45 +20,51 @@ impl Worker {
             // Never none: who tries without success, again and again, must not stop time by that.
             let pause = self.chance.between(1, plan.think.max(1));
             self.hub.sleep(pause).await;
-            let key = format!("k{}", self.chance.below(plan.keys));
+            let keys = plan.draw_keys(&mut self.chance, self.takes_several);
             let ttl = self.chance.pick(&plan.ttls);
             let Some((locker, number)) = self.locker() else { continue };
             if self.chance.percent(plan.actors.guarded) {
-                self.run_under(&locker, number, &key, ttl).await;
+                self.run_under(&locker, number, &keys, ttl).await;
                 continue;
             }
             let acquiring = Acquiring::begin(&self, number);
-            let acquired = self.acquire(&locker, &key, ttl).await;
+            let acquired = self.acquire(&locker, &keys, ttl).await;
             drop(acquiring);
             let Some(guard) = acquired else { continue };
-            self.hold(guard, number, &key, ttl).await;
+            self.hold(guard, number, &keys, ttl).await;
         }
     }
 
     /// A lock is asked for, in some way; with it, how long it is waited for.
-    fn request(&mut self, locker: &Locker, key: &str, ttl: u64) -> (LockRequest, Option<u64>) {
+    fn request(
+        &mut self,
+        locker: &Locker,
+        keys: &[String],
+        ttl: u64,
+    ) -> (LockRequest, Option<u64>) {
         // Who stands in a queue waits for as long as it takes: `None`.
         let wait = match self.hub.with(|world| world.plan.queues) && self.chance.percent(50) {
             true => None,
             false => Some(self.chance.pick(&[0, 50, 400, 1_200])),
         };
         let extend = if self.chance.percent(50) { Extend::Off } else { Extend::Forever };
-        let request = locker
-            .lock(key)
-            .ttl(ms(ttl))
-            .auto_extend(extend)
-            .unavailable_wait(std::time::Duration::MAX);
+        let request = match self.takes_several {
+            true => locker.lock_all(keys),
+            false => locker.lock(&keys[0]),
+        };
+        let request =
+            request.ttl(ms(ttl)).auto_extend(extend).unavailable_wait(std::time::Duration::MAX);
         let request = match wait {
             Some(wait) => request.wait(ms(wait)),
             None => request.wait_forever(),
         };
-        self.tell(format_args!("asks for {key}, ttl {ttl}"));
+        self.tell(format_args!("asks for {}, ttl {ttl}", keys.join(", ")));
         (request, wait)
     }
 
     /// Asks for a lock, and may give up before there is an answer.
-    async fn acquire(&mut self, locker: &Locker, key: &str, ttl: u64) -> Option<LockGuard> {
-        let (request, wait) = self.request(locker, key, ttl);
+    async fn acquire(&mut self, locker: &Locker, keys: &[String], ttl: u64) -> Option<LockGuard> {
+        let (request, wait) = self.request(locker, keys, ttl);
         let polls = self.chance.percent(15).then(|| self.chance.between(0, 5));
         let patience = self.chance.percent(15).then(|| self.chance.between(0, 60));
         let (began, stood) = self.hub.with(|world| {
@@ -77,7 +83,7 @@ impl Worker {
             }
             match &outcome {
                 None => world.tell(format_args!("w{number} gives up")),
-                Some(Ok(_)) => world.tell(format_args!("w{number} has {key}")),
+                Some(Ok(_)) => world.tell(format_args!("w{number} has {}", keys.join(", "))),
                 Some(Err(error)) => world.tell(format_args!("w{number} failed: {error}")),
             }
         });
@@ -103,13 +109,13 @@ impl Worker {
     }
 
     /// Takes a lock for some work, and may give up before it is done.
-    async fn run_under(&mut self, locker: &Locker, number: u64, key: &str, ttl: u64) {
-        let (request, _) = self.request(locker, key, ttl);
+    async fn run_under(&mut self, locker: &Locker, number: u64, keys: &[String], ttl: u64) {
+        let (request, _) = self.request(locker, keys, ttl);
         let cuts = (self.cuts(12), self.chance.percent(10).then(|| self.chance.between(0, 200)));
         let work = self.work_time(ttl);
         let this = &*self;
         let ran = request.run(|held| async move {
-            let hold = this.enter(held, number, key, ttl);
+            let hold = this.enter(held, number, keys, ttl);
             let mut sleep = pin!(this.hub.sleep(work));
             hold.guarded(sleep.as_mut()).await;
             drop(hold);
@@ -124,12 +130,13 @@ impl Worker {
             Some(Err(_)) => Action::RunFailed,
             Some(Ok(())) => Action::Ran,
         });
-        self.tell(format_args!("ran under {key}: {:?}", outcome.map(|ran| ran.is_ok())));
+        let (keys, ran) = (keys.join(", "), outcome.map(|ran| ran.is_ok()));
+        self.tell(format_args!("ran under {keys}: {ran:?}"));
     }
 
     /// Has the lock, and lets go of it in some way.
-    pub(super) async fn hold(&mut self, guard: LockGuard, locker: u64, key: &str, ttl: u64) {
-        let hold = self.enter(Held::new(&guard), locker, key, ttl);
+    pub(super) async fn hold(&mut self, guard: LockGuard, locker: u64, keys: &[String], ttl: u64) {
+        let hold = self.enter(Held::new(&guard), locker, keys, ttl);
         let work = self.work_time(ttl);
         let actors = self.hub.with(|world| world.plan.actors.clone());
         if self.chance.percent(actors.guarded) {
@@ -138,14 +145,14 @@ impl Worker {
             self.work(&guard, &hold, work).await;
         }
         let (number, value) = (hold.number, hold.value.clone());
-        self.tell(format_args!("lets go of {key}"));
+        self.tell(format_args!("lets go of {}", keys.join(", ")));
         let in_haste = self.is_in_haste();
         let is_handed = self.chance.percent(actors.handed) && !in_haste;
         drop(hold); // before its guard
         match if in_haste { 0 } else { self.chance.below(10) } {
             _ if is_handed => {
                 let token = self.forget(guard, &value);
-                handover::send(self, (key, &token, ttl));
+                handover::send(self, (&keys[0], &token, ttl));
             }
             0..=4 => self.release(guard, number, locker, &value).await,
             5..=8 => drop(guard),

@@ -20,8 +20,12 @@ pub(super) struct SentToken {
     ttl: u64,
 }
 
-/// Sends the token of a lock to one machine or two, its own among them now and then.
+/// Sends the token of a lock to one machine or two, its own among them now and then; but not the
+/// token of a lock of several keys, which is not adopted.
 pub(super) fn send(worker: &mut Worker, (key, token, ttl): (&str, &OwnerToken, u64)) {
+    if token.as_str().starts_with("all:") {
+        return;
+    }
     let (hub, chance) = (worker.hub.clone(), &mut worker.chance);
     let machines: Vec<usize> = hub.with(|world| {
         let is_there = |machine: &usize| !world.machines[*machine].is_gone();
@@ -50,7 +54,7 @@ pub(super) fn send(worker: &mut Worker, (key, token, ttl): (&str, &OwnerToken, u
         });
         let chance = Chance::new(seed, chance::ADOPTERS + number);
         let number = chance::ADOPTERS + number;
-        let adopter = Worker { hub: hub.clone(), machine, number, chance };
+        let adopter = Worker { hub: hub.clone(), machine, number, takes_several: false, chance };
         begin(&hub, machine, &clock, adopter.receive(sent.clone()));
     }
 }
@@ -77,7 +81,7 @@ impl Worker {
             }
             let Some((locker, number)) = self.locker() else { return };
             if let Some(guard) = self.adopt(&locker, number, &sent).await {
-                return Box::pin(self.hold(guard, number, key, *ttl)).await;
+                return Box::pin(self.hold(guard, number, std::slice::from_ref(key), *ttl)).await;
             }
             if self.chance.percent(30) {
                 return;

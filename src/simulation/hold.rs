@@ -26,7 +26,7 @@ pub(super) struct Hold {
     pub(super) machine: usize,
     /// The guard's.
     pub(super) number: u64,
-    pub(super) key: String,
+    pub(super) keys: Vec<String>,
     pub(super) value: String,
     pub(super) ttl: u64,
     pub(super) held: Held,
@@ -152,19 +152,22 @@ impl<'a> Watch<'a> {
 
 impl Worker {
     /// Enters a guard that was given for this lock: from here on it is held.
-    pub(super) fn enter(&self, held: Held, locker: u64, key: &str, ttl: u64) -> Hold {
+    pub(super) fn enter(&self, held: Held, locker: u64, keys: &[String], ttl: u64) -> Hold {
         let (machine, value) = (self.machine, held.owner_token());
         let number = self.hub.with(|world| {
             let (now, rate) = (world.nanos(), world.machines[machine].rate);
             let owner = &owner(machine, locker);
             let (held, value) = (held.clone(), value.value());
-            let grant = Grant { machine, key, value, held, rate, owner };
+            let grant = Grant { machine, keys, value, held, rate, owner };
             let number = world.oracle.acquire(now, grant);
+            if keys.len() > 1 {
+                world.count(Action::SeveralTaken);
+            }
             world.look();
             number
         });
-        let (hub, key, value) = (self.hub.clone(), key.to_owned(), value.value().to_owned());
-        Hold { hub, machine, number, key, value, ttl, held }
+        let (hub, keys, value) = (self.hub.clone(), keys.to_vec(), value.value().to_owned());
+        Hold { hub, machine, number, keys, value, ttl, held }
     }
 
     /// Works for so long, or until the lock is lost; some go on for a while then, some extend the
@@ -190,7 +193,7 @@ impl Worker {
             if !told && !is_handed && self.chance.percent(handed_alive) {
                 is_handed = true;
                 self.count(Action::HandedAlive);
-                handover::send(self, (&hold.key, &guard.owner_token(), hold.ttl));
+                handover::send(self, (&hold.keys[0], &guard.owner_token(), hold.ttl));
             }
             let left = u64::try_from(hold.held.remaining().as_millis()).unwrap_or(0);
             let is_due = brink.take_if(|brink| left <= *brink).is_some();

@@ -8,14 +8,14 @@
 //! | `agenda` | what is to happen, and when |
 //! | `network` | bytes on their way: late, in order, or not at all |
 //! | `node` | a node: its keys, its clock, what it has not read yet |
-//! | `scripts` | whether nodes run the locks' scripts by Lua |
+//! | `scripts` | whether nodes run the locks' scripts by Lua, and whether the right ones |
 //! | `machine` | a client's machine: what happens to it |
 //! | `port` | how its connections are made |
 //! | `locker` | its lockers, built on all this |
 //! | `task` | how its tasks begin, wait and give up |
 //! | `client` | a machine with a locker and tasks of its own |
 //! | `worker` | a task that takes locks: its machine, its chance, its name |
-//! | `cycle`, `hold` | how it takes locks; what it does while it holds one |
+//! | `cycle`, `hold` | how it takes locks, of one key or several; what it does while it holds one |
 //! | `handover` | tokens on their way, and the machines that adopt by them |
 //! | `restarter` | shuts lockers down, and builds others |
 //! | `faults` | the faults of all of them |

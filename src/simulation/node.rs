@@ -23,7 +23,7 @@ pub(super) enum State {
 }
 
 /// What stands under a key, for a client that has put a value there or means to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Found {
     Ours,
     Gone,
@@ -42,6 +42,19 @@ pub(super) struct Observation {
     /// The values before and after it.
     pub(super) stood: Option<String>,
     pub(super) stands: Option<String>,
+}
+
+impl Observation {
+    /// Whether there is another value now, or none.
+    pub(super) fn is_change(&self) -> bool {
+        self.stood != self.stands
+    }
+
+    /// What a release found, of which each key that is still there was not released.
+    pub(super) fn released(&self) -> Found {
+        let is_kept = self.before == Found::Ours && self.after == Found::Ours;
+        if is_kept { Found::Others } else { self.before }
+    }
 }
 
 /// One node. Connections are known by their numbers in the network.
@@ -157,27 +170,40 @@ impl Node {
         self.unread.remove(oldest)
     }
 
-    /// Executes a command, and says what it found and left if it is about a lock.
+    /// Executes a command, and says what it found and left under each key, if it is about a lock.
     pub(super) fn execute(
         &mut self,
         session: SessionId,
         words: &[&[u8]],
         at: u64,
-    ) -> (Effects, Option<Observation>) {
+    ) -> (Effects, Vec<Observation>) {
         let now = self.clock.read(moment(at));
-        let subject = subject(words);
-        let stood = subject.and_then(|(key, ..)| self.value(key, now));
-        let before = subject.map(|(_, value, _)| find(stood.as_deref(), value));
-        let effects = self.store.execute(session, words, now);
-        let is_done = effects.messages.iter().all(|(_, frame)| frame.as_error().is_none());
-        let observation = subject.zip(before).filter(|_| is_done);
-        let observation = observation.map(|((key, value, is_release), before)| {
+        let Some(Subject { keys, value, is_release }) = subject(words) else {
+            return (self.execute_any(session, words, now), Vec::new());
+        };
+        let stood: Vec<_> = keys.iter().map(|key| self.value(key, now)).collect();
+        let effects = self.execute_any(session, words, now);
+        if effects.messages.iter().any(|(_, frame)| frame.as_error().is_some()) {
+            return (effects, Vec::new());
+        }
+        let observe = |(key, stood): (&&[u8], Option<String>)| {
             let stands = self.value(key, now);
-            let after = find(stands.as_deref(), value);
-            let value = String::from_utf8_lossy(value).into_owned();
-            Observation { node: self.index, value, before, after, is_release, stood, stands }
-        });
-        (effects, observation)
+            let [before, after] = [&stood, &stands].map(|found| find(found.as_deref(), value));
+            let (node, value) = (self.index, String::from_utf8_lossy(value).into_owned());
+            Observation { node, value, before, after, is_release, stood, stands }
+        };
+        let observations = keys.iter().zip(stood).map(observe).collect();
+        (effects, observations)
+    }
+
+    fn execute_any(&mut self, session: SessionId, words: &[&[u8]], now: Duration) -> Effects {
+        if let [b"EVAL", script, rest @ ..] = words
+            && let Some(wrong) = scripts::wrong_instead_of(script)
+        {
+            let words = [&[b"EVAL", wrong.as_bytes()][..], rest].concat();
+            return self.store.execute(session, &words, now);
+        }
+        self.store.execute(session, words, now)
     }
 
     fn value(&self, key: &[u8], now: Duration) -> Option<String> {
@@ -216,14 +242,27 @@ fn find(there: Option<&str>, value: &[u8]) -> Found {
     }
 }
 
-/// The key and the value that a lock's command is about, and whether it is a release.
-fn subject<'a>(words: &[&'a [u8]]) -> Option<(&'a [u8], &'a [u8], bool)> {
+/// What a lock's command is about.
+struct Subject<'a> {
+    keys: &'a [&'a [u8]],
+    value: &'a [u8],
+    is_release: bool,
+}
+
+fn subject<'a>(words: &'a [&'a [u8]]) -> Option<Subject<'a>> {
     match words {
-        [b"SET", key, value, ..] => Some((key, value, false)),
-        [b"EVAL" | b"EVALSHA", _, b"1", key, value] => Some((key, value, true)),
-        [b"EVAL" | b"EVALSHA", _, b"1", key, value, ..] => Some((key, value, false)),
-        // Behind the keys of the node's epoch and of its quarantine.
-        [b"EVAL" | b"EVALSHA", _, b"3", _, _, key, value, ..] => Some((key, value, false)),
+        [b"SET", key, value, ..] => {
+            Some(Subject { keys: std::slice::from_ref(key), value, is_release: false })
+        }
+        [b"EVAL" | b"EVALSHA", _, count, rest @ ..] => {
+            let count: usize = std::str::from_utf8(count).ok()?.parse().ok()?;
+            let (keys, arguments) = rest.split_at_checked(count)?;
+            // They stand behind the keys of the node's epoch and of its quarantine.
+            let is_vote = keys.first().is_some_and(|key| key.ends_with(b"quorlock:epoch"));
+            let keys = if is_vote { keys.get(2..)? } else { keys };
+            let (value, more) = arguments.split_first()?;
+            Some(Subject { keys, value, is_release: more.is_empty() && !is_vote })
+        }
         _ => None,
     }
 }

@@ -16,7 +16,8 @@ use crate::{Held, Release};
 /// A guard, in its holder's hand.
 pub(super) struct Grant<'a> {
     pub(super) machine: usize,
-    pub(super) key: &'a str,
+    /// All of its keys, each of which it holds.
+    pub(super) keys: &'a [String],
     pub(super) value: &'a str,
     pub(super) held: Held,
     /// How much faster than true time its machine's clocks run, in millionths.
@@ -71,8 +72,8 @@ impl Oracle {
     /// Enters a guard that a task has got. Another holder of the key is found at the next look.
     pub(super) fn acquire(&mut self, now: u64, grant: Grant<'_>) -> u64 {
         self.numbers += 1;
-        let Grant { machine, key, value, held, rate, owner } = grant;
-        let number = self.numbers;
+        let Grant { machine, keys, value, held, rate, owner } = grant;
+        let (number, key) = (self.numbers, keys.join(", "));
         if held.looks_left().is_none() {
             let what = format!("guard {number} of `{key}` was not held when it was given");
             self.violate(Kind::NotHeld, what);
@@ -82,8 +83,11 @@ impl Oracle {
             self.violate(Kind::SameValue, what);
         }
         self.value_owners.assign(value, owner, machine);
-        let view = View { left: Box::new(move || held.looks_left()), rate };
-        self.holds.begin((number, machine), (key, value), view, now);
+        for key in keys {
+            let held = held.clone();
+            let view = View { left: Box::new(move || held.looks_left()), rate };
+            self.holds.begin((number, machine), (key, value), view, now);
+        }
         number
     }
 
@@ -130,13 +134,15 @@ impl Oracle {
         self.leapt.contains(&machine)
     }
 
-    /// A node has executed a machine's command about a key and a value.
-    pub(super) fn see(&mut self, at: u64, machine: usize, observation: &Observation) {
-        self.releases.see(observation);
+    /// A node has executed a machine's command about a value and one or more keys.
+    pub(super) fn see(&mut self, at: u64, machine: usize, observations: &[Observation]) {
+        self.releases.see(observations);
+        let changes = observations.iter().filter(|observation| observation.is_change());
+        changes.for_each(|observation| self.see_change(at, machine, observation));
+    }
+
+    fn see_change(&mut self, at: u64, machine: usize, observation: &Observation) {
         let Observation { node, stood: before, stands: after, .. } = observation.clone();
-        if before == after {
-            return;
-        }
         let later = after.as_deref().and_then(|value| {
             let owner = self.value_owners.owner(value);
             self.completeness.see(owner, node).filter(|_| !self.left.contains(value))

@@ -38,6 +38,8 @@ pub(super) struct Plan {
     /// Tasks that acquire, for each client.
     pub(super) workers: usize,
     pub(super) keys: usize,
+    /// Tasks of each client that take locks of several keys, beside those that take one.
+    pub(super) several: usize,
     pub(super) connections: usize,
     /// The longest TTL of servers that may forget; none where they do not.
     pub(super) longest_ttl: Option<u64>,
@@ -109,7 +111,8 @@ impl Actors {
 
     fn leave_out(&mut self, name: &str) {
         let left_out = match name {
-            "" => return,
+            // It is looked at where the plan is made.
+            "" | "several" => return,
             "handed" => &mut self.handed,
             "handed-twice" => &mut self.handed_twice,
             "handed-alive" => &mut self.handed_alive,
@@ -138,7 +141,28 @@ const NODE_TIMEOUT: u64 = 50;
 /// How long connecting may take, with the handshake.
 pub(super) const CONNECT_TIMEOUT: u64 = 400;
 
+/// How many keys the locks of several keys are drawn from, at least: enough for them to overlap in
+/// a circle.
+const SEVERAL_KEYS: usize = 4;
+
+fn several(seed: u64) -> usize {
+    if without().split(',').any(|name| name == "several") {
+        return 0;
+    }
+    Chance::new(seed, chance::SEVERAL).pick(&[0, 1, 1, 2])
+}
+
 impl Plan {
+    /// The keys that a task takes at once: some neighbours of a ring.
+    pub(super) fn draw_keys(&self, chance: &mut Chance, takes_several: bool) -> Vec<String> {
+        let (ring, count) = match takes_several {
+            true => (self.keys.max(SEVERAL_KEYS), chance.pick(&[1, 2, 2, 3])),
+            false => (self.keys, 1),
+        };
+        let first = chance.below(ring);
+        (first..first + count).map(|key| format!("k{}", key % ring)).collect()
+    }
+
     /// Whether nodes without a fault answer before their deadline: there and back, each way twice
     /// the latency at most. Connecting takes three round trips.
     pub(super) fn is_quick(&self) -> bool {
@@ -173,6 +197,7 @@ impl Plan {
             clients: if queues { 4 } else { chance.pick(&[2, 2, 3, 4]) },
             workers: if queues { 2 } else { chance.pick(&[1, 1, 2]) },
             keys: if queues { 1 } else { chance.pick(&[1, 1, 2, 3]) },
+            several: if kept { several(seed) } else { 0 },
             connections: chance.pick(&[1, 1, 2]),
             longest_ttl: forgets.then_some(900),
             ttls,

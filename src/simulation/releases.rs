@@ -22,19 +22,17 @@ impl Releases {
         self.open.remove(value);
     }
 
-    /// A node has executed a command. Of several releases, the first finds what was there.
-    pub(super) fn see(&mut self, observation: &Observation) {
-        if !observation.is_release {
+    /// A node has executed a command, about each key of a lock. Of several releases, the first
+    /// finds what was there. A lock of several keys is held where each is; else another's key
+    /// counts for more than one that is gone.
+    pub(super) fn see(&mut self, observations: &[Observation]) {
+        let [first, ..] = observations else { return };
+        let Some(found) = self.open.get_mut(&first.value).filter(|_| first.is_release) else {
             return;
+        };
+        if let Some(worst) = observations.iter().map(Observation::released).max() {
+            found.entry(first.node).or_insert(worst);
         }
-        let Some(found) = self.open.get_mut(&observation.value) else { return };
-        // A key that is still there was not released, whatever the node answered.
-        let is_kept = observation.before == Found::Ours && observation.after == Found::Ours;
-        found.entry(observation.node).or_insert(if is_kept {
-            Found::Others
-        } else {
-            observation.before
-        });
     }
 
     /// A release has told this. Returns what is wrong with it, if anything is.
@@ -66,7 +64,7 @@ mod tests {
             let (value, after) = ("v".to_owned(), Found::Gone);
             let (stood, stands) = (None, None);
             let is_release = true;
-            releases.see(&Observation {
+            releases.see(&[Observation {
                 node,
                 value,
                 before: *before,
@@ -74,7 +72,7 @@ mod tests {
                 is_release,
                 stood,
                 stands,
-            });
+            }]);
         }
         releases.end("v", told, 2)
     }
@@ -102,7 +100,7 @@ mod tests {
             let (before, after) = (Found::Ours, Found::Ours);
             let (value, is_release) = ("v".into(), true);
             let (stood, stands) = (None, None);
-            releases.see(&Observation { node, value, before, after, is_release, stood, stands });
+            releases.see(&[Observation { node, value, before, after, is_release, stood, stands }]);
         }
         assert!(releases.end("v", &Release::Released, 2).is_some());
     }

@@ -13,6 +13,8 @@ pub(super) struct Worker {
     pub(super) machine: usize,
     /// Its name in the trace.
     pub(super) number: u64,
+    /// It takes locks of several keys.
+    pub(super) takes_several: bool,
     pub(super) chance: Chance,
 }
 

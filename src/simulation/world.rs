@@ -286,11 +286,9 @@ impl World {
         while let Ok(Some(words)) = self.network.line(line).requests.next() {
             let words: Vec<&[u8]> = words.iter().map(|word| &word[..]).collect();
             let now = self.now();
-            let (effects, observation) = self.nodes[node].execute(session, &words, now);
-            if let Some(observation) = observation {
-                let machine = self.network.line(line).machine;
-                self.oracle.see(now, machine, &observation);
-            }
+            let (effects, observations) = self.nodes[node].execute(session, &words, now);
+            let machine = self.network.line(line).machine;
+            self.oracle.see(now, machine, &observations);
             let from = answer.len();
             for (_, frame) in &effects.messages {
                 wire::put(&mut answer, frame, self.nodes[node].speaks_resp3(session));

@@ -30,6 +30,7 @@ pub(crate) fn fleet(size: usize) -> Fleet {
 pub(crate) async fn run(tokens: &mut Tokens) {
     let fleet = fleet(3);
     held_and_released(&fleet).await;
+    several(&fleet).await;
     contended(&fleet).await;
     lost(&fleet).await;
     panicked(&fleet).await;
@@ -69,6 +70,30 @@ async fn held_and_released(fleet: &Fleet) {
     drop(guard);
     look(locker.shutdown(Duration::from_secs(2)).await.unwrap());
     fails(locker.lock("k").await);
+}
+
+async fn several(fleet: &Fleet) {
+    let locker = builder(fleet).build().unwrap();
+    look(show(locker.lock_all(["a", "b"])).into_future());
+    let guard = show(locker.lock_all(["a", "b"]).await.unwrap());
+    look(guard.keys());
+    look(guard.key());
+    look(guard.votes());
+    guard.extend(Duration::from_secs(5)).await.unwrap();
+    fails(locker.lock_all(["b", "c"]).await);
+    fails(locker.lock_all(["c", "c"]).await);
+    fails(locker.adopt("a", &show(guard.owner_token())).await);
+    look(guard.release().await.unwrap());
+    let token = show(locker.lock_all(["a", "b"]).await.unwrap().forget());
+    fails(locker.release_by_token("a", &token).await);
+    let guard = locker.lock_all(["stays", "too"]).await.unwrap();
+    for left in show(locker.shutdown_leaving(Duration::from_secs(2)).await.unwrap()).left {
+        look(left);
+    }
+    drop(guard);
+    for key in ["a", "b", "stays", "too"] {
+        fleet.command(&["DEL", key]);
+    }
 }
 
 async fn contended(fleet: &Fleet) {

@@ -57,6 +57,28 @@ fn everything_works_on_a_plain_thread() {
     assert_eq!(theirs.health().len(), 3);
 }
 
+#[test]
+fn several_keys_are_one_lock_on_a_plain_thread() {
+    need_server!();
+    let fleet = Fleet::start(3);
+    let (ours, theirs) = (locker(&fleet), locker(&fleet));
+    let guard = ours.lock_all(["b", "a"]).acquire().unwrap();
+    assert_eq!(guard.keys(), ["a", "b"]);
+    assert_eq!(guard.key(), "a, b");
+    assert!(theirs.lock("b").try_acquire().unwrap().is_none());
+    let vain = theirs.lock_all(["b", "c"]).wait(Duration::ZERO).acquire().unwrap_err();
+    assert!(vain.is_contended() && vain.to_string().contains("\"b\""), "{vain}");
+    let beside = theirs.lock_all(["c", "d"]).try_acquire().unwrap().unwrap();
+    guard.extend(Duration::from_secs(20)).unwrap();
+    assert!(guard.release().unwrap().is_released());
+    drop(beside);
+    eventually("both are released", || fleet.keys_left("").is_empty());
+    let keys = ours.lock_all(["a", "b"]).run(|guard| Ok::<_, Error>(guard.keys().len()));
+    assert_eq!(keys.unwrap(), 2);
+    let refused = ours.lock_all(["a", "a"]).acquire().unwrap_err();
+    assert!(refused.is_misuse(), "{refused}");
+}
+
 /// One at a time, and no thread is forgotten.
 #[test]
 fn threads_take_turns() {

@@ -4,8 +4,10 @@
 //! | file | asks |
 //! |---|---|
 //! | `locking` | is there ever more than one holder, and does the lock come free? |
+//! | `all` | locks of several keys: all of them or none, and one holder of each? |
 //! | `durability` | servers that forget what they granted |
 //! | `scripts` | our scripts on servers that are not as they expect |
+//! | `combinations` | is what goes with which kind of lock tested, or refused? |
 //! | `states` | servers in every state: what each operation says of a node, and what is left |
 //! | `errors` | what an error says of its cause, and of each node |
 //! | `events` | what an observer is told, in what order, and how often |
@@ -36,12 +38,14 @@
 )]
 
 mod addresses;
+mod all;
 mod bad_input;
 #[cfg(feature = "blocking")]
 mod blocking;
 mod cancel;
 mod cases;
 mod client;
+mod combinations;
 mod differential;
 mod durability;
 mod errors;

@@ -55,6 +55,27 @@ async fn drop_and_acquire(node: &Node) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn several_keys_are_one_lock_over_tls() {
+    need_server!();
+    let node = Node::start();
+    let locker = node.locker().await;
+    let keys: Vec<String> = (0..64).map(|key| format!("{key:0>200}")).collect();
+    // The first one brings the server the scripts.
+    let first = locker.lock_all(&keys).await.unwrap();
+    assert!(first.release().await.unwrap().is_released());
+    for turn in 0..50 {
+        let guard = locker.lock_all(&keys).try_acquire().await.unwrap();
+        let guard = guard.unwrap_or_else(|| panic!("turn {turn}: the one before was dropped"));
+        assert!(locker.lock(&keys[turn]).try_acquire().await.unwrap().is_none());
+        guard.extend(Duration::from_secs(10)).await.unwrap();
+        drop(guard);
+    }
+    let same = locker.clone();
+    eventually_async("no key is left", async || node.is_empty()).await;
+    drop(same);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_dropped_guard_is_released_before_the_next_request() {
     need_server!();
     drop_and_acquire(&Node::start()).await;

@@ -6,6 +6,7 @@
 //! as under `env` or `nice`; the terminal itself sends INT and QUIT to all of it, and other signals
 //! go to the command's process only, for the group may hold more than ours.
 
+use std::ffi::OsStr;
 use std::io::{self, IsTerminal};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::ExitStatus;
@@ -38,7 +39,7 @@ impl Child {
         let mut command = tied::command(program);
         command
             .args(rest)
-            .env("QUORLOCK_KEY", &args.key)
+            .env("QUORLOCK_KEY", args.keys().join(OsStr::new("\n")))
             .env("QUORLOCK_TOKEN", guard.owner_token().as_str())
             .env("QUORLOCK_DEADLINE_MS", clock::epoch_ms_in(guard.remaining()).to_string())
             // Of a lock around ours, if of any: ours has no fence, and that one's must not pass.

@@ -96,7 +96,7 @@ async fn hold_and_run(
     };
     let Some((word, why)) = loss else { return Ok(ended) };
     report.lost = Some(word);
-    let what = format!("lock {} was lost: {why}", words::quoted(&args.key));
+    let what = format!("lock {} was lost: {why}", words::all_quoted(args.keys()));
     Err(Failure::new(Cause::Lost, what))
 }
 
@@ -124,15 +124,20 @@ async fn acquire(locker: &Locker, args: &LockArgs) -> Result<LockGuard, Failure>
     let wait = if args.no_wait { Duration::ZERO } else { args.wait };
     reach::majority(locker, args.unavailable_wait.min(wait)).await?;
     let wait = wait.saturating_sub(clock::now().saturating_duration_since(began));
-    let acquired = locker.lock(args.key.as_encoded_bytes()).wait(wait).await;
-    acquired.map_err(Failure::of_options)
+    let request = match args.keys() {
+        [only] => locker.lock(only.as_encoded_bytes()),
+        several => locker.lock_all(several.iter().map(|key| key.as_encoded_bytes())),
+    };
+    request.wait(wait).await.map_err(Failure::of_options)
 }
 
 /// Lets an acquisition that was just dropped be undone before the process ends: the question goes
-/// out behind the undo on the same connections, so that its answer says that the undo is done.
+/// out behind the undo on the same connections, so that its answer says that the undo is done. (The
+/// least of several keys says which connections these are.)
 async fn settle(locker: &Locker, args: &LockArgs) {
+    let Some(key) = args.keys().iter().min() else { return };
     // What the nodes hold does not matter, and one that is silent has its deadline.
-    let _ = locker.inspect(args.key.as_encoded_bytes()).await;
+    let _ = locker.inspect(key.as_encoded_bytes()).await;
 }
 
 /// Waits for the command to end, passes signals on to it, and ends it when the lock is lost. Says
@@ -193,7 +198,7 @@ fn judge_release(args: &LockArgs, release: &Release) -> Option<(&'static str, St
             let nodes: Vec<String> = nodes.iter().map(ToString::to_string).collect();
             output::say(format_args!(
                 "too few nodes confirmed the release of {}, what they hold ends with its time; {}",
-                words::quoted(&args.key),
+                words::all_quoted(args.keys()),
                 nodes.join(", ")
             ));
             None

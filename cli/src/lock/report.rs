@@ -25,8 +25,15 @@ impl Report {
     /// One object in one line.
     pub(crate) fn json(&self, args: &LockArgs, failure: Option<&Failure>, code: u8) -> String {
         let micros = |duration: Duration| duration.as_micros();
+        let keys: Vec<String> =
+            args.keys().iter().map(|key| key.to_string_lossy().into_owned()).collect();
+        let only = match &keys[..] {
+            [only] => Some(&**only),
+            _ => None,
+        };
         Object::new()
-            .text("key", &*args.key.to_string_lossy())
+            .text("key", only)
+            .texts("keys", keys.iter().cloned())
             .text("outcome", failure.map_or("done", |failure| failure.cause.word()))
             .number("wait_us", self.wait.map(micros))
             .number("hold_us", self.hold.map(micros))

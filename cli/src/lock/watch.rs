@@ -20,7 +20,8 @@ use crate::words::{self, Humane};
 /// An observer of one lock.
 #[derive(Debug)]
 pub(crate) struct Watch {
-    key: String,
+    /// The keys of the lock, as they are shown.
+    keys: String,
     /// Whether anything is said: not where one JSON object is asked for.
     speaks: bool,
     /// Whether it is said that we wait.
@@ -35,7 +36,7 @@ pub(crate) struct Watch {
 impl Watch {
     pub(crate) fn new(args: &LockArgs) -> Self {
         Self {
-            key: words::quoted(&args.key),
+            keys: words::all_quoted(args.keys()),
             speaks: args.verbose || !args.json,
             tells_of_waiting: args.verbose || (!args.json && output::is_terminal()),
             extensions: AtomicU64::new(0),
@@ -86,7 +87,7 @@ impl Watch {
 
     fn say(&self, what: std::fmt::Arguments<'_>) {
         if self.speaks {
-            output::say(format_args!("lock {} {what}", self.key));
+            output::say(format_args!("lock {} {what}", self.keys));
         }
     }
 }

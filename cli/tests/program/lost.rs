@@ -73,7 +73,8 @@ fn an_end_in_json_is_one_object() {
         run(program_on(&server, &["lock", "--json", "a \"job\"", "--", "sh", "-c", script]));
     assert_eq!((ended.code, &*ended.stdout), (3, "out\n"));
     let line = ended.stderr.strip_suffix('\n').expect("a line");
-    assert!(line.starts_with(r#"{"key":"a \"job\"","outcome":"done","wait_us":"#), "{line}");
+    let start = r#"{"key":"a \"job\"","keys":["a \"job\""],"outcome":"done","wait_us":"#;
+    assert!(line.starts_with(start), "{line}");
     let rest = r#""child_code":3,"child_signal":null,"exit_code":3,"error":null}"#;
     assert!(line.ends_with(&format!(r#","extensions":0,"lost":null,{rest}"#)), "{line}");
     assert!(!line.contains('\n'), "{line}");

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `codes` | an exit code for each cause, and the line that goes with it |
 //! | `child` | the command: its environment, its streams, signals, our death |
+//! | `keys` | several keys, all or none |
 //! | `lease` | a lock that is extended while the command runs, and how long |
 //! | `lost` | a lock that ends before the command does |
 //! | `on_lost` | what the command is told when the nodes forget, or hang |
@@ -23,6 +24,7 @@ mod child;
 mod codes;
 mod demo;
 mod full_pipe;
+mod keys;
 mod lease;
 mod lost;
 mod on_lost;

@@ -12,7 +12,7 @@ use super::super::leases::Leases;
 use super::super::primitive::{Acquire, Adopt, Primitive, Script};
 use crate::clock::{Driven, Reading};
 use crate::entropy::Entropy;
-use crate::link::{Dial, Dialing, HandshakeConfig, ReplyKind};
+use crate::link::{Dial, Dialing, HandshakeConfig, ReplyKind, UndoScript};
 use crate::options::{Address, Options};
 use crate::quorum::{NodeSet, Parts};
 
@@ -25,6 +25,7 @@ static PLAIN: Primitive = Primitive {
     vote_reply: ReplyKind::Vote,
     extend: NO_SCRIPT,
     release: NO_SCRIPT,
+    undo: UndoScript(""),
     adopt: Adopt::Refused("not in a model"),
 };
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::link::UndoScript;
 
-const SCRIPT: UndoScript = UndoScript { text: "UNDO", keys: 1 };
+const SCRIPT: (&UndoScript, u16) = (&UndoScript("UNDO"), 1);
 const HORIZON: Duration = Duration::from_secs(21);
 
 const KILL_7: &str = "CLIENT KILL ID 7";

@@ -1,9 +1,11 @@
-//! Scripts by Lua, beside the functions that stand in for them: the same run.
+//! Scripts by Lua, beside the functions that stand in for them: the same run. And a wrong script,
+//! which must be noticed.
 
 use std::time::{Duration, Instant};
 
 use super::super::plan::{Plan, Regime};
-use super::super::scripts::run_by_lua;
+use super::super::scripts::{look_at_first_key_only, run_by_lua};
+use super::super::violation::Kind;
 use super::super::{Report, run};
 use crate::testing::store::lua_runs;
 
@@ -43,4 +45,21 @@ fn lua_and_the_functions_give_the_same_run() {
         "simulation, scripts by Lua and by functions: the same trace for each of {seeds} seeds; \
          {scripts} scripts, {with:?} and {without:?} for a seed"
     );
+}
+
+/// So many seeds are enough to find a lock of several keys that is given though one is held.
+const SEEDS_FOR_WRONG: u64 = 200;
+
+#[test]
+fn nodes_that_look_at_the_first_of_several_keys_only_are_caught_with_two_holders() {
+    let overlaps = |seed: u64| {
+        let report = run(Plan::new(seed, Regime::Kept), false);
+        report.violations.into_iter().find(|violation| violation.kind == Kind::Overlap)
+    };
+    look_at_first_key_only(true);
+    let caught = (0..SEEDS_FOR_WRONG).find_map(|seed| Some((seed, overlaps(seed)?)));
+    look_at_first_key_only(false);
+    let (seed, found) = caught.expect("an oracle that finds nothing proves nothing");
+    println!("simulation, the first key only: caught at seed {seed}: {}", found.what);
+    assert_eq!(overlaps(seed), None, "with the right script");
 }
