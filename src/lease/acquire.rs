@@ -121,8 +121,8 @@ impl Waiting {
         }
     }
 
-    /// Whether the wait for a holder begins: the try before has not found the lock held, or has found
-    /// another of its keys in the way.
+    /// Whether the wait for a holder begins: the try before has not found the lock held, or has
+    /// found another of its keys in the way.
     fn begins(&self, failure: &Error) -> bool {
         failure.is_contended() && (self.contended == 1 || self.is_other_key)
     }
