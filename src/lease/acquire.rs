@@ -325,7 +325,7 @@ impl AcquireSpec {
         failure: &mut Option<Error>,
     ) -> Result<Known, Error> {
         if let Some(what) = seen.foreign() {
-            let key = waiting.key.as_deref().map_or(self.resource.given(), Key::given);
+            let key = waiting.key.as_deref().map_or_else(|| self.resource.given(), Key::given);
             return Err(Error::new(Kind::Foreign { what: what.into() }).with_key(key));
         }
         let holder = seen.holder();
