@@ -1,8 +1,9 @@
 //! What a server's error means: for the command it answers, for an undo, for a connection, and for
 //! people.
 //!
-//! A server's error begins with a word that says what is wrong. [`TABLE`] is all that is known of
-//! these words; of a word that is not there, nothing is concluded.
+//! A server's error begins with a word that says what is wrong. [`TABLE`] says what these words
+//! mean here; a few texts without a word of their own stand below it. `WRONGTYPE`, which is about
+//! one key's value, is read in `lease::inspect` and `link::handshake`.
 //!
 //! Pure: text in, meanings out.
 

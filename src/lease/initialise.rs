@@ -12,7 +12,7 @@ use crate::node_vote::NodeVote;
 use crate::quorum::{Election, Verdict};
 use crate::report::NodeReport;
 
-/// See [`Locker::initialise`](super::Locker::initialise).
+/// See [`Locker::initialise`](crate::Locker::initialise).
 ///
 /// Every node is looked at before any is changed. A node in service says that the deployment works
 /// already: those that are not have forgotten something, and wait for a reason.

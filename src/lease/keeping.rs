@@ -4,7 +4,7 @@
 //! sets its timer. The task counts its hold, writes when it is `due`, and then reads the timer; the
 //! keeper says that it is awake, by a timer that is later than all, and then reads what is held and
 //! what is due. One of the two sees the other, so no look is slept through. (Models of it are in
-//! `tests/sleeping.rs`.)
+//! `src/lease/tests/sleeping.rs`.)
 
 use std::task::Waker;
 

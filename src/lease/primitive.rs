@@ -2,7 +2,8 @@
 //!
 //! Each command of a lock stands by itself: it says what it needs in its own bytes, and what undoes
 //! it. A node answers with what the kinds of replies here admit, and that becomes a vote. Another
-//! kind of lock is another description, and no other code in this room.
+//! kind of lock is another description. One exception: `Ownership::token` takes every lock that
+//! refuses adoption for one of several keys.
 
 use crate::link::{ReplyKind, UndoScript};
 

@@ -74,7 +74,7 @@ pub(crate) enum Fate {
 /// The pause between two looks at what is still under way: short beside a reconnection.
 const SETTLING: Duration = Duration::from_millis(10);
 
-/// Ends the locker's work within `timeout`. See [`Locker::shutdown`](super::Locker::shutdown).
+/// Ends the locker's work within `timeout`. See [`Locker::shutdown`](crate::Locker::shutdown).
 pub(crate) async fn shut_down(
     leases: &Leases,
     fate: Fate,

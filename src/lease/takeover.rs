@@ -48,7 +48,7 @@ use crate::report::{NodeReport, Outcome};
 /// A server tells the time left in whole milliseconds, rounded down.
 const GRAIN: Duration = Duration::from_millis(1);
 
-/// See [`Locker::adopt`](super::Locker::adopt).
+/// See [`Locker::adopt`](crate::Locker::adopt).
 pub(crate) async fn adopt(
     leases: &Arc<Leases>,
     (primitive, resource): (&'static Primitive, Resource),
@@ -203,7 +203,7 @@ fn former_end(context: &LeaseContext, ownership: &Ownership) -> Moment {
     context.nodes.clock().now().plus(longest + GRAIN + context.options.drift.of(longest))
 }
 
-/// See [`Locker::release_by_token`](super::Locker::release_by_token).
+/// See [`Locker::release_by_token`](crate::Locker::release_by_token).
 pub(crate) async fn release(
     leases: &Leases,
     (primitive, resource): (&'static Primitive, Resource),
@@ -231,7 +231,7 @@ pub(crate) async fn release(
     Ok(release.unwrap_or_else(|| Release::Unknown(election.report())))
 }
 
-/// See [`Locker::force_release`](super::Locker::force_release).
+/// See [`Locker::force_release`](crate::Locker::force_release).
 pub(crate) async fn force_release(
     context: &LeaseContext,
     key: &Key,

@@ -21,8 +21,8 @@ pub(crate) enum Urgency {
     /// An undo: never refused for want of room (there is at most one for each command that was
     /// accepted), otherwise as usual.
     Undo,
-    /// An undo from a `Drop`: written at once with all that is queued, because the thread that
-    /// drops may hold up the driver.
+    /// An undo that no task awaits: written at once with all that is queued, because the calling
+    /// thread may hold up the driver.
     Drop,
 }
 
@@ -39,6 +39,7 @@ pub(crate) enum Sent {
     Suspect,
     /// Nothing was sent: the link's bounds are reached.
     Full,
-    /// Nothing was sent: there is no connection.
+    /// Not accepted: no connection is open, or it told no `run_id` for a command that names the
+    /// server. An undo is kept for the next connection, and written at once on an orphaned one.
     Closed,
 }

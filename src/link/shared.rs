@@ -148,8 +148,8 @@ impl Link {
     }
 
     /// Gives replies to the commands they answer. A stray poisons the connection: those
-    /// before it stand, it and those after it are dropped. `true`: an undo was refused for now, and
-    /// [`Link::retry`] must be called.
+    /// before it stand, it and those after it are dropped. `true`: an undo was refused for now,
+    /// or an old connection could not be ended; [`Link::retry`] must be called.
     pub(crate) fn answer(
         &self,
         replies: &mut Vec<Reply>,

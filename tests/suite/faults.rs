@@ -66,7 +66,7 @@ async fn case_01_four_nodes_split_two_two_refuse_at_once_and_nothing_is_left_beh
     for index in [0, 2] {
         fleet[index].command(&["SET", "k", "theirs", "NX", "PX", "60000"]);
     }
-    // That this costs no waiting is shown under a driven clock, in `src/lock/tests.rs`.
+    // That this costs no waiting is shown under a driven clock, in `src/lock/tests`.
     assert!(locker.lock("k").try_acquire().await.unwrap().is_none());
     eventually("ours are released", || fleet.holders("k") == [0, 2]);
 }
@@ -195,7 +195,7 @@ async fn a_connection_killed_by_the_server_leaves_no_key() {
         fleet.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
         drop(guard);
     }
-    // What a dead link could not deliver is settled by the next one: `src/link/debts.rs`.
+    // What a dead link could not deliver is settled by the next one: `src/link/pending`.
     eventually("no key is left", || fleet.keys_left("").is_empty());
 }
 
