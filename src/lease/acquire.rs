@@ -282,7 +282,7 @@ impl AcquireSpec {
                 return HoldRef::begin(&self.leases, claim, self.extend, at);
             }
             return Err(error(Kind::TooSlow {
-                ttl: ownership.ttl,
+                ttl: ownership.ttl(),
                 elapsed: at.stamp.since(ownership.sent),
             }));
         }

@@ -26,7 +26,7 @@ use super::primitive::{Acquire, Adopt, Primitive};
 use super::token::OwnerToken;
 use super::validity;
 use super::wire::Value;
-use crate::clock::{Moment, Stamp};
+use crate::clock::{Moment, Stamp, nanoseconds};
 use crate::entropy::Nonce;
 use crate::error::{Error, Kind};
 use crate::link::{ReplyKind, Urgency};
@@ -40,7 +40,8 @@ pub(crate) struct Ownership {
     pub(crate) primitive: &'static Primitive,
     pub(crate) resource: Resource,
     nonce: Nonce,
-    pub(crate) ttl: Duration,
+    /// In nanoseconds: a claim is to stay small.
+    ttl: u64,
     /// The clocks, read before the first byte was handed over.
     pub(crate) sent: Stamp,
     pub(crate) election: Election,
@@ -72,6 +73,14 @@ struct Former {
 }
 
 impl Ownership {
+    pub(crate) fn ttl(&self) -> Duration {
+        Duration::from_nanos(self.ttl)
+    }
+
+    pub(crate) fn set_ttl(&mut self, ttl: Duration) {
+        self.ttl = nanoseconds(ttl);
+    }
+
     /// What its commands are about.
     pub(super) fn subject<'a>(&'a self, context: &'a LeaseContext) -> Subject<'a> {
         let (primitive, resource) = (self.primitive, &self.resource);
@@ -113,12 +122,12 @@ impl Ownership {
 
     /// Until when a node holds the key that was sent at `sent`.
     pub(crate) fn end_of(&self, sent: Stamp, context: &LeaseContext) -> Stamp {
-        validity::end(sent, self.ttl, context.options.drift)
+        validity::end(sent, self.ttl(), context.options.drift)
     }
 
     /// Until when the lock is held that was granted by now, if nothing extends it.
     pub(crate) fn warning(&self, context: &LeaseContext) -> Stamp {
-        self.end_of(self.sent, context).less(context.margin(self.ttl))
+        self.end_of(self.sent, context).less(context.margin(self.ttl()))
     }
 
     /// A number by chance, the same for each question.
@@ -297,7 +306,7 @@ impl Ownership {
         urgency: Urgency,
         to: NodeMask,
     ) -> Command<'a> {
-        let command = context.command(bytes, ReplyKind::Undo, self.resource.affinity(), self.ttl);
+        let command = context.command(bytes, ReplyKind::Undo, self.resource.affinity(), self.ttl());
         Command { undo, urgency, to, ..command }
     }
 }
@@ -369,7 +378,7 @@ impl Claim {
             primitive,
             resource,
             nonce,
-            ttl,
+            ttl: nanoseconds(ttl),
             sent,
             election,
             standing: Standing::Owned { former: None },
@@ -414,7 +423,7 @@ impl Claim {
             primitive,
             resource,
             nonce,
-            ttl,
+            ttl: nanoseconds(ttl),
             sent,
             election,
             standing: Standing::Adopting { former },

@@ -298,7 +298,7 @@ impl Hold {
     }
 
     pub(super) fn ttl(&self) -> Duration {
-        self.ownership.as_ref().map_or(Duration::ZERO, |ownership| ownership.ttl)
+        self.ownership.as_ref().map_or(Duration::ZERO, |ownership| ownership.ttl())
     }
 
     /// Whether it has been held for as long as it may be.
@@ -314,7 +314,7 @@ impl Hold {
 
     pub(super) fn set_ttl(&mut self, ttl: Duration) {
         if let Some(ownership) = &mut self.ownership {
-            ownership.ttl = ttl;
+            ownership.set_ttl(ttl);
         }
     }
 
@@ -331,11 +331,12 @@ impl Hold {
             return if self.is_to_be_told_overlong(at.now) { at.now } else { warning };
         }
         let lease =
-            nanoseconds(ownership.ttl.saturating_sub(context.options.drift.of(ownership.ttl)));
+            nanoseconds(ownership.ttl().saturating_sub(context.options.drift.of(ownership.ttl())));
         let jitter = lease / 15 / 256 * u64::from(ownership.chance());
         let early = Duration::from_nanos(lease / 3 * 2 + jitter);
-        let batch = Duration::from_nanos(nanoseconds(ownership.ttl) / 64);
-        let is_hurried = ownership.may_former_return() && at.now.since(self.began) < ownership.ttl;
+        let batch = Duration::from_nanos(nanoseconds(ownership.ttl()) / 64);
+        let is_hurried =
+            ownership.may_former_return() && at.now.since(self.began) < ownership.ttl();
         if let State::Held(upkeep) = &mut self.state {
             if is_hurried {
                 let doublings = upkeep.hurries.saturating_sub(HURRIES).min(16);

@@ -9,7 +9,7 @@ use quorlock_resp::encode;
 use crate::error::Error;
 
 /// Keys up to this length, prefix included, are held without an allocation.
-const INLINE: usize = 120;
+const INLINE: usize = 128;
 
 /// The longest key, prefix included. Servers take more; a lock's name of this size is a mistake,
 /// and it would travel to every node twice for each acquisition.

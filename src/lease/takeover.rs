@@ -144,7 +144,7 @@ impl Adopting {
     async fn ask_again(&self) -> Vec<NodeReport> {
         let context = self.0.context();
         let asked =
-            self.0.ownership(|ownership| Extension::send(context, ownership, ownership.ttl).ok());
+            self.0.ownership(|ownership| Extension::send(context, ownership, ownership.ttl()).ok());
         let Some(extension) = asked.flatten() else {
             // Without a runtime no node can be asked: the adoption's own report is the newest.
             return self.0.ownership(|ownership| ownership.election.report()).unwrap_or_default();

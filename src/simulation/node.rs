@@ -197,13 +197,16 @@ impl Node {
     }
 
     fn execute_any(&mut self, session: SessionId, words: &[&[u8]], now: Duration) -> Effects {
-        if let [b"EVAL", script, rest @ ..] = words
-            && let Some(wrong) = scripts::wrong_instead_of(script)
-        {
-            let words = [&[b"EVAL", wrong.as_bytes()][..], rest].concat();
-            return self.store.execute(session, &words, now);
-        }
-        self.store.execute(session, words, now)
+        let (head, script, rest): (&[&[u8]], _, _) = match words {
+            [b"EVAL", script, rest @ ..] => (&[b"EVAL"], script, rest),
+            [b"SCRIPT", b"LOAD", script, rest @ ..] => (&[b"SCRIPT", b"LOAD"], script, rest),
+            _ => return self.store.execute(session, words, now),
+        };
+        let Some(wrong) = scripts::wrong_instead_of(script) else {
+            return self.store.execute(session, words, now);
+        };
+        let words = [head, &[wrong.as_bytes()], rest].concat();
+        self.store.execute(session, &words, now)
     }
 
     fn value(&self, key: &[u8], now: Duration) -> Option<String> {

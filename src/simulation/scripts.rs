@@ -20,8 +20,8 @@ pub(super) fn look_at_first_key_only(only: bool) {
     ONLY_FIRST_KEY.set(only);
 }
 
-/// What a node runs instead of this script, if it is to be a wrong one. (A node that has never run
-/// the right one does not know it by its digest, and is sent it whole each time.)
+/// What a node loads and runs instead of this script, if it is to be a wrong one. (It does not know
+/// the right one by its digest then, and is sent it whole each time.)
 pub(super) fn wrong_instead_of(script: &[u8]) -> Option<String> {
     const ACQUIRE: &str = include_str!("../lock/script/acquire_all.lua");
     const EACH: &str = "for n = before + 1, #KEYS do\n  local held";

@@ -178,11 +178,13 @@ async fn a_foreign_value_behind_another_holder_is_found_and_named() {
     for node in &world.nodes {
         assert!(node.command(["HSET", "b", "field", "value"]).as_error().is_none());
     }
-    let waiting = tokio::spawn(world.all(&KEYS).wait_forever().acquire());
-    pass(ms(1_000)).await;
-    assert!(!waiting.is_finished());
-    assert!(plain.release().await.unwrap().is_released());
-    let error = waiting.await.unwrap().unwrap_err();
+    let releasing = async {
+        pass(ms(1_000)).await;
+        assert!(plain.release().await.unwrap().is_released());
+    };
+    let waiting = world.all(&KEYS).wait_forever().acquire();
+    let (waited, ()) = tokio::join!(waiting, releasing);
+    let error = waited.unwrap_err();
     assert!(error.is_foreign() && error.to_string().starts_with("\"b\" holds"), "{error}");
     assert_eq!((world.keys("a"), world.keys("c")), (0, 0));
 }

@@ -245,6 +245,8 @@ fn acquire_all() -> Calls {
     let mut edges: Vec<Words> = TTLS.map(words).into();
     edges.extend([vec!["1", "k", "v", "10000"], vec!["2", "l", "k", "v", "10000"]]);
     edges.push(vec!["2", "k", "l", "", "10000"]);
+    edges.push(vec!["3", "k", "l", "e", "v", "10000"]);
+    edges.push(vec!["2", "k", "l", "v", "10000", "more"]);
     Calls { usual: vec![words("10000")], edges }
 }
 

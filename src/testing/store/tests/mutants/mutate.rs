@@ -178,12 +178,16 @@ impl Mutator<'_> {
         }
     }
 
-    /// Leaves out each block, from its `if` to its `end`.
+    /// Leaves out each block, from its `if` or its `for` to its `end`.
     fn blocks(&mut self) {
         let mut open = Vec::new();
         for index in 0..self.tokens.len() {
             match self.word(index) {
-                "if" => open.push(index),
+                "if" | "for" => open.push(index),
+                "else" => {
+                    let at = self.tokens[index].at.clone();
+                    self.replace(at, "elseif false then", "the other branch left out".into());
+                }
                 "end" => {
                     let start = open.pop().unwrap();
                     let at = self.tokens[start].at.start..self.tokens[index].at.end;
