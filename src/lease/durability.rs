@@ -73,7 +73,7 @@ impl Volatile {
         }
     }
 
-    pub(super) fn mismatch(&self, node: usize, outcome: &Outcome, election: &Election) -> Error {
+    fn mismatch(&self, node: usize, outcome: &Outcome, election: &Election) -> Error {
         let nodes = election.report();
         let name = nodes.get(node).map(|report| report.node.clone()).unwrap_or_default();
         let ours = Durability::Volatile { longest_ttl: self.longest_ttl };

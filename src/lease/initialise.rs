@@ -55,10 +55,7 @@ async fn ask(
         context.nodes.ask(&command, context.nodes.rule_of_all())
     })?;
     let verdict = poll_fn(|cx| election.poll_verdict(cx)).await;
-    let mismatch = election.votes().find(|(_, vote)| *vote == NodeVote::DurabilityMismatch);
-    if let Some((node, _)) = mismatch {
-        return Err(volatile.mismatch(node, &election.outcome(node).0, &election));
-    }
+    volatile.check(&election)?;
     if election.votes().any(|(_, vote)| !matches!(vote, NodeVote::Granted | NodeVote::Gone)) {
         return Err(no_answer(context, &election));
     }

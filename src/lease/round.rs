@@ -125,7 +125,7 @@ impl Round {
 #[cfg(all(test, not(quorlock_models)))]
 mod tests {
     use super::*;
-    use NodeVote::{Gone, Granted, Held, None as Silent, Refused};
+    use NodeVote::{Gone, Granted, Held, None as Pending, Refused};
 
     const DIGEST: Kind = Kind::Extend(ScriptForm::Digest);
     const TTL: Duration = Duration::from_secs(10);
@@ -156,9 +156,9 @@ mod tests {
     #[test]
     fn a_majority_moves_the_end_and_a_minority_does_not() {
         for (answers, end) in [
-            ([Granted, Granted, Silent], 11_000),
-            ([Granted, Silent, Silent], 5_000),
-            ([Granted, Held, Silent], 5_000),
+            ([Granted, Granted, Pending], 11_000),
+            ([Granted, Pending, Pending], 5_000),
+            ([Granted, Held, Pending], 5_000),
             ([Granted, Gone, Granted], 11_000),
         ] {
             let mut validity = validity();
@@ -177,7 +177,7 @@ mod tests {
     fn the_margin_is_that_of_the_ttl_only_where_the_lock_was_given_it() {
         let margin = Duration::from_millis(100);
         for (answers, warning) in
-            [([Granted, Granted, Silent], 10_900), ([Granted, Silent, Silent], 5_000)]
+            [([Granted, Granted, Pending], 10_900), ([Granted, Pending, Pending], 5_000)]
         {
             let mut validity = validity();
             sent(DIGEST).handle_votes(votes(answers), &mut validity, margin);
@@ -189,9 +189,9 @@ mod tests {
     fn the_whole_script_goes_to_who_forgot_it_and_to_who_is_silent_once_each() {
         let mut round = sent(DIGEST);
         let lacks = |node| node == 1;
-        assert_eq!(round.poll_rescript(votes([Granted, Silent, Silent]), lacks), None);
-        assert_eq!(round.poll_rescript(votes([Refused, Silent, Held]), lacks), None, "denied");
-        let answers = [Granted, Refused, Silent];
+        assert_eq!(round.poll_rescript(votes([Granted, Pending, Pending]), lacks), None);
+        assert_eq!(round.poll_rescript(votes([Refused, Pending, Held]), lacks), None, "denied");
+        let answers = [Granted, Refused, Pending];
         assert_eq!(round.poll_rescript(votes(answers), lacks), Some(mask(&[1, 2])));
         assert_eq!(round.poll_rescript(votes(answers), lacks), None, "told already");
         let all = [Refused, Refused, Refused];
@@ -214,7 +214,7 @@ mod tests {
             ([Held, Granted, Granted], Some(missing(&[], &[0]))),
             ([Granted, Granted, Granted], Some(missing(&[], &[]))),
             ([Granted, Gone, Gone], None),
-            ([Granted, Silent, Gone], None),
+            ([Granted, Pending, Gone], None),
             ([Granted, Refused, Gone], None),
         ] {
             assert_eq!(round.poll_missing(votes(answers), 2), expected, "{answers:?}");

@@ -57,7 +57,7 @@ pub(crate) async fn adopt(
     extend: Extend,
 ) -> Result<HoldRef, Error> {
     let context = &leases.context;
-    token.check_adoptable()?;
+    token.check_one_key()?;
     // Dropped anywhere below, the claim and the hold put the former value back.
     let claim = Claim::adopt(context, primitive, resource, token.value(), ttl)?;
     let verdict = poll_fn(|cx| claim.poll_verdict(cx)).await;
@@ -210,7 +210,7 @@ pub(crate) async fn release(
     token: &OwnerToken,
 ) -> Result<Release, Error> {
     let context = &*leases.context;
-    token.check_adoptable()?;
+    token.check_one_key()?;
     // A guard of ours shall not believe in what we delete.
     leases.lose(|ownership| {
         let is_meant = resource.keys().iter().any(|key| ownership.resource.has(key));

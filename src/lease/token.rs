@@ -83,7 +83,7 @@ impl OwnerToken {
     }
 
     /// Refuses what names no lock that can be adopted, or released by its token.
-    pub(super) fn check_adoptable(&self) -> Result<(), Error> {
+    pub(super) fn check_one_key(&self) -> Result<(), Error> {
         match self.kind {
             Kind::Several => Err(Error::misuse(
                 "the token is that of a lock of several keys, which is neither adopted nor \

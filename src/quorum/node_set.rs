@@ -92,10 +92,7 @@ impl NodeSet {
         handshake: HandshakeConfig,
         observers: Observers,
     ) -> Result<Self, Error> {
-        let Some(entropy) = Entropy::from_system() else {
-            return Err(Error::closed("the operating system gives no random numbers"));
-        };
-        let entropy = Arc::new(entropy);
+        let entropy = entropy()?;
         let dial = Arc::new(Network::new(clock.clone(), options.connect_timeout));
         let parts =
             Parts { addresses, counted, options, clock, entropy, dial, handshake, observers };
@@ -112,10 +109,7 @@ impl NodeSet {
         observers: Observers,
         dial: Arc<dyn Dial>,
     ) -> Result<Self, Error> {
-        let Some(entropy) = Entropy::from_system() else {
-            return Err(Error::closed("the operating system gives no random numbers"));
-        };
-        let (entropy, counted) = (Arc::new(entropy), true);
+        let (entropy, counted) = (entropy()?, true);
         Ok(Self::new(Parts {
             addresses,
             counted,
@@ -294,6 +288,12 @@ impl NodeSet {
             }
         }
     }
+}
+
+/// The operating system's random numbers.
+fn entropy() -> Result<Arc<Entropy>, Error> {
+    let entropy = Entropy::from_system().map(Arc::new);
+    entropy.ok_or_else(|| Error::closed("the operating system gives no random numbers"))
 }
 
 impl Drop for NodeSet {

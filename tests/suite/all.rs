@@ -72,7 +72,7 @@ const TASKS: u64 = 32;
 const ACQUISITIONS: u32 = 10_000;
 
 impl Inside {
-    /// Enters each key, sees that nobody else is there, and lets go.
+    /// Enters each key, checks that no other task is inside, and leaves.
     async fn visit(&self, guard: LockGuard, set: &[usize]) {
         for key in set {
             let others = self.keys[*key].fetch_add(1, Ordering::SeqCst);
