@@ -48,7 +48,7 @@ impl Link {
 
     /// Hands a command to the link. Its entry stands in the pipeline before its first byte reaches
     /// the kernel.
-    pub(crate) fn send(&self, command: Outgoing<'_>) -> Sent {
+    pub(crate) fn send(&self, command: &Outgoing<'_>) -> Sent {
         let mut state = lock(&self.state);
         let undoing = command.urgency != Urgency::Usual;
         match state.phase {
