@@ -107,9 +107,8 @@ impl Pipeline {
 
     /// Appends a command whose first byte stands at `begins` in the stream.
     pub(crate) fn push(&mut self, entry: Entry, begins: u64, undo: Undo<'_>) {
-        let undo = if undo.is_nothing() { Undo::NONE } else { undo };
-        self.undo.push(undo.arguments());
-        let (undo_len, undo_form) = (undo.arguments().len(), undo.form());
+        self.undo.push(undo.bytes);
+        let (undo_len, undo_form) = (undo.bytes.len(), undo.form);
         self.waiting.push_back(Waiting { entry, begins, undo_len, undo_form, tombstone: false });
     }
 
@@ -132,8 +131,8 @@ impl Pipeline {
             let (own, behind) = rest.split_at(waiting.undo_len);
             let own = Undo::of(own, waiting.undo_form);
             let chosen = if undo.supersedes(own) { undo } else { own };
-            self.undo.push(chosen.arguments());
-            (waiting.undo_len, waiting.undo_form) = (chosen.arguments().len(), chosen.form());
+            self.undo.push(chosen.bytes);
+            (waiting.undo_len, waiting.undo_form) = (chosen.bytes.len(), chosen.form);
             rest = behind;
         }
     }
@@ -229,9 +228,9 @@ impl Pipeline {
             // An unsent command needs no undo; an undo that was not sent is still owed.
             let owed =
                 sent || matches!(waiting.entry.kind, ReplyKind::Undo | ReplyKind::PendingUndo);
-            if owed && waiting.undo_len > 0 {
-                let undo = &self.undo.as_slice()[..waiting.undo_len];
-                undos.push(Undo::of(undo, waiting.undo_form).kept());
+            let undo = Undo::of(&self.undo.as_slice()[..waiting.undo_len], waiting.undo_form);
+            if owed && !undo.is_nothing() {
+                undos.push(undo.kept());
             }
             self.undo.advance(waiting.undo_len);
             lapsed.push(Lapsed { ticket: waiting.entry.ticket, sent });
