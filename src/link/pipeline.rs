@@ -58,7 +58,8 @@ pub(crate) struct Completion {
     pub(crate) ticket: Ticket,
     pub(crate) kind: ReplyKind,
     pub(crate) reply: Reply,
-    pub(crate) rtt: Duration,
+    /// In nanoseconds: each vote carries it, and few are asked for it.
+    pub(crate) rtt: u64,
 }
 
 /// What the connection's end leaves of one command.
@@ -162,7 +163,8 @@ impl Pipeline {
             return Ok(None); // its sender waits for the reply to that one
         }
         let Entry { ticket, kind, sent, .. } = entry;
-        Ok(Some(Completion { ticket, kind, reply, rtt: now.since(sent) }))
+        let rtt = now.as_nanos().saturating_sub(sent.as_nanos());
+        Ok(Some(Completion { ticket, kind, reply, rtt }))
     }
 
     /// Tells which operations have waited beyond their deadline, each once, and returns the

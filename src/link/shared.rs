@@ -165,7 +165,8 @@ impl Link {
             }
             Ok(())
         });
-        state.rtt = completions.last().map(|latest| latest.rtt).or(state.rtt);
+        let latest = completions.last().map(|latest| Duration::from_nanos(latest.rtt));
+        state.rtt = latest.or(state.rtt);
         let mut put_off = false;
         for Unsettled { entry, undo, follow_up } in unsettled {
             match follow_up {

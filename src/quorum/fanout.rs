@@ -82,7 +82,7 @@ impl NodeSet {
                 continue; // it has no vote in this election
             };
             // No task waits yet: the asker looks at the votes before it sleeps.
-            self.shared.slots.cast(ticket, index, vote, Duration::ZERO);
+            self.shared.slots.cast(ticket, index, vote, 0);
         }
         let wake = self.shared.driver.timer.is_late_for(deadline) || wake;
         let wakened = wake.then(|| self.shared.wake_driver());
@@ -187,7 +187,7 @@ impl Election {
     /// A node has answered, says a model.
     #[cfg(all(test, quorlock_models))]
     pub(crate) fn cast(&self, node: usize, vote: NodeVote) {
-        self.set.shared.slots.cast(self.ticket, node, vote, Duration::ZERO);
+        self.set.shared.slots.cast(self.ticket, node, vote, 0);
     }
 
     /// Whether every node has voted.
