@@ -438,7 +438,7 @@ impl Claim {
     }
 
     /// Takes the ownership out: its new owner lets go of the key.
-    pub(crate) fn into_ownership(mut self) -> Option<Ownership> {
+    pub(crate) fn take_ownership(&mut self) -> Option<Ownership> {
         self.ownership.take()
     }
 
