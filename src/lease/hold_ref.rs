@@ -314,7 +314,7 @@ impl HoldRef {
 
     /// Ends the hold: the key is the caller's to let go of. `None`: it has ended before.
     pub(crate) fn end(&self) -> Option<(Claim, Moment)> {
-        let Ended { ownership, began, untold } = self.leases.end(self.id)?;
+        let Ended { ownership, began, untold, .. } = self.leases.end(self.id)?;
         let claim = Claim::of(self.leases.context.clone(), ownership);
         if let (Some(reason), Some(ownership)) = (untold, claim.ownership()) {
             let LeaseContext { options, nodes, .. } = &*self.leases.context;
