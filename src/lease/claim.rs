@@ -498,7 +498,7 @@ impl Drop for Claim {
 mod tests {
     use super::*;
 
-    /// A cycle moves claims some ten times. Up to this size a move is a straight line of
+    /// A cycle moves claims several times. Up to this size a move is a straight line of
     /// instructions, and above it a loop that takes twice as many.
     #[test]
     fn a_claim_is_moved_cheaply() {

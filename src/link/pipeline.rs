@@ -129,8 +129,8 @@ impl Pipeline {
         let known = std::mem::take(&mut self.undo);
         let mut rest = known.as_slice();
         for waiting in &mut self.waiting {
-            let (own, behind) = rest.split_at(waiting.undo_len);
-            let own = Undo::of(own, waiting.undo_form);
+            let (bytes, behind) = rest.split_at(waiting.undo_len);
+            let own = Undo { bytes, form: waiting.undo_form };
             let chosen = if undo.supersedes(own) { undo } else { own };
             self.undo.push(chosen.bytes);
             (waiting.undo_len, waiting.undo_form) = (chosen.bytes.len(), chosen.form);
@@ -155,7 +155,7 @@ impl Pipeline {
         };
         let follow_up = FollowUp::after(entry.kind, &reply);
         if let Some(follow_up) = follow_up {
-            let undo = Undo::of(&self.undo.as_slice()[..undo_len], undo_form).kept();
+            let undo = Undo { bytes: &self.undo.as_slice()[..undo_len], form: undo_form }.kept();
             unsettled.push(Unsettled { entry, undo, follow_up });
         }
         self.undo.advance(undo_len);
@@ -200,9 +200,9 @@ impl Pipeline {
     pub(crate) fn undos(&self) -> impl Iterator<Item = Undo<'_>> {
         let mut rest = self.undo.as_slice();
         let undos = self.waiting.iter().map(move |waiting| {
-            let (undo, behind) = rest.split_at(waiting.undo_len.min(rest.len()));
+            let (bytes, behind) = rest.split_at(waiting.undo_len.min(rest.len()));
             rest = behind;
-            Undo::of(undo, waiting.undo_form)
+            Undo { bytes, form: waiting.undo_form }
         });
         undos.filter(|undo| !undo.is_nothing())
     }
@@ -230,7 +230,8 @@ impl Pipeline {
             // An unsent command needs no undo; an undo that was not sent is still owed.
             let owed =
                 sent || matches!(waiting.entry.kind, ReplyKind::Undo | ReplyKind::PendingUndo);
-            let undo = Undo::of(&self.undo.as_slice()[..waiting.undo_len], waiting.undo_form);
+            let bytes = &self.undo.as_slice()[..waiting.undo_len];
+            let undo = Undo { bytes, form: waiting.undo_form };
             if owed && !undo.is_nothing() {
                 undos.push(undo.kept());
             }

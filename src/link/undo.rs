@@ -82,11 +82,6 @@ impl<'a> Undo<'a> {
         Self { bytes, form: Form { script, pair_len: pair_len as u32, keys, means } }
     }
 
-    /// One whose bytes were kept apart from its form.
-    pub(super) const fn of(bytes: &'a [u8], form: Form) -> Self {
-        Self { bytes, form }
-    }
-
     pub(super) fn is_nothing(self) -> bool {
         self.form.means == Means::Nothing
     }
@@ -134,7 +129,7 @@ pub(crate) struct Kept {
 
 impl Kept {
     pub(super) fn lent(&self) -> Undo<'_> {
-        Undo::of(&self.bytes, self.form)
+        Undo { bytes: &self.bytes, form: self.form }
     }
 }
 
