@@ -196,10 +196,9 @@ impl Future for Acquiring {
                 }
                 Step::Asking(claim) => {
                     let verdict = ready!(claim.poll_verdict(cx));
-                    let Step::Asking(claim) = std::mem::replace(&mut this.step, Step::Start) else {
-                        continue;
-                    };
-                    let failure = match spec.hold_or_error(claim, verdict, &mut this.waiting) {
+                    let held = spec.hold_or_error(claim, verdict, &mut this.waiting);
+                    this.step = Step::Start; // a claim that holds nothing is released
+                    let failure = match held {
                         Ok(hold) => {
                             spec.tell_acquired(&hold, this.tries, started);
                             return Poll::Ready(Ok(hold));
@@ -261,14 +260,14 @@ impl AcquireSpec {
     }
 
     /// A hold, if the lock is held and time is left of it. The clock is read after the deciding
-    /// reply. Otherwise the claim is dropped, which releases what was granted.
+    /// reply. Otherwise the claim is to be dropped, which releases what was granted.
     fn hold_or_error(
         &self,
-        claim: Claim,
+        claim: &mut Claim,
         verdict: Verdict,
         waiting: &mut Waiting,
     ) -> Result<HoldRef, Error> {
-        waiting.note_votes(&claim, self);
+        waiting.note_votes(claim, self);
         let Some(ownership) = claim.ownership() else { return Err(spent()) };
         let context = &self.leases.context;
         let at = context.nodes.clock().read();

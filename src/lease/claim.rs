@@ -438,7 +438,7 @@ impl Claim {
     }
 
     /// Takes the ownership out: its new owner lets go of the key.
-    pub(crate) fn into_ownership(mut self) -> Option<Ownership> {
+    pub(crate) fn take_ownership(&mut self) -> Option<Ownership> {
         self.ownership.take()
     }
 
@@ -498,7 +498,7 @@ impl Drop for Claim {
 mod tests {
     use super::*;
 
-    /// A cycle moves claims some ten times. Up to this size a move is a straight line of
+    /// A cycle moves claims several times. Up to this size a move is a straight line of
     /// instructions, and above it a loop that takes twice as many.
     #[test]
     fn a_claim_is_moved_cheaply() {

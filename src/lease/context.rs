@@ -74,11 +74,13 @@ impl LeaseContext {
     }
 
     /// A key, as the caller gives it.
+    #[inline]
     pub(crate) fn key(&self, given: &[u8]) -> Result<Key, Error> {
         Key::new(&self.options.prefix, given)
     }
 
     /// What a lock of this key is about.
+    #[inline]
     pub(crate) fn resource(&self, given: &[u8]) -> Result<Resource, Error> {
         Ok(Resource::one(self.key(given)?, self.options.observers.class))
     }

@@ -98,6 +98,7 @@ pub(super) struct Ended {
     pub(super) began: Moment,
     /// Why the lock was lost, if the observers have not been told.
     pub(super) untold: Option<Loss>,
+    pub(super) signal: Signal,
 }
 
 impl Hold {
@@ -146,13 +147,13 @@ impl Hold {
 
     /// The place is free: what is left of the hold goes to its ender.
     #[inline]
-    pub(super) fn end(&mut self) -> Option<(Ended, Signal)> {
+    pub(super) fn end(&mut self) -> Option<Ended> {
         let ownership = self.ownership.take()?;
         let untold = match &self.state {
             State::Lost(telling) if !telling.observed && ownership.is_owned() => Some(telling.why),
             _ => None,
         };
-        let left = (Ended { ownership, began: self.began, untold }, self.signal());
+        let left = Ended { ownership, began: self.began, untold, signal: self.signal() };
         self.former_loss = self.loss();
         self.generation = self.generation.wrapping_add(1);
         #[cfg(feature = "tokio-util")]
@@ -421,9 +422,9 @@ pub(super) struct Signal {
 }
 
 impl Signal {
-    pub(super) fn send(self) {
+    pub(super) fn send(&self) {
         #[cfg(feature = "tokio-util")]
-        if let Some(token) = self.token {
+        if let Some(token) = &self.token {
             token.cancel();
         }
     }

@@ -29,7 +29,7 @@ impl HoldRef {
     /// Begins a hold with what an acquisition has won, unless the locker was shut down.
     pub(super) fn begin(
         leases: &Arc<Leases>,
-        claim: Claim,
+        claim: &mut Claim,
         extend: Extend,
         at: Reading,
     ) -> Result<Self, Error> {
@@ -44,8 +44,13 @@ impl HoldRef {
 
     /// Puts what an acquisition has won where a shutdown and the keeper find it.
     #[inline]
-    pub(super) fn publish(leases: &Arc<Leases>, claim: Claim, extend: Extend, at: Reading) -> Self {
-        let (id, due) = leases.begin(claim.into_ownership(), extend, at);
+    pub(super) fn publish(
+        leases: &Arc<Leases>,
+        claim: &mut Claim,
+        extend: Extend,
+        at: Reading,
+    ) -> Self {
+        let (id, due) = leases.begin(claim.take_ownership(), extend, at);
         let woken = leases.keeping.note(due);
         if keeper::ensure(leases) || woken {
             // The holder may compute from here on.
@@ -309,7 +314,7 @@ impl HoldRef {
 
     /// Ends the hold: the key is the caller's to let go of. `None`: it has ended before.
     pub(crate) fn end(&self) -> Option<(Claim, Moment)> {
-        let Ended { ownership, began, untold } = self.leases.end(self.id)?;
+        let Ended { ownership, began, untold, .. } = self.leases.end(self.id)?;
         let claim = Claim::of(self.leases.context.clone(), ownership);
         if let (Some(reason), Some(ownership)) = (untold, claim.ownership()) {
             let LeaseContext { options, nodes, .. } = &*self.leases.context;

@@ -214,7 +214,7 @@ impl Leases {
     #[inline]
     pub(super) fn end(&self, id: HoldId) -> Option<Ended> {
         let place = self.slab.get(id.index);
-        let (ended, signal) = {
+        let ended = {
             let mut hold = lock(&place.hold);
             if hold.generation != id.generation {
                 return None;
@@ -225,7 +225,7 @@ impl Leases {
         place.changed.notify_waiters();
         self.context.held.fetch_sub(1, Ordering::SeqCst);
         self.slab.release(id.index);
-        signal.send();
+        ended.signal.send();
         Some(ended)
     }
 

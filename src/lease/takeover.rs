@@ -59,7 +59,7 @@ pub(crate) async fn adopt(
     let context = &leases.context;
     token.check_one_key()?;
     // Dropped anywhere below, the claim and the hold put the former value back.
-    let claim = Claim::adopt(context, primitive, resource, token.value(), ttl)?;
+    let mut claim = Claim::adopt(context, primitive, resource, token.value(), ttl)?;
     let verdict = poll_fn(|cx| claim.poll_verdict(cx)).await;
     let at = context.nodes.clock().read();
     let Some(ownership) = claim.ownership() else {
@@ -89,7 +89,7 @@ pub(crate) async fn adopt(
         Some(_) => Extend::Forever,
         None => extend,
     };
-    let hold = Adopting(HoldRef::begin(leases, claim, waits, at)?);
+    let hold = Adopting(HoldRef::begin(leases, &mut claim, waits, at)?);
     if let Some(end) = former_end {
         hold.outlive(end, ttl).await?;
     }

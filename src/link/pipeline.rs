@@ -58,7 +58,8 @@ pub(crate) struct Completion {
     pub(crate) ticket: Ticket,
     pub(crate) kind: ReplyKind,
     pub(crate) reply: Reply,
-    pub(crate) rtt: Duration,
+    /// In nanoseconds: each vote carries it, and few are asked for it.
+    pub(crate) rtt: u64,
 }
 
 /// What the connection's end leaves of one command.
@@ -107,9 +108,8 @@ impl Pipeline {
 
     /// Appends a command whose first byte stands at `begins` in the stream.
     pub(crate) fn push(&mut self, entry: Entry, begins: u64, undo: Undo<'_>) {
-        let undo = if undo.is_nothing() { Undo::NONE } else { undo };
-        self.undo.push(undo.arguments());
-        let (undo_len, undo_form) = (undo.arguments().len(), undo.form());
+        self.undo.push(undo.bytes);
+        let (undo_len, undo_form) = (undo.bytes.len(), undo.form);
         self.waiting.push_back(Waiting { entry, begins, undo_len, undo_form, tombstone: false });
     }
 
@@ -129,11 +129,11 @@ impl Pipeline {
         let known = std::mem::take(&mut self.undo);
         let mut rest = known.as_slice();
         for waiting in &mut self.waiting {
-            let (own, behind) = rest.split_at(waiting.undo_len);
-            let own = Undo::of(own, waiting.undo_form);
+            let (bytes, behind) = rest.split_at(waiting.undo_len);
+            let own = Undo { bytes, form: waiting.undo_form };
             let chosen = if undo.supersedes(own) { undo } else { own };
-            self.undo.push(chosen.arguments());
-            (waiting.undo_len, waiting.undo_form) = (chosen.arguments().len(), chosen.form());
+            self.undo.push(chosen.bytes);
+            (waiting.undo_len, waiting.undo_form) = (chosen.bytes.len(), chosen.form);
             rest = behind;
         }
     }
@@ -155,7 +155,7 @@ impl Pipeline {
         };
         let follow_up = FollowUp::after(entry.kind, &reply);
         if let Some(follow_up) = follow_up {
-            let undo = Undo::of(&self.undo.as_slice()[..undo_len], undo_form).kept();
+            let undo = Undo { bytes: &self.undo.as_slice()[..undo_len], form: undo_form }.kept();
             unsettled.push(Unsettled { entry, undo, follow_up });
         }
         self.undo.advance(undo_len);
@@ -163,7 +163,8 @@ impl Pipeline {
             return Ok(None); // its sender waits for the reply to that one
         }
         let Entry { ticket, kind, sent, .. } = entry;
-        Ok(Some(Completion { ticket, kind, reply, rtt: now.since(sent) }))
+        let rtt = now.as_nanos().saturating_sub(sent.as_nanos());
+        Ok(Some(Completion { ticket, kind, reply, rtt }))
     }
 
     /// Tells which operations have waited beyond their deadline, each once, and returns the
@@ -199,9 +200,9 @@ impl Pipeline {
     pub(crate) fn undos(&self) -> impl Iterator<Item = Undo<'_>> {
         let mut rest = self.undo.as_slice();
         let undos = self.waiting.iter().map(move |waiting| {
-            let (undo, behind) = rest.split_at(waiting.undo_len.min(rest.len()));
+            let (bytes, behind) = rest.split_at(waiting.undo_len.min(rest.len()));
             rest = behind;
-            Undo::of(undo, waiting.undo_form)
+            Undo { bytes, form: waiting.undo_form }
         });
         undos.filter(|undo| !undo.is_nothing())
     }
@@ -229,9 +230,10 @@ impl Pipeline {
             // An unsent command needs no undo; an undo that was not sent is still owed.
             let owed =
                 sent || matches!(waiting.entry.kind, ReplyKind::Undo | ReplyKind::PendingUndo);
-            if owed && waiting.undo_len > 0 {
-                let undo = &self.undo.as_slice()[..waiting.undo_len];
-                undos.push(Undo::of(undo, waiting.undo_form).kept());
+            let bytes = &self.undo.as_slice()[..waiting.undo_len];
+            let undo = Undo { bytes, form: waiting.undo_form };
+            if owed && !undo.is_nothing() {
+                undos.push(undo.kept());
             }
             self.undo.advance(waiting.undo_len);
             lapsed.push(Lapsed { ticket: waiting.entry.ticket, sent });

@@ -48,7 +48,7 @@ impl Link {
 
     /// Hands a command to the link. Its entry stands in the pipeline before its first byte reaches
     /// the kernel.
-    pub(crate) fn send(&self, command: Outgoing<'_>) -> Sent {
+    pub(crate) fn send(&self, command: &Outgoing<'_>) -> Sent {
         let mut state = lock(&self.state);
         let undoing = command.urgency != Urgency::Usual;
         match state.phase {
@@ -165,7 +165,8 @@ impl Link {
             }
             Ok(())
         });
-        state.rtt = completions.last().map(|latest| latest.rtt).or(state.rtt);
+        let latest = completions.last().map(|latest| Duration::from_nanos(latest.rtt));
+        state.rtt = latest.or(state.rtt);
         let mut put_off = false;
         for Unsettled { entry, undo, follow_up } in unsettled {
             match follow_up {

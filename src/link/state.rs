@@ -74,7 +74,7 @@ impl State {
 
     /// Notes an undo for the next connection. The orphaned connection carries it as well: it may be
     /// the last one, and to undo twice does no harm.
-    pub(super) fn owe(&mut self, command: Outgoing<'_>) {
+    pub(super) fn owe(&mut self, command: &Outgoing<'_>) {
         if !command.undo.is_nothing() {
             self.pending.add(command.undo);
         }

@@ -82,7 +82,7 @@ impl Wire {
         let needs_none = kind == ReplyKind::Script;
         let undo = if needs_none { Undo::nothing(pair) } else { Undo::delete(SCRIPT, pair) };
         let undo = if pair.is_empty() { Undo::NONE } else { undo };
-        self.link.send(Outgoing { entry, bytes, undo, urgency })
+        self.link.send(&Outgoing { entry, bytes, undo, urgency })
     }
 
     /// The commands that the node has got since it was asked last.

@@ -23,8 +23,8 @@ static NO_SCRIPT: UndoScript = UndoScript("");
 /// What undoes a command, in encoded arguments that begin with its pair.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Undo<'a> {
-    bytes: &'a [u8],
-    form: Form,
+    pub(super) bytes: &'a [u8],
+    pub(super) form: Form,
 }
 
 /// What is known of an undo beside its bytes. Small, for it is noted with every command.
@@ -82,22 +82,8 @@ impl<'a> Undo<'a> {
         Self { bytes, form: Form { script, pair_len: pair_len as u32, keys, means } }
     }
 
-    /// One whose bytes were kept apart from its form.
-    pub(super) const fn of(bytes: &'a [u8], form: Form) -> Self {
-        Self { bytes, form }
-    }
-
-    pub(super) fn form(self) -> Form {
-        self.form
-    }
-
     pub(super) fn is_nothing(self) -> bool {
         self.form.means == Means::Nothing
-    }
-
-    /// Its arguments; empty where there is nothing to undo.
-    pub(crate) fn arguments(self) -> &'a [u8] {
-        if self.is_nothing() { &[] } else { self.bytes }
     }
 
     /// The keys and the value that the command is about.
@@ -143,7 +129,7 @@ pub(crate) struct Kept {
 
 impl Kept {
     pub(super) fn lent(&self) -> Undo<'_> {
-        Undo::of(&self.bytes, self.form)
+        Undo { bytes: &self.bytes, form: self.form }
     }
 }
 
@@ -174,7 +160,7 @@ mod tests {
         }
         let nothing = Undo::nothing(&pair);
         assert!(nothing.whole().is_empty());
-        assert_eq!((nothing.arguments(), nothing.pair()), (&[][..], &*pair));
+        assert_eq!(nothing.pair(), pair);
     }
 
     #[test]

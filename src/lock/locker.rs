@@ -71,6 +71,7 @@ impl Locker {
         self.request(&ALL, self.leases.context.resources(keys))
     }
 
+    #[inline]
     fn request(
         &self,
         primitive: &'static Primitive,

@@ -120,8 +120,8 @@ impl Ballot {
                 return Cast::Ignored;
             }
             let mut next = votes.with(node, vote);
-            let verdict = rule.verdict(next.granted(), next.cast());
-            let decides = verdict != Verdict::Pending && !next.is_decided();
+            let verdict = || rule.verdict(next.granted(), next.cast());
+            let decides = !next.is_decided() && verdict() != Verdict::Pending;
             if decides {
                 next = next.decided();
             }

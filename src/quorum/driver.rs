@@ -372,7 +372,7 @@ fn vote(shared: &Shared, node: usize, pass: &mut Pass) {
         (ticket, if sent { NodeVote::Disconnected } else { NodeVote::Down })
     });
     for (ticket, vote) in expired.chain(lapsed) {
-        if ticket != Ticket::UNAWAITED && slots.cast(ticket, node, vote, Duration::ZERO) {
+        if ticket != Ticket::UNAWAITED && slots.cast(ticket, node, vote, 0) {
             slots.wake(ticket);
         }
     }

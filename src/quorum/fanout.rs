@@ -63,10 +63,10 @@ impl NodeSet {
         self.ensure_driver()?;
         let ticket = self.shared.slots.claim(rule, command.allowed);
         let deadline = command.sent.plus(command.allowed);
-        let mut wake = false;
+        let (outgoing, mut wake) = (outgoing(command, ticket, deadline), false);
         for (index, node) in self.shared.nodes.iter().enumerate() {
             let vote = if command.to.has(index) {
-                match node.link(command.affinity).send(outgoing(command, ticket, deadline)) {
+                match node.link(command.affinity).send(&outgoing) {
                     Sent::Written => continue,
                     Sent::Queued => {
                         wake = true;
@@ -82,7 +82,7 @@ impl NodeSet {
                 continue; // it has no vote in this election
             };
             // No task waits yet: the asker looks at the votes before it sleeps.
-            self.shared.slots.cast(ticket, index, vote, Duration::ZERO);
+            self.shared.slots.cast(ticket, index, vote, 0);
         }
         let wake = self.shared.driver.timer.is_late_for(deadline) || wake;
         let wakened = wake.then(|| self.shared.wake_driver());
@@ -94,11 +94,11 @@ impl NodeSet {
     /// this thread does next: so the driver is handed on even if there is nothing for it to write.
     pub(crate) fn tell(&self, command: &Command<'_>) {
         let deadline = command.sent.plus(command.allowed);
+        let undo = outgoing(command, Ticket::UNAWAITED, deadline);
         let (mut wake, mut sent) = (false, false);
         for (index, node) in self.shared.nodes.iter().enumerate() {
             if command.to.has(index) {
-                let undo = outgoing(command, Ticket::UNAWAITED, deadline);
-                let became = node.link(command.affinity).send(undo);
+                let became = node.link(command.affinity).send(&undo);
                 wake |= became == Sent::Queued;
                 sent |= matches!(became, Sent::Queued | Sent::Written);
             }
@@ -187,7 +187,7 @@ impl Election {
     /// A node has answered, says a model.
     #[cfg(all(test, quorlock_models))]
     pub(crate) fn cast(&self, node: usize, vote: NodeVote) {
-        self.set.shared.slots.cast(self.ticket, node, vote, Duration::ZERO);
+        self.set.shared.slots.cast(self.ticket, node, vote, 0);
     }
 
     /// Whether every node has voted.

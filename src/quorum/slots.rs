@@ -31,14 +31,13 @@ struct Detail(u64);
 impl Detail {
     const RTT_MAX: u64 = (1 << 26) - 1;
 
-    fn new(generation: u32, vote: NodeVote, rtt: Duration) -> Self {
-        let units = rtt.as_secs().saturating_mul(10_000_000);
-        let rtt = units.saturating_add(u64::from(rtt.subsec_nanos() / 100)).min(Self::RTT_MAX);
+    fn new(generation: u32, vote: NodeVote, rtt: u64) -> Self {
+        let rtt = (rtt / 100).min(Self::RTT_MAX);
         Self(u64::from(generation) << 32 | rtt << 6 | vote as u64)
     }
 
     fn empty(generation: u32) -> Self {
-        Self::new(generation, NodeVote::None, Duration::ZERO)
+        Self::new(generation, NodeVote::None, 0)
     }
 
     fn generation(self) -> u32 {
@@ -112,8 +111,9 @@ impl Slots {
         self.0.release(index);
     }
 
-    /// Casts a node's vote. `true`: it decided, and the caller of this wakes the ticket.
-    pub(crate) fn cast(&self, ticket: Ticket, node: usize, vote: NodeVote, rtt: Duration) -> bool {
+    /// Casts a node's vote, with its round trip in nanoseconds. `true`: it decided, and the caller
+    /// of this wakes the ticket.
+    pub(crate) fn cast(&self, ticket: Ticket, node: usize, vote: NodeVote, rtt: u64) -> bool {
         let (generation, index) = parts(ticket);
         let slot = self.slot(index);
         let Some(detail) = slot.details.get(node) else { return false };
@@ -239,6 +239,7 @@ mod tests {
 
     const RULE: Rule = Rule { voters: 3, needed: 2, patience: Patience::Early };
     const RTT: Duration = Duration::from_micros(42);
+    const NANOS: u64 = RTT.as_nanos() as u64;
 
     #[test]
     fn a_verdict_and_what_each_node_did() {
@@ -246,10 +247,10 @@ mod tests {
         let ticket = slots.claim(RULE, RTT);
         let mut cx = Context::from_waker(std::task::Waker::noop());
         assert!(slots.poll_verdict(ticket, &mut cx).is_pending());
-        assert!(!slots.cast(ticket, 0, NodeVote::Held, RTT));
-        assert!(!slots.cast(ticket, 0, NodeVote::Granted, RTT)); // a second vote of one node
-        assert!(!slots.cast(ticket, 2, NodeVote::Granted, RTT));
-        assert!(slots.cast(ticket, 1, NodeVote::Granted, RTT));
+        assert!(!slots.cast(ticket, 0, NodeVote::Held, NANOS));
+        assert!(!slots.cast(ticket, 0, NodeVote::Granted, NANOS)); // a second vote of one node
+        assert!(!slots.cast(ticket, 2, NodeVote::Granted, NANOS));
+        assert!(slots.cast(ticket, 1, NodeVote::Granted, NANOS));
         assert_eq!(slots.poll_verdict(ticket, &mut cx), Poll::Ready(Verdict::Won));
         assert_eq!(slots.detail(ticket, 0), (NodeVote::Held, RTT));
         assert_eq!(slots.detail(ticket, 1), (NodeVote::Granted, RTT));
@@ -264,7 +265,7 @@ mod tests {
         let new = slots.claim(RULE, RTT);
         assert_ne!(old, new);
         assert_eq!(parts(old).1, parts(new).1, "the slot is used again");
-        assert!(!slots.cast(old, 1, NodeVote::Granted, RTT));
+        assert!(!slots.cast(old, 1, NodeVote::Granted, NANOS));
         slots.keep(old, 1, Frame::Null);
         assert_eq!(slots.detail(new, 1), (NodeVote::None, Duration::ZERO));
         assert_eq!((slots.take(new, 0), slots.take(new, 1)), (None, None));
@@ -290,7 +291,7 @@ mod tests {
             assert_eq!(unpack(pack(rule)), rule);
         }
         for vote in NodeVote::ALL {
-            let detail = Detail::new(u32::MAX, vote, Duration::MAX);
+            let detail = Detail::new(u32::MAX, vote, u64::MAX);
             assert_eq!(detail.vote(), vote);
             assert!(detail.rtt() > Duration::from_secs(6));
         }

@@ -88,7 +88,7 @@ fn vote_against_cancel(cast: fn(&Slots, Ticket)) {
 fn loom_vote_against_cancel() {
     loom::model(|| {
         vote_against_cancel(|slots, ticket| {
-            slots.cast(ticket, 0, NodeVote::Granted, Duration::ZERO);
+            slots.cast(ticket, 0, NodeVote::Granted, 0);
         });
     });
 }
@@ -97,7 +97,7 @@ fn loom_vote_against_cancel() {
 fn loom_vote_against_cancel_weakened() {
     must_fail("a vote of the use before", || {
         vote_against_cancel(|slots, ticket| {
-            slots.cast(present(slots, ticket), 0, NodeVote::Granted, Duration::ZERO);
+            slots.cast(present(slots, ticket), 0, NodeVote::Granted, 0);
         });
     });
 }
@@ -110,7 +110,7 @@ fn late_vote_for_a_reused_slot(late: fn(&Slots, Ticket)) {
     let new = slots.claim(ONE_OF_TWO, Duration::ZERO);
     let voters = slots.clone();
     let voter = thread::spawn(move || late(&voters, old));
-    slots.cast(new, 1, NodeVote::Held, Duration::ZERO);
+    slots.cast(new, 1, NodeVote::Held, 0);
     voter.join().unwrap();
     assert!(!slots.votes(new).is_decided(), "decided by a vote that was not its own");
     assert_eq!(slots.detail(new, 1).0, NodeVote::Held);
@@ -120,7 +120,7 @@ fn late_vote_for_a_reused_slot(late: fn(&Slots, Ticket)) {
 fn loom_late_vote_for_a_reused_slot() {
     loom::model(|| {
         late_vote_for_a_reused_slot(|slots, old| {
-            slots.cast(old, 0, NodeVote::Granted, Duration::ZERO);
+            slots.cast(old, 0, NodeVote::Granted, 0);
         });
     });
 }
@@ -129,7 +129,7 @@ fn loom_late_vote_for_a_reused_slot() {
 fn loom_late_vote_for_a_reused_slot_weakened() {
     must_fail("decided by a vote that was not its own", || {
         late_vote_for_a_reused_slot(|slots, old| {
-            slots.cast(present(slots, old), 0, NodeVote::Granted, Duration::ZERO);
+            slots.cast(present(slots, old), 0, NodeVote::Granted, 0);
         });
     });
 }
@@ -140,7 +140,7 @@ fn waker_registered_while_deciding(poll: fn(&Slots, Ticket, &mut Context<'_>) ->
     let ticket = slots.claim(ONE_OF_ONE, Duration::ZERO);
     let voters = slots.clone();
     let voter = thread::spawn(move || {
-        if voters.cast(ticket, 0, NodeVote::Granted, Duration::ZERO) {
+        if voters.cast(ticket, 0, NodeVote::Granted, 0) {
             voters.wake(ticket);
         }
     });

@@ -27,8 +27,8 @@ const OPEN: &str = "the hold is open, and the shutdown has not found it";
 type Begin = fn(&Arc<Leases>, Claim, Reading) -> Result<HoldRef, Error>;
 type Close = fn(&Leases);
 
-fn begin(leases: &Arc<Leases>, claim: Claim, at: Reading) -> Result<HoldRef, Error> {
-    HoldRef::begin(leases, claim, Extend::Off, at)
+fn begin(leases: &Arc<Leases>, mut claim: Claim, at: Reading) -> Result<HoldRef, Error> {
+    HoldRef::begin(leases, &mut claim, Extend::Off, at)
 }
 
 /// What a shutdown does at its first poll.
@@ -50,8 +50,8 @@ fn begun_while_closing(used: bool, begin: Begin, close: Close) {
     // Loom lets a sequentially consistent load skip such a store only to find the value that the
     // variable was made with. So both, the flag and the count of places, are stored once before.
     leases.context.closing.store(false, Ordering::SeqCst);
-    let (earlier, at) = claim(&leases);
-    let earlier = HoldRef::begin(&leases, earlier, Extend::Off, at).unwrap();
+    let (mut earlier, at) = claim(&leases);
+    let earlier = HoldRef::begin(&leases, &mut earlier, Extend::Off, at).unwrap();
     if used {
         drop(earlier.end());
     }
@@ -88,9 +88,9 @@ fn loom_begun_while_closing_and_releasing() {
 #[test]
 fn loom_begun_while_closing_weakened_check() {
     must_fail(OPEN, || {
-        let begin: Begin = |leases, claim, at| {
+        let begin: Begin = |leases, mut claim, at| {
             leases.context.check_open()?;
-            Ok(HoldRef::publish(leases, claim, Extend::Off, at))
+            Ok(HoldRef::publish(leases, &mut claim, Extend::Off, at))
         };
         begun_while_closing(false, begin, close);
     });

@@ -45,7 +45,7 @@ impl Shared {
         let (ticket, kind, deadline) = (Ticket(1), ReplyKind::Status, Moment::NEVER);
         let entry = Entry { ticket, kind, sent: NOW, deadline };
         let command = Outgoing { entry, bytes: COMMAND, undo: Undo::NONE, urgency: Urgency::Usual };
-        if self.link.send(command) == Sent::Queued {
+        if self.link.send(&command) == Sent::Queued {
             self.waker.wake();
         }
     }

@@ -53,7 +53,7 @@ impl Shared {
     fn ask(&self, deadline: Moment, check: Check) -> bool {
         let entry = Entry { ticket: Ticket(1), kind: ReplyKind::Status, sent: NOW, deadline };
         let command = Outgoing { entry, bytes: b"x", undo: Undo::NONE, urgency: Urgency::Usual };
-        if self.link.send(command) == Sent::Closed {
+        if self.link.send(&command) == Sent::Closed {
             return false;
         }
         if check(&self.timer, deadline) {
