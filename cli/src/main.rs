@@ -62,9 +62,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use args::{Cli, Command};
-use exit::Cause;
-#[cfg(not(unix))]
-use exit::Failure;
+use exit::{Cause, Failure};
 
 fn main() -> ExitCode {
     output::tell_of_panics();
@@ -81,7 +79,7 @@ fn run() -> u8 {
     }
     let parsed = Cli::try_parse().and_then(|cli| args::check(&cli).map(|()| cli));
     match parsed {
-        Ok(cli) => obey(&cli.command),
+        Ok(cli) => obey(&cli.command).unwrap_or_else(|failure| output::fail(&failure)),
         Err(error) => usage(&error),
     }
 }
@@ -104,24 +102,24 @@ fn usage(error: &clap::Error) -> u8 {
     Cause::Usage.code()
 }
 
-fn obey(command: &Command) -> u8 {
-    match command {
+/// Runs the command; the program's exit code.
+fn obey(command: &Command) -> Result<u8, Failure> {
+    let done = match command {
         #[cfg(unix)]
-        Command::Lock(args) => lock::run(args),
+        Command::Lock(args) => return Ok(lock::run(args)),
         #[cfg(unix)]
         Command::Bench(args) => bench::run(args),
         #[cfg(unix)]
-        Command::Ping(args) => ping::run(args),
+        Command::Ping(args) => runtime::block_on(ping::run(args)),
         #[cfg(unix)]
         Command::Demo => demo::run(),
         #[cfg(not(unix))]
         Command::Lock(_) | Command::Bench(_) | Command::Ping(_) | Command::Demo => {
-            output::fail(&Failure::new(
-                Cause::Internal,
-                "this command needs a Unix system; here only `status` and `release` work",
-            ))
+            let what = "this command needs a Unix system; here only `status` and `release` work";
+            Err(Failure::new(Cause::Internal, what))
         }
-        Command::Status(args) => status::run(args),
-        Command::Release(args) => release::run(args),
-    }
+        Command::Status(args) => return runtime::block_on(status::run(args)),
+        Command::Release(args) => runtime::block_on(release::run(args)),
+    };
+    done.map(|()| 0)
 }

@@ -71,13 +71,10 @@ struct Site<'a> {
 }
 
 /// Measures, shows, and asserts.
-pub(crate) fn run(args: &BenchArgs) -> u8 {
-    let done =
-        if args.schema { runtime::block_on(output::print(SCHEMA)) } else { measure_and_show(args) };
-    done.map_or_else(|failure| output::fail(&failure), |()| 0)
-}
-
-fn measure_and_show(args: &BenchArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
+    if args.schema {
+        return runtime::block_on(output::print(SCHEMA));
+    }
     // What is wrong on the command line is said before anything is sent.
     let assertions = Assertion::parse_all(&args.assertions)?;
     let prefix = prefix(args);

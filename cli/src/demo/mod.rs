@@ -20,13 +20,13 @@ mod server;
 mod story;
 
 use crate::exit::Failure;
+use crate::runtime;
 use crate::signals::{self, Signals};
-use crate::{output, runtime};
 
 /// Plays the demo. Whatever ends it, a signal too, the servers are stopped and removed by then.
-pub(crate) fn run() -> u8 {
-    let played = server::find().and_then(|server| runtime::block_on(play(&server)));
-    played.map_or_else(|failure| output::fail(&failure), |()| 0)
+pub(crate) fn run() -> Result<(), Failure> {
+    let server = server::find()?;
+    runtime::block_on(play(&server))
 }
 
 async fn play(server: &server::Server) -> Result<(), Failure> {

@@ -25,7 +25,7 @@ use quorlock::{
 use crate::args::PingArgs;
 use crate::exit::{Cause, Failure};
 use crate::nodes::{self, Nodes};
-use crate::{output, reach, runtime};
+use crate::{output, reach};
 use node::{Node, needed, why};
 
 /// What `--json` prints, as a JSON Schema.
@@ -36,14 +36,10 @@ const SCHEMA: &str = include_str!("schema.json");
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(800);
 
 /// Measures and shows.
-pub(crate) fn run(args: &PingArgs) -> u8 {
-    let done = runtime::block_on(async {
-        if args.schema { output::print(SCHEMA).await } else { measure_and_show(args).await }
-    });
-    done.map_or_else(|failure| output::fail(&failure), |()| 0)
-}
-
-async fn measure_and_show(args: &PingArgs) -> Result<(), Failure> {
+pub(crate) async fn run(args: &PingArgs) -> Result<(), Failure> {
+    if args.schema {
+        return output::print(SCHEMA).await;
+    }
     let nodes = Nodes::find(&args.nodes)?;
     let builder = nodes.locker()?.connect_timeout(CONNECT_TIMEOUT);
     let locker: Locker = nodes::build(builder)?;
