@@ -54,7 +54,9 @@ impl<'a> Nodes<'a> {
         };
         let builder = builder?.prefix(args.prefix.as_encoded_bytes()).durability(durability);
         #[cfg(feature = "tls-rustls")]
-        let builder = args.tls.apply(builder);
+        if let Some(tls) = args.tls.options() {
+            return Ok(builder.tls(tls));
+        }
         Ok(builder)
     }
 }
@@ -71,13 +73,11 @@ impl Nodes<'_> {
         self.nodes.iter().map(|node| self.client(&node.options)).collect()
     }
 
-    #[cfg(feature = "tls-rustls")]
     fn client(&self, node: &NodeOptions) -> Result<Client, Failure> {
-        Ok(self.args.tls.client(node)?)
-    }
-
-    #[cfg(not(feature = "tls-rustls"))]
-    fn client(&self, node: &NodeOptions) -> Result<Client, Failure> {
+        #[cfg(feature = "tls-rustls")]
+        if let Some(tls) = self.args.tls.options().filter(|_| node.is_tls()) {
+            return Ok(Client::with_tls(node, &tls)?);
+        }
         Ok(Client::new(node)?)
     }
 }

@@ -2,9 +2,7 @@
 
 use std::path::PathBuf;
 
-#[cfg(unix)]
-use quorlock::{Client, Error, NodeOptions};
-use quorlock::{LockerBuilder, Tls};
+use quorlock::Tls;
 
 const HEADING: &str = "TLS, for rediss:// and valkeys://";
 
@@ -26,24 +24,8 @@ pub(crate) struct TlsArgs {
 }
 
 impl TlsArgs {
-    /// Tells the locker, if there is anything to tell.
-    pub(crate) fn apply(&self, builder: LockerBuilder) -> LockerBuilder {
-        match self.tls() {
-            Some(tls) => builder.tls(tls),
-            None => builder,
-        }
-    }
-
-    /// A client that trusts, and shows, the same as the locker.
-    #[cfg(unix)]
-    pub(crate) fn client(&self, node: &NodeOptions) -> Result<Client, Error> {
-        match self.tls().filter(|_| node.is_tls()) {
-            Some(tls) => Client::with_tls(node, &tls),
-            None => Client::new(node),
-        }
-    }
-
-    fn tls(&self) -> Option<Tls> {
+    /// What was given, for the library; `None` without any option.
+    pub(crate) fn options(&self) -> Option<Tls> {
         let Self { ca, certificate, key, server_name } = self;
         if ca.is_none() && certificate.is_none() && server_name.is_none() {
             return None;
