@@ -33,36 +33,28 @@ pub(crate) enum Cause {
 impl Cause {
     /// The exit code.
     pub(crate) const fn code(self) -> u8 {
-        match self {
-            Self::Usage => 64,
-            Self::Unavailable => 69,
-            Self::Busy => 75,
-            Self::Denied => 77,
-            Self::Configuration => 78,
-            Self::Lost => 79,
-            Self::Assertion => 99,
-            Self::Internal => 125,
-            Self::CannotRun => 126,
-            Self::NotFound => 127,
-            // 128 and the number, as a shell tells it; real-time signals end at 64.
-            Self::Signal(number) => 128_u8.saturating_add(number),
-        }
+        self.code_and_word().0
     }
 
     /// The word for it in `--json`.
     pub(crate) const fn word(self) -> &'static str {
+        self.code_and_word().1
+    }
+
+    const fn code_and_word(self) -> (u8, &'static str) {
         match self {
-            Self::Usage => "usage",
-            Self::Unavailable => "unavailable",
-            Self::Busy => "busy",
-            Self::Denied => "denied",
-            Self::Configuration => "configuration",
-            Self::Lost => "lost",
-            Self::Assertion => "assertion",
-            Self::Internal => "internal",
-            Self::CannotRun => "cannot run",
-            Self::NotFound => "not found",
-            Self::Signal(_) => "interrupted",
+            Self::Usage => (64, "usage"),
+            Self::Unavailable => (69, "unavailable"),
+            Self::Busy => (75, "busy"),
+            Self::Denied => (77, "denied"),
+            Self::Configuration => (78, "configuration"),
+            Self::Lost => (79, "lost"),
+            Self::Assertion => (99, "assertion"),
+            Self::Internal => (125, "internal"),
+            Self::CannotRun => (126, "cannot run"),
+            Self::NotFound => (127, "not found"),
+            // As shells do; real-time signals end at 64.
+            Self::Signal(number) => (128_u8.saturating_add(number), "interrupted"),
         }
     }
 }
