@@ -38,12 +38,10 @@ pub(super) struct Process {
 impl Process {
     /// Starts a server that keeps nothing, and does not wait for it.
     pub(super) fn start(name: char, program: &Path, dir: &Path) -> Result<Self, Failure> {
-        let failed = |error: &io::Error| {
-            Failure::new(Cause::Internal, format!("cannot start node {name}: {error}"))
-        };
-        let port = free_port().map_err(|error| failed(&error))?;
+        let failed = |error| Failure::internal(&format!("cannot start node {name}"), &error);
+        let port = free_port().map_err(failed)?;
         let log = dir.join(format!("{name}.log"));
-        let output = File::create(&log).map_err(|error| failed(&error))?;
+        let output = File::create(&log).map_err(failed)?;
         let process = tied::command(program.as_os_str())
             .args(["--port", &port.to_string(), "--bind", "127.0.0.1"])
             .args(["--save", "", "--appendonly", "no", "--daemonize", "no", "--dir"])
@@ -52,10 +50,10 @@ impl Process {
             // Ctrl-C is for us; we end the servers.
             .process_group(0)
             .stdin(Stdio::null())
-            .stderr(output.try_clone().map_err(|error| failed(&error))?)
+            .stderr(output.try_clone().map_err(failed)?)
             .stdout(output)
             .spawn()
-            .map_err(|error| failed(&error))?;
+            .map_err(failed)?;
         Ok(Self { name, port, log, process })
     }
 

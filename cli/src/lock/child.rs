@@ -15,7 +15,7 @@ use quorlock::LockGuard;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::args::LockArgs;
-use crate::exit::Failure;
+use crate::exit::{Cause, Failure};
 use crate::{clock, tied};
 
 /// A command that was started.
@@ -33,7 +33,7 @@ impl Child {
     /// Starts the command, without a shell, and tells it about the lock.
     pub(crate) fn start(args: &LockArgs, guard: &LockGuard) -> Result<Self, Failure> {
         let Some((program, rest)) = args.command.split_first() else {
-            return Err(Failure::new(crate::exit::Cause::Usage, "no command was given"));
+            return Err(Failure::new(Cause::Usage, "no command was given"));
         };
         let leads = !io::stdin().is_terminal();
         let mut command = tied::command(program);
@@ -53,10 +53,7 @@ impl Child {
         let process = command.spawn().map_err(|error| tied::refusal(program, &error))?;
         let id = process.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
         let Some(id) = id else {
-            return Err(Failure::new(
-                crate::exit::Cause::Internal,
-                "the command has no process id",
-            ));
+            return Err(Failure::new(Cause::Internal, "the command has no process id"));
         };
         Ok(Self { process, id, leads, interrupted: false })
     }

@@ -51,12 +51,12 @@ static STDERR: Writer = Writer::new();
 
 /// Queues one line for stderr that says who speaks. Never blocks.
 pub(crate) fn say(what: impl Display) {
-    STDERR.push(format!("quorlock: {what}\n"));
+    STDERR.queue(|queue| queue.push(format!("quorlock: {what}\n")));
 }
 
 /// Queues text for stderr that is never dropped: why the program ends. Never blocks.
 pub(crate) fn conclude(text: impl Into<String>) {
-    STDERR.push_last(text.into());
+    STDERR.queue(|queue| queue.push_last(text.into()));
 }
 
 /// Queues the failure's line for stderr and gives its exit code.

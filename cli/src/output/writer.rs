@@ -32,16 +32,6 @@ impl Writer {
         }
     }
 
-    /// Queues a line, or counts it as dropped.
-    pub(super) fn push(&'static self, line: String) {
-        self.change(|queue| queue.push(line));
-    }
-
-    /// Queues a line whether there is room or not.
-    pub(super) fn push_last(&'static self, line: String) {
-        self.change(|queue| queue.push_last(line));
-    }
-
     /// Waits until all lines are written, and at most for `grace`.
     pub(super) fn finish(&self, grace: Duration) {
         // Ordering: the flag only saves a second thread; the lines are under the mutex.
@@ -52,8 +42,9 @@ impl Writer {
         }
     }
 
-    fn change(&'static self, step: impl FnOnce(&mut Queue)) {
-        step(&mut self.lock());
+    /// Adds to the queue, and wakes or starts the thread that writes.
+    pub(super) fn queue(&'static self, add: impl FnOnce(&mut Queue)) {
+        add(&mut self.lock());
         self.added.notify_one();
         if !self.has_thread.swap(true, Ordering::Relaxed) {
             let thread = std::thread::Builder::new().name("stderr".into());
