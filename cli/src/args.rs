@@ -289,7 +289,7 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "CYCLES")]
     pub(crate) rate: Option<NonZeroU32>,
     /// Exit with 99 unless this holds: 'p99<1ms', 'cycles>50000'; repeat it, or give a comma list
-    #[arg(long = "assert", value_name = "WHAT")]
+    #[arg(long = "assert", value_name = "WHAT", value_delimiter = ',')]
     pub(crate) assertions: Vec<String>,
     /// Write the percentiles as a picture
     #[arg(long, value_name = "FILE.svg")]

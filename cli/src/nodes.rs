@@ -82,6 +82,11 @@ impl Nodes<'_> {
     }
 }
 
+/// How many of so many nodes have to agree.
+pub(crate) const fn majority(nodes: usize) -> usize {
+    nodes / 2 + 1
+}
+
 /// As [`Nodes::locker`], for commands that need nothing else of them.
 pub(crate) fn locker(args: &NodeArgs) -> Result<LockerBuilder, Failure> {
     Nodes::find(args)?.locker()

@@ -41,6 +41,11 @@ pub(crate) fn grouped(number: impl Into<u128>) -> String {
     grouped
 }
 
+/// `1 node`, `5 nodes`.
+pub(crate) fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
 /// `held by NAME, 3.2 s left`.
 pub(crate) fn held(holder: &Holder) -> String {
     format!("held by {holder}")

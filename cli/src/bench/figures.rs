@@ -113,41 +113,35 @@ impl Metric {
 
     /// By the name that an assertion has for it.
     pub(crate) fn named(name: &str) -> Option<Self> {
-        let asserted = Self::ACQUIRE.into_iter().chain([Self::Cycles]);
-        asserted.into_iter().find(|metric| metric.name() == name)
+        Self::ACQUIRE.into_iter().chain([Self::Cycles]).find(|metric| metric.name() == name)
     }
 
+    /// In an assertion and in the chart.
     pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::P50 | Self::ReleaseP50 => "p50",
-            Self::P90 => "p90",
-            Self::P99 | Self::ReleaseP99 => "p99",
-            Self::P999 => "p99.9",
-            Self::Max => "max",
-            Self::Cycles => "cycles",
-        }
+        self.words().0
     }
 
     /// In the table.
-    pub(crate) fn title(self) -> String {
-        match self {
-            Self::Cycles => "cycles/s".into(),
-            Self::ReleaseP50 | Self::ReleaseP99 => format!("release {}", self.name()),
-            _ => format!("acquire {}", self.name()),
-        }
+    pub(crate) const fn title(self) -> &'static str {
+        self.words().1
     }
 
     /// In the JSON object, without a unit.
     pub(crate) const fn stem(self) -> &'static str {
+        self.words().2
+    }
+
+    /// Name, title and stem.
+    const fn words(self) -> (&'static str, &'static str, &'static str) {
         match self {
-            Self::P50 => "acquire_p50",
-            Self::P90 => "acquire_p90",
-            Self::P99 => "acquire_p99",
-            Self::P999 => "acquire_p99_9",
-            Self::Max => "acquire_max",
-            Self::ReleaseP50 => "release_p50",
-            Self::ReleaseP99 => "release_p99",
-            Self::Cycles => "cycles_per_second",
+            Self::P50 => ("p50", "acquire p50", "acquire_p50"),
+            Self::P90 => ("p90", "acquire p90", "acquire_p90"),
+            Self::P99 => ("p99", "acquire p99", "acquire_p99"),
+            Self::P999 => ("p99.9", "acquire p99.9", "acquire_p99_9"),
+            Self::Max => ("max", "acquire max", "acquire_max"),
+            Self::ReleaseP50 => ("p50", "release p50", "release_p50"),
+            Self::ReleaseP99 => ("p99", "release p99", "release_p99"),
+            Self::Cycles => ("cycles", "cycles/s", "cycles_per_second"),
         }
     }
 
@@ -213,11 +207,6 @@ pub(crate) struct Outcome {
     pub(crate) rows: Vec<Row>,
     /// Why the floor was not measured.
     pub(crate) no_floor: Option<String>,
-}
-
-/// `1 caller`, `64 callers`.
-pub(crate) fn callers(count: usize) -> String {
-    format!("{count} caller{}", if count == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

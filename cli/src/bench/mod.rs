@@ -76,7 +76,8 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
         return runtime::block_on(output::print(SCHEMA));
     }
     // What is wrong on the command line is said before anything is sent.
-    let assertions = Assertion::parse_all(&args.assertions)?;
+    let assertions = args.assertions.iter().map(|text| Assertion::parse(text));
+    let assertions = assertions.collect::<Result<Vec<_>, _>>()?;
     let prefix = prefix(args);
     let nodes = Nodes::find(&args.nodes)?;
     let locker = nodes::build(nodes.locker()?.prefix(prefix.clone()).ttl(TTL))?;
@@ -118,7 +119,7 @@ fn measure(
         (given, _) => given,
     };
     let share = args.duration / u32::try_from(callers.len()).unwrap_or(u32::MAX);
-    let needed = places.len() / 2 + 1;
+    let needed = nodes::majority(places.len());
     let floor = match no_floor {
         None => Some(Floor::connect(places, needed, &[prefix, &b"floor:"[..]].concat())?),
         Some(_) => None,

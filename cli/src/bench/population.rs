@@ -8,6 +8,8 @@ use quorlock::{Client, Error};
 
 use super::place::Place;
 use crate::exit::{Cause, Failure};
+use crate::nodes::majority;
+use crate::words::counted;
 
 /// How long a node may take to be connected to and to answer.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -31,15 +33,15 @@ pub(crate) async fn refuse_if_any(clients: Vec<Client>, places: &[Place]) -> Res
         }
     }
     if let Some((keys, label)) = populated {
-        let plural = if keys == 1 { "" } else { "s" };
         let what = format!(
-            "{label} holds {keys} key{plural} and may be in use, and nothing was written; measure \
-             on empty nodes, or give --force"
+            "{label} holds {} and may be in use, and nothing was written; measure on \
+             empty nodes, or give --force",
+            counted(keys as usize, "key")
         );
         return Err(Failure::new(Cause::Configuration, what));
     }
     let answered = places.len() - untold.len();
-    let needed = places.len() / 2 + 1;
+    let needed = majority(places.len());
     let Some((label, failure)) = untold.into_iter().next() else { return Ok(()) };
     let why = if answered < needed {
         format!("no quorum: {answered} of {} nodes answered, {needed} needed", places.len())

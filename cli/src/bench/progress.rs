@@ -2,8 +2,9 @@
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::figures::{self, Figures, Metric};
+use super::figures::{Figures, Metric};
 use crate::output;
+use crate::words::counted;
 
 /// A bar for each number of callers. It is drawn between rounds only, when no lock
 /// is held, and costs a round nothing.
@@ -24,7 +25,7 @@ impl Progress {
     pub(crate) fn begin(&self, callers: usize, rounds: u32) {
         self.0.reset();
         self.0.set_length(rounds.into());
-        self.0.set_prefix(figures::callers(callers));
+        self.0.set_prefix(counted(callers, "caller"));
         self.0.set_message("warming up");
         self.0.tick();
     }

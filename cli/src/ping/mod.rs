@@ -26,7 +26,7 @@ use crate::args::PingArgs;
 use crate::exit::{Cause, Failure};
 use crate::nodes::{self, Nodes};
 use crate::{output, reach};
-use node::{Node, needed, why};
+use node::{Node, why};
 
 /// What `--json` prints, as a JSON Schema.
 const SCHEMA: &str = include_str!("schema.json");
@@ -66,7 +66,7 @@ pub(crate) async fn run(args: &PingArgs) -> Result<(), Failure> {
 /// Whether a lock could be had.
 fn judge(nodes: &[Node]) -> Result<(), Failure> {
     let answered = nodes.iter().filter(|node| node.has_answered()).count();
-    let (all, needed) = (nodes.len(), needed(nodes.len()));
+    let (all, needed) = (nodes.len(), nodes::majority(nodes.len()));
     if answered >= needed {
         return Ok(());
     }

@@ -33,11 +33,6 @@ impl Node {
     }
 }
 
-/// How many nodes decide.
-pub(super) fn needed(nodes: usize) -> usize {
-    nodes / 2 + 1
-}
-
 /// Why a node counts for nothing.
 pub(super) fn why(node: &Node) -> String {
     match node.health.fault() {
