@@ -48,6 +48,11 @@ impl fmt::Display for NodeReport {
     }
 }
 
+/// The reports of these nodes, with commas between.
+pub(crate) fn listed<'a>(nodes: impl Iterator<Item = &'a NodeReport>) -> String {
+    nodes.map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
 /// What became of a command on one node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]

@@ -17,7 +17,6 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -29,6 +28,7 @@ use crate::clock::Clock;
 use crate::link::{Dial, Handshake, HandshakeConfig, Inbound, Peer, Reader, Writer, secure};
 use crate::options::Address;
 use crate::report::{ConnectStep, Fault, Humane, printable, without_secret};
+use crate::sync::{Mutex, lock};
 
 /// A stream that has shaken hands.
 pub(crate) struct Connected {
@@ -40,7 +40,7 @@ pub(crate) struct Connected {
 /// An attempt under way.
 pub(crate) struct Connecting {
     work: Pin<Box<dyn Future<Output = Result<Connected, Fault>> + Send>>,
-    at: Arc<At>,
+    step: Arc<Mutex<ConnectStep>>,
 }
 
 impl Connecting {
@@ -50,31 +50,7 @@ impl Connecting {
 
     /// The step that it takes now.
     pub(crate) fn step(&self) -> ConnectStep {
-        self.at.get()
-    }
-}
-
-/// Which step an attempt takes: written by the attempt, read by the code that polls it.
-#[derive(Default)]
-struct At(AtomicU8);
-
-impl At {
-    const STEPS: [ConnectStep; 4] = [
-        ConnectStep::Dialing,
-        ConnectStep::Securing,
-        ConnectStep::LoggingIn,
-        ConnectStep::Greeting,
-    ];
-
-    fn set(&self, step: ConnectStep) {
-        let place = Self::STEPS.iter().position(|known| *known == step).unwrap_or_default();
-        // Ordering: it says nothing of other memory.
-        self.0.store(place as u8, Ordering::Relaxed);
-    }
-
-    fn get(&self) -> ConnectStep {
-        let place = usize::from(self.0.load(Ordering::Relaxed));
-        Self::STEPS.get(place).copied().unwrap_or(ConnectStep::Dialing)
+        *lock(&self.step)
     }
 }
 
@@ -86,8 +62,8 @@ pub(crate) fn connect(
     clock: Clock,
     timeout: Duration,
 ) -> Connecting {
-    let at = Arc::<At>::default();
-    let taken = at.clone();
+    let step = Arc::new(Mutex::new(ConnectStep::Dialing));
+    let taken = step.clone();
     let work = Box::pin(async move {
         let mut limit = Limit::new(&clock, timeout, taken);
         let dialing = async { dial.dial(&address).await.map_err(unreachable) };
@@ -99,7 +75,7 @@ pub(crate) fn connect(
         let address = limit.hold(ConnectStep::LoggingIn, log_in(address)).await?;
         limit.hold(ConnectStep::Greeting, greet(streams, address, config, &clock)).await
     });
-    Connecting { work, at }
+    Connecting { work, step }
 }
 
 /// Why there is no connection when this step has not ended in time.
@@ -117,12 +93,12 @@ fn overdue(step: ConnectStep, after: Duration) -> Fault {
 struct Limit {
     timer: Pin<Box<Sleep>>,
     after: Duration,
-    at: Arc<At>,
+    step: Arc<Mutex<ConnectStep>>,
 }
 
 impl Limit {
-    fn new(clock: &Clock, after: Duration, at: Arc<At>) -> Self {
-        Self { timer: clock.sleep_until(clock.now().plus(after)), after, at }
+    fn new(clock: &Clock, after: Duration, step: Arc<Mutex<ConnectStep>>) -> Self {
+        Self { timer: clock.sleep_until(clock.now().plus(after)), after, step }
     }
 
     /// What comes of a step, if it ends in time.
@@ -131,7 +107,7 @@ impl Limit {
         step: ConnectStep,
         work: impl Future<Output = Result<T, Fault>>,
     ) -> Result<T, Fault> {
-        self.at.set(step);
+        *lock(&self.step) = step;
         let mut work = pin!(work);
         poll_fn(|cx| match work.as_mut().poll(cx) {
             Poll::Ready(done) => Poll::Ready(done),
@@ -292,7 +268,7 @@ mod tests {
         ];
         for (step, words) in cases {
             let began = clock.now();
-            let mut limit = Limit::new(&clock, ms(100), Arc::default());
+            let mut limit = Limit::new(&clock, ms(100), Arc::new(Mutex::new(step)));
             let before = limit.hold(ConnectStep::Dialing, async {
                 clock.sleep_until(began.plus(ms(60))).await;
                 Ok(())

@@ -51,10 +51,7 @@ pub(crate) struct CredentialSource(Arc<dyn Fn() -> Fetching + Send + Sync>);
 
 impl CredentialSource {
     pub(crate) fn of<C: Into<Credentials>>(ask: impl Fn() -> C + Send + Sync + 'static) -> Self {
-        Self(Arc::new(move || {
-            let answer = ask().into();
-            Box::pin(async { Ok(answer) })
-        }))
+        Self::of_async(move || std::future::ready(Ok::<Credentials, String>(ask().into())))
     }
 
     pub(crate) fn of_async<Ask, Answer, C, E>(ask: Ask) -> Self

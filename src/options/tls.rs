@@ -157,7 +157,10 @@ impl Tls {
         let config = match &self.identity {
             None => builder.with_no_client_auth(),
             Some((certificate, key)) => builder
-                .with_client_auth_cert(chain(certificate)?, private_key(key)?)
+                .with_client_auth_cert(
+                    certificates(certificate, "client_cert_files")?,
+                    private_key(key)?,
+                )
                 .map_err(|error| {
                     bad(&format!(
                         "has a client certificate and a key that cannot be used together \
@@ -244,10 +247,6 @@ fn certificates(pem: &Pem, option: &str) -> Result<Vec<CertificateDer<'static>>,
         ))),
         Err(error) => Err(bad(&format!("finds broken PEM in {pem} ({error})"))),
     }
-}
-
-fn chain(pem: &Pem) -> Result<Vec<CertificateDer<'static>>, Error> {
-    certificates(pem, "client_cert_files")
 }
 
 fn private_key(pem: &Pem) -> Result<PrivateKeyDer<'static>, Error> {

@@ -43,10 +43,7 @@ impl NodeHealth {
     /// Why the node cannot be asked.
     #[must_use]
     pub fn fault(&self) -> Option<&Fault> {
-        match &self.outcome {
-            Outcome::Down { fault } => Some(fault),
-            _ => None,
-        }
+        self.outcome.fault()
     }
 }
 

@@ -86,10 +86,7 @@ impl FromStr for NodeOptions {
 /// A node at a host, and the database behind it.
 fn parse_tcp(rest: &str) -> Result<(NodeOptions, Option<u32>), Error> {
     // The last `@` ends the login, so that a password may hold one.
-    let (login, rest) = match rest.rsplit_once('@') {
-        Some((login, rest)) => (login, rest),
-        None => ("", rest),
-    };
+    let (login, rest) = rest.rsplit_once('@').unwrap_or(("", rest));
     if rest.contains('#') {
         return Err(bad("has a \"#\" behind its host; in a password write it as %23"));
     }
