@@ -18,6 +18,7 @@
 //! | `tied` | children that do not outlive us |
 //! | `signals` | the signals that we pass on, or end for |
 //! | `clock`, `json`, `words` | time; one object per line; durations and keys as people read them |
+//! | `latency` | histograms |
 //!
 //! Everything runs on the main thread: one thread is enough for one lock, and the kernel ties a
 //! child's life to the thread that started it. What may block (stderr, stdout, resolving a name)
@@ -37,6 +38,8 @@ mod demo;
 mod duration;
 mod exit;
 mod json;
+#[cfg(unix)]
+mod latency;
 #[cfg(unix)]
 mod lock;
 mod nodes;

@@ -1,5 +1,6 @@
 //! The runtime: on the thread that calls, which in `quorlock lock` keeps the lock.
 
+use std::hash::{BuildHasher, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use tokio::runtime::{Builder, Runtime};
@@ -10,6 +11,11 @@ use crate::exit::Failure;
 pub(crate) fn on_this_thread() -> Result<Runtime, Failure> {
     let runtime = Builder::new_current_thread().enable_all().build();
     runtime.map_err(|error| Failure::internal("cannot start the runtime", &error))
+}
+
+/// 64 random bits: for names that must not meet, not for secrets.
+pub(crate) fn random() -> u64 {
+    RandomState::new().hash_one(std::process::id())
 }
 
 /// Runs `work` to its end on a runtime on this thread.

@@ -5,11 +5,8 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 
 use crate::exit::Failure;
+use crate::latency::histogram;
 use crate::words;
-
-/// Latencies are kept to three digits, up to a minute; what takes longer counts as a minute.
-const DIGITS: u8 = 3;
-const LATENCY_MAX: Duration = Duration::from_secs(60);
 
 /// What one round has given.
 #[derive(Debug, Default)]
@@ -56,13 +53,6 @@ impl Default for Figures {
             missed: 0,
         }
     }
-}
-
-fn histogram() -> Histogram<u64> {
-    let max = u64::try_from(LATENCY_MAX.as_nanos()).unwrap_or(u64::MAX);
-    let bounded = Histogram::new_with_bounds(1, max, DIGITS);
-    let Ok(histogram) = bounded else { unreachable!("these bounds are in order") };
-    histogram
 }
 
 impl Figures {

@@ -35,7 +35,6 @@ mod timer;
 mod timetable;
 
 use std::fs::File;
-use std::hash::{BuildHasher, RandomState};
 use std::io::Write;
 use std::path::Path;
 
@@ -81,7 +80,9 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     let prefix = prefix(args);
     let nodes = Nodes::find(&args.nodes)?;
     let locker = nodes::build(nodes.locker()?.prefix(prefix.clone()).ttl(TTL))?;
-    let places = nodes.iter().map(Place::of).collect::<Result<Vec<_>, _>>()?;
+    let places =
+        nodes.iter().zip(locker.health()).map(|(node, known)| Place::of(node, &known.node));
+    let places = places.collect::<Result<Vec<_>, _>>()?;
     let site = Site { nodes, places, prefix };
 
     let runtime = runtime_of(args.runtime)?;
@@ -138,8 +139,7 @@ fn measure(
 
 /// The requested prefix, a name for people who watch the node, and 64 random bits.
 fn prefix(args: &BenchArgs) -> Vec<u8> {
-    let random = RandomState::new().hash_one(std::process::id());
-    let name = format!("quorlock-bench:{random:016x}:");
+    let name = format!("quorlock-bench:{:016x}:", runtime::random());
     [args.nodes.prefix.as_encoded_bytes(), name.as_bytes()].concat()
 }
 

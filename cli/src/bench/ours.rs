@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use super::figures::Sample;
 use super::sweep::Leftovers;
 use super::timer::Timer;
-use super::timetable::{Next, Round, Timetable};
+use super::timetable::{Next, Round, Timetable, nanos};
 use crate::clock;
 use crate::exit::{Cause, Failure};
 use crate::signals::{self, Signals};
@@ -245,8 +245,4 @@ async fn pace(shared: Arc<Shared>, callers: usize) {
         }
     }
     shared.due.add_permits(callers);
-}
-
-fn nanos(from: Instant, to: Instant) -> u64 {
-    u64::try_from(to.saturating_duration_since(from).as_nanos()).unwrap_or(u64::MAX)
 }

@@ -67,6 +67,11 @@ impl Timetable {
     }
 }
 
+/// The nanoseconds from one moment to another.
+pub(crate) fn nanos(from: Instant, to: Instant) -> u64 {
+    u64::try_from(to.saturating_duration_since(from).as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// For the kernel.
 pub(crate) fn timespec(duration: Duration) -> Timespec {
     Timespec {

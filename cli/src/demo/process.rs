@@ -1,7 +1,6 @@
 //! A node that is a server's process: started on a free port, killed and reaped when dropped.
 
 use std::fs::File;
-use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::process::CommandExt;
@@ -14,6 +13,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use socket2::{Domain, Socket, Type};
 
 use crate::exit::{Cause, Failure};
+use crate::runtime::random;
 use crate::{clock, tied};
 
 /// The ports tried. Below those that the kernel gives to outgoing connections: there a client that
@@ -126,7 +126,7 @@ impl Drop for Process {
 fn free_port() -> io::Result<u16> {
     let count = PORTS.end - PORTS.start;
     // Two demos at a time seldom try the same ones.
-    let start = (RandomState::new().hash_one(std::process::id()) % u64::from(count)) as u16;
+    let start = (random() % u64::from(count)) as u16;
     let ports = (0..count).map(|step| PORTS.start + (start + step) % count);
     let free = |port: &u16| {
         let bound = Socket::new(Domain::IPV4, Type::STREAM, None).and_then(|socket| {

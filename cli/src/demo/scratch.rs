@@ -5,26 +5,17 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// How many names are tried: one that is taken was left behind by a process that was killed.
-const NAMES: u32 = 100;
+use crate::runtime::random;
 
 #[derive(Debug)]
 pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
     pub(crate) fn new() -> io::Result<Self> {
-        let mut taken = io::Error::from(io::ErrorKind::AlreadyExists);
-        for number in 0..NAMES {
-            let name = format!("quorlock-demo-{}-{number}", std::process::id());
-            let path = std::env::temp_dir().join(name);
-            // Created, never an existing one: it is ours, and only we may read it.
-            match DirBuilder::new().mode(0o700).create(&path) {
-                Ok(()) => return Ok(Self(path)),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => taken = error,
-                Err(error) => return Err(error),
-            }
-        }
-        Err(taken)
+        let path = std::env::temp_dir().join(format!("quorlock-demo-{:016x}", random()));
+        // Created, never an existing one: it is ours, and only we may read it.
+        DirBuilder::new().mode(0o700).create(&path)?;
+        Ok(Self(path))
     }
 
     pub(crate) fn path(&self) -> &Path {

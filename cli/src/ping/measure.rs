@@ -8,15 +8,12 @@ use quorlock::Client;
 
 use crate::args::PingArgs;
 use crate::exit::{Cause, Failure};
+use crate::latency::histogram;
 use crate::signals::{self, Signals};
 use crate::{clock, output};
 
 /// How long a node may take to answer. While it owes one, it is not asked again.
 const PATIENCE: Duration = Duration::from_millis(500);
-
-/// Round trips are kept to three digits; none can be longer than the patience.
-const DIGITS: u8 = 3;
-const LONGEST: Duration = Duration::from_secs(60);
 
 /// How a node answered.
 pub(super) struct Pings {
@@ -26,10 +23,7 @@ pub(super) struct Pings {
 
 impl Pings {
     fn new() -> Self {
-        let longest = u64::try_from(LONGEST.as_nanos()).unwrap_or(u64::MAX);
-        let bounded = Histogram::new_with_bounds(1, longest, DIGITS);
-        let Ok(answers) = bounded else { unreachable!("these bounds are in order") };
-        Self { answers, sent: 0 }
+        Self { answers: histogram(), sent: 0 }
     }
 
     fn add(&mut self, answer: Option<Duration>) {
