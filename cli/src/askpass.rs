@@ -1,7 +1,7 @@
 //! The password, asked for on the terminal and not shown there.
 //!
-//! Not on stdin, which is the command's. The terminal gives us each key as it is pressed, and sends
-//! no signal for Ctrl-C: a signal could end us before the terminal is what it was.
+//! It is not read from stdin, which belongs to the command. The terminal is in raw mode meanwhile and
+//! sends no signal for Ctrl-C: a signal could end us before the terminal's mode is restored.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -25,7 +25,7 @@ pub(crate) fn password() -> Result<String, Failure> {
         .map_err(|_| Failure::new(Cause::Usage, "the password that was typed is not UTF-8"))
 }
 
-#[expect(clippy::unbuffered_bytes, reason = "what is typed behind the password is not ours")]
+#[expect(clippy::unbuffered_bytes, reason = "what is typed after the password must stay unread")]
 fn ask() -> io::Result<Option<Vec<u8>>> {
     let terminal = File::options().read(true).write(true).open("/dev/tty")?;
     let quiet = Quiet::begin(&terminal)?;
@@ -71,7 +71,7 @@ impl<'a> Quiet<'a> {
         quiet.local_modes -= LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG;
         quiet.special_codes[SpecialCodeIndex::VMIN] = 1;
         quiet.special_codes[SpecialCodeIndex::VTIME] = 0;
-        // What was typed before the question is no answer to it.
+        // Discards what was typed before the question.
         tcsetattr(terminal, OptionalActions::Flush, &quiet)?;
         Ok(Self { terminal, before })
     }

@@ -1,12 +1,12 @@
 //! Exit codes, and the causes that they stand for.
 //!
-//! If `sysexits.h` has a number for a cause, we use it; a command's own code passes unchanged. No
-//! code of ours is a small number, so that "busy" is not taken for a failed command.
+//! If `sysexits.h` has a number for a cause, we use it; a command's own code is passed on unchanged.
+//! None of our codes is a small number, so that "busy" is not mistaken for a failed command.
 
 /// Why the program ends without success. Each has an exit code of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Cause {
-    /// The command line cannot be right.
+    /// The command line is invalid.
     Usage,
     /// Too few nodes could be reached, or answered in time.
     Unavailable,
@@ -14,17 +14,17 @@ pub(crate) enum Cause {
     Busy,
     /// The nodes refused our user, password or rights.
     Denied,
-    /// No nodes, an address that cannot be right, or a key that something else uses.
+    /// No nodes, an invalid address, or a key that something else uses.
     Configuration,
     /// The lock ended before the command did.
     Lost,
-    /// A measurement was not what it was asserted to be.
+    /// An assertion about a measurement failed.
     Assertion,
-    /// Our bug, or the system refused what never fails.
+    /// A bug, or an error of the operating system that is not expected.
     Internal,
-    /// There is such a command, but it cannot be run.
+    /// The command exists but cannot be run.
     CannotRun,
-    /// There is no such command.
+    /// The command does not exist.
     NotFound,
     /// A signal ended the wait.
     Signal(u8),
@@ -71,8 +71,8 @@ impl Failure {
         Self { cause, what: what.into() }
     }
 
-    /// A failure of the command line, if options caused it: the nodes' addresses were right by
-    /// then, and what a key holds is no option.
+    /// As `from`, but a misuse is the command line's fault: the nodes' URLs have been checked before.
+    /// A foreign value under a key still counts as configuration.
     pub(crate) fn of_options(error: quorlock::Error) -> Self {
         let is_option = error.is_misuse() && !error.is_foreign();
         let failure = Self::from(error);

@@ -1,4 +1,4 @@
-//! One JSON object per line, written by hand: what we say is flat and small.
+//! One JSON object per line, written by hand because the objects are flat and small.
 
 use std::fmt::{Display, Write};
 

@@ -2,7 +2,7 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | `args`, `duration` | the command line, taken apart |
+//! | `args`, `duration` | parsing the command line |
 //! | `exit` | what goes wrong, and the exit code that says so |
 //! | `nodes` | the nodes, from options and the environment |
 //! | `password`, `askpass` | the password they ask for; asking for it on the terminal |
@@ -12,10 +12,10 @@
 //! | `lock/` | `quorlock lock`: a command under a lock |
 //! | `status` | `quorlock status`: who holds a key |
 //! | `release` | `quorlock release`: ending a lock by its token, or by force |
-//! | `bench/` | `quorlock bench`: our lock and the raw floor, on the user's nodes |
-//! | `ping/` | `quorlock ping`: how far the nodes are, and what they are |
+//! | `bench/` | `quorlock bench`: our lock and bare sockets, on the user's nodes |
+//! | `ping/` | `quorlock ping`: each node's round trips and properties |
 //! | `demo/` | `quorlock demo`: five servers, two of which fail |
-//! | `tied` | children that do not outlive us |
+//! | `tied` | child processes that are killed when we die |
 //! | `signals` | the signals that we pass on, or end for |
 //! | `clock`, `json`, `words` | time; one object per line; durations and keys as people read them |
 //! | `latency` | histograms |
@@ -23,7 +23,7 @@
 //! Everything runs on the main thread: one thread is enough for one lock, and the kernel ties a
 //! child's life to the thread that started it. What may block (stderr, stdout, resolving a name)
 //! has threads of its own, so that neither a lock nor its command waits for it; see `output`. Only
-//! `bench` has others, where it is asked to.
+//! `bench --runtime multi` uses more threads.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(unix), allow(dead_code, reason = "only `status` runs on all systems"))]
 
@@ -69,7 +69,7 @@ use exit::{Cause, Failure};
 
 fn main() -> ExitCode {
     output::tell_of_panics();
-    // A panic has been told by then. Its own exit code, 101, might be taken for the child's.
+    // The panic hook has printed it. Rust's own exit code, 101, could be mistaken for the child's.
     let code = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Cause::Internal.code());
     output::finish();
     ExitCode::from(code)
@@ -87,14 +87,14 @@ fn run() -> u8 {
     }
 }
 
-/// Help and version are answers; everything else that clap says is a usage error.
+/// Prints help or the version; anything else from clap is a usage error.
 fn usage(error: &clap::Error) -> u8 {
     if !error.use_stderr() {
         // A stdout that is closed takes no answer.
         let _ = error.print();
         return 0;
     }
-    // A URL in the wrong place is repeated by what is said of it.
+    // Clap's message may repeat a URL that stands in the wrong place, and its password.
     let said = error.render();
     let hint = args::hint(error);
     output::conclude(match password::without_logins(&said.to_string()) {

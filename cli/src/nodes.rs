@@ -26,12 +26,12 @@ pub(crate) struct Node {
     pub(crate) url: String,
     /// For it, if the URL has none.
     pub(crate) password: String,
-    /// What both say.
+    /// Read from both.
     pub(crate) options: NodeOptions,
 }
 
 impl<'a> Nodes<'a> {
-    /// Finds them on the command line or in a variable, and asks for the password if so told.
+    /// Finds them on the command line or in a variable, and asks for the password with `--askpass`.
     pub(crate) fn find(args: &'a NodeArgs) -> Result<Self, Failure> {
         let asked = if args.askpass { Some(ask()?) } else { None };
         let nodes = find(&args.nodes, |name| match &asked {
@@ -41,7 +41,7 @@ impl<'a> Nodes<'a> {
         Ok(Self { args, nodes })
     }
 
-    /// A locker still to be told its options: one node is a single server, several are a quorum.
+    /// The builder of a locker: one node is a single server, several are a quorum.
     pub(crate) fn locker(&self) -> Result<LockerBuilder, Failure> {
         let Self { args, nodes } = self;
         let builder = match nodes.as_slice() {
@@ -102,7 +102,7 @@ fn ask() -> Result<String, Failure> {
     Err(Failure::new(Cause::Usage, "--askpass needs a Unix system; set REDIS_PASSWORD"))
 }
 
-/// Builds the locker. An error here is in an option's value, and those come from the command line.
+/// Builds the locker. An error here is an option's value, which came from the command line.
 pub(crate) fn build(builder: LockerBuilder) -> Result<Locker, Failure> {
     builder.build().map_err(Failure::of_options)
 }

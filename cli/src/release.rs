@@ -12,7 +12,7 @@ use crate::json::Object;
 use crate::status::{self, Verdict};
 use crate::{nodes, output, reach, words};
 
-/// Where the token is looked for that is not on the command line, which others can see.
+/// The token's variable. Unlike the command line, other users cannot see it.
 const VARIABLE: &str = "QUORLOCK_TOKEN";
 
 /// How long a node may take to answer. Only the caller of this command waits for it.
@@ -124,7 +124,7 @@ fn forced(key: &OsStr, seen: &Inspection, before: &Verdict<'_>, nodes: &[NodeRep
         .array("nodes", nodes)
 }
 
-/// Too few nodes answered, for want of a right or for other reasons.
+/// Too few nodes answered: why, and the cause.
 fn untold(key: &str, nodes: &[NodeReport]) -> (Cause, String) {
     let has_answered = |node: &&NodeReport| {
         matches!(node.outcome, Outcome::Granted | Outcome::Held | Outcome::Gone)

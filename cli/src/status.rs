@@ -13,7 +13,7 @@ use crate::exit::{Cause, Failure};
 use crate::json::Object;
 use crate::{nodes, output, reach, words};
 
-/// How long a node may take to answer. Generous, because looking delays no client.
+/// How long a node may take to answer. Long, because an inspection delays no client.
 const NODE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Shows every key; the exit code is that of the first whose holder is unknown.
@@ -49,9 +49,10 @@ pub(crate) async fn run(args: &StatusArgs) -> Result<u8, Failure> {
 pub(crate) enum Verdict<'a> {
     Held(&'a Holder),
     Free,
-    /// So many nodes hold something else that no lock can be acquired.
+    /// Too many nodes hold a value that no lock wrote, so that no lock can be acquired.
     Foreign(&'a str),
-    /// A majority answered, and no holder has one: several clients hold parts, or one is leaving.
+    /// A majority answered, and no holder has a majority: several clients hold some nodes each, or a
+    /// release is under way.
     Split,
     /// Fewer than a majority answered, because of our rights or for other reasons.
     Untold {

@@ -1,4 +1,4 @@
-//! Whom the program trusts over TLS, and who it is.
+//! The TLS options: trusted authorities, client certificate, server name.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ pub(crate) struct TlsArgs {
     /// Trust the authorities in this PEM file, and no others (default: what browsers trust)
     #[arg(id = "tls-ca", long, value_name = "FILE", help_heading = HEADING)]
     ca: Option<PathBuf>,
-    /// Show this certificate (PEM) to the nodes
+    /// Present this client certificate (PEM) to the nodes
     #[arg(id = "tls-cert", long, value_name = "FILE", requires = "tls-key", help_heading = HEADING)]
     certificate: Option<PathBuf>,
     /// The certificate's private key (PEM)
