@@ -1,4 +1,4 @@
-//! What happened, for `--json`.
+//! The object that `--json` prints.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! `quorlock ping`: how far the nodes are, and what they are.
+//! `quorlock ping`: each node's round trips and properties.
 //!
 //! | file | job |
 //! |---|---|
@@ -6,9 +6,9 @@
 //! | `node` | a node and its answers; what is wrong with it |
 //! | `table`, `report` | for people, for programs (`schema.json`) |
 //!
-//! What a node is, the library knows from shaking hands with it. The round trips are those of
-//! `PING` over the library's own connections: what a caller waits for, the program's own part
-//! included. The nodes are asked in turn and never at once, so that none waits behind another.
+//! A node's properties come from the library's handshake. The round trips are those of `PING` over
+//! the library's own connections: what a caller waits for, the library's own share included. The
+//! nodes are asked one after another, so that none waits for another.
 
 mod measure;
 mod node;
@@ -31,8 +31,8 @@ use node::{Node, why};
 /// What `--json` prints, as a JSON Schema.
 const SCHEMA: &str = include_str!("schema.json");
 
-/// How long a node may take to be connected to: less than it is waited for, so that one that hangs
-/// is told as such.
+/// How long connecting to a node may take. It is less than the program waits for the nodes, so that
+/// a node that hangs is reported as such.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(800);
 
 /// Measures and shows.
@@ -63,7 +63,7 @@ pub(crate) async fn run(args: &PingArgs) -> Result<(), Failure> {
     }
 }
 
-/// Whether a lock could be had.
+/// Fails without a majority: no lock could be acquired.
 fn judge(nodes: &[Node]) -> Result<(), Failure> {
     let answered = nodes.iter().filter(|node| node.has_answered()).count();
     let (all, needed) = (nodes.len(), nodes::majority(nodes.len()));

@@ -1,4 +1,4 @@
-//! The nodes for programs: one object, as `schema.json` says.
+//! The nodes as one JSON object, as `schema.json` says.
 
 use quorlock::report::{ClockSkew, Persistence, ServerInfo};
 

@@ -1,5 +1,5 @@
-//! The nodes for people. In colours, which `output` leaves out where stdout is no
-//! terminal, and under `NO_COLOR`.
+//! The nodes as a table. It has colours, which `output` removes if stdout is no terminal, or under
+//! `NO_COLOR`.
 
 use std::fmt::{self, Write};
 
