@@ -85,8 +85,8 @@ const BENCH: &str = "\
 A cycle acquires a key that no other cycle uses and releases it; each step waits for a majority. Two
 contestants take turns in short rounds, so that other load on the machine affects both: ours, the
 library with its default options, and the floor, the same commands on bare sockets without any
-handling of failures. The first round of each is dropped. The duration is that of the whole run; with
---rate it may be up to twice as long if the nodes do not keep up.
+handling of failures. The first round of each is dropped. The duration is that of the whole run;
+with --rate it may be up to twice as long if the nodes do not keep up.
 
 Nothing is written to nodes that hold keys, unless --force is given: a run puts full load on them.
 Keys have a random prefix and live for at most 10s; each is released, and those that an error leaves

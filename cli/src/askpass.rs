@@ -1,7 +1,7 @@
 //! The password, asked for on the terminal and not shown there.
 //!
-//! It is not read from stdin, which belongs to the command. The terminal is in raw mode meanwhile and
-//! sends no signal for Ctrl-C: a signal could end us before the terminal's mode is restored.
+//! It is not read from stdin, which belongs to the command. The terminal is in raw mode meanwhile
+//! and sends no signal for Ctrl-C: a signal could end us before the terminal's mode is restored.
 
 use std::fs::File;
 use std::io::{self, Read, Write};

@@ -1,7 +1,8 @@
 //! Exit codes, and the causes that they stand for.
 //!
-//! If `sysexits.h` has a number for a cause, we use it; a command's own code is passed on unchanged.
-//! None of our codes is a small number, so that "busy" is not mistaken for a failed command.
+//! If `sysexits.h` has a number for a cause, we use it; a command's own code is passed on
+//! unchanged. None of our codes is a small number, so that "busy" is not mistaken for a failed
+//! command.
 
 /// Why the program ends without success. Each has an exit code of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,8 +72,8 @@ impl Failure {
         Self { cause, what: what.into() }
     }
 
-    /// As `from`, but a misuse is the command line's fault: the nodes' URLs have been checked before.
-    /// A foreign value under a key still counts as configuration.
+    /// As `from`, but a misuse is the command line's fault: the nodes' URLs have been checked
+    /// before. A foreign value under a key still counts as configuration.
     pub(crate) fn of_options(error: quorlock::Error) -> Self {
         let is_option = error.is_misuse() && !error.is_foreign();
         let failure = Self::from(error);

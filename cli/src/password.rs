@@ -5,9 +5,9 @@
 /// The variable that holds the password.
 pub(crate) const VARIABLE: &str = "REDIS_PASSWORD";
 
-/// The text without its possible secrets; `None` if it has none. These count as secrets: what stands
-/// between a line's first `://` and its last `@`; a login that was cut off before its `@`; and, in
-/// a word, a query string that has a `=`.
+/// The text without its possible secrets; `None` if it has none. These count as secrets: what
+/// stands between a line's first `://` and its last `@`; a login that was cut off before its `@`;
+/// and, in a word, a query string that has a `=`.
 pub(crate) fn without_logins(text: &str) -> Option<String> {
     let hide = |line| without_cut_logins(&without_parameters(&without_login(line)));
     let shown = text.split('\n').map(hide).collect::<Vec<_>>().join("\n");

@@ -2,8 +2,8 @@
 //!
 //! The library connects in the background. If no quorum can be reached within a short time, the
 //! address is wrong or everything is down, and that is reported before anything else is tried. One
-//! dead or hung node must not delay the start, so the program polls for a majority, with pauses that
-//! are short at first.
+//! dead or hung node must not delay the start, so the program polls for a majority, with pauses
+//! that are short at first.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! The Tokio runtime. It runs on the calling thread, which in `quorlock lock` also extends the lock.
+//! The Tokio runtime. It runs on the calling thread, which in `quorlock lock` also extends the
+//! lock.
 
 use std::hash::{BuildHasher, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -20,8 +21,8 @@ pub(crate) fn random() -> u64 {
 
 /// Runs `work` to its end on a runtime on this thread.
 ///
-/// Does not wait for helper threads then: resolving a name or writing to stdout may take arbitrarily
-/// long, and must delay neither the program's end nor a panic's unwinding.
+/// Does not wait for helper threads then: resolving a name or writing to stdout may take
+/// arbitrarily long, and must delay neither the program's end nor a panic's unwinding.
 pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = on_this_thread()?;
     let done = catch_unwind(AssertUnwindSafe(|| runtime.block_on(work)));

@@ -1,7 +1,7 @@
 //! The signals that are passed on to the command, or end the program cleanly without one.
 //!
-//! A signal that is ignored when we start (`nohup` does that, and a shell for background jobs) stays
-//! ignored, by us and by the command.
+//! A signal that is ignored when we start (`nohup` does that, and a shell for background jobs)
+//! stays ignored, by us and by the command.
 
 use std::future::poll_fn;
 use std::task::Poll;

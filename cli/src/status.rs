@@ -51,8 +51,8 @@ pub(crate) enum Verdict<'a> {
     Free,
     /// Too many nodes hold a value that no lock wrote, so that no lock can be acquired.
     Foreign(&'a str),
-    /// A majority answered, and no holder has a majority: several clients hold some nodes each, or a
-    /// release is under way.
+    /// A majority answered, and no holder has a majority: several clients hold some nodes each, or
+    /// a release is under way.
     Split,
     /// Fewer than a majority answered, because of our rights or for other reasons.
     Untold {

@@ -1,11 +1,11 @@
-//! What a run must reach: `p99<1ms`, `cycles>=50000`.
+//! Assertions about a run: `p99<1ms`, `cycles>=50000`.
 
 use super::figures::{Figures, Metric};
 use crate::duration;
 use crate::exit::{Cause, Failure};
 use crate::words::counted;
 
-/// What to write; every malformed assertion is answered by it.
+/// The syntax, shown for every malformed assertion.
 const HINT: &str = "write p50, p90, p99, p99.9 or max with < or <= and a time, as in 'p99<1ms', or \
                     cycles with > or >= and a number, as in 'cycles>50000'";
 
@@ -48,7 +48,7 @@ impl Assertion {
         Some(Self { text: text.into(), metric, bound, inclusive })
     }
 
-    /// Whether the figures keep it.
+    /// Whether it holds for these figures.
     pub(crate) fn holds(&self, figures: &Figures) -> bool {
         let value = self.metric.of(figures);
         let beyond =
@@ -56,7 +56,7 @@ impl Assertion {
         beyond || (self.inclusive && value == self.bound)
     }
 
-    /// What was found instead, for the line that tells of it.
+    /// The error line: the assertion and what was measured instead.
     pub(crate) fn refute(&self, figures: &Figures, callers: usize) -> String {
         let found = self.metric.show(figures);
         format!("{} failed: {found} with {}", self.text, counted(callers, "caller"))

@@ -1,4 +1,4 @@
-//! The percentiles of acquiring as a picture: a panel for each number of callers, ours beside the
+//! The percentiles of acquiring as an SVG chart: a panel for each number of callers, ours and the
 //! floor, on a logarithmic scale that all panels share.
 
 use std::fmt::{self, Write};
@@ -6,7 +6,7 @@ use std::fmt::{self, Write};
 use super::figures::{Figures, Metric, Row};
 use crate::words::counted;
 
-/// A panel's place for the lines, and the space around it.
+/// A panel's plot area and its margins.
 const WIDTH: f64 = 420.0;
 const HEIGHT: f64 = 240.0;
 const LEFT: f64 = 80.0;
@@ -17,7 +17,7 @@ const RIGHT: f64 = 30.0;
 const OURS: &str = "#2563eb";
 const FLOOR: &str = "#9ca3af";
 
-/// The picture.
+/// The SVG document.
 pub(crate) fn svg(rows: &[Row]) -> String {
     let mut svg = String::new();
     // Writing to a string cannot fail.
@@ -41,7 +41,7 @@ fn draw(svg: &mut String, rows: &[Row]) -> fmt::Result {
     writeln!(svg, "</svg>")
 }
 
-/// Whole powers of ten, in nanoseconds, that hold every figure.
+/// The scale's bounds: exponents of ten, in nanoseconds, that enclose every figure.
 struct Scale {
     low: f64,
     high: f64,
@@ -55,11 +55,11 @@ impl Scale {
         let (low, high) = all.fold((f64::MAX, f64::MIN), |(low, high), value| {
             (low.min(value.floor()), high.max(value.ceil()))
         });
-        // Without figures, or with one power only, there is still a scale.
+        // A default scale if there are no figures, or all lie on one power of ten.
         if low < high { Self { low, high } } else { Self { low: 4.0, high: 6.0 } }
     }
 
-    /// How far down from the top a value stands.
+    /// A value's distance from the panel's top.
     fn place(&self, ns: f64) -> f64 {
         let share = (ns.max(1.0).log10() - self.low) / (self.high - self.low);
         HEIGHT * (1.0 - share.clamp(0.0, 1.0))
@@ -118,13 +118,13 @@ fn curve(
     writeln!(svg, "<text x=\"{x}\" y=\"{y}\" fill=\"{colour}\">{name}</text>")
 }
 
-/// Where a percentile stands.
+/// A percentile's horizontal position.
 fn across(number: usize) -> f64 {
     let step = WIDTH / Metric::ACQUIRE.len() as f64;
     LEFT + step * (number as f64 + 0.5)
 }
 
-/// `10 µs`, out of nanoseconds.
+/// A power of ten in nanoseconds as `10 µs`.
 fn power_of_ten(power: f64) -> String {
     let ns = 10_f64.powf(power);
     match power {

@@ -1,4 +1,4 @@
-//! How long things took, and how many there were.
+//! Samples of rounds, and the percentiles, rates and ratios made from them.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::exit::Failure;
 use crate::latency::histogram;
 use crate::words;
 
-/// What one round has given.
+/// The results of one round.
 #[derive(Debug, Default)]
 pub(crate) struct Sample {
     /// Of each cycle: acquiring and releasing, in nanoseconds.
@@ -17,7 +17,7 @@ pub(crate) struct Sample {
     pub(crate) errors: u64,
     /// The first of the errors.
     pub(crate) trouble: Option<Failure>,
-    /// Starts of an open loop for which no caller was free before the end.
+    /// Starts of an open loop that never happened: no caller was free before the end.
     pub(crate) missed: u64,
 }
 
@@ -31,7 +31,7 @@ impl Sample {
     }
 }
 
-/// What all rounds with one number of callers have given.
+/// The results of all rounds with one number of callers.
 #[derive(Debug)]
 pub(crate) struct Figures {
     acquire: Histogram<u64>,
@@ -73,7 +73,7 @@ impl Figures {
     }
 }
 
-/// A figure that is shown, and of which most can be asserted.
+/// A figure that is shown; most of them can be asserted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Metric {
     P50,
@@ -101,7 +101,7 @@ impl Metric {
     /// The percentiles of acquiring, in order.
     pub(crate) const ACQUIRE: [Self; 5] = [Self::P50, Self::P90, Self::P99, Self::P999, Self::Max];
 
-    /// By the name that an assertion has for it.
+    /// The metric with this name, if it can be asserted.
     pub(crate) fn named(name: &str) -> Option<Self> {
         Self::ACQUIRE.into_iter().chain([Self::Cycles]).find(|metric| metric.name() == name)
     }
@@ -155,7 +155,7 @@ impl Metric {
             Self::Max => figures.acquire.max() as f64,
             Self::ReleaseP50 => release(0.5),
             Self::ReleaseP99 => release(0.99),
-            // Without time there were no cycles either.
+            // Avoids a division by zero: without elapsed time there are no cycles either.
             Self::Cycles => {
                 figures.cycles() as f64 / figures.elapsed.as_secs_f64().max(f64::MIN_POSITIVE)
             }
@@ -174,23 +174,23 @@ impl Metric {
         }
     }
 
-    /// Ours by the floor's, where there is something to divide.
+    /// Our figure divided by the floor's; `None` if one of them is zero.
     pub(crate) fn ratio(self, ours: &Figures, floor: &Figures) -> Option<f64> {
         let (ours, floor) = (self.of(ours), self.of(floor));
         (ours > 0.0 && floor > 0.0).then(|| ours / floor)
     }
 }
 
-/// One number of callers, and what came of it.
+/// The figures for one number of callers.
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) callers: usize,
     pub(crate) ours: Figures,
-    /// Nothing where the floor cannot be measured.
+    /// `None` if the floor cannot be measured.
     pub(crate) floor: Option<Figures>,
 }
 
-/// What was measured, and where.
+/// All that was measured, and on which nodes.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) nodes: Vec<String>,

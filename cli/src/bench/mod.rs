@@ -1,18 +1,18 @@
-//! `quorlock bench`: our lock and the raw floor, on the user's own nodes.
+//! `quorlock bench`: our lock and bare sockets (the *floor*), on the user's own nodes.
 //!
 //! | file | job |
 //! |---|---|
 //! | `population` | refusing nodes that hold keys |
-//! | `place` | a node's URL, taken apart for the floor |
+//! | `place` | parsing a node's URL for the floor |
 //! | `timetable`, `timer` | when cycles start: closed and open loop |
-//! | `ours` | our lock, through the public face |
+//! | `ours` | our lock, through the library's public API |
 //! | `floor/` | what bare sockets can do |
 //! | `rounds` | taking turns |
 //! | `figures` | percentiles, rates, ratios |
-//! | `assertion` | what a run is held to |
-//! | `table`, `report`, `chart` | for people, for programs (`schema.json`), as a picture |
-//! | `progress` | how far it has come |
-//! | `sweep` | leaving nothing behind |
+//! | `assertion` | assertions about a run |
+//! | `table`, `report`, `chart` | the results as a table, as JSON (`schema.json`), as a picture |
+//! | `progress` | a progress bar |
+//! | `sweep` | deleting keys that are left over |
 //!
 //! ```text
 //! read the assertions ─▶ count the keys ─▶ connect ─▶ take turns ─▶ sweep ─▶ show ─▶ assert
@@ -57,7 +57,7 @@ use sweep::TTL;
 /// What `--json` prints, as a JSON Schema.
 const SCHEMA: &str = include_str!("schema.json");
 
-/// The callers of a closed loop, and of an open one, where they must only suffice.
+/// The default numbers of callers: of a closed loop, and of an open one, which only needs enough.
 const CALLERS: [u16; 2] = [1, 64];
 const CALLERS_OPEN: [u16; 1] = [64];
 
@@ -74,7 +74,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     if args.schema {
         return runtime::block_on(output::print(SCHEMA));
     }
-    // What is wrong on the command line is said before anything is sent.
+    // Errors of the command line come before anything is sent.
     let assertions = args.assertions.iter().map(|text| Assertion::parse(text));
     let assertions = assertions.collect::<Result<Vec<_>, _>>()?;
     let prefix = prefix(args);
@@ -105,7 +105,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     judge(&outcome.rows, &assertions)
 }
 
-/// Takes turns for each number of callers. However that ends, no key stays behind it.
+/// Measures with each number of callers. However that ends, all keys are deleted.
 fn measure(
     args: &BenchArgs,
     runtime: &Runtime,
@@ -137,13 +137,13 @@ fn measure(
     Ok(Outcome { nodes, rows: rows?, no_floor })
 }
 
-/// The requested prefix, a name for people who watch the node, and 64 random bits.
+/// The requested prefix, a readable name, and 64 random bits.
 fn prefix(args: &BenchArgs) -> Vec<u8> {
     let name = format!("quorlock-bench:{:016x}:", runtime::random());
     [args.nodes.prefix.as_encoded_bytes(), name.as_bytes()].concat()
 }
 
-/// Every assertion with every number of callers; one line says which do not hold.
+/// Checks every assertion with every number of callers; one line names those that fail.
 fn judge(rows: &[Row], assertions: &[Assertion]) -> Result<(), Failure> {
     let mut refuted = Vec::new();
     for assertion in assertions {
@@ -156,7 +156,7 @@ fn judge(rows: &[Row], assertions: &[Assertion]) -> Result<(), Failure> {
     Err(Failure::new(Cause::Assertion, format!("assertion {}", refuted.join("; "))))
 }
 
-/// Waits until it is known of each node whether it can be used, and a majority can.
+/// Waits until each node's first attempt to connect has ended and a majority is connected.
 async fn connect(locker: &Locker) -> Result<(), Failure> {
     reach::every_answer(locker).await?;
     Ok(reach::majority(locker, reach::PATIENCE).await?)

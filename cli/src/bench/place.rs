@@ -1,18 +1,18 @@
-//! Where a node is and how to log in there, for the floor's own sockets.
+//! A node's address and login, for the floor's own sockets.
 //!
-//! The library reads URLs for itself and keeps what it finds. This is read after the library has
-//! taken the URL, so it is not checked again: what is odd here was refused before.
+//! The library does not expose the parts of a URL, so it is parsed again here. The library has
+//! accepted the URL before, so this parser does not validate it.
 
 use crate::exit::{Cause, Failure};
 use crate::nodes::Node;
 
-/// One node, out of its URL. Not `Debug`: it holds the password.
+/// One node's parts, from its URL. Not `Debug`: it holds the password.
 pub(crate) struct Place {
     pub(crate) endpoint: Endpoint,
     pub(crate) user: Option<String>,
     pub(crate) password: Option<String>,
     pub(crate) database: String,
-    /// Whether `HELLO 3` is to be said.
+    /// Whether to send `HELLO 3`.
     pub(crate) resp3: bool,
     /// What is printed: host and port or path, never a login.
     pub(crate) label: String,
@@ -81,7 +81,7 @@ fn tcp(place: &str) -> Option<Endpoint> {
     Some(Endpoint::Tcp { host: decode(host)?, port })
 }
 
-/// Resolves `%40` and its like.
+/// Decodes percent-encoding.
 fn decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,4 +1,4 @@
-//! How far it has come.
+//! The progress bar.
 
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -12,12 +12,12 @@ use crate::words::counted;
 pub(crate) struct Progress(ProgressBar);
 
 impl Progress {
-    /// Draws nothing where stderr is no terminal, and nowhere in colours.
+    /// Draws nothing if stderr is no terminal, and no colours.
     pub(crate) fn new() -> Self {
         let bar = ProgressBar::with_draw_target(None, output::progress());
         match ProgressStyle::with_template("{prefix:>12} [{bar:24}] {pos}/{len} {msg}") {
             Ok(style) => Self(bar.with_style(style.progress_chars("=> "))),
-            // A template that cannot be read leaves the usual bar.
+            // If the template is invalid, the default bar is used.
             Err(_) => Self(bar),
         }
     }
@@ -38,7 +38,7 @@ impl Progress {
         self.0.tick();
     }
 
-    /// Leaves the terminal as it was.
+    /// Removes the bar from the terminal.
     pub(crate) fn end(&self) {
         self.0.disable_steady_tick();
         self.0.finish_and_clear();

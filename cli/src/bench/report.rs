@@ -1,4 +1,4 @@
-//! What was measured, for programs: one object, as `schema.json` says.
+//! The results as one JSON object, as `schema.json` says.
 
 use super::assertion::Assertion;
 use super::figures::{Figures, Metric, Outcome, Row};

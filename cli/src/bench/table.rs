@@ -1,4 +1,4 @@
-//! What was measured, for people.
+//! The results as a table.
 
 use std::fmt::{self, Write};
 
@@ -65,7 +65,10 @@ fn table(text: &mut String, row: &Row) -> fmt::Result {
     let (ours, floor) = both(|figures| figures.missed);
     if row.ours.missed + row.floor.as_ref().map_or(0, |floor| floor.missed) > 0 {
         columns(text, "  never started", [&ours, &floor, ""])?;
-        writeln!(text, "    the nodes do not keep up with this rate, and the latencies flatter")?;
+        writeln!(
+            text,
+            "    the nodes do not keep up with this rate: the latencies look better than they are"
+        )?;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! A directory of our own below the system's temporary one, removed when dropped.
+//! A directory in the system's temporary one, removed when dropped.
 
 use std::fs::DirBuilder;
 use std::io;
@@ -13,7 +13,7 @@ pub(crate) struct Scratch(PathBuf);
 impl Scratch {
     pub(crate) fn new() -> io::Result<Self> {
         let path = std::env::temp_dir().join(format!("quorlock-demo-{:016x}", random()));
-        // Created, never an existing one: it is ours, and only we may read it.
+        // It fails if the path exists: the directory is ours, and only we may read it.
         DirBuilder::new().mode(0o700).create(&path)?;
         Ok(Self(path))
     }
@@ -22,7 +22,7 @@ impl Scratch {
         &self.0
     }
 
-    /// Removes it, and tells whether that worked.
+    /// Removes it.
     pub(crate) fn remove(&self) -> io::Result<()> {
         std::fs::remove_dir_all(&self.0)
     }
@@ -30,7 +30,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // It may be gone already; left behind, it does no harm.
+        // It may be gone already, and does no harm if it stays.
         let _ = self.remove();
     }
 }

@@ -1,7 +1,7 @@
 //! Panic messages go through the same queue as all lines.
 //!
-//! The standard hook writes on the thread that panics. While the writer's thread is blocked and holds
-//! stderr's lock, it would never return: nothing would unwind, and the command would run on.
+//! The standard hook writes on the thread that panics. While the writer's thread is blocked and
+//! holds stderr's lock, it would never return: nothing would unwind, and the command would run on.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fmt::Display;

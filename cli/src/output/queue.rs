@@ -1,7 +1,7 @@
 //! Lines that wait to be written, oldest first. Pure: no thread, no I/O.
 //!
-//! Once a line finds no room, all further ones are dropped until the queue is empty. So there is one
-//! gap, directly behind the lines that were kept, and one line there says how many are missing.
+//! Once a line finds no room, all further ones are dropped until the queue is empty. So there is
+//! one gap, directly behind the lines that were kept, and one line there says how many are missing.
 
 use std::collections::VecDeque;
 

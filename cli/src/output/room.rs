@@ -38,8 +38,8 @@ mod unix {
 
     /// Waits while a write would stop the whole process.
     ///
-    /// Under `stty tostop` a terminal stops a background process that writes. The thread that extends
-    /// the lock would stop too, and a command in a group of its own would run on.
+    /// Under `stty tostop` a terminal stops a background process that writes. The thread that
+    /// extends the lock would stop too, and a command in a group of its own would run on.
     pub(in super::super) fn wait_for_foreground() {
         while write_would_stop_us() {
             // It may return early, which only means an extra check.

@@ -1,4 +1,4 @@
-//! One node's connection: connecting and logging in, then bytes out and lines in.
+//! One node's connection: connecting and logging in, then writing commands and reading replies.
 
 use std::collections::VecDeque;
 use std::io;
@@ -17,23 +17,23 @@ use crate::exit::{Cause, Failure};
 /// How long connecting and each answer of the login may take.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Bytes that may wait for a node. One that hangs for so long is not worth measuring with.
+/// The most bytes that may be queued for a node; beyond that the run ends with an error.
 const OUT_MAX: usize = 64 << 20;
 
-/// What a pass reads of one node at most.
+/// The most bytes that a pass reads from one node.
 const INBOX: usize = 64 << 10;
 
-/// Whose reply it is: the caller, and its operation.
+/// Which request a reply belongs to: the caller, and its operation.
 pub(crate) type RequestId = (u32, u32);
 
-/// What waits on both sides of a connection. The socket itself is kept beside it, to be polled.
+/// The buffers of a connection. The socket is kept separately, to be polled.
 #[derive(Debug)]
 pub(crate) struct Connection {
     label: String,
     out: Vec<u8>,
     inbox: Box<[u8]>,
     filled: usize,
-    /// Whose replies come next.
+    /// The requests without a reply, oldest first.
     expected: VecDeque<RequestId>,
 }
 
@@ -80,12 +80,12 @@ impl Connection {
             Err(error) => return Err(self.failure(&format!("failed: {error}"))),
         }
         if self.out.len() > OUT_MAX {
-            return Err(self.failure("hangs, and more would have to wait for it than is sound"));
+            return Err(self.failure("hangs: too many bytes are queued for it"));
         }
         Ok(())
     }
 
-    /// Reads once. Every reply has to be the good one, a late one too; `vote` is told of each.
+    /// Reads once, and calls `vote` for each reply. Every reply must be a success, also a late one.
     pub(crate) fn read(
         &mut self,
         socket: &OwnedFd,
@@ -150,7 +150,7 @@ fn connect(endpoint: &Endpoint) -> io::Result<OwnedFd> {
     }
 }
 
-/// The first words on a connection, each awaited.
+/// The handshake on a connection, one command at a time.
 struct Login<'a> {
     socket: &'a OwnedFd,
     label: &'a str,
@@ -167,7 +167,7 @@ impl Login<'_> {
             let mut hello = vec!["HELLO", "3"];
             hello.extend(password.iter().flat_map(|password| ["AUTH", user, password]));
             let reply = self.ask(&hello)?;
-            // Servers before 6.0 do not know it, and some have renamed it away.
+            // Servers before 6.0 do not know it, and some installations have renamed it.
             let unknown = |error: &[u8]| {
                 error.starts_with(b"ERR unknown command") || error.starts_with(b"NOPROTO")
             };

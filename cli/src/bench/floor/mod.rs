@@ -5,11 +5,11 @@
 //! | `connection` | one node's connection |
 //! | `template` | commands that are encoded once |
 //!
-//! One thread polls non-blocking sockets. There is no runtime, no task, no deadline, no undo and no
-//! allocation for a cycle: nothing of what makes a lock robust, and so nothing that a client could
-//! leave out to be faster. A pass starts what is due, writes what is queued (one write per node),
-//! waits, and reads every node that has something, once. When no caller waits for a reply any more,
-//! the pass ends: late replies are read on the way to the next verdict.
+//! One thread polls non-blocking sockets. There is no runtime, task, per-node deadline, undo or
+//! allocation in a cycle: nothing that makes a lock robust, so a client can hardly be faster. A
+//! pass starts the cycles that are due, writes what is queued (one write per node), waits, and
+//! reads each readable node once. When no caller waits for a reply any more, the pass ends; later
+//! passes read the replies that are late.
 
 mod connection;
 mod template;
@@ -34,13 +34,14 @@ use template::Template;
 const RELEASE: &str = "if redis.call('GET',KEYS[1])==ARGV[1] then \
                        return redis.call('DEL',KEYS[1]) else return 0 end";
 
-/// As long as our locks' values. No other client uses these keys, so it need not be random.
+/// A value of the same length as our locks' values. It need not be random, because no other client
+/// uses these keys.
 const VALUE: &[u8] = b"0123456789abcdef0123456789abcdef01234567@quorlock-bench:1";
 
-/// How long a majority may be silent.
+/// How long the nodes may be silent while callers wait.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How long late replies are waited for behind a round, as long as our own lock waits for a node.
+/// How long to wait for late replies after a round: our lock's default timeout for a node.
 const SETTLING: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
@@ -50,14 +51,14 @@ pub(crate) struct Floor {
     prefix: Vec<u8>,
 }
 
-/// Everything but the sockets, which are borrowed while they are polled.
+/// The state of the event loop, without the sockets, which are borrowed while they are polled.
 #[derive(Debug)]
 struct EventLoop {
     connections: Vec<Connection>,
     callers: Vec<Caller>,
     /// How many of the callers take part in this round.
     active: usize,
-    /// Those that have nothing under way.
+    /// Callers without a cycle under way.
     idle: Vec<usize>,
     /// The callers whose operation has just got its majority.
     decided: Vec<usize>,
@@ -189,7 +190,7 @@ fn polled(sockets: &[OwnedFd]) -> Vec<PollFd<'_>> {
     sockets.iter().map(|socket| PollFd::new(socket, PollFlags::IN)).collect()
 }
 
-/// Whether a node has something to say within this time.
+/// Whether a socket becomes readable within this time.
 fn wait(polled: &mut [PollFd<'_>], patience: Duration) -> Result<bool, Failure> {
     match poll(polled, Some(&timespec(patience))) {
         Ok(ready) => Ok(ready > 0),
@@ -201,7 +202,7 @@ fn wait(polled: &mut [PollFd<'_>], patience: Duration) -> Result<bool, Failure> 
 impl EventLoop {
     fn begin(&mut self, callers: usize, now: Instant) {
         let fresh = Caller { operation: 0, votes: 0, key: 0, began: now, granted: now };
-        // Those that stay keep their count of operations: late replies to the last ones may come.
+        // Existing callers keep their operation counter: late replies to old operations may arrive.
         self.callers.resize(callers.max(self.callers.len()), fresh);
         self.idle = (0..callers).rev().collect();
         self.active = callers;
@@ -213,7 +214,7 @@ impl EventLoop {
         self.active - self.idle.len()
     }
 
-    /// Starts as many cycles as are due and have a caller; what stands at the next one.
+    /// Starts as many cycles as are due and have a caller; returns the state of the next one.
     fn start_due(&mut self, table: &Timetable, now: Instant) -> Next {
         loop {
             let next = table.next(self.started, now);
@@ -237,7 +238,7 @@ impl EventLoop {
             .try_for_each(|(connection, socket)| connection.flush(socket))
     }
 
-    /// Reads the nodes that are ready, until none of the `waiting` callers is left to read for.
+    /// Reads the nodes that are ready, until none of the `waiting` callers is left.
     fn read(
         &mut self,
         sockets: &[OwnedFd],
@@ -270,7 +271,8 @@ impl EventLoop {
         Ok(())
     }
 
-    /// A caller's operation has its majority: a grant is released, a release ends the cycle.
+    /// A caller's operation has its majority: after a grant it releases, after a release the cycle
+    /// ends.
     fn advance(&mut self, number: usize) {
         let now = clock::now();
         let caller = &mut self.callers[number];
@@ -288,7 +290,7 @@ impl EventLoop {
     }
 }
 
-/// How a reply finds its caller; there are far fewer than 2^32.
+/// Identifies the request that a reply belongs to; there are far fewer callers than 2^32.
 fn request(number: usize, caller: &Caller) -> connection::RequestId {
     (u32::try_from(number).unwrap_or(u32::MAX), caller.operation)
 }
