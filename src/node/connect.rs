@@ -2,16 +2,15 @@
 //! both, one deadline for all.
 //!
 //! ```text
-//!  Dialing ──▶ Securing ──▶ LoggingIn ──▶ HandshakeConfig ──▶ connected
+//!  Dialing ──▶ Securing ──▶ LoggingIn ──▶ Greeting ──▶ connected
 //!              (TLS only)   (a callback only)
 //! ```
 //!
-//! An attempt takes one [`ConnectStep`] after the other, each of which owns the [`Limit`] while it
-//! lasts: so whichever the deadline meets is the one that is told of. Which it is can be seen from
-//! outside meanwhile.
+//! An attempt goes through the [`ConnectStep`]s in order, under one [`Limit`]. If the deadline
+//! passes, the fault names the current step. `health` shows the step meanwhile.
 //!
-//! Whatever goes wrong discards the stream: a reply that is still under way would otherwise answer
-//! the next connection's first question.
+//! Any failure discards the stream: a reply that is still under way would otherwise be taken for
+//! the answer to a later command.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -30,7 +29,7 @@ use crate::options::Address;
 use crate::report::{ConnectStep, Fault, Humane, printable, without_secret};
 use crate::sync::{Mutex, lock};
 
-/// A stream that has shaken hands.
+/// A stream after its handshake.
 pub(crate) struct Connected {
     pub(crate) inbound: Inbound,
     pub(crate) writer: Writer,
@@ -48,13 +47,13 @@ impl Connecting {
         self.work.as_mut().poll(cx)
     }
 
-    /// The step that it takes now.
+    /// The current step.
     pub(crate) fn step(&self) -> ConnectStep {
         *lock(&self.step)
     }
 }
 
-/// Starts an attempt that ends, one way or the other, within `timeout`.
+/// Starts an attempt that ends within `timeout`, with a connection or a fault.
 pub(crate) fn connect(
     dial: Arc<dyn Dial>,
     address: Address,
@@ -89,7 +88,7 @@ fn overdue(step: ConnectStep, after: Duration) -> Fault {
     }
 }
 
-/// The one deadline of all steps, and which of them is taken.
+/// The common deadline of all steps, and the current one.
 struct Limit {
     timer: Pin<Box<Sleep>>,
     after: Duration,
@@ -101,7 +100,7 @@ impl Limit {
         Self { timer: clock.sleep_until(clock.now().plus(after)), after, step }
     }
 
-    /// What comes of a step, if it ends in time.
+    /// Runs a step, and fails it when the deadline passes.
     async fn hold<T>(
         &mut self,
         step: ConnectStep,
@@ -117,7 +116,7 @@ impl Limit {
     }
 }
 
-/// Shakes hands.
+/// Does the handshake.
 async fn greet(
     (mut reader, writer): (Reader, Writer),
     address: Address,
@@ -129,7 +128,7 @@ async fn greet(
     let (mut decoder, mut buffer) = (Inbound::decoder(), BytesMut::new());
     loop {
         let hello = handshake.poll_transmit(clock.read());
-        // A server that closed at once has often said why before, and that is read next.
+        // A server that closed at once has often sent the reason before; that is read next.
         let unsent = write_all(&reader, &writer, &hello).await.err();
         let replies = read_frames(&mut reader, &mut decoder, &mut buffer).await;
         let replies = match (replies, unsent) {
@@ -149,8 +148,8 @@ async fn greet(
     }
 }
 
-/// Asks for the login where the address says whom to ask: now, for the one that was good at the
-/// last connect may not be any more.
+/// Calls the callback for credentials, if the address has one. It is called at each connect,
+/// because a password may have been rotated.
 async fn log_in(address: Address) -> Result<Address, Fault> {
     let Some(source) = address.source.clone() else { return Ok(address) };
     match source.fetch().await {
@@ -159,8 +158,8 @@ async fn log_in(address: Address) -> Result<Address, Fault> {
     }
 }
 
-/// An error without the password, should the server repeat what it was told. The words by which
-/// errors are told apart stay, should the password be one of them.
+/// Removes the password from an error that repeats it. The words that identify the error stay, even
+/// if the password is one of them.
 fn without_password(frame: Frame, secret: &[u8]) -> Frame {
     const WORDS: [&[u8]; 5] =
         [b"ERR unknown command ", b"ERR ", b"NOAUTH ", b"WRONGPASS ", b"NOPERM "];
@@ -186,7 +185,7 @@ async fn write_all(reader: &Reader, writer: &Writer, mut bytes: &[u8]) -> io::Re
     Ok(())
 }
 
-/// Reads once; all frames that are complete by then.
+/// Reads once, and returns all frames that are complete then.
 async fn read_frames(
     reader: &mut Reader,
     decoder: &mut Decoder,
@@ -209,8 +208,7 @@ async fn read_frames(
     }
 }
 
-/// Whether what came is the beginning of a TLS record: an alert, which is how a port that wants TLS
-/// answers plain text.
+/// Whether the bytes begin with a TLS alert, with which a TLS port answers plain text.
 fn is_tls(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\x15\x03")
 }

@@ -19,7 +19,7 @@ use crate::observe::{Event, Observers};
 use crate::options::LinkOptions;
 use crate::report::{Fault, printable};
 
-/// What a session needs to work, and where it puts what it finds: one for all sessions of a driver.
+/// The resources of a session and its outputs, shared by all sessions of a driver.
 pub(crate) struct Pass {
     pub(crate) clock: Clock,
     pub(crate) entropy: Arc<Entropy>,
@@ -30,9 +30,9 @@ pub(crate) struct Pass {
     pub(crate) observers: Observers,
     /// Where sockets are read into.
     pub(crate) staging: Box<[u8]>,
-    /// Replies that have found their operations.
+    /// Replies, matched with their operations.
     pub(crate) completions: Vec<Completion>,
-    /// Operations that a connection took with it.
+    /// Operations whose connection has ended.
     pub(crate) lapsed: Vec<Lapsed>,
     /// Operations whose deadline has passed.
     pub(crate) expired: Vec<Ticket>,
@@ -154,7 +154,7 @@ impl Session {
     fn open(&mut self, connected: Connected, node: &Node, link: &Link, pass: &mut Pass) {
         let Connected { inbound, writer, peer } = connected;
         let now = pass.clock.now();
-        // Without its process's name a connection's number could be a stranger's.
+        // Without the `run_id`, the client id could be one of another server process.
         let client = peer.client_id.zip(peer.server.run_id.clone());
         let client = client.map(|(number, run_id)| Client { run_id, number });
         link.open(writer, client, peer.run_id(), now);
@@ -191,7 +191,7 @@ impl Session {
                 self.backoff.reset();
             }
         }
-        // First the fault, then the votes: a task that reads a vote finds the reason.
+        // The fault is set before the votes, so that a task that reads a vote finds the reason.
         let is_news = node.set_fault(fault.clone(), was_open);
         link.close(&mut pass.lapsed);
         let pause = self.backoff.next(|low, high| pass.entropy.between(low, high));

@@ -204,12 +204,12 @@ fn granted(votes: &[NodeReport]) -> usize {
     votes.iter().filter(|vote| vote.outcome == Outcome::Granted).count()
 }
 
-/// No field where nothing was said.
+/// No field for an empty class.
 fn class(class: &'static str) -> Option<&'static str> {
     Some(class).filter(|class| !class.is_empty())
 }
 
-/// A key in one line, whatever its bytes are.
+/// A key with its special bytes escaped, so that it fits one line.
 struct Key<'a>(&'a [u8]);
 
 impl fmt::Display for Key<'_> {
