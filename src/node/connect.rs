@@ -224,7 +224,8 @@ fn unreachable(error: io::Error) -> Fault {
     }
 }
 
-fn broken(error: io::Error) -> Fault {
+/// Why a stream failed.
+pub(super) fn broken(error: io::Error) -> Fault {
     match error.kind() {
         io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => Fault::Closed,
         _ => unreachable(error),

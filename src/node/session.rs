@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::Node;
 use super::backoff::Backoff;
-use super::connect::{Connected, Connecting, connect};
+use super::connect::{Connected, Connecting, broken, connect};
 use crate::clock::{Clock, Moment};
 use crate::entropy::Entropy;
 use crate::link::{
@@ -17,7 +17,7 @@ use crate::link::{
 };
 use crate::observe::{Event, Observers};
 use crate::options::LinkOptions;
-use crate::report::{Fault, printable};
+use crate::report::Fault;
 
 /// The resources of a session and its outputs, shared by all sessions of a driver.
 pub(crate) struct Pass {
@@ -165,16 +165,15 @@ impl Session {
         let forgets = policy.is_some_and(|policy| policy.may_be_forgotten(&peer.server))
             && node.is_new_to_forget(peer.server.run_id.as_deref());
         let forgets = forgets.then(|| peer.server.persistence.clone());
-        if node.set_peer(peer) {
-            let (node, class) = (&*node.address().label, pass.observers.class);
+        let was_down = node.set_peer(peer);
+        let (node, class) = (&*node.address().label, pass.observers.class);
+        if was_down {
             pass.observers.tell(|| Event::NodeUp { node, class });
         }
         if let Some(persistence) = forgets {
-            let (node, class) = (&*node.address().label, pass.observers.class);
             pass.observers.tell(|| Event::Forgets { node, class, persistence: &persistence });
         }
         if let Some(policy) = eviction {
-            let (node, class) = (&*node.address().label, pass.observers.class);
             pass.observers.tell(|| Event::Evicts { node, class, policy: &policy });
         }
     }
@@ -216,11 +215,8 @@ fn attempt(node: &Node, pass: &Pass) -> Connecting {
 
 fn fault(ended: Ended) -> Fault {
     match ended {
-        Ended::Eof
-        | Ended::Io(std::io::ErrorKind::ConnectionReset | std::io::ErrorKind::BrokenPipe) => {
-            Fault::Closed
-        }
-        Ended::Io(kind) => Fault::Unreachable { error: printable(kind.to_string().as_bytes()) },
+        Ended::Eof => Fault::Closed,
+        Ended::Io(kind) => broken(kind.into()),
         Ended::Fault(fault) => fault,
         Ended::Undecodable(error) => Fault::Protocol { error: error.to_string().into() },
         Ended::Demoted => Fault::Replica,

@@ -81,12 +81,10 @@ async fn contend(fleet: &Fleet, alice: &Locker, bob: &Locker) -> Result<(), Fail
     match bob.lock(KEY).wait(Duration::ZERO).await {
         Ok(_) => return Err(Failure::new(Cause::Internal, "two clients held one lock")),
         Err(error) if !error.is_contended() => return Err(error.into()),
-        Err(error) => match error.holder() {
-            Some(holder) => {
-                screen::done(&step, format_args!("refused: {}", words::held(holder))).await?
-            }
-            None => screen::done(&step, "refused: another client holds it").await?,
-        },
+        Err(error) => {
+            let held = error.holder().map_or_else(|| "held by another client".into(), words::held);
+            screen::done(&step, format_args!("refused: {held}")).await?;
+        }
     }
 
     let step = Step::begin("bob waits, alice releases");

@@ -45,15 +45,10 @@ pub(crate) fn run(args: &LockArgs) -> u8 {
     let failure = done.as_ref().err();
     if args.json {
         output::conclude(report.json(args, failure, code) + "\n");
-    } else if let Some(failure) = failure.filter(|failure| !is_told(&watch, failure)) {
+    } else if let Some(failure) = failure.filter(|failure| !watch.has_told(failure)) {
         output::fail(failure);
     }
     code
-}
-
-/// Whether a line on stderr has already reported it.
-fn is_told(watch: &Watch, failure: &Failure) -> bool {
-    failure.cause == Cause::Lost && watch.has_told_loss()
 }
 
 async fn hold_and_run(

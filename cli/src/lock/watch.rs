@@ -13,6 +13,7 @@ use quorlock::{
 };
 
 use crate::args::LockArgs;
+use crate::exit::{Cause, Failure};
 use crate::output;
 use crate::words::{self, Humane};
 
@@ -60,9 +61,9 @@ impl Watch {
         self.loss.get().copied()
     }
 
-    /// Whether a line has said that the lock was lost.
-    pub(crate) fn has_told_loss(&self) -> bool {
-        self.speaks && self.loss.get().is_some()
+    /// Whether a line has already reported this failure, the loss of the lock.
+    pub(crate) fn has_told(&self, failure: &Failure) -> bool {
+        failure.cause == Cause::Lost && self.speaks && self.loss.get().is_some()
     }
 
     fn fail(&self, remaining: Duration, votes: &[NodeReport]) {
@@ -76,12 +77,9 @@ impl Watch {
         if self.loss.set(reason).is_err() {
             return;
         }
-        match stalled.map(Humane) {
-            None => self.say(format_args!("was lost: {reason}")),
-            Some(stall) => {
-                self.say(format_args!("was lost: {reason} (quorlock was stopped for {stall})"));
-            }
-        }
+        let stall = |stall| format!(" (quorlock was stopped for {})", Humane(stall));
+        let stalled = stalled.map(stall).unwrap_or_default();
+        self.say(format_args!("was lost: {reason}{stalled}"));
     }
 
     fn say(&self, what: std::fmt::Arguments<'_>) {
