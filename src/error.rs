@@ -8,7 +8,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::loss::Loss;
-use crate::report::{ANOTHER, Holder, Humane, NodeReport, Outcome};
+use crate::report::{ANOTHER, Holder, Humane, NodeReport, Outcome, listed};
 
 /// Why an operation failed. `Display` is one line that says what to do.
 pub struct Error(Box<Inner>);
@@ -327,8 +327,7 @@ impl fmt::Display for Error {
             Kind::Lost { reason: Some(reason) } => write!(f, "lock {key} was lost: {reason}")?,
             Kind::Lost { reason: None } => write!(f, "lock {key} was lost")?,
             Kind::Unknown => {
-                f.write_str("whether the command was executed is not known: ")?;
-                self.write_unanswered(f)?;
+                write!(f, "whether the command was executed is not known: {}", self.unanswered())?;
             }
             Kind::Closed { why } => f.write_str(why)?,
             Kind::Misuse { what } => f.write_str(what)?,
@@ -340,43 +339,32 @@ impl fmt::Display for Error {
 impl Inner {
     /// How long fewer than `needed` nodes are out of quarantine; `None` when enough are.
     fn quarantine(&self, needed: usize) -> Option<Duration> {
-        let mut times: Vec<_> = self.nodes.iter().filter_map(quarantine_of).collect();
+        let remaining = |node: &NodeReport| match node.outcome {
+            Outcome::Quarantined { remaining } => Some(remaining),
+            _ => None,
+        };
+        let mut times: Vec<_> = self.nodes.iter().filter_map(remaining).collect();
         times.sort_unstable();
         let missing = needed.checked_sub(self.nodes.len() - times.len())?;
         times.get(missing.checked_sub(1)?).copied()
-    }
-
-    fn answered(&self) -> usize {
-        self.nodes.iter().filter(|node| node.outcome.is_answer()).count()
     }
 }
 
 impl Error {
     fn write_no_quorum(&self, f: &mut fmt::Formatter<'_>, needed: usize) -> fmt::Result {
-        let (count, answered) = (self.0.nodes.len(), self.0.answered());
-        match (&self.0.key, count) {
-            (Some(key), 1) => write!(f, "no answer for {key}: ")?,
-            (None, 1) => f.write_str("no answer: ")?,
-            (key, _) => {
-                f.write_str("no quorum")?;
-                if let Some(key) = key {
-                    write!(f, " for {key}")?;
-                }
-                write!(f, ": {answered} of {count} nodes answered, {needed} needed; ")?;
-            }
+        let key = self.0.key.as_ref().map(|key| format!(" for {key}")).unwrap_or_default();
+        let count = self.0.nodes.len();
+        if count == 1 {
+            return write!(f, "no answer{key}: {}", self.unanswered());
         }
-        self.write_unanswered(f)
+        let answered = self.0.nodes.iter().filter(|node| node.outcome.is_answer()).count();
+        write!(f, "no quorum{key}: {answered} of {count} nodes answered, {needed} needed; ")?;
+        f.write_str(&self.unanswered())
     }
 
-    fn write_unanswered(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut silent = self.0.nodes.iter().filter(|node| !node.outcome.is_answer()).peekable();
-        while let Some(node) = silent.next() {
-            write!(f, "{node}")?;
-            if silent.peek().is_some() {
-                f.write_str(", ")?;
-            }
-        }
-        Ok(())
+    /// The nodes without an answer that counts, each with its reason.
+    fn unanswered(&self) -> String {
+        listed(self.0.nodes.iter().filter(|node| !node.outcome.is_answer()))
     }
 
     fn write_effort(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -386,13 +374,6 @@ impl Error {
             }
             _ => Ok(()),
         }
-    }
-}
-
-fn quarantine_of(node: &NodeReport) -> Option<Duration> {
-    match node.outcome {
-        Outcome::Quarantined { remaining } => Some(remaining),
-        _ => None,
     }
 }
 

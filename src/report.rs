@@ -1,5 +1,5 @@
-//! What is told of nodes and keys: each node's part in an operation, what is known of a node, what
-//! stands under a key.
+//! Reports about nodes and keys: each node's part in an operation, a node's health, and what a key
+//! holds.
 //!
 //! - [`NodeReport`] is one node's part, [`Outcome`] what became of the command there, [`Fault`] why
 //!   the node could not be asked at all: from [`Error::nodes`](crate::Error::nodes),
@@ -48,6 +48,11 @@ impl fmt::Display for NodeReport {
     }
 }
 
+/// The reports of these nodes, with commas between.
+pub(crate) fn listed<'a>(nodes: impl Iterator<Item = &'a NodeReport>) -> String {
+    nodes.map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
 /// What became of a command on one node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -71,8 +76,8 @@ pub enum Outcome {
     /// [`Durability`](crate::Durability) than this locker.
     #[non_exhaustive]
     DurabilityMismatch {
-        /// The longest TTL of the deployment that the node belongs to; `None` when something else
-        /// stands where the node's epoch or its quarantine should.
+        /// The longest TTL of the deployment that the node belongs to; `None` if the node's epoch
+        /// or quarantine key has an invalid value.
         longest_ttl: Option<Duration>,
     },
     /// The verdict fell before this node answered. It may still apply the command.
@@ -154,7 +159,7 @@ impl fmt::Display for Outcome {
                 write!(f, "belongs to a `Volatile` deployment with a longest TTL of {longest_ttl}")
             }
             Self::DurabilityMismatch { longest_ttl: None } => {
-                f.write_str("holds a value that is none under the name of its epoch or quarantine")
+                f.write_str("has an invalid value in its epoch or quarantine key")
             }
             Self::Pending => f.write_str("had not answered yet"),
             Self::Silent { after } => write!(f, "was silent for {}", Humane(*after)),

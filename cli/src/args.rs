@@ -42,16 +42,16 @@ environment has QUORLOCK_KEY, QUORLOCK_TOKEN (the value that the nodes hold) and
 QUORLOCK_DEADLINE_MS (since the epoch): the first deadline, which moves on with each extension.
 
 With --key given several times all of the keys are locked or none of them: where another client
-holds one, the command waits for it and holds no other meanwhile. It excludes every lock of one of
-these keys. QUORLOCK_KEY has a line for each of them, and a token of several keys releases nothing:
-such a lock ends with its command, or with its TTL.
+holds one, quorlock waits for it and holds no other meanwhile. The lock excludes every other lock on
+any of these keys. QUORLOCK_KEY has a line for each of them. Such a lock cannot be released by its
+token: it ends with its command, or with its TTL.
 
-Messages go to stderr from a thread of their own: neither the lock nor the command waits for it.
-While stderr takes none (a pipe that is not read), 16 lines are kept and further ones dropped; one
-line says how many. At the end quorlock waits up to 2s for stderr, then exits with the same code.
+A separate thread writes messages to stderr: neither the lock nor the command waits for it. While
+stderr is blocked (a pipe that is not read), 16 lines are kept and the rest are dropped; one line
+says how many. At the end quorlock waits up to 2s for stderr, then exits with the same code.
 
 When stdin is a terminal, the command stays in the terminal's foreground group, so that it can read
-and Ctrl-Z works. INT and QUIT are then the terminal's to send, and are not passed on.";
+and Ctrl-Z works. The terminal then sends it INT and QUIT, and quorlock does not pass these on.";
 
 const RELEASE: &str = "\
 With a token the key is deleted only where it holds that token's value: another client's lock is
@@ -60,7 +60,7 @@ Neither stops the holder: it learns of the loss at its next extension, within a 
 at its deadline where it is not extended. Until then two clients may hold the lock. End the holder
 first, or wait for the TTL.
 
-Others on this machine see the command line, and so a token on it; QUORLOCK_TOKEN they do not see.";
+Other users of this machine can see a token on the command line, but not one in QUORLOCK_TOKEN.";
 
 const RELEASE_CODES: &str = "\
 Exit codes: 0 when a majority of the nodes deleted it; with --force, when a majority answered, also
@@ -82,30 +82,31 @@ Exit codes: 0, whether a key is held or free; else
   125  quorlock itself failed";
 
 const BENCH: &str = "\
-A cycle acquires a key of its own and releases it, each awaited to a majority. Ourselves, with the
-default options, and the floor (the same commands on bare sockets, without anything that makes a
-lock bear trouble) take turns in short rounds, so that whatever else happens meets both. The first
-round of each is dropped. The duration is the whole run's; with --rate it may be up to twice as long
-where the nodes do not keep up.
+A cycle acquires a key that no other cycle uses and releases it; each step waits for a majority. Two
+contestants take turns in short rounds, so that other load on the machine affects both: ours, the
+library with its default options, and the floor, the same commands on bare sockets without any
+handling of failures. The first round of each is dropped. The duration is that of the whole run;
+with --rate it may be up to twice as long if the nodes do not keep up.
 
-Nothing is written to nodes that hold keys, unless --force is given: a run loads them as far as they
-go. Keys have a random prefix and live for at most 10s; each is released, and what an error leaves
-is deleted at the end. The two release scripts stay in the nodes' script caches.
+Nothing is written to nodes that hold keys, unless --force is given: a run puts full load on them.
+Keys have a random prefix and live for at most 10s; each is released, and those that an error leaves
+behind are deleted at the end. The two release scripts stay in the nodes' script caches.
 
-Assertions are about ourselves, and must hold with every number of callers: p50, p90, p99, p99.9 and
-max of acquiring with < or <=, cycles (a second) with > or >=. One that does not hold exits 99.";
+Assertions apply to our figures, and must hold with every number of callers: p50, p90, p99, p99.9
+and max of acquiring with < or <=, cycles (a second) with > or >=. If one fails, the exit code is
+99.";
 
 const PING: &str = "\
-The nodes are asked in turn, and never at once. A round trip is what a caller of the library waits
-for; p99.9 says something from a --count of some thousands on. What the user may not ask for (INFO,
-CONFIG GET, TIME) is shown as not told. The clock is compared with this machine's: a difference does
-not hurt a lock, one that changes does.
+The nodes are asked one after another, never in parallel. A round trip is what a caller of the
+library waits for; p99.9 is meaningful with a --count of several thousand. What the user has no
+right to read (INFO, CONFIG GET, TIME) is shown as not told. The node's clock is compared with this
+machine's: a constant difference is harmless to a lock, a changing one is not.
 
-A maxmemory-policy other than noeviction is a warning: such a node deletes locks when it is full. So
-is anything but appendonly yes and appendfsync always, unless --longest-ttl is given: such a node
-may forget locks when it stops.
+A maxmemory-policy other than noeviction is a warning: such a node deletes locks when it is full.
+Anything but appendonly yes and appendfsync always is a warning too, unless --longest-ttl is given:
+such a node may lose locks when it stops.
 
-Exit codes: 0 when a majority answered, whatever is warned of; else
+Exit codes: 0 when a majority answered, with or without warnings; else
    64  the command line is wrong
    69  no quorum: too few nodes could be reached, or answered
    77  the nodes refused the password, the user or a right
@@ -133,10 +134,10 @@ pub(crate) enum Command {
     #[command(after_help = NODES)]
     #[command(after_long_help = format!("{RELEASE}\n\n{NODES}\n\n{RELEASE_CODES}"))]
     Release(ReleaseArgs),
-    /// Measure locking on your own nodes, beside what bare sockets can do there
+    /// Measure locking on your own nodes, and compare it with bare sockets
     #[command(after_help = NODES, after_long_help = format!("{BENCH}\n\n{NODES}"))]
     Bench(BenchArgs),
-    /// Show how far the nodes are, and what they are: version, role, persistence, eviction, clock
+    /// Show each node's round trips, version, role, persistence, eviction policy and clock
     #[command(after_help = NODES, after_long_help = format!("{PING}\n\n{NODES}"))]
     Ping(PingArgs),
     /// Start five servers here, contend for a lock, let two of them fail, and clean up
@@ -153,11 +154,11 @@ pub(crate) struct NodeArgs {
     /// Ask for the password on the terminal, instead of taking the one in REDIS_PASSWORD
     #[arg(long)]
     pub(crate) askpass: bool,
-    /// Put before the key on the nodes
+    /// The prefix of the keys on the nodes
     #[arg(long, value_name = "PREFIX", default_value = "")]
     pub(crate) prefix: OsString,
-    /// For nodes that forget when they restart: the longest TTL of any lock of the deployment, for
-    /// which a node that came back gives no vote. All clients must say the same
+    /// For nodes that lose their data when they restart: the longest TTL of any lock of the
+    /// deployment. A restarted node gives no vote for that long. All clients must give the same
     #[arg(long, value_name = "TIME", value_parser = duration::parse_ttl)]
     pub(crate) longest_ttl: Option<Duration>,
     #[cfg(feature = "tls-rustls")]
@@ -193,7 +194,7 @@ pub(crate) struct LockArgs {
     /// How long to wait for the lock: 2s, 500ms, 0.5 (seconds)
     #[arg(short, long, value_name = "TIME", default_value = "10s", value_parser = duration::parse)]
     pub(crate) wait: Duration,
-    /// How long of it to go on trying without a quorum
+    /// How much of that wait to spend while too few nodes can be reached
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration::parse)]
     pub(crate) unavailable_wait: Duration,
     /// The exit code when another client holds the lock
@@ -205,7 +206,7 @@ pub(crate) struct LockArgs {
     /// Say who holds the lock that is waited for, also where stderr is no terminal
     #[arg(short, long)]
     pub(crate) verbose: bool,
-    /// Say at the end what happened, in one JSON object on stderr, and nothing before
+    /// Print what happened as one JSON object on stderr at the end, and nothing before
     #[arg(long)]
     pub(crate) json: bool,
     /// What is locked, instead of KEY; repeat it to lock up to 64 keys as one, all or none
@@ -275,8 +276,8 @@ pub(crate) struct ReleaseArgs {
 pub(crate) struct BenchArgs {
     #[command(flatten)]
     pub(crate) nodes: NodeArgs,
-    /// How many lock and release at the same time; a list is measured one by one [default: 1,64,
-    /// with --rate: 64]
+    /// How many callers lock and release concurrently; each number in a list is measured in turn
+    /// [default: 1,64, with --rate: 64]
     #[arg(long, value_name = "COUNT", value_delimiter = ',', value_parser = callers())]
     pub(crate) callers: Vec<u16>,
     /// How long all of it takes
@@ -285,11 +286,12 @@ pub(crate) struct BenchArgs {
     /// The tokio runtime that our lock runs on
     #[arg(long, value_enum, default_value_t = RuntimeKind::Current)]
     pub(crate) runtime: RuntimeKind,
-    /// Start so many cycles a second, whatever the nodes do, and count from the intended starts
+    /// Start this many cycles a second, even if the nodes are slow; latencies count from the
+    /// intended starts
     #[arg(long, value_name = "CYCLES")]
     pub(crate) rate: Option<NonZeroU32>,
     /// Exit with 99 unless this holds: 'p99<1ms', 'cycles>50000'; repeat it, or give a comma list
-    #[arg(long = "assert", value_name = "WHAT")]
+    #[arg(long = "assert", value_name = "WHAT", value_delimiter = ',')]
     pub(crate) assertions: Vec<String>,
     /// Write the percentiles as a picture
     #[arg(long, value_name = "FILE.svg")]
@@ -354,8 +356,8 @@ fn key() -> impl TypedValueParser<Value = OsString> {
     })
 }
 
-/// What clap cannot see by itself, or does not say in one line: a command of no name, and a key in
-/// two places.
+/// Refuses what clap's rules cannot express, or would not explain in one line: a command without a
+/// name, and a key given in two ways.
 pub(crate) fn check(cli: &Cli) -> Result<(), clap::Error> {
     let Command::Lock(args) = &cli.command else { return Ok(()) };
     let refuse = |kind, what: String| Err(clap::Error::raw(kind, format!("{what}\n")));
@@ -372,7 +374,7 @@ pub(crate) fn check(cli: &Cli) -> Result<(), clap::Error> {
     }
 }
 
-/// What clap does not say by itself of a command line that cannot be right.
+/// Advice that clap's own error lacks: the `--` before the command.
 pub(crate) fn hint(error: &clap::Error) -> &'static str {
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
     let is_lock = words.first().is_some_and(|word| word == "lock");

@@ -1,7 +1,7 @@
 //! The password, asked for on the terminal and not shown there.
 //!
-//! Not on stdin, which is the command's. The terminal gives us each key as it is pressed, and sends
-//! no signal for Ctrl-C: a signal could end us before the terminal is what it was.
+//! It is not read from stdin, which belongs to the command. The terminal is in raw mode meanwhile
+//! and sends no signal for Ctrl-C: a signal could end us before the terminal's mode is restored.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -14,22 +14,19 @@ use crate::exit::{Cause, Failure};
 
 /// Asks for the password.
 pub(crate) fn password() -> Result<String, Failure> {
-    let answer = match ask().map_err(no_terminal)? {
-        Typed::Line(bytes) => String::from_utf8(bytes),
-        Typed::Interrupt => {
-            return Err(Failure::new(Cause::Signal(2), "interrupted while asking for a password"));
-        }
+    let Some(line) = ask().map_err(|error| {
+        let what = format!("--askpass has no terminal to ask on ({error}); set REDIS_PASSWORD");
+        Failure::new(Cause::Usage, what)
+    })?
+    else {
+        return Err(Failure::new(Cause::Signal(2), "interrupted while asking for a password"));
     };
-    answer.map_err(|_| Failure::new(Cause::Usage, "the password that was typed is not UTF-8"))
+    String::from_utf8(line)
+        .map_err(|_| Failure::new(Cause::Usage, "the password that was typed is not UTF-8"))
 }
 
-fn no_terminal(error: io::Error) -> Failure {
-    let what = format!("--askpass has no terminal to ask on ({error}); set REDIS_PASSWORD");
-    Failure::new(Cause::Usage, what)
-}
-
-#[expect(clippy::unbuffered_bytes, reason = "what is typed behind the password is not ours")]
-fn ask() -> io::Result<Typed> {
+#[expect(clippy::unbuffered_bytes, reason = "what is typed after the password must stay unread")]
+fn ask() -> io::Result<Option<Vec<u8>>> {
     let terminal = File::options().read(true).write(true).open("/dev/tty")?;
     let quiet = Quiet::begin(&terminal)?;
     (&terminal).write_all(b"Password: ")?;
@@ -39,15 +36,9 @@ fn ask() -> io::Result<Typed> {
     typed
 }
 
-/// What was typed.
-#[derive(PartialEq, Eq, Debug)]
-enum Typed {
-    Line(Vec<u8>),
-    Interrupt,
-}
-
-/// Reads a line as a terminal would have edited it: backspace takes a character back, Ctrl-U all.
-fn typed(keys: impl Iterator<Item = io::Result<u8>>) -> io::Result<Typed> {
+/// Reads a line, with the edits that a terminal makes: backspace deletes a character, Ctrl-U all.
+/// `None` after Ctrl-C.
+fn typed(keys: impl Iterator<Item = io::Result<u8>>) -> io::Result<Option<Vec<u8>>> {
     const CTRL_C: u8 = 3;
     const CTRL_D: u8 = 4;
     const BACKSPACE: u8 = 8;
@@ -56,7 +47,7 @@ fn typed(keys: impl Iterator<Item = io::Result<u8>>) -> io::Result<Typed> {
     let mut line = Vec::new();
     for key in keys {
         match key? {
-            CTRL_C => return Ok(Typed::Interrupt),
+            CTRL_C => return Ok(None),
             b'\n' | b'\r' | CTRL_D => break,
             // A character of several bytes ends with bytes that begin with the bits 10.
             BACKSPACE | DELETE => while line.pop().is_some_and(|byte| byte & 0xc0 == 0x80) {},
@@ -64,7 +55,7 @@ fn typed(keys: impl Iterator<Item = io::Result<u8>>) -> io::Result<Typed> {
             byte => line.push(byte),
         }
     }
-    Ok(Typed::Line(line))
+    Ok(Some(line))
 }
 
 /// A terminal that does not show what is typed, until this is dropped.
@@ -80,7 +71,7 @@ impl<'a> Quiet<'a> {
         quiet.local_modes -= LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG;
         quiet.special_codes[SpecialCodeIndex::VMIN] = 1;
         quiet.special_codes[SpecialCodeIndex::VTIME] = 0;
-        // What was typed before the question is no answer to it.
+        // Discards what was typed before the question.
         tcsetattr(terminal, OptionalActions::Flush, &quiet)?;
         Ok(Self { terminal, before })
     }
@@ -107,8 +98,8 @@ mod tests {
         ];
         let line = |keys: &str| typed(keys.bytes().map(Ok)).unwrap();
         for (keys, password) in cases {
-            assert_eq!(line(keys), Typed::Line(password.into()), "{keys:?}");
+            assert_eq!(line(keys), Some(password.into()), "{keys:?}");
         }
-        assert_eq!(line("pa\u{3}ss\n"), Typed::Interrupt);
+        assert_eq!(line("pa\u{3}ss\n"), None);
     }
 }

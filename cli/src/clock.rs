@@ -20,8 +20,8 @@ pub(crate) async fn sleep(duration: Duration) {
     sleep_until(now() + duration).await;
 }
 
-/// The moment `duration` from now by the wall clock, in milliseconds since the epoch: the only time
-/// that a child in another language can compare with.
+/// The wall clock's time in `duration`, in milliseconds since the epoch: a child process can
+/// compare it with its own clock.
 #[expect(clippy::disallowed_methods, reason = "told to the child, never decided by")]
 pub(crate) fn epoch_ms_in(duration: Duration) -> u128 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -6,7 +6,7 @@ use std::time::Duration;
 const UNITS: [(&str, f64); 7] =
     [("us", 1e-6), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0), ("", 1.0), ("m", 60.0), ("h", 3_600.0)];
 
-/// Longer makes no sense, and sums of it might overflow.
+/// The longest that is taken, so that sums cannot overflow.
 const MAX: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
 /// Any duration, zero too.
@@ -21,7 +21,7 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     duration.filter(|duration| *duration <= MAX).ok_or_else(|| "at most ten years".into())
 }
 
-/// A lock's time: servers count whole milliseconds.
+/// A lock's TTL: at least 1 ms, because servers count whole milliseconds.
 pub(crate) fn parse_ttl(text: &str) -> Result<Duration, String> {
     let ttl = parse(text)?;
     if ttl < Duration::from_millis(1) {
@@ -30,7 +30,7 @@ pub(crate) fn parse_ttl(text: &str) -> Result<Duration, String> {
     Ok(ttl)
 }
 
-/// A measurement's time: enough for a few rounds, and not for days.
+/// A measurement's time: long enough for a few rounds, at most an hour.
 pub(crate) fn parse_run(text: &str) -> Result<Duration, String> {
     let time = parse(text)?;
     if !(Duration::from_millis(100)..=Duration::from_secs(3_600)).contains(&time) {

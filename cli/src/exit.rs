@@ -1,12 +1,13 @@
 //! Exit codes, and the causes that they stand for.
 //!
-//! If `sysexits.h` has a number for a cause, we use it; a command's own code passes unchanged. No
-//! code of ours is a small number, so that "busy" is not taken for a failed command.
+//! If `sysexits.h` has a number for a cause, we use it; a command's own code is passed on
+//! unchanged. None of our codes is a small number, so that "busy" is not mistaken for a failed
+//! command.
 
 /// Why the program ends without success. Each has an exit code of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Cause {
-    /// The command line cannot be right.
+    /// The command line is invalid.
     Usage,
     /// Too few nodes could be reached, or answered in time.
     Unavailable,
@@ -14,17 +15,17 @@ pub(crate) enum Cause {
     Busy,
     /// The nodes refused our user, password or rights.
     Denied,
-    /// No nodes, an address that cannot be right, or a key that something else uses.
+    /// No nodes, an invalid address, or a key that something else uses.
     Configuration,
     /// The lock ended before the command did.
     Lost,
-    /// A measurement was not what it was asserted to be.
+    /// An assertion about a measurement failed.
     Assertion,
-    /// Our bug, or the system refused what never fails.
+    /// A bug, or an error of the operating system that is not expected.
     Internal,
-    /// There is such a command, but it cannot be run.
+    /// The command exists but cannot be run.
     CannotRun,
-    /// There is no such command.
+    /// The command does not exist.
     NotFound,
     /// A signal ended the wait.
     Signal(u8),
@@ -33,36 +34,28 @@ pub(crate) enum Cause {
 impl Cause {
     /// The exit code.
     pub(crate) const fn code(self) -> u8 {
-        match self {
-            Self::Usage => 64,
-            Self::Unavailable => 69,
-            Self::Busy => 75,
-            Self::Denied => 77,
-            Self::Configuration => 78,
-            Self::Lost => 79,
-            Self::Assertion => 99,
-            Self::Internal => 125,
-            Self::CannotRun => 126,
-            Self::NotFound => 127,
-            // 128 and the number, as a shell tells it; real-time signals end at 64.
-            Self::Signal(number) => 128_u8.saturating_add(number),
-        }
+        self.code_and_word().0
     }
 
     /// The word for it in `--json`.
     pub(crate) const fn word(self) -> &'static str {
+        self.code_and_word().1
+    }
+
+    const fn code_and_word(self) -> (u8, &'static str) {
         match self {
-            Self::Usage => "usage",
-            Self::Unavailable => "unavailable",
-            Self::Busy => "busy",
-            Self::Denied => "denied",
-            Self::Configuration => "configuration",
-            Self::Lost => "lost",
-            Self::Assertion => "assertion",
-            Self::Internal => "internal",
-            Self::CannotRun => "cannot run",
-            Self::NotFound => "not found",
-            Self::Signal(_) => "interrupted",
+            Self::Usage => (64, "usage"),
+            Self::Unavailable => (69, "unavailable"),
+            Self::Busy => (75, "busy"),
+            Self::Denied => (77, "denied"),
+            Self::Configuration => (78, "configuration"),
+            Self::Lost => (79, "lost"),
+            Self::Assertion => (99, "assertion"),
+            Self::Internal => (125, "internal"),
+            Self::CannotRun => (126, "cannot run"),
+            Self::NotFound => (127, "not found"),
+            // As shells do; real-time signals end at 64.
+            Self::Signal(number) => (128_u8.saturating_add(number), "interrupted"),
         }
     }
 }
@@ -79,8 +72,8 @@ impl Failure {
         Self { cause, what: what.into() }
     }
 
-    /// A failure of the command line, if options caused it: the nodes' addresses were right by
-    /// then, and what a key holds is no option.
+    /// As `from`, but a misuse is the command line's fault: the nodes' URLs have been checked
+    /// before. A foreign value under a key still counts as configuration.
     pub(crate) fn of_options(error: quorlock::Error) -> Self {
         let is_option = error.is_misuse() && !error.is_foreign();
         let failure = Self::from(error);

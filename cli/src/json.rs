@@ -1,4 +1,4 @@
-//! One JSON object per line, written by hand: what we say is flat and small.
+//! One JSON object per line, written by hand because the objects are flat and small.
 
 use std::fmt::{Display, Write};
 
@@ -13,35 +13,29 @@ impl Object {
 
     /// A text, or `null`.
     pub(crate) fn text<'a>(self, name: &str, value: impl Into<Option<&'a str>>) -> Self {
-        match value.into() {
-            Some(text) => self.raw(name, quoted(text)),
-            None => self.raw(name, "null"),
-        }
+        self.raw(name, value.into().map(quoted))
     }
 
     /// A number, or `null`.
     pub(crate) fn number<N: Display>(self, name: &str, value: Option<N>) -> Self {
-        match value {
-            Some(number) => self.raw(name, number),
-            None => self.raw(name, "null"),
-        }
+        self.raw(name, value)
     }
 
     /// An array of objects.
     pub(crate) fn array(self, name: &str, objects: impl IntoIterator<Item = Self>) -> Self {
         let objects: Vec<String> = objects.into_iter().map(Self::end).collect();
-        self.raw(name, format_args!("[{}]", objects.join(",")))
+        self.raw(name, Some(format_args!("[{}]", objects.join(","))))
     }
 
     /// An array of texts.
     pub(crate) fn texts(self, name: &str, texts: impl IntoIterator<Item = String>) -> Self {
         let texts: Vec<String> = texts.into_iter().map(|text| quoted(&text)).collect();
-        self.raw(name, format_args!("[{}]", texts.join(",")))
+        self.raw(name, Some(format_args!("[{}]", texts.join(","))))
     }
 
-    /// An object in the object.
-    pub(crate) fn object(self, name: &str, object: Self) -> Self {
-        self.raw(name, object.end())
+    /// An object in the object, or `null`.
+    pub(crate) fn object(self, name: &str, object: impl Into<Option<Self>>) -> Self {
+        self.raw(name, object.into().map(Self::end))
     }
 
     /// The object as text.
@@ -50,8 +44,9 @@ impl Object {
         self.0
     }
 
-    fn raw(mut self, name: &str, value: impl Display) -> Self {
+    fn raw(mut self, name: &str, value: Option<impl Display>) -> Self {
         let comma = if self.0.len() > 1 { "," } else { "" };
+        let value = value.map_or_else(|| "null".into(), |value| value.to_string());
         // Writing to a string cannot fail.
         let _ = write!(self.0, "{comma}{}:{value}", quoted(name));
         self

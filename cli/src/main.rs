@@ -2,7 +2,7 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | `args`, `duration` | the command line, taken apart |
+//! | `args`, `duration` | parsing the command line |
 //! | `exit` | what goes wrong, and the exit code that says so |
 //! | `nodes` | the nodes, from options and the environment |
 //! | `password`, `askpass` | the password they ask for; asking for it on the terminal |
@@ -12,17 +12,18 @@
 //! | `lock/` | `quorlock lock`: a command under a lock |
 //! | `status` | `quorlock status`: who holds a key |
 //! | `release` | `quorlock release`: ending a lock by its token, or by force |
-//! | `bench/` | `quorlock bench`: our lock and the raw floor, on the user's nodes |
-//! | `ping/` | `quorlock ping`: how far the nodes are, and what they are |
+//! | `bench/` | `quorlock bench`: our lock and bare sockets, on the user's nodes |
+//! | `ping/` | `quorlock ping`: each node's round trips and properties |
 //! | `demo/` | `quorlock demo`: five servers, two of which fail |
-//! | `tied` | children that do not outlive us |
+//! | `tied` | child processes that are killed when we die |
 //! | `signals` | the signals that we pass on, or end for |
 //! | `clock`, `json`, `words` | time; one object per line; durations and keys as people read them |
+//! | `latency` | histograms |
 //!
 //! Everything runs on the main thread: one thread is enough for one lock, and the kernel ties a
 //! child's life to the thread that started it. What may block (stderr, stdout, resolving a name)
 //! has threads of its own, so that neither a lock nor its command waits for it; see `output`. Only
-//! `bench` has others, where it is asked to.
+//! `bench --runtime multi` uses more threads.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(unix), allow(dead_code, reason = "only `status` runs on all systems"))]
 
@@ -37,6 +38,8 @@ mod demo;
 mod duration;
 mod exit;
 mod json;
+#[cfg(unix)]
+mod latency;
 #[cfg(unix)]
 mod lock;
 mod nodes;
@@ -62,13 +65,11 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use args::{Cli, Command};
-use exit::Cause;
-#[cfg(not(unix))]
-use exit::Failure;
+use exit::{Cause, Failure};
 
 fn main() -> ExitCode {
     output::tell_of_panics();
-    // A panic has been told by then. Its own exit code, 101, might be taken for the child's.
+    // The panic hook has printed it. Rust's own exit code, 101, could be mistaken for the child's.
     let code = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Cause::Internal.code());
     output::finish();
     ExitCode::from(code)
@@ -81,19 +82,19 @@ fn run() -> u8 {
     }
     let parsed = Cli::try_parse().and_then(|cli| args::check(&cli).map(|()| cli));
     match parsed {
-        Ok(cli) => obey(&cli.command),
+        Ok(cli) => obey(&cli.command).unwrap_or_else(|failure| output::fail(&failure)),
         Err(error) => usage(&error),
     }
 }
 
-/// Help and version are answers; everything else that clap says is a usage error.
+/// Prints help or the version; anything else from clap is a usage error.
 fn usage(error: &clap::Error) -> u8 {
     if !error.use_stderr() {
         // A stdout that is closed takes no answer.
         let _ = error.print();
         return 0;
     }
-    // A URL in the wrong place is repeated by what is said of it.
+    // Clap's message may repeat a URL that stands in the wrong place, and its password.
     let said = error.render();
     let hint = args::hint(error);
     output::conclude(match password::without_logins(&said.to_string()) {
@@ -104,24 +105,24 @@ fn usage(error: &clap::Error) -> u8 {
     Cause::Usage.code()
 }
 
-fn obey(command: &Command) -> u8 {
-    match command {
+/// Runs the command; the program's exit code.
+fn obey(command: &Command) -> Result<u8, Failure> {
+    let done = match command {
         #[cfg(unix)]
-        Command::Lock(args) => lock::run(args),
+        Command::Lock(args) => return Ok(lock::run(args)),
         #[cfg(unix)]
         Command::Bench(args) => bench::run(args),
         #[cfg(unix)]
-        Command::Ping(args) => ping::run(args),
+        Command::Ping(args) => runtime::block_on(ping::run(args)),
         #[cfg(unix)]
         Command::Demo => demo::run(),
         #[cfg(not(unix))]
         Command::Lock(_) | Command::Bench(_) | Command::Ping(_) | Command::Demo => {
-            output::fail(&Failure::new(
-                Cause::Internal,
-                "this command needs a Unix system; here only `status` and `release` work",
-            ))
+            let what = "this command needs a Unix system; here only `status` and `release` work";
+            Err(Failure::new(Cause::Internal, what))
         }
-        Command::Status(args) => status::run(args),
-        Command::Release(args) => release::run(args),
-    }
+        Command::Status(args) => return runtime::block_on(status::run(args)),
+        Command::Release(args) => runtime::block_on(release::run(args)),
+    };
+    done.map(|()| 0)
 }

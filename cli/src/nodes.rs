@@ -26,12 +26,12 @@ pub(crate) struct Node {
     pub(crate) url: String,
     /// For it, if the URL has none.
     pub(crate) password: String,
-    /// What both say.
+    /// Read from both.
     pub(crate) options: NodeOptions,
 }
 
 impl<'a> Nodes<'a> {
-    /// Finds them on the command line or in a variable, and asks for the password if so told.
+    /// Finds them on the command line or in a variable, and asks for the password with `--askpass`.
     pub(crate) fn find(args: &'a NodeArgs) -> Result<Self, Failure> {
         let asked = if args.askpass { Some(ask()?) } else { None };
         let nodes = find(&args.nodes, |name| match &asked {
@@ -41,7 +41,7 @@ impl<'a> Nodes<'a> {
         Ok(Self { args, nodes })
     }
 
-    /// A locker still to be told its options: one node is a single server, several are a quorum.
+    /// The builder of a locker: one node is a single server, several are a quorum.
     pub(crate) fn locker(&self) -> Result<LockerBuilder, Failure> {
         let Self { args, nodes } = self;
         let builder = match nodes.as_slice() {
@@ -54,7 +54,9 @@ impl<'a> Nodes<'a> {
         };
         let builder = builder?.prefix(args.prefix.as_encoded_bytes()).durability(durability);
         #[cfg(feature = "tls-rustls")]
-        let builder = args.tls.apply(builder);
+        if let Some(tls) = args.tls.options() {
+            return Ok(builder.tls(tls));
+        }
         Ok(builder)
     }
 }
@@ -71,15 +73,18 @@ impl Nodes<'_> {
         self.nodes.iter().map(|node| self.client(&node.options)).collect()
     }
 
-    #[cfg(feature = "tls-rustls")]
     fn client(&self, node: &NodeOptions) -> Result<Client, Failure> {
-        Ok(self.args.tls.client(node)?)
-    }
-
-    #[cfg(not(feature = "tls-rustls"))]
-    fn client(&self, node: &NodeOptions) -> Result<Client, Failure> {
+        #[cfg(feature = "tls-rustls")]
+        if let Some(tls) = self.args.tls.options().filter(|_| node.is_tls()) {
+            return Ok(Client::with_tls(node, &tls)?);
+        }
         Ok(Client::new(node)?)
     }
+}
+
+/// How many of so many nodes have to agree.
+pub(crate) const fn majority(nodes: usize) -> usize {
+    nodes / 2 + 1
 }
 
 /// As [`Nodes::locker`], for commands that need nothing else of them.
@@ -97,7 +102,7 @@ fn ask() -> Result<String, Failure> {
     Err(Failure::new(Cause::Usage, "--askpass needs a Unix system; set REDIS_PASSWORD"))
 }
 
-/// Builds the locker. An error here is in an option's value, and those come from the command line.
+/// Builds the locker. An error here is an option's value, which came from the command line.
 pub(crate) fn build(builder: LockerBuilder) -> Result<Locker, Failure> {
     builder.build().map_err(Failure::of_options)
 }

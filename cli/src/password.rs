@@ -1,13 +1,13 @@
-//! The password from the environment, and logins that are not to be shown.
+//! The password's variable, and removing logins from messages.
 //!
-//! A URL on the command line is seen by everybody who lists processes; a variable is not.
+//! Every user who lists processes sees a URL on the command line, but not a variable.
 
 /// The variable that holds the password.
 pub(crate) const VARIABLE: &str = "REDIS_PASSWORD";
 
-/// A text without what may be a secret in it; nothing if there is nothing. That is what stands
-/// between a line's first `://` and its last `@`, a login without its `@` (an option's name ends at
-/// a `=`), and in a word with a `?` whatever is behind that, if it gives something a value.
+/// The text without its possible secrets; `None` if it has none. These count as secrets: what
+/// stands between a line's first `://` and its last `@`; a login that was cut off before its `@`;
+/// and, in a word, a query string that has a `=`.
 pub(crate) fn without_logins(text: &str) -> Option<String> {
     let hide = |line| without_cut_logins(&without_parameters(&without_login(line)));
     let shown = text.split('\n').map(hide).collect::<Vec<_>>().join("\n");
@@ -28,7 +28,7 @@ fn without_login(line: &str) -> String {
     hidden.unwrap_or_else(|| line.into())
 }
 
-/// Each word without what stands behind the first of these two, or as it is.
+/// Cuts each word behind the two parts that `find` returns; leaves it as it is for `None`.
 fn in_words(line: &str, find: impl Fn(&str) -> Option<(&str, &str)>) -> String {
     let hide = |word: &str| match find(word) {
         Some((place, mark)) => {
@@ -56,7 +56,7 @@ fn without_cut_logins(line: &str) -> String {
     })
 }
 
-/// Whether it begins with something and a colon, behind which there is no port.
+/// Whether it begins with a name and a colon that no port number follows.
 fn is_cut_login(rest: &str) -> bool {
     let place = rest.split(|c: char| c.is_whitespace() || "/?#'\"`),".contains(c)).next();
     let port =

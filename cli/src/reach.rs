@@ -2,8 +2,8 @@
 //!
 //! The library connects in the background. If no quorum can be reached within a short time, the
 //! address is wrong or everything is down, and that is reported before anything else is tried. One
-//! dead or hung node must not delay a start, so a majority is looked for again and again, after
-//! pauses that are short at first.
+//! dead or hung node must not delay the start, so the program polls for a majority, with pauses
+//! that are short at first.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::clock;
 /// How long reaching the nodes may take. Connecting by itself may take one second.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How soon a majority is looked for while a node is missing; doubles each time, up to the longest.
+/// The first and the longest pause between two checks for a majority; each is twice the one before.
 const FIRST_LOOK: Duration = Duration::from_millis(4);
 const LONGEST_LOOK: Duration = Duration::from_millis(512);
 
@@ -50,7 +50,7 @@ fn is_connecting(ready: &Ready) -> bool {
     nodes.iter().any(|node| matches!(node.outcome.fault(), Some(Fault::Connecting { .. })))
 }
 
-/// Looks until what is seen is `enough`, no longer than `patience`.
+/// Polls until the result is `enough`, for at most `patience`.
 async fn reach(locker: &Locker, patience: Duration, enough: impl Fn(&Ready) -> bool) -> Ready {
     let began = clock::now();
     let mut look = FIRST_LOOK;

@@ -10,23 +10,16 @@ use crate::args::ReleaseArgs;
 use crate::exit::{Cause, Failure};
 use crate::json::Object;
 use crate::status::{self, Verdict};
-use crate::{nodes, output, reach, runtime, words};
+use crate::{nodes, output, reach, words};
 
-/// Where the token is looked for that is not on the command line, which others can see.
+/// The token's variable. Unlike the command line, other users cannot see it.
 const VARIABLE: &str = "QUORLOCK_TOKEN";
 
 /// How long a node may take to answer. Only the caller of this command waits for it.
 const NODE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Releases it; the exit code says what was found.
-pub(crate) fn run(args: &ReleaseArgs) -> u8 {
-    match runtime::block_on(release(args)) {
-        Ok(()) => 0,
-        Err(failure) => output::fail(&failure),
-    }
-}
-
-async fn release(args: &ReleaseArgs) -> Result<(), Failure> {
+/// Releases the lock; a failure's cause says what was found instead.
+pub(crate) async fn run(args: &ReleaseArgs) -> Result<(), Failure> {
     let token = if args.force { None } else { Some(find_token(args)?) };
     let builder = nodes::locker(&args.nodes)?.node_timeout(NODE_TIMEOUT);
     let locker: Locker = nodes::build(builder)?;
@@ -131,7 +124,7 @@ fn forced(key: &OsStr, seen: &Inspection, before: &Verdict<'_>, nodes: &[NodeRep
         .array("nodes", nodes)
 }
 
-/// Too few nodes answered, for want of a right or for other reasons.
+/// Too few nodes answered: why, and the cause.
 fn untold(key: &str, nodes: &[NodeReport]) -> (Cause, String) {
     let has_answered = |node: &&NodeReport| {
         matches!(node.outcome, Outcome::Granted | Outcome::Held | Outcome::Gone)

@@ -1,5 +1,7 @@
-//! The runtime: on the thread that calls, which in `quorlock lock` keeps the lock.
+//! The Tokio runtime. It runs on the calling thread, which in `quorlock lock` also extends the
+//! lock.
 
+use std::hash::{BuildHasher, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use tokio::runtime::{Builder, Runtime};
@@ -12,11 +14,15 @@ pub(crate) fn on_this_thread() -> Result<Runtime, Failure> {
     runtime.map_err(|error| Failure::internal("cannot start the runtime", &error))
 }
 
+/// 64 random bits: for names that must not meet, not for secrets.
+pub(crate) fn random() -> u64 {
+    RandomState::new().hash_one(std::process::id())
+}
+
 /// Runs `work` to its end on a runtime on this thread.
 ///
-/// Helper threads are not waited for then: what they do (resolving a name, writing to stdout) may
-/// take as long as it likes, and must neither keep the program from its end nor a panic from
-/// unwinding.
+/// Does not wait for helper threads then: resolving a name or writing to stdout may take
+/// arbitrarily long, and must delay neither the program's end nor a panic's unwinding.
 pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = on_this_thread()?;
     let done = catch_unwind(AssertUnwindSafe(|| runtime.block_on(work)));

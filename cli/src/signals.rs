@@ -1,7 +1,7 @@
-//! The signals that are passed on to the command, or that end us in good order without one.
+//! The signals that are passed on to the command, or end the program cleanly without one.
 //!
-//! One that we were started to ignore (`nohup` does that, and a shell for what it starts in the
-//! background) stays ignored, by us and by the command.
+//! A signal that is ignored when we start (`nohup` does that, and a shell for background jobs)
+//! stays ignored, by us and by the command.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -14,14 +14,14 @@ use crate::exit::{Cause, Failure};
 const PASSED_ON: [Signal; 6] =
     [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT, Signal::USR1, Signal::USR2];
 
-/// The signals that have come and were not looked at yet.
+/// The signals that have arrived and are not handled yet.
 #[derive(Debug)]
 pub(crate) struct Signals(Vec<(Signal, unix::Signal)>);
 
 impl Signals {
-    /// From now on these signals do not end us.
+    /// Listens for the signals; from now on they do not end the program.
     pub(crate) fn listen() -> Result<Self, Failure> {
-        // Only Linux tells; elsewhere nothing passes for ignored.
+        // Only Linux has this file; elsewhere no signal counts as ignored.
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let mut streams = Vec::with_capacity(PASSED_ON.len());
         for signal in PASSED_ON {

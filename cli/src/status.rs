@@ -11,23 +11,13 @@ use quorlock::{
 use crate::args::StatusArgs;
 use crate::exit::{Cause, Failure};
 use crate::json::Object;
-use crate::{nodes, output, reach, runtime, words};
+use crate::{nodes, output, reach, words};
 
-/// How long a node may take to answer. Generous, because looking delays no client.
+/// How long a node may take to answer. Long, because an inspection delays no client.
 const NODE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Shows every key; the exit code is that of the first whose holder is unknown.
-pub(crate) fn run(args: &StatusArgs) -> u8 {
-    let shown = runtime::block_on(show_all(args));
-    match shown {
-        Ok(None) => 0,
-        // The table has said why, node by node.
-        Ok(Some(cause)) => cause.code(),
-        Err(failure) => output::fail(&failure),
-    }
-}
-
-async fn show_all(args: &StatusArgs) -> Result<Option<Cause>, Failure> {
+pub(crate) async fn run(args: &StatusArgs) -> Result<u8, Failure> {
     let builder = nodes::locker(&args.nodes)?.node_timeout(NODE_TIMEOUT);
     let locker: Locker = nodes::build(builder)?;
     match reach::every_answer(&locker).await {
@@ -51,16 +41,18 @@ async fn show_all(args: &StatusArgs) -> Result<Option<Cause>, Failure> {
     if let (false, Some(warning)) = (args.json, words::forgets(&locker.health())) {
         output::say(format!("warning: {warning}"));
     }
-    Ok(untold)
+    // The table has said why, node by node.
+    Ok(untold.map_or(0, Cause::code))
 }
 
 /// What the nodes say together.
 pub(crate) enum Verdict<'a> {
     Held(&'a Holder),
     Free,
-    /// So many nodes hold something else that no lock can be acquired.
+    /// Too many nodes hold a value that no lock wrote, so that no lock can be acquired.
     Foreign(&'a str),
-    /// A majority answered, and no holder has one: several clients hold parts, or one is leaving.
+    /// A majority answered, and no holder has a majority: several clients hold some nodes each, or
+    /// a release is under way.
     Split,
     /// Fewer than a majority answered, because of our rights or for other reasons.
     Untold {

@@ -1,4 +1,4 @@
-//! Children that do not outlive us.
+//! Child processes that are killed when this process dies.
 //!
 //! Linux kills a process when its parent dies, if the process itself asks for it, between `fork`
 //! and `exec`. To run code there takes `unsafe`; to be started once more does not. So on Linux we
@@ -17,7 +17,7 @@ use crate::words;
 #[cfg(target_os = "linux")]
 pub(crate) use shim::run_if_asked;
 
-/// `program` as a command that the kernel kills when we die, where that can be had.
+/// `program` as a command that the kernel kills when we die, where the system supports that.
 pub(crate) fn command(program: &OsStr) -> Command {
     #[cfg(target_os = "linux")]
     if let Some(command) = shim::command(program) {
@@ -26,7 +26,7 @@ pub(crate) fn command(program: &OsStr) -> Command {
     Command::new(program)
 }
 
-/// Why a command did not start, by the exit codes that shells use.
+/// Why a command did not start, with the exit code that shells use for it.
 pub(crate) fn refusal(program: &OsStr, error: &io::Error) -> Failure {
     let cause = match error.kind() {
         io::ErrorKind::NotFound => Cause::NotFound,
@@ -64,7 +64,8 @@ mod shim {
         })
     }
 
-    /// Becomes the command, if that is what we were started for; its failure's exit code if not.
+    /// Becomes the command if the first argument asks for it. Returns only if that fails, with the
+    /// exit code, or if it was not asked for.
     pub(crate) fn run_if_asked() -> Option<u8> {
         let mut args = std::env::args_os().skip(1);
         if args.next()? != ASKED {

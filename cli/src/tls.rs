@@ -1,10 +1,8 @@
-//! Whom the program trusts over TLS, and who it is.
+//! The TLS options: trusted authorities, client certificate, server name.
 
 use std::path::PathBuf;
 
-#[cfg(unix)]
-use quorlock::{Client, Error, NodeOptions};
-use quorlock::{LockerBuilder, Tls};
+use quorlock::Tls;
 
 const HEADING: &str = "TLS, for rediss:// and valkeys://";
 
@@ -14,7 +12,7 @@ pub(crate) struct TlsArgs {
     /// Trust the authorities in this PEM file, and no others (default: what browsers trust)
     #[arg(id = "tls-ca", long, value_name = "FILE", help_heading = HEADING)]
     ca: Option<PathBuf>,
-    /// Show this certificate (PEM) to the nodes
+    /// Present this client certificate (PEM) to the nodes
     #[arg(id = "tls-cert", long, value_name = "FILE", requires = "tls-key", help_heading = HEADING)]
     certificate: Option<PathBuf>,
     /// The certificate's private key (PEM)
@@ -26,24 +24,8 @@ pub(crate) struct TlsArgs {
 }
 
 impl TlsArgs {
-    /// Tells the locker, if there is anything to tell.
-    pub(crate) fn apply(&self, builder: LockerBuilder) -> LockerBuilder {
-        match self.tls() {
-            Some(tls) => builder.tls(tls),
-            None => builder,
-        }
-    }
-
-    /// A client that trusts, and shows, the same as the locker.
-    #[cfg(unix)]
-    pub(crate) fn client(&self, node: &NodeOptions) -> Result<Client, Error> {
-        match self.tls().filter(|_| node.is_tls()) {
-            Some(tls) => Client::with_tls(node, &tls),
-            None => Client::new(node),
-        }
-    }
-
-    fn tls(&self) -> Option<Tls> {
+    /// What was given, for the library; `None` without any option.
+    pub(crate) fn options(&self) -> Option<Tls> {
         let Self { ca, certificate, key, server_name } = self;
         if ca.is_none() && certificate.is_none() && server_name.is_none() {
             return None;

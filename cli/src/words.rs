@@ -23,7 +23,7 @@ impl fmt::Display for Humane {
     }
 }
 
-/// `12,345 µs`: one unit for all, so that a column of them can be compared at a glance.
+/// `12,345 µs`: always microseconds, so that a column is easy to compare.
 pub(crate) fn micros(duration: Duration) -> String {
     format!("{} µs", grouped(duration.as_micros()))
 }
@@ -41,12 +41,17 @@ pub(crate) fn grouped(number: impl Into<u128>) -> String {
     grouped
 }
 
+/// `1 node`, `5 nodes`.
+pub(crate) fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
 /// `held by NAME, 3.2 s left`.
 pub(crate) fn held(holder: &Holder) -> String {
     format!("held by {holder}")
 }
 
-/// Which of the nodes may forget what is relied on, and what to do about it.
+/// A warning that names the nodes which may lose locks, and says what to do about it.
 pub(crate) fn forgets<'a>(nodes: impl IntoIterator<Item = &'a NodeHealth>) -> Option<String> {
     let named = nodes.into_iter().filter(|node| node.contradicts_durability).filter_map(|node| {
         let persistence = &node.server.as_ref()?.persistence;

@@ -1,4 +1,4 @@
-//! The same locks for plain threads: every call waits on the thread that makes it.
+//! Locks for plain threads: every call blocks the thread that makes it.
 //!
 //! For programs without async code, and for threads beside it: a plain `fn main`, a thread pool,
 //! tokio's `spawn_blocking`. The connections are served by a thread of the locker's own

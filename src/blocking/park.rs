@@ -14,8 +14,8 @@ use tokio::task::coop;
 
 use crate::error::Error;
 
-/// How often one of tokio's tasks may proceed before it must yield; a task that is polled never
-/// gets one more.
+/// Tokio's cooperative budget: how often a task may proceed in one poll before it must yield. A
+/// task never has more than this.
 const BUDGET: u32 = 128;
 
 /// Wakes a thread that is parked.
@@ -105,8 +105,7 @@ fn is_polling() -> bool {
     Handle::try_current().is_ok() && is_limited(BUDGET)
 }
 
-/// Whether the budget ends before `more` and one are taken from it. Each is given back on the way
-/// out, the last one first.
+/// Whether the budget is used up by taking `more + 1` units. All of them are given back on return.
 fn is_limited(more: u32) -> bool {
     match coop::poll_proceed(&mut Context::from_waker(Waker::noop())) {
         Poll::Pending => true,

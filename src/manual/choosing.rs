@@ -1,7 +1,7 @@
 //! Choosing: one server or a quorum, how many nodes, TTL, extension, waiting, durability, driver;
 //! one key or several.
 //!
-//! # First of all: do your servers forget?
+//! # First: do your servers lose their data?
 //!
 //! Most do. Redis and Valkey come with `appendonly no`: a restarted server has forgotten the locks
 //! that it had granted, and grants them again. After a majority of such restarts within one TTL,
@@ -17,22 +17,22 @@
 //! The default relies on servers that forget nothing. If a server's configuration shows that it may
 //! forget, the locker reports it: by [`Event::Forgets`](crate::Event::Forgets), by
 //! [`contradicts_durability`](crate::report::NodeHealth::contradicts_durability) in `health()`, and
-//! in `quorlock ping` and `quorlock status`. (It sees `appendfsync` only where its user may
-//! `CONFIG GET`.) It acquires all the same, because a lock that only saves work may be held twice
-//! once in a year. [Durability](#durability) has the rest.
+//! in `quorlock ping` and `quorlock status`. (It sees `appendfsync` only where its user may `CONFIG
+//! GET`.) It still acquires locks: if a lock only saves work, two holders once in a year are
+//! acceptable. See [Durability](#durability).
 //!
 //! # In short
 //!
 //! | your case | choose |
 //! |---|---|
 //! | doubled work is a waste, no more | `single`, the defaults |
-//! | one server's failure must not stop or double it | `quorum` of 3 or 5, a condition behind |
+//! | one server's failure must not stop or double it | `quorum` of 3 or 5, a store's condition |
 //! | overlap must not happen | a condition in the store; a lock in front of it |
 //! | one job that needs several things at once | `lock_all`: no order, and no deadlock |
 //! | work of milliseconds | TTL 10 s, `Extend::Off` |
 //! | work of unknown length | TTL 10 to 30 s, `Extend::For` the longest that you accept |
 //! | servers without `appendfsync always` | `Durability::Volatile` |
-//! | no async code, or threads beside it | the feature `blocking`: `quorlock::blocking` |
+//! | no async code, or plain threads too | the feature `blocking`: `quorlock::blocking` |
 //! | long computations on the async runtime | `Driver::Thread`, or better `spawn_blocking` |
 //!
 //! # One server or a quorum
@@ -177,8 +177,8 @@
 //! Nodes that are empty because they are *new* look like nodes that have forgotten. Either wait for
 //! one longest TTL, or call [`initialise`](crate::Locker::initialise) once, by hand, when no client
 //! of any kind holds a lock. It refuses while any node is in service, because then the deployment
-//! is in use. With *all* nodes restarted it cannot tell, and causes the very accident that the
-//! quarantine prevents: do not call it when a program starts.
+//! is in use. If *all* nodes were restarted, it cannot see that, and causes the very failure that
+//! the quarantine prevents: do not call it when a program starts.
 //!
 //! Either way: `maxmemory-policy noeviction`. Each of the other policies may evict a lock.
 //!
@@ -191,7 +191,7 @@
 //! [`Driver::Thread`](crate::Driver::Thread) has a thread of its own. Take it when one static
 //! locker serves several runtimes (tests, a runtime per core), or when something may block the
 //! runtime for as long as a third of the TTL. It costs a hop between threads for each reply. It
-//! keeps the *lock*; the blocked *work* still does not see `lost()`.
+//! keeps the *lock* extended; the blocked *work* still does not see `lost()`.
 //!
 //! # The end of a program, and handing over
 //!

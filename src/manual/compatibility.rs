@@ -36,8 +36,8 @@
 //!
 //! # The handshake
 //!
-//! Connecting takes two round trips: `HELLO 3 AUTH …`, alone and awaited, then everything else
-//! together. One timeout covers all of it (`connect_timeout`), and a step that stalls ends the
+//! Connecting takes two round trips: first `HELLO 3 AUTH …` alone, then everything else in one
+//! batch. One timeout covers all of it (`connect_timeout`), and a step that stalls ends the
 //! connection. The second batch is optional, except `SELECT`; each part may be refused. That costs:
 //!
 //! - `INFO`: two addresses of one server are not detected; what a lost connection may have left is
@@ -110,7 +110,7 @@
 //!   commands compatibility"): `CLIENT PAUSE`, shared databases and changing ACLs are not
 //!   supported; `CLIENT ID`, `CLIENT KILL`, `CLIENT SETINFO` and scripts are. A proxy stands
 //!   before the server, and `CLIENT ID` is not increasing across its nodes.
-//! - **Others** were not looked up. `quorlock ping` shows it in a second.
+//! - **Others** were not looked up. `quorlock ping` shows what they allow.
 //!
 //! These services often show fewer fields of `INFO` than a server of your own. A missing field
 //! stays unknown, and is never taken for a value.

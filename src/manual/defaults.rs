@@ -58,8 +58,8 @@
 //! callers that were refused together do not retry together. It is never longer than the caller's
 //! remaining time, nor, where the holder's key could be read, than that key lives. A failed try's
 //! grants are released before the pause, so no caller blocks itself. *Shorter:* a free lock is
-//! noticed sooner, and each waiter costs every node a command that much oftener: 1,000 waiters at
-//! 20 ms are 50,000 commands a second and node. *Longer:* the lock stays free.
+//! noticed sooner, and each waiter sends every node more commands: 1,000 waiters at 20 ms are
+//! 50,000 commands a second and node. *Longer:* the lock stays free.
 //!
 //! | policy | for whom |
 //! |---|---|
@@ -123,8 +123,8 @@
 //! sides.
 //!
 //! **`direct_writes`.** A caller that writes saves the hop to the driver; a driver that writes for
-//! many saves system calls. Two is the least that saves a lone caller the hop
-//! (`benches/record/2026-11-21-direct-writes.md`). It is for people who measure.
+//! many saves system calls. Two is the smallest value that saves a lone caller the hop
+//! (`benches/record/2026-11-21-direct-writes.md`). Change it only if you measure the effect.
 //!
 //! **`link_entries_max`, `link_bytes_max`.** What a node that hangs may cost in memory. A
 //! connection without room votes *not sent*, and there is nothing to undo; the other nodes decide.
@@ -163,12 +163,12 @@
 //!
 //! `Durability::Persistent` says that a node which answers has forgotten nothing: `appendfsync
 //! always`. `Durability::Volatile` says that it may have, and keeps it out for the longest TTL
-//! after it was empty. Wrongly *Persistent*, and a restart can give a held lock away. Wrongly
-//! *Volatile*, and a restarted node is missing for one TTL, and each acquisition costs a script.
-//! When in doubt: *Volatile*. It must be the same for all clients of a deployment. *Persistent* is
-//! the default all the same: *Volatile* needs a longest TTL, which only you can know, and new nodes
-//! would not vote before it is over. The longest TTL is at least that of any lock; a minute is
-//! plenty for TTLs of 10 to 30 s.
+//! after it was empty. If you choose *Persistent* wrongly, a restart can give a held lock to
+//! another client. If you choose *Volatile* without need, a restarted node is missing for the
+//! longest TTL, and each acquisition costs a script. When in doubt: *Volatile*. It must be the same
+//! for all clients of a deployment. *Persistent* is the default all the same: *Volatile* needs a
+//! longest TTL, which only you can know, and new nodes would not vote before it is over. The
+//! longest TTL is at least that of any lock; a minute is plenty for TTLs of 10 to 30 s.
 //!
 //! # The program
 //!
@@ -176,12 +176,12 @@
 //!
 //! | | | why |
 //! |---|---|---|
-//! | reaching a quorum at the start | `--unavailable-wait`, 1 s | a wrong address is told at once |
+//! | reaching a quorum at the start | `--unavailable-wait`, 1 s | reports a wrong address early |
 //! | `TERM` before the end | a tenth, 50 ms to 2 s | time for an orderly end |
-//! | a node's timeout in `status` | 500 ms | looking delays no client |
+//! | a node's timeout in `status` | 500 ms | an inspection delays no client |
 //!
 //! # What is fixed
 //!
 //! A quorum has 1 to 15 nodes and a majority of N/2 + 1. The random value has 160 bits and is new
 //! for each try. A server's text is cut after 160 bytes in errors, and its control characters are
-//! escaped. If you need another figure, you have a use that we have not thought of: tell us.
+//! escaped. If you need another value, please tell us about your use.

@@ -114,8 +114,8 @@
 //! 29,000 instructions a cycle (current-thread; 32,000 on several workers); with 64 callers it is
 //! 14,000.
 //!
-//! The others that miss a budget, profiled in the same way (the same day and machine; shares of all
-//! processor time that was used; `--scenarios peers --callers 512`, `one`, `open`, `delay`):
+//! The other scenarios that miss their budget, profiled in the same way (same day and machine;
+//! shares of all processor time used; `--scenarios peers --callers 512`, `one`, `open`, `delay`):
 //!
 //! | what                         | servers | client | of it the kernel | of it the program |
 //! |------------------------------|--------:|-------:|-----------------:|------------------:|

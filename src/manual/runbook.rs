@@ -15,8 +15,8 @@
 //!   majority  held by pay-api@web-7:812, 3.2 s left (2 of 3 nodes answered, 2 needed)
 //! ```
 //!
-//! It takes no lock and disturbs no client. Use the prefix and the node list *of the program*: with
-//! other ones you look at another lock. `--json` is for scripts. The library's
+//! It takes no lock and disturbs no client. Use the prefix and the node list *of the program*:
+//! others would show another lock. `--json` is for scripts. The library's
 //! [`inspect`](crate::Locker::inspect) says the same, and an error's [`nodes`](crate::Error::nodes)
 //! and a guard's [`votes`](crate::LockGuard::votes) have each node's part in one operation.
 //!
@@ -25,7 +25,7 @@
 //! | held by …; the time left jumps up | a living holder extends it | *held, but no work done* |
 //! | held by …; the time only falls | a crashed holder, or no extension | wait for its end |
 //! | free | the problem is elsewhere, or the prefix is wrong | *slow acquisitions* |
-//! | no client holds a majority | several hold parts, or one is leaving | look again in a second |
+//! | no client holds a majority | several hold parts, or one is released | look again in a second |
 //! | no quorum | too few nodes answer | *no quorum* |
 //! | no lock: holds … | not a value of a lock | *keys without expiry* |
 //!
@@ -73,7 +73,7 @@
 //! | `has lost its keys and gives no vote for …` | wait; *a node was restarted empty* |
 //! | `does not tell its run_id` | give the user `+info`; no proxy may hide it |
 //! | `said LOADING`, `BUSY`, `MISCONF`, `OOM` | the server's own trouble; its log says more |
-//! | `had not answered yet` | nothing: it was decided without it |
+//! | `had not answered yet` | nothing: the other nodes had decided |
 //!
 //! While a majority is missing, no lock is given. That is intended. Do not shorten the node list to
 //! get going again: a client that still has the long one may hold the same lock (see

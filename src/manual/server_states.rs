@@ -18,7 +18,7 @@
 //! TTL: after `no evalsha`, `no eval` with a forgotten script, `no get`, `no del`,
 //! `no right to the key`, and the same commands renamed. No key is ever without a TTL.
 //!
-//! # Who is let in
+//! # Login and connection
 //!
 //! | state | acquire | extend | release |
 //! |---|---|---|---|
@@ -53,7 +53,7 @@
 //! | `DEL` renamed | yes | yes | open: script |
 //! | `PEXPIRE` renamed | yes | open: script | yes |
 //!
-//! # Not now, or not here
+//! # Temporary refusals, and servers of the wrong kind
 //!
 //! | state | acquire | extend | release |
 //! |---|---|---|---|
@@ -78,7 +78,7 @@
 //!
 //! Cluster nodes are for [`Locker::single`](crate::Locker::single): a quorum takes none.
 //!
-//! # What stands under the key
+//! # The state of the key
 //!
 //! | state | acquire | extend | release |
 //! |---|---|---|---|
@@ -116,10 +116,10 @@
 //! | word | what to do |
 //! |---|---|
 //! | NOAUTH, WRONGPASS | correct the user or the password in the URL |
-//! | clients | raise `maxclients`, or find who opens so many |
+//! | clients | raise `maxclients`, or find out who opens so many connections |
 //! | DENIED | give the server a password, or connect to it over its loopback |
 //! | NOPERM, script | give the user the right: the list is in the [`runbook`](super::runbook) |
-//! | unknown command | give the command its name back; an ACL does it better |
+//! | unknown command | undo the renaming, and restrict users by ACL instead |
 //! | replica, READONLY | after a failover: point the address at the master |
 //! | MASTERDOWN | the same, or bring the master back |
 //! | LOADING | wait |
@@ -132,6 +132,6 @@
 //! | cluster node | a quorum needs servers that stand alone |
 //! | silent | a pause, a hung server, or the network; it votes again once it answers |
 //! | refused | start the server, or correct the port |
-//! | ODD | the server's log; tell us of an error that we should know |
+//! | ODD | look at the server's log, and report the unknown error to us |
 //! | held | the key is another's; the [`runbook`](super::runbook) says how to find whose |
-//! | gone | the lock was lost: who deletes keys there? |
+//! | gone | the lock was lost: find out who deletes keys there |

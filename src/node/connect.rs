@@ -2,22 +2,20 @@
 //! both, one deadline for all.
 //!
 //! ```text
-//!  Dialing ──▶ Securing ──▶ LoggingIn ──▶ HandshakeConfig ──▶ connected
+//!  Dialing ──▶ Securing ──▶ LoggingIn ──▶ Greeting ──▶ connected
 //!              (TLS only)   (a callback only)
 //! ```
 //!
-//! An attempt takes one [`ConnectStep`] after the other, each of which owns the [`Limit`] while it
-//! lasts: so whichever the deadline meets is the one that is told of. Which it is can be seen from
-//! outside meanwhile.
+//! An attempt goes through the [`ConnectStep`]s in order, under one [`Limit`]. If the deadline
+//! passes, the fault names the current step. `health` shows the step meanwhile.
 //!
-//! Whatever goes wrong discards the stream: a reply that is still under way would otherwise answer
-//! the next connection's first question.
+//! Any failure discards the stream: a reply that is still under way would otherwise be taken for
+//! the answer to a later command.
 
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -29,8 +27,9 @@ use crate::clock::Clock;
 use crate::link::{Dial, Handshake, HandshakeConfig, Inbound, Peer, Reader, Writer, secure};
 use crate::options::Address;
 use crate::report::{ConnectStep, Fault, Humane, printable, without_secret};
+use crate::sync::{Mutex, lock};
 
-/// A stream that has shaken hands.
+/// A stream after its handshake.
 pub(crate) struct Connected {
     pub(crate) inbound: Inbound,
     pub(crate) writer: Writer,
@@ -40,7 +39,7 @@ pub(crate) struct Connected {
 /// An attempt under way.
 pub(crate) struct Connecting {
     work: Pin<Box<dyn Future<Output = Result<Connected, Fault>> + Send>>,
-    at: Arc<At>,
+    step: Arc<Mutex<ConnectStep>>,
 }
 
 impl Connecting {
@@ -48,37 +47,13 @@ impl Connecting {
         self.work.as_mut().poll(cx)
     }
 
-    /// The step that it takes now.
+    /// The current step.
     pub(crate) fn step(&self) -> ConnectStep {
-        self.at.get()
+        *lock(&self.step)
     }
 }
 
-/// Which step an attempt takes: written by the attempt, read by the code that polls it.
-#[derive(Default)]
-struct At(AtomicU8);
-
-impl At {
-    const STEPS: [ConnectStep; 4] = [
-        ConnectStep::Dialing,
-        ConnectStep::Securing,
-        ConnectStep::LoggingIn,
-        ConnectStep::Greeting,
-    ];
-
-    fn set(&self, step: ConnectStep) {
-        let place = Self::STEPS.iter().position(|known| *known == step).unwrap_or_default();
-        // Ordering: it says nothing of other memory.
-        self.0.store(place as u8, Ordering::Relaxed);
-    }
-
-    fn get(&self) -> ConnectStep {
-        let place = usize::from(self.0.load(Ordering::Relaxed));
-        Self::STEPS.get(place).copied().unwrap_or(ConnectStep::Dialing)
-    }
-}
-
-/// Starts an attempt that ends, one way or the other, within `timeout`.
+/// Starts an attempt that ends within `timeout`, with a connection or a fault.
 pub(crate) fn connect(
     dial: Arc<dyn Dial>,
     address: Address,
@@ -86,8 +61,8 @@ pub(crate) fn connect(
     clock: Clock,
     timeout: Duration,
 ) -> Connecting {
-    let at = Arc::<At>::default();
-    let taken = at.clone();
+    let step = Arc::new(Mutex::new(ConnectStep::Dialing));
+    let taken = step.clone();
     let work = Box::pin(async move {
         let mut limit = Limit::new(&clock, timeout, taken);
         let dialing = async { dial.dial(&address).await.map_err(unreachable) };
@@ -99,7 +74,7 @@ pub(crate) fn connect(
         let address = limit.hold(ConnectStep::LoggingIn, log_in(address)).await?;
         limit.hold(ConnectStep::Greeting, greet(streams, address, config, &clock)).await
     });
-    Connecting { work, at }
+    Connecting { work, step }
 }
 
 /// Why there is no connection when this step has not ended in time.
@@ -113,25 +88,25 @@ fn overdue(step: ConnectStep, after: Duration) -> Fault {
     }
 }
 
-/// The one deadline of all steps, and which of them is taken.
+/// The common deadline of all steps, and the current one.
 struct Limit {
     timer: Pin<Box<Sleep>>,
     after: Duration,
-    at: Arc<At>,
+    step: Arc<Mutex<ConnectStep>>,
 }
 
 impl Limit {
-    fn new(clock: &Clock, after: Duration, at: Arc<At>) -> Self {
-        Self { timer: clock.sleep_until(clock.now().plus(after)), after, at }
+    fn new(clock: &Clock, after: Duration, step: Arc<Mutex<ConnectStep>>) -> Self {
+        Self { timer: clock.sleep_until(clock.now().plus(after)), after, step }
     }
 
-    /// What comes of a step, if it ends in time.
+    /// Runs a step, and fails it when the deadline passes.
     async fn hold<T>(
         &mut self,
         step: ConnectStep,
         work: impl Future<Output = Result<T, Fault>>,
     ) -> Result<T, Fault> {
-        self.at.set(step);
+        *lock(&self.step) = step;
         let mut work = pin!(work);
         poll_fn(|cx| match work.as_mut().poll(cx) {
             Poll::Ready(done) => Poll::Ready(done),
@@ -141,7 +116,7 @@ impl Limit {
     }
 }
 
-/// Shakes hands.
+/// Does the handshake.
 async fn greet(
     (mut reader, writer): (Reader, Writer),
     address: Address,
@@ -153,7 +128,7 @@ async fn greet(
     let (mut decoder, mut buffer) = (Inbound::decoder(), BytesMut::new());
     loop {
         let hello = handshake.poll_transmit(clock.read());
-        // A server that closed at once has often said why before, and that is read next.
+        // A server that closed at once has often sent the reason before; that is read next.
         let unsent = write_all(&reader, &writer, &hello).await.err();
         let replies = read_frames(&mut reader, &mut decoder, &mut buffer).await;
         let replies = match (replies, unsent) {
@@ -173,8 +148,8 @@ async fn greet(
     }
 }
 
-/// Asks for the login where the address says whom to ask: now, for the one that was good at the
-/// last connect may not be any more.
+/// Calls the callback for credentials, if the address has one. It is called at each connect,
+/// because a password may have been rotated.
 async fn log_in(address: Address) -> Result<Address, Fault> {
     let Some(source) = address.source.clone() else { return Ok(address) };
     match source.fetch().await {
@@ -183,8 +158,8 @@ async fn log_in(address: Address) -> Result<Address, Fault> {
     }
 }
 
-/// An error without the password, should the server repeat what it was told. The words by which
-/// errors are told apart stay, should the password be one of them.
+/// Removes the password from an error that repeats it. The words that identify the error stay, even
+/// if the password is one of them.
 fn without_password(frame: Frame, secret: &[u8]) -> Frame {
     const WORDS: [&[u8]; 5] =
         [b"ERR unknown command ", b"ERR ", b"NOAUTH ", b"WRONGPASS ", b"NOPERM "];
@@ -210,7 +185,7 @@ async fn write_all(reader: &Reader, writer: &Writer, mut bytes: &[u8]) -> io::Re
     Ok(())
 }
 
-/// Reads once; all frames that are complete by then.
+/// Reads once, and returns all frames that are complete then.
 async fn read_frames(
     reader: &mut Reader,
     decoder: &mut Decoder,
@@ -233,8 +208,7 @@ async fn read_frames(
     }
 }
 
-/// Whether what came is the beginning of a TLS record: an alert, which is how a port that wants TLS
-/// answers plain text.
+/// Whether the bytes begin with a TLS alert, with which a TLS port answers plain text.
 fn is_tls(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\x15\x03")
 }
@@ -250,7 +224,8 @@ fn unreachable(error: io::Error) -> Fault {
     }
 }
 
-fn broken(error: io::Error) -> Fault {
+/// Why a stream failed.
+pub(super) fn broken(error: io::Error) -> Fault {
     match error.kind() {
         io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => Fault::Closed,
         _ => unreachable(error),
@@ -292,7 +267,7 @@ mod tests {
         ];
         for (step, words) in cases {
             let began = clock.now();
-            let mut limit = Limit::new(&clock, ms(100), Arc::default());
+            let mut limit = Limit::new(&clock, ms(100), Arc::new(Mutex::new(step)));
             let before = limit.hold(ConnectStep::Dialing, async {
                 clock.sleep_until(began.plus(ms(60))).await;
                 Ok(())

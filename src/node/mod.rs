@@ -33,7 +33,7 @@ pub(crate) struct Node {
     health: Mutex<Health>,
 }
 
-/// What the connections told last.
+/// The node's health, as its connections reported it last.
 #[derive(Debug)]
 struct Health {
     /// How many are open.
@@ -44,7 +44,7 @@ struct Health {
     server: Option<(ServerInfo, Option<Duration>)>,
     /// An observer was told that the node is down, and not yet that it is up.
     told_down: bool,
-    /// Of which of its processes observers were told that it may forget.
+    /// The last server process, by its `run_id`, that observers were told may forget.
     told_forgets: Option<Option<Box<str>>>,
 }
 
@@ -117,7 +117,7 @@ impl Node {
         (health.open == 0).then(|| health.reason.clone())
     }
 
-    /// Why a connection to the node is not open, if one is not.
+    /// The latest reason why a connection was not open.
     pub(crate) fn reason(&self) -> Fault {
         lock(&self.health).reason.clone()
     }
@@ -172,8 +172,8 @@ impl Node {
         std::mem::replace(told, process.clone()) != process
     }
 
-    /// A server has shaken hands and is refused as what it is: that is shown while nothing better
-    /// is connected.
+    /// A server was refused after its handshake. `health` shows what it is while no connection is
+    /// open.
     fn note_refused(&self, peer: Peer) {
         let mut health = lock(&self.health);
         if health.open == 0 {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::Node;
 use super::backoff::Backoff;
-use super::connect::{Connected, Connecting, connect};
+use super::connect::{Connected, Connecting, broken, connect};
 use crate::clock::{Clock, Moment};
 use crate::entropy::Entropy;
 use crate::link::{
@@ -17,9 +17,9 @@ use crate::link::{
 };
 use crate::observe::{Event, Observers};
 use crate::options::LinkOptions;
-use crate::report::{Fault, printable};
+use crate::report::Fault;
 
-/// What a session needs to work, and where it puts what it finds: one for all sessions of a driver.
+/// The resources of a session and its outputs, shared by all sessions of a driver.
 pub(crate) struct Pass {
     pub(crate) clock: Clock,
     pub(crate) entropy: Arc<Entropy>,
@@ -30,9 +30,9 @@ pub(crate) struct Pass {
     pub(crate) observers: Observers,
     /// Where sockets are read into.
     pub(crate) staging: Box<[u8]>,
-    /// Replies that have found their operations.
+    /// Replies, matched with their operations.
     pub(crate) completions: Vec<Completion>,
-    /// Operations that a connection took with it.
+    /// Operations whose connection has ended.
     pub(crate) lapsed: Vec<Lapsed>,
     /// Operations whose deadline has passed.
     pub(crate) expired: Vec<Ticket>,
@@ -154,7 +154,7 @@ impl Session {
     fn open(&mut self, connected: Connected, node: &Node, link: &Link, pass: &mut Pass) {
         let Connected { inbound, writer, peer } = connected;
         let now = pass.clock.now();
-        // Without its process's name a connection's number could be a stranger's.
+        // Without the `run_id`, the client id could be one of another server process.
         let client = peer.client_id.zip(peer.server.run_id.clone());
         let client = client.map(|(number, run_id)| Client { run_id, number });
         link.open(writer, client, peer.run_id(), now);
@@ -165,16 +165,15 @@ impl Session {
         let forgets = policy.is_some_and(|policy| policy.may_be_forgotten(&peer.server))
             && node.is_new_to_forget(peer.server.run_id.as_deref());
         let forgets = forgets.then(|| peer.server.persistence.clone());
-        if node.set_peer(peer) {
-            let (node, class) = (&*node.address().label, pass.observers.class);
+        let was_down = node.set_peer(peer);
+        let (node, class) = (&*node.address().label, pass.observers.class);
+        if was_down {
             pass.observers.tell(|| Event::NodeUp { node, class });
         }
         if let Some(persistence) = forgets {
-            let (node, class) = (&*node.address().label, pass.observers.class);
             pass.observers.tell(|| Event::Forgets { node, class, persistence: &persistence });
         }
         if let Some(policy) = eviction {
-            let (node, class) = (&*node.address().label, pass.observers.class);
             pass.observers.tell(|| Event::Evicts { node, class, policy: &policy });
         }
     }
@@ -191,7 +190,7 @@ impl Session {
                 self.backoff.reset();
             }
         }
-        // First the fault, then the votes: a task that reads a vote finds the reason.
+        // The fault is set before the votes, so that a task that reads a vote finds the reason.
         let is_news = node.set_fault(fault.clone(), was_open);
         link.close(&mut pass.lapsed);
         let pause = self.backoff.next(|low, high| pass.entropy.between(low, high));
@@ -216,11 +215,8 @@ fn attempt(node: &Node, pass: &Pass) -> Connecting {
 
 fn fault(ended: Ended) -> Fault {
     match ended {
-        Ended::Eof
-        | Ended::Io(std::io::ErrorKind::ConnectionReset | std::io::ErrorKind::BrokenPipe) => {
-            Fault::Closed
-        }
-        Ended::Io(kind) => Fault::Unreachable { error: printable(kind.to_string().as_bytes()) },
+        Ended::Eof => Fault::Closed,
+        Ended::Io(kind) => broken(kind.into()),
         Ended::Fault(fault) => fault,
         Ended::Undecodable(error) => Fault::Protocol { error: error.to_string().into() },
         Ended::Demoted => Fault::Replica,

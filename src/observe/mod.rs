@@ -20,7 +20,7 @@ use crate::report::{Fault, Holder, NodeReport, Persistence};
 /// Receives events; see [`LockerBuilder::observer`](crate::LockerBuilder::observer).
 ///
 /// It is called on the path of the operation that the event is about, and on the task that reads
-/// the connections: it must not block. A panic in it is the caller's.
+/// the connections: it must not block. A panic in it unwinds into its caller.
 pub trait Observer: Send + Sync {
     /// Something has happened.
     fn on_event(&self, event: &Event<'_>);
@@ -64,7 +64,7 @@ pub enum Event<'a> {
         remaining: Duration,
         votes: Vec<NodeReport>,
     },
-    /// The lock is no longer held, and its guard has not let go of it.
+    /// The lock is no longer held, although its guard has not released it.
     #[non_exhaustive]
     Lost {
         lock: Subject<'a>,
@@ -74,15 +74,15 @@ pub enum Event<'a> {
         /// blocked, the machine was suspended, or its clock was set.
         stalled: Option<Duration>,
     },
-    /// The holder lets the lock go: the release is on its way to the nodes.
+    /// The holder releases the lock: the commands are on their way to the nodes.
     #[non_exhaustive]
     Released { lock: Subject<'a>, held: Duration },
     /// The lock has been held for as long as [`Extend`](crate::Extend) allows; it is extended no
     /// more and will end with its TTL.
     #[non_exhaustive]
     HeldTooLong { lock: Subject<'a>, held: Duration, remaining: Duration },
-    /// A node cannot be asked any more, or not at all so far: its last connection has ended, or the
-    /// first attempt to make one. Told once; the attempts that follow are not.
+    /// A node is down: its last connection has ended, or the first attempt to connect has failed.
+    /// Reported once, not for each further attempt.
     #[non_exhaustive]
     NodeDown { node: &'a str, class: &'static str, fault: &'a Fault },
     /// A node that was just connected to deletes keys when its memory is full, locks among them:
@@ -95,8 +95,8 @@ pub enum Event<'a> {
     /// [`Persistence::may_forget`](crate::report::Persistence::may_forget).
     #[non_exhaustive]
     Forgets { node: &'a str, class: &'static str, persistence: &'a Persistence },
-    /// A node can be asked again. Told once for each [`NodeDown`](Self::NodeDown); nodes that come
-    /// up as expected at the start are no news.
+    /// A node that was down is connected again. Reported once for each
+    /// [`NodeDown`](Self::NodeDown), and not for the first connections at the start.
     #[non_exhaustive]
     NodeUp { node: &'a str, class: &'static str },
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use ::tracing::{Level, event};
 
 use super::{Event, Observer};
-use crate::report::{NodeReport, Outcome};
+use crate::report::{NodeReport, Outcome, listed};
 
 /// Hands each [`Event`] to the `tracing` crate; needs the feature `tracing`.
 ///
@@ -147,7 +147,7 @@ fn holding(event: &Event<'_>) {
                 remaining_s = remaining.as_secs_f64(),
                 granted = granted(votes),
                 nodes = votes.len(),
-                reason = %Missing(votes),
+                reason = %missing(votes),
             });
         }
         Event::Lost { lock, held, reason, stalled } => {
@@ -204,12 +204,12 @@ fn granted(votes: &[NodeReport]) -> usize {
     votes.iter().filter(|vote| vote.outcome == Outcome::Granted).count()
 }
 
-/// No field where nothing was said.
+/// No field for an empty class.
 fn class(class: &'static str) -> Option<&'static str> {
     Some(class).filter(|class| !class.is_empty())
 }
 
-/// A key in one line, whatever its bytes are.
+/// A key with its special bytes escaped, so that it fits one line.
 struct Key<'a>(&'a [u8]);
 
 impl fmt::Display for Key<'_> {
@@ -222,17 +222,8 @@ impl fmt::Display for Key<'_> {
 }
 
 /// The nodes that did not do what was asked, each with its reason.
-struct Missing<'a>(&'a [NodeReport]);
-
-impl fmt::Display for Missing<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let missing = self.0.iter().filter(|vote| vote.outcome != Outcome::Granted);
-        for (index, vote) in missing.enumerate() {
-            f.write_str(if index == 0 { "" } else { ", " })?;
-            vote.fmt(f)?;
-        }
-        Ok(())
-    }
+fn missing(votes: &[NodeReport]) -> String {
+    listed(votes.iter().filter(|vote| vote.outcome != Outcome::Granted))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The login of a connection, and where it comes from when it changes.
+//! The login of a connection, and the callback for logins that change.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-/// A password, and the user it belongs to. Shown by nothing, `Debug` included.
+/// A password, and the user it belongs to. Nothing prints it, not even `Debug`.
 ///
 /// Made from a string it is a password alone: the user is then the one of the
 /// [`NodeOptions`](crate::NodeOptions), or the server's `default`.
@@ -42,19 +42,16 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// An answer under way: the login, or why there is none.
+/// The callback's pending answer: the login, or why there is none.
 type Fetching = Pin<Box<dyn Future<Output = Result<Credentials, String>> + Send>>;
 
-/// Whom to ask for the login at each connect. All clones ask the same.
+/// The callback that is asked for the login at each connect. All clones share it.
 #[derive(Clone)]
 pub(crate) struct CredentialSource(Arc<dyn Fn() -> Fetching + Send + Sync>);
 
 impl CredentialSource {
     pub(crate) fn of<C: Into<Credentials>>(ask: impl Fn() -> C + Send + Sync + 'static) -> Self {
-        Self(Arc::new(move || {
-            let answer = ask().into();
-            Box::pin(async { Ok(answer) })
-        }))
+        Self::of_async(move || std::future::ready(Ok::<Credentials, String>(ask().into())))
     }
 
     pub(crate) fn of_async<Ask, Answer, C, E>(ask: Ask) -> Self
@@ -70,8 +67,8 @@ impl CredentialSource {
         }))
     }
 
-    /// Asks. A panic in the application's code is an answer too: it is called on the task that
-    /// reads all connections, and must not end that.
+    /// Calls the callback. A panic in it becomes an error: it runs on the task that reads all
+    /// connections, and must not end that task.
     pub(crate) async fn fetch(&self) -> Result<Credentials, String> {
         let panicked = || Err("it panicked".to_owned());
         let Ok(mut fetching) = catch_unwind(AssertUnwindSafe(|| (self.0)())) else {

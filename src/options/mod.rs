@@ -1,6 +1,6 @@
-//! Every knob, its default, and why the default is what it is.
+//! Every option, its default, and the reason for the default.
 //!
-//! Plain data: the builders of the face write it, the rooms below are handed the parts they need.
+//! Plain data: the public builders set it, and the other modules get the parts that they need.
 
 mod credentials;
 mod node;
@@ -40,8 +40,8 @@ pub enum Driver {
     /// share a thread. When that runtime ends, the next use from another one connects anew.
     #[default]
     Runtime,
-    /// On a thread of its own, which wakes those who wait, too: for threads and executors without
-    /// a tokio runtime, for one static locker that is used from many runtimes, and for an
+    /// On a thread of its own, which also wakes the waiting callers: for threads and executors
+    /// without a tokio runtime, for one static locker that is used from many runtimes, and for an
     /// application whose runtime may be blocked for longer than a lock may wait. Costs a hop
     /// between threads for each reply.
     Thread,
@@ -84,9 +84,9 @@ pub enum Durability {
     /// `SET`, and each node keeps two keys behind the prefix: `quorlock:epoch`, without expiry, and
     /// while it gives no vote `quorlock:quarantine`.
     Volatile {
-        /// The longest TTL that any lock of the deployment has. No locker takes a longer one.
-        /// Too short for a lock that you will want, and every client has to be changed at the same
-        /// time; too long, and a restarted node is away for longer than it need be.
+        /// The longest TTL that any lock of the deployment has. No locker takes a longer one. If it
+        /// is too short for a lock that you need later, all clients have to be changed at the same
+        /// time. If it is too long, a restarted node is away longer than necessary.
         longest_ttl: Duration,
     },
 }
@@ -165,7 +165,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Refuses what no lock can be held with.
+    /// Refuses options with which no lock can be held.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if let Durability::Volatile { longest_ttl } = self.durability {
             check_ttl(longest_ttl, self.drift)?;
@@ -234,8 +234,8 @@ impl Options {
     }
 }
 
-/// Timers have this grain: a shorter pause would be none, and the driver would do nothing but
-/// connect to a node that is away.
+/// The timers' resolution. A shorter pause would be none, and the driver would keep a core busy
+/// with connecting to a node that is down.
 const RECONNECT_MIN: Duration = Duration::from_millis(1);
 
 /// An owner's name travels in every acquisition.
@@ -317,7 +317,7 @@ pub(crate) fn whole_millis(ttl: Duration) -> Duration {
     ttl - Duration::from_nanos(u64::from(ttl.subsec_nanos() % 1_000_000))
 }
 
-/// Refuses a TTL that the servers would refuse, and one that the drift margin eats.
+/// Refuses a TTL that the servers would refuse, or that the drift margin would use up.
 pub(crate) fn check_ttl(ttl: Duration, drift: Drift) -> Result<(), Error> {
     /// Servers add the TTL in milliseconds to the time of day in 64 bits.
     const TTL_MS_MAX: u128 = i64::MAX as u128 / 4;

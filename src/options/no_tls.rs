@@ -1,5 +1,5 @@
-//! What stands for TLS in a build that does not speak it: types without values, so that the code
-//! that hands them on is the same in every build, and costs nothing in this one.
+//! Stand-ins for the TLS types in a build without TLS. They have no values, so the code that passes
+//! them on is the same in every build and costs nothing in this one.
 
 use crate::error::Error;
 

@@ -1,4 +1,4 @@
-//! How a refused caller tries again.
+//! The retry policy.
 
 use std::fmt;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub struct Retry {
     pub(crate) tries_max: Option<u32>,
 }
 
-/// How the pauses are found.
+/// How the pauses are computed.
 #[derive(Clone)]
 pub(crate) enum Policy {
     FullJitter { low: Duration, high: Duration, cap: Duration },
@@ -42,7 +42,7 @@ pub(crate) enum Policy {
     Custom(Custom),
 }
 
-/// The caller's own: how many tries have failed, to the pause before the next.
+/// A custom policy: from the number of failed tries to the pause before the next one.
 type Custom = Arc<dyn Fn(u32) -> Option<Duration> + Send + Sync>;
 
 impl Default for Retry {

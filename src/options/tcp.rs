@@ -1,4 +1,4 @@
-//! What the kernel is told about a TCP connection, and why.
+//! The TCP options of a connection, with their reasons.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use crate::error::Error;
 /// How a TCP connection to a node behaves.
 ///
 /// It concerns a node, or a network, that is gone without notice: a machine that lost its power, a
-/// cable, a firewall that forgot the connection. A lock's vote is then only as fast as we find out.
-/// Operations have deadlines of their own ([`node_timeout`](crate::LockerBuilder::node_timeout))
-/// and a connection whose oldest reply is 5 s late is given up, or when the last command's time is
-/// over. So these options are about connections on which *nothing is asked*, and about bytes that
-/// the kernel still tries to deliver.
+/// cable, a firewall that forgot the connection. How fast a lock's vote is then depends on how soon
+/// we notice. Operations have deadlines of their own
+/// ([`node_timeout`](crate::LockerBuilder::node_timeout)) and a connection whose oldest reply is 5
+/// s late is given up, or when the last command's time is over. So these options are about
+/// connections on which *nothing is asked*, and about bytes that the kernel still tries to deliver.
 ///
 /// ```
 /// use std::time::Duration;
@@ -69,9 +69,9 @@ impl TcpOptions {
         self
     }
 
-    /// `SO_KEEPALIVE`: asks after a connection that was silent for `idle`, then every `interval`,
-    /// and ends it when nothing answers for as often as the system has it (9 times on Linux, unless
-    /// the user timeout comes first). Both in whole seconds. Default: 15 s and 5 s.
+    /// `SO_KEEPALIVE`: probes a connection that was silent for `idle`, then every `interval`, and
+    /// ends it after as many unanswered probes as the system allows (9 on Linux, unless the user
+    /// timeout comes first). Both in whole seconds. Default: 15 s and 5 s.
     ///
     /// Choose `idle` below what the strictest firewall, load balancer or NAT on the way takes for
     /// dead: it drops such a connection without notice, and the next lock then waits for a timeout
@@ -83,8 +83,8 @@ impl TcpOptions {
         self
     }
 
-    /// Never asks after a silent connection. A node that vanished then counts as connected until
-    /// it is asked for something, which costs that operation a timeout.
+    /// Never probes a silent connection. A node that vanished then counts as connected until it is
+    /// asked for something, which costs that operation a timeout.
     #[must_use]
     pub fn no_keepalive(mut self) -> Self {
         self.keepalive = None;
@@ -104,14 +104,14 @@ impl TcpOptions {
         self
     }
 
-    /// Leaves it to the system for how long sent bytes may stay unacknowledged.
+    /// Leaves the limit for unacknowledged bytes to the system.
     #[must_use]
     pub fn no_user_timeout(mut self) -> Self {
         self.user_timeout = None;
         self
     }
 
-    /// Refuses what a kernel would refuse at each connect, or would take for another value.
+    /// Refuses values that the kernel would refuse at each connect, or would change.
     pub(crate) fn check(&self) -> Result<(), Error> {
         /// What Linux takes at most, for both.
         const KEEPALIVE_MAX: Duration = Duration::from_secs(32_767);

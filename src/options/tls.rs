@@ -1,4 +1,4 @@
-//! TLS: whom to trust, and who we are.
+//! The TLS options: trusted authorities, client certificate, server name.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, crypto};
 
 use crate::error::Error;
 
-/// How nodes whose URL begins with `rediss://` or `valkeys://` are spoken to.
+/// The TLS options for nodes whose URL begins with `rediss://` or `valkeys://`.
 ///
 /// Without options it trusts what browsers trust: Mozilla's root certificates, built in, and with
 /// the feature `tls-native-roots` the platform's as well. As soon as a source of trust is named
@@ -55,7 +55,7 @@ enum Pem {
 }
 
 impl Tls {
-    /// What browsers trust, and no certificate of our own.
+    /// The default: trusts what browsers trust, and has no client certificate.
     pub fn new() -> Self {
         Self::default()
     }
@@ -89,8 +89,9 @@ impl Tls {
         self
     }
 
-    /// Shows this certificate (with those between it and its authority behind it) to servers that
-    /// ask for one, and proves it by this key. Both are PEM files, read when the locker is built.
+    /// Presents this client certificate to servers that ask for one, with its private key. The
+    /// intermediate certificates follow it in the file. Both are PEM files, read when the locker is
+    /// built.
     pub fn client_cert_files(
         mut self,
         certificate: impl Into<PathBuf>,
@@ -121,7 +122,7 @@ impl Tls {
         Self { config: Some(config), ..Self::default() }
     }
 
-    /// Reads the files, and says of what cannot work what to do about it.
+    /// Reads the files. Its errors say what to do.
     fn secure(&self) -> Result<Security, Error> {
         let name = self.name.as_deref().map(server_name).transpose()?;
         let named = self.bundled || self.native || !self.authorities.is_empty();
@@ -149,7 +150,7 @@ impl Tls {
         let roots = Arc::new(self.roots(named)?);
         let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider.clone())
             .build()
-            .map_err(|error| bad(&format!("cannot trust anybody: {error}")))?;
+            .map_err(|error| bad(&format!("has no usable authorities to trust: {error}")))?;
         let builder = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| bad(&format!("has no version of TLS to speak: {error}")))?
@@ -157,7 +158,10 @@ impl Tls {
         let config = match &self.identity {
             None => builder.with_no_client_auth(),
             Some((certificate, key)) => builder
-                .with_client_auth_cert(chain(certificate)?, private_key(key)?)
+                .with_client_auth_cert(
+                    certificates(certificate, "client_cert_files")?,
+                    private_key(key)?,
+                )
                 .map_err(|error| {
                     bad(&format!(
                         "has a client certificate and a key that cannot be used together \
@@ -196,7 +200,7 @@ impl Tls {
     }
 }
 
-/// Says whom it trusts, and never what it was given in memory.
+/// Shows which authorities it trusts, and never the content that it was given in memory.
 impl fmt::Debug for Tls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let authorities: Vec<String> = self.authorities.iter().map(Pem::to_string).collect();
@@ -246,10 +250,6 @@ fn certificates(pem: &Pem, option: &str) -> Result<Vec<CertificateDer<'static>>,
     }
 }
 
-fn chain(pem: &Pem) -> Result<Vec<CertificateDer<'static>>, Error> {
-    certificates(pem, "client_cert_files")
-}
-
 fn private_key(pem: &Pem) -> Result<PrivateKeyDer<'static>, Error> {
     let bytes = pem.read()?;
     PrivateKeyDer::from_pem_slice(&bytes).map_err(|_| {
@@ -280,7 +280,7 @@ pub(crate) struct Security {
 }
 
 impl Security {
-    /// Without options, it is what browsers trust.
+    /// For `None`, it trusts what browsers trust.
     pub(crate) fn of(tls: Option<&Tls>) -> Result<Self, Error> {
         tls.map_or_else(|| Tls::new().secure(), Tls::secure)
     }
@@ -306,7 +306,7 @@ impl Security {
     }
 }
 
-/// A configuration holds a key.
+/// The configuration is left out, because it holds a private key.
 impl fmt::Debug for Security {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Security").field("name", &self.name).finish_non_exhaustive()

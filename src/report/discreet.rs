@@ -1,16 +1,17 @@
-//! What others say, made safe to print: without the secrets that it may repeat, capped, and with
-//! control and non-ASCII bytes escaped.
+//! Makes text from servers and callbacks safe to print: secrets are removed, the length is capped,
+//! and control and non-ASCII bytes are escaped.
 //!
 //! Servers repeat what they were sent, proxies and callbacks for credentials put whole URLs into
-//! their errors. What looks like a login is taken out, and rather too much of it than too little.
+//! their errors. Everything that looks like a login is removed; in doubt, too much rather than too
+//! little.
 
 /// Replaces a secret.
 const REDACTED: &[u8] = b"(redacted)";
 
-/// Bytes that are looked at: far more than is shown.
+/// The most bytes that are examined: far more than are shown.
 const LENGTH_MAX: usize = 4_096;
 
-/// A text as it may be shown.
+/// The text without what looks like a secret, escaped and shortened.
 pub(crate) fn printable(text: &[u8]) -> Box<str> {
     const SHOWN_MAX: usize = 160;
     let text = discreet(text);
@@ -22,10 +23,10 @@ pub(crate) fn printable(text: &[u8]) -> Box<str> {
     printable.into()
 }
 
-/// A text without a secret that is known; nothing when it is not in there. It is found however each
-/// of its bytes is spelled, and where no more than its beginning is there.
+/// Removes a known secret from a text; `None` if the text does not contain it. Finds it with any of
+/// its bytes escaped or percent-encoded, and also if only its beginning is there.
 pub(crate) fn without_secret(text: &[u8], secret: &[u8]) -> Option<Vec<u8>> {
-    /// So much of its beginning gives a secret away.
+    /// A beginning of this length is removed like the whole secret.
     const GIVEN_AWAY: usize = 8;
     let mut rest = text.get(..LENGTH_MAX).unwrap_or(text);
     let (mut shown, mut is_there) = (Vec::new(), false);
@@ -43,10 +44,10 @@ pub(crate) fn without_secret(text: &[u8], secret: &[u8]) -> Option<Vec<u8>> {
     is_there.then_some(shown)
 }
 
-/// With how many bytes of `secret` the text begins, and where they end.
+/// How many bytes of `secret` the text begins with, and where they end.
 fn beginning(text: &[u8], secret: &[u8]) -> (usize, usize) {
-    // Where what was matched may end: there can be two ways to read a text (is "%25" three bytes
-    // of a secret, or a percent sign?).
+    // The possible ends of the match: a text can be ambiguous (is "%25" three bytes of a secret, or
+    // a percent sign?).
     let mut ends = vec![0];
     for (count, byte) in secret.iter().enumerate() {
         let read = |&end: &usize| {
@@ -64,8 +65,8 @@ fn beginning(text: &[u8], secret: &[u8]) -> (usize, usize) {
     (secret.len(), ends.into_iter().max().unwrap_or(0))
 }
 
-/// The lengths of what a text begins with, if that stands for this byte: the byte itself, `%40`,
-/// `\x40`, `\n` and `\"`, and in the place of a control byte a blank.
+/// The lengths of the spellings of `byte` at the beginning of the text: the byte itself, `%40`,
+/// `\x40`, `\n` and `\"`, and a blank instead of a control byte.
 fn spellings(text: &[u8], byte: u8) -> impl Iterator<Item = usize> {
     let hexadecimal = |mark: &[u8]| {
         let digits = text.strip_prefix(mark)?.get(..2)?;
@@ -88,9 +89,9 @@ fn spellings(text: &[u8], byte: u8) -> impl Iterator<Item = usize> {
         .flatten()
 }
 
-/// A text without the secrets that can be told by their looks: the arguments of a command that a
-/// server does not know (a password may be among them), the random value by which a lock can be
-/// released, and a URL's login and parameters.
+/// Removes what looks like a secret: the arguments of a command that a server does not know (a
+/// password may be among them), the random value by which a lock can be released, and a URL's login
+/// and parameters.
 fn discreet(text: &[u8]) -> Vec<u8> {
     const ARGUMENTS: &[u8] = b", with args beginning with";
     let text = text.get(..LENGTH_MAX).unwrap_or(text);
@@ -99,7 +100,7 @@ fn discreet(text: &[u8]) -> Vec<u8> {
     without_cut_logins(&without_parameters(&without_login(&text)))
 }
 
-/// Without the random part of locks' values, of which the owner behind the `@` is left.
+/// Removes the random part of locks' values, and keeps the owner behind the `@`.
 fn without_values(text: &[u8]) -> Vec<u8> {
     const VALUE_HEX: usize = 40;
     let mut shown = Vec::new();
@@ -119,9 +120,9 @@ fn without_values(text: &[u8]) -> Vec<u8> {
 /// Before a URL's login.
 const LOGIN: &[u8] = b"://";
 
-/// Without what stands between the first `://` and the last `@` behind it: a password that was not
-/// encoded may hold either, and any other mark. With a `?` among it, that `@` may be a parameter's,
-/// and the rest of the word goes too.
+/// Removes what stands between the first `://` and the last `@` behind it: a password that was not
+/// encoded may contain either, and any other mark. If there is a `?` between them, that `@` may
+/// belong to a parameter, and the rest of the word is removed too.
 fn without_login(text: &[u8]) -> Vec<u8> {
     let Some(begin) = find(text, LOGIN).map(|at| at + LOGIN.len()) else { return text.to_vec() };
     let (before, behind) = text.split_at_checked(begin).unwrap_or((text, b""));
@@ -134,7 +135,7 @@ fn without_login(text: &[u8]) -> Vec<u8> {
     [before, REDACTED, place.get(from..).unwrap_or_default()].concat()
 }
 
-/// Each word without what is behind the place that is found in it.
+/// Cuts each word at the index that `find` returns.
 fn in_words(text: &[u8], find: impl Fn(&[u8]) -> Option<usize>) -> Vec<u8> {
     let mut shown = Vec::new();
     for word in text.split_inclusive(u8::is_ascii_whitespace) {
@@ -150,7 +151,7 @@ fn in_words(text: &[u8], find: impl Fn(&[u8]) -> Option<usize>) -> Vec<u8> {
     shown
 }
 
-/// Without what stands behind a `?` in a word, if that says that something equals something.
+/// Removes what stands behind a `?` in a word, if it contains a `=`.
 fn without_parameters(text: &[u8]) -> Vec<u8> {
     in_words(text, |word| {
         let query = word.iter().position(|byte| *byte == b'?')? + 1;
@@ -158,7 +159,7 @@ fn without_parameters(text: &[u8]) -> Vec<u8> {
     })
 }
 
-/// Without logins that were cut off before their `@`: what is behind a colon is no port.
+/// Removes logins that were cut off before their `@`, where no port number follows the colon.
 fn without_cut_logins(text: &[u8]) -> Vec<u8> {
     let is_end = |byte: &u8| byte.is_ascii_whitespace() || b"/?#'\"`),".contains(byte);
     let is_login = |behind: &[u8]| {

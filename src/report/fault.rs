@@ -96,15 +96,15 @@ pub enum Fault {
 pub enum ConnectStep {
     /// The name is resolved, and the connection is made.
     Dialing,
-    /// TLS shakes hands, where the address asks for it.
+    /// The TLS handshake, if the address asks for TLS.
     Securing,
-    /// The callback for credentials is asked, where there is one.
+    /// The callback for credentials is called, if there is one.
     LoggingIn,
     /// The server is asked who it is, and told who we are.
     Greeting,
 }
 
-/// What it waits for.
+/// What the step waits for, as a clause.
 impl fmt::Display for ConnectStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -119,7 +119,7 @@ impl fmt::Display for ConnectStep {
 }
 
 impl ConnectStep {
-    /// What it hints at that this step has not ended in time.
+    /// The likely causes if this step does not end in time.
     fn hint(self) -> &'static str {
         match self {
             Self::Dialing => "is the address right, and no firewall between?",
@@ -166,16 +166,16 @@ impl fmt::Display for Fault {
 }
 
 impl Fault {
-    /// What answers plain text is TLS.
+    /// The port answers plain text with TLS.
     pub(crate) fn wants_tls() -> Self {
-        Self::Tls { error: "its port answers plain text by TLS (write rediss:// for it)".into() }
+        Self::Tls { error: "its port answers plain text with TLS (write rediss:// for it)".into() }
     }
 }
 
-/// A stream that finds one itself hands it up inside its `io::Error`.
+/// Lets a stream pass a fault on inside an `io::Error`.
 impl std::error::Error for Fault {}
 
-/// A server's error as a clause: the word that names it and what to do, else its own text.
+/// A server's error as a clause: its code and our advice, or its own text if we have none.
 pub(super) fn said(error: &str) -> String {
     let code = error.split(' ').next().unwrap_or_default();
     match ServerError::new(error.as_bytes()).advice() {

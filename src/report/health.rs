@@ -43,10 +43,7 @@ impl NodeHealth {
     /// Why the node cannot be asked.
     #[must_use]
     pub fn fault(&self) -> Option<&Fault> {
-        match &self.outcome {
-            Outcome::Down { fault } => Some(fault),
-            _ => None,
-        }
+        self.outcome.fault()
     }
 }
 
@@ -236,8 +233,8 @@ pub struct ClockSkew {
 }
 
 impl ClockSkew {
-    /// What the server's time means that was asked for at `sent` and told by `received`; all three
-    /// by wall clocks, since 1970.
+    /// The skew, from the server's time that was asked for at `sent` and read at `received`. All
+    /// three are wall-clock times since 1970.
     pub(crate) fn measured(server: Duration, sent: Duration, received: Duration) -> Self {
         let within = received.saturating_sub(sent) / 2;
         let ours = sent + within;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::Outcome;
 use super::humane::Humane;
 
-/// Who holds a key that we were refused, as far as the nodes told.
+/// The client that holds a key, as far as the nodes told.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Holder {
@@ -90,7 +90,7 @@ impl Inspection {
         self.nodes.iter().filter(|node| node.state == KeyState::Free).count()
     }
 
-    /// What blocks this key on so many nodes that no lock can be acquired, if no lock wrote it.
+    /// The foreign value that blocks this key on so many nodes that no lock can be acquired.
     pub(crate) fn foreign(&self) -> Option<&str> {
         let mut foreign = self.nodes.iter().filter_map(|node| match &node.state {
             KeyState::Foreign { what } => Some(&**what),

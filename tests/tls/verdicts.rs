@@ -177,7 +177,7 @@ async fn plain_text_at_a_port_of_tls_is_told_so() {
     let config = authority().server().server_config(None, rustls::ALL_VERSIONS);
     let terminator = Terminator::start(server.addr(), config);
     let line = verdict(&format!("redis://{}", terminator.addr()), "k", None).await.unwrap();
-    assert!(line.ends_with("answers plain text by TLS (write rediss:// for it)"), "{line}");
+    assert!(line.ends_with("answers plain text with TLS (write rediss:// for it)"), "{line}");
 }
 
 /// The same, of a server that speaks TLS itself.

@@ -1,20 +1,19 @@
-//! What a run must reach: `p99<1ms`, `cycles>=50000`.
-
-use std::fmt;
+//! Assertions about a run: `p99<1ms`, `cycles>=50000`.
 
 use super::figures::{Figures, Metric};
 use crate::duration;
 use crate::exit::{Cause, Failure};
+use crate::words::counted;
 
-/// What to write; every malformed assertion is answered by it.
+/// The syntax, shown for every malformed assertion.
 const HINT: &str = "write p50, p90, p99, p99.9 or max with < or <= and a time, as in 'p99<1ms', or \
                     cycles with > or >= and a number, as in 'cycles>50000'";
 
 /// One assertion about our own lock. It has to hold with every number of callers.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Assertion {
-    /// As it was given, for the message that it failed.
-    text: String,
+    /// As it was given.
+    pub(crate) text: String,
     metric: Metric,
     /// Nanoseconds, or cycles a second.
     bound: f64,
@@ -23,13 +22,14 @@ pub(crate) struct Assertion {
 }
 
 impl Assertion {
-    /// Takes every assertion apart; each value may be a list.
-    pub(crate) fn parse_all(values: &[String]) -> Result<Vec<Self>, Failure> {
-        let parts = values.iter().flat_map(|value| value.split(',')).map(str::trim);
-        parts.map(|part| Self::parse(part).ok_or_else(|| malformed(part))).collect()
+    /// Reads one assertion of the command line.
+    pub(crate) fn parse(text: &str) -> Result<Self, Failure> {
+        Self::read(text.trim()).ok_or_else(|| {
+            Failure::new(Cause::Usage, format!("cannot read the assertion {text:?}; {HINT}"))
+        })
     }
 
-    fn parse(text: &str) -> Option<Self> {
+    fn read(text: &str) -> Option<Self> {
         let at = text.find(['<', '>'])?;
         let (name, rest) = text.split_at(at);
         let metric = Metric::named(name.trim_end())?;
@@ -48,7 +48,7 @@ impl Assertion {
         Some(Self { text: text.into(), metric, bound, inclusive })
     }
 
-    /// Whether the figures keep it.
+    /// Whether it holds for these figures.
     pub(crate) fn holds(&self, figures: &Figures) -> bool {
         let value = self.metric.of(figures);
         let beyond =
@@ -56,22 +56,11 @@ impl Assertion {
         beyond || (self.inclusive && value == self.bound)
     }
 
-    /// What was found instead, for the line that tells of it.
+    /// The error line: the assertion and what was measured instead.
     pub(crate) fn refute(&self, figures: &Figures, callers: usize) -> String {
         let found = self.metric.show(figures);
-        let plural = if callers == 1 { "" } else { "s" };
-        format!("{self} failed: {found} with {callers} caller{plural}")
+        format!("{} failed: {found} with {}", self.text, counted(callers, "caller"))
     }
-}
-
-impl fmt::Display for Assertion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
-fn malformed(part: &str) -> Failure {
-    Failure::new(Cause::Usage, format!("cannot read the assertion {part:?}; {HINT}"))
 }
 
 #[cfg(test)]
@@ -89,10 +78,8 @@ mod tests {
         ];
         for (text, metric, bound, inclusive) in cases {
             let expected = Assertion { text: text.into(), metric, bound, inclusive };
-            assert_eq!(Assertion::parse(text), Some(expected), "{text}");
+            assert_eq!(Assertion::read(text), Some(expected), "{text}");
         }
-        let lists = ["p50<1ms, p90<2ms".to_owned(), "max<1s".to_owned()];
-        assert_eq!(Assertion::parse_all(&lists).unwrap().len(), 3);
     }
 
     #[test]
@@ -114,8 +101,7 @@ mod tests {
             "p99<<1ms",
             "p99<-1ms",
         ] {
-            let given = [text.to_owned()];
-            let failure = Assertion::parse_all(&given).unwrap_err();
+            let failure = Assertion::parse(text).unwrap_err();
             assert!(failure.what.contains(HINT) && failure.cause == Cause::Usage, "{text}");
         }
     }

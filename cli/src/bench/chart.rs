@@ -1,11 +1,12 @@
-//! The percentiles of acquiring as a picture: a panel for each number of callers, ours beside the
+//! The percentiles of acquiring as an SVG chart: a panel for each number of callers, ours and the
 //! floor, on a logarithmic scale that all panels share.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
-use super::figures::{Figures, Metric, Row, callers};
+use super::figures::{Figures, Metric, Row};
+use crate::words::counted;
 
-/// A panel's place for the lines, and the space around it.
+/// A panel's plot area and its margins.
 const WIDTH: f64 = 420.0;
 const HEIGHT: f64 = 240.0;
 const LEFT: f64 = 80.0;
@@ -16,24 +17,31 @@ const RIGHT: f64 = 30.0;
 const OURS: &str = "#2563eb";
 const FLOOR: &str = "#9ca3af";
 
-/// The picture.
+/// The SVG document.
 pub(crate) fn svg(rows: &[Row]) -> String {
-    let (across, down) = (LEFT + WIDTH + RIGHT, TOP + HEIGHT + BOTTOM);
-    let height = down * rows.len() as f64;
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {across} {height}\" \
-         font-family=\"sans-serif\" font-size=\"12\">\n\
-         <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
-    );
-    let scale = Scale::over(rows);
-    for (number, row) in rows.iter().enumerate() {
-        panel(&mut svg, row, &scale, down * number as f64);
-    }
-    svg.push_str("</svg>\n");
+    let mut svg = String::new();
+    // Writing to a string cannot fail.
+    let _ = draw(&mut svg, rows);
     svg
 }
 
-/// Whole powers of ten, in nanoseconds, that hold every figure.
+fn draw(svg: &mut String, rows: &[Row]) -> fmt::Result {
+    let (across, down) = (LEFT + WIDTH + RIGHT, TOP + HEIGHT + BOTTOM);
+    let height = down * rows.len() as f64;
+    writeln!(
+        svg,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {across} {height}\" \
+         font-family=\"sans-serif\" font-size=\"12\">\n\
+         <rect width=\"100%\" height=\"100%\" fill=\"white\"/>"
+    )?;
+    let scale = Scale::over(rows);
+    for (number, row) in rows.iter().enumerate() {
+        panel(svg, row, &scale, down * number as f64)?;
+    }
+    writeln!(svg, "</svg>")
+}
+
+/// The scale's bounds: exponents of ten, in nanoseconds, that enclose every figure.
 struct Scale {
     low: f64,
     high: f64,
@@ -47,78 +55,76 @@ impl Scale {
         let (low, high) = all.fold((f64::MAX, f64::MIN), |(low, high), value| {
             (low.min(value.floor()), high.max(value.ceil()))
         });
-        // Without figures, or with one power only, there is still a scale.
+        // A default scale if there are no figures, or all lie on one power of ten.
         if low < high { Self { low, high } } else { Self { low: 4.0, high: 6.0 } }
     }
 
-    /// How far down from the top a value stands.
+    /// A value's distance from the panel's top.
     fn place(&self, ns: f64) -> f64 {
         let share = (ns.max(1.0).log10() - self.low) / (self.high - self.low);
         HEIGHT * (1.0 - share.clamp(0.0, 1.0))
     }
 }
 
-fn panel(svg: &mut String, row: &Row, scale: &Scale, top: f64) {
+fn panel(svg: &mut String, row: &Row, scale: &Scale, top: f64) -> fmt::Result {
     let top = top + TOP;
-    text(svg, LEFT, top - 16.0, "start", &format!("acquire, {}", callers(row.callers)));
+    text(svg, LEFT, top - 16.0, "start", &format!("acquire, {}", counted(row.callers, "caller")))?;
     let mut power = scale.low;
     while power <= scale.high {
         let y = top + scale.place(10_f64.powf(power));
-        element(
+        let x2 = LEFT + WIDTH;
+        writeln!(
             svg,
-            &format!(
-                "<line x1=\"{LEFT}\" x2=\"{}\" y1=\"{y:.1}\" y2=\"{y:.1}\" stroke=\"#e5e7eb\"/>",
-                LEFT + WIDTH
-            ),
-        );
-        text(svg, LEFT - 8.0, y + 4.0, "end", &power_of_ten(power));
+            "<line x1=\"{LEFT}\" x2=\"{x2}\" y1=\"{y:.1}\" y2=\"{y:.1}\" stroke=\"#e5e7eb\"/>"
+        )?;
+        text(svg, LEFT - 8.0, y + 4.0, "end", &power_of_ten(power))?;
         power += 1.0;
     }
     for (number, metric) in Metric::ACQUIRE.iter().enumerate() {
-        text(svg, across(number), top + HEIGHT + 20.0, "middle", metric.name());
+        text(svg, across(number), top + HEIGHT + 20.0, "middle", metric.name())?;
     }
     if let Some(floor) = &row.floor {
-        curve(svg, floor, scale, top, ("floor", FLOOR, 110.0));
+        curve(svg, floor, scale, top, ("floor", FLOOR, 110.0))?;
     }
-    curve(svg, &row.ours, scale, top, ("ours", OURS, 60.0));
+    curve(svg, &row.ours, scale, top, ("ours", OURS, 60.0))
 }
 
 /// One contestant's line, with its name over the panel.
-fn curve(svg: &mut String, figures: &Figures, scale: &Scale, top: f64, style: (&str, &str, f64)) {
-    let (name, colour, from_right) = style;
+fn curve(
+    svg: &mut String,
+    figures: &Figures,
+    scale: &Scale,
+    top: f64,
+    (name, colour, from_right): (&str, &str, f64),
+) -> fmt::Result {
     let mut points = String::new();
     for (number, metric) in Metric::ACQUIRE.iter().enumerate() {
         let (x, y) = (across(number), top + scale.place(metric.of(figures)));
         let title = metric.show(figures);
-        element(
+        writeln!(
             svg,
-            &format!(
-                "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{colour}\">\
+            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{colour}\">\
              <title>{name} {}: {title}</title></circle>",
-                metric.name()
-            ),
-        );
-        // Writing to a string cannot fail.
-        let _ = write!(points, "{x:.1},{y:.1} ");
+            metric.name()
+        )?;
+        write!(points, "{x:.1},{y:.1} ")?;
     }
-    element(
+    let points = points.trim_end();
+    writeln!(
         svg,
-        &format!(
-            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>",
-            points.trim_end()
-        ),
-    );
-    let x = LEFT + WIDTH - from_right;
-    element(svg, &format!("<text x=\"{x}\" y=\"{}\" fill=\"{colour}\">{name}</text>", top - 16.0));
+        "<polyline points=\"{points}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>"
+    )?;
+    let (x, y) = (LEFT + WIDTH - from_right, top - 16.0);
+    writeln!(svg, "<text x=\"{x}\" y=\"{y}\" fill=\"{colour}\">{name}</text>")
 }
 
-/// Where a percentile stands.
+/// A percentile's horizontal position.
 fn across(number: usize) -> f64 {
     let step = WIDTH / Metric::ACQUIRE.len() as f64;
     LEFT + step * (number as f64 + 0.5)
 }
 
-/// `10 µs`, out of nanoseconds.
+/// A power of ten in nanoseconds as `10 µs`.
 fn power_of_ten(power: f64) -> String {
     let ns = 10_f64.powf(power);
     match power {
@@ -129,16 +135,8 @@ fn power_of_ten(power: f64) -> String {
     }
 }
 
-fn text(svg: &mut String, x: f64, y: f64, anchor: &str, what: &str) {
-    element(
-        svg,
-        &format!("<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{what}</text>"),
-    );
-}
-
-fn element(svg: &mut String, element: &str) {
-    svg.push_str(element);
-    svg.push('\n');
+fn text(svg: &mut String, x: f64, y: f64, anchor: &str, what: &str) -> fmt::Result {
+    writeln!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{what}</text>")
 }
 
 #[cfg(test)]

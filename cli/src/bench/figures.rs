@@ -1,17 +1,14 @@
-//! How long things took, and how many there were.
+//! Samples of rounds, and the percentiles, rates and ratios made from them.
 
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
 use crate::exit::Failure;
+use crate::latency::histogram;
 use crate::words;
 
-/// Latencies are kept to three digits, up to a minute; what takes longer counts as a minute.
-const DIGITS: u8 = 3;
-const LATENCY_MAX: Duration = Duration::from_secs(60);
-
-/// What one round has given.
+/// The results of one round.
 #[derive(Debug, Default)]
 pub(crate) struct Sample {
     /// Of each cycle: acquiring and releasing, in nanoseconds.
@@ -20,7 +17,7 @@ pub(crate) struct Sample {
     pub(crate) errors: u64,
     /// The first of the errors.
     pub(crate) trouble: Option<Failure>,
-    /// Starts of an open loop for which no caller was free before the end.
+    /// Starts of an open loop that never happened: no caller was free before the end.
     pub(crate) missed: u64,
 }
 
@@ -34,7 +31,7 @@ impl Sample {
     }
 }
 
-/// What all rounds with one number of callers have given.
+/// The results of all rounds with one number of callers.
 #[derive(Debug)]
 pub(crate) struct Figures {
     acquire: Histogram<u64>,
@@ -58,13 +55,6 @@ impl Default for Figures {
     }
 }
 
-fn histogram() -> Histogram<u64> {
-    let max = u64::try_from(LATENCY_MAX.as_nanos()).unwrap_or(u64::MAX);
-    let bounded = Histogram::new_with_bounds(1, max, DIGITS);
-    let Ok(histogram) = bounded else { unreachable!("these bounds are in order") };
-    histogram
-}
-
 impl Figures {
     pub(crate) fn add(&mut self, sample: Sample) {
         for (acquire, release) in sample.cycles_ns {
@@ -83,7 +73,7 @@ impl Figures {
     }
 }
 
-/// A figure that is shown, and of which most can be asserted.
+/// A figure that is shown; most of them can be asserted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Metric {
     P50,
@@ -111,43 +101,37 @@ impl Metric {
     /// The percentiles of acquiring, in order.
     pub(crate) const ACQUIRE: [Self; 5] = [Self::P50, Self::P90, Self::P99, Self::P999, Self::Max];
 
-    /// By the name that an assertion has for it.
+    /// The metric with this name, if it can be asserted.
     pub(crate) fn named(name: &str) -> Option<Self> {
-        let asserted = Self::ACQUIRE.into_iter().chain([Self::Cycles]);
-        asserted.into_iter().find(|metric| metric.name() == name)
+        Self::ACQUIRE.into_iter().chain([Self::Cycles]).find(|metric| metric.name() == name)
     }
 
+    /// In an assertion and in the chart.
     pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::P50 | Self::ReleaseP50 => "p50",
-            Self::P90 => "p90",
-            Self::P99 | Self::ReleaseP99 => "p99",
-            Self::P999 => "p99.9",
-            Self::Max => "max",
-            Self::Cycles => "cycles",
-        }
+        self.words().0
     }
 
     /// In the table.
-    pub(crate) fn title(self) -> String {
-        match self {
-            Self::Cycles => "cycles/s".into(),
-            Self::ReleaseP50 | Self::ReleaseP99 => format!("release {}", self.name()),
-            _ => format!("acquire {}", self.name()),
-        }
+    pub(crate) const fn title(self) -> &'static str {
+        self.words().1
     }
 
     /// In the JSON object, without a unit.
     pub(crate) const fn stem(self) -> &'static str {
+        self.words().2
+    }
+
+    /// Name, title and stem.
+    const fn words(self) -> (&'static str, &'static str, &'static str) {
         match self {
-            Self::P50 => "acquire_p50",
-            Self::P90 => "acquire_p90",
-            Self::P99 => "acquire_p99",
-            Self::P999 => "acquire_p99_9",
-            Self::Max => "acquire_max",
-            Self::ReleaseP50 => "release_p50",
-            Self::ReleaseP99 => "release_p99",
-            Self::Cycles => "cycles_per_second",
+            Self::P50 => ("p50", "acquire p50", "acquire_p50"),
+            Self::P90 => ("p90", "acquire p90", "acquire_p90"),
+            Self::P99 => ("p99", "acquire p99", "acquire_p99"),
+            Self::P999 => ("p99.9", "acquire p99.9", "acquire_p99_9"),
+            Self::Max => ("max", "acquire max", "acquire_max"),
+            Self::ReleaseP50 => ("p50", "release p50", "release_p50"),
+            Self::ReleaseP99 => ("p99", "release p99", "release_p99"),
+            Self::Cycles => ("cycles", "cycles/s", "cycles_per_second"),
         }
     }
 
@@ -171,7 +155,7 @@ impl Metric {
             Self::Max => figures.acquire.max() as f64,
             Self::ReleaseP50 => release(0.5),
             Self::ReleaseP99 => release(0.99),
-            // Without time there were no cycles either.
+            // Avoids a division by zero: without elapsed time there are no cycles either.
             Self::Cycles => {
                 figures.cycles() as f64 / figures.elapsed.as_secs_f64().max(f64::MIN_POSITIVE)
             }
@@ -190,34 +174,29 @@ impl Metric {
         }
     }
 
-    /// Ours by the floor's, where there is something to divide.
+    /// Our figure divided by the floor's; `None` if one of them is zero.
     pub(crate) fn ratio(self, ours: &Figures, floor: &Figures) -> Option<f64> {
         let (ours, floor) = (self.of(ours), self.of(floor));
         (ours > 0.0 && floor > 0.0).then(|| ours / floor)
     }
 }
 
-/// One number of callers, and what came of it.
+/// The figures for one number of callers.
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) callers: usize,
     pub(crate) ours: Figures,
-    /// Nothing where the floor cannot be measured.
+    /// `None` if the floor cannot be measured.
     pub(crate) floor: Option<Figures>,
 }
 
-/// What was measured, and where.
+/// All that was measured, and on which nodes.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) nodes: Vec<String>,
     pub(crate) rows: Vec<Row>,
     /// Why the floor was not measured.
     pub(crate) no_floor: Option<String>,
-}
-
-/// `1 caller`, `64 callers`.
-pub(crate) fn callers(count: usize) -> String {
-    format!("{count} caller{}", if count == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

@@ -1,18 +1,18 @@
-//! `quorlock bench`: our lock and the raw floor, on the user's own nodes.
+//! `quorlock bench`: our lock and bare sockets (the *floor*), on the user's own nodes.
 //!
 //! | file | job |
 //! |---|---|
 //! | `population` | refusing nodes that hold keys |
-//! | `place` | a node's URL, taken apart for the floor |
+//! | `place` | parsing a node's URL for the floor |
 //! | `timetable`, `timer` | when cycles start: closed and open loop |
-//! | `ours` | our lock, through the public face |
+//! | `ours` | our lock, through the library's public API |
 //! | `floor/` | what bare sockets can do |
 //! | `rounds` | taking turns |
 //! | `figures` | percentiles, rates, ratios |
-//! | `assertion` | what a run is held to |
-//! | `table`, `report`, `chart` | for people, for programs (`schema.json`), as a picture |
-//! | `progress` | how far it has come |
-//! | `sweep` | leaving nothing behind |
+//! | `assertion` | assertions about a run |
+//! | `table`, `report`, `chart` | the results as a table, as JSON (`schema.json`), as a picture |
+//! | `progress` | a progress bar |
+//! | `sweep` | deleting keys that are left over |
 //!
 //! ```text
 //! read the assertions ─▶ count the keys ─▶ connect ─▶ take turns ─▶ sweep ─▶ show ─▶ assert
@@ -35,7 +35,6 @@ mod timer;
 mod timetable;
 
 use std::fs::File;
-use std::hash::{BuildHasher, RandomState};
 use std::io::Write;
 use std::path::Path;
 
@@ -58,7 +57,7 @@ use sweep::TTL;
 /// What `--json` prints, as a JSON Schema.
 const SCHEMA: &str = include_str!("schema.json");
 
-/// The callers of a closed loop, and of an open one, where they must only suffice.
+/// The default numbers of callers: of a closed loop, and of an open one, which only needs enough.
 const CALLERS: [u16; 2] = [1, 64];
 const CALLERS_OPEN: [u16; 1] = [64];
 
@@ -71,19 +70,19 @@ struct Site<'a> {
 }
 
 /// Measures, shows, and asserts.
-pub(crate) fn run(args: &BenchArgs) -> u8 {
-    let done =
-        if args.schema { runtime::block_on(output::print(SCHEMA)) } else { measure_and_show(args) };
-    done.map_or_else(|failure| output::fail(&failure), |()| 0)
-}
-
-fn measure_and_show(args: &BenchArgs) -> Result<(), Failure> {
-    // What is wrong on the command line is said before anything is sent.
-    let assertions = Assertion::parse_all(&args.assertions)?;
+pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
+    if args.schema {
+        return runtime::block_on(output::print(SCHEMA));
+    }
+    // Errors of the command line come before anything is sent.
+    let assertions = args.assertions.iter().map(|text| Assertion::parse(text));
+    let assertions = assertions.collect::<Result<Vec<_>, _>>()?;
     let prefix = prefix(args);
     let nodes = Nodes::find(&args.nodes)?;
     let locker = nodes::build(nodes.locker()?.prefix(prefix.clone()).ttl(TTL))?;
-    let places = nodes.iter().map(Place::of).collect::<Result<Vec<_>, _>>()?;
+    let places =
+        nodes.iter().zip(locker.health()).map(|(node, known)| Place::of(node, &known.node));
+    let places = places.collect::<Result<Vec<_>, _>>()?;
     let site = Site { nodes, places, prefix };
 
     let runtime = runtime_of(args.runtime)?;
@@ -106,7 +105,7 @@ fn measure_and_show(args: &BenchArgs) -> Result<(), Failure> {
     judge(&outcome.rows, &assertions)
 }
 
-/// Takes turns for each number of callers. However that ends, no key stays behind it.
+/// Measures with each number of callers. However that ends, all keys are deleted.
 fn measure(
     args: &BenchArgs,
     runtime: &Runtime,
@@ -121,7 +120,7 @@ fn measure(
         (given, _) => given,
     };
     let share = args.duration / u32::try_from(callers.len()).unwrap_or(u32::MAX);
-    let needed = places.len() / 2 + 1;
+    let needed = nodes::majority(places.len());
     let floor = match no_floor {
         None => Some(Floor::connect(places, needed, &[prefix, &b"floor:"[..]].concat())?),
         Some(_) => None,
@@ -138,14 +137,13 @@ fn measure(
     Ok(Outcome { nodes, rows: rows?, no_floor })
 }
 
-/// The requested prefix, a name for people who watch the node, and 64 random bits.
+/// The requested prefix, a readable name, and 64 random bits.
 fn prefix(args: &BenchArgs) -> Vec<u8> {
-    let random = RandomState::new().hash_one(std::process::id());
-    let name = format!("quorlock-bench:{random:016x}:");
+    let name = format!("quorlock-bench:{:016x}:", runtime::random());
     [args.nodes.prefix.as_encoded_bytes(), name.as_bytes()].concat()
 }
 
-/// Every assertion with every number of callers; one line says which do not hold.
+/// Checks every assertion with every number of callers; one line names those that fail.
 fn judge(rows: &[Row], assertions: &[Assertion]) -> Result<(), Failure> {
     let mut refuted = Vec::new();
     for assertion in assertions {
@@ -158,7 +156,7 @@ fn judge(rows: &[Row], assertions: &[Assertion]) -> Result<(), Failure> {
     Err(Failure::new(Cause::Assertion, format!("assertion {}", refuted.join("; "))))
 }
 
-/// Waits until it is known of each node whether it can be used, and a majority can.
+/// Waits until each node's first attempt to connect has ended and a majority is connected.
 async fn connect(locker: &Locker) -> Result<(), Failure> {
     reach::every_answer(locker).await?;
     Ok(reach::majority(locker, reach::PATIENCE).await?)

@@ -1,4 +1,4 @@
-//! Our lock, through the library's public face, with its default options.
+//! Our lock, through the library's public API, with its default options.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use tokio::task::JoinSet;
 use super::figures::Sample;
 use super::sweep::Leftovers;
 use super::timer::Timer;
-use super::timetable::{Next, Round, Timetable};
+use super::timetable::{Next, Round, Timetable, nanos};
 use crate::clock;
 use crate::exit::{Cause, Failure};
 use crate::signals::{self, Signals};
 
-/// A caller's pause after an error: it spares a node that is down, and lets the runtime connect.
+/// A caller's pause after an error, so that the runtime has time to connect again.
 const PAUSE: Duration = Duration::from_millis(10);
 
 pub(crate) struct Ours<'a> {
@@ -56,7 +56,7 @@ struct Calls {
 }
 
 impl<'a> Ours<'a> {
-    /// Listens for signals from here on.
+    /// Also starts to listen for signals.
     pub(crate) fn new(
         runtime: &'a Runtime,
         locker: Locker,
@@ -72,7 +72,7 @@ impl<'a> Ours<'a> {
     ///
     /// # Errors
     ///
-    /// When there was not one cycle, or a signal has come.
+    /// If no cycle succeeded, or a signal has arrived.
     pub(crate) fn run(&mut self, round: &Round) -> Result<Sample, Failure> {
         self.rounds += 1;
         let table = Timetable::new(round, clock::now());
@@ -109,11 +109,11 @@ impl<'a> Ours<'a> {
         }
     }
 
-    /// Waits for the late replies of every node, within its deadline: the question goes out behind
-    /// everything that is on the connections, and so does its answer come back.
+    /// Waits for the late replies of every node, within its deadline: an inspection is sent after
+    /// all other commands on the connections, and is answered after them.
     pub(crate) fn settle(&self) {
         let answered = self.runtime.block_on(self.locker.inspect("settle"));
-        // What is not settled is late for the next round as well, and counts there.
+        // A node that is later than that is late in the next round as well.
         drop(answered);
     }
 
@@ -144,7 +144,7 @@ async fn call_all(
         tokio::select! {
             done = tasks.join_next() => match done {
                 Some(Ok(calls)) => all.push(calls),
-                // Printed by the panic itself.
+                // The panic hook has printed it.
                 Some(Err(panic)) => all.push(Calls {
                     trouble: Some(Failure::new(Cause::Internal, panic.to_string())),
                     ..Calls::default()
@@ -153,7 +153,7 @@ async fn call_all(
             },
             signal = signals.next() => {
                 shared.stop.store(true, Ordering::Relaxed);
-                // Callers that wait for a start are told at once.
+                // Wakes callers that wait for a start.
                 shared.due.add_permits(callers);
                 ended_by = Some(signal);
             }
@@ -205,7 +205,7 @@ async fn once(locker: &Locker, key: &str) -> Result<(Instant, Instant), Failure>
 }
 
 impl Shared {
-    /// From when the next cycle counts; nothing when there is none.
+    /// The start of the next cycle; `None` when there is none.
     async fn next(&self) -> Option<Instant> {
         let mut number = 0;
         if self.table.is_open() {
@@ -219,7 +219,8 @@ impl Shared {
             self.table.next(number, clock::now())
         };
         match next {
-            // The pacer let it through, so the two clocks' looks differ by nothing.
+            // The pacer has let it through, so it is due even if the clock reads a little less
+            // here.
             Next::Start(start) | Next::At(start) => Some(start),
             Next::Over => {
                 if self.table.is_open() {
@@ -231,7 +232,7 @@ impl Shared {
     }
 }
 
-/// Lets the starts through when they are due, and at the end every caller, to see that it is over.
+/// Lets each start through when it is due. At the end it wakes every caller, so that they stop.
 async fn pace(shared: Arc<Shared>, callers: usize) {
     let (timer, mut number) = (Timer::new(), 0);
     loop {
@@ -245,8 +246,4 @@ async fn pace(shared: Arc<Shared>, callers: usize) {
         }
     }
     shared.due.add_permits(callers);
-}
-
-fn nanos(from: Instant, to: Instant) -> u64 {
-    u64::try_from(to.saturating_duration_since(from).as_nanos()).unwrap_or(u64::MAX)
 }

@@ -1,6 +1,6 @@
-//! Whether the nodes look like production: whether they hold keys.
+//! Refuses nodes that hold keys, because they may be in production.
 //!
-//! A run writes as fast as the nodes can take it. On a node that others use, that is their outage.
+//! A run writes as fast as the nodes can take it, which would be an outage for their other clients.
 
 use std::time::Duration;
 
@@ -8,11 +8,13 @@ use quorlock::{Client, Error};
 
 use super::place::Place;
 use crate::exit::{Cause, Failure};
+use crate::nodes::majority;
+use crate::words::counted;
 
 /// How long a node may take to be connected to and to answer.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Refuses unless every node says that it is empty. Asks for that, and sends nothing else.
+/// Refuses unless every node says that it is empty. Sends no other commands.
 pub(crate) async fn refuse_if_any(clients: Vec<Client>, places: &[Place]) -> Result<(), Failure> {
     let mut asked = tokio::task::JoinSet::new();
     for (number, client) in clients.into_iter().enumerate() {
@@ -31,15 +33,15 @@ pub(crate) async fn refuse_if_any(clients: Vec<Client>, places: &[Place]) -> Res
         }
     }
     if let Some((keys, label)) = populated {
-        let plural = if keys == 1 { "" } else { "s" };
         let what = format!(
-            "{label} holds {keys} key{plural} and may be in use, and nothing was written; measure \
-             on empty nodes, or give --force"
+            "{label} holds {} and may be in use, and nothing was written; measure on \
+             empty nodes, or give --force",
+            counted(keys as usize, "key")
         );
         return Err(Failure::new(Cause::Configuration, what));
     }
     let answered = places.len() - untold.len();
-    let needed = places.len() / 2 + 1;
+    let needed = majority(places.len());
     let Some((label, failure)) = untold.into_iter().next() else { return Ok(()) };
     let why = if answered < needed {
         format!("no quorum: {answered} of {} nodes answered, {needed} needed", places.len())
@@ -54,7 +56,7 @@ async fn count(client: &Client) -> Result<u64, Failure> {
     let reply = client.command(["INFO", "keyspace"]).await.map_err(named)?;
     match reply.as_str() {
         Ok(text) => Ok(keys(text)),
-        // Where INFO is not allowed, the keys of one database are better than nothing.
+        // If INFO is not allowed, count at least the keys of one database.
         Err(_) => {
             let reply = client.command(["DBSIZE"]).await.map_err(named)?;
             let refused = || {
@@ -66,14 +68,14 @@ async fn count(client: &Client) -> Result<u64, Failure> {
     }
 }
 
-/// The nodes' part of the error says the most, for there is one node.
+/// The error's report of its one node, which says more than the error itself.
 fn named(error: Error) -> Failure {
     let node = error.nodes().first().map(ToString::to_string);
     let failure = Failure::from(error);
     Failure { what: node.unwrap_or(failure.what), ..failure }
 }
 
-/// Out of `db0:keys=12,expires=0,avg_ttl=0`.
+/// The sum over lines like `db0:keys=12,expires=0,avg_ttl=0`.
 fn keys(info: &str) -> u64 {
     let databases = info.lines().filter_map(|line| line.split_once(":keys="));
     let counts =

@@ -1,9 +1,10 @@
-//! How far it has come.
+//! The progress bar.
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::figures::{self, Figures, Metric};
+use super::figures::{Figures, Metric};
 use crate::output;
+use crate::words::counted;
 
 /// A bar for each number of callers. It is drawn between rounds only, when no lock
 /// is held, and costs a round nothing.
@@ -11,12 +12,12 @@ use crate::output;
 pub(crate) struct Progress(ProgressBar);
 
 impl Progress {
-    /// Draws nothing where stderr is no terminal, and nowhere in colours.
+    /// Draws nothing if stderr is no terminal, and no colours.
     pub(crate) fn new() -> Self {
         let bar = ProgressBar::with_draw_target(None, output::progress());
         match ProgressStyle::with_template("{prefix:>12} [{bar:24}] {pos}/{len} {msg}") {
             Ok(style) => Self(bar.with_style(style.progress_chars("=> "))),
-            // A template that cannot be read leaves the usual bar.
+            // If the template is invalid, the default bar is used.
             Err(_) => Self(bar),
         }
     }
@@ -24,7 +25,7 @@ impl Progress {
     pub(crate) fn begin(&self, callers: usize, rounds: u32) {
         self.0.reset();
         self.0.set_length(rounds.into());
-        self.0.set_prefix(figures::callers(callers));
+        self.0.set_prefix(counted(callers, "caller"));
         self.0.set_message("warming up");
         self.0.tick();
     }
@@ -37,7 +38,7 @@ impl Progress {
         self.0.tick();
     }
 
-    /// Leaves the terminal as it was.
+    /// Removes the bar from the terminal.
     pub(crate) fn end(&self) {
         self.0.disable_steady_tick();
         self.0.finish_and_clear();

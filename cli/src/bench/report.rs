@@ -1,9 +1,10 @@
-//! What was measured, for programs: one object, as `schema.json` says.
+//! The results as one JSON object, as `schema.json` says.
 
 use super::assertion::Assertion;
 use super::figures::{Figures, Metric, Outcome, Row};
 use crate::args::BenchArgs;
 use crate::json::Object;
+use crate::nodes::majority;
 
 /// Grows when a member changes its meaning or goes away; new members do not change it.
 const VERSION: u32 = 1;
@@ -13,13 +14,13 @@ pub(crate) fn json(args: &BenchArgs, outcome: &Outcome, assertions: &[Assertion]
     let nodes = outcome.nodes.iter().map(|node| Object::new().text("node", &**node));
     let asserted = assertions.iter().map(|assertion| {
         let holds = outcome.rows.iter().all(|row| assertion.holds(&row.ours));
-        Object::new().text("assertion", &*assertion.to_string()).number("holds", Some(holds))
+        Object::new().text("assertion", &*assertion.text).number("holds", Some(holds))
     });
     Object::new()
         .number("schema_version", Some(VERSION))
         .text("quorlock_version", env!("CARGO_PKG_VERSION"))
         .array("nodes", nodes)
-        .number("needed", Some(outcome.nodes.len() / 2 + 1))
+        .number("needed", Some(majority(outcome.nodes.len())))
         .text("runtime", args.runtime.name())
         .text("loop", if args.rate.is_some() { "open" } else { "closed" })
         .number("rate", args.rate)
@@ -31,16 +32,17 @@ pub(crate) fn json(args: &BenchArgs, outcome: &Outcome, assertions: &[Assertion]
 }
 
 fn row(row: &Row) -> Object {
-    let object =
-        Object::new().number("callers", Some(row.callers)).object("ours", figures(&row.ours));
-    let Some(floor) = &row.floor else {
-        return object.text("floor", None).text("ratio", None);
+    let ratios = |floor| {
+        Metric::ALL.iter().fold(Object::new(), |object, metric| {
+            let ratio = metric.ratio(&row.ours, floor);
+            object.number(metric.stem(), ratio.map(|ratio| format!("{ratio:.3}")))
+        })
     };
-    let ratios = Metric::ALL.iter().fold(Object::new(), |object, metric| {
-        let ratio = metric.ratio(&row.ours, floor);
-        object.number(metric.stem(), ratio.map(|ratio| format!("{ratio:.3}")))
-    });
-    object.object("floor", figures(floor)).object("ratio", ratios)
+    Object::new()
+        .number("callers", Some(row.callers))
+        .object("ours", figures(&row.ours))
+        .object("floor", row.floor.as_ref().map(figures))
+        .object("ratio", row.floor.as_ref().map(ratios))
 }
 
 fn figures(figures: &Figures) -> Object {

@@ -1,5 +1,5 @@
-//! Taking turns: short rounds of ourselves and of the floor, so that whatever else the machine does
-//! meets both.
+//! Alternating short rounds of our lock and of the floor, so that other load on the machine affects
+//! both.
 //!
 //! ```text
 //! warm-up, dropped │ ours floor │ floor ours │ ours floor │ floor ours │ …
@@ -15,10 +15,11 @@ use super::progress::Progress;
 use super::timetable::Round;
 use crate::exit::Failure;
 
-/// About how long a round is: long beside an operation, short beside the machine's load changes.
+/// About how long a round is: long compared with an operation, short compared with changes of the
+/// machine's load.
 const ROUND: Duration = Duration::from_millis(250);
 
-/// Fewer rounds than this do not take turns.
+/// The least number of rounds that can alternate.
 const ROUNDS_MIN: u32 = 2;
 
 pub(crate) struct Contest<'a> {
@@ -68,7 +69,7 @@ impl Contest<'_> {
         Ok(Row { callers, ours, floor: self.floor.is_some().then_some(floor) })
     }
 
-    /// One round; nothing of it is under way behind it.
+    /// One round, and the wait for its late replies.
     fn take(&mut self, turn: Turn, round: &Round) -> Result<Sample, Failure> {
         match (turn, &mut self.floor) {
             (Turn::Ours, _) => {
@@ -86,7 +87,7 @@ impl Contest<'_> {
     }
 }
 
-/// How many rounds each has in this time: an even number, so that each goes first as often.
+/// How many rounds each has in this time: an even number, so that both go first equally often.
 fn rounds(time: Duration) -> u32 {
     let rounds = u32::try_from(time.as_millis() / ROUND.as_millis()).unwrap_or(u32::MAX - 1);
     rounds.next_multiple_of(2).max(ROUNDS_MIN)

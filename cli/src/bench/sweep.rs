@@ -1,21 +1,21 @@
-//! Leaving nothing behind: the keys that a node may still hold are deleted by their names.
+//! Deleting the keys that a node may still hold.
 //!
-//! Every cycle releases its key. What may stay for its TTL is what an error, a failed run or a late
-//! node leaves; those keys are known, so no node has to be searched for them.
+//! Every cycle releases its key. An error, a failed run or a late node may leave a key until its
+//! TTL ends. The names of these keys are known, so no node has to be searched for them.
 
 use std::time::Duration;
 
 use quorlock::Client;
 use tokio::task::JoinSet;
 
-/// How long a key lives if it is not deleted: the library's default, so that its other defaults,
-/// which depend on it, are those that a user gets.
+/// The keys' TTL: the library's default, so that the defaults derived from it are those that a user
+/// gets.
 pub(crate) const TTL: Duration = Duration::from_secs(10);
 
-/// How long a node may take. One that does not answer keeps its keys until their TTL ends.
+/// How long a node may take. If it does not answer, its keys stay until their TTL ends.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Keys in one command: few enough not to hold up the node.
+/// Keys in one command: few enough not to block the node.
 const BATCH: usize = 100;
 
 /// Keys that some node may still hold, as the nodes know them.

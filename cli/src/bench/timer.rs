@@ -1,8 +1,8 @@
-//! Waiting for the next start of an open loop, finer than tokio does it.
+//! Waiting for the next start of an open loop, more exactly than Tokio's timers.
 //!
-//! Tokio's timers have milliseconds, which would show as latency at any rate above a few hundred a
-//! second. On Linux the kernel's own timer wakes the runtime like a socket does, which is how the
-//! requests of a service come. Elsewhere tokio's has to do.
+//! Tokio's timers have a resolution of a millisecond, which would show as latency at any rate above
+//! a few hundred a second. On Linux a `timerfd` wakes the runtime as a socket does. Elsewhere
+//! Tokio's timer is used.
 
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ use linux::Kernel;
 
 /// One timer of an open loop, to be made on the runtime that waits.
 pub(crate) struct Timer {
-    /// Nothing where the kernel has none left for us.
+    /// `None` if the kernel refuses to create one.
     #[cfg(target_os = "linux")]
     kernel: Option<Kernel>,
 }
@@ -26,7 +26,7 @@ impl Timer {
         }
     }
 
-    /// Waits until `moment`. May come back too early: look at the clock again.
+    /// Waits until `moment`. May return too early: check the clock again.
     pub(crate) async fn wait_until(&self, moment: Instant) {
         #[cfg(target_os = "linux")]
         if let Some(kernel) = &self.kernel {
@@ -38,8 +38,8 @@ impl Timer {
     }
 }
 
-/// Lets this thread's blocking waits end when they are to, and not up to 50 µs later; `false` goes
-/// back to what is usual. The floor waits so, and must not look worse for it.
+/// Sets this thread's timer slack to the least, so that blocking waits do not end up to 50 µs late;
+/// `false` restores the default. Otherwise the floor, which blocks, would look slower than it is.
 pub(crate) fn be_exact(exact: bool) {
     #[cfg(target_os = "linux")]
     {
@@ -48,7 +48,7 @@ pub(crate) fn be_exact(exact: bool) {
         let _ = rustix::thread::set_current_timer_slack(slack);
     }
     #[cfg(not(target_os = "linux"))]
-    let _ = exact; // nothing to be had there
+    let _ = exact; // not supported there
 }
 
 #[cfg(target_os = "linux")]

@@ -1,20 +1,20 @@
 //! When cycles start: as soon as a caller is free, or at preset times.
 //!
-//! In an *open loop* the starts are set by the rate alone. A cycle that starts late, because every
-//! caller still waits for the nodes, counts from its intended start: a slow answer then also counts
-//! for the cycles behind it, as it does for the users of a service.
+//! In an *open loop* the rate alone sets the starts. If all callers still wait for the nodes, a
+//! cycle starts late, and its latency counts from the intended start. So a slow answer also counts
+//! for the cycles that it delays, as it does for the users of a service.
 
 use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
 use rustix::event::Timespec;
 
-/// One round's work.
+/// The parameters of a round.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Round {
     pub(crate) callers: usize,
     pub(crate) time: Duration,
-    /// Cycles a second; nothing for a closed loop.
+    /// Cycles a second; `None` for a closed loop.
     pub(crate) rate: Option<NonZeroU32>,
 }
 
@@ -51,8 +51,8 @@ impl Timetable {
         self.rate.is_some()
     }
 
-    /// What the start with this number does `now`. Those that are late are still made up for, for
-    /// as long again as the round; a rate beyond what the nodes can do must end too.
+    /// Whether the start with this number is due `now`. Late starts are made up for until twice the
+    /// round's time is over, so that a rate that the nodes cannot reach ends too.
     pub(crate) fn next(&self, number: u64, now: Instant) -> Next {
         let Some(rate) = self.rate else {
             return if now < self.end { Next::Start(now) } else { Next::Over };
@@ -67,7 +67,12 @@ impl Timetable {
     }
 }
 
-/// For the kernel.
+/// The nanoseconds from one moment to another.
+pub(crate) fn nanos(from: Instant, to: Instant) -> u64 {
+    u64::try_from(to.saturating_duration_since(from).as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// As the kernel's type.
 pub(crate) fn timespec(duration: Duration) -> Timespec {
     Timespec {
         tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),

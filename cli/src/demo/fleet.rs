@@ -7,19 +7,19 @@ use crate::exit::{Cause, Failure};
 
 const NAMES: [char; 5] = ['a', 'b', 'c', 'd', 'e'];
 
-/// How often a node is given another port. One being taken is rare; five are a broken machine.
+/// How many ports are tried for a node. A conflict is rare; five in a row mean a broken machine.
 const PORTS_TRIED: usize = 5;
 
-/// The nodes that run. However it is dropped, they are dead and their directory is gone.
+/// The running nodes. Dropping it kills them and removes their directory.
 #[derive(Debug)]
 pub(crate) struct Fleet {
-    // First, so that the processes are dead before their directory goes.
+    // Dropped first, so that the processes are dead before their directory is removed.
     nodes: Vec<Node>,
     dir: Scratch,
 }
 
 impl Fleet {
-    /// Starts them all at the same time; returns when each answers.
+    /// Starts all nodes at the same time, and waits until each answers.
     pub(crate) async fn start(server: &Server) -> Result<Self, Failure> {
         let dir = Scratch::new().map_err(|error| Failure::internal("no directory", &error))?;
         let mut fleet = Self { nodes: Vec::with_capacity(NAMES.len()), dir };
@@ -44,7 +44,7 @@ impl Fleet {
         &self.nodes
     }
 
-    /// Two of them are to fail; the last ones.
+    /// The last two nodes, which are to fail.
     pub(crate) fn doomed(&mut self) -> Result<(&mut Node, &mut Node), Failure> {
         match self.nodes.as_mut_slice() {
             [.., first, second] => Ok((first, second)),
@@ -56,7 +56,7 @@ impl Fleet {
         self.nodes.iter().map(Node::url).collect()
     }
 
-    /// Stops and removes everything, and tells whether that worked.
+    /// Stops the nodes and removes their directory.
     pub(crate) fn remove(mut self) -> Result<(), Failure> {
         for node in &mut self.nodes {
             node.kill()?;

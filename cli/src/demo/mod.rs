@@ -1,5 +1,5 @@
-//! `quorlock demo`: the main job, shown on five real servers that it starts and removes, or on five
-//! nodes inside this process where there is no server's program.
+//! `quorlock demo`: shows locking on five real servers, which it starts and removes, or on five
+//! nodes inside this process if no server is installed.
 //!
 //! | file | job |
 //! |---|---|
@@ -20,20 +20,20 @@ mod server;
 mod story;
 
 use crate::exit::Failure;
+use crate::runtime;
 use crate::signals::{self, Signals};
-use crate::{output, runtime};
 
-/// Plays the demo. Whatever ends it, a signal too, the servers are stopped and removed by then.
-pub(crate) fn run() -> u8 {
-    let played = server::find().and_then(|server| runtime::block_on(play(&server)));
-    played.map_or_else(|failure| output::fail(&failure), |()| 0)
+/// Runs the demo. However it ends, also by a signal, the servers are stopped and removed.
+pub(crate) fn run() -> Result<(), Failure> {
+    let server = server::find()?;
+    runtime::block_on(play(&server))
 }
 
 async fn play(server: &server::Server) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
     tokio::select! {
         told = story::tell(server) => told,
-        // The story has been dropped by then, and its servers with it.
+        // The story is dropped first, and its servers with it.
         signal = signals.next() => {
             Err(Failure::new(signals::cause(signal), "stopped early; the servers are removed"))
         }

@@ -24,7 +24,7 @@ enum Host {
 }
 
 impl Node {
-    /// Starts a node that keeps nothing, and does not wait for it.
+    /// Starts a node without persistence, and does not wait for it.
     pub(crate) async fn start(name: char, server: &Server, dir: &Path) -> Result<Self, Failure> {
         let (addr, host) = match server {
             Server::Program { program, .. } => {
@@ -49,7 +49,7 @@ impl Node {
     pub(crate) async fn answers(&mut self) -> Result<bool, Failure> {
         match &mut self.host {
             Host::Process(process) => process.answers().await,
-            // It listened from the beginning.
+            // It has listened since `listen`.
             Host::Inside(_) => Ok(true),
         }
     }

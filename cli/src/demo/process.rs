@@ -1,7 +1,6 @@
 //! A node that is a server's process: started on a free port, killed and reaped when dropped.
 
 use std::fs::File;
-use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::process::CommandExt;
@@ -14,21 +13,22 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use socket2::{Domain, Socket, Type};
 
 use crate::exit::{Cause, Failure};
+use crate::runtime::random;
 use crate::{clock, tied};
 
-/// The ports tried. Below those that the kernel gives to outgoing connections: there a client that
-/// keeps dialling a dead node's port is sooner or later given that very port, and meets itself.
+/// The ports tried. They are below the ephemeral ports: a client that keeps dialling a dead node's
+/// port is sooner or later given that very port as its own, and connects to itself.
 const PORTS: std::ops::Range<u16> = 10_000..20_000;
 
-/// How long a server may take to answer: long, for the machine may be busy.
+/// How long a server may take to answer: long, because the machine may be busy.
 const START_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Between two looks whether it answers.
+/// The interval at which it is polled.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 #[derive(Debug)]
 pub(super) struct Process {
-    /// The node's.
+    /// The node's name.
     name: char,
     port: u16,
     log: PathBuf,
@@ -36,26 +36,24 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Starts a server that keeps nothing, and does not wait for it.
+    /// Starts a server without persistence, and does not wait for it.
     pub(super) fn start(name: char, program: &Path, dir: &Path) -> Result<Self, Failure> {
-        let failed = |error: &io::Error| {
-            Failure::new(Cause::Internal, format!("cannot start node {name}: {error}"))
-        };
-        let port = free_port().map_err(|error| failed(&error))?;
+        let failed = |error| Failure::internal(&format!("cannot start node {name}"), &error);
+        let port = free_port().map_err(failed)?;
         let log = dir.join(format!("{name}.log"));
-        let output = File::create(&log).map_err(|error| failed(&error))?;
+        let output = File::create(&log).map_err(failed)?;
         let process = tied::command(program.as_os_str())
             .args(["--port", &port.to_string(), "--bind", "127.0.0.1"])
             .args(["--save", "", "--appendonly", "no", "--daemonize", "no", "--dir"])
             .arg(dir)
             .current_dir(dir)
-            // Ctrl-C is for us; we end the servers.
+            // So that Ctrl-C reaches only us; we end the servers.
             .process_group(0)
             .stdin(Stdio::null())
-            .stderr(output.try_clone().map_err(|error| failed(&error))?)
+            .stderr(output.try_clone().map_err(failed)?)
             .stdout(output)
             .spawn()
-            .map_err(|error| failed(&error))?;
+            .map_err(failed)?;
         Ok(Self { name, port, log, process })
     }
 
@@ -103,8 +101,7 @@ impl Process {
     pub(super) fn hang(&self) -> Result<(), Failure> {
         let id = Pid::from_child(&self.process);
         let stopped = kill_process(id, Signal::STOP).and_then(|()| {
-            // Done when it has stopped, not when it has been told to. (Or when it has ended, for
-            // then it never stops.)
+            // Waits until it has stopped, or ended: then it never stops.
             let options = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
             waitid(WaitId::Pid(id), options)
         });
@@ -118,17 +115,17 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It fails only where the process has been reaped already.
+        // It fails only if the process has been reaped already.
         let _ = self.kill();
     }
 }
 
-/// A port without a listener. It is bound for a moment and never listened on: a child that is
-/// forked right now holds our socket a little longer than we do.
+/// A port without a listener. We bind it for a moment but never listen on it: a child forked right
+/// now holds our socket a little longer than we do.
 fn free_port() -> io::Result<u16> {
     let count = PORTS.end - PORTS.start;
-    // Two demos at a time seldom try the same ones.
-    let start = (RandomState::new().hash_one(std::process::id()) % u64::from(count)) as u16;
+    // A random start, so that two demos at a time rarely try the same ports.
+    let start = (random() % u64::from(count)) as u16;
     let ports = (0..count).map(|step| PORTS.start + (start + step) % count);
     let free = |port: &u16| {
         let bound = Socket::new(Domain::IPV4, Type::STREAM, None).and_then(|socket| {

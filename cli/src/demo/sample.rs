@@ -9,7 +9,7 @@ use crate::clock;
 use crate::exit::Failure;
 use crate::words::micros;
 
-/// What acquiring took; releasing is not in it.
+/// How long acquiring took, without releasing.
 #[derive(Debug)]
 pub(crate) struct Sample {
     sorted: Vec<Duration>,
@@ -22,7 +22,7 @@ impl Sample {
             let began = clock::now();
             let guard = locker.lock(key).await?;
             sorted.push(clock::now().saturating_duration_since(began));
-            // Whether it was still ours does not matter here.
+            // Whether it was still held does not matter here.
             let _ = guard.release().await?;
         }
         sorted.sort_unstable();

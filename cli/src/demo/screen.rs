@@ -1,6 +1,6 @@
-//! What is shown: a line for each step, with its time in a column.
+//! The demo's output: a line for each step, with its time in a column.
 //!
-//! Each is awaited, so that a stdout that takes nothing keeps neither locks nor signals waiting.
+//! Each write is awaited, so that a blocked stdout delays neither locks nor signals.
 
 use std::fmt::Display;
 use std::time::Instant;
@@ -31,7 +31,7 @@ impl Step {
     }
 }
 
-/// Shows a line of its own, with space around.
+/// Shows a heading between blank lines.
 pub(crate) async fn heading(text: impl Display) -> Result<(), Failure> {
     output::print(format!("\n{STRONG}{text}{STRONG:#}\n\n")).await
 }

@@ -1,5 +1,5 @@
-//! Finding a server's program: named by the environment, on the path, or fetched for the tests.
-//! Where there is none, nodes inside this process will do.
+//! Finding a server's program: named by the environment, on the path, or fetched for the tests. If
+//! there is none, the demo uses nodes inside this process.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ const NAMES: [&str; 2] = ["redis-server", "valkey-server"];
 /// Where `tests/run` puts what it fetches, below the directory we are called in.
 const FETCHED: &str = "target/servers";
 
-/// Asks for nodes inside this process in the place of a program.
+/// The variable's value that asks for nodes inside this process.
 const INSIDE: &str = "in-process";
 
 /// What the demo's nodes are.
@@ -71,11 +71,11 @@ fn fetched(root: &Path) -> Vec<PathBuf> {
     files.filter(|file| file.is_file()).collect()
 }
 
-/// Asks the program for its version: one made for another machine, or without its libraries, does
-/// not answer.
+/// Asks the program for its version: one that was built for another machine, or lacks its
+/// libraries, does not answer.
 fn probe(program: PathBuf) -> Option<Server> {
-    // Absolute, for the servers run in a directory of their own; but under the name by which it was
-    // found, for some systems ship one program that does its work by the name it is called by.
+    // Absolute, because the servers run in another directory. Symlinks are not resolved: on some
+    // systems one binary behaves by the name that it is called by.
     let program = std::path::absolute(&program).unwrap_or(program);
     let mut asked = Command::new(&program);
     let output = asked.arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;

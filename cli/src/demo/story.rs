@@ -18,13 +18,13 @@ const KEY: &str = "order:42";
 /// How long a client works under its lock while the other waits.
 const WORK: Duration = Duration::from_millis(50);
 
-/// How many acquisitions are measured: enough for a median, over within a blink.
+/// How many acquisitions are measured: enough for a median, and done in well under a second.
 const SAMPLE: usize = 200;
 
-/// A machine that is building something else must not look like a node that fails.
+/// Long, so that a busy machine does not look like a failing node.
 const NODE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Tells it. However it ends, the servers are stopped and removed.
+/// Runs all steps. However it ends, the servers are stopped and removed.
 pub(crate) async fn tell(server: &Server) -> Result<(), Failure> {
     let quorum = "five nodes, of which a quorum of 3 of 5 must agree";
     screen::heading(format_args!("quorlock demo: {server} on {quorum}")).await?;
@@ -71,7 +71,7 @@ async fn meet(fleet: &Fleet) -> Result<(Locker, Locker), Failure> {
     Ok((alice, bob))
 }
 
-/// One has the lock, the other is refused, then waits for it.
+/// One client holds the lock; the other is refused, then waits for it.
 async fn contend(fleet: &Fleet, alice: &Locker, bob: &Locker) -> Result<(), Failure> {
     let step = Step::begin(format!("alice locks {KEY:?}"));
     let guard = alice.lock(KEY).await?;
@@ -81,12 +81,10 @@ async fn contend(fleet: &Fleet, alice: &Locker, bob: &Locker) -> Result<(), Fail
     match bob.lock(KEY).wait(Duration::ZERO).await {
         Ok(_) => return Err(Failure::new(Cause::Internal, "two clients held one lock")),
         Err(error) if !error.is_contended() => return Err(error.into()),
-        Err(error) => match error.holder() {
-            Some(holder) => {
-                screen::done(&step, format_args!("refused: {}", words::held(holder))).await?
-            }
-            None => screen::done(&step, "refused: another client holds it").await?,
-        },
+        Err(error) => {
+            let held = error.holder().map_or_else(|| "held by another client".into(), words::held);
+            screen::done(&step, format_args!("refused: {held}")).await?;
+        }
     }
 
     let step = Step::begin("bob waits, alice releases");
@@ -140,7 +138,7 @@ fn granted_by(fleet: &Fleet, guard: &LockGuard) -> String {
     format!("granted by {}: {} of {}", names.join(", "), names.len(), votes.len())
 }
 
-/// What the nodes did that have not granted it.
+/// The nodes that have not granted it, and what they did.
 fn others(fleet: &Fleet, guard: &LockGuard) -> Vec<String> {
     let votes = guard.votes();
     let others = votes.iter().zip(fleet.nodes()).filter(|(v, _)| v.outcome != Outcome::Granted);

@@ -1,10 +1,10 @@
 //! The command's process.
 //!
-//! It leads a process group of its own, so that what it starts is reached too. Not when our stdin
-//! is a terminal: a group in the background that reads from its terminal is stopped, and to give it
-//! the foreground, and take it back, is job control, the shell's work. It then stays in our group,
-//! as under `env` or `nice`; the terminal itself sends INT and QUIT to all of it, and other signals
-//! go to the command's process only, for the group may hold more than ours.
+//! It leads a process group of its own, so that signals also reach the processes that it starts. If
+//! our stdin is a terminal, it stays in our group instead, as under `env` or `nice`: a background
+//! group that reads from its terminal is stopped, and moving it to the foreground and back would be
+//! job control, which is the shell's work. The terminal then sends INT and QUIT to the whole group;
+//! we send other signals to the command's process only, because the group may hold other processes.
 
 use std::ffi::OsStr;
 use std::io::{self, IsTerminal};
@@ -15,7 +15,7 @@ use quorlock::LockGuard;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::args::LockArgs;
-use crate::exit::Failure;
+use crate::exit::{Cause, Failure};
 use crate::{clock, tied};
 
 /// A command that was started.
@@ -33,7 +33,7 @@ impl Child {
     /// Starts the command, without a shell, and tells it about the lock.
     pub(crate) fn start(args: &LockArgs, guard: &LockGuard) -> Result<Self, Failure> {
         let Some((program, rest)) = args.command.split_first() else {
-            return Err(Failure::new(crate::exit::Cause::Usage, "no command was given"));
+            return Err(Failure::new(Cause::Usage, "no command was given"));
         };
         let leads = !io::stdin().is_terminal();
         let mut command = tied::command(program);
@@ -42,21 +42,18 @@ impl Child {
             .env("QUORLOCK_KEY", args.keys().join(OsStr::new("\n")))
             .env("QUORLOCK_TOKEN", guard.owner_token().as_str())
             .env("QUORLOCK_DEADLINE_MS", clock::epoch_ms_in(guard.remaining()).to_string())
-            // Of a lock around ours, if of any: ours has no fence, and that one's must not pass.
+            // It could be inherited from an enclosing lock, and does not belong to this one.
             .env_remove("QUORLOCK_FENCE");
         if leads {
             command.process_group(0);
         }
         let mut command = tokio::process::Command::from(command);
-        // Should we fail between here and its end.
+        // If this function or the supervision fails early.
         command.kill_on_drop(true);
         let process = command.spawn().map_err(|error| tied::refusal(program, &error))?;
         let id = process.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
         let Some(id) = id else {
-            return Err(Failure::new(
-                crate::exit::Cause::Internal,
-                "the command has no process id",
-            ));
+            return Err(Failure::new(Cause::Internal, "the command has no process id"));
         };
         Ok(Self { process, id, leads, interrupted: false })
     }
@@ -83,7 +80,7 @@ impl Child {
 
     /// Sends a signal to its group, or to itself where it shares ours.
     pub(crate) fn send(&self, signal: Signal) {
-        // It fails only where all of it has ended already, which is what the next wait tells.
+        // It fails only if all of it has ended already, and the next wait returns that.
         let _ = if self.leads {
             kill_process_group(self.id, signal)
         } else {

@@ -3,8 +3,8 @@
 //! | file | job |
 //! |---|---|
 //! | `child` | the command's process: its environment, its group, signals to it |
-//! | `plan` | when the command is told to end, and when it is killed |
-//! | `watch` | what the library tells meanwhile, said on stderr |
+//! | `plan` | when the command gets TERM, and when KILL |
+//! | `watch` | the library's events, written to stderr |
 //! | `report` | what happened, for `--json` |
 //!
 //! ```text
@@ -45,15 +45,10 @@ pub(crate) fn run(args: &LockArgs) -> u8 {
     let failure = done.as_ref().err();
     if args.json {
         output::conclude(report.json(args, failure, code) + "\n");
-    } else if let Some(failure) = failure.filter(|failure| !is_told(&watch, failure)) {
+    } else if let Some(failure) = failure.filter(|failure| !watch.has_told(failure)) {
         output::fail(failure);
     }
     code
-}
-
-/// Whether a line has told of it when it happened.
-fn is_told(watch: &Watch, failure: &Failure) -> bool {
-    failure.cause == Cause::Lost && watch.has_told_loss()
 }
 
 async fn hold_and_run(
@@ -118,7 +113,7 @@ fn locker(args: &LockArgs, watch: &Arc<Watch>) -> Result<Locker, Failure> {
     })
 }
 
-/// Reaches the nodes, then waits for the lock; what reaching took is part of the wait.
+/// Reaches the nodes, then waits for the lock. The time to reach them counts as part of the wait.
 async fn acquire(locker: &Locker, args: &LockArgs) -> Result<LockGuard, Failure> {
     let began = clock::now();
     let wait = if args.no_wait { Duration::ZERO } else { args.wait };
@@ -131,17 +126,17 @@ async fn acquire(locker: &Locker, args: &LockArgs) -> Result<LockGuard, Failure>
     request.wait(wait).await.map_err(Failure::of_options)
 }
 
-/// Lets an acquisition that was just dropped be undone before the process ends: the question goes
-/// out behind the undo on the same connections, so that its answer says that the undo is done. (The
-/// least of several keys says which connections these are.)
+/// Waits until the nodes have undone an acquisition that was just dropped. An inspection is sent
+/// after the undo on the same connections, so its answer means that the undo is done. (Of several
+/// keys, the smallest decides which connections are used.)
 async fn settle(locker: &Locker, args: &LockArgs) {
     let Some(key) = args.keys().iter().min() else { return };
-    // What the nodes hold does not matter, and one that is silent has its deadline.
+    // The result does not matter, and a node that does not answer has its deadline.
     let _ = locker.inspect(key.as_encoded_bytes()).await;
 }
 
-/// Waits for the command to end, passes signals on to it, and ends it when the lock is lost. Says
-/// whether the lock was lost.
+/// Waits for the command to end, passes signals on to it, and ends it when the lock is lost. The
+/// flag says whether the lock was lost.
 async fn supervise(
     mut child: Child,
     args: &LockArgs,
@@ -157,14 +152,14 @@ async fn supervise(
                 None
             }
             _ = guard.lost(), if !plan.has_begun() => plan.lost(clock::now()),
-            () = clock::sleep_until(plan.next_at()) => plan.ring(clock::now(), guard.deadline()),
+            () = clock::sleep_until(plan.next_at()) => plan.fire(clock::now(), guard.deadline()),
         };
         if let Some(signal) = due {
             child.send(signal);
         }
     };
     if plan.has_begun() && args.on_lost != OnLost::Ignore {
-        // What the command left behind in its group must not go on without the lock either.
+        // Processes that the command left in its group must not run on without the lock either.
         child.kill_rest();
     }
     Ok((ended, plan.has_begun()))
@@ -187,7 +182,7 @@ fn why_lost(args: &LockArgs, watch: &Watch) -> (&'static str, String) {
     (watch::word(loss), why)
 }
 
-/// What the nodes said when the lock was released: why it was not ours until then, if it was not.
+/// Why the lock was lost before its release, as the nodes' answers to the release say; else `None`.
 fn judge_release(args: &LockArgs, release: &Release) -> Option<(&'static str, String)> {
     match release {
         Release::Expired => {
@@ -197,7 +192,7 @@ fn judge_release(args: &LockArgs, release: &Release) -> Option<(&'static str, St
         Release::Unknown(nodes) if !args.json => {
             let nodes: Vec<String> = nodes.iter().map(ToString::to_string).collect();
             output::say(format_args!(
-                "too few nodes confirmed the release of {}, what they hold ends with its time; {}",
+                "too few nodes confirmed the release of {}; its TTL ends what is left: {}",
                 words::all_quoted(args.keys()),
                 nodes.join(", ")
             ));

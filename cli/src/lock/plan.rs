@@ -1,4 +1,4 @@
-//! When the command is told to end, and when it is killed. Pure: moments in, signals out.
+//! When the command gets TERM, and when KILL. Pure: moments in, signals out.
 //!
 //! ```text
 //!  started ───── the command works ─────▶ TERM ── grace ──▶ KILL  deadline
@@ -14,15 +14,15 @@ use rustix::process::Signal;
 
 use crate::args::OnLost;
 
-/// A tenth of the time that is left is given up for an orderly end, within these bounds.
+/// A tenth of the remaining time, within these bounds, is reserved for an orderly end.
 const GRACE_MIN: Duration = Duration::from_millis(50);
 const GRACE_MAX: Duration = Duration::from_secs(2);
 
-/// Timers come up to 2 ms late, and the signal needs its time: from the deadline on another client
-/// may hold the lock.
+/// Timers are up to 2 ms late, and delivering the signal takes time too. From the deadline on,
+/// another client may hold the lock.
 const MARGIN: Duration = Duration::from_millis(5);
 
-/// Far enough to never come.
+/// Far enough never to be reached.
 const NEVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// The steps that end a command.
@@ -31,7 +31,7 @@ pub(crate) struct Plan {
     on_lost: OnLost,
     /// From TERM to KILL.
     grace: Duration,
-    /// When the timer shall ring next.
+    /// When the timer fires next.
     next_at: Instant,
     /// The deadline that was known last, less the margin.
     kill_at: Instant,
@@ -42,7 +42,7 @@ pub(crate) struct Plan {
 enum Stage {
     Working,
     Asked,
-    /// Nothing is due any more: the command was killed, or is to go on without the lock.
+    /// No step is left: the command was killed, or runs on without the lock.
     Over,
 }
 
@@ -57,13 +57,13 @@ impl Plan {
         plan
     }
 
-    /// When the timer shall ring next.
+    /// When the timer fires next.
     pub(crate) fn next_at(&self) -> Instant {
         self.next_at
     }
 
-    /// The timer rang, and the lock is held until `deadline` now. The signal to send, if any.
-    pub(crate) fn ring(&mut self, now: Instant, deadline: Instant) -> Option<Signal> {
+    /// The timer has fired, and the lock is now held until `deadline`. Returns the signal to send.
+    pub(crate) fn fire(&mut self, now: Instant, deadline: Instant) -> Option<Signal> {
         match self.stage {
             Stage::Working => {
                 self.aim(now, deadline);
@@ -80,7 +80,7 @@ impl Plan {
         }
     }
 
-    /// The lock is lost. The signal to send, if any.
+    /// The lock is lost. Returns the signal to send.
     pub(crate) fn lost(&mut self, now: Instant) -> Option<Signal> {
         match (self.stage, self.on_lost) {
             (Stage::Working, OnLost::Ignore) => {
@@ -95,7 +95,7 @@ impl Plan {
         }
     }
 
-    /// Whether the command has been told to end, or works on without the lock.
+    /// Whether the command has been sent a signal, or runs on without the lock.
     pub(crate) fn has_begun(&self) -> bool {
         self.stage != Stage::Working
     }
@@ -143,10 +143,10 @@ mod tests {
         let after = |plan: &Plan| plan.next_at().duration_since(now).as_millis();
         let term = after(&plan);
         assert!(!plan.has_begun());
-        assert_eq!(plan.ring(plan.next_at(), now + held), Some(Signal::TERM));
+        assert_eq!(plan.fire(plan.next_at(), now + held), Some(Signal::TERM));
         assert!(plan.has_begun());
         let kill = after(&plan);
-        assert_eq!(plan.ring(plan.next_at(), now + held), Some(Signal::KILL));
+        assert_eq!(plan.fire(plan.next_at(), now + held), Some(Signal::KILL));
         assert!(after(&plan) >= NEVER.as_millis(), "nothing is due any more");
         (term, kill)
     }
@@ -167,7 +167,7 @@ mod tests {
         for (on_lost, first) in [(OnLost::Term, 8_995), (OnLost::Kill, 9_995)] {
             let mut plan = Plan::new(on_lost, now, now + ms(10_000));
             assert_eq!(plan.next_at(), now + ms(first));
-            assert_eq!(plan.ring(now + ms(first), now + ms(16_000)), None);
+            assert_eq!(plan.fire(now + ms(first), now + ms(16_000)), None);
             assert!(!plan.has_begun());
             assert_eq!(plan.next_at(), now + ms(first + 6_000), "the grace stays what it was");
         }
@@ -180,7 +180,7 @@ mod tests {
         let mut early = plan(OnLost::Term);
         assert_eq!(early.lost(now + ms(100)), Some(Signal::TERM));
         assert_eq!((early.next_at(), early.lost(now)), (now + ms(1_100), None));
-        assert_eq!(early.ring(now + ms(1_100), now), Some(Signal::KILL));
+        assert_eq!(early.fire(now + ms(1_100), now), Some(Signal::KILL));
 
         let mut late = plan(OnLost::Term);
         assert_eq!(late.lost(now + ms(9_900)), Some(Signal::TERM));

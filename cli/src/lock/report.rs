@@ -1,4 +1,4 @@
-//! What happened, for `--json`.
+//! The object that `--json` prints.
 
 use std::time::Duration;
 
@@ -27,12 +27,9 @@ impl Report {
         let micros = |duration: Duration| duration.as_micros();
         let keys: Vec<String> =
             args.keys().iter().map(|key| key.to_string_lossy().into_owned()).collect();
-        let only = match &keys[..] {
-            [only] => Some(&**only),
-            _ => None,
-        };
+        let only = keys.first().filter(|_| keys.len() == 1);
         Object::new()
-            .text("key", only)
+            .text("key", only.map(String::as_str))
             .texts("keys", keys.iter().cloned())
             .text("outcome", failure.map_or("done", |failure| failure.cause.word()))
             .number("wait_us", self.wait.map(micros))

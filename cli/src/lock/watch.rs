@@ -1,8 +1,7 @@
-//! What the library tells of the lock while we wait for it and while the command runs: said on
-//! stderr, and kept for `--json`.
+//! The library's events about the lock: written to stderr, and kept for `--json`.
 //!
-//! It is told on the thread that keeps the lock, so it only queues lines. They are few: a row of
-//! failed extensions is told once.
+//! The observer is called on the thread that extends the lock, so it only queues lines. There are
+//! few of them: consecutive failed extensions are reported once.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,6 +13,7 @@ use quorlock::{
 };
 
 use crate::args::LockArgs;
+use crate::exit::{Cause, Failure};
 use crate::output;
 use crate::words::{self, Humane};
 
@@ -22,12 +22,12 @@ use crate::words::{self, Humane};
 pub(crate) struct Watch {
     /// The keys of the lock, as they are shown.
     keys: String,
-    /// Whether anything is said: not where one JSON object is asked for.
+    /// Whether lines are written at all: not with `--json`, unless `--verbose` is given too.
     speaks: bool,
-    /// Whether it is said that we wait.
+    /// Whether a line says who holds the lock that we wait for.
     tells_of_waiting: bool,
     extensions: AtomicU64,
-    /// The last extension has failed, and that was told.
+    /// The last extension has failed, and a line has said so.
     fails: AtomicBool,
     overlong: AtomicBool,
     loss: OnceLock<Loss>,
@@ -51,19 +51,19 @@ impl Watch {
         self.extensions.load(Ordering::Relaxed)
     }
 
-    /// Whether the lock has been held for as long as it may be.
+    /// Whether the lock has been held for its `--max-hold`.
     pub(crate) fn is_overlong(&self) -> bool {
         self.overlong.load(Ordering::Relaxed)
     }
 
-    /// Why the lock was lost, if that was found out while it was held.
+    /// Why the lock was lost, if an event has said so.
     pub(crate) fn loss(&self) -> Option<Loss> {
         self.loss.get().copied()
     }
 
-    /// Whether a line has said that the lock was lost.
-    pub(crate) fn has_told_loss(&self) -> bool {
-        self.speaks && self.loss.get().is_some()
+    /// Whether a line has already reported this failure, the loss of the lock.
+    pub(crate) fn has_told(&self, failure: &Failure) -> bool {
+        failure.cause == Cause::Lost && self.speaks && self.loss.get().is_some()
     }
 
     fn fail(&self, remaining: Duration, votes: &[NodeReport]) {
@@ -77,12 +77,9 @@ impl Watch {
         if self.loss.set(reason).is_err() {
             return;
         }
-        match stalled.map(Humane) {
-            None => self.say(format_args!("was lost: {reason}")),
-            Some(stall) => {
-                self.say(format_args!("was lost: {reason} (quorlock was stopped for {stall})"));
-            }
-        }
+        let stall = |stall| format!(" (quorlock was stopped for {})", Humane(stall));
+        let stalled = stalled.map(stall).unwrap_or_default();
+        self.say(format_args!("was lost: {reason}{stalled}"));
     }
 
     fn say(&self, what: std::fmt::Arguments<'_>) {

@@ -12,7 +12,7 @@
 //! it would keep the lock from being extended, and its command from being killed when it is lost:
 //!
 //! - to stderr, [`say`] queues and returns. The writer's thread writes. While `LINES_MAX` lines
-//!   wait, further ones are dropped; how many is told in one line when stderr takes lines again;
+//!   wait, further ones are dropped; one line says how many when stderr takes lines again;
 //! - to stdout, [`print`] writes on a helper thread and is awaited: signals, extensions and losses
 //!   are served meanwhile. Results are never dropped;
 //! - [`progress`] draws on the thread that calls, and is for where no lock is held;
@@ -43,20 +43,20 @@ use writer::Writer;
 
 pub(crate) use panics::tell_of_panics;
 
-/// How long the program waits, when it ends, for a stderr that takes nothing. Long for a reader
-/// that is busy, short for a caller that waits for the exit code.
+/// How long the program waits at its end for a blocked stderr: long enough for a busy reader, short
+/// enough for a caller that waits for the exit code.
 const FLUSH_GRACE: Duration = Duration::from_secs(2);
 
 static STDERR: Writer = Writer::new();
 
-/// Queues one line for stderr that says who speaks. Never blocks.
+/// Queues one line for stderr, prefixed with the program's name. Never blocks.
 pub(crate) fn say(what: impl Display) {
-    STDERR.push(format!("quorlock: {what}\n"));
+    STDERR.queue(|queue| queue.push(format!("quorlock: {what}\n")));
 }
 
 /// Queues text for stderr that is never dropped: why the program ends. Never blocks.
 pub(crate) fn conclude(text: impl Into<String>) {
-    STDERR.push_last(text.into());
+    STDERR.queue(|queue| queue.push_last(text.into()));
 }
 
 /// Queues the failure's line for stderr and gives its exit code.
@@ -70,7 +70,7 @@ pub(crate) fn finish() {
     STDERR.finish(FLUSH_GRACE);
 }
 
-/// Writes a result to stdout, without its styles where stdout is no terminal.
+/// Writes a result to stdout, without colours if stdout is no terminal.
 ///
 /// # Cancel safety
 ///

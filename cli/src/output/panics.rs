@@ -1,7 +1,7 @@
-//! A panic's message, on the way that all lines take.
+//! Panic messages go through the same queue as all lines.
 //!
-//! The standard hook writes on the thread that panics. While the writer's thread is blocked with
-//! stderr's lock, it would never return; nothing would unwind, and the command would live on.
+//! The standard hook writes on the thread that panics. While the writer's thread is blocked and
+//! holds stderr's lock, it would never return: nothing would unwind, and the command would run on.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fmt::Display;

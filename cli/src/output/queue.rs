@@ -1,8 +1,7 @@
 //! Lines that wait to be written, oldest first. Pure: no thread, no I/O.
 //!
-//! From the first line that finds no room all further ones are dropped until the queue is empty, so
-//! that there is one gap, and its place is known: behind the lines that were kept. There one line
-//! says how many are missing.
+//! Once a line finds no room, all further ones are dropped until the queue is empty. So there is
+//! one gap, directly behind the lines that were kept, and one line there says how many are missing.
 
 use std::collections::VecDeque;
 
@@ -40,7 +39,7 @@ impl Queue {
         self.lines.push_back(line);
     }
 
-    /// The next line to write; the one that was taken before has been written.
+    /// The next line to write. Calling it again means that the line before has been written.
     pub(super) fn take(&mut self) -> Option<String> {
         let next = self.lines.pop_front().or_else(|| self.gap());
         self.writing = next.is_some();

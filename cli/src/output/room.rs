@@ -22,10 +22,10 @@ mod unix {
     use rustix::thread::nanosleep;
     use rustix::time::Timespec;
 
-    /// Between two looks at a terminal: no event tells that the foreground has changed.
+    /// The polling interval: no event says that a terminal's foreground group has changed.
     const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
-    /// Waits until a stderr that does not block has room, as one that blocks would.
+    /// Waits until a non-blocking stderr has room.
     pub(in super::super) fn wait_for_room() -> io::Result<()> {
         loop {
             match poll(&mut [PollFd::new(&io::stderr(), PollFlags::OUT)], None) {
@@ -38,11 +38,11 @@ mod unix {
 
     /// Waits while a write would stop the whole process.
     ///
-    /// A terminal under `stty tostop` does that to a process in its background: the lock's thread
-    /// would stop with the others, and a command that leads a group of its own would work on.
+    /// Under `stty tostop` a terminal stops a background process that writes. The thread that
+    /// extends the lock would stop too, and a command in a group of its own would run on.
     pub(in super::super) fn wait_for_foreground() {
         while write_would_stop_us() {
-            // It may return early; then the terminal is looked at early.
+            // It may return early, which only means an extra check.
             let _ = nanosleep(&LOOK_EVERY);
         }
     }

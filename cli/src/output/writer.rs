@@ -1,6 +1,6 @@
-//! The thread that writes to stderr: the one that may block there.
+//! The thread that writes to stderr, and may block there.
 //!
-//! It starts with the first line, so that a program that says nothing has no second thread.
+//! It starts with the first line, so that a quiet program has no second thread.
 
 use std::io::{self, ErrorKind, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ use super::room::{wait_for_foreground, wait_for_room};
 /// Lines for one stream, and the thread that writes them.
 #[derive(Debug)]
 pub(super) struct Writer {
-    /// Locked for moments only, never during a write.
+    /// Locked briefly, never during a write.
     queue: Mutex<Queue>,
     /// A line was added.
     added: Condvar,
@@ -32,33 +32,24 @@ impl Writer {
         }
     }
 
-    /// Queues a line, or counts it as dropped.
-    pub(super) fn push(&'static self, line: String) {
-        self.change(|queue| queue.push(line));
-    }
-
-    /// Queues a line whether there is room or not.
-    pub(super) fn push_last(&'static self, line: String) {
-        self.change(|queue| queue.push_last(line));
-    }
-
     /// Waits until all lines are written, and at most for `grace`.
     pub(super) fn finish(&self, grace: Duration) {
         // Ordering: the flag only saves a second thread; the lines are under the mutex.
         if self.has_thread.load(Ordering::Relaxed) {
             let busy = |queue: &mut Queue| !queue.is_done();
-            // The program ends whether it was enough or not: that is what the grace is for.
+            // After the grace the program ends in any case.
             let _ = self.done.wait_timeout_while(self.lock(), grace, busy);
         }
     }
 
-    fn change(&'static self, step: impl FnOnce(&mut Queue)) {
-        step(&mut self.lock());
+    /// Adds to the queue, and wakes or starts the thread that writes.
+    pub(super) fn queue(&'static self, add: impl FnOnce(&mut Queue)) {
+        add(&mut self.lock());
         self.added.notify_one();
         if !self.has_thread.swap(true, Ordering::Relaxed) {
             let thread = std::thread::Builder::new().name("stderr".into());
             if thread.spawn(|| self.run(write)).is_err() {
-                // A later line tries again; the exit code tells in any case.
+                // A later line tries again.
                 self.has_thread.store(false, Ordering::Relaxed);
             }
         }
@@ -81,13 +72,12 @@ impl Writer {
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        // Each change is whole, also before a panic.
+        // A panic never leaves a change half done.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Writes to stderr, however long that takes. A stderr that is closed takes nothing more; the exit
-/// code still tells.
+/// Writes to stderr, however long that takes. Gives up if stderr is closed.
 fn write(mut rest: &[u8]) {
     let mut stderr = io::stderr();
     while !rest.is_empty() {

@@ -8,15 +8,12 @@ use quorlock::Client;
 
 use crate::args::PingArgs;
 use crate::exit::{Cause, Failure};
+use crate::latency::histogram;
 use crate::signals::{self, Signals};
 use crate::{clock, output};
 
-/// How long a node may take to answer. While it owes one, it is not asked again.
+/// How long a node may take to answer. It is not asked again before that.
 const PATIENCE: Duration = Duration::from_millis(500);
-
-/// Round trips are kept to three digits; none can be longer than the patience.
-const DIGITS: u8 = 3;
-const LONGEST: Duration = Duration::from_secs(60);
 
 /// How a node answered.
 pub(super) struct Pings {
@@ -26,10 +23,7 @@ pub(super) struct Pings {
 
 impl Pings {
     fn new() -> Self {
-        let longest = u64::try_from(LONGEST.as_nanos()).unwrap_or(u64::MAX);
-        let bounded = Histogram::new_with_bounds(1, longest, DIGITS);
-        let Ok(answers) = bounded else { unreachable!("these bounds are in order") };
-        Self { answers, sent: 0 }
+        Self { answers: histogram(), sent: 0 }
     }
 
     fn add(&mut self, answer: Option<Duration>) {
@@ -67,7 +61,7 @@ pub(super) async fn ask_in_turn(
         clients.iter().map(|client| client.as_ref().map(|_| Pings::new())).collect();
     let bar = progress(args.count);
     let asking = async {
-        // The first answer takes the connection with it, and is not counted.
+        // The first command also makes the connection, and is not counted.
         for client in clients.iter().flatten() {
             ask(client).await;
         }
@@ -91,7 +85,7 @@ pub(super) async fn ask_in_turn(
     Ok((pings, signal))
 }
 
-/// How long the node took. An error that it answers is an answer: it had to read the question.
+/// The round trip, or `None` without an answer. An error reply is an answer too.
 async fn ask(client: &Client) -> Option<Duration> {
     let began = clock::now();
     let answer = client.command(["PING"]).await;
@@ -99,12 +93,12 @@ async fn ask(client: &Client) -> Option<Duration> {
     answer.is_ok().then_some(took)
 }
 
-/// How far it has come.
+/// A progress bar.
 fn progress(count: u32) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(count.into()), output::progress());
     match ProgressStyle::with_template("[{bar:24}] {pos}/{len} pings, {eta} left") {
         Ok(style) => bar.with_style(style.progress_chars("=> ")),
-        // A template that cannot be read leaves the usual bar.
+        // If the template is invalid, the default bar is used.
         Err(_) => bar,
     }
 }

@@ -1,4 +1,4 @@
-//! `quorlock ping`: how far the nodes are, and what they are.
+//! `quorlock ping`: each node's round trips and properties.
 //!
 //! | file | job |
 //! |---|---|
@@ -6,9 +6,9 @@
 //! | `node` | a node and its answers; what is wrong with it |
 //! | `table`, `report` | for people, for programs (`schema.json`) |
 //!
-//! What a node is, the library knows from shaking hands with it. The round trips are those of
-//! `PING` over the library's own connections: what a caller waits for, the program's own part
-//! included. The nodes are asked in turn and never at once, so that none waits behind another.
+//! A node's properties come from the library's handshake. The round trips are those of `PING` over
+//! the library's own connections: what a caller waits for, the library's own share included. The
+//! nodes are asked one after another, so that none waits for another.
 
 mod measure;
 mod node;
@@ -25,25 +25,21 @@ use quorlock::{
 use crate::args::PingArgs;
 use crate::exit::{Cause, Failure};
 use crate::nodes::{self, Nodes};
-use crate::{output, reach, runtime};
-use node::{Node, needed, why};
+use crate::{output, reach};
+use node::{Node, why};
 
 /// What `--json` prints, as a JSON Schema.
 const SCHEMA: &str = include_str!("schema.json");
 
-/// How long a node may take to be connected to: less than it is waited for, so that one that hangs
-/// is told as such.
+/// How long connecting to a node may take. It is less than the program waits for the nodes, so that
+/// a node that hangs is reported as such.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(800);
 
 /// Measures and shows.
-pub(crate) fn run(args: &PingArgs) -> u8 {
-    let done = runtime::block_on(async {
-        if args.schema { output::print(SCHEMA).await } else { measure_and_show(args).await }
-    });
-    done.map_or_else(|failure| output::fail(&failure), |()| 0)
-}
-
-async fn measure_and_show(args: &PingArgs) -> Result<(), Failure> {
+pub(crate) async fn run(args: &PingArgs) -> Result<(), Failure> {
+    if args.schema {
+        return output::print(SCHEMA).await;
+    }
     let nodes = Nodes::find(&args.nodes)?;
     let builder = nodes.locker()?.connect_timeout(CONNECT_TIMEOUT);
     let locker: Locker = nodes::build(builder)?;
@@ -67,10 +63,10 @@ async fn measure_and_show(args: &PingArgs) -> Result<(), Failure> {
     }
 }
 
-/// Whether a lock could be had.
+/// Fails without a majority: no lock could be acquired.
 fn judge(nodes: &[Node]) -> Result<(), Failure> {
     let answered = nodes.iter().filter(|node| node.has_answered()).count();
-    let (all, needed) = (nodes.len(), needed(nodes.len()));
+    let (all, needed) = (nodes.len(), nodes::majority(nodes.len()));
     if answered >= needed {
         return Ok(());
     }

@@ -16,7 +16,7 @@ impl Node {
         self.health.is_connected() && self.pings.as_ref().is_some_and(|pings| pings.answered() > 0)
     }
 
-    /// What is wrong with it, though it works.
+    /// Warnings about a node that works.
     pub(super) fn warnings(&self) -> impl Iterator<Item = String> {
         words::forgets([&self.health]).into_iter().chain(self.evicts())
     }
@@ -33,12 +33,7 @@ impl Node {
     }
 }
 
-/// How many nodes decide.
-pub(super) fn needed(nodes: usize) -> usize {
-    nodes / 2 + 1
-}
-
-/// Why a node counts for nothing.
+/// Why a node does not count towards the majority.
 pub(super) fn why(node: &Node) -> String {
     match node.health.fault() {
         Some(fault) => fault.to_string(),

@@ -1,11 +1,12 @@
-//! The nodes for programs: one object, as `schema.json` says.
+//! The nodes as one JSON object, as `schema.json` says.
 
 use quorlock::report::{ClockSkew, Persistence, ServerInfo};
 
 use super::measure::Pings;
-use super::node::{Node, needed};
+use super::node::Node;
 use crate::args::PingArgs;
 use crate::json::Object;
+use crate::nodes::majority;
 
 /// Grows when a member changes its meaning or goes away; new members do not change it.
 const VERSION: u32 = 1;
@@ -17,7 +18,7 @@ pub(super) fn json(args: &PingArgs, nodes: &[Node]) -> String {
         .number("schema_version", Some(VERSION))
         .text("quorlock_version", env!("CARGO_PKG_VERSION"))
         .number("answered", Some(answered))
-        .number("needed", Some(needed(nodes.len())))
+        .number("needed", Some(majority(nodes.len())))
         .number("count", Some(args.count))
         .number("interval_us", Some(args.interval.as_micros()))
         .array("nodes", nodes.iter().map(node))
@@ -26,19 +27,13 @@ pub(super) fn json(args: &PingArgs, nodes: &[Node]) -> String {
 
 fn node(node: &Node) -> Object {
     let fault = node.health.fault().map(ToString::to_string);
-    let object = Object::new()
+    Object::new()
         .text("node", &*node.health.node)
         .text("state", if node.health.is_connected() { "connected" } else { "down" })
-        .text("fault", fault.as_deref());
-    let object = match &node.pings {
-        Some(pings) => object.object("rtt", rtt(pings)),
-        None => object.text("rtt", None),
-    };
-    let object = match &node.health.server {
-        Some(told) => object.object("server", server(told)),
-        None => object.text("server", None),
-    };
-    object.texts("warnings", node.warnings())
+        .text("fault", fault.as_deref())
+        .object("rtt", node.pings.as_ref().map(rtt))
+        .object("server", node.health.server.as_ref().map(server))
+        .texts("warnings", node.warnings())
 }
 
 fn rtt(pings: &Pings) -> Object {
@@ -52,23 +47,16 @@ fn rtt(pings: &Pings) -> Object {
 }
 
 fn server(told: &ServerInfo) -> Object {
-    let text = |value: Option<String>| value;
-    let kind = text(told.kind.as_ref().map(ToString::to_string));
-    let role = text(told.role.map(|role| role.to_string()));
-    let mode = text(told.mode.map(|mode| mode.to_string()));
-    let object = Object::new()
-        .text("kind", kind.as_deref())
+    Object::new()
+        .text("kind", told.kind.as_ref().map(ToString::to_string).as_deref())
         .text("version", told.version.as_deref())
-        .text("role", role.as_deref())
-        .text("mode", mode.as_deref())
+        .text("role", told.role.map(|role| role.to_string()).as_deref())
+        .text("mode", told.mode.map(|mode| mode.to_string()).as_deref())
         .text("run_id", told.run_id.as_deref())
         .number("protocol", Some(if told.resp3 { 3 } else { 2 }))
         .object("persistence", persistence(&told.persistence))
-        .text("maxmemory_policy", told.maxmemory_policy.as_deref());
-    match told.clock {
-        Some(skew) => object.object("clock", clock(skew)),
-        None => object.text("clock", None),
-    }
+        .text("maxmemory_policy", told.maxmemory_policy.as_deref())
+        .object("clock", told.clock.map(clock))
 }
 
 fn persistence(told: &Persistence) -> Object {

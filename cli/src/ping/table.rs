@@ -1,5 +1,5 @@
-//! The nodes for people. In colours, which `output` leaves out where stdout is no
-//! terminal, and under `NO_COLOR`.
+//! The nodes as a table. It has colours, which `output` removes if stdout is no terminal, or under
+//! `NO_COLOR`.
 
 use std::fmt::{self, Write};
 
@@ -7,9 +7,10 @@ use anstyle::{AnsiColor, Style};
 use quorlock::report::ServerInfo;
 
 use super::measure::Pings;
-use super::node::{Node, needed, why};
+use super::node::{Node, why};
 use crate::args::PingArgs;
-use crate::words::{self, Humane, grouped};
+use crate::nodes::majority;
+use crate::words::{self, Humane, counted, grouped};
 
 const STRONG: Style = Style::new().bold();
 const DOWN: Style = AnsiColor::Red.on_default();
@@ -29,10 +30,9 @@ pub(super) fn text(args: &PingArgs, nodes: &[Node]) -> String {
 }
 
 fn show(out: &mut impl Write, args: &PingArgs, nodes: &[Node]) -> fmt::Result {
-    let (count, plural) = (nodes.len(), if nodes.len() == 1 { "" } else { "s" });
-    let apart = Humane(args.interval);
-    let (needed, pings) = (needed(count), grouped(args.count));
-    writeln!(out, "{count} node{plural}, {needed} needed; {pings} pings to each, {apart} apart\n")?;
+    let (count, needed) = (counted(nodes.len(), "node"), majority(nodes.len()));
+    let (pings, apart) = (grouped(args.count), Humane(args.interval));
+    writeln!(out, "{count}, {needed} needed; {pings} pings to each, {apart} apart\n")?;
     let names = nodes.iter().map(|node| node.health.node.chars().count());
     let width = names.max().unwrap_or(0).max("node".len());
     write!(out, "{STRONG}{:width$}", "node")?;

@@ -1,4 +1,4 @@
-//! Where a node is and how to log in there: what a connection is made from.
+//! A node's validated address and login, from which connections are made.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,15 +8,15 @@ use super::{Endpoint, NodeOptions, Protocol};
 use crate::error::Error;
 use crate::options::{CredentialSource, Credentials, Security, TcpOptions, Tls};
 
-/// One node's address and login, with nothing in it that cannot be right.
+/// One node's address and login, validated.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Address {
     pub(crate) endpoint: Endpoint,
-    /// Everything is said over TLS, and nothing before it. Only where the endpoint is TCP.
+    /// Whether the connection uses TLS from its first byte. Only for TCP endpoints.
     pub(crate) tls: bool,
     pub(crate) user: Option<String>,
     pub(crate) password: Option<String>,
-    /// Whom to ask for the login at each connect; see [`Address::with_login`].
+    /// The callback that is asked for the login at each connect; see [`Address::with_login`].
     pub(crate) source: Option<CredentialSource>,
     pub(crate) database: u32,
     pub(crate) protocol: Protocol,
@@ -32,7 +32,7 @@ pub(crate) struct Address {
 const SPEAKS_TLS: bool = cfg!(feature = "tls-rustls");
 
 impl Address {
-    /// Takes a node as it was given. No error repeats a login.
+    /// Validates a node as it was given. No error repeats a login.
     pub(crate) fn of(node: impl IntoNode) -> Result<Self, Error> {
         let address = Self::new(node.into_node()?.normal()?);
         address.tcp.unwrap_or_default().check()?;
@@ -64,7 +64,7 @@ impl Address {
         Self { endpoint, tls, user, password, source, database, protocol, name, tcp, label }
     }
 
-    /// With the login that its source gave.
+    /// The address with the login that the callback returned.
     pub(crate) fn with_login(self, login: Credentials) -> Self {
         let Credentials { username, password } = login;
         let password = Some(password).filter(|password| !password.is_empty());
@@ -72,7 +72,7 @@ impl Address {
     }
 }
 
-/// Whom to trust, for the nodes among `addresses` that ask for TLS; `None` if none does.
+/// The TLS configuration for the nodes among `addresses` that use TLS; `None` if none does.
 pub(crate) fn security(
     addresses: &[Address],
     tls: Option<&Tls>,

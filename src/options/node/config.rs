@@ -1,7 +1,8 @@
-//! A node out of a configuration, by serde: its URL, or its parts.
+//! Deserializing a node from a configuration: its URL, or its parts.
 //!
-//! serde's own errors repeat what they found, and that may be a password: one that is all digits
-//! and lacks its quotes, for one. So a value is taken whatever it is, and every error is ours.
+//! serde's own errors repeat the value that they found, and that may be a password, such as one of
+//! digits without its quotes. So values of every type are accepted here first, and all errors are
+//! ours.
 
 use std::fmt;
 
@@ -23,15 +24,15 @@ impl<'de> Deserialize<'de> for NodeOptions {
     }
 }
 
-/// What stands somewhere. Not `Debug`: it may be a password.
+/// A value of any type. Not `Debug`: it may be a password.
 enum Value {
     Text(String),
     Number(u64),
     Flag(bool),
     Fields(Vec<(String, Self)>),
-    /// Nothing, said expressly: as if it were left out.
+    /// An explicit null, which counts as absent.
     Nothing,
-    /// What no part of a node is.
+    /// A value of a type that no field has.
     Other,
 }
 
@@ -103,7 +104,7 @@ impl<'de> Deserialize<'de> for Value {
     }
 }
 
-/// Takes whatever there is.
+/// Accepts a value of any type.
 struct AnyValue;
 
 impl<'de> Visitor<'de> for AnyValue {

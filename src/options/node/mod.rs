@@ -1,8 +1,8 @@
-//! One node: where it is, as whom, and what is said to it first.
+//! One node: its address, login, and handshake options.
 //!
-//! [`NodeOptions`] has the parts, which a URL (`url`) or a configuration (`config`) says as well;
-//! [`IntoNode`] is whichever of them was given. An [`Address`] is what is left when they have been
-//! found right: what a connection is made from.
+//! [`NodeOptions`] has the parts, which can also come from a URL (`url`) or a configuration
+//! (`config`); [`IntoNode`] accepts each of these. An [`Address`] is the validated result, from
+//! which connections are made.
 
 mod address;
 #[cfg(feature = "serde")]
@@ -100,14 +100,14 @@ impl NodeOptions {
         }
     }
 
-    /// Whether everything is said over TLS, as `rediss://` does. Default: it is not.
+    /// Whether to use TLS, as `rediss://` does. Default: no.
     #[must_use]
     pub fn tls(mut self, tls: bool) -> Self {
         self.tls = tls;
         self
     }
 
-    /// Whether everything is said over TLS: by [`tls`](Self::tls), or by a URL that says so.
+    /// Whether the node uses TLS: by [`tls`](Self::tls), or by its URL.
     pub fn is_tls(&self) -> bool {
         self.tls
     }
@@ -126,15 +126,15 @@ impl NodeOptions {
         self
     }
 
-    /// The password if there is none by now, from a URL or from [`password`](Self::password): for
-    /// one that is common to all nodes, some of which may have their own.
+    /// The password, unless a URL or [`password`](Self::password) has given one already: for a
+    /// password that is common to all nodes but those that have their own.
     #[must_use]
     pub fn default_password(self, password: impl Into<String>) -> Self {
         if self.password.is_some() { self } else { self.password(password) }
     }
 
-    /// Whom to ask for the login, at every connect: for passwords that are rotated. Goes before
-    /// [`password`](Self::password).
+    /// A callback that is asked for the login at every connect: for passwords that are rotated. It
+    /// takes precedence over [`password`](Self::password).
     ///
     /// It is called on the task that reads all connections, once the node has taken the
     /// connection, and must not block: read a variable or a cache, not a file or the network. For
@@ -206,8 +206,8 @@ impl NodeOptions {
         self
     }
 
-    /// The parts in the form in which two of one meaning are equal. Refuses those that can mean
-    /// nothing. A password that is missing is none of them: it may still be given.
+    /// Normalises the parts, so that nodes of one meaning compare equal. Refuses invalid parts. A
+    /// missing password is accepted: it may still be given.
     pub(crate) fn normal(mut self) -> Result<Self, Error> {
         match &mut self.endpoint {
             Endpoint::Tcp { port: 0, .. } => {

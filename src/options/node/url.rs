@@ -1,4 +1,4 @@
-//! A node's URL, taken apart.
+//! Parsing a node's URL.
 //!
 //! `redis://user:password@host:port/database?protocol=2&name=web`, the same with `valkey:`, over
 //! TLS with `rediss:` and `valkeys:`, and `unix:///path?db=1` (also `redis+unix:`,
@@ -7,8 +7,8 @@
 //! was put together, must not pass for a working one. Written by hand because the usual crate
 //! brings 36 others for one split.
 //!
-//! No error repeats the URL or a part of it: whatever is where it should not be may be a piece of
-//! a password that was not percent-encoded.
+//! No error repeats the URL or a part of it, because a misplaced part may be a piece of a password
+//! that was not percent-encoded.
 
 use std::str::FromStr;
 
@@ -47,7 +47,7 @@ impl IntoNode for &NodeOptions {
     }
 }
 
-/// Takes a URL apart.
+/// Parses a URL.
 impl FromStr for NodeOptions {
     type Err = Error;
 
@@ -86,10 +86,7 @@ impl FromStr for NodeOptions {
 /// A node at a host, and the database behind it.
 fn parse_tcp(rest: &str) -> Result<(NodeOptions, Option<u32>), Error> {
     // The last `@` ends the login, so that a password may hold one.
-    let (login, rest) = match rest.rsplit_once('@') {
-        Some((login, rest)) => (login, rest),
-        None => ("", rest),
-    };
+    let (login, rest) = rest.rsplit_once('@').unwrap_or(("", rest));
     if rest.contains('#') {
         return Err(bad("has a \"#\" behind its host; in a password write it as %23"));
     }
@@ -197,7 +194,7 @@ pub(super) fn parse_protocol(text: &str) -> Result<Protocol, Error> {
     }
 }
 
-/// Resolves `%40` and its like.
+/// Decodes percent-encoding.
 fn decode(text: &str) -> Result<String, Error> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -221,7 +218,7 @@ fn decode(text: &str) -> Result<String, Error> {
         .map_err(|_| bad("has percent-encoded bytes that are not UTF-8; encode its UTF-8 bytes"))
 }
 
-/// A parameter's name, if it is sure to be one and no piece of a password.
+/// A parameter's name, if it cannot be a piece of a password.
 fn shown(pair: &str) -> String {
     let is_name = |name: &str| name.len() <= 32 && name.bytes().all(|b| b.is_ascii_lowercase());
     match pair.split_once('=') {

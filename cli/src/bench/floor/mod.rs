@@ -2,16 +2,16 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | `lane` | one node's connection |
+//! | `connection` | one node's connection |
 //! | `template` | commands that are encoded once |
 //!
-//! One thread polls non-blocking sockets. There is no runtime, no task, no deadline, no undo and no
-//! allocation for a cycle: nothing of what makes a lock robust, and so nothing that a client could
-//! leave out to be faster. A pass starts what is due, writes what is queued (one write per node),
-//! waits, and reads every node that has something, once. When no caller waits for a reply any more,
-//! the pass ends: late replies are read on the way to the next verdict.
+//! One thread polls non-blocking sockets. There is no runtime, task, per-node deadline, undo or
+//! allocation in a cycle: nothing that makes a lock robust, so a client can hardly be faster. A
+//! pass starts the cycles that are due, writes what is queued (one write per node), waits, and
+//! reads each readable node once. When no caller waits for a reply any more, the pass ends; later
+//! passes read the replies that are late.
 
-mod lane;
+mod connection;
 mod template;
 
 use std::os::fd::OwnedFd;
@@ -24,40 +24,41 @@ use super::figures::Sample;
 use super::place::Place;
 use super::sweep::{Leftovers, TTL};
 use super::timer::be_exact;
-use super::timetable::{Next, Round, Timetable, timespec};
+use super::timetable::{Next, Round, Timetable, nanos, timespec};
 use crate::clock;
 use crate::exit::{Cause, Failure};
-use lane::Lane;
+use connection::Connection;
 use template::Template;
 
 /// Compare-and-delete, as the specification of Redlock has it.
 const RELEASE: &str = "if redis.call('GET',KEYS[1])==ARGV[1] then \
                        return redis.call('DEL',KEYS[1]) else return 0 end";
 
-/// As long as our locks' values. No other client uses these keys, so it need not be random.
+/// A value of the same length as our locks' values. It need not be random, because no other client
+/// uses these keys.
 const VALUE: &[u8] = b"0123456789abcdef0123456789abcdef01234567@quorlock-bench:1";
 
-/// How long a majority may be silent.
+/// How long the nodes may be silent while callers wait.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How long late replies are waited for behind a round, as long as our own lock waits for a node.
+/// How long to wait for late replies after a round: our lock's default timeout for a node.
 const SETTLING: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
 pub(crate) struct Floor {
     sockets: Vec<OwnedFd>,
-    desk: Desk,
+    event_loop: EventLoop,
     prefix: Vec<u8>,
 }
 
-/// Everything but the sockets, which are borrowed while they are polled.
+/// The state of the event loop, without the sockets, which are borrowed while they are polled.
 #[derive(Debug)]
-struct Desk {
-    lanes: Vec<Lane>,
+struct EventLoop {
+    connections: Vec<Connection>,
     callers: Vec<Caller>,
     /// How many of the callers take part in this round.
     active: usize,
-    /// Those that have nothing under way.
+    /// Callers without a cycle under way.
     idle: Vec<usize>,
     /// The callers whose operation has just got its majority.
     decided: Vec<usize>,
@@ -85,24 +86,24 @@ struct Caller {
 impl Floor {
     /// Connects to every node that can be connected to; `needed` of all have to be.
     pub(crate) fn connect(places: &[Place], needed: usize, prefix: &[u8]) -> Result<Self, Failure> {
-        let (mut sockets, mut lanes, mut digest) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut sockets, mut connections, mut digest) = (Vec::new(), Vec::new(), Vec::new());
         let mut failure = None;
         for place in places {
-            match Lane::open(place, RELEASE) {
-                Ok((socket, lane, name)) => {
+            match Connection::open(place, RELEASE) {
+                Ok((socket, connection, name)) => {
                     sockets.push(socket);
-                    lanes.push(lane);
+                    connections.push(connection);
                     digest = name;
                 }
                 Err(failed) => failure = Some(failed),
             }
         }
-        if let Some(failure) = failure.filter(|_| lanes.len() < needed) {
+        if let Some(failure) = failure.filter(|_| connections.len() < needed) {
             return Err(failure);
         }
         let ttl = TTL.as_millis().to_string();
-        let desk = Desk {
-            lanes,
+        let event_loop = EventLoop {
+            connections,
             callers: Vec::new(),
             active: 0,
             idle: Vec::new(),
@@ -114,7 +115,7 @@ impl Floor {
             started: 0,
             cycles_ns: Vec::new(),
         };
-        Ok(Self { sockets, desk, prefix: prefix.to_vec() })
+        Ok(Self { sockets, event_loop, prefix: prefix.to_vec() })
     }
 
     /// One round. Each caller ends with a release.
@@ -126,61 +127,61 @@ impl Floor {
     }
 
     fn run_exactly(&mut self, round: &Round) -> Result<Sample, Failure> {
-        let Self { sockets, desk, .. } = self;
+        let Self { sockets, event_loop, .. } = self;
         let mut polled = polled(sockets);
         let mut heard = clock::now();
         let table = Timetable::new(round, heard);
-        desk.begin(round.callers, heard);
+        event_loop.begin(round.callers, heard);
         loop {
             let now = clock::now();
-            if desk.waiting() == 0 {
+            if event_loop.waiting() == 0 {
                 heard = now;
             }
-            let next = desk.start_due(&table, now);
-            let waiting = desk.waiting();
+            let next = event_loop.start_due(&table, now);
+            let waiting = event_loop.waiting();
             if waiting == 0 && next == Next::Over {
                 break;
             }
-            desk.flush(sockets)?;
+            event_loop.flush(sockets)?;
             let patience = match next {
                 Next::At(moment) => PATIENCE.min(moment.saturating_duration_since(now)),
                 _ => PATIENCE,
             };
             if wait(&mut polled, patience)? {
                 heard = now;
-                desk.read(sockets, &polled, waiting)?;
+                event_loop.read(sockets, &polled, waiting)?;
             } else if waiting > 0 && clock::now().saturating_duration_since(heard) >= PATIENCE {
                 let what = format!("the floor: too many nodes were silent for {PATIENCE:?}");
                 return Err(Failure::new(Cause::Unavailable, what));
             }
         }
         Ok(Sample {
-            cycles_ns: std::mem::take(&mut desk.cycles_ns),
+            cycles_ns: std::mem::take(&mut event_loop.cycles_ns),
             elapsed: clock::now().saturating_duration_since(table.began),
-            missed: table.starts.saturating_sub(desk.started),
+            missed: table.starts.saturating_sub(event_loop.started),
             ..Sample::default()
         })
     }
 
     /// Reads the replies that are late, so that nothing is under way when another runs.
     pub(crate) fn settle(&mut self) -> Result<(), Failure> {
-        let Self { sockets, desk, .. } = self;
+        let Self { sockets, event_loop, .. } = self;
         let mut polled = polled(sockets);
         let end = clock::now() + SETTLING;
-        while !desk.lanes.iter().all(Lane::is_settled) {
+        while !event_loop.connections.iter().all(Connection::is_settled) {
             let left = end.saturating_duration_since(clock::now());
-            desk.flush(sockets)?;
+            event_loop.flush(sockets)?;
             if left.is_zero() || !wait(&mut polled, left)? {
                 break;
             }
-            desk.read(sockets, &polled, usize::MAX)?;
+            event_loop.read(sockets, &polled, usize::MAX)?;
         }
         Ok(())
     }
 
     /// The keys that a node may still hold: the last of each caller.
     pub(crate) fn leftovers(&self) -> Leftovers {
-        let callers = self.desk.callers.iter();
+        let callers = self.event_loop.callers.iter();
         callers.map(|caller| template::key(&self.prefix, caller.key)).collect()
     }
 }
@@ -189,7 +190,7 @@ fn polled(sockets: &[OwnedFd]) -> Vec<PollFd<'_>> {
     sockets.iter().map(|socket| PollFd::new(socket, PollFlags::IN)).collect()
 }
 
-/// Whether a node has something to say within this time.
+/// Whether a socket becomes readable within this time.
 fn wait(polled: &mut [PollFd<'_>], patience: Duration) -> Result<bool, Failure> {
     match poll(polled, Some(&timespec(patience))) {
         Ok(ready) => Ok(ready > 0),
@@ -198,10 +199,10 @@ fn wait(polled: &mut [PollFd<'_>], patience: Duration) -> Result<bool, Failure> 
     }
 }
 
-impl Desk {
+impl EventLoop {
     fn begin(&mut self, callers: usize, now: Instant) {
         let fresh = Caller { operation: 0, votes: 0, key: 0, began: now, granted: now };
-        // Those that stay keep their count of operations: late replies to the last ones may come.
+        // Existing callers keep their operation counter: late replies to old operations may arrive.
         self.callers.resize(callers.max(self.callers.len()), fresh);
         self.idle = (0..callers).rev().collect();
         self.active = callers;
@@ -213,7 +214,7 @@ impl Desk {
         self.active - self.idle.len()
     }
 
-    /// Starts as many cycles as are due and have a caller; what stands at the next one.
+    /// Starts as many cycles as are due and have a caller; returns the state of the next one.
     fn start_due(&mut self, table: &Timetable, now: Instant) -> Next {
         loop {
             let next = table.next(self.started, now);
@@ -225,16 +226,19 @@ impl Desk {
             let caller = &mut self.callers[number];
             (caller.votes, caller.key, caller.began) = (0, self.keys, began);
             self.keys += 1;
-            let (command, asker) = (self.acquire.about(caller.key), asker(number, caller));
-            self.lanes.iter_mut().for_each(|lane| lane.queue(command, asker));
+            let (command, request) = (self.acquire.about(caller.key), request(number, caller));
+            self.connections.iter_mut().for_each(|connection| connection.queue(command, request));
         }
     }
 
     fn flush(&mut self, sockets: &[OwnedFd]) -> Result<(), Failure> {
-        self.lanes.iter_mut().zip(sockets).try_for_each(|(lane, socket)| lane.flush(socket))
+        self.connections
+            .iter_mut()
+            .zip(sockets)
+            .try_for_each(|(connection, socket)| connection.flush(socket))
     }
 
-    /// Reads the nodes that are ready, until none of the `waiting` callers is left to read for.
+    /// Reads the nodes that are ready, until none of the `waiting` callers is left.
     fn read(
         &mut self,
         sockets: &[OwnedFd],
@@ -245,8 +249,8 @@ impl Desk {
             if ready.revents().is_empty() {
                 continue;
             }
-            let Self { lanes, callers, decided, needed, .. } = self;
-            lanes[number].read(&sockets[number], |(caller, operation)| {
+            let Self { connections, callers, decided, needed, .. } = self;
+            connections[number].read(&sockets[number], |(caller, operation)| {
                 let caller_number = caller as usize;
                 let caller = &mut callers[caller_number];
                 if caller.operation == operation {
@@ -267,28 +271,26 @@ impl Desk {
         Ok(())
     }
 
-    /// A caller's operation has its majority: a grant is released, a release ends the cycle.
+    /// A caller's operation has its majority: after a grant it releases, after a release the cycle
+    /// ends.
     fn advance(&mut self, number: usize) {
         let now = clock::now();
         let caller = &mut self.callers[number];
         caller.operation = caller.operation.wrapping_add(1);
         caller.votes = 0;
         if caller.operation % 2 == 0 {
-            let ns = |from: Instant, to: Instant| {
-                u64::try_from(to.saturating_duration_since(from).as_nanos()).unwrap_or(u64::MAX)
-            };
-            let (acquire, release) = (ns(caller.began, caller.granted), ns(caller.granted, now));
-            self.cycles_ns.push((acquire, release));
+            let acquire = nanos(caller.began, caller.granted);
+            self.cycles_ns.push((acquire, nanos(caller.granted, now)));
             self.idle.push(number);
             return;
         }
         caller.granted = now;
-        let (command, asker) = (self.release.about(caller.key), asker(number, caller));
-        self.lanes.iter_mut().for_each(|lane| lane.queue(command, asker));
+        let (command, request) = (self.release.about(caller.key), request(number, caller));
+        self.connections.iter_mut().for_each(|connection| connection.queue(command, request));
     }
 }
 
-/// How a reply finds its caller; there are far fewer than 2^32.
-fn asker(number: usize, caller: &Caller) -> lane::Asker {
+/// Identifies the request that a reply belongs to; there are far fewer callers than 2^32.
+fn request(number: usize, caller: &Caller) -> connection::RequestId {
     (u32::try_from(number).unwrap_or(u32::MAX), caller.operation)
 }

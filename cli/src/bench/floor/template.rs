@@ -1,4 +1,4 @@
-//! Commands that are encoded once, with room for a number in their key.
+//! Commands that are encoded once, with space for a number in their key.
 
 /// Digits of a key's number: more than a century of cycles.
 const DIGITS: usize = 15;
@@ -11,7 +11,7 @@ pub(crate) struct Template {
 }
 
 impl Template {
-    /// The command of these words; the one at `key` gets a number behind it.
+    /// The command of these words; a number is appended to the word at index `key`.
     pub(crate) fn new(words: &[&[u8]], key: usize) -> Self {
         let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
         let mut digits = 0;

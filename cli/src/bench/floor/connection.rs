@@ -1,4 +1,4 @@
-//! One node's connection: connecting and logging in, then bytes out and lines in.
+//! One node's connection: connecting and logging in, then writing commands and reading replies.
 
 use std::collections::VecDeque;
 use std::io;
@@ -17,27 +17,27 @@ use crate::exit::{Cause, Failure};
 /// How long connecting and each answer of the login may take.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Bytes that may wait for a node. One that hangs for so long is not worth measuring with.
+/// The most bytes that may be queued for a node; beyond that the run ends with an error.
 const OUT_MAX: usize = 64 << 20;
 
-/// What a pass reads of one node at most.
+/// The most bytes that a pass reads from one node.
 const INBOX: usize = 64 << 10;
 
-/// Whose reply it is: the caller, and its operation.
-pub(crate) type Asker = (u32, u32);
+/// Which request a reply belongs to: the caller, and its operation.
+pub(crate) type RequestId = (u32, u32);
 
-/// What waits on both sides of a connection. The socket itself is kept beside it, to be polled.
+/// The buffers of a connection. The socket is kept separately, to be polled.
 #[derive(Debug)]
-pub(crate) struct Lane {
+pub(crate) struct Connection {
     label: String,
     out: Vec<u8>,
     inbox: Box<[u8]>,
     filled: usize,
-    /// Whose replies come next.
-    expected: VecDeque<Asker>,
+    /// The requests without a reply, oldest first.
+    expected: VecDeque<RequestId>,
 }
 
-impl Lane {
+impl Connection {
     /// Connects, logs in, and loads the script; its digest is the last of what is returned.
     pub(crate) fn open(place: &Place, script: &str) -> Result<(OwnedFd, Self, Vec<u8>), Failure> {
         let failed = |error: io::Error| {
@@ -48,19 +48,19 @@ impl Lane {
         let mut login = Login { socket: &socket, label: &place.label, inbox: BytesMut::new() };
         let digest = login.run(place, script)?;
         ioctl_fionbio(&socket, true).map_err(|error| failed(error.into()))?;
-        let lane = Self {
+        let connection = Self {
             label: place.label.clone(),
             out: Vec::new(),
             inbox: vec![0; INBOX].into_boxed_slice(),
             filled: 0,
             expected: VecDeque::new(),
         };
-        Ok((socket, lane, digest))
+        Ok((socket, connection, digest))
     }
 
-    pub(crate) fn queue(&mut self, command: &[u8], asker: Asker) {
+    pub(crate) fn queue(&mut self, command: &[u8], request: RequestId) {
         self.out.extend_from_slice(command);
-        self.expected.push_back(asker);
+        self.expected.push_back(request);
     }
 
     /// Whether every command has its reply.
@@ -80,16 +80,16 @@ impl Lane {
             Err(error) => return Err(self.failure(&format!("failed: {error}"))),
         }
         if self.out.len() > OUT_MAX {
-            return Err(self.failure("hangs, and more would have to wait for it than is sound"));
+            return Err(self.failure("hangs: too many bytes are queued for it"));
         }
         Ok(())
     }
 
-    /// Reads once. Every reply has to be the good one, a late one too; `vote` is told of each.
+    /// Reads once, and calls `vote` for each reply. Every reply must be a success, also a late one.
     pub(crate) fn read(
         &mut self,
         socket: &OwnedFd,
-        mut vote: impl FnMut(Asker),
+        mut vote: impl FnMut(RequestId),
     ) -> Result<(), Failure> {
         match read(socket, &mut self.inbox[self.filled..]) {
             Ok(0) => return Err(self.failure("closed the connection")),
@@ -101,11 +101,11 @@ impl Lane {
         while let Some(end) = self.inbox[taken..self.filled].iter().position(|b| *b == b'\n') {
             let line = self.inbox[taken..taken + end].trim_ascii_end();
             taken += end + 1;
-            let asker = self.expected.pop_front();
+            let request = self.expected.pop_front();
             // Acquisitions are even, releases are odd.
-            match (asker, line) {
-                (Some(asker), b"+OK") if asker.1 % 2 == 0 => vote(asker),
-                (Some(asker), b":1") if asker.1 % 2 == 1 => vote(asker),
+            match (request, line) {
+                (Some(request), b"+OK") if request.1 % 2 == 0 => vote(request),
+                (Some(request), b":1") if request.1 % 2 == 1 => vote(request),
                 _ => return Err(refusal(&self.label, line)),
             }
         }
@@ -150,7 +150,7 @@ fn connect(endpoint: &Endpoint) -> io::Result<OwnedFd> {
     }
 }
 
-/// The first words on a connection, each awaited.
+/// The handshake on a connection, one command at a time.
 struct Login<'a> {
     socket: &'a OwnedFd,
     label: &'a str,
@@ -167,33 +167,36 @@ impl Login<'_> {
             let mut hello = vec!["HELLO", "3"];
             hello.extend(password.iter().flat_map(|password| ["AUTH", user, password]));
             let reply = self.ask(&hello)?;
-            // Servers before 6.0 do not know it, and some have renamed it away.
+            // Servers before 6.0 do not know it, and some installations have renamed it.
             let unknown = |error: &[u8]| {
                 error.starts_with(b"ERR unknown command") || error.starts_with(b"NOPROTO")
             };
             greeted = !reply.as_error().is_some_and(unknown);
             if greeted {
-                self.accept(&reply)?;
+                self.accept(reply)?;
             }
         }
         let auth: Vec<&str> = ["AUTH"].into_iter().chain(user).chain(password).collect();
         if !greeted && password.is_some() {
-            let reply = self.ask(&auth)?;
-            self.accept(&reply)?;
+            self.demand(&auth)?;
         }
         if !matches!(&*place.database, "" | "0") {
-            let reply = self.ask(&["SELECT", &place.database])?;
-            self.accept(&reply)?;
+            self.demand(&["SELECT", &place.database])?;
         }
-        let reply = self.ask(&["SCRIPT", "LOAD", script])?;
-        self.accept(&reply)?;
+        let reply = self.demand(&["SCRIPT", "LOAD", script])?;
         Ok(reply.as_bytes().unwrap_or_default().to_vec())
     }
 
-    fn accept(&self, reply: &Frame) -> Result<(), Failure> {
+    /// Asks, and takes an error for a failure.
+    fn demand(&mut self, words: &[&str]) -> Result<Frame, Failure> {
+        let reply = self.ask(words)?;
+        self.accept(reply)
+    }
+
+    fn accept(&self, reply: Frame) -> Result<Frame, Failure> {
         match reply.as_error() {
             Some(error) => Err(refusal(self.label, &[b"-", error].concat())),
-            None => Ok(()),
+            None => Ok(reply),
         }
     }
 
