@@ -22,7 +22,7 @@ use std::time::Duration;
 use super::command::{Encoded, Subject, with_release_of};
 use super::context::LeaseContext;
 use super::key::{Key, Resource};
-use super::primitive::{Acquire, Adopt, Primitive};
+use super::primitive::{AcquireBy, Adopt, Primitive};
 use super::token::OwnerToken;
 use super::validity;
 use super::wire::Value;
@@ -45,13 +45,13 @@ pub(crate) struct Ownership {
     /// The clocks, read before the first byte was handed over.
     pub(crate) sent: Stamp,
     pub(crate) election: Election,
-    standing: Standing,
+    state: State,
     /// Nodes that were given the key later than the others.
     healed: NodeMask,
 }
 
 /// Whether the lock is ours, and what has become of its key if it is not any more.
-enum Standing {
+enum State {
     /// It is being taken over, and is not ours yet: letting go puts the `former` value back.
     Adopting { former: Box<Former> },
     /// It was acquired, or has been taken over from the `former` value: letting go deletes the key.
@@ -138,16 +138,16 @@ impl Ownership {
     /// The lock that was taken over is ours: its former value is not put back any more. Nodes that
     /// have not said what they hold are told to delete the former value, which may stand there.
     pub(crate) fn own(&mut self, context: &LeaseContext) {
-        let standing = std::mem::replace(&mut self.standing, Standing::Owned { former: None });
-        let Standing::Adopting { former } = standing else {
-            self.standing = standing;
+        let state = std::mem::replace(&mut self.state, State::Owned { former: None });
+        let State::Adopting { former } = state else {
+            self.state = state;
             return;
         };
-        self.standing = Standing::Owned { former: Some(former) };
+        self.state = State::Owned { former: Some(former) };
         let has_answered =
             |vote: NodeVote| matches!(vote, NodeVote::Granted | NodeVote::Held | NodeVote::Gone);
         let silent = self.election.votes().filter(|(_, vote)| !has_answered(*vote));
-        let to = silent.fold(NodeMask::NONE, |mask, (node, _)| mask.and(node));
+        let to = silent.fold(NodeMask::NONE, |mask, (node, _)| mask.with(node));
         // Where a connection ends, our own value is deleted, and the former one not put back.
         let subject = self.subject(context);
         let pair = subject.pair();
@@ -158,7 +158,7 @@ impl Ownership {
     /// Tells these nodes to delete the value that the lock was taken over from, where it stands
     /// still. Says whether there is such a value.
     fn delete_former(&self, context: &LeaseContext, to: NodeMask) -> bool {
-        let Standing::Owned { former: Some(former) } = &self.standing else { return false };
+        let State::Owned { former: Some(former) } = &self.state else { return false };
         with_release_of(self.primitive, &self.resource, &former.value, |encoded| {
             context.nodes.tell(&self.undoing(context, encoded, Urgency::Drop, to));
         });
@@ -168,7 +168,7 @@ impl Ownership {
     /// These nodes hold another value now. Of a lock that was taken over, the former one is deleted
     /// there; says whether that was so.
     pub(crate) fn settle(&mut self, context: &LeaseContext, others: NodeMask) -> bool {
-        if let Standing::Owned { former: Some(former) } = &mut self.standing {
+        if let State::Owned { former: Some(former) } = &mut self.state {
             former.was_held = Some(!others.is_empty());
         }
         !others.is_empty() && self.delete_former(context, others)
@@ -178,7 +178,7 @@ impl Ownership {
     /// adoption puts it back, where the acquisition arrives behind ours and found no key yet, or
     /// where a node has not answered. (One that cannot be asked is no matter of waiting a little.)
     pub(crate) fn may_former_return(&self) -> bool {
-        let Standing::Owned { former: Some(former) } = &self.standing else { return false };
+        let State::Owned { former: Some(former) } = &self.state else { return false };
         former.was_held.unwrap_or_else(|| {
             let may = |vote| matches!(vote, NodeVote::Held | NodeVote::Gone | NodeVote::None);
             self.election.votes().any(|(_, vote)| may(vote))
@@ -187,20 +187,20 @@ impl Ownership {
 
     /// Whether nothing is to be let go of any more: the key is deleted, left, or put back.
     pub(crate) fn has_ended(&self) -> bool {
-        matches!(self.standing, Standing::Left | Standing::Released | Standing::PutBack)
+        matches!(self.state, State::Left | State::Released | State::PutBack)
     }
 
     /// Tells every node that may hold the key to delete it, and gathers what they found. Fails if
     /// the lock is not owned any more.
     pub(crate) fn release(&mut self, context: &LeaseContext) -> Result<Releasing, Error> {
-        if !matches!(self.standing, Standing::Owned { .. }) {
+        if !matches!(self.state, State::Owned { .. }) {
             return Err(Error::new(Kind::Lost { reason: Some(Loss::Closed) }));
         }
         let rule = context.nodes.rule(Patience::All);
         let unsure = self.unsure(context);
         let asked =
             self.with_undo(context, Urgency::Undo, |command| context.nodes.ask(command, rule))?;
-        self.standing = Standing::Released;
+        self.state = State::Released;
         Ok(Releasing { election: asked, unsure })
     }
 
@@ -212,7 +212,7 @@ impl Ownership {
             return in_flight;
         }
         let pair = self.subject(context).pair();
-        in_flight.or(context.nodes.owing(self.resource.affinity(), &pair))
+        in_flight.or(context.nodes.pending_on(self.resource.affinity(), &pair))
     }
 
     /// Leaves the key to its expiry, `left` from now on each node, and gathers what they found.
@@ -222,7 +222,7 @@ impl Ownership {
         context: &LeaseContext,
         left: Duration,
     ) -> Result<Releasing, Error> {
-        if !matches!(self.standing, Standing::Owned { .. }) {
+        if !matches!(self.state, State::Owned { .. }) {
             return Err(Error::new(Kind::Lost { reason: Some(Loss::Closed) }));
         }
         let unsure = self.unsure(context);
@@ -239,8 +239,8 @@ impl Ownership {
     /// undone of it is not any more, where that can be stopped. Another lock stays as it is. The
     /// token says which it was.
     pub(crate) fn leave(&mut self, context: &LeaseContext) -> OwnerToken {
-        if matches!(self.standing, Standing::Owned { .. }) {
-            self.standing = Standing::Left;
+        if matches!(self.state, State::Owned { .. }) {
+            self.state = State::Left;
             let pair = self.subject(context).pair();
             context.nodes.withdraw(self.resource.affinity(), &pair);
         }
@@ -251,35 +251,35 @@ impl Ownership {
     /// left behind only if it was: such a lock is adopted without waiting.
     pub(crate) fn token(&self, context: &LeaseContext) -> OwnerToken {
         let value = self.value(context);
-        match (&self.primitive.adopt, &self.standing) {
+        match (&self.primitive.adopt, &self.state) {
             (Adopt::Refused(_), _) => OwnerToken::several(value),
-            (_, Standing::Left) => OwnerToken::left(value),
+            (_, State::Left) => OwnerToken::left(value),
             _ => OwnerToken::held(value),
         }
     }
 
     /// Whether the lock is ours or has been: it was acquired, or has been taken over.
     pub(crate) fn is_owned(&self) -> bool {
-        !matches!(self.standing, Standing::Adopting { .. } | Standing::PutBack)
+        !matches!(self.state, State::Adopting { .. } | State::PutBack)
     }
 
     /// Tells the nodes to delete the key, or to put the former value back, unless the ownership has
     /// ended. Waits for nothing.
     pub(crate) fn let_go(&mut self, context: &LeaseContext) {
-        let next = match self.standing {
-            Standing::Owned { .. } => Standing::Released,
-            Standing::Adopting { .. } => Standing::PutBack,
-            Standing::Left | Standing::Released | Standing::PutBack => return,
+        let next = match self.state {
+            State::Owned { .. } => State::Released,
+            State::Adopting { .. } => State::PutBack,
+            State::Left | State::Released | State::PutBack => return,
         };
         self.with_undo(context, Urgency::Drop, |command| context.nodes.tell(command));
-        self.standing = next;
+        self.state = next;
     }
 
     /// As [`let_go`](Self::let_go), of a key that was left.
     fn let_go_after_all(&mut self, context: &LeaseContext) {
-        if matches!(self.standing, Standing::Left) {
+        if matches!(self.state, State::Left) {
             self.with_undo(context, Urgency::Drop, |command| context.nodes.tell(command));
-            self.standing = Standing::Released;
+            self.state = State::Released;
         }
     }
 
@@ -293,8 +293,8 @@ impl Ownership {
         let subject = self.subject(context);
         let send =
             |encoded: Encoded<'_>| send(&self.undoing(context, encoded, urgency, self.touched()));
-        match &self.standing {
-            Standing::Adopting { former } => subject.with_put_back(&former.value, send),
+        match &self.state {
+            State::Adopting { former } => subject.with_put_back(&former.value, send),
             _ => subject.with_release(send),
         }
     }
@@ -360,10 +360,10 @@ impl Claim {
             context.nodes.ask(&command, context.nodes.rule(Patience::Early))
         };
         let election = match (&primitive.acquire, &context.volatile) {
-            (Acquire::SetIfAbsent, None) => {
+            (AcquireBy::SetIfAbsent, None) => {
                 subject.with_set(ttl, |encoded| ask(ReplyKind::Status, encoded))?
             }
-            (Acquire::Script(script), None) => {
+            (AcquireBy::Script(script), None) => {
                 let call = (script, context.script_form());
                 subject.with_script(call, ttl, None, |encoded| ask(ReplyKind::Keys, encoded))?
             }
@@ -381,7 +381,7 @@ impl Claim {
             ttl: nanoseconds(ttl),
             sent,
             election,
-            standing: Standing::Owned { former: None },
+            state: State::Owned { former: None },
             healed: NodeMask::NONE,
         };
         Ok(Self::of(context.clone(), ownership))
@@ -426,7 +426,7 @@ impl Claim {
             ttl: nanoseconds(ttl),
             sent,
             election,
-            standing: Standing::Adopting { former },
+            state: State::Adopting { former },
             healed: NodeMask::NONE,
         };
         Ok(Self::of(context.clone(), ownership))

@@ -21,7 +21,7 @@ use std::time::Duration;
 use super::claim::Ownership;
 use super::command::Encoded;
 use super::context::LeaseContext;
-use super::primitive::{Acquire, ScriptForm};
+use super::primitive::{AcquireBy, ScriptForm};
 use super::round::{Kind, Round};
 use super::validity::{self, Validity};
 use crate::clock::Stamp;
@@ -66,11 +66,11 @@ impl Extension {
             (Kind::Extend(form), _) => {
                 subject.with_extend(form, ttl, |encoded| ask(ReplyKind::Script, encoded))
             }
-            (Kind::Heal, Acquire::SetIfAbsent) => {
+            (Kind::Heal, AcquireBy::SetIfAbsent) => {
                 subject.with_set(ttl, |encoded| ask(ReplyKind::Status, encoded))
             }
             // Seldom sent, and so whole.
-            (Kind::Heal, Acquire::Script(script)) => {
+            (Kind::Heal, AcquireBy::Script(script)) => {
                 let call = (script, ScriptForm::Whole);
                 subject.with_script(call, ttl, None, |encoded| ask(ReplyKind::Keys, encoded))
             }

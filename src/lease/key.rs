@@ -20,7 +20,7 @@ pub(super) const EPOCH: &[u8] = b"quorlock:epoch";
 pub(super) const QUARANTINE: &[u8] = b"quorlock:quarantine";
 
 /// Whether a full key is a node's own, behind some locker's prefix: no lock may have such a name,
-/// for taking or deleting it would change the node's standing.
+/// for taking or deleting it would change whether the node may vote.
 fn is_nodes_own(full: &[u8]) -> bool {
     full.ends_with(EPOCH) || full.ends_with(QUARANTINE)
 }

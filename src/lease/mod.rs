@@ -54,7 +54,7 @@ pub(crate) use key::Resource;
 pub(crate) use leases::Leases;
 #[cfg(test)]
 pub(crate) use primitive::ScriptForm;
-pub(crate) use primitive::{Acquire, Adopt, Primitive, Script, script};
+pub(crate) use primitive::{AcquireBy, Adopt, Primitive, Script, script};
 pub use release::Release;
 pub(crate) use shutdown::{Fate, shut_down};
 pub use shutdown::{LeftLock, Shutdown};

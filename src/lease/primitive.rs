@@ -9,7 +9,7 @@ use crate::link::{ReplyKind, UndoScript};
 
 /// What a kind of lock says to the nodes.
 pub(crate) struct Primitive {
-    pub(crate) acquire: Acquire,
+    pub(crate) acquire: AcquireBy,
     /// What acquires it if the node may vote: where servers may forget. Behind `standing.lua`.
     pub(crate) vote: Script,
     /// What a node replies to `vote`.
@@ -22,7 +22,7 @@ pub(crate) struct Primitive {
 }
 
 /// How a lock is acquired.
-pub(crate) enum Acquire {
+pub(crate) enum AcquireBy {
     /// By `SET NX PX`.
     SetIfAbsent,
     /// By a script, to which a node replies as [`ReplyKind::Keys`] says.
@@ -74,6 +74,6 @@ pub(crate) enum ScriptForm {
 impl Primitive {
     /// Whether a server may lack the script that acquires it.
     pub(crate) fn is_acquired_by_script(&self) -> bool {
-        matches!(self.acquire, Acquire::Script(_))
+        matches!(self.acquire, AcquireBy::Script(_))
     }
 }

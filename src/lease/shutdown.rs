@@ -96,8 +96,8 @@ pub(crate) async fn shut_down(
         for ping in &pings {
             poll_fn(|cx| ping.poll_verdict(cx)).await;
         }
-        // A node that hangs or is away has answered nothing, and may be owed an undo. No other
-        // process will send it.
+        // A node that hangs or is away has answered nothing, and an undo may be pending there. No
+        // other process will send it.
         while !context.nodes.is_settled() {
             // The runtime of the driver may have ended meanwhile, or its task. Where no other one
             // can be started now, it is tried again.

@@ -2,8 +2,8 @@
 //!
 //! Adopting gives the lock another value, node by node: where the key holds the token's value, a
 //! script sets a fresh one. A majority of such nodes makes the lock ours, by the rules of any
-//! acquisition. The token's value is worth nothing from then on: an undo that is still owed for it
-//! deletes nothing, a second adopter finds another value, and a guard that still lives under it
+//! acquisition. The token's value is worth nothing from then on: an undo that is still pending for
+//! it deletes nothing, a second adopter finds another value, and a guard that still lives under it
 //! finds that a majority does not hold its key any more.
 //!
 //! That guard may not learn of it before its next extension. So a lock that was not known to be
@@ -68,7 +68,7 @@ pub(crate) async fn adopt(
     let longest =
         ownership.election.granted().filter_map(|node| ownership.election.time(node)).max();
     if let Some(longest) = longest.filter(|longest| *longest > context.options.ttl) {
-        // The keys live for as long as before, and so long matters what is owed for them.
+        // The keys live for as long as before, and so long matters what is pending for them.
         context.nodes.extend_horizon(context.options.undo_horizon(longest));
     }
     if let Some(volatile) = &context.volatile {
@@ -218,7 +218,7 @@ pub(crate) async fn release(
     });
     // What an earlier release could not delete, the next connection deletes before this one.
     let pair = pair_of(&resource, token.value());
-    let unsure = context.nodes.owing(resource.affinity(), &pair);
+    let unsure = context.nodes.pending_on(resource.affinity(), &pair);
     let send = |Encoded { bytes, undo }: Encoded<'_>| {
         // It is no undo of what was accepted, of which there are only so many.
         let (affinity, ttl) = (resource.affinity(), context.options.ttl);

@@ -10,7 +10,7 @@ use super::locker::Locker;
 use super::mutex::MUTEX;
 use crate::clock::Clock;
 use crate::error::Error;
-use crate::lease::{Acquire, Epoch, LeaseContext, Primitive};
+use crate::lease::{AcquireBy, Epoch, LeaseContext, Primitive};
 use crate::link::HandshakeConfig;
 use crate::observe::Observer;
 #[cfg(feature = "tls-rustls")]
@@ -413,8 +413,8 @@ pub(super) fn scripts(is_volatile: bool) -> Vec<&'static str> {
         scripts.extend([release.text, extend.text]);
         match acquire {
             _ if is_volatile => scripts.push(vote.text),
-            Acquire::Script(acquire) => scripts.push(acquire.text),
-            Acquire::SetIfAbsent => {}
+            AcquireBy::Script(acquire) => scripts.push(acquire.text),
+            AcquireBy::SetIfAbsent => {}
         }
     }
     scripts

@@ -202,10 +202,10 @@ impl NodeSet {
     }
 
     /// The nodes on which the undo of a pair is pending.
-    pub(crate) fn owing(&self, affinity: u64, pair: &[u8]) -> NodeMask {
+    pub(crate) fn pending_on(&self, affinity: u64, pair: &[u8]) -> NodeMask {
         let nodes = self.shared.nodes.iter().enumerate();
-        let owed = nodes.filter(|(_, node)| node.link(affinity).owes(pair));
-        owed.fold(NodeMask::NONE, |mask, (index, _)| mask.and(index))
+        let pending = nodes.filter(|(_, node)| node.link(affinity).has_pending(pair));
+        pending.fold(NodeMask::NONE, |mask, (index, _)| mask.with(index))
     }
 
     /// Whether every reply has come, and no undo is pending on any node.
@@ -238,7 +238,7 @@ impl NodeSet {
     }
 
     /// Which nodes are connected, and why the others are not.
-    fn standing(&self) -> Vec<NodeReport> {
+    fn reports(&self) -> Vec<NodeReport> {
         let report = |node: &Node| {
             let fault = node.fault();
             let outcome = fault.map_or(Outcome::Connected, |fault| Outcome::Down { fault });
@@ -251,7 +251,7 @@ impl NodeSet {
     pub(crate) fn check_fit(&self) -> Result<(), Error> {
         let Some((index, why)) = self.shared.mismatches.first() else { return Ok(()) };
         let node = self.shared.nodes.get(index).map(Node::label).unwrap_or_default();
-        Err(Error::misuse(format!("{node} {why}")).with_nodes(self.standing()))
+        Err(Error::misuse(format!("{node} {why}")).with_nodes(self.reports()))
     }
 
     /// Waits until every node is connected; after `timeout`, as many as there are must be a
@@ -262,7 +262,7 @@ impl NodeSet {
         loop {
             let changed = self.shared.changed.notified();
             self.check_fit()?;
-            let health = self.standing();
+            let health = self.reports();
             let up = health.iter().filter(|node| node.outcome == Outcome::Connected).count();
             if up == self.len() {
                 return Ok(health);

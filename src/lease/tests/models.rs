@@ -9,7 +9,7 @@ use super::super::claim::Claim;
 use super::super::context::LeaseContext;
 use super::super::key::{Key, Resource};
 use super::super::leases::Leases;
-use super::super::primitive::{Acquire, Adopt, Primitive, Script};
+use super::super::primitive::{AcquireBy, Adopt, Primitive, Script};
 use crate::clock::{Driven, Reading};
 use crate::entropy::Entropy;
 use crate::link::{Dial, Dialing, HandshakeConfig, ReplyKind, UndoScript};
@@ -20,7 +20,7 @@ const NO_SCRIPT: Script = Script { text: "", by_digest: "" };
 
 /// A lock that is acquired by `SET NX PX`; no node ever runs its scripts.
 static PLAIN: Primitive = Primitive {
-    acquire: Acquire::SetIfAbsent,
+    acquire: AcquireBy::SetIfAbsent,
     vote: NO_SCRIPT,
     vote_reply: ReplyKind::Vote,
     extend: NO_SCRIPT,

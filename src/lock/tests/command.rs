@@ -6,7 +6,7 @@ use quorlock_resp::encode;
 
 use crate::entropy::Nonce;
 use crate::lease::command::{Encoded, Standing, Subject, pair_of, with_release_of};
-use crate::lease::{Acquire, Adopt, Key, Primitive, Resource, Script, ScriptForm, Value};
+use crate::lease::{AcquireBy, Adopt, Key, Primitive, Resource, Script, ScriptForm, Value};
 use crate::link::Undo;
 use crate::lock::all::ALL;
 use crate::lock::mutex::MUTEX;
@@ -59,7 +59,7 @@ fn check(words: Vec<&str>, undo: Vec<&str>) -> impl FnOnce(Encoded<'_>) {
 
 fn scripts(primitive: &'static Primitive) -> Vec<&'static Script> {
     let mut scripts = vec![&primitive.vote, &primitive.extend, &primitive.release];
-    if let Acquire::Script(script) = &primitive.acquire {
+    if let AcquireBy::Script(script) = &primitive.acquire {
         scripts.push(script);
     }
     scripts
@@ -78,7 +78,7 @@ fn a_key_is_acquired_by_set_nx_px_and_several_by_a_script() {
     let set = vec!["SET", "p:k", VALUE, "NX", "PX", "10000"];
     subject(&MUTEX, &one()).with_set(TTL, check(set, undo));
 
-    let Acquire::Script(script) = &ALL.acquire else { panic!("not by a script") };
+    let AcquireBy::Script(script) = &ALL.acquire else { panic!("not by a script") };
     for (form, name, text) in
         [(ScriptForm::Digest, "EVALSHA", script.sha1()), (ScriptForm::Whole, "EVAL", script.text)]
     {
