@@ -31,6 +31,7 @@ mod keeper;
 mod keeping;
 mod key;
 mod leases;
+mod news;
 mod primitive;
 mod release;
 mod retry;
@@ -47,6 +48,8 @@ pub(crate) use acquire::{AcquireSpec, Acquiring};
 pub(crate) use claim::Claim;
 pub(crate) use context::LeaseContext;
 pub(crate) use durability::Epoch;
+#[cfg(test)]
+pub(crate) use durability::Volatile;
 pub(crate) use hold_ref::HoldRef;
 #[cfg(test)]
 pub(crate) use key::Key;

@@ -2,7 +2,7 @@
 //!
 //! Each command of a lock stands by itself: it says what it needs in its own bytes, and what undoes
 //! it. A node answers with what the kinds of replies here admit, and that becomes a vote. Another
-//! kind of lock is another description. One exception: `Ownership::token` takes every lock that
+//! kind of lock is another description. One exception: `Claim::token` takes every lock that
 //! refuses adoption for one of several keys.
 
 use crate::link::{ReplyKind, UndoScript};
@@ -69,11 +69,4 @@ pub(crate) enum ScriptForm {
     Digest,
     /// In full, for a server that has forgotten it, or has never seen it.
     Whole,
-}
-
-impl Primitive {
-    /// Whether a server may lack the script that acquires it.
-    pub(crate) fn is_acquired_by_script(&self) -> bool {
-        matches!(self.acquire, AcquireBy::Script(_))
-    }
 }

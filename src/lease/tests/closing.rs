@@ -11,7 +11,7 @@ use std::task::{Context, Waker};
 
 use loom::thread;
 
-use super::super::claim::{Claim, Ownership};
+use super::super::claim::Claim;
 use super::super::hold_ref::HoldRef;
 use super::super::leases::Leases;
 use super::super::shutdown::{Fate, shut_down};
@@ -61,7 +61,7 @@ fn begun_while_closing(used: bool, begin: Begin, close: Close) {
     close(&leases);
     let begun = beginner.join().unwrap();
     let is_settled = match &begun {
-        Ok(hold) => hold.ownership(Ownership::has_ended) == Some(true),
+        Ok(hold) => hold.claim(Claim::has_ended) == Some(true),
         Err(error) => error.is_closed(),
     };
     drop((begun, earlier, leases, entered));
@@ -101,11 +101,8 @@ fn loom_begun_while_closing_weakened_check() {
 fn loom_begun_while_closing_weakened_close() {
     must_fail(OPEN, || {
         let close: Close = |leases| {
-            let context = &*leases.context;
-            leases.close_all(|hold| {
-                hold.ownership.iter_mut().for_each(|ownership| drop(ownership.leave(context)));
-            });
-            context.close();
+            leases.close_all(|hold| hold.claim.iter_mut().for_each(|claim| drop(claim.leave())));
+            leases.context.close();
         };
         begun_while_closing(false, begin, close);
     });

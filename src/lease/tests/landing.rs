@@ -47,7 +47,7 @@ fn found_lost_while_landing(land: Land) -> bool {
     let (leases, clock) = leases();
     let half = leases.context.options.ttl / 2;
     let (claim, now) = claim(&leases);
-    claim.ownership().unwrap().election.cast(0, NodeVote::Granted);
+    claim.election.cast(0, NodeVote::Granted);
     let hold = HoldRef::begin(&leases, claim, Extend::Off, now).unwrap();
     clock.suspend(half);
     let mut extension = at(&leases, |hold| hold.extend(&leases.context, half * 2)).unwrap();

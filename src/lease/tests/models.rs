@@ -65,8 +65,8 @@ pub(super) fn claim(leases: &Leases) -> (Claim, Reading) {
     let context = &leases.context;
     let at = context.nodes.clock().read();
     let key = Key::new(b"", b"k").unwrap();
-    let resource = Resource::one(key, "");
-    (Claim::ask(context, &PLAIN, resource, context.options.ttl, at.now).unwrap(), at)
+    let resource = Resource::one(&PLAIN, key, "");
+    (Claim::ask(context, resource, None, context.options.ttl, at.now).unwrap(), at)
 }
 
 /// Checks every interleaving with at most four preemptions: without a bound it takes minutes.
