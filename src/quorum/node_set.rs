@@ -18,7 +18,7 @@ use super::timer::DriverTimer;
 use crate::clock::Clock;
 use crate::entropy::Entropy;
 use crate::error::{Error, Kind};
-use crate::link::{Dial, HandshakeConfig, Network, Undo};
+use crate::link::{Dial, HandshakeConfig, Undo};
 use crate::node::Node;
 use crate::observe::Observers;
 use crate::options::{Address, LinkOptions};
@@ -81,45 +81,6 @@ impl NodeSet {
             undo_horizon,
         };
         Self { shared: Arc::new(shared) }
-    }
-
-    /// Nodes on the network, ready to be connected to.
-    pub(crate) fn on_network(
-        addresses: Vec<Address>,
-        counted: bool,
-        clock: Clock,
-        options: LinkOptions,
-        handshake: HandshakeConfig,
-        observers: Observers,
-    ) -> Result<Self, Error> {
-        let entropy = entropy()?;
-        let dial = Arc::new(Network::new(clock.clone(), options.connect_timeout));
-        let parts =
-            Parts { addresses, counted, options, clock, entropy, dial, handshake, observers };
-        Ok(Self::new(parts))
-    }
-
-    /// Nodes of a quorum that are reached through `dial`.
-    #[cfg(any(test, feature = "testing"))]
-    pub(crate) fn in_memory(
-        addresses: Vec<Address>,
-        clock: Clock,
-        options: LinkOptions,
-        handshake: HandshakeConfig,
-        observers: Observers,
-        dial: Arc<dyn Dial>,
-    ) -> Result<Self, Error> {
-        let (entropy, counted) = (entropy()?, true);
-        Ok(Self::new(Parts {
-            addresses,
-            counted,
-            options,
-            clock,
-            entropy,
-            dial,
-            handshake,
-            observers,
-        }))
     }
 
     /// The same nodes, over connections of their own.
@@ -288,12 +249,6 @@ impl NodeSet {
             }
         }
     }
-}
-
-/// The operating system's random numbers.
-fn entropy() -> Result<Arc<Entropy>, Error> {
-    let entropy = Entropy::from_system().map(Arc::new);
-    entropy.ok_or_else(|| Error::closed("the operating system gives no random numbers"))
 }
 
 impl Drop for NodeSet {
