@@ -10,6 +10,7 @@ use std::time::Duration;
 use rand::rngs::{StdRng, SysRng};
 use rand::{Rng, RngExt, SeedableRng};
 
+use crate::error::Error;
 use crate::sync::{Mutex, lock};
 
 /// 160 random bits: what tells one attempt's key from every other's, on every client.
@@ -30,9 +31,10 @@ impl fmt::Debug for Nonce {
 pub(crate) struct Entropy(Mutex<StdRng>);
 
 impl Entropy {
-    /// Seeded by the operating system; `None` where it gives no randomness.
-    pub(crate) fn from_system() -> Option<Self> {
-        StdRng::try_from_rng(&mut SysRng).ok().map(|rng| Self(Mutex::new(rng)))
+    /// Seeded by the operating system; an error where it gives no randomness.
+    pub(crate) fn from_system() -> Result<Self, Error> {
+        let none = |_| Error::closed("the operating system gives no random numbers");
+        StdRng::try_from_rng(&mut SysRng).map(|rng| Self(Mutex::new(rng))).map_err(none)
     }
 
     /// The same seed gives the same sequence: for simulations and tests.

@@ -83,7 +83,7 @@ impl<'a> ServerError<'a> {
     }
 
     /// The word that it begins with.
-    pub(crate) fn word(self) -> &'a [u8] {
+    fn word(self) -> &'a [u8] {
         self.0.split(|byte| *byte == b' ').next().unwrap_or_default()
     }
 

@@ -15,11 +15,12 @@ use std::time::Duration;
 use quorlock_resp::{Frame, encode};
 
 use crate::clock::Clock;
+use crate::entropy::Entropy;
 use crate::error::{Error, Kind};
-use crate::link::{HandshakeConfig, ReplyKind, Undo, Urgency};
+use crate::link::{Dial, HandshakeConfig, Network, ReplyKind, Undo, Urgency};
 use crate::observe::Observers;
 use crate::options::{Address, Driver, IntoNode, LinkOptions, Tls, security};
-use crate::quorum::{Command, Election, NodeMask, NodeSet};
+use crate::quorum::{Command, Election, NodeMask, NodeSet, Parts};
 use crate::report::Outcome;
 
 /// How long a command may take, unless set otherwise.
@@ -91,24 +92,31 @@ impl Client {
         let security = security(std::slice::from_ref(&address), tls)?;
         let handshake = HandshakeConfig { security, ..HandshakeConfig::default() };
         let options = LinkOptions { driver, ..LinkOptions::default() };
-        let observers = Observers::default();
-        let (nodes, clock) = (vec![address], Clock::default());
-        let nodes = NodeSet::on_network(nodes, false, clock, options, handshake, observers)?;
-        Ok(Self { nodes: Arc::new(nodes), timeout: TIMEOUT, blocking: false })
+        let clock = Clock::default();
+        let dial = Arc::new(Network::new(clock.clone(), options.connect_timeout));
+        Self::of(address, clock, options, handshake, dial)
     }
 
     /// A client of the node that `dial` leads to.
     #[cfg(all(test, feature = "testing"))]
-    fn in_memory(dial: Arc<dyn crate::link::Dial>) -> Result<Self, Error> {
-        let nodes = NodeSet::in_memory(
-            vec![Address::parse("redis://node-0")?],
-            Clock::default(),
-            LinkOptions::default(),
-            HandshakeConfig::default(),
-            Observers::default(),
-            dial,
-        )?;
-        Ok(Self { nodes: Arc::new(nodes), timeout: TIMEOUT, blocking: false })
+    fn in_memory(dial: Arc<dyn Dial>) -> Result<Self, Error> {
+        let (address, clock) = (Address::parse("redis://node-0")?, Clock::default());
+        Self::of(address, clock, LinkOptions::default(), HandshakeConfig::default(), dial)
+    }
+
+    fn of(
+        address: Address,
+        clock: Clock,
+        options: LinkOptions,
+        handshake: HandshakeConfig,
+        dial: Arc<dyn Dial>,
+    ) -> Result<Self, Error> {
+        let (addresses, counted, observers) = (vec![address], false, Observers::default());
+        let entropy = Arc::new(Entropy::from_system()?);
+        let parts =
+            Parts { addresses, counted, options, clock, entropy, dial, handshake, observers };
+        let nodes = Arc::new(NodeSet::new(parts));
+        Ok(Self { nodes, timeout: TIMEOUT, blocking: false })
     }
 
     /// How long a command may take until it is given up. Default: 500 ms.

@@ -24,20 +24,17 @@ use super::hold_ref::HoldRef;
 use super::inspect;
 use super::key::{Key, Resource};
 use super::leases::Leases;
-use super::primitive::Primitive;
 use super::retry::{Known, draw, within};
 use crate::clock::Moment;
 use crate::error::{Effort, Error, Kind};
 use crate::observe::Event;
 use crate::options::{Extend, Retry};
 use crate::quorum::Verdict;
-use crate::report::{Inspection, NodeReport, Outcome};
-use crate::server_error::ServerError;
+use crate::report::{Inspection, Outcome};
 
 /// What to acquire, and how.
 pub(crate) struct AcquireSpec {
     pub(crate) leases: Arc<Leases>,
-    pub(crate) primitive: &'static Primitive,
     pub(crate) resource: Resource,
     pub(crate) ttl: Duration,
     /// How long to wait for the lock; `None` is forever.
@@ -55,8 +52,6 @@ pub(crate) struct Acquiring {
     /// The clock at the first poll.
     started: Option<Moment>,
     tries: u32,
-    /// How many of them followed another at once.
-    repeats: u32,
     /// Whether a try that finds the lock held, or no quorum, is the last one.
     is_once: bool,
     /// What the last try failed of, kept while the next is made.
@@ -82,6 +77,10 @@ struct Waiting {
     key: Option<Box<Key>>,
     /// The try before that has found another key in the way.
     is_other_key: bool,
+    /// A node did not know the script of the last try.
+    lacks_script: bool,
+    /// How many tries followed another at once because of that.
+    repeats: u32,
 }
 
 impl Waiting {
@@ -92,6 +91,8 @@ impl Waiting {
         contended: 0,
         key: None,
         is_other_key: false,
+        lacks_script: false,
+        repeats: 0,
     };
 
     /// The last try of a caller who began at `started` has failed.
@@ -109,16 +110,22 @@ impl Waiting {
     /// Notes what the nodes say beside their votes: that one lacks the script, and of several keys
     /// which is in the way.
     fn note_votes(&mut self, claim: &Claim, spec: &AcquireSpec) {
-        let Some(ownership) = claim.ownership() else { return };
-        let context = &spec.leases.context;
-        if ownership.primitive.is_acquired_by_script() || context.volatile.is_some() {
-            context.note_scripts(&ownership.election);
-        }
+        let (context, primitive) = (&spec.leases.context, spec.resource.primitive);
+        self.lacks_script = context.note_scripts(primitive, &claim.election);
         if spec.resource.count() > 1 {
-            let key = ownership.key_in_the_way();
+            let key = claim.key_in_the_way();
             self.is_other_key = self.key.as_ref().is_none_or(|last| last.full() != key.full());
             self.key = Some(Box::new(key.clone()));
         }
+    }
+
+    /// Whether the acquisition is to be sent again at once, because it failed for want of its
+    /// script: the next one brings it, or comes behind one that does.
+    fn is_worth_repeating(&mut self, failure: &Error) -> bool {
+        let is_worth_it =
+            self.lacks_script && self.repeats < REPEATS_MAX && failure.is_unavailable();
+        self.repeats += u32::from(is_worth_it);
+        is_worth_it
     }
 
     /// Whether the wait for a holder begins: the try before has not found the lock held, or has
@@ -156,7 +163,6 @@ impl Acquiring {
             step: Step::Start,
             started: None,
             tries: 0,
-            repeats: 0,
             is_once: false,
             failure: None,
             waiting: Waiting::NOT_YET,
@@ -195,17 +201,18 @@ impl Future for Acquiring {
                     (this.waiting.tried, this.step) = (sent, spec.ask(sent)?);
                 }
                 Step::Asking(claim) => {
-                    let verdict = ready!(claim.poll_verdict(cx));
-                    let held = spec.hold_or_error(claim, verdict, &mut this.waiting);
-                    this.step = Step::Start; // a claim that holds nothing is released
-                    let failure = match held {
+                    let verdict = ready!(claim.election.poll_verdict(cx));
+                    let Step::Asking(claim) = std::mem::replace(&mut this.step, Step::Start) else {
+                        continue;
+                    };
+                    let failure = match spec.hold_or_error(claim, verdict, &mut this.waiting) {
                         Ok(hold) => {
                             spec.tell_acquired(&hold, this.tries, started);
                             return Poll::Ready(Ok(hold));
                         }
                         Err(failure) => failure,
                     };
-                    if spec.is_worth_repeating(&failure, &mut this.repeats) {
+                    if this.waiting.is_worth_repeating(&failure) {
                         continue; // at once: the next step is to start again
                     }
                     if this.is_once {
@@ -256,36 +263,31 @@ fn spent() -> Error {
 impl AcquireSpec {
     fn ask(&self, sent: Moment) -> Result<Step, Error> {
         let (context, resource) = (&self.leases.context, self.resource.clone());
-        Claim::ask(context, self.primitive, resource, self.ttl, sent).map(Step::Asking)
+        Claim::ask(context, resource, None, self.ttl, sent).map(Step::Asking)
     }
 
     /// A hold, if the lock is held and time is left of it. The clock is read after the deciding
-    /// reply. Otherwise the claim is to be dropped, which releases what was granted.
+    /// reply. Otherwise the claim is dropped, which releases what was granted.
     fn hold_or_error(
         &self,
-        claim: &mut Claim,
+        claim: Claim,
         verdict: Verdict,
         waiting: &mut Waiting,
     ) -> Result<HoldRef, Error> {
-        waiting.note_votes(claim, self);
-        let Some(ownership) = claim.ownership() else { return Err(spent()) };
+        waiting.note_votes(&claim, self);
         let context = &self.leases.context;
         let at = context.nodes.clock().read();
         if let Some(volatile) = &context.volatile {
-            volatile.check(&ownership.election)?;
+            volatile.check(&claim.election)?;
         }
-        let error =
-            |kind| Error::new(kind).with_key(ownership.resource.given()).with_nodes(claim.report());
         if verdict == Verdict::Won {
-            if at.stamp.is_before(ownership.warning(context)) {
+            if at.stamp.is_before(claim.warning()) {
                 return HoldRef::begin(&self.leases, claim, self.extend, at);
             }
-            return Err(error(Kind::TooSlow {
-                ttl: ownership.ttl(),
-                elapsed: at.stamp.since(ownership.sent),
-            }));
+            let elapsed = at.stamp.since(claim.sent);
+            return Err(claim.error(Kind::TooSlow { ttl: self.ttl, elapsed }));
         }
-        let nodes = claim.report();
+        let nodes = claim.election.report();
         let needed = context.nodes.majority();
         let count =
             |is: fn(&Outcome) -> bool| nodes.iter().filter(|node| is(&node.outcome)).count();
@@ -295,25 +297,11 @@ impl AcquireSpec {
         let may_answer = count(|outcome| outcome.is_answer() || *outcome == Outcome::Pending);
         let contended = is_held && may_answer >= needed;
         let (kind, key) = if contended {
-            (Kind::Contended { holder: None }, ownership.key_in_the_way().given())
+            (Kind::Contended { holder: None }, claim.key_in_the_way().given())
         } else {
-            (Kind::no_quorum(&nodes, needed), ownership.resource.given())
+            (Kind::no_quorum(&nodes, needed), self.resource.given())
         };
         Err(Error::new(kind).with_key(key).with_nodes(nodes))
-    }
-
-    /// Whether the acquisition is to be sent again at once, because it failed for want of its
-    /// script: the next one brings it, or comes behind one that does.
-    fn is_worth_repeating(&self, failure: &Error, repeats: &mut u32) -> bool {
-        let lacks_script = |node: &NodeReport| match &node.outcome {
-            Outcome::Refused { error } => ServerError::new(error.as_bytes()).lacks_script(),
-            _ => false,
-        };
-        let is_worth_it = *repeats < REPEATS_MAX
-            && failure.is_unavailable()
-            && failure.nodes().iter().any(lacks_script);
-        *repeats += u32::from(is_worth_it);
-        is_worth_it
     }
 
     /// What was found in the way: how long it lives still, if it is a lock.

@@ -3,9 +3,8 @@
 //! A [`Claim`] undoes itself: when it is dropped, wherever that happens, the compare-and-delete
 //! goes out to every node that may hold the key, behind the acquisition on the same connection, so
 //! that it can never overtake it. Nothing is awaited for that. The acquiring future holds a claim;
-//! once the lock is held, the claim's [`Ownership`] rests in the locker's holds, where the guard
-//! and the keeper find it, and becomes a claim again when the hold ends. Dropping the future or the
-//! guard leaves no key behind.
+//! once the lock is held, it rests in the locker's holds, where the guard and the keeper find it,
+//! and is taken out when the hold ends. Dropping the future or the guard leaves no key behind.
 //!
 //! ```text
 //!  acquired ─────────────▶ Owned ──release, let_go──▶ Released
@@ -16,28 +15,28 @@
 //! ```
 
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use super::command::{Encoded, Subject, with_release_of};
+use super::command::{Encoded, Subject};
 use super::context::LeaseContext;
 use super::key::{Key, Resource};
-use super::primitive::{Acquire, Adopt, Primitive};
-use super::token::OwnerToken;
+use super::primitive::Adopt;
+use super::release::Releasing;
+use super::token::{self, OwnerToken};
 use super::validity;
 use super::wire::Value;
 use crate::clock::{Moment, Stamp, nanoseconds};
 use crate::entropy::Nonce;
 use crate::error::{Error, Kind};
-use crate::link::{ReplyKind, Urgency};
+use crate::link::Urgency;
 use crate::node_vote::NodeVote;
 use crate::observe::Loss;
-use crate::quorum::{Command, Election, Found, NodeMask, Patience, Verdict};
-use crate::report::NodeReport;
+use crate::quorum::{Command, Election, NodeMask, Patience};
 
-/// What holds a key to us: its name, its value, and which nodes may have it.
-pub(crate) struct Ownership {
-    pub(crate) primitive: &'static Primitive,
+/// A key that is ours, or is being acquired or let go of: its name, its value, and which nodes may
+/// have it.
+pub(crate) struct Claim {
+    context: Arc<LeaseContext>,
     pub(crate) resource: Resource,
     nonce: Nonce,
     /// In nanoseconds: a claim is to stay small.
@@ -45,13 +44,13 @@ pub(crate) struct Ownership {
     /// The clocks, read before the first byte was handed over.
     pub(crate) sent: Stamp,
     pub(crate) election: Election,
-    standing: Standing,
+    state: State,
     /// Nodes that were given the key later than the others.
     healed: NodeMask,
 }
 
 /// Whether the lock is ours, and what has become of its key if it is not any more.
-enum Standing {
+enum State {
     /// It is being taken over, and is not ours yet: letting go puts the `former` value back.
     Adopting { former: Box<Former> },
     /// It was acquired, or has been taken over from the `former` value: letting go deletes the key.
@@ -72,7 +71,44 @@ struct Former {
     was_held: Option<bool>,
 }
 
-impl Ownership {
+impl Claim {
+    /// Asks every node for the key, with a value that no attempt ever had; where there is a
+    /// `former` one, only in its place: until the lock is [owned](Self::own), letting go puts that
+    /// back. `now` is the clock, read before this.
+    pub(crate) fn ask(
+        context: &Arc<LeaseContext>,
+        resource: Resource,
+        former: Option<&str>,
+        ttl: Duration,
+        now: Moment,
+    ) -> Result<Self, Error> {
+        let nonce = context.nodes.entropy().nonce();
+        let value = Value::Drawn { nonce, owner: &context.owner };
+        let subject = Subject { resource: &resource, value };
+        let sent = context.nodes.clock().stamp();
+        // Of an adoption: what the nodes hold is known best when all have answered.
+        let patience = if former.is_some() { Patience::All } else { Patience::Early };
+        let ask = |encoded: Encoded<'_>| {
+            let command = context.command(encoded, resource.affinity(), ttl, now);
+            context.nodes.ask(&command, context.nodes.rule(patience))
+        };
+        let volatile = context.volatile.as_ref();
+        let (election, state) = match former {
+            None => {
+                let form = context.script_form(resource.primitive);
+                let election = subject.with_acquire(form, ttl, volatile, ask)?;
+                (election, State::Owned { former: None })
+            }
+            Some(former) => {
+                let election = subject.with_adopt(former, ttl, volatile, ask)??;
+                let former = Box::new(Former { value: former.into(), was_held: None });
+                (election, State::Adopting { former })
+            }
+        };
+        let (context, ttl, healed) = (context.clone(), nanoseconds(ttl), NodeMask::NONE);
+        Ok(Self { context, resource, nonce, ttl, sent, election, state, healed })
+    }
+
     pub(crate) fn ttl(&self) -> Duration {
         Duration::from_nanos(self.ttl)
     }
@@ -82,9 +118,8 @@ impl Ownership {
     }
 
     /// What its commands are about.
-    pub(super) fn subject<'a>(&'a self, context: &'a LeaseContext) -> Subject<'a> {
-        let (primitive, resource) = (self.primitive, &self.resource);
-        Subject { primitive, resource, value: self.value(context) }
+    pub(super) fn subject(&self) -> Subject<'_> {
+        Subject { resource: &self.resource, value: self.value() }
     }
 
     /// The key in whose way another's value stands, of a lock that is held by another: the one that
@@ -106,8 +141,8 @@ impl Ownership {
         &keys[most.unwrap_or_default()]
     }
 
-    pub(crate) fn value<'a>(&self, context: &'a LeaseContext) -> Value<'a> {
-        Value { nonce: self.nonce, owner: &context.owner }
+    pub(crate) fn value(&self) -> Value<'_> {
+        Value::Drawn { nonce: self.nonce, owner: &self.context.owner }
     }
 
     /// The nodes on which the key is, or may be, or may yet come to be.
@@ -121,13 +156,13 @@ impl Ownership {
     }
 
     /// Until when a node holds the key that was sent at `sent`.
-    pub(crate) fn end_of(&self, sent: Stamp, context: &LeaseContext) -> Stamp {
-        validity::end(sent, self.ttl(), context.options.drift)
+    pub(crate) fn end_of(&self, sent: Stamp) -> Stamp {
+        validity::end(sent, self.ttl(), self.context.options.drift)
     }
 
     /// Until when the lock is held that was granted by now, if nothing extends it.
-    pub(crate) fn warning(&self, context: &LeaseContext) -> Stamp {
-        self.end_of(self.sent, context).less(context.margin(self.ttl()))
+    pub(crate) fn warning(&self) -> Stamp {
+        self.end_of(self.sent).less(self.context.margin(self.ttl()))
     }
 
     /// A number by chance, the same for each question.
@@ -137,100 +172,104 @@ impl Ownership {
 
     /// The lock that was taken over is ours: its former value is not put back any more. Nodes that
     /// have not said what they hold are told to delete the former value, which may stand there.
-    pub(crate) fn own(&mut self, context: &LeaseContext) {
-        let standing = std::mem::replace(&mut self.standing, Standing::Owned { former: None });
-        let Standing::Adopting { former } = standing else {
-            self.standing = standing;
+    pub(crate) fn own(&mut self) {
+        let state = std::mem::replace(&mut self.state, State::Owned { former: None });
+        let State::Adopting { former } = state else {
+            self.state = state;
             return;
         };
-        self.standing = Standing::Owned { former: Some(former) };
+        self.state = State::Owned { former: Some(former) };
         let has_answered =
             |vote: NodeVote| matches!(vote, NodeVote::Granted | NodeVote::Held | NodeVote::Gone);
         let silent = self.election.votes().filter(|(_, vote)| !has_answered(*vote));
-        let to = silent.fold(NodeMask::NONE, |mask, (node, _)| mask.and(node));
+        let to = silent.fold(NodeMask::NONE, |mask, (node, _)| mask.with(node));
         // Where a connection ends, our own value is deleted, and the former one not put back.
-        let subject = self.subject(context);
+        let subject = self.subject();
         let pair = subject.pair();
-        context.nodes.undo_instead(self.resource.affinity(), subject.deletes(&pair));
-        self.delete_former(context, to);
+        let undo = subject.deletes(&pair);
+        self.context.nodes.undo_instead(self.resource.affinity(), undo);
+        self.delete_former(to);
     }
 
     /// Tells these nodes to delete the value that the lock was taken over from, where it stands
     /// still. Says whether there is such a value.
-    fn delete_former(&self, context: &LeaseContext, to: NodeMask) -> bool {
-        let Standing::Owned { former: Some(former) } = &self.standing else { return false };
-        with_release_of(self.primitive, &self.resource, &former.value, |encoded| {
-            context.nodes.tell(&self.undoing(context, encoded, Urgency::Drop, to));
-        });
+    fn delete_former(&self, to: NodeMask) -> bool {
+        let State::Owned { former: Some(former) } = &self.state else { return false };
+        let subject = Subject { value: Value::Told(&former.value), ..self.subject() };
+        let send = |encoded: Encoded<'_>| {
+            self.context.nodes.tell(&self.command(encoded, Urgency::Drop, to))
+        };
+        subject.with_release(send);
         true
     }
 
     /// These nodes hold another value now. Of a lock that was taken over, the former one is deleted
     /// there; says whether that was so.
-    pub(crate) fn settle(&mut self, context: &LeaseContext, others: NodeMask) -> bool {
-        if let Standing::Owned { former: Some(former) } = &mut self.standing {
+    pub(crate) fn settle(&mut self, others: NodeMask) -> bool {
+        if let State::Owned { former: Some(former) } = &mut self.state {
             former.was_held = Some(!others.is_empty());
         }
-        !others.is_empty() && self.delete_former(context, others)
+        !others.is_empty() && self.delete_former(others)
     }
 
     /// Whether the value that the lock was taken over from may stand on a node again: where another
     /// adoption puts it back, where the acquisition arrives behind ours and found no key yet, or
     /// where a node has not answered. (One that cannot be asked is no matter of waiting a little.)
     pub(crate) fn may_former_return(&self) -> bool {
-        let Standing::Owned { former: Some(former) } = &self.standing else { return false };
+        let State::Owned { former: Some(former) } = &self.state else { return false };
         former.was_held.unwrap_or_else(|| {
             let may = |vote| matches!(vote, NodeVote::Held | NodeVote::Gone | NodeVote::None);
             self.election.votes().any(|(_, vote)| may(vote))
         })
     }
 
+    /// An error of this kind, with what each node did with the acquisition.
+    pub(crate) fn error(&self, kind: Kind) -> Error {
+        Error::new(kind).with_key(self.resource.given()).with_nodes(self.election.report())
+    }
+
     /// Whether nothing is to be let go of any more: the key is deleted, left, or put back.
     pub(crate) fn has_ended(&self) -> bool {
-        matches!(self.standing, Standing::Left | Standing::Released | Standing::PutBack)
+        matches!(self.state, State::Left | State::Released | State::PutBack)
+    }
+
+    /// Fails if the lock is not owned any more.
+    fn check_owned(&self) -> Result<(), Error> {
+        match self.state {
+            State::Owned { .. } => Ok(()),
+            _ => Err(Error::new(Kind::Lost { reason: Some(Loss::Closed) })),
+        }
     }
 
     /// Tells every node that may hold the key to delete it, and gathers what they found. Fails if
     /// the lock is not owned any more.
-    pub(crate) fn release(&mut self, context: &LeaseContext) -> Result<Releasing, Error> {
-        if !matches!(self.standing, Standing::Owned { .. }) {
-            return Err(Error::new(Kind::Lost { reason: Some(Loss::Closed) }));
-        }
-        let rule = context.nodes.rule(Patience::All);
-        let unsure = self.unsure(context);
-        let asked =
-            self.with_undo(context, Urgency::Undo, |command| context.nodes.ask(command, rule))?;
-        self.standing = Standing::Released;
-        Ok(Releasing { election: asked, unsure })
+    pub(crate) fn release(&mut self) -> Result<Releasing, Error> {
+        self.check_owned()?;
+        let unsure = self.unsure();
+        let election = self.with_undo(Urgency::Undo, |command| self.ask_all(command))?;
+        self.state = State::Released;
+        Ok(Releasing { election, unsure })
     }
 
     /// Nodes on which a release that finds no key says nothing: where the acquisition's answer is
     /// lost with its connection, the next connection deletes the key before the release comes.
-    fn unsure(&self, context: &LeaseContext) -> NodeMask {
+    fn unsure(&self) -> NodeMask {
         let (in_flight, lost) = self.election.untold();
         if lost.is_empty() {
             return in_flight;
         }
-        let pair = self.subject(context).pair();
-        in_flight.or(context.nodes.owing(self.resource.affinity(), &pair))
+        let pair = self.subject().pair();
+        in_flight.or(self.context.nodes.pending_on(self.resource.affinity(), &pair))
     }
 
     /// Leaves the key to its expiry, `left` from now on each node, and gathers what they found.
     /// Fails if the lock is not owned any more. Where it cannot be sent the key keeps its life.
-    pub(crate) fn expire(
-        &mut self,
-        context: &LeaseContext,
-        left: Duration,
-    ) -> Result<Releasing, Error> {
-        if !matches!(self.standing, Standing::Owned { .. }) {
-            return Err(Error::new(Kind::Lost { reason: Some(Loss::Closed) }));
-        }
-        let unsure = self.unsure(context);
-        drop(self.leave(context));
-        let rule = context.nodes.rule(Patience::All);
-        let election = self.subject(context).with_expiry(left, |encoded| {
-            let command = self.undoing(context, encoded, Urgency::Usual, self.touched());
-            context.nodes.ask(&Command { kind: ReplyKind::Script, ..command }, rule)
+    pub(crate) fn expire(&mut self, left: Duration) -> Result<Releasing, Error> {
+        self.check_owned()?;
+        let unsure = self.unsure();
+        drop(self.leave());
+        let election = self.subject().with_expiry(left, |encoded| {
+            self.ask_all(&self.command(encoded, Urgency::Usual, self.touched()))
         })?;
         Ok(Releasing { election, unsure })
     }
@@ -238,259 +277,76 @@ impl Ownership {
     /// The key of an owned lock is left to its expiry, or to who adopts it: what is still to be
     /// undone of it is not any more, where that can be stopped. Another lock stays as it is. The
     /// token says which it was.
-    pub(crate) fn leave(&mut self, context: &LeaseContext) -> OwnerToken {
-        if matches!(self.standing, Standing::Owned { .. }) {
-            self.standing = Standing::Left;
-            let pair = self.subject(context).pair();
-            context.nodes.withdraw(self.resource.affinity(), &pair);
+    pub(crate) fn leave(&mut self) -> OwnerToken {
+        if matches!(self.state, State::Owned { .. }) {
+            self.state = State::Left;
+            let pair = self.subject().pair();
+            self.context.nodes.withdraw(self.resource.affinity(), &pair);
         }
-        self.token(context)
+        self.token()
     }
 
     /// What it takes to adopt the lock, now or when its guard has ended. It says that the lock was
     /// left behind only if it was: such a lock is adopted without waiting.
-    pub(crate) fn token(&self, context: &LeaseContext) -> OwnerToken {
-        let value = self.value(context);
-        match (&self.primitive.adopt, &self.standing) {
-            (Adopt::Refused(_), _) => OwnerToken::several(value),
-            (_, Standing::Left) => OwnerToken::left(value),
-            _ => OwnerToken::held(value),
-        }
+    pub(crate) fn token(&self) -> OwnerToken {
+        let kind = match (&self.resource.primitive.adopt, &self.state) {
+            (Adopt::Refused(_), _) => token::Kind::Several,
+            (_, State::Left) => token::Kind::Left,
+            _ => token::Kind::Held,
+        };
+        OwnerToken::new(kind, self.value())
     }
 
     /// Whether the lock is ours or has been: it was acquired, or has been taken over.
     pub(crate) fn is_owned(&self) -> bool {
-        !matches!(self.standing, Standing::Adopting { .. } | Standing::PutBack)
+        !matches!(self.state, State::Adopting { .. } | State::PutBack)
     }
 
-    /// Tells the nodes to delete the key, or to put the former value back, unless the ownership has
+    /// Tells the nodes to delete the key, or to put the former value back, unless the claim has
     /// ended. Waits for nothing.
-    pub(crate) fn let_go(&mut self, context: &LeaseContext) {
-        let next = match self.standing {
-            Standing::Owned { .. } => Standing::Released,
-            Standing::Adopting { .. } => Standing::PutBack,
-            Standing::Left | Standing::Released | Standing::PutBack => return,
+    pub(crate) fn let_go(&mut self) {
+        let next = match self.state {
+            State::Owned { .. } => State::Released,
+            State::Adopting { .. } => State::PutBack,
+            State::Left | State::Released | State::PutBack => return,
         };
-        self.with_undo(context, Urgency::Drop, |command| context.nodes.tell(command));
-        self.standing = next;
-    }
-
-    /// As [`let_go`](Self::let_go), of a key that was left.
-    fn let_go_after_all(&mut self, context: &LeaseContext) {
-        if matches!(self.standing, Standing::Left) {
-            self.with_undo(context, Urgency::Drop, |command| context.nodes.tell(command));
-            self.standing = Standing::Released;
-        }
-    }
-
-    /// Hands the command that lets go of the key to `send`.
-    fn with_undo<R>(
-        &self,
-        context: &LeaseContext,
-        urgency: Urgency,
-        send: impl FnOnce(&Command<'_>) -> R,
-    ) -> R {
-        let subject = self.subject(context);
-        let send =
-            |encoded: Encoded<'_>| send(&self.undoing(context, encoded, urgency, self.touched()));
-        match &self.standing {
-            Standing::Adopting { former } => subject.with_put_back(&former.value, send),
-            _ => subject.with_release(send),
-        }
-    }
-
-    fn undoing<'a>(
-        &self,
-        context: &LeaseContext,
-        Encoded { bytes, undo }: Encoded<'a>,
-        urgency: Urgency,
-        to: NodeMask,
-    ) -> Command<'a> {
-        let command = context.command(bytes, ReplyKind::Undo, self.resource.affinity(), self.ttl());
-        Command { undo, urgency, to, ..command }
-    }
-}
-
-/// A release on its way.
-pub(crate) struct Releasing {
-    pub(crate) election: Election,
-    /// Nodes on which we may have deleted the key before.
-    unsure: NodeMask,
-}
-
-impl Releasing {
-    /// What the nodes have found by now.
-    pub(crate) fn found(&self) -> Found {
-        self.election.found(self.unsure)
-    }
-}
-
-/// A key that is being acquired, or let go of.
-pub(crate) struct Claim {
-    context: Arc<LeaseContext>,
-    /// Code that takes it out takes over the duty to undo.
-    ownership: Option<Ownership>,
-}
-
-impl Claim {
-    /// Sends an acquisition with a value that no attempt ever had. `now` is the clock, read before
-    /// this.
-    pub(crate) fn ask(
-        context: &Arc<LeaseContext>,
-        primitive: &'static Primitive,
-        resource: Resource,
-        ttl: Duration,
-        now: Moment,
-    ) -> Result<Self, Error> {
-        let nonce = context.nodes.entropy().nonce();
-        let value = Value { nonce, owner: &context.owner };
-        let subject = Subject { primitive, resource: &resource, value };
-        let sent = context.nodes.clock().stamp();
-        let ask = |kind, Encoded { bytes, undo }: Encoded<'_>| {
-            let command = Command {
-                bytes,
-                kind,
-                undo,
-                affinity: resource.affinity(),
-                sent: now,
-                allowed: context.options.node_timeout(ttl),
-                urgency: Urgency::Usual,
-                to: NodeMask::ALL,
-            };
-            context.nodes.ask(&command, context.nodes.rule(Patience::Early))
-        };
-        let election = match (&primitive.acquire, &context.volatile) {
-            (Acquire::SetIfAbsent, None) => {
-                subject.with_set(ttl, |encoded| ask(ReplyKind::Status, encoded))?
-            }
-            (Acquire::Script(script), None) => {
-                let call = (script, context.script_form());
-                subject.with_script(call, ttl, None, |encoded| ask(ReplyKind::Keys, encoded))?
-            }
-            (_, Some(volatile)) => {
-                let call = (&primitive.vote, context.script_form());
-                let standing = Some(volatile.standing());
-                let reply = primitive.vote_reply;
-                subject.with_script(call, ttl, standing, |encoded| ask(reply, encoded))?
-            }
-        };
-        let ownership = Ownership {
-            primitive,
-            resource,
-            nonce,
-            ttl: nanoseconds(ttl),
-            sent,
-            election,
-            standing: Standing::Owned { former: None },
-            healed: NodeMask::NONE,
-        };
-        Ok(Self::of(context.clone(), ownership))
-    }
-
-    /// Asks every node to give the key a value that no attempt ever had in place of the `former`
-    /// one. Until the lock is [owned](Ownership::own), letting go puts that back.
-    pub(crate) fn adopt(
-        context: &Arc<LeaseContext>,
-        primitive: &'static Primitive,
-        resource: Resource,
-        former: &str,
-        ttl: Duration,
-    ) -> Result<Self, Error> {
-        let (plain, vote) = match primitive.adopt {
-            Adopt::Scripts { plain, vote } => (plain, vote),
-            Adopt::Refused(why) => return Err(Error::misuse(why)),
-        };
-        let nonce = context.nodes.entropy().nonce();
-        let value = Value { nonce, owner: &context.owner };
-        let subject = Subject { primitive, resource: &resource, value };
-        let sent = context.nodes.clock().stamp();
-        let ask = |kind, Encoded { bytes, undo }: Encoded<'_>| {
-            let command = context.command(bytes, kind, resource.affinity(), ttl);
-            // What the nodes hold is known best when all have answered.
-            context.nodes.ask(&Command { undo, ..command }, context.nodes.rule(Patience::All))
-        };
-        let election = match &context.volatile {
-            None => subject
-                .with_adopt(plain, former, ttl, None, |adopt| ask(ReplyKind::Adopt, adopt))?,
-            Some(volatile) => {
-                let standing = Some(volatile.standing());
-                subject
-                    .with_adopt(vote, former, ttl, standing, |adopt| ask(ReplyKind::Vote, adopt))?
-            }
-        };
-        let former = Box::new(Former { value: former.into(), was_held: None });
-        let ownership = Ownership {
-            primitive,
-            resource,
-            nonce,
-            ttl: nanoseconds(ttl),
-            sent,
-            election,
-            standing: Standing::Adopting { former },
-            healed: NodeMask::NONE,
-        };
-        Ok(Self::of(context.clone(), ownership))
-    }
-
-    /// A claim on what an ownership holds.
-    pub(crate) fn of(context: Arc<LeaseContext>, ownership: Ownership) -> Self {
-        Self { context, ownership: Some(ownership) }
-    }
-
-    /// Takes the ownership out: its new owner lets go of the key.
-    pub(crate) fn take_ownership(&mut self) -> Option<Ownership> {
-        self.ownership.take()
-    }
-
-    pub(crate) fn poll_verdict(&self, cx: &mut Context<'_>) -> Poll<Verdict> {
-        match &self.ownership {
-            Some(ownership) => ownership.election.poll_verdict(cx),
-            None => Poll::Ready(Verdict::Lost),
-        }
-    }
-
-    /// See [`Ownership::release`]. Without a runtime to ask on, the drop of `self` tells the nodes.
-    pub(crate) fn release(mut self) -> Result<Releasing, Error> {
-        match &mut self.ownership {
-            Some(ownership) => ownership.release(&self.context),
-            None => Err(Error::new(Kind::Lost { reason: None })),
-        }
-    }
-
-    /// See [`Ownership::expire`].
-    pub(crate) fn expire(&mut self, left: Duration) -> Result<Releasing, Error> {
-        match &mut self.ownership {
-            Some(ownership) => ownership.expire(&self.context, left),
-            None => Err(Error::new(Kind::Lost { reason: None })),
-        }
+        self.with_undo(Urgency::Drop, |command| self.context.nodes.tell(command));
+        self.state = next;
     }
 
     /// Deletes what is left of a key that was left to its expiry, and turned out to be lost.
     pub(crate) fn let_go_after_all(&mut self) {
-        if let Some(ownership) = &mut self.ownership {
-            ownership.let_go_after_all(&self.context);
+        if matches!(self.state, State::Left) {
+            self.state = State::Owned { former: None };
+            self.let_go();
         }
     }
 
-    /// See [`Ownership::leave`].
-    pub(crate) fn forget(mut self) -> OwnerToken {
-        self.ownership.as_mut().map(|ownership| ownership.leave(&self.context)).unwrap_or_default()
+    /// Hands the command that lets go of the key to `send`.
+    fn with_undo<R>(&self, urgency: Urgency, send: impl FnOnce(&Command<'_>) -> R) -> R {
+        let subject = self.subject();
+        let send = |encoded: Encoded<'_>| send(&self.command(encoded, urgency, self.touched()));
+        match &self.state {
+            State::Adopting { former } => subject.with_put_back(&former.value, send),
+            _ => subject.with_release(send),
+        }
     }
 
-    pub(crate) fn ownership(&self) -> Option<&Ownership> {
-        self.ownership.as_ref()
+    fn command<'a>(&self, encoded: Encoded<'a>, urgency: Urgency, to: NodeMask) -> Command<'a> {
+        let (affinity, now) = (self.resource.affinity(), self.context.nodes.clock().now());
+        let command = self.context.command(encoded, affinity, self.ttl(), now);
+        Command { urgency, to, ..command }
     }
 
-    pub(crate) fn report(&self) -> Vec<NodeReport> {
-        self.ownership.as_ref().map(|ownership| ownership.election.report()).unwrap_or_default()
+    /// Asks, and waits for every answer.
+    fn ask_all(&self, command: &Command<'_>) -> Result<Election, Error> {
+        self.context.nodes.ask(command, self.context.nodes.rule(Patience::All))
     }
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        if let Some(ownership) = &mut self.ownership {
-            ownership.let_go(&self.context);
-        }
+        self.let_go();
     }
 }
 
@@ -498,7 +354,7 @@ impl Drop for Claim {
 mod tests {
     use super::*;
 
-    /// A cycle moves claims several times. Up to this size a move is a straight line of
+    /// A cycle moves claims some ten times. Up to this size a move is a straight line of
     /// instructions, and above it a loop that takes twice as many.
     #[test]
     fn a_claim_is_moved_cheaply() {

@@ -23,16 +23,15 @@ use std::time::Duration;
 
 use quorlock_resp::encode;
 
+use super::durability::Volatile;
 use super::key::Resource;
-use super::primitive::{Primitive, Script, ScriptForm};
+use super::primitive::{AcquireBy, Adopt, Script, ScriptForm};
 use super::wire::{DECIMAL_MAX, Value, decimal, put_millis, with_scratch};
-use crate::link::{RunId, Undo, UndoScript};
+use crate::error::Error;
+use crate::link::{ReplyKind, Undo, UndoScript};
 
 /// Puts a node into service. Seldom sent, and so always in full.
-const INITIALISE: &str = include_str!("script/initialise.lua");
-
-/// What stands where a link puts the name of its server's process.
-const HOLE: &RunId = &[b'0'; size_of::<RunId>()];
+const INITIALISE: Script = Script { text: include_str!("script/initialise.lua"), by_digest: "" };
 
 const SET: &[u8] = b"*6\r\n$3\r\nSET\r\n";
 const NX_PX: &[u8] = b"$2\r\nNX\r\n$2\r\nPX\r\n";
@@ -40,7 +39,6 @@ const NX_PX: &[u8] = b"$2\r\nNX\r\n$2\r\nPX\r\n";
 /// What a lock's commands are about.
 #[derive(Clone, Copy)]
 pub(crate) struct Subject<'a> {
-    pub(crate) primitive: &'static Primitive,
     pub(crate) resource: &'a Resource,
     pub(crate) value: Value<'a>,
 }
@@ -48,113 +46,92 @@ pub(crate) struct Subject<'a> {
 /// An encoded command.
 pub(crate) struct Encoded<'a> {
     pub(crate) bytes: &'a [u8],
+    /// What a node replies to it.
+    pub(crate) kind: ReplyKind,
     /// What undoes it, and the keys and the value that it is about.
     pub(crate) undo: Undo<'a>,
 }
 
-/// What the deployment of a `Volatile` locker adds to a command.
-#[derive(Clone, Copy)]
-pub(crate) struct Standing<'a> {
-    /// The encoded keys of the node's epoch and quarantine.
-    pub(crate) companions: &'a [u8],
-    pub(crate) longest_ttl: Duration,
+/// A script's call. Its arguments stand behind the value, in this order.
+struct Call<'a> {
+    script: &'a Script,
+    form: ScriptForm,
+    kind: ReplyKind,
+    /// The value that is taken over from, or put back.
+    former: Option<&'a str>,
+    ttl: Option<Duration>,
+    /// Whether the keys live for no longer than the `ttl`.
+    exactly: bool,
+    /// What is added where servers may forget.
+    volatile: Option<&'a Volatile>,
 }
 
-impl Standing<'_> {
-    /// How many keys and how many arguments it adds.
-    const KEYS: usize = 2;
-    const ARGUMENTS: usize = 2;
-
-    fn put_arguments(self, out: &mut Vec<u8>) {
-        put_millis(out, self.longest_ttl);
-        encode::bulk(out, HOLE);
+impl<'a> Call<'a> {
+    fn new(script: &'a Script, form: ScriptForm, kind: ReplyKind) -> Self {
+        Self { script, form, kind, former: None, ttl: None, exactly: false, volatile: None }
     }
 }
 
 impl Subject<'_> {
+    /// Encodes an acquisition and hands it to `send`.
+    pub(crate) fn with_acquire<R>(
+        &self,
+        form: ScriptForm,
+        ttl: Duration,
+        volatile: Option<&Volatile>,
+        send: impl FnOnce(Encoded<'_>) -> R,
+    ) -> R {
+        let primitive = self.resource.primitive;
+        let (script, kind) = match (volatile, &primitive.acquire) {
+            (None, AcquireBy::SetIfAbsent) => return self.with_set(ttl, send),
+            (None, AcquireBy::Script(script)) => (script, ReplyKind::Keys),
+            (Some(_), _) => (&primitive.vote, primitive.vote_reply),
+        };
+        self.with_call(Call { ttl: Some(ttl), volatile, ..Call::new(script, form, kind) }, send)
+    }
+
     /// Encodes an acquisition by `SET NX PX` and hands it to `send`. Of a lock of one key.
-    pub(crate) fn with_set<R>(&self, ttl: Duration, send: impl FnOnce(Encoded<'_>) -> R) -> R {
+    fn with_set<R>(&self, ttl: Duration, send: impl FnOnce(Encoded<'_>) -> R) -> R {
         with_scratch(|out| {
             out.extend_from_slice(SET);
             let pair = self.put_pair(out);
             out.extend_from_slice(NX_PX);
             put_millis(out, ttl);
-            send(Encoded { bytes: out, undo: self.deletes(&out[pair]) })
-        })
-    }
-
-    /// Encodes an acquisition by `script` and hands it to `send`.
-    pub(crate) fn with_script<R>(
-        &self,
-        (script, form): (&Script, ScriptForm),
-        ttl: Duration,
-        standing: Option<Standing<'_>>,
-        send: impl FnOnce(Encoded<'_>) -> R,
-    ) -> R {
-        with_scratch(|out| {
-            let keys = standing.map_or(0, |_| Standing::KEYS);
-            let arguments = standing.map_or(0, |_| Standing::ARGUMENTS);
-            self.put_call(out, script, form, keys, 2 + arguments);
-            if let Some(standing) = standing {
-                out.extend_from_slice(standing.companions);
-            }
-            let pair = self.put_pair(out);
-            put_millis(out, ttl);
-            if let Some(standing) = standing {
-                standing.put_arguments(out);
-            }
-            send(Encoded { bytes: out, undo: self.deletes(&out[pair]) })
+            send(Encoded { bytes: out, kind: ReplyKind::Status, undo: self.deletes(&out[pair]) })
         })
     }
 
     /// Encodes a release and hands it to `send`.
     pub(crate) fn with_release<R>(&self, send: impl FnOnce(Encoded<'_>) -> R) -> R {
-        with_scratch(|out| {
-            self.put_call(out, &self.primitive.release, ScriptForm::Digest, 0, 1);
-            let pair = self.put_pair(out);
-            send(Encoded { bytes: out, undo: self.deletes(&out[pair]) })
-        })
+        let script = &self.resource.primitive.release;
+        self.with_call(Call::new(script, ScriptForm::Digest, ReplyKind::Undo), send)
     }
 
     /// Encodes what puts the `former` value back where an adoption has set ours, and hands it to
     /// `send`.
     pub(crate) fn with_put_back<R>(&self, former: &str, send: impl FnOnce(Encoded<'_>) -> R) -> R {
-        with_scratch(|out| {
-            self.put_call(out, &self.primitive.release, ScriptForm::Whole, 0, 2);
-            let pair = self.put_pair(out);
-            encode::bulk(out, former.as_bytes());
-            let undo = Undo::put_back(self.undo_script(), &out[pair.start..], pair.len());
-            send(Encoded { bytes: out, undo })
-        })
+        let call = Call::new(&self.resource.primitive.release, ScriptForm::Whole, ReplyKind::Undo);
+        self.with_call(Call { former: Some(former), ..call }, send)
     }
 
-    /// Encodes an adoption from the `former` value by the script `text`, and hands it to `send`.
+    /// Encodes an adoption from the `former` value, and hands it to `send`. An error for a lock
+    /// that is not adopted.
     pub(crate) fn with_adopt<R>(
         &self,
-        text: &'static str,
         former: &str,
         ttl: Duration,
-        standing: Option<Standing<'_>>,
+        volatile: Option<&Volatile>,
         send: impl FnOnce(Encoded<'_>) -> R,
-    ) -> R {
-        with_scratch(|out| {
-            let script = Script { text, by_digest: "" };
-            let keys = standing.map_or(0, |_| Standing::KEYS);
-            let arguments = standing.map_or(0, |_| Standing::ARGUMENTS);
-            self.put_call(out, &script, ScriptForm::Whole, keys, 3 + arguments);
-            if let Some(standing) = standing {
-                out.extend_from_slice(standing.companions);
-            }
-            let pair = self.put_pair(out);
-            encode::bulk(out, former.as_bytes());
-            let undo = pair.start..out.len();
-            put_millis(out, ttl);
-            if let Some(standing) = standing {
-                standing.put_arguments(out);
-            }
-            let undo = Undo::put_back(self.undo_script(), &out[undo], pair.len());
-            send(Encoded { bytes: out, undo })
-        })
+    ) -> Result<R, Error> {
+        let (text, kind) = match (&self.resource.primitive.adopt, volatile) {
+            (Adopt::Refused(why), _) => return Err(Error::misuse(*why)),
+            (Adopt::Scripts { plain, .. }, None) => (plain, ReplyKind::Adopt),
+            (Adopt::Scripts { vote, .. }, Some(_)) => (vote, ReplyKind::Vote),
+        };
+        let script = Script { text, by_digest: "" };
+        let call = Call::new(&script, ScriptForm::Whole, kind);
+        let call = Call { former: Some(former), ttl: Some(ttl), volatile, ..call };
+        Ok(self.with_call(call, send))
     }
 
     /// Encodes an extension and hands it to `send`.
@@ -164,23 +141,52 @@ impl Subject<'_> {
         ttl: Duration,
         send: impl FnOnce(Encoded<'_>) -> R,
     ) -> R {
-        with_scratch(|out| {
-            self.put_call(out, &self.primitive.extend, form, 0, 2);
-            let pair = self.put_pair(out);
-            put_millis(out, ttl);
-            send(Encoded { bytes: out, undo: Undo::nothing(&out[pair]) })
-        })
+        let call = Call::new(&self.resource.primitive.extend, form, ReplyKind::Script);
+        self.with_call(Call { ttl: Some(ttl), ..call }, send)
     }
 
     /// Encodes what lets the keys live for exactly `left` more, and hands it to `send`. Seldom
     /// sent, and so always in full.
     pub(crate) fn with_expiry<R>(&self, left: Duration, send: impl FnOnce(Encoded<'_>) -> R) -> R {
+        let extend = &self.resource.primitive.extend;
+        let call = Call::new(extend, ScriptForm::Whole, ReplyKind::Script);
+        self.with_call(Call { ttl: Some(left), exactly: true, ..call }, send)
+    }
+
+    /// Encodes a script's call and hands it to `send`. What it undoes is told by its arguments.
+    fn with_call<R>(&self, call: Call<'_>, send: impl FnOnce(Encoded<'_>) -> R) -> R {
+        let Call { script, form, kind, former, ttl, exactly, volatile } = call;
+        let keys = volatile.map_or(0, |_| Volatile::KEYS) + usize::from(self.resource.count());
+        let arguments = 1
+            + usize::from(former.is_some())
+            + usize::from(ttl.is_some())
+            + usize::from(exactly)
+            + volatile.map_or(0, |_| Volatile::ARGUMENTS);
         with_scratch(|out| {
-            self.put_call(out, &self.primitive.extend, ScriptForm::Whole, 0, 3);
+            put_call(out, script, form, keys, arguments);
+            if let Some(volatile) = volatile {
+                volatile.put_keys(out);
+            }
             let pair = self.put_pair(out);
-            put_millis(out, left);
-            encode::bulk(out, b"exactly");
-            send(Encoded { bytes: out, undo: Undo::nothing(&out[pair]) })
+            if let Some(former) = former {
+                encode::bulk(out, former.as_bytes());
+            }
+            let put_back = pair.start..out.len();
+            if let Some(ttl) = ttl {
+                put_millis(out, ttl);
+            }
+            if exactly {
+                encode::bulk(out, b"exactly");
+            }
+            if let Some(volatile) = volatile {
+                volatile.put_arguments(out);
+            }
+            let undo = match kind {
+                ReplyKind::Script => Undo::nothing(&out[pair]),
+                _ if former.is_none() => self.deletes(&out[pair]),
+                _ => Undo::put_back(self.undo_script(), &out[put_back], pair.len()),
+            };
+            send(Encoded { bytes: out, kind, undo })
         })
     }
 
@@ -197,7 +203,7 @@ impl Subject<'_> {
     }
 
     fn undo_script(&self) -> (&'static UndoScript, u16) {
-        undo_script(self.primitive, self.resource)
+        (&self.resource.primitive.undo, self.resource.count())
     }
 
     fn put_pair(&self, out: &mut Vec<u8>) -> Range<usize> {
@@ -206,39 +212,6 @@ impl Subject<'_> {
         self.value.put(out);
         start..out.len()
     }
-
-    /// Puts a script's call up to its keys: the lock's and so many more before them, and so many
-    /// arguments behind them.
-    fn put_call(
-        &self,
-        out: &mut Vec<u8>,
-        script: &Script,
-        form: ScriptForm,
-        more_keys: usize,
-        arguments: usize,
-    ) {
-        put_call(out, script, form, more_keys + usize::from(self.resource.count()), arguments);
-    }
-}
-
-/// Encodes a release of the keys under a value that need not be this locker's, and hands it to
-/// `send`.
-pub(crate) fn with_release_of<R>(
-    primitive: &'static Primitive,
-    resource: &Resource,
-    value: &str,
-    send: impl FnOnce(Encoded<'_>) -> R,
-) -> R {
-    let pair = pair_of(resource, value);
-    with_scratch(|out| {
-        put_call(out, &primitive.release, ScriptForm::Digest, resource.count().into(), 1);
-        out.extend_from_slice(&pair);
-        send(Encoded { bytes: out, undo: Undo::delete(undo_script(primitive, resource), &pair) })
-    })
-}
-
-fn undo_script(primitive: &'static Primitive, resource: &Resource) -> (&'static UndoScript, u16) {
-    (&primitive.undo, resource.count())
 }
 
 /// Puts a script's call up to its keys.
@@ -257,28 +230,18 @@ fn put_call(out: &mut Vec<u8>, script: &Script, form: ScriptForm, keys: usize, a
     }
 }
 
-/// The encoded keys and a value that need not be this locker's.
-pub(crate) fn pair_of(resource: &Resource, value: &str) -> Vec<u8> {
-    let mut pair = Vec::new();
-    resource.put(&mut pair);
-    encode::bulk(&mut pair, value.as_bytes());
-    pair
-}
-
 /// Encodes what puts a node into service, or looks whether it is, and hands it to `send`.
 pub(crate) fn with_initialise<R>(
-    standing: Standing<'_>,
+    volatile: &Volatile,
     act: &[u8],
-    send: impl FnOnce(&[u8]) -> R,
+    send: impl FnOnce(Encoded<'_>) -> R,
 ) -> R {
     with_scratch(|out| {
-        encode::array_header(out, 8);
-        encode::bulk(out, b"EVAL");
-        encode::bulk(out, INITIALISE.as_bytes());
-        encode::bulk(out, b"2");
-        out.extend_from_slice(standing.companions);
+        let (keys, arguments) = (Volatile::KEYS, 1 + Volatile::ARGUMENTS);
+        put_call(out, &INITIALISE, ScriptForm::Whole, keys, arguments);
+        volatile.put_keys(out);
         encode::bulk(out, act);
-        standing.put_arguments(out);
-        send(out)
+        volatile.put_arguments(out);
+        send(Encoded { bytes: out, kind: ReplyKind::Vote, undo: Undo::NONE })
     })
 }

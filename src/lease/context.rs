@@ -4,18 +4,21 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use quorlock_resp::encode;
 use tokio::sync::Notify;
 
+use super::command::Encoded;
 use super::durability::Volatile;
 use super::key::{Key, Resource};
-use super::primitive::ScriptForm;
+use super::primitive::{AcquireBy, Primitive, ScriptForm};
 use super::validity;
+use crate::clock::Moment;
 use crate::error::Error;
 use crate::link::{ReplyKind, Undo, Urgency};
 use crate::node_vote::NodeVote;
 use crate::observe::Subject;
 use crate::options::Options;
-use crate::quorum::{Command, Election, NodeMask, NodeSet};
+use crate::quorum::{Command, Election, NodeMask, NodeSet, Rule};
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// What every command needs to be sent: the nodes, the options, the holder's name.
@@ -79,19 +82,24 @@ impl LeaseContext {
         Key::new(&self.options.prefix, given)
     }
 
-    /// What a lock of this key is about.
+    /// What such a lock of this key is about.
     #[inline]
-    pub(crate) fn resource(&self, given: &[u8]) -> Result<Resource, Error> {
-        Ok(Resource::one(self.key(given)?, self.options.observers.class))
+    pub(crate) fn resource(
+        &self,
+        primitive: &'static Primitive,
+        given: &[u8],
+    ) -> Result<Resource, Error> {
+        Ok(Resource::one(primitive, self.key(given)?, self.options.observers.class))
     }
 
-    /// What a lock of these keys is about.
+    /// What such a lock of these keys is about.
     pub(crate) fn resources<K: AsRef<[u8]>>(
         &self,
+        primitive: &'static Primitive,
         given: impl IntoIterator<Item = K>,
     ) -> Result<Resource, Error> {
-        let keys = given.into_iter().map(|key| self.key(key.as_ref()));
-        Resource::several(keys.collect::<Result<_, _>>()?, self.options.observers.class)
+        let keys = given.into_iter().map(|key| self.key(key.as_ref())).collect::<Result<_, _>>()?;
+        Resource::several(primitive, keys, self.options.observers.class)
     }
 
     /// What observers are told of which lock it is.
@@ -99,41 +107,58 @@ impl LeaseContext {
         Subject::new(resource.given(), &self.owner, resource.class)
     }
 
-    /// A command for all nodes, which needs no undo and may be refused for want of room.
+    /// A command for all nodes, which may be refused for want of room. `sent` is the clock, read
+    /// before this; it may take as long as is allowed with this TTL.
     pub(super) fn command<'a>(
         &self,
-        bytes: &'a [u8],
-        kind: ReplyKind,
+        Encoded { bytes, kind, undo }: Encoded<'a>,
         affinity: u64,
         ttl: Duration,
+        sent: Moment,
     ) -> Command<'a> {
-        Command {
-            bytes,
-            kind,
-            undo: Undo::NONE,
-            affinity,
-            sent: self.nodes.clock().now(),
-            allowed: self.options.node_timeout(ttl),
-            urgency: Urgency::Usual,
-            to: NodeMask::ALL,
-        }
+        let allowed = self.options.node_timeout(ttl);
+        let (urgency, to) = (Urgency::Usual, NodeMask::ALL);
+        Command { bytes, kind, undo, affinity, sent, allowed, urgency, to }
+    }
+
+    /// Asks these nodes something that is undone by nothing.
+    pub(super) fn ask(
+        &self,
+        words: &[&[u8]],
+        kind: ReplyKind,
+        affinity: u64,
+        to: NodeMask,
+        rule: Rule,
+    ) -> Result<Election, Error> {
+        let mut bytes = Vec::new();
+        encode::command(&mut bytes, words);
+        let encoded = Encoded { bytes: &bytes, kind, undo: Undo::NONE };
+        let command = self.command(encoded, affinity, self.options.ttl, self.nodes.clock().now());
+        self.nodes.ask(&Command { to, ..command }, rule)
+    }
+
+    /// Whether nodes may lack the script by which such a lock is acquired.
+    fn acquires_by_script(&self, primitive: &Primitive) -> bool {
+        self.volatile.is_some() || matches!(primitive.acquire, AcquireBy::Script(_))
     }
 
     /// How the next acquisition by a script names it.
-    pub(super) fn script_form(&self) -> ScriptForm {
+    pub(super) fn script_form(&self, primitive: &Primitive) -> ScriptForm {
         // Ordering: a task that misses the flag sends the digest, and sets the flag again.
-        let is_forgotten = self.script_forgotten.load(Ordering::Relaxed)
+        let is_forgotten = self.acquires_by_script(primitive)
+            && self.script_forgotten.load(Ordering::Relaxed)
             && self.script_forgotten.swap(false, Ordering::Relaxed);
         if is_forgotten { ScriptForm::Whole } else { ScriptForm::Digest }
     }
 
-    /// Notes whether a node has not known the script of an acquisition.
-    pub(super) fn note_scripts(&self, election: &Election) {
-        let mut votes = election.votes();
+    /// Notes, and returns, whether a node has not known the script of an acquisition.
+    pub(super) fn note_scripts(&self, primitive: &Primitive, election: &Election) -> bool {
         let lacks_script = |(node, vote)| vote == NodeVote::Refused && election.lacks_script(node);
-        if votes.any(lacks_script) {
+        let is_lacking = self.acquires_by_script(primitive) && election.votes().any(lacks_script);
+        if is_lacking {
             self.script_forgotten.store(true, Ordering::Relaxed);
         }
+        is_lacking
     }
 
     /// How long before its end a lock with this TTL counts as lost.

@@ -31,10 +31,10 @@ use std::time::Duration;
 
 use quorlock_resp::encode;
 
-use super::command::Standing;
 use super::key::{EPOCH, QUARANTINE};
+use super::wire::put_millis;
 use crate::error::Error;
-use crate::link::{Admission, AdmissionPolicy, EpochValue, Peer};
+use crate::link::{Admission, AdmissionPolicy, EpochValue, Peer, RunId};
 use crate::node_vote::NodeVote;
 use crate::options::{Durability, Options};
 use crate::quorum::Election;
@@ -47,7 +47,14 @@ pub(crate) struct Volatile {
     longest_ttl: Duration,
 }
 
+/// What stands where a link puts the name of its server's process.
+const HOLE: &RunId = &[b'0'; size_of::<RunId>()];
+
 impl Volatile {
+    /// How many keys and how many arguments it adds to a script's call.
+    pub(super) const KEYS: usize = 2;
+    pub(super) const ARGUMENTS: usize = 2;
+
     /// `None` for servers that forget nothing.
     pub(crate) fn new(options: &Options) -> Option<Self> {
         let Durability::Volatile { longest_ttl } = options.durability else { return None };
@@ -58,9 +65,15 @@ impl Volatile {
         Some(Self { keys: keys.into_boxed_slice(), longest_ttl })
     }
 
-    /// What it adds to a command.
-    pub(super) fn standing(&self) -> Standing<'_> {
-        Standing { companions: &self.keys, longest_ttl: self.longest_ttl }
+    /// Puts the keys that it adds to a script's call, before the lock's own.
+    pub(super) fn put_keys(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.keys);
+    }
+
+    /// Puts the arguments that it adds to a script's call, behind all others.
+    pub(super) fn put_arguments(&self, out: &mut Vec<u8>) {
+        put_millis(out, self.longest_ttl);
+        encode::bulk(out, HOLE);
     }
 
     /// Looks at what the nodes have answered to an acquisition, whatever its verdict: an error when

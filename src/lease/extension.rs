@@ -18,15 +18,14 @@
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use super::claim::Ownership;
+use super::claim::Claim;
 use super::command::Encoded;
 use super::context::LeaseContext;
-use super::primitive::{Acquire, ScriptForm};
+use super::primitive::ScriptForm;
 use super::round::{Kind, Round};
 use super::validity::{self, Validity};
 use crate::clock::Stamp;
 use crate::error::Error;
-use crate::link::ReplyKind;
 use crate::quorum::{Command, Election, NodeMask, Verdict};
 use crate::report::NodeReport;
 
@@ -41,39 +40,31 @@ impl Extension {
     /// asked, too: they may be given them.
     pub(crate) fn send(
         context: &LeaseContext,
-        ownership: &Ownership,
+        claim: &Claim,
         ttl: Duration,
     ) -> Result<Self, Error> {
         let kind = Kind::Extend(ScriptForm::Digest);
-        Self::of(context, ownership, kind, ttl, NodeMask::ALL)
+        Self::of(context, claim, kind, ttl, NodeMask::ALL)
     }
 
     /// Sends a round to these nodes.
     fn of(
         context: &LeaseContext,
-        ownership: &Ownership,
+        claim: &Claim,
         kind: Kind,
         ttl: Duration,
         to: NodeMask,
     ) -> Result<Self, Error> {
-        let sent = context.nodes.clock().stamp();
-        let subject = ownership.subject(context);
-        let ask = |reply, Encoded { bytes, undo }: Encoded<'_>| {
-            let command = context.command(bytes, reply, ownership.resource.affinity(), ttl);
-            context.nodes.ask(&Command { undo, to, ..command }, context.nodes.rule_for(to))
+        let clock = context.nodes.clock();
+        let (sent, subject) = (clock.stamp(), claim.subject());
+        let ask = |encoded: Encoded<'_>| {
+            let command = context.command(encoded, claim.resource.affinity(), ttl, clock.now());
+            context.nodes.ask(&Command { to, ..command }, context.nodes.rule_for(to))
         };
-        let election = match (kind, &ownership.primitive.acquire) {
-            (Kind::Extend(form), _) => {
-                subject.with_extend(form, ttl, |encoded| ask(ReplyKind::Script, encoded))
-            }
-            (Kind::Heal, Acquire::SetIfAbsent) => {
-                subject.with_set(ttl, |encoded| ask(ReplyKind::Status, encoded))
-            }
+        let election = match kind {
+            Kind::Extend(form) => subject.with_extend(form, ttl, ask),
             // Seldom sent, and so whole.
-            (Kind::Heal, Acquire::Script(script)) => {
-                let call = (script, ScriptForm::Whole);
-                subject.with_script(call, ttl, None, |encoded| ask(ReplyKind::Keys, encoded))
-            }
+            Kind::Heal => subject.with_acquire(ScriptForm::Whole, ttl, None, ask),
         };
         let end = validity::end(sent, ttl, context.options.drift);
         Ok(Self { election: election?, round: Round::new(kind, sent, ttl, end) })
@@ -95,33 +86,29 @@ impl Extension {
     }
 
     /// Sends the whole script to nodes that may have forgotten it.
-    pub(crate) fn rescript(
-        &mut self,
-        context: &LeaseContext,
-        ownership: &Ownership,
-    ) -> Option<Self> {
+    pub(crate) fn rescript(&mut self, context: &LeaseContext, claim: &Claim) -> Option<Self> {
         let lacks_script = |node| self.election.lacks_script(node);
         let to = self.round.poll_rescript(self.election.votes(), lacks_script)?;
         // Without a runtime nothing can be sent; the keeper's next extension asks again.
         let kind = Kind::Extend(ScriptForm::Whole);
-        Self::of(context, ownership, kind, self.round.ttl, to).ok()
+        Self::of(context, claim, kind, self.round.ttl, to).ok()
     }
 
     /// Sets the keys again on nodes that have lost them, if a majority has just confirmed them. Of
     /// a lock that was taken over, those count as well that hold another value: an adoption beside
     /// ours may have put the former one back there, behind what we deleted. While it is being taken
     /// over nothing is set: an adoption that fails leaves the nodes as they were.
-    pub(crate) fn heal(&self, context: &LeaseContext, ownership: &mut Ownership) -> Option<Self> {
+    pub(crate) fn heal(&self, context: &LeaseContext, claim: &mut Claim) -> Option<Self> {
         let missing = self.round.poll_missing(self.election.votes(), context.nodes.majority());
-        let missing = missing.filter(|_| ownership.is_owned())?;
-        let were_former = ownership.settle(context, missing.others);
+        let missing = missing.filter(|_| claim.is_owned())?;
+        let were_former = claim.settle(missing.others);
         let empty = if were_former { missing.empty.or(missing.others) } else { missing.empty };
         if empty.is_empty() {
             return None;
         }
-        ownership.touch(empty);
+        claim.touch(empty);
         // As for the script.
-        Self::of(context, ownership, Kind::Heal, self.round.ttl, empty).ok()
+        Self::of(context, claim, Kind::Heal, self.round.ttl, empty).ok()
     }
 
     /// How long the nodes may take to answer.

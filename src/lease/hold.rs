@@ -10,7 +10,7 @@
 
 use std::time::Duration;
 
-use super::claim::Ownership;
+use super::claim::Claim;
 use super::context::LeaseContext;
 use super::extension::Extension;
 use super::validity::Validity;
@@ -31,7 +31,7 @@ pub(super) struct HoldId {
 pub(super) struct Hold {
     pub(super) generation: u32,
     /// `None` while the place is free.
-    pub(super) ownership: Option<Ownership>,
+    pub(super) claim: Option<Claim>,
     pub(super) validity: Validity,
     pub(super) extend: Extend,
     /// When it was acquired.
@@ -94,7 +94,7 @@ pub(super) enum Step {
 
 /// What a hold leaves.
 pub(super) struct Ended {
-    pub(super) ownership: Ownership,
+    pub(super) claim: Claim,
     pub(super) began: Moment,
     /// Why the lock was lost, if the observers have not been told.
     pub(super) untold: Option<Loss>,
@@ -106,7 +106,7 @@ impl Hold {
     pub(super) fn new(validity: Validity) -> Self {
         Self {
             generation: 0,
-            ownership: None,
+            claim: None,
             validity,
             extend: Extend::Off,
             began: Moment::NEVER,
@@ -125,35 +125,32 @@ impl Hold {
     #[inline]
     pub(super) fn begin(
         &mut self,
-        ownership: Option<Ownership>,
+        claim: Claim,
         extend: Extend,
         now: Moment,
         context: &LeaseContext,
     ) {
-        (self.ownership, self.extend, self.began) = (ownership, extend, now);
+        (self.claim, self.extend, self.began) = (Some(claim), extend, now);
         self.state = State::Held(Upkeep::default());
         self.validity.clear();
         self.validity.set_margin(context.margin(self.ttl()), Stamp::PAST);
-        self.enter_grants(context);
+        self.enter_grants();
     }
 
     /// A lock that was taken over is ours from `now` on.
-    pub(super) fn own(&mut self, extend: Extend, now: Moment, context: &LeaseContext) {
+    pub(super) fn own(&mut self, extend: Extend, now: Moment) {
         (self.extend, self.began) = (extend, now);
-        if let Some(ownership) = &mut self.ownership {
-            ownership.own(context);
+        if let Some(claim) = &mut self.claim {
+            claim.own();
         }
     }
 
     /// The place is free: what is left of the hold goes to its ender.
     #[inline]
     pub(super) fn end(&mut self) -> Option<Ended> {
-        let ownership = self.ownership.take()?;
-        let untold = match &self.state {
-            State::Lost(telling) if !telling.observed && ownership.is_owned() => Some(telling.why),
-            _ => None,
-        };
-        let left = Ended { ownership, began: self.began, untold, signal: self.signal() };
+        let claim = self.claim.take()?;
+        let untold = self.take_loss().filter(|_| claim.is_owned());
+        let left = Ended { claim, began: self.began, untold, signal: self.signal() };
         self.former_loss = self.loss();
         self.generation = self.generation.wrapping_add(1);
         #[cfg(feature = "tokio-util")]
@@ -239,19 +236,18 @@ impl Hold {
         if is_first {
             // By the first extension all have granted that ever will in time, and its answers are
             // the newer ones.
-            self.enter_grants(context);
+            self.enter_grants();
         }
-        let Some(ownership) = &self.ownership else {
-            return Err(Error::new(Kind::Lost { reason: self.loss() }));
-        };
-        Extension::send(context, ownership, ttl)
+        match &self.claim {
+            Some(claim) => Extension::send(context, claim, ttl),
+            None => Err(Error::new(Kind::Lost { reason: self.loss() })),
+        }
     }
 
     /// Enters which nodes have granted the acquisition by now.
-    fn enter_grants(&mut self, context: &LeaseContext) {
-        let Some(ownership) = &self.ownership else { return };
-        let end = ownership.end_of(ownership.sent, context);
-        self.validity.grant(ownership.election.granted(), ownership.sent, end);
+    fn enter_grants(&mut self) {
+        let Some(claim) = &self.claim else { return };
+        self.validity.grant(claim.election.granted(), claim.sent, claim.end_of(claim.sent));
     }
 
     /// Enters what an extension has brought, unless the lock was lost before, and says what follows
@@ -272,10 +268,8 @@ impl Hold {
         if self.validity.end().reaches(target) {
             return Step::Extended;
         }
-        let ownership = self.ownership.as_ref();
-        ownership
-            .and_then(|ownership| extension.rescript(context, ownership))
-            .map_or(Step::Failed, Step::More)
+        let more = self.claim.as_ref().and_then(|claim| extension.rescript(context, claim));
+        more.map_or(Step::Failed, Step::More)
     }
 
     /// Enters what came in behind an extension's verdict, and says what was sent behind that: the
@@ -290,16 +284,16 @@ impl Hold {
             extension.apply(&mut self.validity, context);
         }
         let valid = self.is_valid(now);
-        match &mut self.ownership {
-            Some(ownership) if valid => {
-                [extension.rescript(context, ownership), extension.heal(context, ownership)]
+        match &mut self.claim {
+            Some(claim) if valid => {
+                [extension.rescript(context, claim), extension.heal(context, claim)]
             }
             _ => [None, None],
         }
     }
 
     pub(super) fn ttl(&self) -> Duration {
-        self.ownership.as_ref().map_or(Duration::ZERO, |ownership| ownership.ttl())
+        self.claim.as_ref().map_or(Duration::ZERO, Claim::ttl)
     }
 
     /// Whether it has been held for as long as it may be.
@@ -314,8 +308,8 @@ impl Hold {
     }
 
     pub(super) fn set_ttl(&mut self, ttl: Duration) {
-        if let Some(ownership) = &mut self.ownership {
-            ownership.set_ttl(ttl);
+        if let Some(claim) = &mut self.claim {
+            claim.set_ttl(ttl);
         }
     }
 
@@ -326,18 +320,16 @@ impl Hold {
     /// for too long. Soon, where another adoption of the same token may have left a node without
     /// our value: until that is mended, it is told that the lock is contended, and not lost.
     pub(super) fn next_look(&mut self, context: &LeaseContext, at: Reading) -> Moment {
-        let Some(ownership) = &self.ownership else { return Moment::NEVER };
+        let Some(claim) = &self.claim else { return Moment::NEVER };
         let warning = at.moment(self.validity.warning());
         if !self.may_extend(at.now) {
             return if self.is_to_be_told_overlong(at.now) { at.now } else { warning };
         }
-        let lease =
-            nanoseconds(ownership.ttl().saturating_sub(context.options.drift.of(ownership.ttl())));
-        let jitter = lease / 15 / 256 * u64::from(ownership.chance());
+        let lease = nanoseconds(claim.ttl().saturating_sub(context.options.drift.of(claim.ttl())));
+        let jitter = lease / 15 / 256 * u64::from(claim.chance());
         let early = Duration::from_nanos(lease / 3 * 2 + jitter);
-        let batch = Duration::from_nanos(nanoseconds(ownership.ttl()) / 64);
-        let is_hurried =
-            ownership.may_former_return() && at.now.since(self.began) < ownership.ttl();
+        let batch = Duration::from_nanos(nanoseconds(claim.ttl()) / 64);
+        let is_hurried = claim.may_former_return() && at.now.since(self.began) < claim.ttl();
         if let State::Held(upkeep) = &mut self.state {
             if is_hurried {
                 let doublings = upkeep.hurries.saturating_sub(HURRIES).min(16);
@@ -354,8 +346,7 @@ impl Hold {
     /// Whether a look that was planned soon is needed no more: by now all nodes have our value.
     pub(super) fn has_calmed(&self) -> bool {
         let is_hurried = matches!(&self.state, State::Held(upkeep) if upkeep.hurries > 0);
-        let may_return = Ownership::may_former_return;
-        is_hurried && !self.ownership.as_ref().is_none_or(may_return)
+        is_hurried && !self.claim.as_ref().is_none_or(Claim::may_former_return)
     }
 
     /// Whether the lock may still be extended by itself.
@@ -394,7 +385,7 @@ impl Hold {
     /// What tells of a loss that has been found and may not have been told yet.
     pub(super) fn new_signal(&self) -> Option<Signal> {
         let State::Lost(telling) = &self.state else { return None };
-        let is_new = self.ownership.is_some() && !telling.signalled;
+        let is_new = self.claim.is_some() && !telling.signalled;
         is_new.then(|| self.signal())
     }
 

@@ -6,15 +6,17 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use super::claim::{Claim, Ownership};
+use super::claim::Claim;
 use super::context::LeaseContext;
 use super::extension::Extension;
 use super::hold::{Ended, Hold, HoldId, Step};
 use super::keeper;
 use super::leases::Leases;
+use super::news::{News, What};
+use super::validity::Validity;
 use crate::clock::{Moment, Reading, Stamp};
 use crate::error::{Error, Kind};
-use crate::observe::{Event, Loss};
+use crate::observe::Loss;
 use crate::options::{Extend, whole_millis};
 use crate::report::NodeReport;
 
@@ -29,7 +31,7 @@ impl HoldRef {
     /// Begins a hold with what an acquisition has won, unless the locker was shut down.
     pub(super) fn begin(
         leases: &Arc<Leases>,
-        claim: &mut Claim,
+        claim: Claim,
         extend: Extend,
         at: Reading,
     ) -> Result<Self, Error> {
@@ -44,13 +46,8 @@ impl HoldRef {
 
     /// Puts what an acquisition has won where a shutdown and the keeper find it.
     #[inline]
-    pub(super) fn publish(
-        leases: &Arc<Leases>,
-        claim: &mut Claim,
-        extend: Extend,
-        at: Reading,
-    ) -> Self {
-        let (id, due) = leases.begin(claim.take_ownership(), extend, at);
+    pub(super) fn publish(leases: &Arc<Leases>, claim: Claim, extend: Extend, at: Reading) -> Self {
+        let (id, due) = leases.begin(claim, extend, at);
         let woken = leases.keeping.note(due);
         if keeper::ensure(leases) || woken {
             // The holder may compute from here on.
@@ -68,14 +65,19 @@ impl HoldRef {
         self.leases.with(self.id, work)
     }
 
-    /// Works on the ownership; `None` when the hold has ended.
-    pub(crate) fn ownership<R>(&self, work: impl FnOnce(&Ownership) -> R) -> Option<R> {
-        self.with(|hold| hold.ownership.as_ref().map(work)).flatten()
+    /// Looks at the claim; `None` when the hold has ended.
+    pub(crate) fn claim<R>(&self, look: impl FnOnce(&Claim) -> R) -> Option<R> {
+        self.with(|hold| hold.claim.as_ref().map(look)).flatten()
+    }
+
+    /// Looks at the time for which the lock is held, and at the clock; `None` when it is not held.
+    fn validity<R>(&self, look: impl FnOnce(&Validity, Stamp) -> R) -> Option<R> {
+        let now = self.leases.context.nodes.clock().stamp();
+        self.with(|hold| hold.is_valid(now).then(|| look(&hold.validity, now))).flatten()
     }
 
     pub(crate) fn is_valid(&self) -> bool {
-        let now = self.leases.context.nodes.clock().stamp();
-        self.with(|hold| hold.is_valid(now)).unwrap_or(false)
+        self.validity(|_, _| ()).is_some()
     }
 
     /// As [`HoldRef::remaining`], without its effect: a hold found invalid is not marked as lost.
@@ -97,25 +99,12 @@ impl HoldRef {
     }
 
     pub(crate) fn remaining(&self) -> Duration {
-        let now = self.leases.context.nodes.clock().stamp();
-        let left = |hold: &mut Hold| match hold.is_valid(now) {
-            true => hold.validity.remaining(now),
-            false => Duration::ZERO,
-        };
-        self.with(left).unwrap_or_default()
+        self.validity(Validity::remaining).unwrap_or_default()
     }
 
     pub(crate) fn deadline(&self) -> Instant {
         let clock = self.leases.context.nodes.clock();
-        let now = clock.stamp();
-        let end = |hold: &mut Hold| if hold.is_valid(now) { hold.validity.end() } else { now };
-        clock.instant(self.with(end).unwrap_or(now))
-    }
-
-    /// When the lock is lost if it is not extended; `None` when it is.
-    fn warning(&self) -> Option<Stamp> {
-        let now = self.leases.context.nodes.clock().stamp();
-        self.with(|hold| hold.is_valid(now).then(|| hold.validity.warning())).flatten()
+        clock.instant(self.validity(|validity, _| validity.end()).unwrap_or_else(|| clock.stamp()))
     }
 
     /// Completes when the lock is lost, or the hold has ended, and says why.
@@ -126,7 +115,8 @@ impl HoldRef {
             let changed = self.leases.changed(self.id);
             let mut changed = pin!(changed);
             changed.as_mut().enable();
-            let Some(warning) = self.warning() else { return self.loss() };
+            let warning = self.validity(|validity, _| validity.warning());
+            let Some(warning) = warning else { return self.loss() };
             let mut timer = nodes.sleep_until(nodes.clock().read().moment(warning)).ok();
             poll_fn(|cx| {
                 let rang = timer.as_mut().is_some_and(|timer| Pin::new(timer).poll(cx).is_ready());
@@ -155,7 +145,7 @@ impl HoldRef {
 
     /// What each node did with the acquisition, by now.
     pub(crate) fn votes(&self) -> Vec<NodeReport> {
-        self.ownership(|ownership| ownership.election.report()).unwrap_or_default()
+        self.claim(|claim| claim.election.report()).unwrap_or_default()
     }
 
     /// As [`HoldRef::extend`], by any time that a caller gives.
@@ -228,19 +218,11 @@ impl HoldRef {
 
     /// Tells of an extension by hand; the keeper tells of its own.
     fn tell_extension(&self, extension: &Extension, succeeded: bool) {
-        let LeaseContext { options, nodes, .. } = &*self.leases.context;
-        if options.observers.is_empty() || !self.is_owned() {
-            return;
+        let context = &self.leases.context;
+        let news = self.with(|hold| hold.extension_news(context, extension, succeeded));
+        if let Some(news) = news.flatten() {
+            news.tell(context);
         }
-        let began = self.with(|hold| hold.began);
-        let held = began.map_or(Duration::ZERO, |began| nodes.clock().now().since(began));
-        let Some(resource) = self.ownership(|ownership| ownership.resource.clone()) else { return };
-        let (lock, remaining) = (self.leases.context.subject(&resource), self.remaining());
-        let votes = extension.report();
-        options.observers.tell(|| match succeeded {
-            true => Event::Extended { lock, held, remaining, votes },
-            false => Event::ExtensionFailed { lock, held, remaining, votes },
-        });
     }
 
     fn error(&self, kind: Kind) -> Error {
@@ -265,15 +247,12 @@ impl HoldRef {
 
     /// The key as it was asked for.
     pub(crate) fn key(&self) -> Vec<u8> {
-        self.ownership(|ownership| ownership.resource.given().to_vec()).unwrap_or_default()
+        self.claim(|claim| claim.resource.given().to_vec()).unwrap_or_default()
     }
 
     /// Each key as it was asked for.
     pub(crate) fn keys(&self) -> Vec<Vec<u8>> {
-        let given = |ownership: &Ownership| {
-            ownership.resource.keys().iter().map(|key| key.given().to_vec()).collect()
-        };
-        self.ownership(given).unwrap_or_default()
+        self.claim(|claim| claim.resource.given_each()).unwrap_or_default()
     }
 
     #[cfg(feature = "tokio-util")]
@@ -300,7 +279,7 @@ impl HoldRef {
         let at = self.leases.context.nodes.clock().read();
         let owned = self.with(|hold| {
             let is_valid = hold.is_valid(at.stamp);
-            is_valid.then(|| hold.own(extend, at.now, &self.leases.context))
+            is_valid.then(|| hold.own(extend, at.now))
         });
         owned.flatten().ok_or_else(|| self.lost_error())?;
         self.look_again();
@@ -309,21 +288,16 @@ impl HoldRef {
 
     /// Whether the lock is ours; `false` also when the hold has ended.
     pub(crate) fn is_owned(&self) -> bool {
-        self.ownership(Ownership::is_owned).unwrap_or(false)
+        self.claim(Claim::is_owned).unwrap_or(false)
     }
 
     /// Ends the hold: the key is the caller's to let go of. `None`: it has ended before.
     pub(crate) fn end(&self) -> Option<(Claim, Moment)> {
-        let Ended { ownership, began, untold, .. } = self.leases.end(self.id)?;
-        let claim = Claim::of(self.leases.context.clone(), ownership);
-        if let (Some(reason), Some(ownership)) = (untold, claim.ownership()) {
-            let LeaseContext { options, nodes, .. } = &*self.leases.context;
-            options.observers.tell(|| Event::Lost {
-                lock: self.leases.context.subject(&ownership.resource),
-                held: nodes.clock().now().since(began),
-                reason,
-                stalled: None,
-            });
+        let Ended { claim, began, untold, .. } = self.leases.end(self.id)?;
+        if let Some(reason) = untold {
+            let held = self.leases.context.nodes.clock().now().since(began);
+            let what = What::Lost { reason, stalled: None };
+            News { resource: claim.resource.clone(), held, what }.tell(&self.leases.context);
         }
         Some((claim, began))
     }

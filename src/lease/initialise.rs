@@ -7,7 +7,6 @@ use super::command;
 use super::context::LeaseContext;
 use super::durability::Volatile;
 use crate::error::{Error, Kind};
-use crate::link::ReplyKind;
 use crate::node_vote::NodeVote;
 use crate::quorum::{Election, Verdict};
 use crate::report::NodeReport;
@@ -50,8 +49,9 @@ async fn ask(
     volatile: &Volatile,
     act: &[u8],
 ) -> Result<(Election, Verdict), Error> {
-    let election = command::with_initialise(volatile.standing(), act, |bytes| {
-        let command = context.command(bytes, ReplyKind::Vote, 0, context.options.ttl);
+    let election = command::with_initialise(volatile, act, |encoded| {
+        let now = context.nodes.clock().now();
+        let command = context.command(encoded, 0, context.options.ttl, now);
         context.nodes.ask(&command, context.nodes.rule_of_all())
     })?;
     let verdict = poll_fn(|cx| election.poll_verdict(cx)).await;

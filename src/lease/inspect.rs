@@ -8,22 +8,24 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorlock_resp::{Frame, encode};
+use quorlock_resp::Frame;
 
-use super::context::LeaseContext;
 use super::key::Key;
 use super::leases::Leases;
 use super::wire::owner_of;
 use crate::error::Error;
 use crate::link::ReplyKind;
-use crate::quorum::{Command, Election, NodeMask, NodeSet};
+use crate::quorum::{Election, NodeMask, NodeSet};
 use crate::report::{Holder, Inspection, KeyState, NodeInspection, Outcome, printable};
 
 /// Asks every node for the key's value and its remaining time. Whether that is a lock of this very
 /// locker is looked for where `names_own` says so, for all its holds are looked at then.
 pub(crate) async fn look(leases: Arc<Leases>, key: Key, names_own: bool) -> Inspection {
     let context = &*leases.context;
-    let ask = |node: usize, name: &[u8]| ask(context, &key, node, name);
+    let ask = |node: usize, name: &[u8]| {
+        let (words, to) = ([name, key.full()], NodeMask::only(node));
+        context.ask(&words, ReplyKind::Any, key.affinity(), to, NodeSet::rule_of_one())
+    };
     let asked: Vec<_> =
         (0..context.nodes.len()).map(|n| (ask(n, b"GET"), ask(n, b"PTTL"))).collect();
     let labels: Vec<_> = context.nodes.labels().collect();
@@ -46,14 +48,6 @@ pub(crate) async fn look(leases: Arc<Leases>, key: Key, names_own: bool) -> Insp
     let majority = context.nodes.majority();
     let holder = holder_of(&nodes, &values, majority);
     Inspection::new(nodes, majority, holder)
-}
-
-fn ask(context: &LeaseContext, key: &Key, node: usize, name: &[u8]) -> Result<Election, Error> {
-    let mut bytes = Vec::new();
-    encode::command(&mut bytes, &[name, key.full()]);
-    let command = context.command(&bytes, ReplyKind::Any, key.affinity(), context.options.ttl);
-    let command = Command { to: NodeMask::only(node), ..command };
-    context.nodes.ask(&command, NodeSet::rule_of_one())
 }
 
 async fn answer(node: usize, asked: Result<Election, Error>) -> Result<Frame, Outcome> {
@@ -110,9 +104,9 @@ fn name_own(nodes: &mut [NodeInspection], values: &[Option<Vec<u8>>], leases: &L
     if !values.iter().flatten().any(|value| owner_of(value) == name) {
         return;
     }
-    let own = leases.find(|ownership| {
-        let is_meant = ownership.is_owned() && ownership.resource.has(key);
-        let value = is_meant.then(|| ownership.value(context).to_string())?;
+    let own = leases.find(|claim| {
+        let is_meant = claim.is_owned() && claim.resource.has(key);
+        let value = is_meant.then(|| claim.value().to_string())?;
         values.iter().flatten().find(|found| **found == value.as_bytes())
     });
     for (node, value) in nodes.iter_mut().zip(values) {

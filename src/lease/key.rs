@@ -6,6 +6,7 @@
 
 use quorlock_resp::encode;
 
+use super::primitive::Primitive;
 use crate::error::Error;
 
 /// Keys up to this length, prefix included, are held without an allocation.
@@ -20,7 +21,7 @@ pub(super) const EPOCH: &[u8] = b"quorlock:epoch";
 pub(super) const QUARANTINE: &[u8] = b"quorlock:quarantine";
 
 /// Whether a full key is a node's own, behind some locker's prefix: no lock may have such a name,
-/// for taking or deleting it would change the node's standing.
+/// for taking or deleting it would change whether the node may vote.
 fn is_nodes_own(full: &[u8]) -> bool {
     full.ends_with(EPOCH) || full.ends_with(QUARANTINE)
 }
@@ -28,9 +29,10 @@ fn is_nodes_own(full: &[u8]) -> bool {
 /// How many keys one lock may have. Each of its commands carries them all.
 const KEYS_MAX: usize = 64;
 
-/// What a lock is about: its keys, and the class that it is counted under.
+/// What a lock is about: its kind, its keys, and the class that it is counted under.
 #[derive(Clone)]
 pub(crate) struct Resource {
+    pub(crate) primitive: &'static Primitive,
     keys: Keys,
     pub(crate) class: &'static str,
 }
@@ -50,12 +52,16 @@ struct Several {
 }
 
 impl Resource {
-    pub(crate) fn one(key: Key, class: &'static str) -> Self {
-        Self { keys: Keys::One(key), class }
+    pub(crate) fn one(primitive: &'static Primitive, key: Key, class: &'static str) -> Self {
+        Self { primitive, keys: Keys::One(key), class }
     }
 
     /// Several keys, which are sorted: the order in which they were given means nothing.
-    pub(crate) fn several(mut keys: Vec<Key>, class: &'static str) -> Result<Self, Error> {
+    pub(crate) fn several(
+        primitive: &'static Primitive,
+        mut keys: Vec<Key>,
+        class: &'static str,
+    ) -> Result<Self, Error> {
         if keys.is_empty() {
             return Err(Error::misuse("no key was given; name what is locked"));
         }
@@ -71,7 +77,13 @@ impl Resource {
             let key = key.given().escape_ascii();
             return Err(Error::misuse(format!("the key \"{key}\" was given twice; give it once")));
         }
-        Ok(Self { keys: Keys::Several(Box::new(Several::of(keys))), class })
+        let given: Vec<&[u8]> = keys.iter().map(Key::given).collect();
+        let given = given.join(&b", "[..]).into();
+        Ok(Self {
+            primitive,
+            keys: Keys::Several(Box::new(Several { given, keys: keys.into() })),
+            class,
+        })
     }
 
     /// Each key.
@@ -83,10 +95,7 @@ impl Resource {
     }
 
     pub(crate) fn count(&self) -> u16 {
-        match &self.keys {
-            Keys::One(_) => 1,
-            Keys::Several(several) => several.keys.len() as u16,
-        }
+        self.keys().len() as u16
     }
 
     /// The key, or all of them with commas between, as the caller gave them.
@@ -95,6 +104,11 @@ impl Resource {
             Keys::One(key) => key.given(),
             Keys::Several(several) => &several.given,
         }
+    }
+
+    /// Each key as the caller gave it.
+    pub(crate) fn given_each(&self) -> Vec<Vec<u8>> {
+        self.keys().iter().map(|key| key.given().to_vec()).collect()
     }
 
     /// Which of a node's links carries it.
@@ -110,13 +124,6 @@ impl Resource {
     /// The keys, encoded.
     pub(crate) fn put(&self, out: &mut Vec<u8>) {
         self.keys().iter().for_each(|key| encode::bulk(out, key.full()));
-    }
-}
-
-impl Several {
-    fn of(keys: Vec<Key>) -> Self {
-        let given: Vec<&[u8]> = keys.iter().map(Key::given).collect();
-        Self { given: given.join(&b", "[..]).into(), keys: keys.into() }
     }
 }
 

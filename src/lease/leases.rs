@@ -7,7 +7,7 @@
 //!
 //! ```text
 //!   free ──begin()──▶ held ──lease over, or gone──▶ lost ──┐
-//!    ▲                 └──end(): the ownership is taken out─┤
+//!    ▲                 └──end(): the claim is taken out─────┤
 //!    └──────────────────────────────────────────────────────┘
 //! ```
 //!
@@ -26,7 +26,7 @@ use tokio::sync::futures::Notified;
 
 #[cfg(feature = "tokio-util")]
 use super::alarm::{self, Watched};
-use super::claim::Ownership;
+use super::claim::Claim;
 use super::context::LeaseContext;
 use super::hold::{Ended, Hold, HoldId};
 use super::keeping::Keeping;
@@ -81,16 +81,16 @@ impl Leases {
     }
 
     /// The first hold of which this makes something. Looks at all of them, each under its lock.
-    pub(super) fn find<R>(&self, of: impl Fn(&Ownership) -> Option<R>) -> Option<R> {
+    pub(super) fn find<R>(&self, of: impl Fn(&Claim) -> Option<R>) -> Option<R> {
         (0..self.slab.used())
-            .find_map(|index| lock(&self.slab.get(index).hold).ownership.as_ref().and_then(&of))
+            .find_map(|index| lock(&self.slab.get(index).hold).claim.as_ref().and_then(&of))
     }
 
     /// Marks the locks that `is_meant` selects as lost: their keys are being deleted.
-    pub(super) fn lose(&self, is_meant: impl Fn(&Ownership) -> bool) {
+    pub(super) fn lose(&self, is_meant: impl Fn(&Claim) -> bool) {
         for index in 0..self.slab.used() {
             self.at(index, |_, hold| {
-                if hold.ownership.as_ref().is_some_and(&is_meant) {
+                if hold.claim.as_ref().is_some_and(&is_meant) {
                     hold.lose(Loss::Gone);
                 }
             });
@@ -133,17 +133,12 @@ impl Leases {
     /// Puts what an acquisition has won where a shutdown and the keeper find it, and says when the
     /// keeper has to look at it first.
     #[inline]
-    pub(super) fn begin(
-        &self,
-        ownership: Option<Ownership>,
-        extend: Extend,
-        at: Reading,
-    ) -> (HoldId, Moment) {
+    pub(super) fn begin(&self, claim: Claim, extend: Extend, at: Reading) -> (HoldId, Moment) {
         let index = self.slab.claim();
         self.context.held.fetch_add(1, Ordering::SeqCst);
         let place = self.slab.get(index);
         let mut hold = lock(&place.hold);
-        hold.begin(ownership, extend, at.now, &self.context);
+        hold.begin(claim, extend, at.now, &self.context);
         let due = hold.next_look(&self.context, at);
         place.due.store(due.as_nanos(), Ordering::SeqCst);
         (HoldId { index, generation: hold.generation }, due)
@@ -156,7 +151,7 @@ impl Leases {
             let mut hold = lock(place);
             let id = HoldId { index, generation: hold.generation };
             let before = hold.validity.warning();
-            let result = hold.ownership.is_some().then(|| work(id, &mut hold));
+            let result = hold.claim.is_some().then(|| work(id, &mut hold));
             let is_nearer = !hold.validity.warning().reaches(before);
             (id, result, hold.new_signal(), is_nearer)
         };
@@ -210,7 +205,7 @@ impl Leases {
         (0..self.slab.used()).for_each(|index| self.notify(index));
     }
 
-    /// Ends a hold: its ownership is the caller's, who lets go of the key.
+    /// Ends a hold: its claim is the caller's, who lets go of the key.
     #[inline]
     pub(super) fn end(&self, id: HoldId) -> Option<Ended> {
         let place = self.slab.get(id.index);

@@ -31,6 +31,7 @@ mod keeper;
 mod keeping;
 mod key;
 mod leases;
+mod news;
 mod primitive;
 mod release;
 mod retry;
@@ -47,6 +48,8 @@ pub(crate) use acquire::{AcquireSpec, Acquiring};
 pub(crate) use claim::Claim;
 pub(crate) use context::LeaseContext;
 pub(crate) use durability::Epoch;
+#[cfg(test)]
+pub(crate) use durability::Volatile;
 pub(crate) use hold_ref::HoldRef;
 #[cfg(test)]
 pub(crate) use key::Key;
@@ -54,7 +57,7 @@ pub(crate) use key::Resource;
 pub(crate) use leases::Leases;
 #[cfg(test)]
 pub(crate) use primitive::ScriptForm;
-pub(crate) use primitive::{Acquire, Adopt, Primitive, Script, script};
+pub(crate) use primitive::{AcquireBy, Adopt, Primitive, Script, script};
 pub use release::Release;
 pub(crate) use shutdown::{Fate, shut_down};
 pub use shutdown::{LeftLock, Shutdown};

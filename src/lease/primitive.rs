@@ -2,14 +2,14 @@
 //!
 //! Each command of a lock stands by itself: it says what it needs in its own bytes, and what undoes
 //! it. A node answers with what the kinds of replies here admit, and that becomes a vote. Another
-//! kind of lock is another description. One exception: `Ownership::token` takes every lock that
+//! kind of lock is another description. One exception: `Claim::token` takes every lock that
 //! refuses adoption for one of several keys.
 
 use crate::link::{ReplyKind, UndoScript};
 
 /// What a kind of lock says to the nodes.
 pub(crate) struct Primitive {
-    pub(crate) acquire: Acquire,
+    pub(crate) acquire: AcquireBy,
     /// What acquires it if the node may vote: where servers may forget. Behind `standing.lua`.
     pub(crate) vote: Script,
     /// What a node replies to `vote`.
@@ -22,7 +22,7 @@ pub(crate) struct Primitive {
 }
 
 /// How a lock is acquired.
-pub(crate) enum Acquire {
+pub(crate) enum AcquireBy {
     /// By `SET NX PX`.
     SetIfAbsent,
     /// By a script, to which a node replies as [`ReplyKind::Keys`] says.
@@ -69,11 +69,4 @@ pub(crate) enum ScriptForm {
     Digest,
     /// In full, for a server that has forgotten it, or has never seen it.
     Whole,
-}
-
-impl Primitive {
-    /// Whether a server may lack the script that acquires it.
-    pub(crate) fn is_acquired_by_script(&self) -> bool {
-        matches!(self.acquire, Acquire::Script(_))
-    }
 }

@@ -2,8 +2,7 @@
 
 use std::future::poll_fn;
 
-use super::claim::Releasing;
-use crate::quorum::Found;
+use crate::quorum::{Election, Found, NodeMask};
 use crate::report::NodeReport;
 
 /// What a release found.
@@ -22,15 +21,27 @@ pub enum Release {
     Unknown(Vec<NodeReport>),
 }
 
-impl Release {
-    /// What the nodes have found, when enough of them have said so.
-    pub(crate) async fn by(releasing: &Releasing) -> Self {
-        let election = &releasing.election;
-        poll_fn(|cx| election.poll_verdict(cx)).await;
-        let release = Self::from_found(releasing.found(), election.needed());
-        release.unwrap_or_else(|| Self::Unknown(election.report()))
+/// A release on its way.
+pub(crate) struct Releasing {
+    pub(super) election: Election,
+    /// Nodes on which we may have deleted the key before.
+    pub(super) unsure: NodeMask,
+}
+
+impl Releasing {
+    /// What the nodes have found by now; `None` when too few have said so.
+    pub(super) fn found(&self) -> Option<Release> {
+        Release::from_found(self.election.found(self.unsure), self.election.needed())
     }
 
+    /// What the nodes have found, when enough of them have said so.
+    pub(crate) async fn finish(self) -> Release {
+        poll_fn(|cx| self.election.poll_verdict(cx)).await;
+        self.found().unwrap_or_else(|| Release::Unknown(self.election.report()))
+    }
+}
+
+impl Release {
     /// Whether the lock was held until its release.
     #[must_use]
     pub fn is_released(&self) -> bool {
@@ -38,7 +49,7 @@ impl Release {
     }
 
     /// What the nodes' answers mean; `None` when they are too few to mean anything.
-    pub(crate) fn from_found(found: Found, needed: usize) -> Option<Self> {
+    fn from_found(found: Found, needed: usize) -> Option<Self> {
         let Found { granted: deleted, gone, held: taken, not_asked, unknown } = found;
         // Nodes that had refused the acquisition were not asked: they hold no key of ours.
         let clear = deleted + gone + not_asked;

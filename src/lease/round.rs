@@ -89,8 +89,8 @@ impl Round {
         let (mut forgot, mut silent) = (NodeMask::NONE, NodeMask::NONE);
         for (node, vote) in votes.filter(|(node, _)| !self.rescripted.has(*node)) {
             match vote {
-                NodeVote::Refused if lacks_script(node) => forgot = forgot.and(node),
-                NodeVote::None => silent = silent.and(node),
+                NodeVote::Refused if lacks_script(node) => forgot = forgot.with(node),
+                NodeVote::None => silent = silent.with(node),
                 _ => {}
             }
         }
@@ -113,8 +113,8 @@ impl Round {
         for (node, vote) in votes {
             match vote {
                 NodeVote::Granted => holders += 1,
-                NodeVote::Gone => missing.empty = missing.empty.and(node),
-                NodeVote::Held => missing.others = missing.others.and(node),
+                NodeVote::Gone => missing.empty = missing.empty.with(node),
+                NodeVote::Held => missing.others = missing.others.with(node),
                 _ => {}
             }
         }
@@ -143,7 +143,7 @@ mod tests {
     }
 
     fn mask(nodes: &[usize]) -> NodeMask {
-        nodes.iter().fold(NodeMask::NONE, |mask, node| mask.and(*node))
+        nodes.iter().fold(NodeMask::NONE, |mask, node| mask.with(*node))
     }
 
     /// A lease that all of three nodes have granted until the fifth second.

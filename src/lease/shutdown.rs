@@ -5,17 +5,14 @@ use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::Duration;
 
-use quorlock_resp::encode;
-
-use super::claim::Releasing;
-use super::context::LeaseContext;
 use super::leases::Leases;
-use super::release::Release;
+use super::news::What;
+use super::release::Releasing;
 use super::token::OwnerToken;
 use crate::error::Error;
 use crate::link::ReplyKind;
-use crate::observe::{Event, Loss};
-use crate::quorum::Election;
+use crate::observe::Loss;
+use crate::quorum::{Election, NodeMask};
 use crate::report::{NodeReport, Outcome};
 
 /// What a shutdown found.
@@ -87,8 +84,11 @@ pub(crate) async fn shut_down(
     let (releases, mut found) = take_all(leases, fate);
     // Behind everything that was ever sent.
     let connections = context.options.link.connections as u64;
-    let pings = (0..connections).map(|affinity| ping(context, affinity));
-    let pings = pings.collect::<Result<Vec<_>, _>>()?;
+    let ping = |affinity| {
+        let rule = context.nodes.rule_of_all();
+        context.ask(&[b"PING"], ReplyKind::Any, affinity, NodeMask::ALL, rule)
+    };
+    let pings = (0..connections).map(ping).collect::<Result<Vec<_>, _>>()?;
     let mut settled = pin!(async {
         for release in &releases {
             poll_fn(|cx| release.election.poll_verdict(cx)).await;
@@ -96,8 +96,8 @@ pub(crate) async fn shut_down(
         for ping in &pings {
             poll_fn(|cx| ping.poll_verdict(cx)).await;
         }
-        // A node that hangs or is away has answered nothing, and may be owed an undo. No other
-        // process will send it.
+        // A node that hangs or is away has answered nothing, and an undo may be pending there. No
+        // other process will send it.
         while !context.nodes.is_settled() {
             // The runtime of the driver may have ended meanwhile, or its task. Where no other one
             // can be started now, it is tried again.
@@ -113,7 +113,7 @@ pub(crate) async fn shut_down(
     })
     .await;
     for release in &releases {
-        match Release::from_found(release.found(), release.election.needed()) {
+        match release.found() {
             Some(release) if release.is_released() => found.released += 1,
             Some(_) => found.lost += 1,
             None => found.unknown += 1,
@@ -145,42 +145,26 @@ fn take_all(leases: &Leases, fate: Fate) -> (Vec<Releasing>, Shutdown) {
     let now = context.nodes.clock().now();
     leases.close_all(|hold| {
         let untold = hold.take_loss(); // told here
-        let began = hold.began;
         // What an earlier shutdown released or left stays so.
-        let Some(ownership) = hold.ownership.as_mut().filter(|ownership| !ownership.has_ended())
-        else {
-            return;
-        };
+        let Some(claim) = hold.claim.as_mut().filter(|claim| !claim.has_ended()) else { return };
         match fate {
             // It is still being taken over; who asked for that finds the locker closed.
-            _ if !ownership.is_owned() => ownership.let_go(context),
+            _ if !claim.is_owned() => claim.let_go(),
             Fate::Leave => {
-                let token = ownership.leave(context);
-                let keys = ownership.resource.keys().iter().map(|key| key.given().to_vec());
-                let (key, keys) = (ownership.resource.given().to_vec(), keys.collect());
+                let token = claim.leave();
+                let (key, keys) = (claim.resource.given().to_vec(), claim.resource.given_each());
                 found.left.push(LeftLock { key, keys, token });
             }
-            Fate::Release => match ownership.release(context) {
+            Fate::Release => match claim.release() {
                 Ok(release) => releases.push(release),
                 Err(_) => found.unknown += 1, // its guard's drop tells the nodes
             },
         }
-        if untold.is_some() && ownership.is_owned() {
-            lost.push((ownership.resource.clone(), now.since(began)));
+        if untold.is_some() {
+            let what = What::Lost { reason: Loss::Closed, stalled: None };
+            lost.extend(hold.news(context, now, what));
         }
     });
-    for (resource, held) in &lost {
-        let (lock, held) = (context.subject(resource), *held);
-        let event = || Event::Lost { lock, held, reason: Loss::Closed, stalled: None };
-        context.options.observers.tell(event);
-    }
+    lost.into_iter().for_each(|news| news.tell(context));
     (releases, found)
-}
-
-/// A command that every node answers, behind what the connections for `affinity` carry.
-fn ping(context: &LeaseContext, affinity: u64) -> Result<Election, Error> {
-    let mut bytes = Vec::new();
-    encode::command(&mut bytes, &[b"PING"]);
-    let command = context.command(&bytes, ReplyKind::Any, affinity, context.options.ttl);
-    context.nodes.ask(&command, context.nodes.rule_of_all())
 }

@@ -2,8 +2,8 @@
 //!
 //! Adopting gives the lock another value, node by node: where the key holds the token's value, a
 //! script sets a fresh one. A majority of such nodes makes the lock ours, by the rules of any
-//! acquisition. The token's value is worth nothing from then on: an undo that is still owed for it
-//! deletes nothing, a second adopter finds another value, and a guard that still lives under it
+//! acquisition. The token's value is worth nothing from then on: an undo that is still pending for
+//! it deletes nothing, a second adopter finds another value, and a guard that still lives under it
 //! finds that a majority does not hold its key any more.
 //!
 //! That guard may not learn of it before its next extension. So a lock that was not known to be
@@ -25,24 +25,22 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorlock_resp::encode;
-
-use super::claim::{Claim, Ownership};
-use super::command::{Encoded, pair_of, with_release_of};
+use super::claim::Claim;
+use super::command::{Encoded, Subject};
 use super::context::LeaseContext;
 use super::extension::Extension;
 use super::hold_ref::HoldRef;
 use super::key::{Key, Resource};
 use super::leases::Leases;
-use super::primitive::Primitive;
-use super::release::Release;
+use super::release::{Release, Releasing};
 use super::token::OwnerToken;
+use super::wire::Value;
 use crate::clock::Moment;
 use crate::error::{Error, Kind};
 use crate::link::ReplyKind;
 use crate::node_vote::NodeVote;
 use crate::options::Extend;
-use crate::quorum::{Command, Found, NodeMask, Patience, Verdict};
+use crate::quorum::{Election, Found, NodeMask, Patience, Verdict};
 use crate::report::{NodeReport, Outcome};
 
 /// A server tells the time left in whole milliseconds, rounded down.
@@ -51,7 +49,7 @@ const GRAIN: Duration = Duration::from_millis(1);
 /// See [`Locker::adopt`](crate::Locker::adopt).
 pub(crate) async fn adopt(
     leases: &Arc<Leases>,
-    (primitive, resource): (&'static Primitive, Resource),
+    resource: Resource,
     token: &OwnerToken,
     ttl: Duration,
     extend: Extend,
@@ -59,37 +57,32 @@ pub(crate) async fn adopt(
     let context = &leases.context;
     token.check_one_key()?;
     // Dropped anywhere below, the claim and the hold put the former value back.
-    let mut claim = Claim::adopt(context, primitive, resource, token.value(), ttl)?;
-    let verdict = poll_fn(|cx| claim.poll_verdict(cx)).await;
+    let now = context.nodes.clock().now();
+    let claim = Claim::ask(context, resource, Some(token.value()), ttl, now)?;
+    let verdict = poll_fn(|cx| claim.election.poll_verdict(cx)).await;
     let at = context.nodes.clock().read();
-    let Some(ownership) = claim.ownership() else {
-        return Err(Error::new(Kind::Lost { reason: None }));
-    };
-    let longest =
-        ownership.election.granted().filter_map(|node| ownership.election.time(node)).max();
+    let longest = claim.election.granted().filter_map(|node| claim.election.time(node)).max();
     if let Some(longest) = longest.filter(|longest| *longest > context.options.ttl) {
-        // The keys live for as long as before, and so long matters what is owed for them.
+        // The keys live for as long as before, and so long matters what is pending for them.
         context.nodes.extend_horizon(context.options.undo_horizon(longest));
     }
     if let Some(volatile) = &context.volatile {
-        volatile.check(&ownership.election)?;
+        volatile.check(&claim.election)?;
     }
     context.check_open()?;
-    let error =
-        |kind| Error::new(kind).with_key(ownership.resource.given()).with_nodes(claim.report());
     if verdict != Verdict::Won {
-        return Err(error(why_not(context, ownership)));
+        return Err(claim.error(why_not(context, &claim.election)));
     }
-    if !at.stamp.is_before(ownership.warning(context)) {
-        return Err(error(Kind::TooSlow { ttl, elapsed: at.stamp.since(ownership.sent) }));
+    if !at.stamp.is_before(claim.warning()) {
+        return Err(claim.error(Kind::TooSlow { ttl, elapsed: at.stamp.since(claim.sent) }));
     }
-    let former_end = (!token.is_left_behind()).then(|| former_end(context, ownership));
+    let former_end = (!token.is_left_behind()).then(|| former_end(context, &claim.election));
     // While it waits it is extended, whatever is asked for afterwards.
     let waits = match former_end {
         Some(_) => Extend::Forever,
         None => extend,
     };
-    let hold = Adopting(HoldRef::begin(leases, &mut claim, waits, at)?);
+    let hold = Adopting(HoldRef::begin(leases, claim, waits, at)?);
     if let Some(end) = former_end {
         hold.outlive(end, ttl).await?;
     }
@@ -131,7 +124,7 @@ impl Adopting {
             [] => self.ask_again().await,
             nodes => nodes.to_vec(),
         };
-        let holders = self.0.ownership(|ownership| may_hold(ownership, &nodes)).unwrap_or_default();
+        let holders = self.0.claim(|claim| may_hold(&claim.election, &nodes)).unwrap_or_default();
         if holders < context.nodes.majority() {
             return lost.with_nodes(nodes);
         }
@@ -143,11 +136,10 @@ impl Adopting {
     /// is kept of what the nodes said to them. This one holds nothing: the loss is final.
     async fn ask_again(&self) -> Vec<NodeReport> {
         let context = self.0.context();
-        let asked =
-            self.0.ownership(|ownership| Extension::send(context, ownership, ownership.ttl()).ok());
+        let asked = self.0.claim(|claim| Extension::send(context, claim, claim.ttl()).ok());
         let Some(extension) = asked.flatten() else {
             // Without a runtime no node can be asked: the adoption's own report is the newest.
-            return self.0.ownership(|ownership| ownership.election.report()).unwrap_or_default();
+            return self.0.votes();
         };
         poll_fn(|cx| extension.poll_verdict(cx)).await;
         extension.report()
@@ -165,7 +157,7 @@ impl Drop for Adopting {
 
 /// How many nodes may hold the former value or ours, by what they did with the adoption and then
 /// with an extension of ours.
-fn may_hold(ownership: &Ownership, extended: &[NodeReport]) -> usize {
+fn may_hold(adoption: &Election, extended: &[NodeReport]) -> usize {
     let may_hold = |((_, vote), then): &((usize, NodeVote), &NodeReport)| match then.outcome {
         Outcome::Granted => true,
         Outcome::Gone => false,
@@ -173,16 +165,16 @@ fn may_hold(ownership: &Ownership, extended: &[NodeReport]) -> usize {
         Outcome::Held => !matches!(vote, NodeVote::Granted | NodeVote::Held | NodeVote::Gone),
         _ => !matches!(vote, NodeVote::Held | NodeVote::Gone),
     };
-    ownership.election.votes().zip(extended).filter(may_hold).count()
+    adoption.votes().zip(extended).filter(may_hold).count()
 }
 
 /// Why an adoption has failed. The lock is lost only if too few nodes are left that may hold the
 /// token's value; where some did, another value may be that of an adoption that fails as well.
-fn why_not(context: &LeaseContext, ownership: &Ownership) -> Kind {
-    let Found { granted, held, gone, .. } = ownership.election.found(NodeMask::NONE);
+fn why_not(context: &LeaseContext, adoption: &Election) -> Kind {
+    let Found { granted, held, gone, .. } = adoption.found(NodeMask::NONE);
     let (nodes, needed) = (context.nodes.len(), context.nodes.majority());
     if nodes - gone - held >= needed {
-        Kind::no_quorum(&ownership.election.report(), needed)
+        Kind::no_quorum(&adoption.report(), needed)
     } else if granted > 0 && nodes - gone >= needed {
         Kind::Contended { holder: None }
     } else {
@@ -192,9 +184,8 @@ fn why_not(context: &LeaseContext, ownership: &Ownership) -> Kind {
 
 /// Until when a former holder may count on nodes that have been given the new value: for as long as
 /// the former one would have lived on any node of some majority of them.
-fn former_end(context: &LeaseContext, ownership: &Ownership) -> Moment {
-    let granted = ownership.election.granted();
-    let mut left: Vec<_> = granted.filter_map(|node| ownership.election.time(node)).collect();
+fn former_end(context: &LeaseContext, adoption: &Election) -> Moment {
+    let mut left: Vec<_> = adoption.granted().filter_map(|node| adoption.time(node)).collect();
     left.sort_unstable();
     let longest = left.get(context.nodes.majority() - 1).or_else(|| left.last());
     let longest = longest.copied().unwrap_or(context.options.ttl);
@@ -206,29 +197,27 @@ fn former_end(context: &LeaseContext, ownership: &Ownership) -> Moment {
 /// See [`Locker::release_by_token`](crate::Locker::release_by_token).
 pub(crate) async fn release(
     leases: &Leases,
-    (primitive, resource): (&'static Primitive, Resource),
+    resource: Resource,
     token: &OwnerToken,
 ) -> Result<Release, Error> {
     let context = &*leases.context;
     token.check_one_key()?;
     // A guard of ours shall not believe in what we delete.
-    leases.lose(|ownership| {
-        let is_meant = resource.keys().iter().any(|key| ownership.resource.has(key));
-        is_meant && ownership.value(context).to_string() == token.value()
+    leases.lose(|claim| {
+        let is_meant = resource.keys().iter().any(|key| claim.resource.has(key));
+        is_meant && claim.value().to_string() == token.value()
     });
+    let subject = Subject { resource: &resource, value: Value::Told(token.value()) };
+    let affinity = resource.affinity();
     // What an earlier release could not delete, the next connection deletes before this one.
-    let pair = pair_of(&resource, token.value());
-    let unsure = context.nodes.owing(resource.affinity(), &pair);
-    let send = |Encoded { bytes, undo }: Encoded<'_>| {
+    let unsure = context.nodes.pending_on(affinity, &subject.pair());
+    let election = subject.with_release(|encoded: Encoded<'_>| {
         // It is no undo of what was accepted, of which there are only so many.
-        let (affinity, ttl) = (resource.affinity(), context.options.ttl);
-        let command = context.command(bytes, ReplyKind::Undo, affinity, ttl);
-        context.nodes.ask(&Command { undo, ..command }, context.nodes.rule(Patience::All))
-    };
-    let election = with_release_of(primitive, &resource, token.value(), send)?;
-    poll_fn(|cx| election.poll_verdict(cx)).await;
-    let release = Release::from_found(election.found(unsure), election.needed());
-    Ok(release.unwrap_or_else(|| Release::Unknown(election.report())))
+        let now = context.nodes.clock().now();
+        let command = context.command(encoded, affinity, context.options.ttl, now);
+        context.nodes.ask(&command, context.nodes.rule(Patience::All))
+    })?;
+    Ok(Releasing { election, unsure }.finish().await)
 }
 
 /// See [`Locker::force_release`](crate::Locker::force_release).
@@ -236,12 +225,10 @@ pub(crate) async fn force_release(
     context: &LeaseContext,
     key: &Key,
 ) -> Result<Vec<NodeReport>, Error> {
-    let mut bytes = Vec::new();
-    encode::command(&mut bytes, &[b"DEL", key.full()]);
-    // The reply says how many keys it deleted.
-    let command = context.command(&bytes, ReplyKind::Script, key.affinity(), context.options.ttl);
-    // A node that had no key counts as refusing; all are waited for.
-    let election = context.nodes.ask(&command, context.nodes.rule_of_all())?;
+    // The reply says how many keys it deleted. A node that had none counts as refusing; all are
+    // waited for.
+    let (words, rule) = ([b"DEL", key.full()], context.nodes.rule_of_all());
+    let election = context.ask(&words, ReplyKind::Script, key.affinity(), NodeMask::ALL, rule)?;
     poll_fn(|cx| election.poll_verdict(cx)).await;
     let nodes = election.report();
     let answered = nodes.iter().filter(|node| node.outcome.is_answer()).count();

@@ -5,13 +5,6 @@ use std::fmt;
 use super::wire::owner_of;
 use crate::error::Error;
 
-/// How the text of a token begins whose lock was left behind. No value of a lock begins so: it
-/// begins with 40 hexadecimal digits.
-const LEFT: &str = "left:";
-
-/// How the text of a token begins whose lock has several keys.
-const SEVERAL: &str = "all:";
-
 /// What it takes to release a lock, or to [`adopt`](crate::Locker::adopt) it. Its text travels
 /// between processes.
 ///
@@ -31,7 +24,7 @@ pub struct OwnerToken {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
-enum Kind {
+pub(crate) enum Kind {
     /// Its guard may live.
     #[default]
     Held,
@@ -42,12 +35,13 @@ enum Kind {
 }
 
 impl Kind {
-    /// How its text begins, before the value.
+    /// How its text begins, before the value: unlike any value, which begins with 40 hexadecimal
+    /// digits.
     const fn prefix(self) -> &'static str {
         match self {
             Self::Held => "",
-            Self::Left => LEFT,
-            Self::Several => SEVERAL,
+            Self::Left => "left:",
+            Self::Several => "all:",
         }
     }
 }
@@ -63,23 +57,8 @@ impl From<String> for OwnerToken {
 }
 
 impl OwnerToken {
-    fn new(kind: Kind, value: impl fmt::Display) -> Self {
+    pub(crate) fn new(kind: Kind, value: impl fmt::Display) -> Self {
         Self { text: format!("{}{value}", kind.prefix()), kind }
-    }
-
-    /// Of a lock whose guard may live.
-    pub(crate) fn held(value: impl fmt::Display) -> Self {
-        Self::new(Kind::Held, value)
-    }
-
-    /// Of a lock whose guard has let go of it.
-    pub(super) fn left(value: impl fmt::Display) -> Self {
-        Self::new(Kind::Left, value)
-    }
-
-    /// Of a lock of several keys.
-    pub(super) fn several(value: impl fmt::Display) -> Self {
-        Self::new(Kind::Several, value)
     }
 
     /// Refuses what names no lock that can be adopted, or released by its token.
@@ -126,15 +105,15 @@ mod tests {
 
     #[test]
     fn a_token_does_not_show_in_debug() {
-        let token = OwnerToken::left("canary");
+        let token = OwnerToken::new(Kind::Left, "canary");
         assert_eq!(format!("{token:?}"), "OwnerToken { is_left_behind: true, .. }");
     }
 
     #[test]
     fn a_token_survives_as_text_and_only_a_value_of_a_lock_can_be_left_behind() {
         let value = "ab".repeat(20) + "@me@h:1";
-        let tokens = [OwnerToken::held, OwnerToken::left, OwnerToken::several];
-        for token in tokens.map(|token| token(&value)) {
+        for kind in [Kind::Held, Kind::Left, Kind::Several] {
+            let token = OwnerToken::new(kind, &value);
             let handed = OwnerToken::from(token.as_str().to_owned());
             assert_eq!(handed, token);
             assert_eq!(handed.value(), value);

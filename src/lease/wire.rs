@@ -14,30 +14,39 @@ use crate::entropy::Nonce;
 /// How many characters the random part of a value has.
 const NONCE_HEX: usize = 2 * Nonce::BYTES;
 
-/// What a key holds: one plain string, drawn for one attempt.
+/// What a key holds: one plain string.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Value<'a> {
-    pub(crate) nonce: Nonce,
-    pub(crate) owner: &'a str,
+pub(crate) enum Value<'a> {
+    /// Drawn for one attempt of this locker's.
+    Drawn { nonce: Nonce, owner: &'a str },
+    /// As a token tells it: it need not be this locker's.
+    Told(&'a str),
 }
 
 impl Value<'_> {
     pub(super) fn put(self, out: &mut Vec<u8>) {
-        let len = NONCE_HEX + 1 + self.owner.len();
+        let (nonce, owner) = match self {
+            Self::Drawn { nonce, owner } => (nonce, owner),
+            Self::Told(value) => return encode::bulk(out, value.as_bytes()),
+        };
         out.push(b'$');
-        out.extend_from_slice(decimal(len as u64, &mut [0; DECIMAL_MAX]));
+        out.extend_from_slice(decimal((NONCE_HEX + 1 + owner.len()) as u64, &mut [0; DECIMAL_MAX]));
         out.extend_from_slice(b"\r\n");
-        out.extend_from_slice(&hexadecimal(self.nonce));
+        out.extend_from_slice(&hexadecimal(nonce));
         out.push(b'@');
-        out.extend_from_slice(self.owner.as_bytes());
+        out.extend_from_slice(owner.as_bytes());
         out.extend_from_slice(b"\r\n");
     }
 }
 
 impl fmt::Display for Value<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        hexadecimal(self.nonce).iter().try_for_each(|digit| f.write_char((*digit).into()))?;
-        write!(f, "@{}", self.owner)
+        let (nonce, owner) = match self {
+            Self::Drawn { nonce, owner } => (*nonce, owner),
+            Self::Told(value) => return f.write_str(value),
+        };
+        hexadecimal(nonce).iter().try_for_each(|digit| f.write_char((*digit).into()))?;
+        write!(f, "@{owner}")
     }
 }
 
@@ -108,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_value_names_its_owner_and_others_values_name_none() {
-        let drawn = Value { nonce: Nonce([0xab; Nonce::BYTES]), owner: "me@h:1" };
+        let drawn = Value::Drawn { nonce: Nonce([0xab; Nonce::BYTES]), owner: "me@h:1" };
         let value = "abababababababababababababababababababab@me@h:1";
         assert_eq!(drawn.to_string(), value);
         assert_eq!(owner_of(value.as_bytes()), Some("me@h:1"));

@@ -212,7 +212,7 @@ impl Link {
     }
 
     /// Whether the undo of a pair is pending.
-    pub(crate) fn owes(&self, pair: &[u8]) -> bool {
+    pub(crate) fn has_pending(&self, pair: &[u8]) -> bool {
         lock(&self.state).pending.has(pair)
     }
 

@@ -6,20 +6,20 @@
 //! lost the lock, and is given all of them again like one that has lost the key of a plain lock.
 
 use super::mutex::behind_standing;
-use crate::lease::{Acquire, Adopt, Primitive, script};
+use crate::lease::{AcquireBy, Adopt, Primitive, script};
 use crate::link::{ReplyKind, UndoScript};
 
 const RELEASE: &str = include_str!("script/release_all.lua");
 
 /// A lock of several keys. (A test compares the digests with the scripts.)
 pub(crate) static ALL: Primitive = Primitive {
-    acquire: Acquire::Script(script!(
+    acquire: AcquireBy::Script(script!(
         include_str!("script/acquire_all.lua"),
-        "7ef9397a45d1c0ee7bee8f1ceb157e67fafa92d3"
+        "07bf275be7ef9b36c9ddb92e6e370cbd52e125b3"
     )),
     vote: script!(
         behind_standing!("script/acquire_all.lua"),
-        "3d8f88213c4aa2a6dd5fb616fc6b64a9b405ddc7"
+        "bd4d05c63cd6185cebc6e98cc0ab05edd064296d"
     ),
     vote_reply: ReplyKind::KeysVote,
     extend: script!(

@@ -9,9 +9,10 @@ use super::all::ALL;
 use super::locker::Locker;
 use super::mutex::MUTEX;
 use crate::clock::Clock;
+use crate::entropy::Entropy;
 use crate::error::Error;
-use crate::lease::{Acquire, Epoch, LeaseContext, Primitive};
-use crate::link::HandshakeConfig;
+use crate::lease::{AcquireBy, Epoch, LeaseContext, Primitive};
+use crate::link::{Dial, HandshakeConfig, Network};
 use crate::observe::Observer;
 #[cfg(feature = "tls-rustls")]
 use crate::options::Tls;
@@ -19,7 +20,7 @@ use crate::options::{
     Address, Driver, Durability, Extend, IntoNode, Options, Retry, TcpOptions, security,
     whole_millis,
 };
-use crate::quorum::{NodeSet, Rule};
+use crate::quorum::{NodeSet, Parts, Rule};
 
 /// A locker's nodes and options. Every option has a default; `README.md` lists them with the
 /// reasons.
@@ -31,7 +32,7 @@ pub struct LockerBuilder {
     clock: Clock,
     /// What stands in the place of the network.
     #[cfg(any(test, feature = "testing"))]
-    dial: Option<Arc<dyn crate::link::Dial>>,
+    dial: Option<Arc<dyn Dial>>,
 }
 
 impl Locker {
@@ -114,7 +115,7 @@ impl LockerBuilder {
 
     /// Nodes that are reached through `dial`, and whose leases are kept by tokio's clock.
     #[cfg(any(test, feature = "testing"))]
-    pub(crate) fn in_memory<U>(urls: U, dial: Arc<dyn crate::link::Dial>) -> Result<Self, Error>
+    pub(crate) fn in_memory<U>(urls: U, dial: Arc<dyn Dial>) -> Result<Self, Error>
     where
         U: IntoIterator,
         U::Item: IntoNode,
@@ -332,29 +333,33 @@ impl LockerBuilder {
     /// # Errors
     ///
     /// [`is_misuse`](Error::is_misuse) when an option is out of its range.
-    pub fn build(mut self) -> Result<Locker, Error> {
-        let handshake = self.prepare()?;
+    pub fn build(self) -> Result<Locker, Error> {
         let owner = full_name(self.options.owner.as_deref());
+        let entropy = Entropy::from_system()?;
         #[cfg(any(test, feature = "testing"))]
-        if let Some(dial) = self.dial {
-            let nodes = NodeSet::in_memory(
-                self.addresses,
-                self.clock,
-                self.options.link,
-                handshake,
-                self.options.observers.clone(),
-                dial,
-            )?;
-            return Ok(Locker::of(LeaseContext::new(nodes, self.options, owner)));
+        if let Some(dial) = self.dial.clone() {
+            return self.build_with(owner, entropy, dial);
         }
-        let nodes = NodeSet::on_network(
-            self.addresses,
-            self.counted,
-            self.clock,
-            self.options.link,
-            handshake,
-            self.options.observers.clone(),
-        )?;
+        let dial = Network::new(self.clock.clone(), self.options.link.connect_timeout);
+        self.build_with(owner, entropy, Arc::new(dial))
+    }
+
+    fn build_with(
+        mut self,
+        owner: Arc<str>,
+        entropy: Entropy,
+        dial: Arc<dyn Dial>,
+    ) -> Result<Locker, Error> {
+        let nodes = NodeSet::new(Parts {
+            handshake: self.prepare()?,
+            addresses: self.addresses,
+            counted: self.counted,
+            options: self.options.link,
+            clock: self.clock,
+            entropy: Arc::new(entropy),
+            dial,
+            observers: self.options.observers.clone(),
+        });
         Ok(Locker::of(LeaseContext::new(nodes, self.options, owner)))
     }
 
@@ -370,22 +375,12 @@ impl LockerBuilder {
     pub(crate) fn build_on(
         mut self,
         clock: Clock,
-        entropy: crate::entropy::Entropy,
-        dial: Arc<dyn crate::link::Dial>,
+        entropy: Entropy,
+        dial: Arc<dyn Dial>,
     ) -> Result<Locker, Error> {
-        let handshake = self.prepare()?;
+        self.clock = clock;
         let owner = self.options.owner.clone().unwrap_or_default().into();
-        let nodes = NodeSet::new(crate::quorum::Parts {
-            addresses: self.addresses,
-            counted: self.counted,
-            options: self.options.link,
-            clock,
-            entropy: Arc::new(entropy),
-            dial,
-            handshake,
-            observers: self.options.observers.clone(),
-        });
-        Ok(Locker::of(LeaseContext::new(nodes, self.options, owner)))
+        self.build_with(owner, entropy, dial)
     }
 
     /// Checks the options and settles what follows from them.
@@ -413,8 +408,8 @@ pub(super) fn scripts(is_volatile: bool) -> Vec<&'static str> {
         scripts.extend([release.text, extend.text]);
         match acquire {
             _ if is_volatile => scripts.push(vote.text),
-            Acquire::Script(acquire) => scripts.push(acquire.text),
-            Acquire::SetIfAbsent => {}
+            AcquireBy::Script(acquire) => scripts.push(acquire.text),
+            AcquireBy::SetIfAbsent => {}
         }
     }
     scripts

@@ -59,7 +59,7 @@ impl LockGuard {
     /// that guard loses it; [`forget`](Self::forget) gives a token that is adopted at once.
     #[must_use]
     pub fn owner_token(&self) -> OwnerToken {
-        self.hold.ownership(|ownership| ownership.token(self.hold.context())).unwrap_or_default()
+        self.hold.claim(Claim::token).unwrap_or_default()
     }
 
     /// Whether the lock is held, by the clocks, now. Once `false`, it stays so. It is `false` from
@@ -187,8 +187,10 @@ impl LockGuard {
     /// The release is sent to every node at the first poll. Dropping the future before that, or
     /// after it, releases the lock; only what the nodes answered is then not known.
     pub async fn release(self) -> Result<Release, Error> {
-        let Some(claim) = self.end() else { return Err(self.hold.lost_error()) };
-        Ok(Release::by(&claim.release()?).await)
+        let Some(mut claim) = self.end() else { return Err(self.hold.lost_error()) };
+        let releasing = claim.release();
+        drop(claim); // tells the nodes, where there is no runtime to ask on
+        Ok(releasing?.finish().await)
     }
 
     /// Ends the guard and keeps the lock from other clients until `min_hold` after its acquisition.
@@ -226,7 +228,7 @@ impl LockGuard {
         let expiring = claim.expire(left);
         // Told when the command is sent: a panic of the observer's must not have the key deleted.
         self.tell_end(&claim, began);
-        let found = Release::by(&expiring?).await;
+        let found = expiring?.finish().await;
         if matches!(found, Release::Expired | Release::Taken) {
             claim.let_go_after_all();
         }
@@ -241,7 +243,7 @@ impl LockGuard {
     pub fn forget(self) -> OwnerToken {
         let token = self.owner_token();
         match self.hold.end() {
-            Some((claim, _)) => claim.forget(),
+            Some((mut claim, _)) => claim.leave(),
             None => token,
         }
     }
@@ -254,9 +256,9 @@ impl LockGuard {
     }
 
     fn tell_end(&self, claim: &Claim, began: Moment) {
-        let (context, Some(ownership)) = (self.hold.context(), claim.ownership()) else { return };
+        let context = self.hold.context();
         context.options.observers.tell(|| Event::Released {
-            lock: context.subject(&ownership.resource),
+            lock: context.subject(&claim.resource),
             held: context.nodes.clock().now().since(began),
         });
     }
@@ -306,9 +308,7 @@ impl Held {
     /// As [`LockGuard::owner_token`].
     #[cfg(all(test, feature = "testing"))]
     pub(crate) fn owner_token(&self) -> OwnerToken {
-        let token =
-            self.hold.ownership(|ownership| OwnerToken::held(ownership.value(self.hold.context())));
-        token.unwrap_or_default()
+        self.hold.claim(|claim| claim.value().to_string().into()).unwrap_or_default()
     }
 
     /// As [`LockGuard::key`]; also when the lock has been released.

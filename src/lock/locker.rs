@@ -10,8 +10,8 @@ use super::mutex::MUTEX;
 use super::request::LockRequest;
 use crate::error::Error;
 use crate::lease::{
-    AcquireSpec, Fate, LeaseContext, Leases, OwnerToken, Primitive, Release, Resource, Shutdown,
-    initialise, inspect, shut_down, takeover,
+    AcquireSpec, Fate, LeaseContext, Leases, OwnerToken, Release, Resource, Shutdown, initialise,
+    inspect, shut_down, takeover,
 };
 use crate::options::Options;
 use crate::report::{Inspection, NodeHealth, NodeReport};
@@ -48,7 +48,7 @@ impl Locker {
     /// Keys are compared byte by byte; none may end in `quorlock:epoch` or `quorlock:quarantine`,
     /// which are the nodes' own. Nothing happens until the request is awaited.
     pub fn lock(&self, key: impl AsRef<[u8]>) -> LockRequest {
-        self.request(&MUTEX, self.leases.context.resource(key.as_ref()))
+        self.request(self.leases.context.resource(&MUTEX, key.as_ref()))
     }
 
     /// Asks for one lock of several keys, all or nothing: where one of them is held, none is taken.
@@ -68,19 +68,14 @@ impl Locker {
     /// # Ok(()) }
     /// ```
     pub fn lock_all<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> LockRequest {
-        self.request(&ALL, self.leases.context.resources(keys))
+        self.request(self.leases.context.resources(&ALL, keys))
     }
 
     #[inline]
-    fn request(
-        &self,
-        primitive: &'static Primitive,
-        resource: Result<Resource, Error>,
-    ) -> LockRequest {
+    fn request(&self, resource: Result<Resource, Error>) -> LockRequest {
         let LeaseContext { options, .. } = &*self.leases.context;
         let spec = resource.map(|resource| AcquireSpec {
             leases: self.leases.clone(),
-            primitive,
             resource,
             ttl: options.ttl,
             wait: options.wait,
@@ -212,8 +207,8 @@ impl Locker {
     ) -> Result<LockGuard, Error> {
         self.leases.context.check_open()?;
         let Options { ttl, extend, .. } = &self.leases.context.options;
-        let lock = (&MUTEX, self.leases.context.resource(key.as_ref())?);
-        let adopted = takeover::adopt(&self.leases, lock, token, *ttl, *extend).await;
+        let resource = self.leases.context.resource(&MUTEX, key.as_ref())?;
+        let adopted = takeover::adopt(&self.leases, resource, token, *ttl, *extend).await;
         adopted.map(LockGuard::new)
     }
 
@@ -246,8 +241,8 @@ impl Locker {
         if token.value().is_empty() {
             return Err(Error::misuse("the token is empty; give the one of the lock"));
         }
-        let lock = (&MUTEX, self.leases.context.resource(key.as_ref())?);
-        takeover::release(&self.leases, lock, token).await
+        let resource = self.leases.context.resource(&MUTEX, key.as_ref())?;
+        takeover::release(&self.leases, resource, token).await
     }
 
     /// Deletes the key on every node, whichever client holds the lock: for an operator who knows

@@ -3,7 +3,7 @@
 //! Acquired by `SET NX PX`, released and extended by scripts that compare first. Where servers may
 //! forget, `standing.lua` goes before: it looks whether the node may vote.
 
-use crate::lease::{Acquire, Adopt, Primitive, script};
+use crate::lease::{AcquireBy, Adopt, Primitive, script};
 use crate::link::{ReplyKind, UndoScript};
 
 /// Puts `standing.lua` before a script.
@@ -18,7 +18,7 @@ const RELEASE: &str = include_str!("script/release.lua");
 
 /// A lock of one key. (A test compares the digests with the scripts.)
 pub(crate) static MUTEX: Primitive = Primitive {
-    acquire: Acquire::SetIfAbsent,
+    acquire: AcquireBy::SetIfAbsent,
     vote: script!(
         behind_standing!("script/acquire.lua"),
         "35fb6f02cdc9860f155091e24b71c81b6ea5eb45"

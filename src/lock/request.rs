@@ -48,70 +48,60 @@ impl LockRequest {
         Self { spec, on_loss: OnLoss::default() }
     }
 
-    /// How long the lock lives unless it is extended, instead of the locker's default.
-    pub fn ttl(mut self, ttl: Duration) -> Self {
+    fn with(mut self, set: impl FnOnce(&mut AcquireSpec)) -> Self {
         if let Ok(spec) = &mut self.spec {
-            spec.ttl = whole_millis(ttl);
-            if let Err(error) = spec.leases.context.admit_ttl(ttl) {
-                self.spec = Err(error);
-            }
+            set(spec);
         }
         self
     }
 
-    /// How long to wait for the lock, instead of the locker's default. Zero tries once.
-    pub fn wait(mut self, wait: Duration) -> Self {
-        if let Ok(spec) = &mut self.spec {
-            spec.wait = Some(wait);
+    /// An error of the check is told when the lock is asked for, unless there is an earlier one.
+    fn check(mut self, check: impl FnOnce(&AcquireSpec) -> Result<(), Error>) -> Self {
+        let checked = self.spec.as_ref().map_or(Ok(()), check);
+        if let Err(error) = checked {
+            self.spec = Err(error);
         }
         self
+    }
+
+    /// How long the lock lives unless it is extended, instead of the locker's default.
+    pub fn ttl(self, ttl: Duration) -> Self {
+        let checked = self.check(|spec| spec.leases.context.admit_ttl(ttl));
+        checked.with(|spec| spec.ttl = whole_millis(ttl))
+    }
+
+    /// How long to wait for the lock, instead of the locker's default. Zero tries once.
+    pub fn wait(self, wait: Duration) -> Self {
+        self.with(|spec| spec.wait = Some(wait))
     }
 
     /// Waits for the lock as long as it takes another holder to let go; without a quorum, no longer
     /// than [`unavailable_wait`](Self::unavailable_wait).
-    pub fn wait_forever(mut self) -> Self {
-        if let Ok(spec) = &mut self.spec {
-            spec.wait = None;
-        }
-        self
+    pub fn wait_forever(self) -> Self {
+        self.with(|spec| spec.wait = None)
     }
 
     /// How long to go on trying while there is no quorum, instead of the locker's default; see
     /// [`LockerBuilder::unavailable_wait`](crate::LockerBuilder::unavailable_wait).
-    pub fn unavailable_wait(mut self, wait: Duration) -> Self {
-        if let Ok(spec) = &mut self.spec {
-            spec.unavailable_wait = wait;
-        }
-        self
+    pub fn unavailable_wait(self, wait: Duration) -> Self {
+        self.with(|spec| spec.unavailable_wait = wait)
     }
 
     /// When to try again, instead of the locker's default; [`wait`](Self::wait) ends the tries all
     /// the same.
-    pub fn retry(mut self, retry: Retry) -> Self {
-        if let Ok(spec) = &mut self.spec {
-            match retry.check() {
-                Ok(()) => spec.retry = retry,
-                Err(error) => self.spec = Err(error),
-            }
-        }
-        self
+    pub fn retry(self, retry: Retry) -> Self {
+        self.check(|_| retry.check()).with(|spec| spec.retry = retry)
     }
 
     /// How long the lock is extended by itself, instead of the locker's default.
-    pub fn auto_extend(mut self, extend: Extend) -> Self {
-        if let Ok(spec) = &mut self.spec {
-            spec.extend = extend;
-        }
-        self
+    pub fn auto_extend(self, extend: Extend) -> Self {
+        self.with(|spec| spec.extend = extend)
     }
 
     /// What kind of lock this is, for metrics, instead of the locker's; see
     /// [`LockerBuilder::class`](crate::LockerBuilder::class).
-    pub fn class(mut self, class: &'static str) -> Self {
-        if let Ok(spec) = &mut self.spec {
-            spec.resource.class = class;
-        }
-        self
+    pub fn class(self, class: &'static str) -> Self {
+        self.with(|spec| spec.resource.class = class)
     }
 
     /// What [`run`](Self::run) does with its work when the lock is lost. Default: drops it.
@@ -187,10 +177,8 @@ impl LockRequest {
     {
         let on_loss = self.on_loss;
         let guard = self.await?;
-        let done = work_under(&guard, on_loss, work(Held::new(&guard))).await?;
-        // What the nodes say of the release changes nothing for work that is done.
-        let _ = guard.release().await;
-        done
+        let work = work(Held::new(&guard));
+        work_under(guard, on_loss, work).await
     }
 
     /// As [`run`](Self::run), for an async closure, which may borrow from its surroundings. (The
@@ -211,23 +199,24 @@ impl LockRequest {
     {
         let on_loss = self.on_loss;
         let guard = self.await?;
-        let done = work_under(&guard, on_loss, work(Held::new(&guard))).await?;
-        // As in `run`.
-        let _ = guard.release().await;
-        done
+        let work = work(Held::new(&guard));
+        work_under(guard, on_loss, work).await
     }
 }
 
-/// Does the work under the guard; what a loss does to it is as asked.
-async fn work_under<W: Future>(
-    guard: &LockGuard,
+/// Does the work under the guard, and releases the lock; what a loss does to the work is as asked.
+async fn work_under<T, E: From<Error>>(
+    guard: LockGuard,
     on_loss: OnLoss,
-    work: W,
-) -> Result<W::Output, Error> {
-    match on_loss {
-        OnLoss::Cancel => guard.protect(work).await,
-        OnLoss::Signal => Ok(work.await),
-    }
+    work: impl Future<Output = Result<T, E>>,
+) -> Result<T, E> {
+    let done = match on_loss {
+        OnLoss::Cancel => guard.protect(work).await?,
+        OnLoss::Signal => work.await,
+    };
+    // What the nodes say of the release changes nothing for work that is done.
+    let _ = guard.release().await;
+    done
 }
 
 impl IntoFuture for LockRequest {

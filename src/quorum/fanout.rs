@@ -154,7 +154,7 @@ impl Election {
     pub(crate) fn touched(&self) -> NodeMask {
         let votes = self.set.shared.slots.votes(self.ticket);
         let may_hold = |node: &usize| votes.of(*node) != Some(Vote::Refused);
-        (0..self.set.len()).filter(may_hold).fold(NodeMask::NONE, NodeMask::and)
+        (0..self.set.len()).filter(may_hold).fold(NodeMask::NONE, NodeMask::with)
     }
 
     /// What each node has done by now, in their order.
@@ -170,8 +170,8 @@ impl Election {
         let (mut in_flight, mut lost) = (NodeMask::NONE, NodeMask::NONE);
         for node in 0..self.set.len() {
             match votes.of(node) {
-                None => in_flight = in_flight.and(node),
-                Some(Vote::Unknown) => lost = lost.and(node),
+                None => in_flight = in_flight.with(node),
+                Some(Vote::Unknown) => lost = lost.with(node),
                 Some(Vote::Granted | Vote::Refused) => {}
             }
         }

@@ -21,7 +21,7 @@ impl NodeMask {
         self.0 & 1 << node != 0
     }
 
-    pub(crate) const fn and(self, node: usize) -> Self {
+    pub(crate) const fn with(self, node: usize) -> Self {
         Self(self.0 | 1 << node)
     }
 
@@ -40,7 +40,7 @@ mod tests {
 
     #[test]
     fn a_node_is_in_a_mask_once_and_stays_in_it() {
-        let mask = NodeMask::NONE.and(1).and(3).and(1);
+        let mask = NodeMask::NONE.with(1).with(3).with(1);
         assert_eq!(mask, NodeMask::only(1).or(NodeMask::only(3)));
         assert_eq!(mask.or(mask), mask);
         assert!([1, 3].into_iter().all(|node| mask.has(node)) && !mask.has(0) && !mask.has(2));

@@ -30,7 +30,5 @@ mod timer;
 
 pub(crate) use fanout::{Command, Election, Found};
 pub(crate) use mask::NodeMask;
-pub(crate) use node_set::NodeSet;
-#[cfg(test)]
-pub(crate) use node_set::Parts;
+pub(crate) use node_set::{NodeSet, Parts};
 pub(crate) use tally::{Patience, Rule, Verdict};

@@ -18,7 +18,7 @@ use super::timer::DriverTimer;
 use crate::clock::Clock;
 use crate::entropy::Entropy;
 use crate::error::{Error, Kind};
-use crate::link::{Dial, HandshakeConfig, Network, Undo};
+use crate::link::{Dial, HandshakeConfig, Undo};
 use crate::node::Node;
 use crate::observe::Observers;
 use crate::options::{Address, LinkOptions};
@@ -81,45 +81,6 @@ impl NodeSet {
             undo_horizon,
         };
         Self { shared: Arc::new(shared) }
-    }
-
-    /// Nodes on the network, ready to be connected to.
-    pub(crate) fn on_network(
-        addresses: Vec<Address>,
-        counted: bool,
-        clock: Clock,
-        options: LinkOptions,
-        handshake: HandshakeConfig,
-        observers: Observers,
-    ) -> Result<Self, Error> {
-        let entropy = entropy()?;
-        let dial = Arc::new(Network::new(clock.clone(), options.connect_timeout));
-        let parts =
-            Parts { addresses, counted, options, clock, entropy, dial, handshake, observers };
-        Ok(Self::new(parts))
-    }
-
-    /// Nodes of a quorum that are reached through `dial`.
-    #[cfg(any(test, feature = "testing"))]
-    pub(crate) fn in_memory(
-        addresses: Vec<Address>,
-        clock: Clock,
-        options: LinkOptions,
-        handshake: HandshakeConfig,
-        observers: Observers,
-        dial: Arc<dyn Dial>,
-    ) -> Result<Self, Error> {
-        let (entropy, counted) = (entropy()?, true);
-        Ok(Self::new(Parts {
-            addresses,
-            counted,
-            options,
-            clock,
-            entropy,
-            dial,
-            handshake,
-            observers,
-        }))
     }
 
     /// The same nodes, over connections of their own.
@@ -202,10 +163,10 @@ impl NodeSet {
     }
 
     /// The nodes on which the undo of a pair is pending.
-    pub(crate) fn owing(&self, affinity: u64, pair: &[u8]) -> NodeMask {
+    pub(crate) fn pending_on(&self, affinity: u64, pair: &[u8]) -> NodeMask {
         let nodes = self.shared.nodes.iter().enumerate();
-        let owed = nodes.filter(|(_, node)| node.link(affinity).owes(pair));
-        owed.fold(NodeMask::NONE, |mask, (index, _)| mask.and(index))
+        let pending = nodes.filter(|(_, node)| node.link(affinity).has_pending(pair));
+        pending.fold(NodeMask::NONE, |mask, (index, _)| mask.with(index))
     }
 
     /// Whether every reply has come, and no undo is pending on any node.
@@ -238,7 +199,7 @@ impl NodeSet {
     }
 
     /// Which nodes are connected, and why the others are not.
-    fn standing(&self) -> Vec<NodeReport> {
+    fn reports(&self) -> Vec<NodeReport> {
         let report = |node: &Node| {
             let fault = node.fault();
             let outcome = fault.map_or(Outcome::Connected, |fault| Outcome::Down { fault });
@@ -251,7 +212,7 @@ impl NodeSet {
     pub(crate) fn check_fit(&self) -> Result<(), Error> {
         let Some((index, why)) = self.shared.mismatches.first() else { return Ok(()) };
         let node = self.shared.nodes.get(index).map(Node::label).unwrap_or_default();
-        Err(Error::misuse(format!("{node} {why}")).with_nodes(self.standing()))
+        Err(Error::misuse(format!("{node} {why}")).with_nodes(self.reports()))
     }
 
     /// Waits until every node is connected; after `timeout`, as many as there are must be a
@@ -262,7 +223,7 @@ impl NodeSet {
         loop {
             let changed = self.shared.changed.notified();
             self.check_fit()?;
-            let health = self.standing();
+            let health = self.reports();
             let up = health.iter().filter(|node| node.outcome == Outcome::Connected).count();
             if up == self.len() {
                 return Ok(health);
@@ -288,12 +249,6 @@ impl NodeSet {
             }
         }
     }
-}
-
-/// The operating system's random numbers.
-fn entropy() -> Result<Arc<Entropy>, Error> {
-    let entropy = Entropy::from_system().map(Arc::new);
-    entropy.ok_or_else(|| Error::closed("the operating system gives no random numbers"))
 }
 
 impl Drop for NodeSet {

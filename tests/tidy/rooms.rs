@@ -7,7 +7,7 @@
 use crate::source::{Fault, Source, is_word, item_end};
 
 /// The ranks. A room of `src` that is not here has no place yet, and that is a fault.
-const RANKS: [(&str, u8); 21] = [
+const RANKS: [(&str, u8); 20] = [
     ("options", BASE),
     ("error", BASE),
     ("loss", BASE),
@@ -26,7 +26,6 @@ const RANKS: [(&str, u8); 21] = [
     ("lock", 6),
     ("client", 6),
     ("blocking", 7),
-    ("recipe", 7),
     ("testing", 7),
     ("simulation", 8),
 ];
@@ -280,7 +279,10 @@ mod tests {
             ("src/link/ring.rs", "mod tests { use super::*; use super::super::mod_item; }"),
             ("src/quorum/driver.rs", "use crate::link::pipeline::Slot; use crate::Error;"),
             ("src/lock/guard.rs", "use crate::link::Address; use crate::quorum::ballot::Vote;"),
-            ("src/recipe/fair.rs", "use crate::Guard; use crate::Lock; use crate::lock::guard::G;"),
+            (
+                "src/blocking/fair.rs",
+                "use crate::Guard; use crate::Lock; use crate::lock::guard::G;",
+            ),
             ("src/manual/mod.rs", "use crate::testing::Node;"),
             ("src/lock/tests/node.rs", "use crate::testing::Node;"),
             ("cli/src/main.rs", "use crate::status; use quorlock::Locker;"),
@@ -304,8 +306,8 @@ mod tests {
             ("src/node/mod.rs", "use crate::Lock;", "`lock` (rank 6)"),
             ("src/lock/mod.rs", "use crate::client::Client;", "`client` (rank 6)"),
             ("src/lock/mod.rs", "use crate::link::pipeline::Slot;", "not by `pipeline`"),
-            ("src/recipe/mod.rs", "use crate::node::pool::Pool;", "not by `pool`"),
-            ("src/recipe/mod.rs", "use crate::testing::Node;", "`testing` (rank 7)"),
+            ("src/blocking/mod.rs", "use crate::node::pool::Pool;", "not by `pool`"),
+            ("src/blocking/mod.rs", "use crate::testing::Node;", "`testing` (rank 7)"),
             ("src/lock/guard.rs", "use crate::testing::Node;", "`testing` (rank 7)"),
             ("src/link/tests.rs", "use crate::lock::Guard;", "`lock` (rank 6)"),
             ("src/quorum/mod.rs", "mod tests { use super::super::lock::Guard; }", "`lock`"),

@@ -21,7 +21,6 @@
 //! [`leases`](super::leases)), those who wait for it have timers of their own, and tokens have the
 //! alarm. What ends with the keeper is extending, and telling the observers.
 
-mod news;
 mod schedule;
 
 use std::collections::BTreeMap;
@@ -37,8 +36,8 @@ use super::context::LeaseContext;
 use super::extension::Extension;
 use super::hold::{Hold, HoldId, Step};
 use super::leases::Leases;
+use super::news::News;
 use crate::clock::{Moment, Reading, Stamp};
-use news::{News, What, report_of, tell};
 use schedule::{Next, Schedule, TICK};
 
 /// A hold that is looked at later than this was kept from it: the runtime was blocked.
@@ -76,7 +75,7 @@ struct Keeper {
     /// by place.
     backlog: BTreeMap<(Moment, u32), Waiting>,
     /// What is to be told, once nothing is half done: an observer may panic.
-    news: Vec<(News, Option<Duration>)>,
+    news: Vec<News>,
     timer: Option<Pin<Box<Sleep>>>,
     schedule: Schedule,
 }
@@ -178,14 +177,12 @@ impl Keeper {
                 }
             };
             leases.set_due(index, due);
-            Some((due, hold.take_news(&leases.context, at)))
+            let stalled = Some(late.max(at.now.since(since))).filter(|stall| *stall > STALL);
+            Some((due, hold.take_news(&leases.context, at, stalled)))
         });
         let Some((due, news)) = seen.flatten() else { return };
         leases.keeping.note(due);
-        if let Some(news) = news {
-            let stall = late.max(at.now.since(since));
-            self.news.push((news, Some(stall).filter(|stall| *stall > STALL)));
-        }
+        self.news.extend(news);
     }
 
     /// Extends what is in the backlog, while not too many extensions are in flight.
@@ -210,8 +207,8 @@ impl Keeper {
     }
 
     fn tell_news(&mut self, leases: &Leases) {
-        for (news, stall) in std::mem::take(&mut self.news) {
-            tell(&leases.context, news, stall);
+        for news in std::mem::take(&mut self.news) {
+            news.tell(&leases.context);
         }
     }
 
@@ -241,28 +238,21 @@ impl Keeper {
             let step = hold.take_answers(extension, *target, &leases.context);
             hold.set_extending(matches!(step, Step::More(_)));
             let at = leases.context.nodes.clock().read();
-            let remaining = hold.validity.remaining(at.stamp);
-            let votes = || report_of(extension, &leases.context);
-            let (due, more, what) = match step {
+            let news = |hold: &Hold, is| hold.extension_news(&leases.context, extension, is);
+            Some(match step {
                 Step::More(more) => (None, Some(more), None),
                 Step::Lost => (Some(now), None, None),
                 Step::Extended => {
-                    let what = What::Extended { remaining, votes: votes() };
-                    (Some(hold.next_look(&leases.context, at)), None, Some(what))
+                    (Some(hold.next_look(&leases.context, at)), None, news(hold, true))
                 }
-                Step::Failed => {
-                    let what = What::Failed { remaining, votes: votes() };
-                    (Some(hold.retry_at(&leases.context, at)), None, Some(what))
-                }
-            };
-            let news = what.and_then(|what| hold.news(&leases.context, now, what));
-            Some((due, more, news))
+                Step::Failed => (Some(hold.retry_at(&leases.context, at)), None, news(hold, false)),
+            })
         });
         let Some((due, more, news)) = landed.flatten() else { return };
         if let Some(due) = due {
             leases.schedule(*id, due);
         }
-        self.news.extend(news.map(|news| (news, None)));
+        self.news.extend(news);
         if let Some(extension) = more {
             let until = now.plus(extension.allowed());
             self.flights.push(Flight { id: *id, extension, target: *target, until });

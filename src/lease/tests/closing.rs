@@ -11,7 +11,7 @@ use std::task::{Context, Waker};
 
 use loom::thread;
 
-use super::super::claim::{Claim, Ownership};
+use super::super::claim::Claim;
 use super::super::hold_ref::HoldRef;
 use super::super::leases::Leases;
 use super::super::shutdown::{Fate, shut_down};
@@ -27,8 +27,8 @@ const OPEN: &str = "the hold is open, and the shutdown has not found it";
 type Begin = fn(&Arc<Leases>, Claim, Reading) -> Result<HoldRef, Error>;
 type Close = fn(&Leases);
 
-fn begin(leases: &Arc<Leases>, mut claim: Claim, at: Reading) -> Result<HoldRef, Error> {
-    HoldRef::begin(leases, &mut claim, Extend::Off, at)
+fn begin(leases: &Arc<Leases>, claim: Claim, at: Reading) -> Result<HoldRef, Error> {
+    HoldRef::begin(leases, claim, Extend::Off, at)
 }
 
 /// What a shutdown does at its first poll.
@@ -50,8 +50,8 @@ fn begun_while_closing(used: bool, begin: Begin, close: Close) {
     // Loom lets a sequentially consistent load skip such a store only to find the value that the
     // variable was made with. So both, the flag and the count of places, are stored once before.
     leases.context.closing.store(false, Ordering::SeqCst);
-    let (mut earlier, at) = claim(&leases);
-    let earlier = HoldRef::begin(&leases, &mut earlier, Extend::Off, at).unwrap();
+    let (earlier, at) = claim(&leases);
+    let earlier = HoldRef::begin(&leases, earlier, Extend::Off, at).unwrap();
     if used {
         drop(earlier.end());
     }
@@ -61,7 +61,7 @@ fn begun_while_closing(used: bool, begin: Begin, close: Close) {
     close(&leases);
     let begun = beginner.join().unwrap();
     let is_settled = match &begun {
-        Ok(hold) => hold.ownership(Ownership::has_ended) == Some(true),
+        Ok(hold) => hold.claim(Claim::has_ended) == Some(true),
         Err(error) => error.is_closed(),
     };
     drop((begun, earlier, leases, entered));
@@ -88,9 +88,9 @@ fn loom_begun_while_closing_and_releasing() {
 #[test]
 fn loom_begun_while_closing_weakened_check() {
     must_fail(OPEN, || {
-        let begin: Begin = |leases, mut claim, at| {
+        let begin: Begin = |leases, claim, at| {
             leases.context.check_open()?;
-            Ok(HoldRef::publish(leases, &mut claim, Extend::Off, at))
+            Ok(HoldRef::publish(leases, claim, Extend::Off, at))
         };
         begun_while_closing(false, begin, close);
     });
@@ -101,11 +101,8 @@ fn loom_begun_while_closing_weakened_check() {
 fn loom_begun_while_closing_weakened_close() {
     must_fail(OPEN, || {
         let close: Close = |leases| {
-            let context = &*leases.context;
-            leases.close_all(|hold| {
-                hold.ownership.iter_mut().for_each(|ownership| drop(ownership.leave(context)));
-            });
-            context.close();
+            leases.close_all(|hold| hold.claim.iter_mut().for_each(|claim| drop(claim.leave())));
+            leases.context.close();
         };
         begun_while_closing(false, begin, close);
     });

@@ -46,9 +46,9 @@ fn found_lost_while_landing(land: Land) -> bool {
     let entered = runtime.enter();
     let (leases, clock) = leases();
     let half = leases.context.options.ttl / 2;
-    let (mut claim, now) = claim(&leases);
-    claim.ownership().unwrap().election.cast(0, NodeVote::Granted);
-    let hold = HoldRef::begin(&leases, &mut claim, Extend::Off, now).unwrap();
+    let (claim, now) = claim(&leases);
+    claim.election.cast(0, NodeVote::Granted);
+    let hold = HoldRef::begin(&leases, claim, Extend::Off, now).unwrap();
     clock.suspend(half);
     let mut extension = at(&leases, |hold| hold.extend(&leases.context, half * 2)).unwrap();
     extension.election().cast(0, NodeVote::Granted);

@@ -9,7 +9,7 @@ use super::super::claim::Claim;
 use super::super::context::LeaseContext;
 use super::super::key::{Key, Resource};
 use super::super::leases::Leases;
-use super::super::primitive::{Acquire, Adopt, Primitive, Script};
+use super::super::primitive::{AcquireBy, Adopt, Primitive, Script};
 use crate::clock::{Driven, Reading};
 use crate::entropy::Entropy;
 use crate::link::{Dial, Dialing, HandshakeConfig, ReplyKind, UndoScript};
@@ -20,7 +20,7 @@ const NO_SCRIPT: Script = Script { text: "", by_digest: "" };
 
 /// A lock that is acquired by `SET NX PX`; no node ever runs its scripts.
 static PLAIN: Primitive = Primitive {
-    acquire: Acquire::SetIfAbsent,
+    acquire: AcquireBy::SetIfAbsent,
     vote: NO_SCRIPT,
     vote_reply: ReplyKind::Vote,
     extend: NO_SCRIPT,
@@ -65,8 +65,8 @@ pub(super) fn claim(leases: &Leases) -> (Claim, Reading) {
     let context = &leases.context;
     let at = context.nodes.clock().read();
     let key = Key::new(b"", b"k").unwrap();
-    let resource = Resource::one(key, "");
-    (Claim::ask(context, &PLAIN, resource, context.options.ttl, at.now).unwrap(), at)
+    let resource = Resource::one(&PLAIN, key, "");
+    (Claim::ask(context, resource, None, context.options.ttl, at.now).unwrap(), at)
 }
 
 /// Checks every interleaving with at most four preemptions: without a bound it takes minutes.

@@ -154,6 +154,24 @@ async fn a_node_that_lost_a_key_is_given_all_again() {
     assert!(guard.is_valid(), "the healed node counts");
 }
 
+/// A node that has lost one of the keys still has the others for longer than the lock's TTL, by an
+/// extension that no majority granted: given the lost one, it keeps their life.
+#[tokio::test(start_paused = true)]
+async fn a_key_that_lives_for_longer_keeps_its_life_when_another_is_given_again() {
+    let world = World::ready(3).await;
+    let guard = world.all(&KEYS).await.unwrap();
+    world.set(1..3, Down);
+    assert!(guard.extend(ms(60_000)).await.unwrap_err().is_unavailable());
+    world.set(1..3, Grants);
+    world.nodes[0].delete("b");
+    pass(ms(4_000)).await;
+    assert_eq!(world.each(), [3; 3]);
+    let left = KEYS.map(|key| world.nodes[0].left(key));
+    assert!(left[0] > ms(55_000) && left[2] > ms(55_000), "{left:?}");
+    assert!(left[1] <= ms(10_000), "{left:?}");
+    assert!(guard.is_valid());
+}
+
 /// A node that forgot the script says so, and is sent it whole, once.
 #[tokio::test(start_paused = true)]
 async fn the_script_is_sent_whole_to_nodes_that_have_forgotten_it() {

@@ -5,33 +5,44 @@ use std::time::Duration;
 use quorlock_resp::encode;
 
 use crate::entropy::Nonce;
-use crate::lease::command::{Encoded, Standing, Subject, pair_of, with_release_of};
-use crate::lease::{Acquire, Adopt, Key, Primitive, Resource, Script, ScriptForm, Value};
-use crate::link::Undo;
+use crate::lease::command::{Encoded, Subject};
+use crate::lease::{
+    AcquireBy, Adopt, Key, Primitive, Resource, Script, ScriptForm, Value, Volatile,
+};
+use crate::link::{ReplyKind, Undo};
 use crate::lock::all::ALL;
 use crate::lock::mutex::MUTEX;
+use crate::options::{Durability, Options};
 use crate::testing::store::digest;
 
 const NONCE: Nonce = Nonce([0xab; Nonce::BYTES]);
-const DRAWN: Value<'static> = Value { nonce: NONCE, owner: "me@h:1" };
+const DRAWN: Value<'static> = Value::Drawn { nonce: NONCE, owner: "me@h:1" };
 const VALUE: &str = "abababababababababababababababababababab@me@h:1";
 const TTL: Duration = Duration::from_secs(10);
 const LONGEST: Duration = Duration::from_secs(30);
+const EPOCH: &str = "p:quorlock:epoch";
+const QUARANTINE: &str = "p:quorlock:quarantine";
 
 fn key(name: &str) -> Key {
     Key::new(b"p:", name.as_bytes()).unwrap()
 }
 
 fn one() -> Resource {
-    Resource::one(key("k"), "")
+    Resource::one(&MUTEX, key("k"), "")
 }
 
 fn two() -> Resource {
-    Resource::several(vec![key("l"), key("k")], "").unwrap()
+    Resource::several(&ALL, vec![key("l"), key("k")], "").unwrap()
 }
 
-fn subject<'a>(primitive: &'static Primitive, resource: &'a Resource) -> Subject<'a> {
-    Subject { primitive, resource, value: DRAWN }
+fn subject(resource: &Resource) -> Subject<'_> {
+    Subject { resource, value: DRAWN }
+}
+
+fn volatile() -> Volatile {
+    let durability = Durability::Volatile { longest_ttl: LONGEST };
+    let options = Options { durability, prefix: b"p:".to_vec(), ..Options::default() };
+    Volatile::new(&options).unwrap()
 }
 
 fn encoded(words: &[&str]) -> String {
@@ -41,16 +52,11 @@ fn encoded(words: &[&str]) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-/// Some arguments of a command.
-fn arguments(words: &[&str]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    words.iter().for_each(|word| encode::bulk(&mut bytes, word.as_bytes()));
-    bytes
-}
-
-/// Checks the words of a command and what undoes it, in words as well; none if it needs no undo.
-fn check(words: Vec<&str>, undo: Vec<&str>) -> impl FnOnce(Encoded<'_>) {
+/// Checks the words of a command, the kind of its reply, and what undoes it, in words as well; none
+/// if it needs no undo.
+fn check(words: Vec<&str>, kind: ReplyKind, undo: Vec<&str>) -> impl FnOnce(Encoded<'_>) {
     move |found: Encoded<'_>| {
+        assert_eq!(found.kind, kind);
         assert_eq!(String::from_utf8_lossy(found.bytes), encoded(&words));
         let whole = String::from_utf8(found.undo.whole()).unwrap();
         assert_eq!(whole, if undo.is_empty() { String::new() } else { encoded(&undo) });
@@ -59,7 +65,7 @@ fn check(words: Vec<&str>, undo: Vec<&str>) -> impl FnOnce(Encoded<'_>) {
 
 fn scripts(primitive: &'static Primitive) -> Vec<&'static Script> {
     let mut scripts = vec![&primitive.vote, &primitive.extend, &primitive.release];
-    if let Acquire::Script(script) = &primitive.acquire {
+    if let AcquireBy::Script(script) = &primitive.acquire {
         scripts.push(script);
     }
     scripts
@@ -76,34 +82,35 @@ fn a_scripts_digest_is_that_of_its_text() {
 fn a_key_is_acquired_by_set_nx_px_and_several_by_a_script() {
     let undo = vec!["EVAL", MUTEX.release.text, "1", "p:k", VALUE];
     let set = vec!["SET", "p:k", VALUE, "NX", "PX", "10000"];
-    subject(&MUTEX, &one()).with_set(TTL, check(set, undo));
+    let check_set = check(set, ReplyKind::Status, undo);
+    subject(&one()).with_acquire(ScriptForm::Digest, TTL, None, check_set);
 
-    let Acquire::Script(script) = &ALL.acquire else { panic!("not by a script") };
+    let AcquireBy::Script(script) = &ALL.acquire else { panic!("not by a script") };
     for (form, name, text) in
         [(ScriptForm::Digest, "EVALSHA", script.sha1()), (ScriptForm::Whole, "EVAL", script.text)]
     {
         let undo = vec!["EVAL", ALL.release.text, "2", "p:k", "p:l", VALUE];
         let words = vec![name, text, "2", "p:k", "p:l", VALUE, "10000"];
-        subject(&ALL, &two()).with_script((script, form), TTL, None, check(words, undo));
+        let check = check(words, ReplyKind::Keys, undo);
+        subject(&two()).with_acquire(form, TTL, None, check);
     }
 }
 
 #[test]
 fn a_vote_names_the_nodes_own_keys_first_and_ends_in_a_hole() {
-    let (companions, hole) = (arguments(&["p:e", "p:q"]), "0".repeat(40));
-    let standing = Some(Standing { companions: &companions, longest_ttl: LONGEST });
-    let call = (&MUTEX.vote, ScriptForm::Digest);
-    let words =
-        vec!["EVALSHA", MUTEX.vote.sha1(), "3", "p:e", "p:q", "p:k", VALUE, "10000", "30000"];
-    let words = [words, vec![&hole]].concat();
+    let (volatile, hole) = (volatile(), "0".repeat(40));
+    let own = [EPOCH, QUARANTINE];
+    let words = [&["EVALSHA", MUTEX.vote.sha1(), "3"][..], &own, &["p:k", VALUE]].concat();
+    let words = [&words[..], &["10000", "30000", &hole]].concat();
     let undo = vec!["EVAL", MUTEX.release.text, "1", "p:k", VALUE];
-    subject(&MUTEX, &one()).with_script(call, TTL, standing, check(words, undo));
+    let check_one = check(words, ReplyKind::Vote, undo);
+    subject(&one()).with_acquire(ScriptForm::Digest, TTL, Some(&volatile), check_one);
 
-    let call = (&ALL.vote, ScriptForm::Whole);
-    let words = vec!["EVAL", ALL.vote.text, "4", "p:e", "p:q", "p:k", "p:l", VALUE, "10000"];
-    let words = [words, vec!["30000", &hole]].concat();
+    let words = [&["EVAL", ALL.vote.text, "4"][..], &own, &["p:k", "p:l", VALUE]].concat();
+    let words = [&words[..], &["10000", "30000", &hole]].concat();
     let undo = vec!["EVAL", ALL.release.text, "2", "p:k", "p:l", VALUE];
-    subject(&ALL, &two()).with_script(call, TTL, standing, check(words, undo));
+    let check_all = check(words, ReplyKind::KeysVote, undo);
+    subject(&two()).with_acquire(ScriptForm::Whole, TTL, Some(&volatile), check_all);
 }
 
 #[test]
@@ -114,12 +121,13 @@ fn a_release_is_its_own_undo() {
         let of = |name, script, value| [vec![name, script], keys.clone(), vec![value]].concat();
         let (text, sha1) = (primitive.release.text, primitive.release.sha1());
         let undo = of("EVAL", text, VALUE);
-        let subject = subject(primitive, &resource);
-        subject.with_release(check(of("EVALSHA", sha1, VALUE), undo));
-        assert_eq!(subject.pair(), pair_of(&resource, VALUE));
-        let undo = of("EVAL", text, "old");
-        let words = of("EVALSHA", sha1, "old");
-        with_release_of(primitive, &resource, "old", check(words, undo));
+        let subject = subject(&resource);
+        subject.with_release(check(of("EVALSHA", sha1, VALUE), ReplyKind::Undo, undo));
+        let told = Subject { value: Value::Told(VALUE), ..subject };
+        assert_eq!(subject.pair(), told.pair());
+        let (words, undo) = (of("EVALSHA", sha1, "old"), of("EVAL", text, "old"));
+        let old = Subject { value: Value::Told("old"), ..subject };
+        old.with_release(check(words, ReplyKind::Undo, undo));
     }
 }
 
@@ -132,14 +140,15 @@ fn an_extension_is_not_undone() {
         let words = |name, script, more: &[&'static str]| {
             [vec![name, script], keys.clone(), vec![VALUE], more.to_vec()].concat()
         };
-        let subject = subject(primitive, &resource);
+        let subject = subject(&resource);
+        let check = |words| check(words, ReplyKind::Script, vec![]);
         let by_digest = words("EVALSHA", sha1, &["10000"]);
-        subject.with_extend(ScriptForm::Digest, TTL, check(by_digest, vec![]));
+        subject.with_extend(ScriptForm::Digest, TTL, check(by_digest));
         subject.with_extend(ScriptForm::Whole, TTL, |found| {
-            assert_eq!(found.undo, Undo::nothing(&pair_of(&resource, VALUE)), "names its pair");
-            check(words("EVAL", text, &["10000"]), vec![])(found);
+            assert_eq!(found.undo, Undo::nothing(&subject.pair()), "names its pair");
+            check(words("EVAL", text, &["10000"]))(found);
         });
-        subject.with_expiry(TTL, check(words("EVAL", text, &["10000", "exactly"]), vec![]));
+        subject.with_expiry(TTL, check(words("EVAL", text, &["10000", "exactly"])));
     }
 }
 
@@ -147,15 +156,16 @@ fn an_extension_is_not_undone() {
 fn an_adoption_carries_what_puts_the_former_value_back() {
     let Adopt::Scripts { plain, vote } = MUTEX.adopt else { panic!("not adopted") };
     let (resource, hole) = (one(), "0".repeat(40));
-    let subject = subject(&MUTEX, &resource);
+    let subject = subject(&resource);
     let back = || vec!["EVAL", MUTEX.release.text, "1", "p:k", VALUE, "old"];
     let words = vec!["EVAL", plain, "1", "p:k", VALUE, "old", "10000"];
-    subject.with_adopt(plain, "old", TTL, None, check(words, back()));
-    subject.with_put_back("old", check(back(), back()));
+    subject.with_adopt("old", TTL, None, check(words, ReplyKind::Adopt, back())).unwrap();
+    subject.with_put_back("old", check(back(), ReplyKind::Undo, back()));
 
-    let companions = arguments(&["p:e", "p:q"]);
-    let standing = Some(Standing { companions: &companions, longest_ttl: LONGEST });
-    let words = vec!["EVAL", vote, "3", "p:e", "p:q", "p:k", VALUE, "old", "10000", "30000", &hole];
-    subject.with_adopt(vote, "old", TTL, standing, check(words, back()));
-    assert!(matches!(ALL.adopt, Adopt::Refused(_)));
+    let words = [&["EVAL", vote, "3", EPOCH, QUARANTINE, "p:k", VALUE][..], &["old", "10000"]];
+    let words = [&words.concat()[..], &["30000", &hole]].concat();
+    let check_vote = check(words, ReplyKind::Vote, back());
+    subject.with_adopt("old", TTL, Some(&volatile()), check_vote).unwrap();
+    let refused = Subject { resource: &two(), ..subject }.with_adopt("old", TTL, None, |_| ());
+    assert!(refused.unwrap_err().is_misuse());
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::clock::Moment;
-use crate::lease::{Acquire, Adopt, Primitive, Script};
+use crate::lease::{AcquireBy, Adopt, Primitive, Script};
 use crate::lock::all::ALL;
 use crate::lock::mutex::MUTEX;
 use crate::testing::{self, Heard, Nodes, Reaction, When};
@@ -164,8 +164,12 @@ fn script_of(primitive: &Primitive, name: &[u8], script: &[u8], arguments: usize
         (Primitive { release, .. }, false, _) if is(release) => "release",
         (Primitive { release, .. }, true, 1) if is(release) => "RELEASE",
         (Primitive { release, .. }, true, 2) if is(release) => "put back",
-        (Primitive { acquire: Acquire::Script(acquire), .. }, false, _) if is(acquire) => "acquire",
-        (Primitive { acquire: Acquire::Script(acquire), .. }, true, _) if is(acquire) => "ACQUIRE",
+        (Primitive { acquire: AcquireBy::Script(acquire), .. }, false, _) if is(acquire) => {
+            "acquire"
+        }
+        (Primitive { acquire: AcquireBy::Script(acquire), .. }, true, _) if is(acquire) => {
+            "ACQUIRE"
+        }
         (Primitive { adopt: Adopt::Scripts { plain, .. }, .. }, true, _)
             if script == plain.as_bytes() =>
         {

@@ -239,19 +239,24 @@ fn extend(run: &mut Run<'_, '_>) -> Result<Frame, (u32, Refusal)> {
 /// with it, and the change.
 fn let_live(run: &mut Run<'_, '_>, key: &[u8], lines: [u32; 3]) -> Result<(), (u32, Refusal)> {
     let ([left, compared, changed], ttl) = (lines, run.argument(1));
-    let is_to_change = match run.pttl(left, key) {
-        _ if run.arguments.len() > 2 => true,
-        Ok(left) => {
-            let what = "attempt to compare number with nil";
-            let error = || (compared, Refusal::new(run.store.setup.version.lua(compared, what)));
-            (left as f64) < number(ttl).ok_or_else(error)?
-        }
-        Err(_) => true,
-    };
-    if is_to_change {
+    let left = run.pttl(left, key).ok();
+    if run.arguments.len() > 2 || is_below(run, left, ttl, compared)? {
         run.call(changed, &[b"PEXPIRE", key, ttl])?;
     }
     Ok(())
+}
+
+/// Whether a key has less than the TTL left to live, compared in this line, or it is not known.
+fn is_below(
+    run: &Run<'_, '_>,
+    left: Option<i64>,
+    ttl: &[u8],
+    line: u32,
+) -> Result<bool, (u32, Refusal)> {
+    let Some(left) = left else { return Ok(true) };
+    let what = "attempt to compare number with nil";
+    let error = || (line, Refusal::new(run.store.setup.version.lua(line, what)));
+    Ok((left as f64) < number(ttl).ok_or_else(error)?)
 }
 
 /// `acquire.lua`
@@ -316,16 +321,19 @@ fn acquire_all_where_it_votes(run: &mut Run<'_, '_>) -> Result<Frame, (u32, Refu
 fn acquire_all_behind(run: &mut Run<'_, '_>, lines: u32) -> Result<Frame, (u32, Refusal)> {
     let (value, ttl) = (run.argument(0), run.argument(1));
     let own = run.keys.get(if run.arguments.len() > 2 { 2.. } else { 0.. }).unwrap_or_default();
+    let mut left = Vec::new();
     for (number, key) in (1..).zip(own) {
-        match run.get(lines + 12, key) {
-            Ok(None) => {}
-            Ok(Some(held)) if *held == *value => {}
+        left.push(match run.get(lines + 13, key) {
+            Ok(None) => None,
+            Ok(Some(held)) if *held == *value => run.pttl(lines + 15, key).ok(),
             Err(error) if !is_wrong_type(&error) => return Ok(error),
             _ => return Ok(Frame::Integer(-number)),
-        }
+        });
     }
-    for key in own {
-        run.call(lines + 21, &[b"SET", key, value, b"PX", ttl])?;
+    for (key, left) in own.iter().zip(left) {
+        if is_below(run, left, ttl, lines + 24)? {
+            run.call(lines + 25, &[b"SET", key, value, b"PX", ttl])?;
+        }
     }
     Ok(Frame::Integer(1))
 }

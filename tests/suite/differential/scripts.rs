@@ -247,7 +247,7 @@ fn acquire_all() -> Calls {
     edges.push(vec!["2", "k", "l", "", "10000"]);
     edges.push(vec!["3", "k", "l", "e", "v", "10000"]);
     edges.push(vec!["2", "k", "l", "v", "10000", "more"]);
-    Calls { usual: vec![words("10000")], edges }
+    Calls { usual: ["10000", "90000"].map(words).into(), edges }
 }
 
 fn acquire_all_where_it_votes() -> Calls {
