@@ -63,7 +63,7 @@ pub(crate) struct Acquiring {
 /// never seen it. Once is enough unless others are in the same place.
 const REPEATS_MAX: u32 = 3;
 
-/// How long the tries go on.
+/// What the tries so far say about the next one: when it is made, whether at once, and until when.
 struct Waiting {
     /// When the last try began.
     tried: Moment,
@@ -119,9 +119,9 @@ impl Waiting {
         }
     }
 
-    /// Whether the acquisition is to be sent again at once, because it failed for want of its
-    /// script: the next one brings it, or comes behind one that does.
-    fn is_worth_repeating(&mut self, failure: &Error) -> bool {
+    /// Takes one of the few immediate repeats, if the try failed because a node lacked the script:
+    /// the next one brings it, or comes behind one that does.
+    fn take_repeat(&mut self, failure: &Error) -> bool {
         let is_worth_it =
             self.lacks_script && self.repeats < REPEATS_MAX && failure.is_unavailable();
         self.repeats += u32::from(is_worth_it);
@@ -212,7 +212,7 @@ impl Future for Acquiring {
                         }
                         Err(failure) => failure,
                     };
-                    if this.waiting.is_worth_repeating(&failure) {
+                    if this.waiting.take_repeat(&failure) {
                         continue; // at once: the next step is to start again
                     }
                     if this.is_once {
@@ -252,6 +252,15 @@ impl Future for Acquiring {
                 }
             }
         }
+    }
+}
+
+/// A hold that no guard has yet: it ends when this is dropped, as when an observer panics.
+struct Unguarded<'a>(&'a HoldRef);
+
+impl Drop for Unguarded<'_> {
+    fn drop(&mut self) {
+        drop(self.0.end());
     }
 }
 
@@ -353,12 +362,14 @@ impl AcquireSpec {
     }
 
     fn tell_acquired(&self, hold: &HoldRef, tries: u32, started: Moment) {
+        let unguarded = Unguarded(hold);
         self.leases.context.options.observers.tell(|| Event::Acquired {
             lock: self.leases.context.subject(&self.resource),
             tries,
             waited: self.leases.context.nodes.clock().now().since(started),
             votes: hold.votes(),
         });
+        std::mem::forget(unguarded);
     }
 
     /// `waited` is for the first try that has found the lock held.

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use tokio::task::JoinSet;
+
 use super::Behaviour::After;
 use super::{World, ms, pass};
 use crate::observe::{Event, Observer};
@@ -74,6 +76,21 @@ async fn locks_are_extended_again_after_an_observer_has_panicked() {
         }
         assert_eq!(world.told.losses(), []);
     }
+}
+
+/// No guard has the lock yet when it is told of.
+#[tokio::test(start_paused = true)]
+async fn a_lock_is_let_go_when_an_observer_panics_at_its_acquisition() {
+    let mut options = Options::default();
+    options.observers.add(Bomb::new(|event| matches!(event, Event::Acquired { .. })));
+    let world = World::with(3, options).await;
+    let locker = world.locker.clone();
+    let mut acquiring = JoinSet::new();
+    acquiring.spawn(async move { locker.lock("k").await });
+    assert!(acquiring.join_next().await.unwrap().unwrap_err().is_panic());
+    pass(ms(1)).await;
+    assert_eq!(world.keys("k"), 0);
+    assert!(world.locker.lock("k").try_acquire().await.unwrap().is_some());
 }
 
 /// It is told by the driver, which all connections end with.
