@@ -70,7 +70,8 @@ impl HoldRef {
         self.with(|hold| hold.claim.as_ref().map(look)).flatten()
     }
 
-    /// Looks at the time for which the lock is held, and at the clock; `None` when it is not held.
+    /// Reads for how long the lock is held, by the present time; `None` when it is not held. A hold
+    /// that is found expired is marked as lost.
     fn validity<R>(&self, look: impl FnOnce(&Validity, Stamp) -> R) -> Option<R> {
         let now = self.leases.context.nodes.clock().stamp();
         self.with(|hold| hold.is_valid(now).then(|| look(&hold.validity, now))).flatten()
@@ -219,7 +220,8 @@ impl HoldRef {
     /// Tells of an extension by hand; the keeper tells of its own.
     fn tell_extension(&self, extension: &Extension, succeeded: bool) {
         let context = &self.leases.context;
-        let news = self.with(|hold| hold.extension_news(context, extension, succeeded));
+        let at = context.nodes.clock().read();
+        let news = self.with(|hold| hold.extension_news(context, extension, at, succeeded));
         if let Some(news) = news.flatten() {
             news.tell(context);
         }
@@ -286,9 +288,9 @@ impl HoldRef {
         Ok(())
     }
 
-    /// Whether the lock is ours; `false` also when the hold has ended.
-    pub(crate) fn is_owned(&self) -> bool {
-        self.claim(Claim::is_owned).unwrap_or(false)
+    /// Whether the lock is or was ours; `false` once the hold has ended.
+    pub(crate) fn was_owned(&self) -> bool {
+        self.claim(Claim::was_owned).unwrap_or(false)
     }
 
     /// Ends the hold: the key is the caller's to let go of. `None`: it has ended before.

@@ -11,7 +11,7 @@ use crate::clock::{Moment, Reading};
 use crate::observe::{Event, Loss};
 use crate::report::NodeReport;
 
-/// What is to be told of a hold, once its lock is no longer taken.
+/// What is to be told of a hold, once its mutex is released.
 pub(super) struct News {
     pub(super) resource: Resource,
     /// For how long the lock had been held.
@@ -62,16 +62,18 @@ impl Hold {
 
     /// What an extension has brought.
     pub(super) fn extension_news(
-        &self,
+        &mut self,
         context: &LeaseContext,
         extension: &Extension,
+        at: Reading,
         succeeded: bool,
     ) -> Option<News> {
         if context.options.observers.is_empty() {
             return None;
         }
-        let at = context.nodes.clock().read();
-        let (remaining, votes) = (self.validity.remaining(at.stamp), extension.report());
+        let is_held = self.is_valid(at.stamp);
+        let remaining = if is_held { self.validity.remaining(at.stamp) } else { Duration::ZERO };
+        let votes = extension.report();
         let what = match succeeded {
             true => What::Extended { remaining, votes },
             false => What::Failed { remaining, votes },
@@ -81,7 +83,7 @@ impl Hold {
 
     /// News of the hold; `None` while its lock is still being taken over, or without observers.
     pub(super) fn news(&self, context: &LeaseContext, now: Moment, what: What) -> Option<News> {
-        let claim = self.claim.as_ref().filter(|claim| claim.is_owned())?;
+        let claim = self.claim.as_ref().filter(|claim| claim.was_owned())?;
         let is_told = !context.options.observers.is_empty();
         let held = now.since(self.began);
         is_told.then(|| News { resource: claim.resource.clone(), held, what })

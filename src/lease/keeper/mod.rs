@@ -238,7 +238,8 @@ impl Keeper {
             let step = hold.take_answers(extension, *target, &leases.context);
             hold.set_extending(matches!(step, Step::More(_)));
             let at = leases.context.nodes.clock().read();
-            let news = |hold: &Hold, is| hold.extension_news(&leases.context, extension, is);
+            let news =
+                |hold: &mut Hold, is| hold.extension_news(&leases.context, extension, at, is);
             Some(match step {
                 Step::More(more) => (None, Some(more), None),
                 Step::Lost => (Some(now), None, None),
