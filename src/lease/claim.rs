@@ -8,7 +8,8 @@
 //!
 //! ```text
 //!  acquired ─────────────▶ Owned ──release, let_go──▶ Released
-//!                           ▲  └──leave, expire─────▶ Left
+//!                           ▲  │                        ▲ let_go_after_all
+//!                           │  └──leave, expire──────▶ Left
 //!                          own
 //!                           │
 //!  taken over ─────────▶ Adopting ──────let_go──────▶ PutBack
@@ -274,9 +275,9 @@ impl Claim {
         Ok(Releasing { election, unsure })
     }
 
-    /// The key of an owned lock is left to its expiry, or to who adopts it: what is still to be
-    /// undone of it is not any more, where that can be stopped. Another lock stays as it is. The
-    /// token says which it was.
+    /// Leaves the key of an owned lock to its expiry, or to a later adopter, and withdraws undos
+    /// that are still pending. Does nothing to a lock in another state. The token says whether the
+    /// lock was left.
     pub(crate) fn leave(&mut self) -> OwnerToken {
         if matches!(self.state, State::Owned { .. }) {
             self.state = State::Left;
@@ -297,8 +298,9 @@ impl Claim {
         OwnerToken::new(kind, self.value())
     }
 
-    /// Whether the lock is ours or has been: it was acquired, or has been taken over.
-    pub(crate) fn is_owned(&self) -> bool {
+    /// Whether the lock is or was ours: `true` unless it is still being taken over, or was put
+    /// back.
+    pub(crate) fn was_owned(&self) -> bool {
         !matches!(self.state, State::Adopting { .. } | State::PutBack)
     }
 
@@ -317,8 +319,8 @@ impl Claim {
     /// Deletes what is left of a key that was left to its expiry, and turned out to be lost.
     pub(crate) fn let_go_after_all(&mut self) {
         if matches!(self.state, State::Left) {
-            self.state = State::Owned { former: None };
-            self.let_go();
+            self.with_undo(Urgency::Drop, |command| self.context.nodes.tell(command));
+            self.state = State::Released;
         }
     }
 

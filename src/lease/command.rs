@@ -52,7 +52,8 @@ pub(crate) struct Encoded<'a> {
     pub(crate) undo: Undo<'a>,
 }
 
-/// A script's call. Its arguments stand behind the value, in this order.
+/// A script's call. Its arguments behind the value are `former`, `ttl`, `exactly` and `volatile`,
+/// in this order.
 struct Call<'a> {
     script: &'a Script,
     form: ScriptForm,
@@ -153,7 +154,9 @@ impl Subject<'_> {
         self.with_call(Call { ttl: Some(left), exactly: true, ..call }, send)
     }
 
-    /// Encodes a script's call and hands it to `send`. What it undoes is told by its arguments.
+    /// Encodes a script's call and hands it to `send`. Its undo follows from the reply's kind and
+    /// the `former` value: an extension has none, a call with a former value puts that back, and
+    /// any other deletes the keys.
     fn with_call<R>(&self, call: Call<'_>, send: impl FnOnce(Encoded<'_>) -> R) -> R {
         let Call { script, form, kind, former, ttl, exactly, volatile } = call;
         let keys = volatile.map_or(0, |_| Volatile::KEYS) + usize::from(self.resource.count());

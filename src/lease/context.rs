@@ -82,7 +82,7 @@ impl LeaseContext {
         Key::new(&self.options.prefix, given)
     }
 
-    /// What such a lock of this key is about.
+    /// The resource of a lock of this kind, on this key.
     #[inline]
     pub(crate) fn resource(
         &self,
@@ -92,7 +92,7 @@ impl LeaseContext {
         Ok(Resource::one(primitive, self.key(given)?, self.options.observers.class))
     }
 
-    /// What such a lock of these keys is about.
+    /// The resource of a lock of this kind, on these keys.
     pub(crate) fn resources<K: AsRef<[u8]>>(
         &self,
         primitive: &'static Primitive,
@@ -121,7 +121,7 @@ impl LeaseContext {
         Command { bytes, kind, undo, affinity, sent, allowed, urgency, to }
     }
 
-    /// Asks these nodes something that is undone by nothing.
+    /// Asks these nodes; the command needs no undo.
     pub(super) fn ask(
         &self,
         words: &[&[u8]],
@@ -137,7 +137,7 @@ impl LeaseContext {
         self.nodes.ask(&Command { to, ..command }, rule)
     }
 
-    /// Whether nodes may lack the script by which such a lock is acquired.
+    /// Whether a lock of this kind is acquired by a script, which nodes may lack.
     fn acquires_by_script(&self, primitive: &Primitive) -> bool {
         self.volatile.is_some() || matches!(primitive.acquire, AcquireBy::Script(_))
     }

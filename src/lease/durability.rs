@@ -40,15 +40,15 @@ use crate::options::{Durability, Options};
 use crate::quorum::Election;
 use crate::report::{Fault, Humane, Outcome, ServerInfo};
 
+/// The placeholder that each link replaces by its server's `run_id`.
+const HOLE: &RunId = &[b'0'; size_of::<RunId>()];
+
 /// What a locker for servers that may forget adds to its commands.
 pub(crate) struct Volatile {
     /// The epoch's and the quarantine's key, encoded.
     keys: Box<[u8]>,
     longest_ttl: Duration,
 }
-
-/// What stands where a link puts the name of its server's process.
-const HOLE: &RunId = &[b'0'; size_of::<RunId>()];
 
 impl Volatile {
     /// How many keys and how many arguments it adds to a script's call.

@@ -100,7 +100,7 @@ impl Extension {
     /// over nothing is set: an adoption that fails leaves the nodes as they were.
     pub(crate) fn heal(&self, context: &LeaseContext, claim: &mut Claim) -> Option<Self> {
         let missing = self.round.poll_missing(self.election.votes(), context.nodes.majority());
-        let missing = missing.filter(|_| claim.is_owned())?;
+        let missing = missing.filter(|_| claim.was_owned())?;
         let were_former = claim.settle(missing.others);
         let empty = if were_former { missing.empty.or(missing.others) } else { missing.empty };
         if empty.is_empty() {

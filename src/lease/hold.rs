@@ -98,6 +98,7 @@ pub(super) struct Ended {
     pub(super) began: Moment,
     /// Why the lock was lost, if the observers have not been told.
     pub(super) untold: Option<Loss>,
+    /// [`Leases::end`](super::leases::Leases::end) has sent it.
     pub(super) signal: Signal,
 }
 
@@ -149,7 +150,7 @@ impl Hold {
     #[inline]
     pub(super) fn end(&mut self) -> Option<Ended> {
         let claim = self.claim.take()?;
-        let untold = self.take_loss().filter(|_| claim.is_owned());
+        let untold = self.take_loss().filter(|_| claim.was_owned());
         let left = Ended { claim, began: self.began, untold, signal: self.signal() };
         self.former_loss = self.loss();
         self.generation = self.generation.wrapping_add(1);

@@ -105,7 +105,7 @@ fn name_own(nodes: &mut [NodeInspection], values: &[Option<Vec<u8>>], leases: &L
         return;
     }
     let own = leases.find(|claim| {
-        let is_meant = claim.is_owned() && claim.resource.has(key);
+        let is_meant = claim.was_owned() && claim.resource.has(key);
         let value = is_meant.then(|| claim.value().to_string())?;
         values.iter().flatten().find(|found| **found == value.as_bytes())
     });

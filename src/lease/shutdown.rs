@@ -149,7 +149,7 @@ fn take_all(leases: &Leases, fate: Fate) -> (Vec<Releasing>, Shutdown) {
         let Some(claim) = hold.claim.as_mut().filter(|claim| !claim.has_ended()) else { return };
         match fate {
             // It is still being taken over; who asked for that finds the locker closed.
-            _ if !claim.is_owned() => claim.let_go(),
+            _ if !claim.was_owned() => claim.let_go(),
             Fate::Leave => {
                 let token = claim.leave();
                 let (key, keys) = (claim.resource.given().to_vec(), claim.resource.given_each());

@@ -149,7 +149,7 @@ impl Adopting {
 impl Drop for Adopting {
     fn drop(&mut self) {
         // The claim that this leaves puts the former value back.
-        if !self.0.is_owned() {
+        if !self.0.was_owned() {
             drop(self.0.end());
         }
     }

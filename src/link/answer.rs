@@ -27,7 +27,7 @@ pub(crate) enum ReplyKind {
     Status,
     /// The reply to an undo: 1 (done), 0 (nothing there), −1 (another's value).
     Undo,
-    /// The reply to another script: as an undo's, but nothing is owed if it did not run.
+    /// The reply to another script: as an undo's, but nothing is pending if it did not run.
     Script,
     /// The reply to a script that may refuse for a reason: as to another script, or such a reason
     /// and a number. Its command names the server: see [`ReplyKind::names_server`].

@@ -19,7 +19,7 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// The server process's name, if it has the form that can be sent back to it.
+    /// The server's `run_id`, if it has the form that can be sent back to it.
     pub(crate) fn run_id(&self) -> Option<RunId> {
         let name = self.server.run_id.as_deref()?.as_bytes();
         RunId::try_from(name).ok().filter(|name| name.iter().all(u8::is_ascii_alphanumeric))
@@ -35,7 +35,7 @@ impl Peer {
     }
 }
 
-/// The name of a server's process: all servers give themselves one of this length.
+/// A server's `run_id`, the name that its process gives itself: of this length on all servers.
 pub(crate) type RunId = [u8; 40];
 
 /// What a server holds under one key.

@@ -87,7 +87,8 @@ const FEW_UNDOS: usize = 2_048;
 #[derive(Debug, Default)]
 pub(crate) struct Pipeline {
     waiting: VecDeque<Waiting>,
-    /// The undos of all `waiting`, in their order, each `undo_len` long.
+    /// The bytes of all `waiting`'s undos, in their order, each `undo_len` long. A command that
+    /// needs no undo keeps its pair here; its form says so.
     undo: Fifo,
 }
 
@@ -227,12 +228,12 @@ impl Pipeline {
     pub(crate) fn drain(&mut self, written: u64, lapsed: &mut Vec<Lapsed>, undos: &mut Vec<Kept>) {
         for waiting in self.waiting.drain(..) {
             let sent = waiting.begins < written;
-            // An unsent command needs no undo; an undo that was not sent is still owed.
-            let owed =
+            // An unsent command needs no undo; an undo that was not sent is still pending.
+            let pending =
                 sent || matches!(waiting.entry.kind, ReplyKind::Undo | ReplyKind::PendingUndo);
             let bytes = &self.undo.as_slice()[..waiting.undo_len];
             let undo = Undo { bytes, form: waiting.undo_form };
-            if owed && !undo.is_nothing() {
+            if pending && !undo.is_nothing() {
                 undos.push(undo.kept());
             }
             self.undo.advance(waiting.undo_len);

@@ -55,7 +55,7 @@ impl Link {
             Phase::Opening | Phase::Open => {}
             Phase::Orphaned | Phase::Closed => {
                 if undoing {
-                    state.owe(command);
+                    state.note_pending(command);
                 }
                 return Sent::Closed;
             }
@@ -269,8 +269,8 @@ impl Link {
         self.needs_flush.set();
     }
 
-    /// The node will be given keys that live for longer than was said before: so does what is owed
-    /// for them. See [`LinkOptions::undo_horizon`].
+    /// The node will be given keys that live for longer than was said before: their undos stay
+    /// pending for as long. See [`LinkOptions::undo_horizon`].
     pub(crate) fn extend_horizon(&self, horizon: Duration) {
         lock(&self.state).pending.extend_horizon(horizon);
     }
@@ -310,7 +310,7 @@ impl Link {
     pub(crate) fn reopen(&self) {
         let mut state = lock(&self.state);
         debug_assert!(state.pipeline.is_empty(), "ending a connection empties its pipeline");
-        // What the orphaned one did not take any more is owed, and no entry awaits replies to it.
+        // What the orphaned one did not take is pending, and no entry awaits replies to it.
         state.queued.clear();
         (state.written, state.blocked, state.broken) = (0, false, None);
         state.writer = None;

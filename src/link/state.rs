@@ -36,7 +36,7 @@ pub(super) struct State {
     pub(super) pipeline: Pipeline,
     /// The present connection, as the server knows it.
     pub(super) client: Option<Client>,
-    /// The name of the process behind the present connection.
+    /// The `run_id` of the server behind the present connection.
     pub(super) run_id: Option<RunId>,
     /// How long the latest answer took on it.
     pub(super) rtt: Option<Duration>,
@@ -74,7 +74,7 @@ impl State {
 
     /// Notes an undo for the next connection. The orphaned connection carries it as well: it may be
     /// the last one, and to undo twice does no harm.
-    pub(super) fn owe(&mut self, command: &Outgoing<'_>) {
+    pub(super) fn note_pending(&mut self, command: &Outgoing<'_>) {
         if !command.undo.is_nothing() {
             self.pending.add(command.undo);
         }
@@ -99,7 +99,7 @@ impl State {
         self.queued.push(bytes);
     }
 
-    /// Whether the process's name is known, or will be before anything is written.
+    /// Whether the server's `run_id` is known, or will be before anything is written.
     pub(super) fn knows_run_id(&self) -> bool {
         self.run_id.is_some() || self.phase == Phase::Opening
     }

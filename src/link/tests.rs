@@ -65,7 +65,7 @@ impl Wire {
 
     /// A link that owes the undo of a `SET` which was sent and never answered, and whose new driver
     /// has not connected yet.
-    fn owing(name: Option<RunId>) -> Self {
+    fn with_pending(name: Option<RunId>) -> Self {
         let mut wire = Self::new();
         wire.open(name);
         assert_eq!(wire.send(1, ReplyKind::Status, "SET k v", "k v"), Sent::Written);
@@ -146,7 +146,7 @@ fn error(text: &'static str) -> Frame {
 
 #[tokio::test]
 async fn a_debt_comes_before_what_was_queued_for_the_connection() {
-    let mut wire = Wire::owing(Some(NAME));
+    let mut wire = Wire::with_pending(Some(NAME));
     let vote = format!("VOTE x y {HOLE}");
     assert_eq!(wire.send(2, ReplyKind::Vote, &vote, "x y"), Sent::Queued);
     assert_eq!(wire.send(3, ReplyKind::Status, "SET a b", "a b"), Sent::Queued);
@@ -164,7 +164,7 @@ async fn a_debt_comes_before_what_was_queued_for_the_connection() {
 /// What had not been written when the connection ended again was not applied.
 #[tokio::test]
 async fn what_was_queued_behind_a_debt_is_told_apart_from_it_when_the_connection_ends() {
-    let mut wire = Wire::owing(Some(NAME));
+    let mut wire = Wire::with_pending(Some(NAME));
     wire.send(2, ReplyKind::Status, "SET a b", "a b");
     wire.room = encoded(KILL).len() + encoded("UNDO k v").len();
     wire.open(Some(NAME));
@@ -179,8 +179,8 @@ async fn what_was_queued_behind_a_debt_is_told_apart_from_it_when_the_connection
 }
 
 #[tokio::test]
-async fn a_key_whose_undo_is_owed_is_not_asked_for_until_that_is_settled() {
-    let mut wire = Wire::owing(Some(NAME));
+async fn a_key_whose_undo_is_pending_is_not_asked_for_until_that_is_settled() {
+    let mut wire = Wire::with_pending(Some(NAME));
     assert_eq!(wire.extend(), Sent::Suspect);
     assert_eq!(wire.send(2, ReplyKind::Status, "SET k w", "k w"), Sent::Queued, "another value");
     wire.open(Some(NAME));
@@ -193,7 +193,7 @@ async fn a_key_whose_undo_is_owed_is_not_asked_for_until_that_is_settled() {
 
 #[tokio::test]
 async fn a_key_whose_undo_the_node_would_not_execute_is_not_asked_for() {
-    let mut wire = Wire::owing(Some(NAME));
+    let mut wire = Wire::with_pending(Some(NAME));
     wire.open(Some(NAME));
     wire.answer([Frame::Integer(0)]);
     assert_eq!(wire.extend(), Sent::Suspect, "the undo may be refused, and sent once more");
@@ -211,7 +211,7 @@ async fn a_key_whose_undo_the_node_would_not_execute_is_not_asked_for() {
 #[tokio::test]
 async fn a_key_that_may_still_arrive_is_not_asked_for_until_it_cannot_any_more() {
     for name in [None, Some(NAME)] {
-        let mut wire = Wire::owing(name);
+        let mut wire = Wire::with_pending(name);
         wire.open(name);
         if name.is_some() {
             wire.answer([error("NOPERM this user has no permissions to run 'client|kill'")]);
@@ -253,7 +253,7 @@ async fn orphaned(breaks: bool) -> Wire {
 
 /// No entry would await its replies: each of the next connection's would go to the wrong entry.
 #[tokio::test]
-async fn what_an_orphaned_connection_did_not_take_is_sent_by_the_next_one_only_as_owed() {
+async fn what_an_orphaned_connection_did_not_take_is_sent_by_the_next_one_only_as_pending() {
     for breaks in [false, true] {
         let mut wire = orphaned(breaks).await;
         assert_eq!(wire.send(2, ReplyKind::Status, "SET a b", "a b"), Sent::Queued);

@@ -2,8 +2,9 @@
 //!
 //! One script per node sets all keys or none, in one flight, so two locks that share keys never
 //! wait for one another's: there is no order in which keys are taken, and no deadlock. All keys
-//! hold one value, and are extended and released together. A node that has lost some of them has
-//! lost the lock, and is given all of them again like one that has lost the key of a plain lock.
+//! hold one value, and are extended and released together. A node that has lost some of them
+//! counts as having lost the lock, and is given the lost ones again; those that it still has keep
+//! the longer of their remaining life and the TTL.
 
 use super::mutex::behind_standing;
 use crate::lease::{AcquireBy, Adopt, Primitive, script};

@@ -308,7 +308,7 @@ impl Held {
     /// As [`LockGuard::owner_token`].
     #[cfg(all(test, feature = "testing"))]
     pub(crate) fn owner_token(&self) -> OwnerToken {
-        self.hold.claim(|claim| claim.value().to_string().into()).unwrap_or_default()
+        self.hold.claim(Claim::token).unwrap_or_default()
     }
 
     /// As [`LockGuard::key`]; also when the lock has been released.

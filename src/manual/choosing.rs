@@ -1,7 +1,7 @@
 //! Choosing: one server or a quorum, how many nodes, TTL, extension, waiting, durability, driver;
 //! one key or several.
 //!
-//! # First: do your servers lose their data?
+//! # First: do your servers forget?
 //!
 //! Most do. Redis and Valkey come with `appendonly no`: a restarted server has forgotten the locks
 //! that it had granted, and grants them again. After a majority of such restarts within one TTL,

@@ -95,8 +95,8 @@ pub enum Event<'a> {
     /// [`Persistence::may_forget`](crate::report::Persistence::may_forget).
     #[non_exhaustive]
     Forgets { node: &'a str, class: &'static str, persistence: &'a Persistence },
-    /// A node that was down is connected again. Reported once for each
-    /// [`NodeDown`](Self::NodeDown), and not for the first connections at the start.
+    /// A node that was reported down is connected. Reported once for each
+    /// [`NodeDown`](Self::NodeDown): a node that connects at its first attempt is not reported.
     #[non_exhaustive]
     NodeUp { node: &'a str, class: &'static str },
 }

@@ -199,7 +199,7 @@ impl NodeSet {
     }
 
     /// Which nodes are connected, and why the others are not.
-    fn reports(&self) -> Vec<NodeReport> {
+    fn connection_reports(&self) -> Vec<NodeReport> {
         let report = |node: &Node| {
             let fault = node.fault();
             let outcome = fault.map_or(Outcome::Connected, |fault| Outcome::Down { fault });
@@ -212,7 +212,7 @@ impl NodeSet {
     pub(crate) fn check_fit(&self) -> Result<(), Error> {
         let Some((index, why)) = self.shared.mismatches.first() else { return Ok(()) };
         let node = self.shared.nodes.get(index).map(Node::label).unwrap_or_default();
-        Err(Error::misuse(format!("{node} {why}")).with_nodes(self.reports()))
+        Err(Error::misuse(format!("{node} {why}")).with_nodes(self.connection_reports()))
     }
 
     /// Waits until every node is connected; after `timeout`, as many as there are must be a
@@ -223,7 +223,7 @@ impl NodeSet {
         loop {
             let changed = self.shared.changed.notified();
             self.check_fit()?;
-            let health = self.reports();
+            let health = self.connection_reports();
             let up = health.iter().filter(|node| node.outcome == Outcome::Connected).count();
             if up == self.len() {
                 return Ok(health);

@@ -78,7 +78,7 @@ pub enum Fault {
         /// `cluster` or `sentinel`.
         mode: Box<str>,
     },
-    /// The server does not tell its process's name (`run_id` of `INFO server`): the user may not
+    /// The server does not tell its `run_id` (of `INFO server`): the user may not
     /// ask for it, or a proxy hides it. Without it a restart goes unnoticed, and under
     /// [`Durability::Volatile`](crate::Durability::Volatile) the node cannot vote.
     Anonymous,

@@ -193,7 +193,7 @@ async fn each_key_may_be_lost_by_one_node_while_it_is_held() {
     let fleet = Fleet::start(3);
     let locker = locker(&fleet, Durability::Persistent).await;
     let keys = keys(3);
-    // It is extended each second; a node that has lost a key says so then, and is given all.
+    // It is extended each second; a node that has lost a key says so then, and is given it.
     let guard = locker.lock_all(&keys).ttl(Duration::from_secs(3)).await.unwrap();
     standing(&fleet, &keys, 3).await;
     for (node, key) in keys.iter().enumerate() {
@@ -252,7 +252,9 @@ async fn a_client_beside_them_changes_neither_kind_of_lock() {
         for n in 1..=500 {
             pipeline.command(["SET", "n", &n.to_string()]);
         }
-        pipeline.run().await.unwrap();
+        let replies = pipeline.run().await.unwrap();
+        let are_done = replies.iter().all(|reply| reply.as_bytes().ok() == Some(b"OK"));
+        assert!(replies.len() == 500 && are_done, "{replies:?}");
         let last = client.command(["GET", "n"]).await.unwrap();
         let set = client.command(["SET", "b", "mine", "NX"]).await.unwrap();
         (last.as_bytes().map(<[u8]>::to_vec).ok(), set.is_null())

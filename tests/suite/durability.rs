@@ -208,9 +208,15 @@ async fn initialise_is_for_new_deployments_only() {
 async fn initialise_refuses_what_is_no_epoch_of_this_deployment() {
     need_server!();
     let set: [(&[&str], &str); 4] = [
-        (&["HSET", "quorlock:epoch", "a", "b"], "holds a value that is none"),
-        (&["SET", "quorlock:epoch", "mine"], "holds a value that is none"),
-        (&["SET", "quorlock:quarantine", "mine"], "holds a value that is none"),
+        (
+            &["HSET", "quorlock:epoch", "a", "b"],
+            "has an invalid value in its epoch or quarantine key",
+        ),
+        (&["SET", "quorlock:epoch", "mine"], "has an invalid value in its epoch or quarantine key"),
+        (
+            &["SET", "quorlock:quarantine", "mine"],
+            "has an invalid value in its epoch or quarantine key",
+        ),
         (&["SET", "quorlock:epoch", "abc 9000"], "with a longest TTL of 9.0 s"),
     ];
     for (command, words) in set {

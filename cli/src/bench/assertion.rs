@@ -24,7 +24,8 @@ pub(crate) struct Assertion {
 impl Assertion {
     /// Reads one assertion of the command line.
     pub(crate) fn parse(text: &str) -> Result<Self, Failure> {
-        Self::read(text.trim()).ok_or_else(|| {
+        let text = text.trim();
+        Self::read(text).ok_or_else(|| {
             Failure::new(Cause::Usage, format!("cannot read the assertion {text:?}; {HINT}"))
         })
     }

@@ -192,7 +192,7 @@ fn judge_release(args: &LockArgs, release: &Release) -> Option<(&'static str, St
         Release::Unknown(nodes) if !args.json => {
             let nodes: Vec<String> = nodes.iter().map(ToString::to_string).collect();
             output::say(format_args!(
-                "too few nodes confirmed the release of {}; its TTL ends what is left: {}",
+                "too few nodes confirmed the release of {} ({}); its TTL ends a key that is left",
                 words::all_quoted(args.keys()),
                 nodes.join(", ")
             ));

@@ -140,10 +140,10 @@ async fn all_keys_are_extended_and_the_loss_of_one_is_the_locks() {
     assert_eq!(world.each(), [0, 0, 1]);
 }
 
-/// A node that has lost one of the keys is given all of them again, once a majority has confirmed
-/// that it holds them all.
+/// A node that has lost one of the keys is given it again, once a majority has confirmed that it
+/// holds them all.
 #[tokio::test(start_paused = true)]
-async fn a_node_that_lost_a_key_is_given_all_again() {
+async fn a_node_that_lost_a_key_is_given_it_again() {
     let world = World::ready(3).await;
     let guard = world.all(&KEYS).await.unwrap();
     world.nodes[0].delete("b");
