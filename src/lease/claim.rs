@@ -340,7 +340,7 @@ impl Claim {
         Command { urgency, to, ..command }
     }
 
-    /// Asks, and waits for every answer.
+    /// Asks, and waits for all answers.
     fn ask_all(&self, command: &Command<'_>) -> Result<Election, Error> {
         self.context.nodes.ask(command, self.context.nodes.rule(Patience::All))
     }

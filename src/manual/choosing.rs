@@ -214,8 +214,8 @@
 //! # What goes with which lock
 //!
 //! [`lock`](crate::Locker::lock) takes one key, [`lock_all`](crate::Locker::lock_all) several.
-//! A lock of two keys costs 1.1 times what a lock of one key costs, and one of sixteen keys twice as
-//! much, on five nodes (`benches/record/several-2026-11-23.md`).
+//! A lock of two keys costs 1.1 times what a lock of one key costs, and one of sixteen keys twice
+//! as much, on five nodes (`benches/record/several-2026-11-23.md`).
 //! Where a cell says *no*, the call is refused as misuse, with these words in its error.
 //!
 //! | with | one key | several keys | fenced | waiting | native |

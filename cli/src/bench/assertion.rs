@@ -5,7 +5,7 @@ use crate::duration;
 use crate::exit::{Cause, Failure};
 use crate::words::counted;
 
-/// The syntax, shown for every malformed assertion.
+/// The syntax, shown for each malformed assertion.
 const HINT: &str = "write p50, p90, p99, p99.9 or max with < or <= and a time, as in 'p99<1ms', or \
                     cycles with > or >= and a number, as in 'cycles>50000'";
 
