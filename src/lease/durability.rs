@@ -173,6 +173,7 @@ fn longest_ttl_of(epoch: &[u8]) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::Persistence;
 
     const LONGEST: Duration = Duration::from_secs(30);
 
@@ -225,6 +226,24 @@ mod tests {
         };
         assert!(why.starts_with("belongs to a `Volatile` deployment"), "{why}");
         assert!(why.contains("a longest TTL of 30.0 s, and this locker has `Durability::Pers"));
+    }
+
+    #[test]
+    fn only_who_relies_on_it_is_told_of_a_server_that_says_that_it_forgets() {
+        let told = |durability, persistence: Persistence| {
+            let policy = Epoch::new(&Options { durability, ..Options::default() });
+            policy.may_be_forgotten(&ServerInfo { persistence, ..ServerInfo::default() })
+        };
+        let [keeps, forgets] = ["always", "everysec"].map(|when| Persistence {
+            appendonly: Some(true),
+            appendfsync: Some(when.into()),
+            save: None,
+        });
+        let volatile = Durability::Volatile { longest_ttl: LONGEST };
+        assert!(told(Durability::Persistent, forgets.clone()));
+        assert!(!told(Durability::Persistent, keeps));
+        assert!(!told(Durability::Persistent, Persistence::default()), "it has not said");
+        assert!(!told(volatile, forgets));
     }
 
     #[test]

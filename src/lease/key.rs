@@ -236,6 +236,23 @@ mod tests {
         }
     }
 
+    /// One link of several would carry them all.
+    #[test]
+    fn keys_that_differ_at_their_end_are_spread() {
+        for links in [2_u64, 3, 4, 7] {
+            let mut carried = vec![0_u32; links as usize];
+            for number in 0..1_000 {
+                let key = Key::new(b"pay:", format!("order:{number}").as_bytes()).unwrap();
+                carried[(key.affinity() % links) as usize] += 1;
+            }
+            let fair = 1_000 / links as u32;
+            assert!(
+                carried.iter().all(|count| (fair / 2..2 * fair).contains(count)),
+                "{carried:?}"
+            );
+        }
+    }
+
     #[test]
     fn no_key_and_too_long_a_key_are_refused() {
         assert!(Key::new(b"pay:", b"").err().unwrap().is_misuse());

@@ -22,6 +22,7 @@ fn refused<T>(result: Result<T, quorlock::Error>, words: &str) {
 fn urls_that_cannot_be_right_are_refused() {
     refused(Locker::quorum(Vec::<String>::new()), "no node was given");
     refused(Locker::quorum(vec!["redis://h"; 16]), "16 nodes were given");
+    assert!(Locker::quorum((0..15).map(|node| format!("redis://h{node}"))).is_ok());
     refused(Locker::single("localhost:6379"), "has no scheme");
     refused(Locker::single("http://h"), "unknown scheme");
     refused(Locker::single("redis://h?retries=3"), "unknown parameter \"retries\"");

@@ -1,6 +1,6 @@
 //! Undos that are owed to a node: until they are settled, it is not counted on.
 
-use super::Behaviour::{After, Grants, Hangs};
+use super::Behaviour::{After, Down, Grants, Hangs};
 use super::panics::Bomb;
 use super::{World, ms, pass};
 use crate::lease::Release;
@@ -145,4 +145,23 @@ async fn a_release_does_not_take_what_we_have_undone_for_expired() {
     assert!(matches!(release, Release::Unknown(_)), "{release:?}");
     pass(ms(1_000)).await;
     assert_eq!(world.keys("k"), 0);
+}
+
+/// Who adopts the lock would find fewer nodes than it was left on.
+#[tokio::test(start_paused = true)]
+async fn what_is_owed_of_a_lock_that_is_left_is_withdrawn() {
+    let world = World::ready(5).await;
+    world.nodes[3].set(After(ms(90)));
+    world.nodes[4].set(Hangs);
+    let guard = world.locker.lock("k").await.unwrap();
+    pass(ms(10)).await;
+    world.nodes[3].set(Down);
+    pass(ms(1)).await;
+    let token = guard.forget();
+    world.nodes[3].clear_log();
+    world.nodes[3].set(Grants);
+    pass(ms(2_000)).await;
+    let said: Vec<_> = world.nodes[3].log().iter().map(|said| said.what).collect();
+    assert!(said.iter().all(|what| *what == "PING"), "{said:?}");
+    assert_eq!(world.holders_of("k", &token), [0, 1, 2, 3]);
 }

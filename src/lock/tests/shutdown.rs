@@ -194,3 +194,13 @@ async fn only_a_lock_that_was_left_has_a_token_that_says_so() {
         assert_eq!(forgotten, token);
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_lock_that_is_another_clients_by_then_counts_as_lost() {
+    let world = World::ready(3).await;
+    let guards = [world.locker.lock("a").await.unwrap(), world.locker.lock("b").await.unwrap()];
+    world.nodes.iter().for_each(|node| node.steal("a"));
+    let found = world.locker.clone().shutdown(ms(100)).await.unwrap();
+    assert_eq!((found.released, found.lost, found.unknown), (1, 1, 0));
+    drop(guards);
+}

@@ -354,3 +354,17 @@ async fn a_release_by_force_without_a_majority_says_so() {
     let error = world.locker.force_release("k").await.unwrap_err();
     assert!(error.is_unavailable(), "{error}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_release_by_a_token_ends_no_other_guard_of_that_key_or_value() {
+    let world = World::ready(3).await;
+    let gone = world.locker.lock("k").await.unwrap().forget();
+    world.nodes.iter().for_each(|node| node.delete("k"));
+    let guard = world.locker.lock("k").await.unwrap();
+    let found = world.locker.release_by_token("k", &gone).await.unwrap();
+    assert!(!found.is_released() && guard.is_valid(), "the key has another value now");
+    let found = world.locker.release_by_token("other", &guard.owner_token()).await.unwrap();
+    assert!(!found.is_released() && guard.is_valid(), "that is another key");
+    assert!(world.locker.release_by_token("k", &guard.owner_token()).await.unwrap().is_released());
+    assert!(!guard.is_valid());
+}
