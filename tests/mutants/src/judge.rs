@@ -8,7 +8,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use crate::Failure;
-use crate::tree::Programs;
+use crate::tree::Tests;
 
 /// How long one test program may take, whatever it says.
 const LONGEST: Duration = Duration::from_secs(600);
@@ -26,7 +26,7 @@ pub(crate) enum Verdict {
 /// The tests of a stage.
 pub(crate) struct Stage {
     pub(crate) name: &'static str,
-    programs: Vec<PathBuf>,
+    tests: Tests,
     arguments: Vec<&'static str>,
     /// Where the package is, in the sources.
     package: &'static str,
@@ -37,39 +37,39 @@ pub(crate) struct Stage {
 /// The stages that a mutant meets, each only if it has survived the one before: the library's own
 /// tests, the simulation, and the suite and the tests of TLS on nodes inside the process; or the
 /// codec's tests. No server is needed.
-pub(crate) fn stages(programs: &Programs, file: &str) -> Vec<Stage> {
+pub(crate) fn stages(file: &str) -> Vec<Stage> {
     let package = if file.starts_with("resp/") { "resp" } else { "" };
-    let stage = |name, programs: &[PathBuf], arguments: &[&'static str], silence| Stage {
+    let stage = |name, tests, arguments: &[&'static str], silence| Stage {
         name,
-        programs: programs.to_vec(),
+        tests,
         arguments: arguments.to_vec(),
         package,
         silence: Duration::from_secs(silence),
     };
     if package == "resp" {
-        return vec![stage("codec", &programs.codec, &["--skip", "server::"], 20)];
+        return vec![stage("codec", Tests::Codec, &["--skip", "server::"], 20)];
     }
-    let own = [programs.own.clone()];
     // What plays whole worlds, or scripts in worlds of their own, is the second stage's.
     let worlds = ["--skip", "simulation::", "--skip", "testing::store::tests"];
     vec![
-        stage("own tests", &own, &worlds, 30),
-        stage("simulation", &own, &["simulation::"], 90),
+        stage("own tests", Tests::Own, &worlds, 30),
+        stage("simulation", Tests::Own, &["simulation::"], 90),
         // Many at a time, for they mostly wait.
-        stage("suite", &programs.suite, &["--test-threads", "16"], 60),
+        stage("suite", Tests::Suite, &["--test-threads", "16"], 60),
     ]
 }
 
-/// Runs the stages with this mutant (none is zero) until one fails.
+/// Runs the stages with this mutant (none is zero) until one fails; `build` makes their programs.
 pub(crate) fn judge(
     stages: &[Stage],
     sources: &Path,
     mutant: u32,
+    build: impl Fn(Tests) -> Result<Vec<PathBuf>, Failure>,
 ) -> Result<(Verdict, &'static str), Failure> {
     let mut last = "no test";
     for stage in stages {
         last = stage.name;
-        for program in &stage.programs {
+        for program in &build(stage.tests)? {
             let run = Run { stage, program, sources, mutant };
             match run.judge()? {
                 Verdict::Missed => {}
@@ -233,12 +233,13 @@ mod tests {
     fn a_program_is_judged_by_what_it_says() -> Result<(), Failure> {
         let stage = |script: &'static str, silence| Stage {
             name: "script",
-            programs: vec!["bash".into()],
+            tests: Tests::Own,
             arguments: vec!["-c", script],
             package: "",
             silence: Duration::from_millis(silence),
         };
-        let verdict = |stage: Stage| Ok::<_, Failure>(judge(&[stage], Path::new("."), 0)?.0);
+        let bash = |_| Ok(vec!["bash".into()]);
+        let verdict = |stage: Stage| Ok::<_, Failure>(judge(&[stage], Path::new("."), 0, bash)?.0);
         assert_eq!(verdict(stage("true", 60_000))?, Verdict::Missed);
         assert_eq!(verdict(stage("exec sleep 60", 100))?, Verdict::TooSlow);
         assert!(matches!(verdict(stage("false", 60_000))?, Verdict::Caught(_)));

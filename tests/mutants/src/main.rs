@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 
 use judge::{Verdict, judge, judge_all, stages};
 use mutant::{Mutant, draw};
-use tree::{Form, Programs, Tree};
+use tree::{Form, Tests, Tree};
 use verdicts::{Judged, Verdicts};
 
 type Failure = Box<dyn std::error::Error>;
@@ -43,7 +43,17 @@ struct Prepared {
     /// How many mutants there are in all.
     of: usize,
     sample: Vec<(Form, Mutant)>,
-    programs: Programs,
+    programs: BTreeMap<Tests, Vec<PathBuf>>,
+}
+
+impl Prepared {
+    fn built(&self, tests: Tests) -> Result<Vec<PathBuf>, Failure> {
+        Ok(self
+            .programs
+            .get(&tests)
+            .ok_or("remove target/mutants: it is of an older build")?
+            .clone())
+    }
 }
 
 /// Where everything is kept.
@@ -121,7 +131,8 @@ impl Home {
         };
         let sample = sample.into_iter().map(form).collect::<Result<_, Failure>>()?;
         eprintln!("building the tests");
-        let programs = woven.build()?;
+        let built = |tests: Tests| Ok((tests, woven.build(tests)?));
+        let programs = Tests::ALL.map(built).into_iter().collect::<Result<_, Failure>>()?;
         let prepared = Prepared { commit: self.commit()?, of: all.len(), sample, programs };
         fs::write(self.folder.join("prepared.json"), serde_json::to_vec(&prepared)?)?;
         Ok(prepared)
@@ -154,14 +165,13 @@ fn judge_some(home: &Home, prepared: &Prepared, most: usize) -> Result<(), Failu
         Ok(())
     };
     let one = |mutant: &&Mutant| {
-        judge(&stages(&prepared.programs, &mutant.file), &woven.sources, mutant.id)
+        judge(&stages(&mutant.file), &woven.sources, mutant.id, |tests| prepared.built(tests))
     };
     let many = waiting.remove(&true).unwrap_or_default();
     judge_all(many.into(), 2, one, |mutant, verdict, stage| tell(mutant, verdict, stage))?;
     for mutant in waiting.remove(&false).unwrap_or_default() {
         let judged = alone.with(mutant, || {
-            let programs = alone.build()?;
-            judge(&stages(&programs, &mutant.file), &alone.sources, 0)
+            judge(&stages(&mutant.file), &alone.sources, 0, |tests| alone.build(tests))
         });
         let (verdict, stage) = judged?;
         tell(mutant, verdict, stage)?;
@@ -172,7 +182,8 @@ fn judge_some(home: &Home, prepared: &Prepared, most: usize) -> Result<(), Failu
 /// What fails or is too slow without any mutant would judge nothing.
 fn judge_nothing(prepared: &Prepared, woven: &Tree) -> Result<(), Failure> {
     for file in ["resp/src/lib.rs", "src/lib.rs"] {
-        let (verdict, stage) = judge(&stages(&prepared.programs, file), &woven.sources, 0)?;
+        let (verdict, stage) =
+            judge(&stages(file), &woven.sources, 0, |tests| prepared.built(tests))?;
         if verdict != Verdict::Missed {
             return Err(format!("the tests fail without a mutant ({stage}): {verdict:?}").into());
         }

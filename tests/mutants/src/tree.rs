@@ -19,12 +19,18 @@ const CHANGED: [&str; 5] =
 const LIBRARY: [&str; 4] = ["--package", "quorlock", "--features", "testing,tokio-util,tls-rustls"];
 const CODEC: [&str; 3] = ["--package", "quorlock-resp", "--all-features"];
 
-/// The programs of the tests.
-#[derive(Clone, Default, Serialize, Deserialize)]
-pub(crate) struct Programs {
-    pub(crate) own: PathBuf,
-    pub(crate) suite: Vec<PathBuf>,
-    pub(crate) codec: Vec<PathBuf>,
+/// Tests that are built together.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub(crate) enum Tests {
+    /// The library's own, and the simulation.
+    Own,
+    /// The suite, and those of TLS.
+    Suite,
+    Codec,
+}
+
+impl Tests {
+    pub(crate) const ALL: [Self; 3] = [Self::Own, Self::Suite, Self::Codec];
 }
 
 /// What a mutant can be judged by.
@@ -179,16 +185,13 @@ impl Tree {
         Ok(errors)
     }
 
-    /// Builds the tests.
-    pub(crate) fn build(&self) -> Result<Programs, Failure> {
-        let own = self.programs(&LIBRARY, &["--lib"])?;
-        let suite = self.programs(&LIBRARY, &["--test", "suite", "--test", "tls"])?;
-        let codec = self.programs(&CODEC, &["--lib", "--tests"])?;
-        let own = own.into_iter().next().ok_or("the library has no tests")?;
-        Ok(Programs { own, suite, codec })
-    }
-
-    fn programs(&self, package: &[&str], targets: &[&str]) -> Result<Vec<PathBuf>, Failure> {
+    /// Builds tests, and says which programs they are.
+    pub(crate) fn build(&self, tests: Tests) -> Result<Vec<PathBuf>, Failure> {
+        let (package, targets): (&[&str], &[&str]) = match tests {
+            Tests::Own => (&LIBRARY, &["--lib"]),
+            Tests::Suite => (&LIBRARY, &["--test", "suite", "--test", "tls"]),
+            Tests::Codec => (&CODEC, &["--lib", "--tests"]),
+        };
         let output = self.cargo("test", &[package, targets, &["--no-run"]].concat())?;
         if !output.status.success() {
             return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
