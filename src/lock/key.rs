@@ -81,6 +81,7 @@ mod tests {
         assert_eq!(shown(b"a\xff\xfeb"), "a\\xff\\xfeb");
         let key = LockKey::new(b"k".to_vec());
         assert_eq!(format!("{key:?}"), "\"k\"");
+        assert_eq!(AsRef::<[u8]>::as_ref(&key), b"k");
         assert!(key == "k" && key == b"k" && *key == *b"k" && key.clone().into_bytes() == b"k");
     }
 }

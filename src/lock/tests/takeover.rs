@@ -368,3 +368,14 @@ async fn a_release_by_a_token_ends_no_other_guard_of_that_key_or_value() {
     assert!(world.locker.release_by_token("k", &guard.owner_token()).await.unwrap().is_released());
     assert!(!guard.is_valid());
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_adopted_lock_whose_former_value_is_gone_is_extended_as_any_other() {
+    let world = World::ready(3).await;
+    let token = world.locker.lock("k").await.unwrap().forget();
+    let guard = world.locker.adopt("k", &token).await.unwrap();
+    world.nodes.iter().for_each(|node| node.clear_log());
+    pass(ms(30_000)).await;
+    let extended = world.got(0, "extend").len();
+    assert!(guard.is_valid() && (8..=11).contains(&extended), "{extended} times in three TTLs");
+}
