@@ -302,7 +302,16 @@ impl Task {
         });
         let settled =
             |place: &Place| self.shared.nodes[place.node].links()[place.link].is_settled();
-        now >= last_call || self.sessions.iter().all(settled)
+        if self.sessions.iter().all(settled) {
+            return true;
+        }
+        if now.since(last_call) > STALL {
+            // This process stood still: what it owes has not had that time.
+            self.last_call = Some(now.plus(LINGER));
+            self.shared.driver.timer.request_look();
+            return false;
+        }
+        now >= last_call
     }
 }
 

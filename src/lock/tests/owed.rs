@@ -165,3 +165,24 @@ async fn what_is_owed_of_a_lock_that_is_left_is_withdrawn() {
     assert!(said.iter().all(|what| *what == "PING"), "{said:?}");
     assert_eq!(world.holders_of("k", &token), [0, 1, 2, 3]);
 }
+
+/// The driver of a locker that is dropped goes on for half a second, and the machine stands still
+/// for longer: that time is not over when it goes on.
+#[tokio::test(start_paused = true)]
+async fn what_is_owed_when_a_locker_is_dropped_outlasts_a_stall() {
+    let world = World::ready(3).await;
+    let guard = world.locker.lock("k").await.unwrap();
+    world.nodes[2].set(Down);
+    pass(ms(1)).await;
+    drop(guard);
+    let World { nodes, driven, locker, .. } = world;
+    drop(locker);
+    pass(ms(1)).await;
+    driven.stand_still(true);
+    nodes[2].set(Grants);
+    pass(ms(2_000)).await;
+    assert!(nodes[2].value("k").is_some());
+    driven.stand_still(false);
+    pass(ms(1_000)).await;
+    assert!(nodes[2].value("k").is_none(), "it was deleted behind the stall");
+}
