@@ -18,6 +18,9 @@ use super::{Report, run};
 /// `QUORLOCK_FAILURES` the number of failed ones at which it stops, instead of 5.
 const SEEDS: u64 = if cfg!(debug_assertions) { 40 } else { 1_000 };
 
+/// How many violations are looked for where there must be some.
+const ENOUGH: usize = if cfg!(debug_assertions) { 5 } else { 20 };
+
 /// So many seeds have every action.
 const SEEDS_FOR_ALL: u64 = 1_000;
 
@@ -208,7 +211,7 @@ fn a_failing_seed_is_printed_with_the_command_that_runs_it_again() {
 #[test]
 fn broken_assumptions_are_seen() {
     for regime in [Regime::Stepped, Regime::Amnesia] {
-        let sum = run_many(regime, 1_000, 20, |kind| kind == Kind::Overlap);
+        let sum = run_many(regime, 1_000, ENOUGH, |kind| kind == Kind::Overlap);
         sum.tell(regime.name());
         let overlapped = sum.failures(|kind| kind == Kind::Overlap);
         assert!(overlapped > 0, "{regime:?}: a simulation that finds nothing proves nothing");
@@ -221,7 +224,7 @@ fn broken_assumptions_are_seen() {
 /// majorities meet in two nodes, as with four, it takes two clocks.
 #[test]
 fn one_clock_set_ahead_gives_away_a_lock_that_just_has_its_majority() {
-    let sum = run_many(Regime::OneStepped, 1_000, 20, |kind| kind == Kind::Overlap);
+    let sum = run_many(Regime::OneStepped, 1_000, ENOUGH, |kind| kind == Kind::Overlap);
     sum.tell(Regime::OneStepped.name());
     assert!(!sum.overlaps.is_empty(), "a simulation that finds nothing proves nothing");
     for Standing { nodes, stands } in &sum.overlaps {
