@@ -306,7 +306,8 @@ impl Task {
             return true;
         }
         if now.since(last_call) > STALL {
-            // This process stood still: what it owes has not had that time.
+            // This process stood still: what it owes has not had that time. However often that
+            // happens, an undo is given up when its key cannot live any more.
             self.last_call = Some(now.plus(LINGER));
             self.shared.driver.timer.request_look();
             return false;
