@@ -8,7 +8,7 @@ use super::network::Parcel;
 use super::scripts;
 use crate::clock::Moment;
 use crate::testing::NodeClock;
-use crate::testing::store::{Effects, SessionId, Setup, Store};
+use crate::testing::store::{Dialect, Effects, SessionId, Setup, Store};
 
 /// How a node is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -129,8 +129,8 @@ impl Node {
         self.clock.step(moment(now), millis);
     }
 
-    pub(super) fn speaks_resp3(&self, session: SessionId) -> bool {
-        self.store.speaks_resp3(session)
+    pub(super) fn dialect(&self, session: SessionId) -> Dialect {
+        self.store.dialect(session)
     }
 
     pub(super) fn connect(&mut self, connection: usize) -> SessionId {

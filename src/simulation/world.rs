@@ -291,7 +291,7 @@ impl World {
             self.oracle.see(now, machine, &observations);
             let from = answer.len();
             for (_, frame) in &effects.messages {
-                wire::put(&mut answer, frame, self.nodes[node].speaks_resp3(session));
+                wire::put(&mut answer, frame, self.nodes[node].dialect(session));
             }
             self.tell_command(node, line, &words, &answer[from..]);
             for ended in effects.ended {

@@ -283,7 +283,7 @@ impl State {
         let mut reply = Vec::new();
         for (to, frame) in effects.messages {
             let mut bytes = Vec::new();
-            wire::put(&mut bytes, &frame, self.store.speaks_resp3(to));
+            wire::put(&mut bytes, &frame, self.store.dialect(to));
             if caller == Some(to) {
                 reply.append(&mut bytes);
             } else if let Some(outbox) = self.outboxes.get(&to) {

@@ -3,6 +3,8 @@
 use bytes::{Bytes, BytesMut};
 use quorlock_resp::{Decoder, Frame, Limits, encode};
 
+use super::store::{Dialect, double_text};
+
 /// Reads commands.
 #[derive(Debug)]
 pub(crate) struct Requests {
@@ -44,29 +46,44 @@ impl Requests {
     }
 }
 
-/// Writes a reply or a push, in RESP3 or in RESP2, which has neither maps nor a null of its own.
-pub(crate) fn put(out: &mut Vec<u8>, frame: &Frame, resp3: bool) {
-    if resp3 {
-        return encode::frame(out, frame);
-    }
+/// Writes a reply or a push, in RESP3 or in RESP2, which has neither maps nor numbers with a
+/// fraction nor a null of its own.
+pub(crate) fn put(out: &mut Vec<u8>, frame: &Frame, Dialect { resp3, version }: Dialect) {
     // What is still to be written, the next one last.
     let mut pending = vec![frame];
     while let Some(frame) = pending.pop() {
         match frame {
-            Frame::Null => out.extend_from_slice(b"$-1\r\n"),
-            Frame::Verbatim { text, .. } => encode::bulk(out, text),
             Frame::Map(pairs) => {
-                encode::array_header(out, 2 * pairs.len());
+                let count = if resp3 { pairs.len() } else { 2 * pairs.len() };
+                header(out, if resp3 { '%' } else { '*' }, count);
                 pending.extend(pairs.as_frames().iter().rev());
             }
             Frame::Array(items) | Frame::Set(items) | Frame::Push(items) => {
-                encode::array_header(out, items.len());
+                let kind = match frame {
+                    Frame::Set(_) if resp3 => '~',
+                    Frame::Push(_) if resp3 => '>',
+                    _ => '*',
+                };
+                header(out, kind, items.len());
                 pending.extend(items.iter().rev());
             }
-            Frame::Boolean(yes) => encode::frame(out, &Frame::Integer((*yes).into())),
+            // Each server writes it in its own way.
+            Frame::Double(number) if resp3 => {
+                out.extend_from_slice(format!(",{}\r\n", double_text(*number, version)).as_bytes());
+            }
+            Frame::Double(number) => encode::bulk(out, double_text(*number, version).as_bytes()),
+            Frame::Null if !resp3 => out.extend_from_slice(b"$-1\r\n"),
+            Frame::Verbatim { text, .. } if !resp3 => encode::bulk(out, text),
+            Frame::Boolean(yes) if !resp3 => {
+                encode::frame(out, &Frame::Integer((*yes).into()));
+            }
             scalar => encode::frame(out, scalar),
         }
     }
+}
+
+fn header(out: &mut Vec<u8>, kind: char, count: usize) {
+    out.extend_from_slice(format!("{kind}{count}\r\n").as_bytes());
 }
 
 #[cfg(test)]
@@ -93,19 +110,25 @@ mod tests {
         }
     }
 
+    fn written(frame: &Frame, resp3: bool) -> String {
+        let mut out = Vec::new();
+        put(&mut out, frame, Dialect { resp3, ..Dialect::default() });
+        String::from_utf8(out).unwrap()
+    }
+
     #[test]
-    fn resp2_has_neither_maps_nor_nulls() {
+    fn resp2_has_neither_maps_nor_nulls_nor_doubles() {
         let text = |text: &'static str| Frame::Bulk(Bytes::from_static(text.as_bytes()));
         let info = Frame::Verbatim { format: *b"txt", text: "i".into() };
         let inner = Frame::Array(vec![Frame::Null, Frame::Integer(7)].into());
         let map = Frame::Map([(text("a"), inner), (info, text("b"))].into_iter().collect());
-        let written = |resp3| {
-            let mut out = Vec::new();
-            put(&mut out, &map, resp3);
-            String::from_utf8(out).unwrap()
-        };
         let b = "$1\r\nb\r\n";
-        assert_eq!(written(false), format!("*4\r\n$1\r\na\r\n*2\r\n$-1\r\n:7\r\n$1\r\ni\r\n{b}"));
-        assert_eq!(written(true), format!("%2\r\n$1\r\na\r\n*2\r\n_\r\n:7\r\n=5\r\ntxt:i\r\n{b}"));
+        let told = written(&map, false);
+        assert_eq!(told, format!("*4\r\n$1\r\na\r\n*2\r\n$-1\r\n:7\r\n$1\r\ni\r\n{b}"));
+        let told = written(&map, true);
+        assert_eq!(told, format!("%2\r\n$1\r\na\r\n*2\r\n_\r\n:7\r\n=5\r\ntxt:i\r\n{b}"));
+        let push = Frame::Push(vec![Frame::Double(0.1), Frame::Boolean(true)].into());
+        assert_eq!(written(&push, false), "*2\r\n$3\r\n0.1\r\n:1\r\n");
+        assert_eq!(written(&push, true), ">2\r\n,0.1\r\n#t\r\n");
     }
 }

@@ -99,3 +99,15 @@ pub(super) fn integer(word: &[u8]) -> Result<i64, Refusal> {
     let number: i64 = text.parse().map_err(|_| Refusal::NUMBER)?;
     if number.to_string() == text { Ok(number) } else { Err(Refusal::NUMBER) }
 }
+
+/// A number as the C library reads one, but for hexadecimal fractions.
+pub(super) fn float(text: &str) -> Option<f64> {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let Some(digits) = unsigned.strip_prefix("0x").or_else(|| unsigned.strip_prefix("0X")) else {
+        return text.parse().ok();
+    };
+    // Rust would read a second sign.
+    let digits = Some(digits).filter(|digits| !digits.starts_with('+'))?;
+    let number = u64::from_str_radix(digits, 16).ok()? as f64;
+    Some(if text.starts_with('-') { -number } else { number })
+}

@@ -3,7 +3,7 @@
 use super::call::{Call, Refusal, Reply, lower};
 use super::state::Store;
 use super::version::{Since, Version};
-use super::{acl, connection, expiry, info, script, server, strings};
+use super::{acl, connection, expiry, info, script, server, sorted_sets, strings};
 
 /// Which words of a command are keys.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -51,7 +51,7 @@ const fn spec(
 const ANY: usize = usize::MAX;
 
 /// All commands.
-static TABLE: [Spec; 38] = [
+static TABLE: [Spec; 48] = [
     spec("acl", [2, ANY], Keys::None, Access::Other, acl::command),
     spec("auth", [2, ANY], Keys::None, Access::Opens, connection::auth),
     spec("hello", [1, ANY], Keys::None, Access::Opens, connection::hello),
@@ -90,6 +90,16 @@ static TABLE: [Spec; 38] = [
     spec("pexpiretime", [2, 2], Keys::First, Access::Reads, expiry::pexpiretime),
     spec("pttl", [2, 2], Keys::First, Access::Reads, expiry::pttl),
     spec("ttl", [2, 2], Keys::First, Access::Reads, expiry::ttl),
+    spec("zadd", [4, ANY], Keys::First, Access::Grows, sorted_sets::zadd),
+    spec("zcard", [2, 2], Keys::First, Access::Reads, sorted_sets::zcard),
+    spec("zcount", [4, 4], Keys::First, Access::Reads, sorted_sets::zcount),
+    spec("zrange", [4, ANY], Keys::First, Access::Reads, sorted_sets::zrange),
+    spec("zrangebyscore", [4, ANY], Keys::First, Access::Reads, sorted_sets::zrangebyscore),
+    spec("zrank", [3, ANY], Keys::First, Access::Reads, sorted_sets::zrank),
+    spec("zrem", [3, ANY], Keys::First, Access::Writes, sorted_sets::zrem),
+    spec("zremrangebyscore", [4, 4], Keys::First, Access::Writes, sorted_sets::zremrangebyscore),
+    spec("zrevrange", [4, ANY], Keys::First, Access::Reads, sorted_sets::zrevrange),
+    spec("zscore", [3, 3], Keys::First, Access::Reads, sorted_sets::zscore),
 ];
 
 /// The subcommands, with the least number of words, the command's name included, and the greatest.

@@ -5,13 +5,17 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-/// What stands under a key. A lock is a text; the others are there because a lock's key may hold
-/// anything.
+use super::sorted_set::SortedSet;
+
+/// What stands under a key. A lock is a text, those who wait for it a sorted set; the others are
+/// there because a lock's key may hold anything.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Value {
     Text(Bytes),
     Hash(BTreeMap<Bytes, Bytes>),
     List(Vec<Bytes>),
+    /// Never empty: its key goes with its last member.
+    Sorted(SortedSet),
 }
 
 impl Value {
@@ -21,6 +25,7 @@ impl Value {
             Self::Text(_) => "string",
             Self::Hash(_) => "hash",
             Self::List(_) => "list",
+            Self::Sorted(_) => "zset",
         }
     }
 
@@ -29,6 +34,7 @@ impl Value {
             Self::Text(text) => text.len(),
             Self::Hash(fields) => fields.iter().map(|(name, value)| name.len() + value.len()).sum(),
             Self::List(items) => items.iter().map(Bytes::len).sum(),
+            Self::Sorted(set) => set.bytes(),
         }
     }
 }

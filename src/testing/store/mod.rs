@@ -10,11 +10,12 @@
 //! | `call` | one command under way: its words, its reply or refusal |
 //! | `commands`, `execute` | the table of all commands; executing one that may be said |
 //! | `connection`, `server`, `info` | commands about a connection, and about the node |
-//! | `strings`, `expiry` | commands about keys |
+//! | `strings`, `expiry`, `sorted_sets` | commands about keys |
 //! | `script` | the locks' own scripts, each a function that does what its Lua does |
 //! | `lua` | tests only: any script, run by Lua itself |
 //! | `tracking` | who is told that a key has changed |
 //! | `keyspace` | keys with their ends |
+//! | `sorted_set`, `score` | members in the order of their scores; scores as words and numbers |
 //! | `user`, `acl` | users with their rights; commands about them |
 //! | `version`, `wording` | which server the node poses as: what it knows, how it refuses |
 //! | `glob`, `sha1` | patterns; the names of scripts |
@@ -33,9 +34,12 @@ mod info;
 mod keyspace;
 #[cfg(test)]
 mod lua;
+mod score;
 mod script;
 mod server;
 mod sha1;
+mod sorted_set;
+mod sorted_sets;
 mod state;
 mod strings;
 #[cfg(test)]
@@ -49,9 +53,10 @@ pub(crate) use call::SessionId;
 pub(crate) use commands::names as command_names;
 #[cfg(test)]
 pub(crate) use lua::runs as lua_runs;
+pub(crate) use score::text as double_text;
 pub(crate) use script::{names as script_names, script_name};
 #[cfg(test)]
 pub(crate) use sha1::digest;
 pub(crate) use state::{Effects, Persistence, Setup, Store};
 pub(crate) use user::User;
-pub(crate) use version::Version;
+pub(crate) use version::{Dialect, Version};

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use bytes::Bytes;
 use quorlock_resp::Frame;
 
-use super::call::{Call, Refusal, Reply, bulk, integer, lower, ok};
+use super::call::{Call, Refusal, Reply, bulk, float, integer, lower, ok};
 use super::sha1::digest;
 use super::state::Store;
 
@@ -465,13 +465,5 @@ fn is_digits(text: &[u8]) -> bool {
 
 /// `tonumber`, which also reads hexadecimal.
 fn number(text: &[u8]) -> Option<f64> {
-    let text = std::str::from_utf8(text).ok()?.trim();
-    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
-    let Some(digits) = unsigned.strip_prefix("0x").or_else(|| unsigned.strip_prefix("0X")) else {
-        return text.parse().ok();
-    };
-    // Rust would read a second sign.
-    let digits = Some(digits).filter(|digits| !digits.starts_with('+'))?;
-    let number = u64::from_str_radix(digits, 16).ok()? as f64;
-    Some(if text.starts_with('-') { -number } else { number })
+    float(std::str::from_utf8(text).ok()?.trim())
 }

@@ -10,7 +10,7 @@ use quorlock_resp::Frame;
 use super::call::{Call, Refusal, SessionId};
 use super::keyspace::{self, Keyspace, Place};
 use super::user::User;
-use super::version::Version;
+use super::version::{Dialect, Version};
 
 /// What a node is, from its start to its end.
 #[derive(Clone, Debug)]
@@ -191,8 +191,13 @@ impl Store {
         self.sessions.contains_key(&session)
     }
 
+    /// How the connection is written to.
+    pub(crate) fn dialect(&self, session: SessionId) -> Dialect {
+        Dialect { resp3: self.speaks_resp3(session), version: self.setup.version }
+    }
+
     /// Whether the connection is spoken to in RESP3.
-    pub(crate) fn speaks_resp3(&self, session: SessionId) -> bool {
+    pub(super) fn speaks_resp3(&self, session: SessionId) -> bool {
         self.sessions.get(&session).is_some_and(|session| session.resp3)
     }
 

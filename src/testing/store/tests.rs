@@ -4,6 +4,7 @@
 //! | file | asks |
 //! |---|---|
 //! | `tests` | commands, one by one |
+//! | `sorted_sets` | sorted sets: what clients and scripts get, and what is left |
 //! | `scripts` | the functions that stand in for the scripts, beside the Lua itself |
 //! | `mutants` | is every line of every script needed? |
 //! | `bench` | a node on which a script is run in every way |
@@ -13,6 +14,7 @@ mod mutants;
 mod scripts;
 #[path = "../../../tests/suite/differential/snippets.rs"]
 mod snippets;
+mod sorted_sets;
 #[path = "../../../tests/suite/differential/scripts.rs"]
 mod table;
 
@@ -210,7 +212,7 @@ fn the_handshake_tells_who_is_there() {
     let fields = hello.as_pairs().unwrap();
     assert_eq!(fields.get(b"id"), Some(&Frame::Integer(world.me)));
     assert_eq!(fields.get(b"role"), Some(&bulk("master")));
-    assert!(world.store.speaks_resp3(world.me));
+    assert!(world.store.dialect(world.me).resp3);
     assert_eq!(world.say(&["CLIENT", "GETNAME"]), bulk("web"));
     assert_eq!(world.error(&["HELLO", "4"]), "NOPROTO unsupported protocol version");
     let info = world.say(&["INFO", "server"]);

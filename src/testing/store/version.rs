@@ -16,6 +16,13 @@ enum Kind {
     Valkey,
 }
 
+/// How a connection is written to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Dialect {
+    pub(crate) resp3: bool,
+    pub(crate) version: Version,
+}
+
 /// From which version on something is known, of either kind; `None` where it never is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Since {

@@ -30,6 +30,9 @@ pub(super) fn open() -> Vec<Words> {
         said.push(vec!["EVAL", INITIALISE, "2", "e", "q", "look", ttl, "abc"]);
         said.push(vec!["DBSIZE"]);
     }
+    said.extend(commands(SORTED));
+    said.extend(commands(SCORES));
+    said.extend(empty_scores());
     said.extend(commands(MEMORY));
     said.extend(starved());
     said
@@ -84,10 +87,87 @@ const ARITY: &str = "
     CLIENT PAUSE | SCRIPT LOAD | SCRIPT DANCE | SCRIPT EXISTS | CONFIG GET | CONFIG DANCE
     CONFIG SET maxmemory | AUTH a b c";
 
+/// Sorted sets: options, places, and other types.
+const SORTED: &str = "
+    FLUSHALL | ZADD z 1 a | ZADD z 1 a | ZADD z 2 b 3 c 2 b | ZADD z CH 5 a 3 c 9 d | TYPE z
+    ZADD z NX 7 a 7 e | ZADD z XX 8 a 8 f | ZADD z XX CH 9 a | ZADD z GT 1 a 10 b | ZSCORE z a
+    ZADD z LT 1 a 99 b 4 g | ZADD z GT CH 50 h 0 a | ZADD z LT CH GT 1 a | ZADD z NX XX 1 a
+    ZADD z NX GT 1 a | ZADD z NX LT 1 a | ZADD z NX NX 6 a | ZADD z XX GT CH 60 a 1 b
+    ZADD z INCR 2 a | ZADD z INCR 2 new | ZADD z NX INCR 2 a | ZADD z XX INCR 2 none
+    ZADD z GT INCR -1 a | ZADD z LT INCR -1 a | ZADD z INCR 1 a 2 b | ZADD z INCR x a
+    ZADD z 1 | ZADD z 1 a 2 | ZADD z NX | ZADD z NX 1 | ZADD z FOO 1 a | ZADD z x a | ZADD z 1 a x b
+    ZADD z a 1 | ZADD none XX 1 a | EXISTS none | ZADD none XX INCR 1 a
+    ZCARD z | ZCARD none | ZSCORE z none | ZSCORE none a | ZRANK z a | ZRANK z none | ZRANK none a
+    ZRANK z a x | ZRANK z a x y | ZRANGE z 0 -1 | ZRANGE z 0 -1 WITHSCORES | ZRANGE z 1 2
+    ZRANGE z -2 -1 withscores | ZRANGE z 2 1 | ZRANGE z -99 99 | ZRANGE z 99 100 | ZRANGE z x 1
+    ZRANGE z 0 1.5 | ZRANGE z 0 -1 FOO | ZRANGE none 0 -1 | ZRANGE none 0 -1 WITHSCORES
+    ZRANGE none x 1 | ZRANGE z 0 1 REV | ZRANGE z 0 1 REV WITHSCORES | ZRANGE z 0 1 REV REV
+    ZRANGE z 0 1 LIMIT 0 1 | ZRANGE z 0 1 LIMIT 0 -1 | ZRANGE z 0 1 LIMIT 0 | ZRANGE z 0 1 LIMIT x 1
+    ZRANGE z 1 9 BYSCORE | ZRANGE z 9 1 BYSCORE REV LIMIT 1 2 | ZRANGE z (1 (9 BYSCORE WITHSCORES
+    ZREVRANGE z 0 -1 | ZREVRANGE z 0 1 WITHSCORES | ZREVRANGE z 0 1 REV | ZREVRANGE z 5 1
+    ZREVRANGE none 0 -1 | ZREVRANGE z 0 x | ZREVRANGE z 0 1 LIMIT 0 1 | ZREVRANGE z -1 -1
+    ZRANGEBYSCORE z 0 9 | ZRANGEBYSCORE z (4 9 | ZRANGEBYSCORE z 4 (9 WITHSCORES
+    ZRANGEBYSCORE z -inf +inf WITHSCORES | ZRANGEBYSCORE z 9 0 | ZRANGEBYSCORE z -inf inf LIMIT 1 2
+    ZRANGEBYSCORE z -inf inf LIMIT -1 2 | ZRANGEBYSCORE z -inf inf LIMIT 1 -1
+    ZRANGEBYSCORE z 0 9 LIMIT 1 | ZRANGEBYSCORE z 0 9 LIMIT x 1 | ZRANGEBYSCORE z 0 9 REV
+    ZRANGEBYSCORE z 0 9 LIMIT 1 0 | ZRANGEBYSCORE z 0 inf LIMIT 9 9 WITHSCORES
+    ZRANGEBYSCORE z x 9 | ZRANGEBYSCORE z 0 (x | ZRANGEBYSCORE z ( 9 | ZRANGEBYSCORE z nan 9
+    ZRANGEBYSCORE z ((1 9 | ZRANGEBYSCORE none 0 9 | ZRANGEBYSCORE none x 9 | ZRANGEBYSCORE z [1 9
+    ZCOUNT z 0 9 | ZCOUNT z (9 inf | ZCOUNT z -inf +inf | ZCOUNT none 0 9 | ZCOUNT z x 9
+    ZCOUNT none x 9 | ZCOUNT z 0x5 9 | ZCOUNT z 1e1 1e999 | ZCOUNT z -1e999 1e-999
+    ZADD same 0 c 0 a 0 b -0 d | ZRANGE same 0 -1 | ZRANK same d | ZREVRANGE same 0 -1
+    ZREM z none | ZREM z a none b a | ZREM none a | ZREMRANGEBYSCORE z (9 60 | ZRANGE z 0 -1
+    ZREMRANGEBYSCORE z 99 100 | ZREMRANGEBYSCORE z x 1 | ZREMRANGEBYSCORE none 0 1
+    ZREMRANGEBYSCORE none x 1 | PEXPIRE z 90000 | ZADD z 1 late | ZREM z g | TTL z
+    ZREMRANGEBYSCORE z -inf inf | EXISTS z | ZADD z 1 a | TTL z | ZREM z a | EXISTS z | TYPE z
+    SET s v | HSET h f v | RPUSH l a | ZADD z 1 a | GET z | SET z v NX | SET z v GET | STRLEN z
+    INCR z | HSET z f v | RPUSH z a | SET z v XX | TYPE z | DEL z | ZADD s 1 a | ZADD s XX 1 a
+    ZREM s a | ZSCORE h f | ZCARD l | ZRANK s a | ZRANGE s 0 1 | ZRANGE s x 1 | ZREVRANGE s 0 1
+    ZRANGEBYSCORE s 0 1 | ZRANGEBYSCORE s x 1 | ZREMRANGEBYSCORE s 0 1 | ZCOUNT s 0 1
+    ZADD s x a | ZADD s INCR x a | ZADD | ZADD z | ZADD z 1 | ZCARD | ZCARD a b | ZCOUNT z 1
+    ZCOUNT z 1 2 3 | ZRANGE z 1 | ZRANGEBYSCORE z 1 | ZRANK z | ZREM z | ZREMRANGEBYSCORE z 1
+    ZREMRANGEBYSCORE z 1 2 3 | ZREVRANGE z 1 | ZSCORE z | ZSCORE z a b";
+
+/// Scores as they are read and printed.
+const SCORES: &str = "
+    FLUSHALL | ZADD z 1.5 a | ZSCORE z a | ZADD z 0.1 a | ZSCORE z a | ZADD z -0 b | ZSCORE z b
+    ZADD z 1e3 a | ZSCORE z a | ZADD z +5 a | ZSCORE z a | ZADD z .5 a | ZSCORE z a | ZADD z 5. a
+    ZSCORE z a | ZADD z 1e16 a | ZSCORE z a | ZADD z 1e17 a | ZSCORE z a | ZADD z 1e18 a
+    ZSCORE z a
+    ZADD z 1e19 a | ZSCORE z a | ZADD z 1e20 a | ZSCORE z a | ZADD z 1e21 a | ZSCORE z a
+    ZADD z 12345678901234567890 a | ZSCORE z a | ZADD z 1.25e25 a | ZSCORE z a
+    ZADD z 9007199254740993 a | ZSCORE z a | ZADD z 1732345678901.25 a | ZSCORE z a
+    ZADD z 4611686018427387904 a | ZSCORE z a | ZADD z 4611686018427389952 a | ZSCORE z a
+    ZADD z 1e-5 a | ZSCORE z a | ZADD z 1.5e-9 a | ZSCORE z a | ZADD z 1e-7 a | ZSCORE z a
+    ZADD z 0.00012 a | ZSCORE z a | ZADD z 123456.789e-12 a | ZSCORE z a | ZADD z 1e-300 a
+    ZSCORE z a
+    ZADD z 5e-324 a | ZSCORE z a | ZADD z 1.7976931348623157e308 a | ZSCORE z a
+    ZADD z -3.14159 a | ZSCORE z a | ZADD z 100 a | ZSCORE z a | ZADD z -1e15 a | ZSCORE z a
+    ZADD z inf a | ZSCORE z a | ZADD z -inf a | ZSCORE z a | ZADD z Infinity a | ZSCORE z a
+    ZADD z +inf a | ZSCORE z a | ZADD z INCR -inf a | ZSCORE z a | ZADD z nan a | ZADD z -nan a
+    ZADD z 1e999 a | ZADD z -1e999 a | ZADD z 1e-999 a | ZADD z 0e999 a | ZADD z 1_000 a
+    ZADD z 1x a | ZADD z infx a | ZADD z . a | ZADD z - a | ZADD z 1e a | ZADD z --1 a
+    ZADD z 0x10 a
+    ZRANGE z 0 -1 WITHSCORES | DEL z";
+
+/// Scores that have blanks, or nothing.
+fn empty_scores() -> Vec<Words> {
+    let mut said = commands("FLUSHALL | ZADD z 0 a 1 b");
+    for score in ["", " ", " 1", "1 ", "\t1"] {
+        said.push(vec!["ZADD", "y", score, "a"]);
+        said.push(vec!["ZCOUNT", "z", score, "9"]);
+        said.push(vec!["ZCOUNT", "z", "-1", score]);
+    }
+    said.push(vec!["ZADD", "y", "1", ""]);
+    said.push(vec!["ZSCORE", "y", ""]);
+    said
+}
+
 /// A key is set while there is no memory left.
 const MEMORY: &str = "
     FLUSHALL | SET a 1 | SET b v PX 90000 | CONFIG SET maxmemory 1 | SET a 2 | SET c 1 | INCR a
-    HSET h f v | GET a | PEXPIRE a 90000 | DEL a";
+    HSET h f v | ZADD z 1 a | ZREM z a | ZREMRANGEBYSCORE z 0 1 | ZCARD z | GET a | PEXPIRE a 90000
+    DEL a";
 
 /// Scripts without memory: one that only deletes, and one that would set a key.
 fn starved() -> Vec<Words> {
@@ -214,7 +294,7 @@ pub(super) fn guarded() -> Vec<Words> {
 pub(super) fn replica() -> Vec<Words> {
     let mut said = commands(
         "ROLE | GET k | SET k v | SET k v NX PX 9000 | DEL k | PEXPIRE k 9 | INCR k | FLUSHALL
-        INFO replication | HELLO",
+        ZADD z 1 a | ZREM z a | ZREMRANGEBYSCORE z 0 1 | ZRANGE z 0 -1 | INFO replication | HELLO",
     );
     said.push(vec!["EVAL", RELEASE, "1", "k", "v"]);
     said.push(vec!["EVAL", EXTEND, "1", "k", "v", "9000"]);

@@ -4,7 +4,7 @@ use quorlock_resp::Frame;
 
 use super::super::script::{names, script_name};
 use super::super::sha1::digest;
-use super::super::{Setup, Version};
+use super::super::{Dialect, Setup, Version};
 use super::bench::Node;
 use super::table::{FILES, SCRIPTS, read};
 use super::{RELEASE, World, snippets};
@@ -77,7 +77,7 @@ fn lua_replies_as_real_servers_do() {
             read(snippet.setup).iter().for_each(|words| drop(world.say(words)));
             let reply = world.say(&["EVAL", &snippet.lua, "1", "k1", "a1", "a2"]);
             let mut bytes = Vec::new();
-            wire::put(&mut bytes, &reply, false);
+            wire::put(&mut bytes, &reply, Dialect { resp3: false, version });
             let shown = snippets::shown(&bytes, &digest(snippet.lua.as_bytes()));
             assert_eq!(shown, snippet.reply(kind), "{version:?}: {}", snippet.lua);
         }
