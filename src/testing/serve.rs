@@ -164,7 +164,10 @@ impl Connection<'_> {
                 other => self.apply(&other, words).await?,
             }
         }
-        let mut reply = self.node.execute(self.session, self.process, words)?;
+        let Ok(mut reply) = self.node.execute(self.session, self.process, words) else {
+            // It ends behind what is still to be said.
+            return std::future::pending().await;
+        };
         let mut delay = Duration::ZERO;
         for reaction in self.node.judge(Point::After, words) {
             match reaction {
