@@ -22,9 +22,10 @@ use super::store::{Persistence, Setup, User, Version};
 /// keeps its keys' time by tokio's clock, and ends when its last handle is dropped.
 ///
 /// It knows the commands of a connection (`HELLO`, `AUTH`, `CLIENT`, `SELECT`, `PING`, …), of keys
-/// (`SET` with its options, `GET`, `DEL`, `PTTL`, `PEXPIRE`, …), of the node (`INFO`, `TIME`,
-/// `FLUSHALL`, …) and of scripts, of which it runs the locks' own and no other. It is no cache and
-/// keeps nothing on disk.
+/// (`SET` with its options, `GET`, `DEL`, `PTTL`, `PEXPIRE`, …), of sorted sets (`ZADD`, `ZREM`,
+/// `ZRANGE`, …), of channels (`SUBSCRIBE`, `UNSUBSCRIBE`, `PUBLISH`, `PUBSUB`), of the node
+/// (`INFO`, `TIME`, `FLUSHALL`, …) and of scripts, of which it runs the locks' own and no other. It
+/// tells clients of changed keys (`CLIENT TRACKING`). It is no cache and keeps nothing on disk.
 ///
 /// # Faults
 ///
@@ -88,7 +89,9 @@ impl NodeBuilder {
     }
 
     /// Adds a user with ACL rules: `.user("alice", "on >secret ~lock:* +@all -flushall")`. The
-    /// rules known are those that name a command, a subcommand, `@all`, or a pattern of keys.
+    /// rules known are those that name a command, a subcommand, `@all`, a pattern of keys, or one
+    /// of channels: `&pay:*`, `allchannels`, `resetchannels`. Without one it may use no channel,
+    /// and any channel before Redis 7.0.
     pub fn user(mut self, name: &str, rules: &str) -> Self {
         self.users.push((name.to_owned(), rules.to_owned()));
         self
@@ -188,19 +191,19 @@ impl NodeBuilder {
     }
 
     fn setup(&self) -> Result<Setup, String> {
+        let version = match &self.poses {
+            None => Version::default(),
+            Some(Pose::Redis(version)) => Version::redis(version)?,
+            Some(Pose::Valkey(version)) => Version::valkey(version)?,
+        };
         let usual = match &self.password {
             Some(password) => User::with_password(password),
             None => User::unlimited(),
         };
         let mut users = BTreeMap::from([("default".to_owned(), usual)]);
         for (name, rules) in &self.users {
-            users.insert(name.clone(), User::by_rules(rules)?);
+            users.insert(name.clone(), User::by_rules(rules, version)?);
         }
-        let version = match &self.poses {
-            None => Version::default(),
-            Some(Pose::Redis(version)) => Version::redis(version)?,
-            Some(Pose::Valkey(version)) => Version::valkey(version)?,
-        };
         let fsync = &*self.persistence.appendfsync;
         if !matches!(fsync, "always" | "everysec" | "no") {
             return Err(format!("appendfsync is always, everysec or no: {fsync:?}"));

@@ -3,7 +3,7 @@
 use super::call::{Call, Refusal, Reply, lower};
 use super::state::Store;
 use super::version::{Since, Version};
-use super::{acl, connection, expiry, info, script, server, sorted_sets, strings};
+use super::{acl, connection, expiry, info, pubsub, script, server, sorted_sets, strings};
 
 /// Which words of a command are keys.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -51,7 +51,7 @@ const fn spec(
 const ANY: usize = usize::MAX;
 
 /// All commands.
-static TABLE: [Spec; 48] = [
+static TABLE: [Spec; 53] = [
     spec("acl", [2, ANY], Keys::None, Access::Other, acl::command),
     spec("auth", [2, ANY], Keys::None, Access::Opens, connection::auth),
     spec("hello", [1, ANY], Keys::None, Access::Opens, connection::hello),
@@ -59,6 +59,7 @@ static TABLE: [Spec; 48] = [
     spec("client", [2, ANY], Keys::None, Access::Other, connection::client),
     spec("echo", [2, 2], Keys::None, Access::Other, connection::echo),
     spec("ping", [1, 2], Keys::None, Access::Other, connection::ping),
+    spec("reset", [1, 1], Keys::None, Access::Opens, connection::reset),
     spec("select", [2, 2], Keys::None, Access::Other, connection::select),
     spec("config", [2, ANY], Keys::None, Access::Other, server::config),
     spec("dbsize", [1, 1], Keys::None, Access::Other, server::dbsize),
@@ -71,6 +72,10 @@ static TABLE: [Spec; 48] = [
     spec("eval", [3, ANY], Keys::Counted, Access::Other, script::eval),
     spec("evalsha", [3, ANY], Keys::Counted, Access::Other, script::evalsha),
     spec("script", [2, ANY], Keys::None, Access::Other, script::script),
+    spec("publish", [3, 3], Keys::None, Access::Other, pubsub::publish),
+    spec("pubsub", [2, ANY], Keys::None, Access::Other, pubsub::pubsub),
+    spec("subscribe", [2, ANY], Keys::None, Access::Other, pubsub::subscribe),
+    spec("unsubscribe", [1, ANY], Keys::None, Access::Other, pubsub::unsubscribe),
     spec("del", [2, ANY], Keys::All, Access::Writes, strings::del),
     spec("unlink", [2, ANY], Keys::All, Access::Writes, strings::del),
     spec("delifeq", [3, 3], Keys::First, Access::Writes, strings::delifeq),
@@ -103,7 +108,7 @@ static TABLE: [Spec; 48] = [
 ];
 
 /// The subcommands, with the least number of words, the command's name included, and the greatest.
-const SUBCOMMANDS: [(&str, &str, [usize; 2]); 16] = [
+const SUBCOMMANDS: [(&str, &str, [usize; 2]); 19] = [
     ("acl", "setuser", [3, ANY]),
     ("acl", "whoami", [2, 2]),
     ("client", "getname", [2, 2]),
@@ -117,6 +122,9 @@ const SUBCOMMANDS: [(&str, &str, [usize; 2]); 16] = [
     ("config", "get", [3, ANY]),
     ("config", "resetstat", [2, 2]),
     ("config", "set", [4, ANY]),
+    ("pubsub", "channels", [2, ANY]),
+    ("pubsub", "numpat", [2, 2]),
+    ("pubsub", "numsub", [2, ANY]),
     ("script", "exists", [3, ANY]),
     ("script", "flush", [2, 3]),
     ("script", "load", [3, 3]),
@@ -142,10 +150,12 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     TABLE.iter().map(|spec| spec.name)
 }
 
-/// Whether a command of this name may write. Of a script it is unknown before it has run.
+/// Whether a command of this name may write, or be told to replicas as if it did. Of a script it is
+/// unknown before it has run.
 pub(super) fn may_write(name: &[u8]) -> bool {
     let writes = |spec: &Spec| matches!(spec.access, Access::Writes | Access::Grows);
-    find(name).is_some_and(|spec| writes(spec) || spec.keys == Keys::Counted)
+    let tells = |spec: &Spec| spec.keys == Keys::Counted || spec.name == "publish";
+    find(name).is_some_and(|spec| writes(spec) || tells(spec))
 }
 
 impl Spec {
@@ -158,6 +168,17 @@ impl Spec {
             Keys::All => arguments,
             // A count that is none is refused when the command runs.
             Keys::Counted => script::split(arguments).map(|(keys, _)| keys).unwrap_or_default(),
+        }
+    }
+}
+
+impl Spec {
+    /// The channels among a command's words that a user needs a right to.
+    pub(super) fn channels<'a>(&self, call: &Call<'a>) -> &'a [&'a [u8]] {
+        match self.name {
+            "subscribe" => call.arguments(),
+            "publish" => call.arguments().get(..1).unwrap_or_default(),
+            _ => &[],
         }
     }
 }

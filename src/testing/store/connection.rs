@@ -6,7 +6,7 @@ use bytes::Bytes;
 use quorlock_resp::Frame;
 
 use super::call::{Call, NO_SESSION, Refusal, Reply, SessionId, bulk, count, integer, lower, ok};
-use super::state::{Pause, Store};
+use super::state::{Pause, Session, Store};
 use super::tracking;
 use super::user::User;
 
@@ -94,8 +94,18 @@ pub(super) fn quit(store: &mut Store, call: &Call<'_>) -> Reply {
     Ok(ok())
 }
 
+/// The connection is as it was when it was made.
+pub(super) fn reset(store: &mut Store, call: &Call<'_>) -> Reply {
+    let is_open = store.setup.users.get("default").is_some_and(User::is_open);
+    *store.session(call)? = Session::new("default", is_open);
+    Ok(Frame::Simple(Bytes::from_static(b"RESET")))
+}
+
 pub(super) fn ping(store: &mut Store, call: &Call<'_>) -> Reply {
-    store.session(call)?;
+    if store.session(call)?.only_listens() {
+        // In the form of a message, for who reads nothing but messages.
+        return Ok(Frame::Array(vec![bulk("pong"), bulk(call.argument(0))].into()));
+    }
     let pong = Frame::Simple(Bytes::from_static(b"PONG"));
     Ok(call.arguments().first().map_or(pong, bulk))
 }
@@ -167,13 +177,13 @@ fn set_name(store: &mut Store, call: &Call<'_>, name: &[u8]) -> Reply {
     Ok(ok())
 }
 
-/// `CLIENT KILL` with filters: `ID n`, `TYPE normal`, `SKIPME yes|no`.
+/// `CLIENT KILL` with filters: `ID n`, `TYPE normal|pubsub`, `SKIPME yes|no`.
 fn kill(store: &mut Store, call: &Call<'_>, words: &[&[u8]]) -> Reply {
     if words.is_empty() {
         return Err(Refusal::SYNTAX);
     }
     let version = store.setup.version;
-    let (mut only, mut any_type, mut spares_me) = (None, true, true);
+    let (mut only, mut only_type, mut spares_me) = (None, None, true);
     for filter in words.chunks(2) {
         let [name, value] = filter else { return Err(Refusal::SYNTAX) };
         match (lower(name).as_str(), lower(value).as_str()) {
@@ -183,19 +193,20 @@ fn kill(store: &mut Store, call: &Call<'_>, words: &[&[u8]]) -> Reply {
                     wrong => return Err(version.wrong_client(wrong)),
                 };
             }
-            ("type", kind) => any_type = kind == "normal",
+            ("type", kind) => only_type = Some(kind.to_owned()),
             ("skipme", "yes") => spares_me = true,
             ("skipme", "no") => spares_me = false,
             _ => return Err(Refusal::SYNTAX),
         }
     }
-    let doomed = store.sessions.keys().copied().filter(|session| {
-        any_type
-            && *session != NO_SESSION
-            && only.is_none_or(|only| only == *session)
-            && !(spares_me && *session == call.session)
+    let doomed = store.sessions.iter().filter(|(session, state)| {
+        let kind = if state.channels.is_empty() { "normal" } else { "pubsub" };
+        **session != NO_SESSION
+            && only_type.as_ref().is_none_or(|only| only == kind)
+            && only.is_none_or(|only| only == **session)
+            && !(spares_me && **session == call.session)
     });
-    let doomed: Vec<SessionId> = doomed.collect();
+    let doomed: Vec<SessionId> = doomed.map(|(session, _)| *session).collect();
     doomed.iter().for_each(|session| store.end(*session));
     Ok(count(doomed.len()))
 }
@@ -213,7 +224,7 @@ impl Store {
     }
 
     /// Ends a connection behind whatever is still to be said to it.
-    fn end(&mut self, session: SessionId) {
+    pub(super) fn end(&mut self, session: SessionId) {
         self.disconnect(session);
         self.ended.push(session);
     }

@@ -2,16 +2,17 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use quorlock_resp::Frame;
 
 use super::call::{Call, NO_SESSION, OPERATOR, Refusal, Reply, SessionId};
 use super::commands::{Access, LATER, Spec, find, may_write, subcommand};
+use super::pubsub;
 use super::state::{Effects, Session, Store};
 
 impl Store {
     /// Executes a command: its first word is its name. The reply is the one message to `session`
-    /// that is no push. A connection that has ended gets none.
+    /// that is no push; `SUBSCRIBE` and `UNSUBSCRIBE` have none. A connection that has ended gets
+    /// nothing.
     pub(crate) fn execute(
         &mut self,
         session: SessionId,
@@ -36,14 +37,7 @@ impl Store {
         words: &[&[u8]],
         now: Duration,
     ) -> (Frame, Effects) {
-        let session = Session {
-            name: Bytes::new(),
-            user: OPERATOR.into(),
-            authenticated: true,
-            database: 0,
-            resp3: true,
-            tracking: None,
-        };
+        let session = Session { resp3: true, ..Session::new(OPERATOR, true) };
         self.sessions.insert(NO_SESSION, session);
         let mut effects = self.execute(NO_SESSION, words, now);
         self.disconnect(NO_SESSION);
@@ -71,7 +65,7 @@ impl Store {
         let user = session.user.clone();
         let keys = spec.keys(call);
         if spec.access != Access::Opens && *user != *OPERATOR {
-            self.check_rights(call, &user, name, keys)?;
+            self.check_rights(call, &user, spec)?;
         }
         let writes = matches!(spec.access, Access::Writes | Access::Grows);
         if writes && self.setup.is_replica {
@@ -83,6 +77,9 @@ impl Store {
         };
         if spec.access == Access::Grows && is_starved {
             return Err(version.refused(Refusal::MEMORY, call.line));
+        }
+        if self.session(call)?.only_listens() && !pubsub::ALLOWED.contains(&name) {
+            return Err(version.only_listens([name, &subcommand(name, call)]));
         }
         self.script_is_starved &= !writes;
         if !version.has_subcommands() {
@@ -129,21 +126,18 @@ impl Store {
         Ok(spec)
     }
 
-    fn check_rights(
-        &self,
-        call: &Call<'_>,
-        user: &str,
-        name: &str,
-        keys: &[&[u8]],
-    ) -> Result<(), Refusal> {
+    fn check_rights(&self, call: &Call<'_>, user: &str, spec: &Spec) -> Result<(), Refusal> {
         let Some(rights) = self.setup.users.get(user) else { return Err(Refusal::LOGIN) };
-        let (version, subcommand) = (self.setup.version, subcommand(name, call));
-        if !rights.may_say(name, Some(&*subcommand).filter(|sub| !sub.is_empty())) {
-            return Err(version.may_not_say(user, [name, &subcommand], call.line));
+        let (version, subcommand) = (self.setup.version, subcommand(spec.name, call));
+        if !rights.may_say(spec.name, Some(&*subcommand).filter(|sub| !sub.is_empty())) {
+            return Err(version.may_not_say(user, [spec.name, &subcommand], call.line));
         }
-        match keys.iter().all(|key| rights.may_touch(key)) {
+        if !spec.keys(call).iter().all(|key| rights.may_touch(key)) {
+            return Err(version.may_not_touch(call.line));
+        }
+        match spec.channels(call).iter().all(|channel| rights.may_use(channel)) {
             true => Ok(()),
-            false => Err(version.may_not_touch(call.line)),
+            false => Err(version.may_not_use(call.line)),
         }
     }
 

@@ -14,6 +14,7 @@
 //! | `script` | the locks' own scripts, each a function that does what its Lua does |
 //! | `lua` | tests only: any script, run by Lua itself |
 //! | `tracking` | who is told that a key has changed |
+//! | `pubsub` | who is told what is published on a channel |
 //! | `keyspace` | keys with their ends |
 //! | `sorted_set`, `score` | members in the order of their scores; scores as words and numbers |
 //! | `user`, `acl` | users with their rights; commands about them |
@@ -21,7 +22,8 @@
 //! | `glob`, `sha1` | patterns; the names of scripts |
 //!
 //! What it knows of Redis and Valkey is what a lock needs of them, and answers as they do. It is no
-//! cache: no eviction, no persistence, no replication, and no Lua but ours (but in our own tests).
+//! cache: no eviction, no persistence, no replication, no patterns of channels, and no Lua but ours
+//! (but in our own tests).
 
 mod acl;
 mod call;
@@ -34,6 +36,7 @@ mod info;
 mod keyspace;
 #[cfg(test)]
 mod lua;
+mod pubsub;
 mod score;
 mod script;
 mod server;

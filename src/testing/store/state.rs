@@ -82,12 +82,34 @@ pub(super) struct Session {
     pub(super) database: u32,
     pub(super) resp3: bool,
     pub(super) tracking: Option<Tracking>,
+    /// The channels that it is subscribed to.
+    pub(super) channels: BTreeSet<Bytes>,
+}
+
+impl Session {
+    pub(super) fn new(user: &str, authenticated: bool) -> Self {
+        Self {
+            name: Bytes::new(),
+            user: user.into(),
+            authenticated,
+            database: 0,
+            resp3: false,
+            tracking: None,
+            channels: BTreeSet::new(),
+        }
+    }
+
+    /// Whether it may say little but that it is no longer subscribed.
+    pub(super) fn only_listens(&self) -> bool {
+        !self.resp3 && !self.channels.is_empty()
+    }
 }
 
 /// What has come of a command, or of time.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Effects {
-    /// What is said to whom, in this order: the reply, and pushes to any connection.
+    /// What is said to whom, in this order: the reply, and pushes to any connection. `SUBSCRIBE`
+    /// and `UNSUBSCRIBE` are answered by pushes alone.
     pub(crate) messages: Vec<(SessionId, Frame)>,
     /// Connections that end behind that. The store has forgotten them already.
     pub(crate) ended: Vec<SessionId>,
@@ -169,15 +191,7 @@ impl Store {
     pub(crate) fn connect(&mut self) -> SessionId {
         self.counts.connections += 1;
         let open = self.setup.users.get("default").is_some_and(User::is_open);
-        let session = Session {
-            name: Bytes::new(),
-            user: "default".into(),
-            authenticated: open,
-            database: 0,
-            resp3: false,
-            tracking: None,
-        };
-        self.sessions.insert(self.counts.connections, session);
+        self.sessions.insert(self.counts.connections, Session::new("default", open));
         self.counts.connections
     }
 

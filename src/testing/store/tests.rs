@@ -5,12 +5,14 @@
 //! |---|---|
 //! | `tests` | commands, one by one |
 //! | `sorted_sets` | sorted sets: what clients and scripts get, and what is left |
+//! | `pubsub` | messages: who gets which, in which form, and who may |
 //! | `scripts` | the functions that stand in for the scripts, beside the Lua itself |
 //! | `mutants` | is every line of every script needed? |
 //! | `bench` | a node on which a script is run in every way |
 
 mod bench;
 mod mutants;
+mod pubsub;
 mod scripts;
 #[path = "../../../tests/suite/differential/snippets.rs"]
 mod snippets;
@@ -92,6 +94,10 @@ impl World {
     fn pass(&mut self, millis: u64) {
         self.now += Duration::from_millis(millis);
     }
+}
+
+fn by_rules(rules: &str) -> User {
+    User::by_rules(rules, Version::default()).unwrap()
 }
 
 #[test]
@@ -227,7 +233,7 @@ fn the_handshake_tells_who_is_there() {
 
 #[test]
 fn a_password_is_asked_for_and_rights_are_kept() {
-    let alice = User::by_rules("on >pw ~lock:* +@all -info -eval").unwrap();
+    let alice = by_rules("on >pw ~lock:* +@all -info -eval");
     let boss = User::with_password("boss");
     let mut world = World::users(&[("default", boss), ("alice", alice)]);
     assert_eq!(world.error(&["GET", "k"]), "NOAUTH Authentication required.");
@@ -328,7 +334,7 @@ fn a_node_without_an_epoch_is_in_quarantine_first() {
 #[test]
 fn a_script_meets_the_rights_and_the_memory_where_a_command_would() {
     let rules = "on nopass ~* +@all -pttl";
-    let mut world = World::users(&[("default", User::by_rules(rules).unwrap())]);
+    let mut world = World::users(&[("default", by_rules(rules))]);
     world.ok(&["SET", "k", "v", "PX", "50"]);
     assert_eq!(world.int(&["EVAL", EXTEND, "1", "k", "v", "90"]), 1, "set blindly");
     let refused = world.error(&["EVAL", ACQUIRE, "3", "e", "q", "l", "v", "1", "1", "abc"]);

@@ -77,6 +77,17 @@ impl Version {
         Refusal::new(format!("ERR {what} '{said}'. Try {command} HELP."))
     }
 
+    /// A subcommand that counts its words itself has too many.
+    pub(super) fn subcommand_syntax(self, command: &str, said: &[u8]) -> Refusal {
+        let said = String::from_utf8_lossy(said);
+        if !self.has_subcommands() {
+            return self.unknown_subcommand(command, &said);
+        }
+        let command = command.to_ascii_uppercase();
+        let what = "unknown subcommand or wrong number of arguments for";
+        Refusal::new(format!("ERR {what} '{said}'. Try {command} HELP."))
+    }
+
     pub(super) fn subcommand_arity(self, command: &str, said: &str) -> Refusal {
         match self.has_subcommands() {
             true => Refusal::arity(&format!("{command}|{}", said.to_ascii_lowercase())),
@@ -145,6 +156,36 @@ impl Version {
                 line,
             ),
         }
+    }
+
+    /// A user has no right to a channel.
+    pub(super) fn may_not_use(self, line: Option<u32>) -> Refusal {
+        match (self.knows(NAMED_USERS), line) {
+            (true, None) => Refusal::of("NOPERM No permissions to access a channel"),
+            (true, _) => {
+                Refusal::of("ERR ACL failure in script: No permissions to access a channel")
+            }
+            (false, None) => Refusal::of(
+                "NOPERM this user has no permissions to access one of the channels used as \
+                 arguments",
+            ),
+            (false, _) => {
+                self.denied_in_script("publish to the channel mentioned in the command", line)
+            }
+        }
+    }
+
+    /// What a connection in RESP2 may not say while it is subscribed.
+    pub(super) fn only_listens(self, [name, subcommand]: [&str; 2]) -> Refusal {
+        let (of, bar) = match self.has_subcommands() {
+            true if subcommand.is_empty() => ("(P|S)", String::new()),
+            true => ("(P|S)", format!("|{subcommand}")),
+            false => ("(P)", String::new()),
+        };
+        Refusal::new(format!(
+            "ERR Can't execute '{name}{bar}': only {of}SUBSCRIBE / {of}UNSUBSCRIBE / PING / QUIT / \
+             RESET are allowed in this context"
+        ))
     }
 
     fn denied_in_script(self, what: &str, line: Option<u32>) -> Refusal {

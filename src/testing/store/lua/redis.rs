@@ -9,8 +9,21 @@ use super::convert;
 use super::raised::{Raised, line, version};
 
 /// The commands that no script may say.
-const FORBIDDEN: [&str; 10] =
-    ["acl", "auth", "client", "config", "eval", "evalsha", "hello", "quit", "role", "script"];
+const FORBIDDEN: [&str; 13] = [
+    "acl",
+    "auth",
+    "client",
+    "config",
+    "eval",
+    "evalsha",
+    "hello",
+    "quit",
+    "reset",
+    "role",
+    "script",
+    "subscribe",
+    "unsubscribe",
+];
 
 /// Whole numbers are words as they are up to this.
 const WHOLE_MAX: f64 = 1e17;

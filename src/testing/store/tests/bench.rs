@@ -46,7 +46,7 @@ impl Node {
         let mut by_user = BTreeMap::new();
         for (name, rules) in users().iter().chain([&(DEFAULT, "on nopass ~* +@all")]) {
             let mut setup = Setup { version, runs_lua, ..Setup::default() };
-            setup.users.insert((*name).to_owned(), User::by_rules(rules).unwrap());
+            setup.users.insert((*name).to_owned(), User::by_rules(rules, version).unwrap());
             let mut store = Store::new(setup);
             let session = store.connect();
             for words in [&["SCRIPT", "LOAD", script][..], &["AUTH", name, ""]] {
