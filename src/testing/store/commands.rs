@@ -108,9 +108,10 @@ static TABLE: [Spec; 53] = [
 ];
 
 /// The subcommands, with the least number of words, the command's name included, and the greatest.
-const SUBCOMMANDS: [(&str, &str, [usize; 2]); 19] = [
+const SUBCOMMANDS: [(&str, &str, [usize; 2]); 20] = [
     ("acl", "setuser", [3, ANY]),
     ("acl", "whoami", [2, 2]),
+    ("client", "caching", [3, 3]),
     ("client", "getname", [2, 2]),
     ("client", "id", [2, 2]),
     ("client", "kill", [3, ANY]),

@@ -138,6 +138,7 @@ pub(super) fn client(store: &mut Store, call: &Call<'_>) -> Reply {
         ("setname", [name]) => set_name(store, call, name),
         ("setinfo", [_, _]) => Ok(ok()),
         ("kill", _) => kill(store, call, words),
+        ("caching", [answer]) => tracking::cache(store, call, answer),
         ("tracking", [_, ..]) => tracking::track(store, call, words),
         ("pause", [millis]) => pause(store, call, millis, b"all"),
         ("pause", [millis, mode]) => pause(store, call, millis, mode),

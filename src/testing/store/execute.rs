@@ -25,6 +25,7 @@ impl Store {
         }
         let call = Call { session, words, now, line: None };
         let reply = self.call(&call).unwrap_or_else(Refusal::into_frame);
+        self.end_exception(&call);
         effects.messages.append(&mut self.pushes_first);
         effects.messages.push((session, reply));
         self.collect(effects)
@@ -89,7 +90,7 @@ impl Store {
         *self.counts.calls.entry((name, subcommand)).or_default() += 1;
         let reply = (spec.run)(self, call);
         if spec.access == Access::Reads {
-            keys.iter().for_each(|key| self.remember_reader(call.session, key));
+            self.remember_reads(call, keys);
         }
         reply
     }

@@ -135,6 +135,7 @@ fn run(store: &mut Store, call: &Call<'_>, name: &str) -> Reply {
         *store.counts.scripts.entry(script).or_default() += 1;
     }
     store.script_is_starved = store.is_full();
+    store.script_keys = keys.iter().map(|key| Bytes::copy_from_slice(key)).collect();
     #[cfg(test)]
     if store.setup.runs_lua {
         let text = store.scripts.get(name).cloned().unwrap_or_default();

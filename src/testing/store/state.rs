@@ -71,6 +71,32 @@ pub(super) struct Tracking {
     pub(super) noloop: bool,
     /// `BCAST`: it is told of all keys that begin so, whether it has read them or not.
     pub(super) prefixes: Option<Vec<Bytes>>,
+    pub(super) choice: Choice,
+    /// `CLIENT CACHING` was said: the next command is the exception from `choice`.
+    pub(super) is_excepted: bool,
+}
+
+/// Which of a connection's reads are remembered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum Choice {
+    #[default]
+    All,
+    /// `OPTIN`: those behind `CLIENT CACHING YES`.
+    Chosen,
+    /// `OPTOUT`: all but those behind `CLIENT CACHING NO`.
+    NotRefused,
+}
+
+impl Tracking {
+    /// Whether a key that is read now is remembered.
+    pub(super) fn remembers(&self) -> bool {
+        let by_choice = match self.choice {
+            Choice::All => true,
+            Choice::Chosen => self.is_excepted,
+            Choice::NotRefused => !self.is_excepted,
+        };
+        self.prefixes.is_none() && by_choice
+    }
 }
 
 /// What the node knows of one connection.
@@ -128,6 +154,8 @@ pub(crate) struct Store {
     /// Whether the script under way is refused what needs memory. That is settled when it starts;
     /// one that has written is not stopped halfway.
     pub(super) script_is_starved: bool,
+    /// The keys that the script under way was given.
+    pub(super) script_keys: Vec<Bytes>,
     /// Who has read which key since it was last told of a change.
     pub(super) readers: BTreeMap<Bytes, BTreeSet<SessionId>>,
     /// What is to be said before the reply, and behind it.
@@ -165,6 +193,7 @@ impl Store {
             sessions: BTreeMap::new(),
             scripts: BTreeMap::new(),
             script_is_starved: false,
+            script_keys: Vec::new(),
             readers: BTreeMap::new(),
             pushes_first: Vec::new(),
             pushes: Vec::new(),

@@ -6,6 +6,7 @@
 //! | `tests` | commands, one by one |
 //! | `sorted_sets` | sorted sets: what clients and scripts get, and what is left |
 //! | `pubsub` | messages: who gets which, in which form, and who may |
+//! | `tracking` | which reads are remembered, and who is told of a change |
 //! | `scripts` | the functions that stand in for the scripts, beside the Lua itself |
 //! | `mutants` | is every line of every script needed? |
 //! | `bench` | a node on which a script is run in every way |
@@ -19,6 +20,7 @@ mod snippets;
 mod sorted_sets;
 #[path = "../../../tests/suite/differential/scripts.rs"]
 mod table;
+mod tracking;
 
 use std::time::Duration;
 
@@ -350,7 +352,6 @@ fn a_script_meets_the_rights_and_the_memory_where_a_command_would() {
 fn who_has_read_a_key_is_told_once_of_its_change() {
     let mut world = World::new();
     let (me, other) = (world.me, world.store.connect());
-    assert!(world.error(&["CLIENT", "TRACKING", "ON"]).contains("RESP3"));
     for session in [me, other] {
         world.effects(session, &["HELLO", "3"]);
     }
