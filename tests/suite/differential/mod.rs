@@ -5,12 +5,14 @@
 //! | file | what is said |
 //! |---|---|
 //! | `table` | commands, one behind the other |
+//! | `dialogues` | commands of several connections by turns, and what each of them hears |
 //! | `scripts`, `scripts_run` | the locks' scripts, on every state of their keys |
 //! | `snippets`, `lua.txt` | other Lua: what a reply is to a script, and a value to a client |
 //!
 //! The tables of the last two are also those of the library's own tests, which run the scripts by
 //! Lua on nodes.
 
+mod dialogues;
 mod mask;
 mod raw;
 mod scripts;
@@ -169,8 +171,22 @@ fn a_pause_keeps_waiting_what_it_does_on_a_server() {
             assert!(began.elapsed() >= Duration::from_millis(45), "a reader waits, too");
             told
         };
-        let theirs = paused(pair.server.addr());
-        let ours = paused(pair.node.addr().expect("it listens"));
+        // A message goes to replicas, too, and so waits as a write does.
+        let published = |addr| {
+            let (mut teller, mut publisher) = (Raw::connect(addr), Raw::connect(addr));
+            teller.call(&["HELLO", "3"]);
+            let pause = vec!["CLIENT", "PAUSE", "60000", "WRITE"];
+            let mut told = vec![teller.converse(&[vec!["SUBSCRIBE", "c"], pause])];
+            publisher.send(&["PUBLISH", "c", "hi"]);
+            told.extend((0..100).map(|_| teller.converse(&[vec!["GET", "k"]])));
+            let unpaused = teller.converse(&[vec!["CLIENT", "UNPAUSE"]]);
+            told.push(publisher.reply());
+            told.push([unpaused, teller.converse(&[])].concat());
+            told
+        };
+        let all = |addr| [paused(addr), published(addr)].concat();
+        let theirs = all(pair.server.addr());
+        let ours = all(pair.node.addr().expect("it listens"));
         let differs = (ours != theirs).then(|| format!("{}: {ours:?}, {theirs:?}", pair.name));
         differs.into_iter().collect()
     });

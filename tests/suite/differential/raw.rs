@@ -63,6 +63,31 @@ impl Raw {
         bytes
     }
 
+    /// Says it all at once; returns whatever comes until it has been done, or that the connection
+    /// has ended.
+    pub(super) fn converse(&mut self, said: &[Vec<&str>]) -> Vec<u8> {
+        // Allowed to a subscriber, too, whose reply has another form.
+        let end = ["PING", NONCE];
+        let bytes: Vec<u8> =
+            said.iter().flat_map(|words| encode(words)).chain(encode(&end)).collect();
+        let mut heard = Vec::new();
+        let mut result = self.0.get_mut().write_all(&bytes);
+        while result.is_ok() {
+            let start = heard.len();
+            result = self.read_frame(&mut heard);
+            let is_end = heard[start..].windows(NONCE.len()).any(|part| part == NONCE.as_bytes());
+            if result.is_ok() && is_end {
+                heard.truncate(start);
+                return heard;
+            }
+        }
+        let error = result.expect_err("it goes on until the end");
+        let is_late = matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut);
+        assert!(!is_late, "{error}: {said:?}");
+        heard.extend_from_slice(b"(ended)");
+        heard
+    }
+
     /// Copies one frame, however deep it goes.
     fn read_frame(&mut self, into: &mut Vec<u8>) -> io::Result<()> {
         let mut frames_left = 1_u64;

@@ -1,11 +1,12 @@
 //! What is said, in which order, to a node and to a server.
 
-const RELEASE: &str = include_str!("../../../src/lock/script/release.lua");
+pub(super) const RELEASE: &str = include_str!("../../../src/lock/script/release.lua");
 const EXTEND: &str = include_str!("../../../src/lock/script/extend.lua");
 const ACQUIRE: &str = concat!(
     include_str!("../../../src/lease/script/standing.lua"),
     include_str!("../../../src/lock/script/acquire.lua")
 );
+pub(super) const ACQUIRE_ALL: &str = include_str!("../../../src/lock/script/acquire_all.lua");
 const INITIALISE: &str = include_str!("../../../src/lease/script/initialise.lua");
 
 pub(super) type Words = Vec<&'static str>;
@@ -62,6 +63,8 @@ const PLAIN: &str = "
     CLIENT SETNAME a\u{1} | CLIENT GETNAME | CLIENT ID | HELLO 4 | HELLO 1 | HELLO x | HELLO
     CLIENT PAUSE x | CLIENT PAUSE -1 | CLIENT PAUSE 1 SOME | CLIENT PAUSE 0 WRITE | CLIENT UNPAUSE
     CLIENT TRACKING | CLIENT TRACKING MAYBE | CLIENT TRACKING ON PREFIX a: | CLIENT TRACKING OFF
+    CLIENT TRACKING ON | CLIENT TRACKING ON OPTIN | CLIENT CACHING YES | CLIENT TRACKING OFF OPTOUT
+    CLIENT TRACKING OFF PREFIX a: | PUBLISH none hi | PUBSUB CHANNELS | PUBSUB NUMSUB a b
     CONFIG GET maxmemory | CONFIG GET maxmemory-policy | CONFIG GET none | CONFIG GET appendonly
     CONFIG GET appendfsync | CONFIG GET save | CONFIG SET none 1 | ROLE | TIME
     INFO server | INFO persistence | INFO replication | INFO memory | INFO none | FLUSHDB | DBSIZE
@@ -85,7 +88,9 @@ const ARITY: &str = "
     TYPE | EXPIRE k | PERSIST | PEXPIRE k | PEXPIREAT k | PTTL | TTL | ECHO a b | SELECT 1 2
     GET a b c | INCR a b | TYPE a b | PTTL a b | CLIENT ID 1 | CLIENT KILL | CLIENT SETNAME
     CLIENT PAUSE | SCRIPT LOAD | SCRIPT DANCE | SCRIPT EXISTS | CONFIG GET | CONFIG DANCE
-    CONFIG SET maxmemory | AUTH a b c";
+    CONFIG SET maxmemory | AUTH a b c | PUBLISH | PUBLISH c | PUBLISH c a b | PUBSUB | PUBSUB DANCE
+    PUBSUB NUMPAT a | PUBSUB CHANNELS a b | SUBSCRIBE | CLIENT CACHING | CLIENT CACHING YES
+    RESET a";
 
 /// Sorted sets: options, places, and other types.
 const SORTED: &str = "
@@ -294,7 +299,8 @@ pub(super) fn guarded() -> Vec<Words> {
 pub(super) fn replica() -> Vec<Words> {
     let mut said = commands(
         "ROLE | GET k | SET k v | SET k v NX PX 9000 | DEL k | PEXPIRE k 9 | INCR k | FLUSHALL
-        ZADD z 1 a | ZREM z a | ZREMRANGEBYSCORE z 0 1 | ZRANGE z 0 -1 | INFO replication | HELLO",
+        ZADD z 1 a | ZREM z a | ZREMRANGEBYSCORE z 0 1 | ZRANGE z 0 -1 | PUBLISH c hi
+        INFO replication | HELLO",
     );
     said.push(vec!["EVAL", RELEASE, "1", "k", "v"]);
     said.push(vec!["EVAL", EXTEND, "1", "k", "v", "9000"]);
