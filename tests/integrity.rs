@@ -65,7 +65,7 @@ fn disconnect(server: &Server, tally: &Tally, wanted: u64) -> u64 {
     let mut ended = 0;
     while tally.answered.load(Ordering::Relaxed) < wanted {
         if tally.answered.load(Ordering::Relaxed) >= ended * REPLIES_EACH {
-            server.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+            server.cut_clients();
             ended += 1;
         }
         std::thread::sleep(Duration::from_millis(1)); // the cutter's pace

@@ -34,6 +34,8 @@ pub(crate) enum ReplyKind {
     Vote,
     /// The reply to a script that takes a lock over: 1 and a number (done), 0, or −1.
     Adopt,
+    /// The reply to a script that asks in turn: 1 and a number (done), or −1 or −2 and a number.
+    Turn,
     /// The reply to a script about several keys: 1 (done), 0 (nothing there), or −n (the n-th key,
     /// counted from 1, has another's value).
     Keys,
@@ -47,6 +49,9 @@ pub(crate) enum ReplyKind {
     Ended,
     /// Any frame that is no push.
     Any,
+    /// As `Any`; what the command reads is tracked. It goes out behind the command that asks for
+    /// that.
+    Tracked,
 }
 
 /// How many keys a script can be given: so low may the number of a key in the way be.
@@ -68,24 +73,27 @@ impl ReplyKind {
     /// Whether this can be the reply to such a command.
     pub(super) fn accepts(self, reply: &Reply) -> bool {
         match reply {
-            Reply::Ok | Reply::Null => matches!(self, Self::Status | Self::Any),
+            Reply::Ok | Reply::Null => matches!(self, Self::Status | Self::Any | Self::Tracked),
             Reply::Integer(number) => match self {
                 Self::Undo | Self::PendingUndo | Self::Script | Self::Vote => {
                     (-1..=1).contains(number)
                 }
                 Self::Keys | Self::KeysVote => (-KEYS_MAX..=1).contains(number),
                 Self::Adopt => (-1..=0).contains(number),
-                Self::Ended | Self::Any => true,
-                Self::Status => false,
+                Self::Ended | Self::Any | Self::Tracked => true,
+                Self::Status | Self::Turn => false,
             },
             Reply::Whole(frame) => match (self, &**frame) {
                 (_, Frame::Push(_)) => false,
-                (Self::Any, _) | (_, Frame::Error(_)) => true,
+                (Self::Any | Self::Tracked, _) | (_, Frame::Error(_)) => true,
                 (Self::Vote, Frame::Array(items)) => {
                     matches!(items[..], [Frame::Integer(_), Frame::Integer(_)])
                 }
                 (Self::KeysVote, Frame::Array(items)) => {
                     matches!(items[..], [Frame::Integer(2..=4), Frame::Integer(_)])
+                }
+                (Self::Turn, Frame::Array(items)) => {
+                    matches!(items[..], [Frame::Integer(-2 | -1 | 1), Frame::Integer(_)])
                 }
                 (Self::Adopt, Frame::Array(items)) => {
                     matches!(items[..], [Frame::Integer(1), Frame::Integer(_)])
@@ -99,7 +107,7 @@ impl ReplyKind {
     /// want to read it.
     #[inline]
     pub(crate) fn vote_of(self, reply: Reply) -> (NodeVote, Option<Frame>) {
-        if self == Self::Any {
+        if matches!(self, Self::Any | Self::Tracked) {
             return (NodeVote::Granted, Some(reply.into_frame()));
         }
         match reply {
@@ -121,6 +129,7 @@ fn vote_of_frame(frame: &Frame) -> NodeVote {
     match frame {
         Frame::Array(items) => match items.first() {
             Some(Frame::Integer(1)) => NodeVote::Granted,
+            Some(Frame::Integer(-2 | -1)) => NodeVote::Held,
             Some(Frame::Integer(2)) => NodeVote::Quarantined,
             _ => NodeVote::DurabilityMismatch,
         },

@@ -29,6 +29,7 @@ use std::sync::Arc;
 use quorlock_resp::{Frame, encode};
 
 use super::peer::{AdmissionPolicy, EpochValue, Peer};
+use super::push::{Listener, Push, TRACK};
 use crate::clock::Reading;
 use crate::options::{Address, Protocol, Security};
 use crate::report::{ClockSkew, Fault, printable};
@@ -44,6 +45,8 @@ pub(crate) struct HandshakeConfig {
     /// Scripts to load, so that their digests are known when the first command comes.
     pub(crate) scripts: Vec<&'static str>,
     pub(crate) policy: Option<Arc<dyn AdmissionPolicy>>,
+    /// Who listens to a channel. One connection to each node is enough.
+    pub(crate) listener: Option<Arc<dyn Listener>>,
     /// Whom to trust, where an address asks for TLS.
     pub(crate) security: Option<Security>,
 }
@@ -59,6 +62,9 @@ enum Step {
     Config,
     ClientId,
     EpochValue,
+    /// It is answered by a push, or by an error.
+    Subscribe,
+    Track,
     /// A script of the configuration, by its place there.
     Load(usize),
     /// What is for the server's operator, or brings a script: the reply says nothing.
@@ -111,7 +117,9 @@ impl Handshake {
         frame: &Frame,
         now: Reading,
     ) -> Result<Option<Peer>, Fault> {
-        if frame.is_push() {
+        let is_expected = self.awaited.front() == Some(&Step::Subscribe)
+            && Push::parse(frame) == Some(Push::Subscribed);
+        if frame.is_push() && !is_expected {
             return Ok(None);
         }
         let Some(step) = self.awaited.pop_front() else {
@@ -138,6 +146,8 @@ impl Handshake {
             Step::Config => told::config(frame, server),
             Step::ClientId => self.peer.client_id = frame.as_integer().ok(),
             Step::EpochValue => self.peer.epoch = epoch(frame),
+            Step::Subscribe => self.peer.hearing.channel = frame.is_push(),
+            Step::Track => self.peer.hearing.changes = frame.is_ok(),
             Step::Load(place) if frame.as_error().is_some() => self.missing.push(place),
             Step::Load(_) | Step::Courtesy => {}
         }
@@ -207,6 +217,11 @@ impl Handshake {
         self.ask(Step::Config, &[b"CONFIG", b"GET", b"save"]);
         if let Some(policy) = self.config.policy.clone() {
             self.ask(Step::EpochValue, &[b"GET", policy.key()]);
+        }
+        // In RESP2 a connection that listens could say nothing else.
+        if let Some(listener) = self.config.listener.clone().filter(|_| self.peer.server.resp3) {
+            self.ask(Step::Subscribe, &[b"SUBSCRIBE", listener.channel()]);
+            self.ask(Step::Track, &TRACK);
         }
         if let Some(name) = self.address.name.clone() {
             self.ask(Step::Courtesy, &[b"CLIENT", b"SETNAME", name.as_bytes()]);

@@ -8,6 +8,7 @@ use quorlock_resp::{Decoder, Frame, Limits};
 
 use super::answer::Stray;
 use super::pipeline::Completion;
+use super::push::Push;
 use super::reply::Reply;
 use super::shared::Link;
 use super::stream::Reader;
@@ -53,6 +54,8 @@ pub(crate) struct Inbound {
     decoder: Decoder,
     /// Replies of one pass; kept for its capacity.
     replies: Vec<Reply>,
+    /// What the server said unasked, until the session takes it.
+    pub(crate) pushes: Vec<Push>,
     /// The link's writer was full; wait until it is not.
     pub(crate) blocked: bool,
     /// An undo was refused for now; the session has it tried again.
@@ -62,7 +65,8 @@ pub(crate) struct Inbound {
 impl Inbound {
     /// Takes over behind a handshake, with what it had read beyond its own replies.
     pub(crate) fn new(reader: Reader, buffer: BytesMut, decoder: Decoder) -> Self {
-        Self { reader, buffer, decoder, replies: Vec::new(), blocked: false, put_off: false }
+        let (replies, pushes) = (Vec::new(), Vec::new());
+        Self { reader, buffer, decoder, replies, pushes, blocked: false, put_off: false }
     }
 
     /// A decoder with the bounds that a lock's replies keep to; `Client` asks for any reply, so
@@ -125,8 +129,8 @@ impl Inbound {
         self.buffer.extend_from_slice(read);
         while !self.buffer.is_empty() {
             match self.decoder.decode(&mut self.buffer) {
-                // There are no subscriptions yet, and a push answers no command.
-                Ok(Some(Frame::Push(_))) => {}
+                // It answers no command.
+                Ok(Some(push @ Frame::Push(_))) => self.pushes.extend(Push::parse(&push)),
                 Ok(Some(frame)) => self.replies.push(frame.into()),
                 Ok(None) => break,
                 Err(error) => return Err(Ended::Undecodable(error)),

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::push::Hearing;
 use crate::report::{Fault, Role, ServerInfo};
 
 /// What the server said of itself. Where it would not say, it is taken for a plain master.
@@ -14,6 +15,8 @@ pub(crate) struct Peer {
     pub(crate) server: ServerInfo,
     /// What stands under the key that the locker asked for.
     pub(crate) epoch: EpochValue,
+    /// What it tells this connection unasked.
+    pub(crate) hearing: Hearing,
     /// How long its first answer took.
     pub(crate) rtt: Option<Duration>,
 }

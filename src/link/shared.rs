@@ -2,13 +2,14 @@
 
 use std::{collections::HashSet, io, mem, time::Duration};
 
-use super::answer::{FollowUp, Stray};
+use super::answer::{FollowUp, ReplyKind, Stray};
 use super::fifo::Fifo;
 use super::needs_flush::NeedsFlush;
 use super::outgoing::{Outgoing, Sent, Urgency};
 use super::peer::RunId;
 use super::pending::{Client, PendingUndos};
-use super::pipeline::{Completion, Lapsed, Pipeline, Ticket, Unsettled};
+use super::pipeline::{Completion, Entry, Lapsed, Pipeline, Ticket, Unsettled};
+use super::push::TRACK_NEXT;
 use super::reply::Reply;
 use super::state::{Phase, QUEUED_CAPACITY, State};
 use super::stream::Writer;
@@ -68,6 +69,11 @@ impl Link {
         }
         if command.entry.kind.names_server() && !state.knows_run_id() {
             return Sent::Closed;
+        }
+        if command.entry.kind == ReplyKind::Tracked {
+            // Nothing may come between the two.
+            let entry = Entry { ticket: Ticket::UNAWAITED, kind: ReplyKind::Any, ..command.entry };
+            state.append(entry, TRACK_NEXT, Undo::NONE);
         }
         state.append(command.entry, command.bytes, command.undo);
         if command.entry.kind.names_server() {

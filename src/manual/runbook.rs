@@ -139,8 +139,9 @@
 //! always the program is wrong: give it what the others have. If the node is wrong, because a wrong
 //! program was the first to find it empty, delete `quorlock:epoch` (with the prefix) there; the
 //! node waits out its quarantine. Programs judge a node when they connect to it:
-//! `CLIENT KILL TYPE normal` on that node makes them look again. `quorlock status` can look at such
-//! nodes, `quorlock lock` takes no lock there.
+//! `CLIENT KILL TYPE normal` and `CLIENT KILL TYPE pubsub` on that node make them look again (of
+//! each program's connections the first listens to a channel, which is a type of its own).
+//! `quorlock status` can look at such nodes, `quorlock lock` takes no lock there.
 //!
 //! # Clocks
 //!

@@ -20,7 +20,7 @@ use std::time::Duration;
 pub(crate) use session::{Pass, Session};
 
 use crate::clock::Moment;
-use crate::link::{Link, Peer};
+use crate::link::{Hearing, Link, Peer};
 use crate::options::{Address, LinkOptions};
 use crate::report::{ConnectStep, Fault, NodeHealth, Outcome, ServerInfo};
 use crate::sync::{Mutex, lock};
@@ -46,6 +46,8 @@ struct Health {
     told_down: bool,
     /// The last server process, by its `run_id`, that observers were told may forget.
     told_forgets: Option<Option<Box<str>>>,
+    /// What it tells unasked, on the one connection that listens.
+    hearing: Hearing,
 }
 
 impl Node {
@@ -60,6 +62,7 @@ impl Node {
                 server: None,
                 told_down: false,
                 told_forgets: None,
+                hearing: Hearing::default(),
             }),
         }
     }
@@ -97,6 +100,7 @@ impl Node {
         {
             let mut health = lock(&self.health);
             (health.open, health.reason) = (0, Fault::Connecting { step: None });
+            health.hearing = Hearing::default();
         }
         for link in &self.links {
             link.reopen();
@@ -106,6 +110,7 @@ impl Node {
     /// The driver has ended, and its connections with it.
     pub(crate) fn leave(&self) {
         let mut health = lock(&self.health);
+        health.hearing = Hearing::default();
         if std::mem::take(&mut health.open) > 0 {
             health.reason = Fault::Connecting { step: None };
         }
@@ -128,6 +133,11 @@ impl Node {
         health.server.as_ref().and_then(|(server, _)| server.run_id.clone())
     }
 
+    /// What it tells unasked.
+    pub(crate) fn hearing(&self) -> Hearing {
+        lock(&self.health).hearing
+    }
+
     /// All that is known of it without asking.
     pub(crate) fn health(&self) -> NodeHealth {
         let asked = self.links.iter().filter_map(Link::rtt).max();
@@ -139,7 +149,15 @@ impl Node {
         };
         let (server, login) = health.server.clone().unzip();
         let rtt = asked.or_else(|| login.flatten()).filter(|_| is_up);
-        NodeHealth { node: self.label(), outcome, rtt, server, contradicts_durability: false }
+        NodeHealth {
+            node: self.label(),
+            outcome,
+            rtt,
+            server,
+            contradicts_durability: false,
+            tells_hand_overs: health.hearing.channel,
+            tells_changes: health.hearing.changes,
+        }
     }
 
     /// The first attempt to connect is at this step.
@@ -150,16 +168,22 @@ impl Node {
     }
 
     /// A connection has ended, or an attempt to make one. `true`: the node is down since then.
-    fn set_fault(&self, reason: Fault, was_open: bool) -> bool {
+    fn set_fault(&self, reason: Fault, was_open: bool, listened: bool) -> bool {
         let mut health = lock(&self.health);
+        if listened {
+            health.hearing = Hearing::default();
+        }
         health.reason = reason;
         health.open = health.open.saturating_sub(usize::from(was_open));
         health.open == 0 && !std::mem::replace(&mut health.told_down, true)
     }
 
     /// A connection was made. `true`: the node was down before.
-    fn set_peer(&self, peer: Peer) -> bool {
+    fn set_peer(&self, peer: Peer, listens: bool) -> bool {
         let mut health = lock(&self.health);
+        if listens {
+            health.hearing = peer.hearing;
+        }
         health.server = Some((peer.server, peer.rtt));
         health.open += 1;
         std::mem::take(&mut health.told_down)

@@ -13,7 +13,7 @@ use super::connect::{Connected, Connecting, broken, connect};
 use crate::clock::{Clock, Moment};
 use crate::entropy::Entropy;
 use crate::link::{
-    Client, Completion, Dial, Ended, HandshakeConfig, Inbound, Lapsed, Link, Peer, Ticket,
+    Client, Completion, Dial, Ended, HandshakeConfig, Inbound, Lapsed, Link, Peer, Push, Ticket,
 };
 use crate::observe::{Event, Observers};
 use crate::options::LinkOptions;
@@ -36,6 +36,8 @@ pub(crate) struct Pass {
     pub(crate) lapsed: Vec<Lapsed>,
     /// Operations whose deadline has passed.
     pub(crate) expired: Vec<Ticket>,
+    /// What the servers said unasked.
+    pub(crate) pushes: Vec<Push>,
     /// A connection was made or has ended: health has changed, and a timer may have to be set.
     pub(crate) changed: bool,
 }
@@ -43,6 +45,8 @@ pub(crate) struct Pass {
 /// The driver's half of one link.
 pub(crate) struct Session {
     state: State,
+    /// It is the one of its node that listens, if the locker does.
+    listens: bool,
     backoff: Backoff,
 }
 
@@ -54,9 +58,10 @@ enum State {
 
 impl Session {
     /// Starts the first attempt of a driver.
-    pub(crate) fn start(node: &Node, pass: &Pass) -> Self {
+    pub(crate) fn start(node: &Node, pass: &Pass, listens: bool) -> Self {
         Self {
-            state: State::Connecting(attempt(node, pass)),
+            state: State::Connecting(attempt(node, pass, listens)),
+            listens,
             backoff: Backoff::new(pass.options.reconnect_first, pass.options.reconnect_cap),
         }
     }
@@ -90,8 +95,10 @@ impl Session {
                 }
             },
             State::Open { inbound, .. } => {
-                let Pass { clock, staging, completions, .. } = pass;
-                if let Poll::Ready(ended) = inbound.poll(cx, link, clock, staging, completions) {
+                let Pass { clock, staging, completions, pushes, .. } = pass;
+                let polled = inbound.poll(cx, link, clock, staging, completions);
+                pushes.append(&mut inbound.pushes);
+                if let Poll::Ready(ended) = polled {
                     self.fail(fault(ended), node, link, pass);
                 } else if std::mem::take(&mut inbound.put_off) {
                     pass.changed = true; // a timer must be set for it
@@ -129,7 +136,7 @@ impl Session {
             if until > now {
                 return until;
             }
-            self.state = State::Connecting(attempt(node, pass));
+            self.state = State::Connecting(attempt(node, pass, self.listens));
             waker.wake_by_ref();
         }
         let next = link.expire(now, &mut pass.expired);
@@ -165,7 +172,7 @@ impl Session {
         let forgets = policy.is_some_and(|policy| policy.may_be_forgotten(&peer.server))
             && node.is_new_to_forget(peer.server.run_id.as_deref());
         let forgets = forgets.then(|| peer.server.persistence.clone());
-        let was_down = node.set_peer(peer);
+        let was_down = node.set_peer(peer, self.listens);
         let (node, class) = (&*node.address().label, pass.observers.class);
         if was_down {
             pass.observers.tell(|| Event::NodeUp { node, class });
@@ -191,7 +198,7 @@ impl Session {
             }
         }
         // The fault is set before the votes, so that a task that reads a vote finds the reason.
-        let is_news = node.set_fault(fault.clone(), was_open);
+        let is_news = node.set_fault(fault.clone(), was_open, self.listens);
         link.close(&mut pass.lapsed);
         let pause = self.backoff.next(|low, high| pass.entropy.between(low, high));
         // This drops the reader, and with it closes the socket.
@@ -203,11 +210,13 @@ impl Session {
     }
 }
 
-fn attempt(node: &Node, pass: &Pass) -> Connecting {
+fn attempt(node: &Node, pass: &Pass, listens: bool) -> Connecting {
+    let mut handshake = pass.handshake.clone();
+    handshake.listener = handshake.listener.filter(|_| listens);
     connect(
         pass.dial.clone(),
         node.address().clone(),
-        pass.handshake.clone(),
+        handshake,
         pass.clock.clone(),
         pass.options.connect_timeout,
     )

@@ -28,7 +28,7 @@ use super::ready_flag::ReadyFlag;
 use super::shared::Shared;
 use crate::clock::Moment;
 use crate::error::Error;
-use crate::link::{Lapsed, Ticket};
+use crate::link::{Lapsed, Push, Ticket};
 use crate::node::{Node, Pass, Session};
 use crate::node_vote::NodeVote;
 use crate::options::Driver;
@@ -181,12 +181,13 @@ impl Task {
             completions: Vec::new(),
             lapsed: Vec::new(),
             expired: Vec::new(),
+            pushes: Vec::new(),
             changed: false,
         };
         let mut sessions = Vec::new();
         for (index, node) in shared.nodes.iter().enumerate() {
             for link in 0..node.links().len() {
-                let session = Session::start(node, &pass);
+                let session = Session::start(node, &pass, link == 0);
                 let ready = ReadyFlag::new(&shared.driver.waker);
                 ready.set(); // its first poll is due
                 sessions.push(Place { node: index, link, session, ready });
@@ -222,6 +223,7 @@ impl Task {
             let admit = |peer: &_| shared.admit(place.node, peer);
             place.session.poll(&mut cx, node, link, pass, admit);
             vote(shared, place.node, pass);
+            tell(shared, place.node, pass);
         }
         *first = (*first + 1) % count.max(1);
     }
@@ -352,6 +354,19 @@ impl Drop for Task {
         }
         self.shared.driver.running.store(false, Ordering::Release);
         self.shared.changed.notify_waiters();
+    }
+}
+
+/// Tells the listener what one node said unasked: behind its votes, as it came.
+fn tell(shared: &Shared, node: usize, pass: &mut Pass) {
+    let listener = shared.handshake.listener.as_deref();
+    for push in pass.pushes.drain(..) {
+        let Some(listener) = listener else { continue };
+        match push {
+            Push::Message(said) => listener.hear(node, &said),
+            Push::Changed(key) => listener.hear_change(node, key.as_deref()),
+            Push::Subscribed => {}
+        }
     }
 }
 

@@ -185,6 +185,20 @@ impl NodeSet {
         self.shared.nodes.iter().map(Node::label)
     }
 
+    /// The name of each node's process, or of its address where that has none; `None` where the
+    /// node is not connected, or does not tell what is published.
+    pub(crate) fn processes(&self) -> impl Iterator<Item = Option<Box<str>>> + '_ {
+        self.shared.nodes.iter().map(|node| {
+            let is_heard = node.hearing().channel;
+            is_heard.then(|| node.run_id().unwrap_or_else(|| (&*node.label()).into()))
+        })
+    }
+
+    /// Whether this node tells when a key has changed that was read to be tracked.
+    pub(crate) fn tells_changes(&self, node: usize) -> bool {
+        self.shared.nodes.get(node).is_some_and(|node| node.hearing().changes)
+    }
+
     /// The health of each node, without asking it.
     pub(crate) fn health(&self) -> Vec<NodeHealth> {
         let policy = self.shared.handshake.policy.as_deref();

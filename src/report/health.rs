@@ -31,6 +31,14 @@ pub struct NodeHealth {
     /// on a server which forgets nothing, and by its configuration this one may
     /// ([`Persistence::may_forget`]). `false` where the server did not tell.
     pub contradicts_durability: bool,
+    /// Whether the node tells this process that a lock was handed over to it, or is waited for that
+    /// it holds: only such nodes keep queues for it, and where no node does, it polls. It takes
+    /// RESP3 and the right to the channel `quorlock:wake:` and the holder's name.
+    pub tells_hand_overs: bool,
+    /// Whether the node tells this process when a lock changes that another holds who hands nothing
+    /// over, a client of another library for one. Without it such a lock is polled. It takes RESP3
+    /// and `CLIENT TRACKING`.
+    pub tells_changes: bool,
 }
 
 impl NodeHealth {
@@ -269,6 +277,8 @@ mod tests {
             rtt: None,
             server: Some(server),
             contradicts_durability: false,
+            tells_hand_overs: false,
+            tells_changes: false,
         };
         assert!(!health.is_connected() && health.fault() == Some(&Fault::Replica));
         assert!(health.to_string().ends_with(" (valkey 9.1.2, replica, cluster)"), "{health}");

@@ -128,7 +128,7 @@ async fn logins(tokens: &mut Tokens) {
     let locker = builder(&fleet).build().unwrap();
     drop(locker.lock("k").await.unwrap());
     fleet.command(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]);
-    fleet.command(&["CLIENT", "KILL", "TYPE", "normal"]);
+    fleet.cut_clients();
     eventually_async("the next connections tell what was set", async || {
         let told = locker.health().into_iter().filter_map(|node| node.server?.maxmemory_policy);
         told.filter(|policy| **policy == *"allkeys-lru").count() == 3

@@ -90,7 +90,7 @@ impl Trouble {
             Self::Slow => {}
             Self::Hung | Self::HalfHung => fleet.iter().for_each(Server::resume),
             Self::Killed => {
-                fleet.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+                fleet.cut_clients();
             }
         }
     }

@@ -192,7 +192,7 @@ async fn a_connection_killed_by_the_server_leaves_no_key() {
     let locker = connected(builder(&fleet)).await;
     for _ in 0..10 {
         let guard = locker.lock("k").wait(Duration::from_secs(5)).await.unwrap();
-        fleet.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+        fleet.cut_clients();
         drop(guard);
     }
     // What a dead link could not deliver is settled by the next one: `src/link/pending`.

@@ -94,11 +94,6 @@ impl Vault {
     }
 }
 
-/// Ends every connection but the one that says so.
-fn kill_clients(server: &Server) {
-    server.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
-}
-
 #[tokio::test]
 async fn a_login_is_asked_for_at_each_connect() {
     need_process!();
@@ -127,13 +122,13 @@ async fn a_login_is_asked_for_at_each_connect() {
         drop(locker.lock("k").await.unwrap());
         assert_eq!(vault.asked(), 1);
 
-        kill_clients(&server);
+        server.cut_clients();
         eventually_async("the login to be asked for again", async || vault.asked() > 1).await;
         drop(locker.lock("k").await.unwrap());
 
         // An old password is told as a wrong one.
         vault.put("first");
-        kill_clients(&server);
+        server.cut_clients();
         eventually_async("the old password to be refused", async || {
             let health = locker.health();
             let is_refused = |outcome: &Outcome| {

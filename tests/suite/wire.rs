@@ -117,7 +117,7 @@ async fn an_undo_that_finds_no_connection_is_sent_by_the_next() {
     server.pause();
     // The connection is cut while the guard is held, and the guard is dropped meanwhile.
     server.resume();
-    server.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+    server.cut_clients();
     let cut = async || locker.lock("other").try_acquire().await.is_err();
     eventually_async("the locker has noticed", cut).await;
     drop(guard);

@@ -283,8 +283,7 @@ impl Supervisor {
             Kind::KillClient => slots.for_each(|slot| self.collector.processes.kill(slot)),
             Kind::Cut => self.collector.meanwhile(|| {
                 for node in nodes.of(fault.nodes).filter(|node| node.is_running()) {
-                    // A server that cannot answer now is cut off anyhow.
-                    let _ = node.try_command(&["CLIENT", "KILL", "TYPE", "normal"]);
+                    node.cut_clients();
                 }
             }),
             Kind::ClockRate => {

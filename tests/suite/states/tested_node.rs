@@ -98,6 +98,13 @@ impl TestedNode {
         assert!(!matches!(reply, Reply::Error(_)), "{words}: {reply:?}");
     }
 
+    /// Ends all connections but this one: those that listen to a channel are of another type.
+    pub(super) fn cut_clients(&self) {
+        for kind in ["normal", "pubsub"] {
+            drop(self.ask(&format!("CLIENT KILL TYPE {kind} SKIPME yes")));
+        }
+    }
+
     /// Sends these words and an empty one.
     pub(super) fn ask_empty(&self, words: &str) {
         let words: Vec<_> = words.split_whitespace().chain([""]).collect();
@@ -156,7 +163,7 @@ impl TestedNode {
         (state.enter)(self);
         if state.cut && self.is_real() && self.server().is_running() {
             // A server that refuses this has ended them on its way into the state.
-            drop(self.ask("CLIENT KILL TYPE normal SKIPME yes"));
+            self.cut_clients();
         }
         if !state.cut {
             return;

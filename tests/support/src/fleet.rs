@@ -78,6 +78,11 @@ impl Fleet {
         self.running().map(|(_, server)| server.command(args)).collect()
     }
 
+    /// Ends every connection to every running node.
+    pub fn cut_clients(&self) {
+        self.running().for_each(|(_, server)| server.cut_clients());
+    }
+
     /// The nodes that can answer, with their numbers.
     fn running(&self) -> impl Iterator<Item = (usize, &Server)> {
         self.0.iter().enumerate().filter(|(_, server)| server.is_running())

@@ -98,6 +98,10 @@ impl Handshake {
             ["CONFIG", "GET"] => self.if_trusted(|own| own.config(&words[2..])),
             ["ROLE"] => self.if_trusted(Self::role),
             ["GET", key] if key.ends_with("QUORLOCK:EPOCH") => self.if_trusted(Self::null),
+            ["SUBSCRIBE", _] if self.resp3 => self.if_trusted(|_| {
+                let channel = bulk(&words[1]);
+                [b">3\r\n$9\r\nsubscribe\r\n", &channel[..], b":1\r\n"].concat()
+            }),
             ["SCRIPT", "LOAD"] => {
                 let digest = command.get(2).map(|script| sha1_hex(script))?;
                 self.if_trusted(|_| bulk(&digest))

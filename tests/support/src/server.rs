@@ -354,6 +354,15 @@ impl Server {
         self.connect()?.call(args)
     }
 
+    /// Ends every connection but the one that says so; those that listen to a channel are of a type
+    /// of their own. A server that cannot answer now ends none.
+    pub fn cut_clients(&self) {
+        let Ok(mut client) = self.connect() else { return };
+        for kind in ["normal", "pubsub"] {
+            drop(client.call(&["CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes"]));
+        }
+    }
+
     /// A connection to it, authenticated.
     pub fn connect(&self) -> io::Result<Client> {
         let mut client = Client::connect(self.addr())?;

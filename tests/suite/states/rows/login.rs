@@ -47,7 +47,7 @@ pub(super) const STATES: &[State] = &[
     State {
         name: "`maxclients` reached",
         enter: |node| {
-            node.tell("CLIENT KILL TYPE normal SKIPME yes");
+            node.cut_clients();
             node.tell("CONFIG SET maxclients 1");
         },
         leave: |node| node.tell("CONFIG SET maxclients 1000"),

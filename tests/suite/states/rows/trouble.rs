@@ -72,7 +72,7 @@ pub(super) const STATES: &[State] = &[
     State {
         name: "busy when connected to",
         enter: |node| {
-            node.tell("CLIENT KILL TYPE normal SKIPME yes");
+            node.cut_clients();
             be_busy(node);
         },
         leave: |node| node.tell("SCRIPT KILL"),
