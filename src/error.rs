@@ -372,10 +372,17 @@ impl Error {
             Some(Effort { tries, elapsed }) if tries > 1 => {
                 write!(f, "; gave up after {tries} tries in {}", Humane(elapsed))
             }
+            // It has waited in a queue.
+            Some(Effort { elapsed, .. }) if self.is_contended() && elapsed >= WAITED => {
+                write!(f, "; gave up after {}", Humane(elapsed))
+            }
             _ => Ok(()),
         }
     }
 }
+
+/// Who gave up later than this has waited, also behind a single try.
+const WAITED: Duration = Duration::from_millis(1);
 
 /// A key in quotes, whatever its bytes are, and of bounded length.
 fn quoted(key: &[u8]) -> Box<str> {
@@ -397,6 +404,17 @@ mod tests {
 
     fn node(name: &str, outcome: Outcome) -> NodeReport {
         NodeReport { node: name.into(), outcome, rtt: None }
+    }
+
+    #[test]
+    fn who_gives_up_at_once_has_not_waited() {
+        let after = |tries, elapsed| {
+            let error = Error::new(Kind::Contended { holder: None }).with_key(b"k");
+            error.with_effort(Effort { tries, elapsed }).to_string()
+        };
+        let (at_once, later) = (Duration::from_micros(300), Duration::from_millis(300));
+        assert_eq!(after(1, at_once), "lock \"k\" is held by another client");
+        assert_eq!(after(1, later), "lock \"k\" is held by another client; gave up after 300 ms");
     }
 
     #[test]

@@ -6,6 +6,8 @@
 //!   [`LockGuard::votes`](crate::LockGuard::votes) and the [`Event`](crate::Event)s.
 //! - [`NodeHealth`] is what is known of a node without asking it, from
 //!   [`Locker::health`](crate::Locker::health).
+//! - [`WaitStats`] is how acquisitions have waited for others, from
+//!   [`Locker::stats`](crate::Locker::stats).
 //! - [`Inspection`] is what the nodes hold under a key, from
 //!   [`Locker::inspect`](crate::Locker::inspect), and [`Holder`] who holds it.
 
@@ -14,6 +16,7 @@ mod fault;
 mod health;
 mod humane;
 mod inspection;
+mod waits;
 
 use std::fmt;
 use std::sync::Arc;
@@ -26,6 +29,7 @@ pub use health::{ClockSkew, Mode, NodeHealth, Persistence, Role, ServerInfo, Ser
 pub(crate) use humane::Humane;
 pub(crate) use inspection::ANOTHER;
 pub use inspection::{Holder, Inspection, KeyState, NodeInspection};
+pub use waits::WaitStats;
 
 use crate::server_error::ServerError;
 

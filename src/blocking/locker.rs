@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::lease::{OwnerToken, Release, Shutdown};
 use crate::lock::{self, LockerBuilder};
 use crate::options::{Driver, Extend, Retry};
-use crate::report::{Inspection, NodeHealth, NodeReport};
+use crate::report::{Inspection, NodeHealth, NodeReport, WaitStats};
 
 impl LockerBuilder {
     /// Builds a locker for plain threads. Its connections are served by a thread of its own,
@@ -51,6 +51,12 @@ impl Locker {
     /// As there.
     pub fn ready(&self, timeout: Duration) -> Result<Vec<NodeReport>, Error> {
         park::wait(self.locker.ready(timeout))?
+    }
+
+    /// As [`crate::Locker::stats`].
+    #[must_use]
+    pub fn stats(&self) -> WaitStats {
+        self.locker.stats()
     }
 
     /// As [`crate::Locker::health`].

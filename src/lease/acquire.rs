@@ -1,14 +1,14 @@
 //! Acquiring: try, and while the caller still waits, pause and try again.
 //!
 //! ```text
-//!          ┌────────────────────────────────────────────────────┐
-//!          ▼                                                    │
-//!  start ─▶ Asking ──won, time left──▶ guard                    │
-//!             │ lost, or too slow (the claim is dropped, and with it undone)
-//!             ├── not retryable ──▶ error                       │
-//!             ├── held by another ──▶ Looking ─┐                │
-//!             └── otherwise ───────────────────┴─▶ Refused ─▶ Pausing
-//!                                                     └── waited long enough ──▶ error
+//!  Start ──another of this process comes first──▶ InLine ──its turn──▶ Start
+//!    │
+//!    └─▶ Asking ──won, time left──▶ guard
+//!          │ lost, or too slow (the claim is dropped, and with it undone)
+//!          ├── not retryable ──▶ error
+//!          ├── held by another ──▶ Looking ─┐
+//!          └── otherwise ───────────────────┴─▶ Refused ──▶ Pausing ──▶ Start
+//!                                                  └── waited long enough ──▶ error
 //! ```
 //!
 //! The try itself allocates nothing; looking and pausing do.
@@ -19,125 +19,61 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use super::acquire_spec::{AcquireSpec, Waiting};
 use super::claim::Claim;
+use super::counters::{Cause, Waiter};
 use super::hold_ref::HoldRef;
+use super::in_line::{self, Order};
 use super::inspect;
-use super::key::{Key, Resource};
 use super::leases::Leases;
+use super::queue::{self, Place};
 use super::retry::{Known, draw, within};
 use crate::clock::Moment;
-use crate::error::{Effort, Error, Kind};
-use crate::observe::Event;
-use crate::options::{Extend, Retry};
+use crate::error::Error;
 use crate::quorum::Verdict;
-use crate::report::{Inspection, Outcome};
-
-/// What to acquire, and how.
-pub(crate) struct AcquireSpec {
-    pub(crate) leases: Arc<Leases>,
-    pub(crate) resource: Resource,
-    pub(crate) ttl: Duration,
-    /// How long to wait for the lock; `None` is forever.
-    pub(crate) wait: Option<Duration>,
-    /// How much of that may pass without a quorum.
-    pub(crate) unavailable_wait: Duration,
-    pub(crate) retry: Retry,
-    pub(crate) extend: Extend,
-}
+use crate::report::Inspection;
 
 /// An acquisition: the first try, and those that follow it.
 pub(crate) struct Acquiring {
     spec: Result<AcquireSpec, Option<Error>>,
+    tries: Tries,
+}
+
+/// What has been tried so far, and what is done next.
+struct Tries {
     step: Step,
     /// The clock at the first poll.
     started: Option<Moment>,
-    tries: u32,
+    /// How many tries have begun.
+    count: u32,
     /// Whether a try that finds the lock held, or no quorum, is the last one.
     is_once: bool,
     /// What the last try failed of, kept while the next is made.
     failure: Option<Error>,
     waiting: Waiting,
+    /// While it waits, and as soon as it has.
+    waiter: Option<Waiter>,
+    order: Order,
+    /// Its place in the queue of other processes, while all nodes are asked past that.
+    place: Option<Place>,
+    /// How many of the nodes that might keep the queue are of no use.
+    beyond: usize,
+    /// The last try was made in turn: where that has failed, others hold the key though the queue
+    /// does not know it.
+    was_in_turn: bool,
+    /// How often the others were asked again then.
+    insisted: u32,
 }
 
-/// How often an acquisition is sent again at once because nodes had forgotten its script, or had
-/// never seen it. Once is enough unless others are in the same place.
-const REPEATS_MAX: u32 = 3;
+/// How often others are asked again that have refused what the node with the queue has granted, and
+/// after how long for the first time: then twice as long, and so on. Timers have this grain.
+const INSISTS_MAX: u32 = 3;
+const INSISTS_AFTER: Duration = Duration::from_millis(1);
 
-/// What the tries so far say about the next one: when it is made, whether at once, and until when.
-struct Waiting {
-    /// When the last try began.
-    tried: Moment,
-    /// When the tries began that have found no quorum, if the last one has not.
-    unavailable: Option<Moment>,
-    /// When the caller gives up, by what the last try failed of.
-    until: Moment,
-    /// How many tries have found the lock held.
-    contended: u32,
-    /// Of several keys, the one in whose way the last try has found another's value.
-    key: Option<Box<Key>>,
-    /// The try before that has found another key in the way.
-    is_other_key: bool,
-    /// A node did not know the script of the last try.
-    lacks_script: bool,
-    /// How many tries followed another at once because of that.
-    repeats: u32,
-}
-
-impl Waiting {
-    const NOT_YET: Self = Self {
-        tried: Moment::NEVER,
-        unavailable: None,
-        until: Moment::LAST,
-        contended: 0,
-        key: None,
-        is_other_key: false,
-        lacks_script: false,
-        repeats: 0,
-    };
-
-    /// The last try of a caller who began at `started` has failed.
-    fn note(&mut self, failure: &Error, spec: &AcquireSpec, started: Moment) {
-        self.contended += u32::from(failure.is_contended());
-        let since = self.unavailable.unwrap_or(self.tried);
-        let had_quorum = failure.is_contended() || failure.is_too_slow();
-        self.unavailable = (!had_quorum).then_some(since);
-        self.until = spec.wait.map_or(Moment::LAST, |wait| started.plus(wait));
-        if let Some(since) = self.unavailable {
-            self.until = self.until.min(since.plus(spec.unavailable_wait));
-        }
-    }
-
-    /// Notes what the nodes say beside their votes: that one lacks the script, and of several keys
-    /// which is in the way.
-    fn note_votes(&mut self, claim: &Claim, spec: &AcquireSpec) {
-        let (context, primitive) = (&spec.leases.context, spec.resource.primitive);
-        self.lacks_script = context.note_scripts(primitive, &claim.election);
-        if spec.resource.count() > 1 {
-            let key = claim.key_in_the_way();
-            self.is_other_key = self.key.as_ref().is_none_or(|last| last.full() != key.full());
-            self.key = Some(Box::new(key.clone()));
-        }
-    }
-
-    /// Takes one of the few immediate repeats, if the try failed because a node lacked the script:
-    /// the next one brings it, or comes behind one that does.
-    fn take_repeat(&mut self, failure: &Error) -> bool {
-        let is_worth_it =
-            self.lacks_script && self.repeats < REPEATS_MAX && failure.is_unavailable();
-        self.repeats += u32::from(is_worth_it);
-        is_worth_it
-    }
-
-    /// Whether the wait for a holder begins: the try before has not found the lock held, or has
-    /// found another of its keys in the way.
-    fn begins(&self, failure: &Error) -> bool {
-        failure.is_contended() && (self.contended == 1 || self.is_other_key)
-    }
-}
-
-#[expect(clippy::large_enum_variant, reason = "a box for the claim would cost an allocation")]
 enum Step {
     Start,
+    /// Others of this process come first.
+    InLine(InLine),
     Asking(Claim),
     /// `drawn` is the pause that the retry policy wants; without one it gives up.
     Looking {
@@ -149,8 +85,17 @@ enum Step {
         known: Known,
     },
     Pausing(Pausing),
+    /// The node that keeps the queue has granted, and too few others, which are asked again.
+    Insisting(Claim, Pausing),
+    /// Another process holds the lock. `drawn` is the pause where no node keeps a queue.
+    Queued {
+        queued: Queued,
+        drawn: Duration,
+    },
 }
 
+type InLine = Pin<Box<dyn Future<Output = in_line::Ended> + Send>>;
+type Queued = Pin<Box<dyn Future<Output = Result<queue::Ended, Error>> + Send>>;
 type Looking = Pin<Box<dyn Future<Output = Inspection> + Send>>;
 /// Ends after the pause, or when the locker is shut down.
 type Pausing = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -158,25 +103,32 @@ type Pausing = Pin<Box<dyn Future<Output = ()> + Send>>;
 impl Acquiring {
     /// Tries until the lock is acquired, or the wait that was asked for is over.
     pub(crate) fn new(spec: Result<AcquireSpec, Error>) -> Self {
-        Self {
-            spec: spec.map_err(Some),
-            step: Step::Start,
-            started: None,
-            tries: 0,
-            is_once: false,
-            failure: None,
-            waiting: Waiting::NOT_YET,
-        }
+        let kind = spec.as_ref().map_or(in_line::Kind::Apart, AcquireSpec::order);
+        Self { spec: spec.map_err(Some), tries: Tries::new(false, Order::new(kind)) }
     }
 
     /// Tries once. No observer is told of a failure: it is the answer that was asked for.
     pub(crate) fn once(spec: Result<AcquireSpec, Error>) -> Self {
-        Self { is_once: true, ..Self::new(spec) }
+        let kind = spec.as_ref().map_or(in_line::Kind::Apart, AcquireSpec::order_of_one_try);
+        Self { spec: spec.map_err(Some), tries: Tries::new(true, Order::new(kind)) }
     }
 
     /// How many tries have begun.
     pub(crate) fn tries(&self) -> u32 {
-        self.tries
+        self.tries.count
+    }
+
+    /// What was asked for is undone, and the turn passed on: the next one's command goes behind the
+    /// undo.
+    fn end(&mut self) {
+        self.tries.step = Step::Start;
+        self.tries.place = None;
+        if let Some(mut waiter) = self.tries.waiter.take() {
+            waiter.tries = self.tries.count;
+        }
+        if let Ok(spec) = &self.spec {
+            self.tries.order.pass(&spec.leases);
+        }
     }
 }
 
@@ -185,82 +137,294 @@ impl Future for Acquiring {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        let spec = match &mut this.spec {
-            Ok(spec) => &*spec,
-            Err(error) => return Poll::Ready(Err(error.take().unwrap_or_else(spent))),
+        let ended = match &mut this.spec {
+            Ok(spec) => ready!(this.tries.poll(spec, cx)),
+            Err(error) => Err(error.take().unwrap_or_else(spent)),
         };
-        let clock = spec.leases.context.nodes.clock();
-        let started = *this.started.get_or_insert_with(|| clock.now());
-        let give_up = |error, tries| Poll::Ready(Err(spec.give_up(error, tries, started)));
-        loop {
-            match &mut this.step {
-                Step::Start => {
-                    spec.leases.context.check_open()?;
-                    this.tries = this.tries.saturating_add(1);
-                    let sent = if this.tries == 1 { started } else { clock.now() };
-                    (this.waiting.tried, this.step) = (sent, spec.ask(sent)?);
-                }
-                Step::Asking(claim) => {
-                    let verdict = ready!(claim.election.poll_verdict(cx));
-                    let Step::Asking(claim) = std::mem::replace(&mut this.step, Step::Start) else {
-                        continue;
-                    };
-                    let failure = match spec.hold_or_error(claim, verdict, &mut this.waiting) {
-                        Ok(hold) => {
-                            spec.tell_acquired(&hold, this.tries, started);
-                            return Poll::Ready(Ok(hold));
-                        }
-                        Err(failure) => failure,
-                    };
-                    if this.waiting.take_repeat(&failure) {
-                        continue; // at once: the next step is to start again
-                    }
-                    if this.is_once {
-                        return Poll::Ready(Err(failure));
-                    }
-                    if !failure.is_retryable() {
-                        return give_up(failure, this.tries);
-                    }
-                    this.waiting.note(&failure, spec, started);
-                    this.step = spec.after(&failure, this.tries, &this.waiting);
-                    this.failure = Some(failure);
-                }
-                Step::Looking { looking, drawn } => {
-                    let (seen, drawn) = (ready!(looking.as_mut().poll(cx)), *drawn);
-                    match spec.learn(&seen, &this.waiting, &mut this.failure) {
-                        Ok(known) => this.step = Step::Refused { drawn, known },
-                        Err(error) => return give_up(error, this.tries),
-                    }
-                }
-                Step::Refused { drawn, known } => {
-                    spec.leases.context.check_can_sleep()?;
-                    let now = clock.now();
-                    let left = this.waiting.until.since(now);
-                    let Some(drawn) = drawn.filter(|_| !left.is_zero()) else {
-                        return give_up(this.failure.take().unwrap_or_else(spent), this.tries);
-                    };
-                    let pause = within(drawn, *known, left);
-                    if let Some(failure) = &this.failure {
-                        let waited = this.waiting.begins(failure).then(|| now.since(started));
-                        spec.tell_retrying(failure, this.tries, waited, pause);
-                    }
-                    this.step = Step::Pausing(Box::pin(pausing(spec.leases.clone(), pause)));
-                }
-                Step::Pausing(sleep) => {
-                    ready!(sleep.as_mut().poll(cx));
-                    this.step = Step::Start;
-                }
-            }
-        }
+        this.end();
+        Poll::Ready(ended)
     }
 }
 
-/// A hold that no guard has yet: it ends when this is dropped, as when an observer panics.
-struct Unguarded<'a>(&'a HoldRef);
-
-impl Drop for Unguarded<'_> {
+impl Drop for Acquiring {
     fn drop(&mut self) {
-        drop(self.0.end());
+        self.end();
+    }
+}
+
+/// What a step has come to: a hold, or nothing yet, and another step follows.
+type Done = Result<Option<HoldRef>, Error>;
+
+impl Tries {
+    fn new(is_once: bool, order: Order) -> Self {
+        let (waiting, failure) = (Waiting::NOT_YET, None);
+        let (step, place) = (Step::Start, None);
+        let (started, count, beyond) = (None, 0, 0);
+        let (was_in_turn, insisted) = (false, 0);
+        Self {
+            step,
+            started,
+            count,
+            is_once,
+            failure,
+            waiting,
+            waiter: None,
+            order,
+            place,
+            beyond,
+            was_in_turn,
+            insisted,
+        }
+    }
+
+    fn poll(&mut self, spec: &AcquireSpec, cx: &mut Context<'_>) -> Poll<Result<HoldRef, Error>> {
+        let clock = spec.leases.context.nodes.clock();
+        let started = *self.started.get_or_insert_with(|| clock.now());
+        loop {
+            let done = match &mut self.step {
+                Step::Start => self.begin(spec, started),
+                Step::InLine(standing) => {
+                    let ended = ready!(standing.as_mut().poll(cx));
+                    self.step_out_of_line(spec, ended)
+                }
+                Step::Asking(claim) => {
+                    let verdict = ready!(claim.election.poll_verdict(cx));
+                    self.decide(spec, verdict, started)
+                }
+                Step::Looking { looking, drawn } => {
+                    let (seen, drawn) = (ready!(looking.as_mut().poll(cx)), *drawn);
+                    self.learn(spec, &seen, drawn, started)
+                }
+                Step::Refused { drawn, known } => {
+                    let (drawn, known) = (*drawn, *known);
+                    self.pause(spec, drawn, known, started)
+                }
+                Step::Queued { queued, drawn } => {
+                    let (ended, drawn) = (ready!(queued.as_mut().poll(cx)), *drawn);
+                    self.step_out_of_queue(spec, ended, drawn)
+                }
+                Step::Insisting(_, sleep) => {
+                    ready!(sleep.as_mut().poll(cx));
+                    self.insist(spec)
+                }
+                Step::Pausing(sleep) => {
+                    ready!(sleep.as_mut().poll(cx));
+                    spec.leases.context.counters.note(Cause::ByTime);
+                    self.go_on(Step::Start)
+                }
+            };
+            if let Some(hold) = done? {
+                return Poll::Ready(Ok(hold));
+            }
+        }
+    }
+
+    fn go_on(&mut self, step: Step) -> Done {
+        self.step = step;
+        Ok(None)
+    }
+
+    /// As [`go_on`](Self::go_on): it waits, from now on if it has not.
+    fn wait(&mut self, spec: &AcquireSpec, step: Step) -> Done {
+        let (counters, count) = (&spec.leases.context.counters, self.count);
+        self.waiter.get_or_insert_with(|| counters.wait(count));
+        self.go_on(step)
+    }
+
+    fn give_up(&self, spec: &AcquireSpec, error: Error, started: Moment) -> Done {
+        Err(spec.give_up(error, self.count, started))
+    }
+
+    /// Asks the nodes, or gets in line.
+    fn begin(&mut self, spec: &AcquireSpec, started: Moment) -> Done {
+        let context = &spec.leases.context;
+        context.check_open()?;
+        let now = || context.nodes.clock().now();
+        if let Some(ticket) = self.order.line_up(&spec.leases, &spec.resource, now) {
+            context.check_can_sleep()?;
+            let until = spec.wait.map_or(Moment::LAST, |wait| started.plus(wait));
+            spec.tell_in_line(now().since(started));
+            let standing = in_line::stand(spec.leases.clone(), ticket, until);
+            return self.wait(spec, Step::InLine(Box::pin(standing)));
+        }
+        if self.count == 0 && self.beyond == 0 && spec.was_contended(now) {
+            self.waiting.until = spec.wait.map_or(Moment::LAST, |wait| started.plus(wait));
+            self.failure = Some(spec.contended());
+            let drawn = spec.draw(1).unwrap_or_default();
+            if let Some(queued) = self.queue(spec, drawn)? {
+                return self.wait(spec, Step::Queued { queued, drawn });
+            }
+        }
+        // The first try is made at once, unless others came first.
+        let is_first = self.count == 0 && self.waiting.tried == Moment::NEVER;
+        let sent = if is_first { started } else { now() };
+        self.count = self.count.saturating_add(1);
+        self.waiting.tried = sent;
+        let asked = spec.ask(sent)?;
+        self.go_on(asked)
+    }
+
+    /// It is its turn, or it may try without one, or has waited long enough.
+    fn step_out_of_line(&mut self, spec: &AcquireSpec, ended: in_line::Ended) -> Done {
+        self.waiting.tried = spec.leases.context.nodes.clock().now();
+        match ended {
+            in_line::Ended::Turn(turn) => self.order.give(turn),
+            in_line::Ended::LetGo => self.order.see_for_itself(),
+            in_line::Ended::Over => {
+                spec.leases.context.check_open()?;
+                self.failure = Some(spec.contended());
+                return self.go_on(spec.look(&self.waiting, true, None));
+            }
+        }
+        self.go_on(Step::Start)
+    }
+
+    /// The nodes have answered, or enough of them.
+    fn decide(&mut self, spec: &AcquireSpec, verdict: Verdict, started: Moment) -> Done {
+        let Step::Asking(mut claim) = std::mem::replace(&mut self.step, Step::Start) else {
+            return Ok(None);
+        };
+        if verdict == Verdict::Won {
+            claim.set_turn(self.order.take());
+        }
+        if verdict != Verdict::Won && self.may_insist(spec, &claim) {
+            self.insisted += 1;
+            let pause = INSISTS_AFTER.saturating_mul(1 << (self.insisted - 1));
+            let sleep = Box::pin(pausing(spec.leases.clone(), pause));
+            return self.go_on(Step::Insisting(claim, sleep));
+        }
+        let failure = match spec.hold_or_error(claim, verdict, &mut self.waiting) {
+            Ok(hold) => {
+                spec.tell_acquired(&hold, self.count, started);
+                return Ok(Some(hold));
+            }
+            Err(failure) => failure,
+        };
+        if self.waiting.take_repeat(&failure) {
+            return Ok(None); // at once: the next step is to start again
+        }
+        if self.is_once {
+            return Err(failure);
+        }
+        if !failure.is_retryable() {
+            return self.give_up(spec, failure, started);
+        }
+        self.waiting.note(&failure, spec, started);
+        self.order.learn(&spec.leases, failure.is_unavailable());
+        let after = spec.after(&failure, self.count, &self.waiting);
+        self.failure = Some(failure);
+        self.go_on(after)
+    }
+
+    /// Whether the others are asked again that refused what the node with the queue has granted:
+    /// who let go of the lock there has done so, or does so now, everywhere.
+    fn may_insist(&self, spec: &AcquireSpec, claim: &Claim) -> bool {
+        let is_time_left = || spec.leases.context.nodes.clock().now() < self.waiting.until;
+        claim.is_granted_in_turn() && self.insisted < INSISTS_MAX && is_time_left()
+    }
+
+    fn insist(&mut self, spec: &AcquireSpec) -> Done {
+        let Step::Insisting(mut claim, _) = std::mem::replace(&mut self.step, Step::Start) else {
+            return Ok(None);
+        };
+        spec.leases.context.check_not_closed()?;
+        claim.ask_others_again(spec.leases.context.nodes.clock().now())?;
+        self.go_on(Step::Asking(claim))
+    }
+
+    /// It is known who is in the way.
+    fn learn(
+        &mut self,
+        spec: &AcquireSpec,
+        seen: &Inspection,
+        drawn: Option<Duration>,
+        started: Moment,
+    ) -> Done {
+        match spec.learn(seen, &self.waiting, &mut self.failure) {
+            Ok(known) => self.go_on(Step::Refused { drawn, known }),
+            Err(error) => self.give_up(spec, error, started),
+        }
+    }
+
+    /// Where another process holds the lock: a place in the queue, if a node keeps one.
+    fn queue(&mut self, spec: &AcquireSpec, drawn: Duration) -> Result<Option<Queued>, Error> {
+        let is_contended = self.failure.as_ref().is_some_and(Error::is_contended);
+        let may_queue = is_contended && !std::mem::take(&mut self.was_in_turn);
+        let Some(turn) = self.order.turn().filter(|_| may_queue) else { return Ok(None) };
+        let place = match self.place.take() {
+            None => Place::new(&spec.leases, &spec.resource, spec.ttl, self.beyond)?,
+            kept => kept,
+        };
+        let Some(place) = place else {
+            self.beyond = 0; // after a pause all may be of use again
+            return Ok(None);
+        };
+        let queued = queue::wait(spec.leases.clone(), place, turn, self.waiting.until, drawn);
+        Ok(Some(Box::pin(queued)))
+    }
+
+    /// The nodes have been asked in turn, or are to be asked by themselves, or it has waited long
+    /// enough.
+    fn step_out_of_queue(
+        &mut self,
+        spec: &AcquireSpec,
+        ended: Result<queue::Ended, Error>,
+        drawn: Duration,
+    ) -> Done {
+        match ended? {
+            queue::Ended::Asked(claim) => {
+                self.count = self.count.saturating_add(1);
+                (self.was_in_turn, self.insisted) = (true, 0);
+                self.waiting.tried = spec.leases.context.nodes.clock().now();
+                return self.go_on(Step::Asking(claim));
+            }
+            queue::Ended::Past(place) => self.place = Some(place),
+            queue::Ended::Overtaken => {}
+            queue::Ended::NoQueue => {
+                self.beyond += 1;
+                let left = self.waiting.until.since(spec.leases.context.nodes.clock().now());
+                let pause = within(drawn, Known::default(), left);
+                return self.go_on(Step::Pausing(Box::pin(pausing(spec.leases.clone(), pause))));
+            }
+            queue::Ended::Over => {
+                spec.leases.context.check_open()?;
+                return self.go_on(spec.look(&self.waiting, true, None));
+            }
+        }
+        self.go_on(Step::Start)
+    }
+
+    /// Pauses, or gives up.
+    fn pause(
+        &mut self,
+        spec: &AcquireSpec,
+        drawn: Option<Duration>,
+        known: Known,
+        started: Moment,
+    ) -> Done {
+        let context = &spec.leases.context;
+        context.check_can_sleep()?;
+        let now = context.nodes.clock().now();
+        let left = self.waiting.until.since(now);
+        let Some(drawn) = drawn.filter(|_| !left.is_zero()) else {
+            let failure = self.failure.take().unwrap_or_else(spent);
+            return self.give_up(spec, failure, started);
+        };
+        let waited = |failure| self.waiting.begins(failure).then(|| now.since(started));
+        if let Some((failure, waited)) =
+            self.failure.as_ref().and_then(|it| Some((it, waited(it)?)))
+        {
+            spec.tell_waiting(failure, waited);
+        }
+        if let Some(queued) = self.queue(spec, drawn)? {
+            return self.wait(spec, Step::Queued { queued, drawn });
+        }
+        let pause = within(drawn, known, left);
+        self.order.rest(&spec.leases, now, now.plus(pause));
+        if let Some(failure) = &self.failure {
+            spec.tell_retrying(failure, self.count, pause);
+        }
+        self.wait(spec, Step::Pausing(Box::pin(pausing(spec.leases.clone(), pause))))
     }
 }
 
@@ -275,111 +439,33 @@ impl AcquireSpec {
         Claim::ask(context, resource, None, self.ttl, sent).map(Step::Asking)
     }
 
-    /// A hold, if the lock is held and time is left of it. The clock is read after the deciding
-    /// reply. Otherwise the claim is dropped, which releases what was granted.
-    fn hold_or_error(
-        &self,
-        claim: Claim,
-        verdict: Verdict,
-        waiting: &mut Waiting,
-    ) -> Result<HoldRef, Error> {
-        waiting.note_votes(&claim, self);
-        let context = &self.leases.context;
-        let at = context.nodes.clock().read();
-        if let Some(volatile) = &context.volatile {
-            volatile.check(&claim.election)?;
-        }
-        if verdict == Verdict::Won {
-            if at.stamp.is_before(claim.warning()) {
-                return HoldRef::begin(&self.leases, claim, self.extend, at);
-            }
-            let elapsed = at.stamp.since(claim.sent);
-            return Err(claim.error(Kind::TooSlow { ttl: self.ttl, elapsed }));
-        }
-        let nodes = claim.election.report();
-        let needed = context.nodes.majority();
-        let count =
-            |is: fn(&Outcome) -> bool| nodes.iter().filter(|node| is(&node.outcome)).count();
-        let is_held = count(|outcome| *outcome == Outcome::Held) > 0;
-        // The verdict may be known before all have answered. Those that never do are told next
-        // time.
-        let may_answer = count(|outcome| outcome.is_answer() || *outcome == Outcome::Pending);
-        let contended = is_held && may_answer >= needed;
-        let (kind, key) = if contended {
-            (Kind::Contended { holder: None }, claim.key_in_the_way().given())
-        } else {
-            (Kind::no_quorum(&nodes, needed), self.resource.given())
-        };
-        Err(Error::new(kind).with_key(key).with_nodes(nodes))
-    }
-
-    /// What was found in the way: how long it lives still, if it is a lock.
-    fn learn(
-        &self,
-        seen: &Inspection,
-        waiting: &Waiting,
-        failure: &mut Option<Error>,
-    ) -> Result<Known, Error> {
-        if let Some(what) = seen.foreign() {
-            let key = waiting.key.as_deref().map_or_else(|| self.resource.given(), Key::given);
-            return Err(Error::new(Kind::Foreign { what: what.into() }).with_key(key));
-        }
-        let holder = seen.holder();
-        if let (Some(failure), Some(holder)) = (failure, holder) {
-            failure.name_holder(holder.clone());
-        }
-        Ok(Known { holder: holder.map(|holder| holder.remaining), ..Known::default() })
+    /// The pause after so many tries; `None` gives up.
+    fn draw(&self, tries: u32) -> Option<Duration> {
+        let entropy = self.leases.context.nodes.entropy();
+        draw(&self.retry, tries, |low, high| entropy.between(low, high))
     }
 
     /// The step after a refusal. The holder is looked up when the lock is found held for the first
     /// time, and at the end.
     fn after(&self, failure: &Error, tries: u32, waiting: &Waiting) -> Step {
-        let entropy = self.leases.context.nodes.entropy();
-        let drawn = draw(&self.retry, tries, |low, high| entropy.between(low, high));
+        let drawn = self.draw(tries);
         let is_last = drawn.is_none() || waiting.until <= self.leases.context.nodes.clock().now();
         if waiting.begins(failure) || failure.is_contended() && is_last {
             // The last look is for the error; an earlier one is only told to observers.
             let is_told = is_last || !self.leases.context.options.observers.is_empty();
-            let key = waiting.key.as_deref().or_else(|| self.resource.keys().first());
-            let Some(key) = key.cloned() else { return Step::Start };
-            let looking = inspect::look(self.leases.clone(), key, is_told);
-            let looking = Box::pin(looking);
-            return Step::Looking { looking, drawn };
+            return self.look(waiting, is_told, drawn);
         }
         // No holder is known; the only hint is the quarantine.
         let refusing = failure.retry_after().filter(|_| !failure.is_contended());
         Step::Refused { drawn, known: Known { refusing, ..Known::default() } }
     }
 
-    /// Adds attempts and elapsed time; emits `GaveUp`.
-    fn give_up(&self, error: Error, tries: u32, started: Moment) -> Error {
-        let waited = self.leases.context.nodes.clock().now().since(started);
-        let error = error.with_effort(Effort { tries, elapsed: waited });
-        let lock = self.leases.context.subject(&self.resource);
-        let event = || Event::GaveUp { lock, tries, waited, error: &error };
-        self.leases.context.options.observers.tell(event);
-        error
-    }
-
-    fn tell_acquired(&self, hold: &HoldRef, tries: u32, started: Moment) {
-        let unguarded = Unguarded(hold);
-        self.leases.context.options.observers.tell(|| Event::Acquired {
-            lock: self.leases.context.subject(&self.resource),
-            tries,
-            waited: self.leases.context.nodes.clock().now().since(started),
-            votes: hold.votes(),
-        });
-        std::mem::forget(unguarded);
-    }
-
-    /// `waited` is for the first try that has found the lock held.
-    fn tell_retrying(&self, error: &Error, tries: u32, waited: Option<Duration>, pause: Duration) {
-        let (lock, observers) =
-            (self.leases.context.subject(&self.resource), &self.leases.context.options.observers);
-        if let Some(waited) = waited {
-            observers.tell(|| Event::Waiting { lock, holder: error.holder(), waited });
-        }
-        observers.tell(|| Event::Retrying { lock, tries, pause, error });
+    /// Looks up who is in the way.
+    fn look(&self, waiting: &Waiting, names_own: bool, drawn: Option<Duration>) -> Step {
+        let key = waiting.key.as_deref().or_else(|| self.resource.keys().first());
+        let Some(key) = key.cloned() else { return Step::Start };
+        let looking = Box::pin(inspect::look(self.leases.clone(), key, names_own));
+        Step::Looking { looking, drawn }
     }
 }
 

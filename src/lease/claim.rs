@@ -15,15 +15,22 @@
 //!  taken over ─────────▶ Adopting ──────let_go──────▶ PutBack
 //! ```
 
+mod in_turn;
+
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
+
+pub(super) use in_turn::Reply;
 
 use super::command::{Encoded, Subject};
 use super::context::LeaseContext;
 use super::key::{Key, Resource};
+use super::pivot::Pivot;
 use super::primitive::Adopt;
 use super::release::Releasing;
 use super::token::{self, OwnerToken};
+use super::turns::Turn;
 use super::validity;
 use super::wire::Value;
 use crate::clock::{Moment, Stamp, nanoseconds};
@@ -46,16 +53,34 @@ pub(crate) struct Claim {
     pub(crate) sent: Stamp,
     pub(crate) election: Election,
     state: State,
-    /// Nodes that were given the key later than the others.
+    /// The election is among all nodes, and not of the one alone that keeps the key's queue.
+    are_all_asked: bool,
+    /// Nodes on which the key may be, whatever the election says: they were given it later than the
+    /// others, or before.
     healed: NodeMask,
+    /// What few claims have.
+    aside: Option<Box<Aside>>,
+    /// The number of its turn among those of this process that want the key: it is passed on when
+    /// nothing is held any more, behind what lets go of the key.
+    turn: Option<NonZeroU64>,
+}
+
+/// What few claims have: with a box for it, the others stay small.
+#[derive(Default)]
+struct Aside {
+    /// What the lock is or was taken over from.
+    former: Option<Former>,
+    /// The node that keeps the key's queue, if it is known to be waited for, or was waited for.
+    pivot: Option<Pivot>,
 }
 
 /// Whether the lock is ours, and what has become of its key if it is not any more.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// It is being taken over, and is not ours yet: letting go puts the `former` value back.
-    Adopting { former: Box<Former> },
-    /// It was acquired, or has been taken over from the `former` value: letting go deletes the key.
-    Owned { former: Option<Box<Former>> },
+    /// It is being taken over, and is not ours yet: letting go puts the former value back.
+    Adopting,
+    /// It was acquired, or has been taken over: letting go deletes the key.
+    Owned,
     /// It was ours, and its key is left to its expiry, or to who adopts it.
     Left,
     /// It was ours, and the nodes have been told to delete its key.
@@ -94,20 +119,41 @@ impl Claim {
             context.nodes.ask(&command, context.nodes.rule(patience))
         };
         let volatile = context.volatile.as_ref();
-        let (election, state) = match former {
+        let (election, state, aside) = match former {
             None => {
                 let form = context.script_form(resource.primitive);
                 let election = subject.with_acquire(form, ttl, volatile, ask)?;
-                (election, State::Owned { former: None })
+                (election, State::Owned, None)
             }
             Some(former) => {
                 let election = subject.with_adopt(former, ttl, volatile, ask)??;
-                let former = Box::new(Former { value: former.into(), was_held: None });
-                (election, State::Adopting { former })
+                let former = Some(Former { value: former.into(), was_held: None });
+                (election, State::Adopting, Some(Box::new(Aside { former, pivot: None })))
             }
         };
-        let (context, ttl, healed) = (context.clone(), nanoseconds(ttl), NodeMask::NONE);
-        Ok(Self { context, resource, nonce, ttl, sent, election, state, healed })
+        let (context, ttl) = (context.clone(), nanoseconds(ttl));
+        let (are_all_asked, healed, turn) = (true, NodeMask::NONE, None);
+        Ok(Self {
+            context,
+            resource,
+            nonce,
+            ttl,
+            sent,
+            election,
+            state,
+            are_all_asked,
+            healed,
+            aside,
+            turn,
+        })
+    }
+
+    fn former(&self) -> Option<&Former> {
+        self.aside.as_ref()?.former.as_ref()
+    }
+
+    fn pivot(&self) -> Option<&Pivot> {
+        self.aside.as_ref()?.pivot.as_ref()
     }
 
     pub(crate) fn ttl(&self) -> Duration {
@@ -148,7 +194,10 @@ impl Claim {
 
     /// The nodes on which the key is, or may be, or may yet come to be.
     fn touched(&self) -> NodeMask {
-        self.election.touched().or(self.healed)
+        match self.are_all_asked {
+            true => self.election.touched().or(self.healed),
+            false => self.healed,
+        }
     }
 
     /// These nodes are about to be sent the key, too.
@@ -174,12 +223,10 @@ impl Claim {
     /// The lock that was taken over is ours: its former value is not put back any more. Nodes that
     /// have not said what they hold are told to delete the former value, which may stand there.
     pub(crate) fn own(&mut self) {
-        let state = std::mem::replace(&mut self.state, State::Owned { former: None });
-        let State::Adopting { former } = state else {
-            self.state = state;
+        if self.state != State::Adopting {
             return;
-        };
-        self.state = State::Owned { former: Some(former) };
+        }
+        self.state = State::Owned;
         let has_answered =
             |vote: NodeVote| matches!(vote, NodeVote::Granted | NodeVote::Held | NodeVote::Gone);
         let silent = self.election.votes().filter(|(_, vote)| !has_answered(*vote));
@@ -195,7 +242,9 @@ impl Claim {
     /// Tells these nodes to delete the value that the lock was taken over from, where it stands
     /// still. Says whether there is such a value.
     fn delete_former(&self, to: NodeMask) -> bool {
-        let State::Owned { former: Some(former) } = &self.state else { return false };
+        let Some(former) = self.former().filter(|_| self.state == State::Owned) else {
+            return false;
+        };
         let subject = Subject { value: Value::Told(&former.value), ..self.subject() };
         let send = |encoded: Encoded<'_>| {
             self.context.nodes.tell(&self.command(encoded, Urgency::Drop, to))
@@ -207,7 +256,8 @@ impl Claim {
     /// These nodes hold another value now. Of a lock that was taken over, the former one is deleted
     /// there; says whether that was so.
     pub(crate) fn settle(&mut self, others: NodeMask) -> bool {
-        if let State::Owned { former: Some(former) } = &mut self.state {
+        let former = self.aside.as_mut().and_then(|aside| aside.former.as_mut());
+        if let Some(former) = former.filter(|_| self.state == State::Owned) {
             former.was_held = Some(!others.is_empty());
         }
         !others.is_empty() && self.delete_former(others)
@@ -217,7 +267,9 @@ impl Claim {
     /// adoption puts it back, where the acquisition arrives behind ours and found no key yet, or
     /// where a node has not answered. (One that cannot be asked is no matter of waiting a little.)
     pub(crate) fn may_former_return(&self) -> bool {
-        let State::Owned { former: Some(former) } = &self.state else { return false };
+        let Some(former) = self.former().filter(|_| self.state == State::Owned) else {
+            return false;
+        };
         former.was_held.unwrap_or_else(|| {
             let may = |vote| matches!(vote, NodeVote::Held | NodeVote::Gone | NodeVote::None);
             self.election.votes().any(|(_, vote)| may(vote))
@@ -237,7 +289,7 @@ impl Claim {
     /// Fails if the lock is not owned any more.
     fn check_owned(&self) -> Result<(), Error> {
         match self.state {
-            State::Owned { .. } => Ok(()),
+            State::Owned => Ok(()),
             _ => Err(Error::new(Kind::Lost { reason: Some(Loss::Closed) })),
         }
     }
@@ -247,9 +299,34 @@ impl Claim {
     pub(crate) fn release(&mut self) -> Result<Releasing, Error> {
         self.check_owned()?;
         let unsure = self.unsure();
-        let election = self.with_undo(Urgency::Undo, |command| self.ask_all(command))?;
+        self.look_for_waiters();
+        let election = self.with_undo(Urgency::Undo, |commands| self.ask_each(commands))?;
         self.state = State::Released;
+        self.pass_turn();
         Ok(Releasing { election, unsure })
+    }
+
+    /// Its turn among those of this process that want the key, if it has one.
+    pub(super) fn turn(&self) -> Option<Turn> {
+        self.turn.map(|number| Turn::new(self.resource.affinity(), number))
+    }
+
+    /// It was won by this turn, if by one.
+    pub(super) fn set_turn(&mut self, turn: Option<Turn>) {
+        self.turn = turn.map(|turn| turn.number);
+    }
+
+    pub(super) fn take_turn(&mut self) -> Option<Turn> {
+        let turn = self.turn();
+        self.turn = None;
+        turn
+    }
+
+    /// The next one of this process may ask for the key.
+    pub(super) fn pass_turn(&mut self) {
+        if let Some(turn) = self.take_turn() {
+            self.context.turns().pass(turn);
+        }
     }
 
     /// Nodes on which a release that finds no key says nothing: where the acquisition's answer is
@@ -259,8 +336,17 @@ impl Claim {
         if lost.is_empty() {
             return in_flight;
         }
-        let pair = self.subject().pair();
-        in_flight.or(self.context.nodes.pending_on(self.resource.affinity(), &pair))
+        let pending =
+            |pair: Vec<u8>| self.context.nodes.pending_on(self.resource.affinity(), &pair);
+        self.pairs().map(pending).fold(in_flight, NodeMask::or)
+    }
+
+    /// What its commands are about: on most nodes, and on the one that keeps the key's queue.
+    fn pairs(&self) -> impl Iterator<Item = Vec<u8>> {
+        let subject = self.subject();
+        let in_turn =
+            self.pivot().map(|pivot| Subject { resource: &pivot.resource, ..subject }.pair());
+        [Some(subject.pair()), in_turn].into_iter().flatten()
     }
 
     /// Leaves the key to its expiry, `left` from now on each node, and gathers what they found.
@@ -270,7 +356,7 @@ impl Claim {
         let unsure = self.unsure();
         drop(self.leave());
         let election = self.subject().with_expiry(left, |encoded| {
-            self.ask_all(&self.command(encoded, Urgency::Usual, self.touched()))
+            self.ask_each(&[self.command(encoded, Urgency::Usual, self.touched())])
         })?;
         Ok(Releasing { election, unsure })
     }
@@ -279,10 +365,12 @@ impl Claim {
     /// that are still pending. Does nothing to a lock in another state. The token says whether the
     /// lock was left.
     pub(crate) fn leave(&mut self) -> OwnerToken {
-        if matches!(self.state, State::Owned { .. }) {
+        if matches!(self.state, State::Owned) {
             self.state = State::Left;
-            let pair = self.subject().pair();
-            self.context.nodes.withdraw(self.resource.affinity(), &pair);
+            for pair in self.pairs() {
+                self.context.nodes.withdraw(self.resource.affinity(), &pair);
+            }
+            self.pass_turn();
         }
         self.token()
     }
@@ -301,37 +389,56 @@ impl Claim {
     /// Whether the lock is or was ours: `true` unless it is still being taken over, or was put
     /// back.
     pub(crate) fn was_owned(&self) -> bool {
-        !matches!(self.state, State::Adopting { .. } | State::PutBack)
+        !matches!(self.state, State::Adopting | State::PutBack)
     }
 
     /// Tells the nodes to delete the key, or to put the former value back, unless the claim has
     /// ended. Waits for nothing.
     pub(crate) fn let_go(&mut self) {
         let next = match self.state {
-            State::Owned { .. } => State::Released,
-            State::Adopting { .. } => State::PutBack,
+            State::Owned => State::Released,
+            State::Adopting => State::PutBack,
             State::Left | State::Released | State::PutBack => return,
         };
-        self.with_undo(Urgency::Drop, |command| self.context.nodes.tell(command));
+        self.look_for_waiters();
+        self.with_undo(Urgency::Drop, |commands| self.tell(commands));
         self.state = next;
+        self.pass_turn();
     }
 
     /// Deletes what is left of a key that was left to its expiry, and turned out to be lost.
     pub(crate) fn let_go_after_all(&mut self) {
         if matches!(self.state, State::Left) {
-            self.with_undo(Urgency::Drop, |command| self.context.nodes.tell(command));
+            self.with_undo(Urgency::Drop, |commands| self.tell(commands));
             self.state = State::Released;
         }
     }
 
-    /// Hands the command that lets go of the key to `send`.
-    fn with_undo<R>(&self, urgency: Urgency, send: impl FnOnce(&Command<'_>) -> R) -> R {
-        let subject = self.subject();
-        let send = |encoded: Encoded<'_>| send(&self.command(encoded, urgency, self.touched()));
-        match &self.state {
-            State::Adopting { former } => subject.with_put_back(&former.value, send),
-            _ => subject.with_release(send),
+    /// Hands the commands that let go of the key to `send`.
+    fn with_undo<R>(&self, urgency: Urgency, send: impl FnOnce(&[Command<'_>]) -> R) -> R {
+        let (subject, touched) = (self.subject(), self.touched());
+        match (self.former().filter(|_| self.state == State::Adopting), self.pivot()) {
+            (Some(former), _) => subject
+                .with_put_back(&former.value, |undo| send(&[self.command(undo, urgency, touched)])),
+            (_, Some(pivot)) if touched.has(pivot.node) => {
+                let in_turn = Subject { resource: &pivot.resource, ..subject };
+                let one = NodeMask::only(pivot.node);
+                let others = touched.without(pivot.node);
+                in_turn.with_release(|leave| {
+                    subject.with_release(|release| {
+                        send(&[
+                            self.command(leave, urgency, one),
+                            self.command(release, urgency, others),
+                        ])
+                    })
+                })
+            }
+            _ => subject.with_release(|release| send(&[self.command(release, urgency, touched)])),
         }
+    }
+
+    fn tell(&self, commands: &[Command<'_>]) {
+        commands.iter().for_each(|command| self.context.nodes.tell(command));
     }
 
     fn command<'a>(&self, encoded: Encoded<'a>, urgency: Urgency, to: NodeMask) -> Command<'a> {
@@ -341,8 +448,8 @@ impl Claim {
     }
 
     /// Asks, and waits for all answers.
-    fn ask_all(&self, command: &Command<'_>) -> Result<Election, Error> {
-        self.context.nodes.ask(command, self.context.nodes.rule(Patience::All))
+    fn ask_each(&self, commands: &[Command<'_>]) -> Result<Election, Error> {
+        self.context.nodes.ask_each(commands, self.context.nodes.rule(Patience::All))
     }
 }
 

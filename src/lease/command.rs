@@ -85,7 +85,7 @@ impl Subject<'_> {
         let primitive = self.resource.primitive;
         let (script, kind) = match (volatile, &primitive.acquire) {
             (None, AcquireBy::SetIfAbsent) => return self.with_set(ttl, send),
-            (None, AcquireBy::Script(script)) => (script, ReplyKind::Keys),
+            (None, AcquireBy::Script(script, kind)) => (script, *kind),
             (Some(_), _) => (&primitive.vote, primitive.vote_reply),
         };
         self.with_call(Call { ttl: Some(ttl), volatile, ..Call::new(script, form, kind) }, send)

@@ -7,10 +7,14 @@ use std::time::Duration;
 use quorlock_resp::encode;
 use tokio::sync::Notify;
 
+use super::calls::Calls;
 use super::command::Encoded;
+use super::contention::Contention;
+use super::counters::Counters;
 use super::durability::Volatile;
 use super::key::{Key, Resource};
 use super::primitive::{AcquireBy, Primitive, ScriptForm};
+use super::turns::Turns;
 use super::validity;
 use crate::clock::Moment;
 use crate::error::Error;
@@ -19,6 +23,7 @@ use crate::node_vote::NodeVote;
 use crate::observe::Subject;
 use crate::options::Options;
 use crate::quorum::{Command, Election, NodeMask, NodeSet, Rule};
+use crate::report::WaitStats;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// What every command needs to be sent: the nodes, the options, the holder's name.
@@ -37,14 +42,47 @@ pub(crate) struct LeaseContext {
     pub(super) closing: AtomicBool,
     /// Tells those who wait that it was.
     on_close: Notify,
+    /// Which keys were wanted by several a moment ago.
+    pub(super) contention: Contention,
+    /// Who of this process is called when another hands a key over.
+    pub(super) calls: Arc<Calls>,
+    pub(super) counters: Arc<Counters>,
 }
 
 impl LeaseContext {
-    pub(crate) fn new(nodes: NodeSet, options: Options, owner: Arc<str>) -> Self {
+    pub(crate) fn new(
+        nodes: NodeSet,
+        options: Options,
+        owner: Arc<str>,
+        calls: Arc<Calls>,
+    ) -> Self {
         let (held, script_forgotten) = (AtomicUsize::new(0), AtomicBool::new(false));
         let (closing, on_close) = (AtomicBool::new(false), Notify::new());
+        let contention = Contention::new();
         let (nodes, volatile) = (Arc::new(nodes), Volatile::new(&options));
-        Self { nodes, options, volatile, owner, script_forgotten, held, closing, on_close }
+        Self {
+            nodes,
+            options,
+            volatile,
+            owner,
+            script_forgotten,
+            held,
+            closing,
+            on_close,
+            contention,
+            calls,
+            counters: Arc::default(),
+        }
+    }
+
+    /// How acquisitions have waited.
+    pub(crate) fn stats(&self) -> WaitStats {
+        self.counters.read()
+    }
+
+    /// Who of this process asks for a key next.
+    pub(super) fn turns(&self) -> &Arc<Turns> {
+        self.calls.turns()
     }
 
     /// Refuses to acquire for a locker that was shut down, and beside a node of another deployment.
@@ -139,7 +177,7 @@ impl LeaseContext {
 
     /// Whether a lock of this kind is acquired by a script, which nodes may lack.
     fn acquires_by_script(&self, primitive: &Primitive) -> bool {
-        self.volatile.is_some() || matches!(primitive.acquire, AcquireBy::Script(_))
+        self.volatile.is_some() || matches!(primitive.acquire, AcquireBy::Script(..))
     }
 
     /// How the next acquisition by a script names it.

@@ -86,6 +86,18 @@ impl Resource {
         })
     }
 
+    /// The key of a lock that has a queue, and the keys of that: for the node that keeps it. `None`
+    /// where their names could not be told to be of one slot.
+    pub(super) fn in_turn(&self) -> Option<Self> {
+        let (primitive, Keys::One(key)) = (self.primitive.in_turn?, &self.keys) else {
+            return None;
+        };
+        let keys = [key.clone(), key.beside("q")?, key.beside("h")?];
+        let given = key.given().into();
+        let keys = Keys::Several(Box::new(Several { keys: keys.into(), given }));
+        Some(Self { primitive, keys, class: self.class })
+    }
+
     /// Each key.
     pub(crate) fn keys(&self) -> &[Key] {
         match &self.keys {
@@ -171,6 +183,20 @@ impl Key {
         }
     }
 
+    /// A key that belongs to this one, and is in the same slot of a cluster: by the tag that the
+    /// key has, or with the key itself as the tag.
+    fn beside(&self, name: &str) -> Option<Self> {
+        let full = self.full();
+        let open = full.iter().position(|byte| *byte == b'{');
+        let tagged = open.and_then(|open| full[open + 1..].iter().position(|byte| *byte == b'}'));
+        let bytes = match tagged {
+            Some(1..) => [full, b":", name.as_bytes()].concat(),
+            _ if full.contains(&b'}') => return None,
+            _ => [b"{", full, b"}:", name.as_bytes()].concat(),
+        };
+        Some(Self(KeyBytes::Heap { prefix_len: 0, bytes: bytes.into() }))
+    }
+
     /// As the servers know it.
     pub(crate) fn full(&self) -> &[u8] {
         match &self.0 {
@@ -190,7 +216,12 @@ impl Key {
 
     /// Which of a node's links carries it: FNV-1a, the same on all nodes and for all uses.
     pub(crate) fn affinity(&self) -> u64 {
-        self.full().iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        Self::hash(self.full())
+    }
+
+    /// The hash of a key by its full name.
+    pub(super) fn hash(full: &[u8]) -> u64 {
+        full.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
             (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
         })
     }

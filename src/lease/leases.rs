@@ -30,10 +30,13 @@ use super::claim::Claim;
 use super::context::LeaseContext;
 use super::hold::{Ended, Hold, HoldId};
 use super::keeping::Keeping;
+use super::key::Key;
+use super::turns::Turn;
 use super::validity::Validity;
 use crate::clock::{Moment, Reading};
 use crate::observe::Loss;
 use crate::options::Extend;
+use crate::report::{Holder, printable};
 use crate::slab::Slab;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, lock};
@@ -84,6 +87,31 @@ impl Leases {
     pub(super) fn find<R>(&self, of: impl Fn(&Claim) -> Option<R>) -> Option<R> {
         (0..self.slab.used())
             .find_map(|index| lock(&self.slab.get(index).hold).claim.as_ref().and_then(&of))
+    }
+
+    /// Until when the lock is held that has this turn, if one of ours has it.
+    pub(super) fn held_until(&self, turn: Turn, at: Reading) -> Option<Moment> {
+        let until = |hold: &mut Hold| {
+            let is_meant = hold.claim.as_ref().is_some_and(|claim| claim.turn() == Some(turn));
+            let is_held = is_meant && hold.is_valid(at.stamp);
+            is_held.then(|| at.moment(hold.validity.warning()))
+        };
+        (0..self.slab.used()).find_map(|index| self.at(index, |_, hold| until(hold)).flatten())
+    }
+
+    /// The holder of a key, if that is a guard of this locker's.
+    pub(super) fn own_holder(&self, key: &Key) -> Option<Holder> {
+        let now = self.context.nodes.clock().stamp();
+        let holder = |hold: &mut Hold| {
+            let is_meant = |claim: &Claim| claim.was_owned() && claim.resource.has(key);
+            let is_held = hold.claim.as_ref().is_some_and(is_meant) && hold.is_valid(now);
+            is_held.then(|| Holder {
+                owner: Some(printable(self.context.owner.as_bytes())),
+                remaining: hold.validity.remaining(now),
+                is_own: true,
+            })
+        };
+        (0..self.slab.used()).find_map(|index| self.at(index, |_, hold| holder(hold)).flatten())
     }
 
     /// Marks the locks that `is_meant` selects as lost: their keys are being deleted.
@@ -147,15 +175,21 @@ impl Leases {
     /// Works on the state of what a place holds now, and tells of a loss that the work has found.
     pub(super) fn at<R>(&self, index: u32, work: impl FnOnce(HoldId, &mut Hold) -> R) -> Option<R> {
         let place = &self.slab.get(index).hold;
-        let (id, result, signal, is_nearer) = {
+        let (id, result, signal, turn, is_nearer) = {
             let mut hold = lock(place);
             let id = HoldId { index, generation: hold.generation };
             let before = hold.validity.warning();
             let result = hold.claim.is_some().then(|| work(id, &mut hold));
             let is_nearer = !hold.validity.warning().reaches(before);
-            (id, result, hold.new_signal(), is_nearer)
+            let signal = hold.new_signal();
+            let turn = hold.claim.as_mut().filter(|_| signal.is_some());
+            let turn = turn.and_then(|claim| claim.take_turn());
+            (id, result, signal, turn, is_nearer)
         };
         if let Some(signal) = signal {
+            if let Some(turn) = turn {
+                self.context.turns().pass(turn);
+            }
             signal.send();
             self.notify(index);
             // Not before it has been sent: a look that comes meanwhile sends it too.

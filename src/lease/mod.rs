@@ -16,15 +16,20 @@
 //! ```
 
 mod acquire;
+mod acquire_spec;
 #[cfg(feature = "tokio-util")]
 pub(crate) mod alarm;
+mod calls;
 mod claim;
 pub(crate) mod command;
+mod contention;
 mod context;
+mod counters;
 mod durability;
 mod extension;
 mod hold;
 mod hold_ref;
+mod in_line;
 pub(crate) mod initialise;
 pub(crate) mod inspect;
 mod keeper;
@@ -32,7 +37,9 @@ mod keeping;
 mod key;
 mod leases;
 mod news;
+mod pivot;
 mod primitive;
+mod queue;
 mod release;
 mod retry;
 mod round;
@@ -41,10 +48,13 @@ pub(crate) mod takeover;
 #[cfg(test)]
 mod tests;
 mod token;
+mod turns;
 mod validity;
 mod wire;
 
-pub(crate) use acquire::{AcquireSpec, Acquiring};
+pub(crate) use acquire::Acquiring;
+pub(crate) use acquire_spec::AcquireSpec;
+pub(crate) use calls::Calls;
 pub(crate) use claim::Claim;
 pub(crate) use context::LeaseContext;
 pub(crate) use durability::Epoch;

@@ -19,14 +19,17 @@ pub(crate) struct Primitive {
     /// What undoes an acquisition or an adoption: the text of the release.
     pub(crate) undo: UndoScript,
     pub(crate) adopt: Adopt,
+    /// What is said to the node that keeps a key's queue, of a lock that has one: about the key and
+    /// those of its queue.
+    pub(crate) in_turn: Option<&'static Self>,
 }
 
 /// How a lock is acquired.
 pub(crate) enum AcquireBy {
     /// By `SET NX PX`.
     SetIfAbsent,
-    /// By a script, to which a node replies as [`ReplyKind::Keys`] says.
-    Script(Script),
+    /// By a script, and what a node replies to it.
+    Script(Script, ReplyKind),
 }
 
 /// How a lock is taken over by its token.

@@ -6,7 +6,7 @@
 //! counts as having lost the lock, and is given the lost ones again; those that it still has keep
 //! the longer of their remaining life and the TTL.
 
-use super::mutex::behind_standing;
+use super::behind_standing::behind_standing;
 use crate::lease::{AcquireBy, Adopt, Primitive, script};
 use crate::link::{ReplyKind, UndoScript};
 
@@ -14,10 +14,10 @@ const RELEASE: &str = include_str!("script/release_all.lua");
 
 /// A lock of several keys. (A test compares the digests with the scripts.)
 pub(crate) static ALL: Primitive = Primitive {
-    acquire: AcquireBy::Script(script!(
-        include_str!("script/acquire_all.lua"),
-        "07bf275be7ef9b36c9ddb92e6e370cbd52e125b3"
-    )),
+    acquire: AcquireBy::Script(
+        script!(include_str!("script/acquire_all.lua"), "07bf275be7ef9b36c9ddb92e6e370cbd52e125b3"),
+        ReplyKind::Keys,
+    ),
     vote: script!(
         behind_standing!("script/acquire_all.lua"),
         "bd4d05c63cd6185cebc6e98cc0ab05edd064296d"
@@ -30,4 +30,5 @@ pub(crate) static ALL: Primitive = Primitive {
     release: script!(RELEASE, "4f2e98f404cfd16f3b256a0bd41c98bc3dc0b889"),
     undo: UndoScript(RELEASE),
     adopt: Adopt::Refused("a lock of several keys is not adopted"),
+    in_turn: None,
 };

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::all::ALL;
+use super::in_turn::IN_TURN;
 use super::locker::Locker;
 use super::mutex::MUTEX;
 use crate::clock::Clock;
 use crate::entropy::Entropy;
 use crate::error::Error;
-use crate::lease::{AcquireBy, Epoch, LeaseContext, Primitive};
+use crate::lease::{AcquireBy, Calls, Epoch, LeaseContext, Primitive};
 use crate::link::{Dial, HandshakeConfig, Network};
 use crate::observe::Observer;
 #[cfg(feature = "tls-rustls")]
@@ -350,8 +351,10 @@ impl LockerBuilder {
         entropy: Entropy,
         dial: Arc<dyn Dial>,
     ) -> Result<Locker, Error> {
+        let calls = Calls::new(&owner);
+        let handshake = HandshakeConfig { listener: Some(calls.clone()), ..self.prepare()? };
         let nodes = NodeSet::new(Parts {
-            handshake: self.prepare()?,
+            handshake,
             addresses: self.addresses,
             counted: self.counted,
             options: self.options.link,
@@ -360,7 +363,7 @@ impl LockerBuilder {
             dial,
             observers: self.options.observers.clone(),
         });
-        Ok(Locker::of(LeaseContext::new(nodes, self.options, owner)))
+        Ok(Locker::of(LeaseContext::new(nodes, self.options, owner, calls)))
     }
 
     /// How old a reply may become before its connection ends.
@@ -395,6 +398,7 @@ impl LockerBuilder {
         Ok(HandshakeConfig {
             scripts,
             policy: Some(Arc::new(Epoch::new(&self.options))),
+            listener: None,
             security: security(&self.addresses, self.options.tls.as_ref())?,
         })
     }
@@ -404,13 +408,18 @@ impl LockerBuilder {
 /// send nothing behind its release, and a slow node's answer may come behind the verdict.
 pub(super) fn scripts(is_volatile: bool) -> Vec<&'static str> {
     let mut scripts = Vec::new();
-    for Primitive { acquire, vote, extend, release, .. } in [&MUTEX, &ALL] {
-        scripts.extend([release.text, extend.text]);
-        match acquire {
-            _ if is_volatile => scripts.push(vote.text),
-            AcquireBy::Script(acquire) => scripts.push(acquire.text),
-            AcquireBy::SetIfAbsent => {}
-        }
+    for Primitive { acquire, vote, extend, release, .. } in [&MUTEX, &ALL, &IN_TURN] {
+        let acquire = match acquire {
+            _ if is_volatile => Some(vote.text),
+            AcquireBy::Script(acquire, _) => Some(acquire.text),
+            AcquireBy::SetIfAbsent => None,
+        };
+        let used = [release.text, extend.text].into_iter().chain(acquire);
+        used.for_each(|script| {
+            if !scripts.contains(&script) {
+                scripts.push(script);
+            }
+        });
     }
     scripts
 }

@@ -14,7 +14,7 @@ use crate::lease::{
     inspect, shut_down, takeover,
 };
 use crate::options::Options;
-use crate::report::{Inspection, NodeHealth, NodeReport};
+use crate::report::{Inspection, NodeHealth, NodeReport, WaitStats};
 
 /// Locks on one node or on a quorum of nodes. Cheap to clone; all clones share their connections.
 ///
@@ -128,6 +128,13 @@ impl Locker {
     #[must_use]
     pub fn health(&self) -> Vec<NodeHealth> {
         self.leases.context.nodes.health()
+    }
+
+    /// How acquisitions of this locker and its clones have waited for others: how many wait now,
+    /// and what has woken those that did. Costs a few loads.
+    #[must_use]
+    pub fn stats(&self) -> WaitStats {
+        self.leases.context.stats()
     }
 
     /// Puts the nodes of a new [`Durability::Volatile`](crate::Durability::Volatile) deployment

@@ -13,8 +13,10 @@
 
 mod acquire;
 mod all;
+mod behind_standing;
 mod builder;
 mod guard;
+mod in_turn;
 mod key;
 mod locker;
 mod mutex;

@@ -3,16 +3,10 @@
 //! Acquired by `SET NX PX`, released and extended by scripts that compare first. Where servers may
 //! forget, `standing.lua` goes before: it looks whether the node may vote.
 
+use super::behind_standing::behind_standing;
+use super::in_turn::IN_TURN;
 use crate::lease::{AcquireBy, Adopt, Primitive, script};
 use crate::link::{ReplyKind, UndoScript};
-
-/// Puts `standing.lua` before a script.
-macro_rules! behind_standing {
-    ($script:literal) => {
-        concat!(include_str!("../lease/script/standing.lua"), include_str!($script))
-    };
-}
-pub(super) use behind_standing;
 
 const RELEASE: &str = include_str!("script/release.lua");
 
@@ -31,4 +25,5 @@ pub(crate) static MUTEX: Primitive = Primitive {
         plain: include_str!("script/adopt.lua"),
         vote: behind_standing!("script/adopt.lua"),
     },
+    in_turn: Some(&IN_TURN),
 };

@@ -119,8 +119,23 @@
 //! | `wait_forever()` | until acquired | start-up of a leader, nothing that a user waits for |
 //! | `unavailable_wait(d)` | its part without a quorum; default 1 s | an outage fails fast |
 //!
-//! A waiter polls with jittered pauses, 50 to 200 ms at first and 1 s at most. It notices a free
-//! lock that much later. Many waiters on one key are a queue: see
+//! Tasks of one process that wait for the same key stand in a line, in the order in which they
+//! came: one of them at a time asks the nodes, and the next one asks when it has released. Of
+//! several processes each has a place in a queue, which one of the nodes keeps for the key. The
+//! holder's release hands the lock to the first of them and wakes that process alone, which asks
+//! all nodes, and holds it when a majority has said so. So the lock changes hands in two round
+//! trips, at the same cost however many wait. A holder of another library hands nothing over: the
+//! first of those that wait has the node tell it when the key changes, and asks then.
+//!
+//! What can be relied on is the order at that node while it can be reached, and no more: a client
+//! of another library, `try_acquire`, and a process that has lost sight of the node may come first,
+//! and where the node is down another one begins a new queue. That never gives two holders.
+//!
+//! The queue needs RESP3 and some rights ([`compatibility`](super::compatibility));
+//! [`health`](crate::Locker::health) says of each node whether it tells this process what it needs.
+//! Without them, of a lock of several keys, and with a [`Retry`](crate::Retry) of its own or one
+//! that counts its tries, a process polls with jittered pauses, 50 to 200 ms at first and 1 s at
+//! most. Many waiters on one key are a queue of work: see
 //! [`when_not_to_lock`](super::when_not_to_lock).
 //!
 //! # Durability

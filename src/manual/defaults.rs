@@ -54,12 +54,13 @@
 //! [`Duration::MAX`](std::time::Duration::MAX) is for callers that have no alternative, such as the
 //! start of a leader. A quarantine (see `durability`) counts as an outage too.
 //!
-//! **`retry`.** Each pause is drawn between 50 ms and a ceiling that doubles from 200 ms to 1 s:
-//! callers that were refused together do not retry together. It is never longer than the caller's
-//! remaining time, nor, where the holder's key could be read, than that key lives. A failed try's
-//! grants are released before the pause, so no caller blocks itself. *Shorter:* a free lock is
-//! noticed sooner, and each waiter sends every node more commands: 1,000 waiters at 20 ms are
-//! 50,000 commands a second and node. *Longer:* the lock stays free.
+//! **`retry`.** A process that waits in a queue for another (see [`choosing`](super::choosing))
+//! does not poll; the pause is for where there is none. It is drawn between 50 ms and a ceiling
+//! that doubles from 200 ms to 1 s: callers that were refused together do not retry together. It is
+//! never longer than the caller's remaining time, nor, where the holder's key could be read, than
+//! that key lives. A failed try's grants are released before the pause, so no caller blocks itself.
+//! *Shorter:* a free lock is noticed sooner, and each waiter sends every node more commands: 1,000
+//! processes at 20 ms are 50,000 commands a second and node. *Longer:* the lock stays free.
 //!
 //! | policy | for whom |
 //! |---|---|

@@ -89,6 +89,11 @@ impl Retry {
         Self { policy, tries_max: None }
     }
 
+    /// Whether it says when to try, and neither how often nor by a function of its own.
+    pub(crate) fn is_open_ended(&self) -> bool {
+        self.tries_max.is_none() && !matches!(self.policy, Policy::Custom(_))
+    }
+
     /// Refuses a policy that would try without end, or contradicts itself.
     pub(crate) fn check(&self) -> Result<(), Error> {
         const STORM: &str = "the pause between two tries is 0; that would ask the nodes without \

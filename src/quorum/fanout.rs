@@ -60,13 +60,43 @@ impl NodeSet {
         command: &Command<'_>,
         rule: Rule,
     ) -> Result<Election, Error> {
+        self.ask_each(std::slice::from_ref(command), rule)
+    }
+
+    /// As [`ask`](Self::ask), where nodes are sent different commands: each the first that is for
+    /// it. They are of one moment.
+    pub(crate) fn ask_each(
+        self: &Arc<Self>,
+        commands: &[Command<'_>],
+        rule: Rule,
+    ) -> Result<Election, Error> {
+        self.ask_beside(commands, NodeMask::NONE, rule)
+    }
+
+    /// As [`ask`](Self::ask), of nodes some of which have granted before.
+    pub(crate) fn ask_rest(
+        self: &Arc<Self>,
+        command: &Command<'_>,
+        granted: NodeMask,
+        rule: Rule,
+    ) -> Result<Election, Error> {
+        self.ask_beside(std::slice::from_ref(command), granted, rule)
+    }
+
+    fn ask_beside(
+        self: &Arc<Self>,
+        commands: &[Command<'_>],
+        granted: NodeMask,
+        rule: Rule,
+    ) -> Result<Election, Error> {
         self.ensure_driver()?;
-        let ticket = self.shared.slots.claim(rule, command.allowed);
-        let deadline = command.sent.plus(command.allowed);
-        let (outgoing, mut wake) = (outgoing(command, ticket, deadline), false);
+        let allowed = commands.first().map_or(Duration::ZERO, |command| command.allowed);
+        let deadline = commands.first().map_or(Moment::NEVER, |first| first.sent.plus(allowed));
+        let ticket = self.shared.slots.claim(rule, allowed);
+        let mut wake = false;
         for (index, node) in self.shared.nodes.iter().enumerate() {
-            let vote = if command.to.has(index) {
-                match node.link(command.affinity).send(&outgoing) {
+            let vote = if let Some(command) = commands.iter().find(|it| it.to.has(index)) {
+                match node.link(command.affinity).send(&outgoing(command, ticket, deadline)) {
                     Sent::Written => continue,
                     Sent::Queued => {
                         wake = true;
@@ -76,6 +106,8 @@ impl NodeSet {
                     Sent::Full => NodeVote::Full,
                     Sent::Closed => NodeVote::Down,
                 }
+            } else if granted.has(index) {
+                NodeVote::Granted
             } else if usize::from(rule.voters) == self.shared.nodes.len() {
                 NodeVote::NotAsked
             } else {
@@ -259,6 +291,13 @@ impl Election {
     /// The time that a node has told beside what it did.
     pub(crate) fn time(&self, node: usize) -> Option<Duration> {
         time_beside(&self.set.shared.slots.peek(self.ticket, node)?)
+    }
+
+    /// The two numbers that a node has answered.
+    pub(crate) fn words(&self, node: usize) -> Option<(i64, i64)> {
+        let reply = self.set.shared.slots.peek(self.ticket, node)?;
+        let number = |at: usize| reply.as_items().ok()?.get(at)?.as_integer().ok();
+        Some((number(0)?, number(1)?))
     }
 
     /// Which of the command's keys another holds on a node, counted from 0, where the node's vote

@@ -29,6 +29,10 @@ impl NodeMask {
         Self(self.0 | other.0)
     }
 
+    pub(crate) const fn without(self, node: usize) -> Self {
+        Self(self.0 & !(1 << node))
+    }
+
     pub(crate) fn is_empty(self) -> bool {
         self == Self::NONE
     }

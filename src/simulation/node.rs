@@ -144,6 +144,11 @@ impl Node {
         self.sessions.remove(&session);
     }
 
+    /// The number of a connection.
+    pub(super) fn connection(&self, session: SessionId) -> Option<usize> {
+        self.sessions.get(&session).copied()
+    }
+
     /// It has ended a connection itself. Returns which it was.
     pub(super) fn forget(&mut self, session: SessionId) -> Option<usize> {
         self.sessions.remove(&session)
@@ -263,6 +268,9 @@ fn subject<'a>(words: &'a [&'a [u8]]) -> Option<Subject<'a>> {
             // They stand behind the keys of the node's epoch and of its quarantine.
             let is_vote = keys.first().is_some_and(|key| key.ends_with(b"quorlock:epoch"));
             let keys = if is_vote { keys.get(2..)? } else { keys };
+            // Those of a queue stand behind its lock's.
+            let is_in_turn = keys.get(1).is_some_and(|key| key.ends_with(b":q"));
+            let keys = if is_in_turn { keys.get(..1)? } else { keys };
             let (value, more) = arguments.split_first()?;
             Some(Subject { keys, value, is_release: more.is_empty() && !is_vote })
         }

@@ -290,8 +290,15 @@ impl World {
             let machine = self.network.line(line).machine;
             self.oracle.see(now, machine, &observations);
             let from = answer.len();
-            for (_, frame) in &effects.messages {
-                wire::put(&mut answer, frame, self.nodes[node].dialect(session));
+            for (to, frame) in &effects.messages {
+                let dialect = self.nodes[node].dialect(*to);
+                if *to == session {
+                    wire::put(&mut answer, frame, dialect);
+                } else if let Some(line) = self.nodes[node].connection(*to) {
+                    let mut told = Vec::new();
+                    wire::put(&mut told, frame, dialect);
+                    self.send(line, Way::Down, Parcel::Bytes(told));
+                }
             }
             self.tell_command(node, line, &words, &answer[from..]);
             for ended in effects.ended {

@@ -280,7 +280,7 @@ mod tests {
             assert!(!known && told.starts_with("\"SETT\" is no command or script"), "{told}");
             assert!(
                 told.contains(" AUTH, CLIENT, ")
-                    && told.ends_with("acquire_all, extend_all, release_all"),
+                    && told.ends_with("release_all, turn_ask, turn_leave"),
                 "{told}"
             );
         }

@@ -122,7 +122,8 @@ async fn a_lock_is_told_of_from_waiting_to_its_loss() {
     let fleet = Fleet::start(3);
     let others = connected(builder(&fleet).owner("you")).await;
     let held = others.lock("k").await.unwrap();
-    let (locker, recorder) = observed(builder(&fleet).retry(Retry::fixed(5 * MS))).await;
+    // Who says when to try does not wait in a queue.
+    let (locker, recorder) = observed(builder(&fleet).retry(Retry::custom(|_| Some(5 * MS)))).await;
     let request = locker.lock("k").auto_extend(Extend::Off);
     let waiting = tokio::spawn(async move { request.await.unwrap() });
     eventually_async("it waits", async || recorder.has("retrying k after try 2")).await;

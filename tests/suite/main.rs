@@ -24,6 +24,7 @@
 //! | `own_keys` | the names that nodes keep for themselves |
 //! | `overtaking` | bytes of an ended connection that arrive late |
 //! | `retry` | how often a lock is asked for again, how soon, and when it is given up |
+//! | `waiting` | in what order, and at what cost, does a lock go to those that wait for it? |
 //! | `runtimes` | current-thread, multi-thread, ended, blocked, several at once |
 //! | `differential` | a node inside this process beside a real server |
 //! | `wire` | scripted servers: what goes over the wire, in what order, and what may come back |
@@ -64,6 +65,7 @@ mod runtimes;
 mod scripts;
 mod shared;
 mod states;
+mod waiting;
 mod wire;
 
 use quorlock::{IntoNode, Locker, LockerBuilder, report::NodeHealth};

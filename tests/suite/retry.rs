@@ -53,7 +53,8 @@ async fn the_callers_time_ends_the_waiting_whatever_the_policy_says() {
     let locker = connected(builder(&fleet)).await;
     let _held = locker.lock("k").await.unwrap();
     let began = Instant::now();
-    let request = locker.lock("k").wait(1_000 * MS).retry(Retry::fixed(3_600_000 * MS));
+    let policy = Retry::custom(|_| Some(3_600_000 * MS));
+    let request = locker.lock("k").wait(1_000 * MS).retry(policy);
     let error = request.await.unwrap_err();
     assert!(error.is_contended(), "{error}");
     assert!(error.to_string().contains("after 2 tries"), "one more try at the end: {error}");

@@ -8,4 +8,6 @@ mod landing;
 mod models;
 #[cfg(quorlock_models)]
 mod sleeping;
+#[cfg(quorlock_models)]
+mod turns;
 mod validity;

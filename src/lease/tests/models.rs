@@ -26,6 +26,7 @@ static PLAIN: Primitive = Primitive {
     extend: NO_SCRIPT,
     release: NO_SCRIPT,
     undo: UndoScript(""),
+    in_turn: None,
     adopt: Adopt::Refused("not in a model"),
 };
 

@@ -65,7 +65,7 @@ fn check(words: Vec<&str>, kind: ReplyKind, undo: Vec<&str>) -> impl FnOnce(Enco
 
 fn scripts(primitive: &'static Primitive) -> Vec<&'static Script> {
     let mut scripts = vec![&primitive.vote, &primitive.extend, &primitive.release];
-    if let AcquireBy::Script(script) = &primitive.acquire {
+    if let AcquireBy::Script(script, _) = &primitive.acquire {
         scripts.push(script);
     }
     scripts
@@ -85,7 +85,7 @@ fn a_key_is_acquired_by_set_nx_px_and_several_by_a_script() {
     let check_set = check(set, ReplyKind::Status, undo);
     subject(&one()).with_acquire(ScriptForm::Digest, TTL, None, check_set);
 
-    let AcquireBy::Script(script) = &ALL.acquire else { panic!("not by a script") };
+    let AcquireBy::Script(script, _) = &ALL.acquire else { panic!("not by a script") };
     for (form, name, text) in
         [(ScriptForm::Digest, "EVALSHA", script.sha1()), (ScriptForm::Whole, "EVAL", script.text)]
     {

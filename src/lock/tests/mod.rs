@@ -18,6 +18,7 @@ mod ending;
 mod extension;
 mod frugal;
 mod healing;
+mod in_line;
 mod living;
 mod loss;
 mod min_hold;
@@ -38,7 +39,7 @@ use super::guard::LockGuard;
 use super::locker::Locker;
 use crate::clock::{Clock, Driven, Moment};
 use crate::entropy::Entropy;
-use crate::lease::{LeaseContext, OwnerToken};
+use crate::lease::{Calls, LeaseContext, OwnerToken};
 use crate::link::HandshakeConfig;
 use crate::lock::builder::scripts;
 use crate::observe::{Event, Loss, Observer};
@@ -109,7 +110,9 @@ impl World {
             dial: Arc::new(network.clone()),
             handshake: HandshakeConfig { scripts: scripts(false), ..HandshakeConfig::default() },
         });
-        let inner = LeaseContext::new(set, options, format!("test{seed}").into());
+        let owner = format!("test{seed}");
+        let calls = Calls::new(&owner);
+        let inner = LeaseContext::new(set, options, owner.into(), calls);
         #[cfg(feature = "tokio-util")]
         let set = Arc::downgrade(&inner.nodes);
         let locker = Locker::of(inner);

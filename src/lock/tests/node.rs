@@ -164,10 +164,10 @@ fn script_of(primitive: &Primitive, name: &[u8], script: &[u8], arguments: usize
         (Primitive { release, .. }, false, _) if is(release) => "release",
         (Primitive { release, .. }, true, 1) if is(release) => "RELEASE",
         (Primitive { release, .. }, true, 2) if is(release) => "put back",
-        (Primitive { acquire: AcquireBy::Script(acquire), .. }, false, _) if is(acquire) => {
+        (Primitive { acquire: AcquireBy::Script(acquire, _), .. }, false, _) if is(acquire) => {
             "acquire"
         }
-        (Primitive { acquire: AcquireBy::Script(acquire), .. }, true, _) if is(acquire) => {
+        (Primitive { acquire: AcquireBy::Script(acquire, _), .. }, true, _) if is(acquire) => {
             "ACQUIRE"
         }
         (Primitive { adopt: Adopt::Scripts { plain, .. }, .. }, true, _)

@@ -6,25 +6,25 @@
 //! servers tell. There is no Lua here: any other script can be loaded, and is refused when it is to
 //! run. Our own tests have the Lua too, beside it (`lua`), and compare the two.
 
+mod in_turn;
+mod run;
+mod standing;
+
 use std::sync::OnceLock;
 
 use bytes::Bytes;
 use quorlock_resp::Frame;
 
-use super::call::{Call, Refusal, Reply, bulk, float, integer, lower, ok};
+use super::call::{Call, Refusal, Reply, bulk, integer, lower, ok};
 use super::sha1::digest;
 use super::state::Store;
-
-/// A script's run: its keys, its arguments, and the node.
-struct Run<'s, 'c> {
-    store: &'s mut Store,
-    call: &'c Call<'c>,
-    keys: &'c [&'c [u8]],
-    arguments: &'c [&'c [u8]],
-}
+use run::{Outcome, Run, is_wrong_type};
+use standing::{
+    STANDING_LINES, epoch_and_quarantine, is_digits, number, other_deployment, reason, standing,
+};
 
 /// What a script does: its reply, or the error that ends it and the line in which that is met.
-type Body = fn(&mut Run<'_, '_>) -> Result<Frame, (u32, Refusal)>;
+type Body = fn(&mut Run<'_, '_>) -> Outcome<Frame>;
 
 /// A script behind the one that says whether the node may vote.
 macro_rules! behind_standing {
@@ -34,7 +34,7 @@ macro_rules! behind_standing {
 }
 
 /// The scripts that this node can run, with their names.
-static KNOWN: [(&str, &str, Body); 10] = [
+static KNOWN: [(&str, &str, Body); 13] = [
     ("release", include_str!("../../lock/script/release.lua"), release),
     ("extend", include_str!("../../lock/script/extend.lua"), extend),
     ("acquire", behind_standing!("../../lock/script/acquire.lua"), acquire),
@@ -49,10 +49,10 @@ static KNOWN: [(&str, &str, Body); 10] = [
     ),
     ("extend_all", include_str!("../../lock/script/extend_all.lua"), extend_all),
     ("release_all", include_str!("../../lock/script/release_all.lua"), release_all),
+    ("turn_ask", include_str!("../../lock/script/turn_ask.lua"), in_turn::ask),
+    ("turn_ask", behind_standing!("../../lock/script/turn_ask.lua"), in_turn::ask_where_it_votes),
+    ("turn_leave", include_str!("../../lock/script/turn_leave.lua"), in_turn::leave),
 ];
-
-/// How many lines stand before a script that runs behind `standing.lua`.
-const STANDING_LINES: u32 = 51;
 
 /// How long a script's name is.
 const DIGEST_CHARS: usize = 40;
@@ -60,7 +60,7 @@ const DIGEST_CHARS: usize = 40;
 pub(super) fn eval(store: &mut Store, call: &Call<'_>) -> Reply {
     split(call.arguments())?;
     let name = store.load(call.argument(0))?;
-    run(store, call, &name)
+    execute(store, call, &name)
 }
 
 pub(super) fn evalsha(store: &mut Store, call: &Call<'_>) -> Reply {
@@ -72,7 +72,7 @@ pub(super) fn evalsha(store: &mut Store, call: &Call<'_>) -> Reply {
     if !store.scripts.contains_key(&name) {
         return Err(store.setup.version.no_script());
     }
-    run(store, call, &name)
+    execute(store, call, &name)
 }
 
 pub(super) fn script(store: &mut Store, call: &Call<'_>) -> Reply {
@@ -128,7 +128,7 @@ pub(crate) fn script_name(script: &[u8]) -> Option<&'static str> {
     known.find(|((_, text, _), digest)| is_it(text, digest)).map(|((name, ..), _)| *name)
 }
 
-fn run(store: &mut Store, call: &Call<'_>, name: &str) -> Reply {
+fn execute(store: &mut Store, call: &Call<'_>, name: &str) -> Reply {
     let (keys, arguments) = split(call.arguments())?;
     let known = KNOWN.iter().zip(digests()).find(|(_, digest)| *digest == name);
     if let Some(((script, ..), _)) = known {
@@ -164,39 +164,6 @@ impl Store {
     }
 }
 
-impl<'c> Run<'_, 'c> {
-    fn key(&self, number: usize) -> &'c [u8] {
-        self.keys.get(number).copied().unwrap_or_default()
-    }
-
-    fn argument(&self, number: usize) -> &'c [u8] {
-        self.arguments.get(number).copied().unwrap_or_default()
-    }
-
-    /// `redis.call`, in this line of the script.
-    fn call(&mut self, line: u32, words: &[&[u8]]) -> Result<Frame, (u32, Refusal)> {
-        let Call { session, now, .. } = *self.call;
-        let reply = self.store.call(&Call { session, words, now, line: Some(line) });
-        reply.map_err(|error| (line, error))
-    }
-
-    /// `redis.pcall('GET', key)`: what is found, or an error as it is told.
-    fn get(&mut self, line: u32, key: &[u8]) -> Result<Option<Bytes>, Frame> {
-        match self.call(line, &[b"GET", key]) {
-            Ok(found) => Ok(found.into_bytes().ok()),
-            Err((_, error)) => Err(error.into_frame()),
-        }
-    }
-
-    /// `redis.pcall('PTTL', key)`
-    fn pttl(&mut self, line: u32, key: &[u8]) -> Result<i64, Frame> {
-        match self.call(line, &[b"PTTL", key]) {
-            Ok(found) => Ok(found.as_integer().unwrap_or_default()),
-            Err((_, error)) => Err(error.into_frame()),
-        }
-    }
-}
-
 /// What was found under the lock's key, if that is not the caller's value: 0 for nothing, an error
 /// for an error, −1 for all else.
 fn not_ours(held: Result<Option<Bytes>, Frame>) -> Frame {
@@ -207,12 +174,8 @@ fn not_ours(held: Result<Option<Bytes>, Frame>) -> Frame {
     }
 }
 
-fn is_wrong_type(error: &Frame) -> bool {
-    error.error_word() == Some(b"WRONGTYPE")
-}
-
 /// `release.lua`
-fn release(run: &mut Run<'_, '_>) -> Result<Frame, (u32, Refusal)> {
+fn release(run: &mut Run<'_, '_>) -> Outcome<Frame> {
     let key = run.key(0);
     let held = run.get(6, key);
     if held.as_ref().is_ok_and(|held| held.as_deref() == Some(run.argument(0))) {
@@ -226,7 +189,7 @@ fn release(run: &mut Run<'_, '_>) -> Result<Frame, (u32, Refusal)> {
 }
 
 /// `extend.lua`
-fn extend(run: &mut Run<'_, '_>) -> Result<Frame, (u32, Refusal)> {
+fn extend(run: &mut Run<'_, '_>) -> Outcome<Frame> {
     let key = run.key(0);
     let held = run.get(6, key);
     if !held.as_ref().is_ok_and(|held| held.as_deref() == Some(run.argument(0))) {
@@ -238,7 +201,7 @@ fn extend(run: &mut Run<'_, '_>) -> Result<Frame, (u32, Refusal)> {
 
 /// Lets a key live as an extension asks for, by these three lines: the life left, what is compared
 /// with it, and the change.
-fn let_live(run: &mut Run<'_, '_>, key: &[u8], lines: [u32; 3]) -> Result<(), (u32, Refusal)> {
+fn let_live(run: &mut Run<'_, '_>, key: &[u8], lines: [u32; 3]) -> Outcome<()> {
     let ([left, compared, changed], ttl) = (lines, run.argument(1));
     let left = run.pttl(left, key).ok();
     if run.arguments.len() > 2 || is_below(run, left, ttl, compared)? {
@@ -261,7 +224,7 @@ fn is_below(
 }
 
 /// `acquire.lua`
-fn acquire(run: &mut Run<'_, '_>) -> Result<Frame, (u32, Refusal)> {
+fn acquire(run: &mut Run<'_, '_>) -> Outcome<Frame> {
     if let Some(reason) = standing(run)? {
         return Ok(reason);
     }
@@ -271,12 +234,12 @@ fn acquire(run: &mut Run<'_, '_>) -> Result<Frame, (u32, Refusal)> {
 }
 
 /// `adopt.lua`
-fn adopt(run: &mut Run<'_, '_>) -> Result<Frame, (u32, Refusal)> {
+fn adopt(run: &mut Run<'_, '_>) -> Outcome<Frame> {
     adopt_behind(run, 0)
 }
 
 /// `standing.lua` and `adopt.lua`
-fn adopt_where_it_votes(run: &mut Run<'_, '_>) -> Result<Frame, (u32, Refusal)> {
+fn adopt_where_it_votes(run: &mut Run<'_, '_>) -> Outcome<Frame> {
     match standing(run)? {
         Some(reason) => Ok(reason),
         None => adopt_behind(run, STANDING_LINES),
@@ -284,7 +247,7 @@ fn adopt_where_it_votes(run: &mut Run<'_, '_>) -> Result<Frame, (u32, Refusal)> 
 }
 
 /// `adopt.lua`, behind so many lines.
-fn adopt_behind(run: &mut Run<'_, '_>, lines: u32) -> Result<Frame, (u32, Refusal)> {
+fn adopt_behind(run: &mut Run<'_, '_>, lines: u32) -> Outcome<Frame> {
     let key = run.keys.last().copied().unwrap_or_default();
     let (value, former, ttl) = (run.argument(0), run.argument(1), run.argument(2));
     if !is_digits(ttl) {
@@ -306,12 +269,12 @@ fn adopt_behind(run: &mut Run<'_, '_>, lines: u32) -> Result<Frame, (u32, Refusa
 }
 
 /// `acquire_all.lua`
-fn acquire_all(run: &mut Run<'_, '_>) -> Result<Frame, (u32, Refusal)> {
+fn acquire_all(run: &mut Run<'_, '_>) -> Outcome<Frame> {
     acquire_all_behind(run, 0)
 }
 
 /// `standing.lua` and `acquire_all.lua`
-fn acquire_all_where_it_votes(run: &mut Run<'_, '_>) -> Result<Frame, (u32, Refusal)> {
+fn acquire_all_where_it_votes(run: &mut Run<'_, '_>) -> Outcome<Frame> {
     match standing(run)? {
         Some(reason) => Ok(reason),
         None => acquire_all_behind(run, STANDING_LINES),
@@ -319,7 +282,7 @@ fn acquire_all_where_it_votes(run: &mut Run<'_, '_>) -> Result<Frame, (u32, Refu
 }
 
 /// `acquire_all.lua`, behind so many lines.
-fn acquire_all_behind(run: &mut Run<'_, '_>, lines: u32) -> Result<Frame, (u32, Refusal)> {
+fn acquire_all_behind(run: &mut Run<'_, '_>, lines: u32) -> Outcome<Frame> {
     let (value, ttl) = (run.argument(0), run.argument(1));
     let own = run.keys.get(if run.arguments.len() > 2 { 2.. } else { 0.. }).unwrap_or_default();
     let mut left = Vec::new();
@@ -340,7 +303,7 @@ fn acquire_all_behind(run: &mut Run<'_, '_>, lines: u32) -> Result<Frame, (u32, 
 }
 
 /// `extend_all.lua`
-fn extend_all(run: &mut Run<'_, '_>) -> Result<Frame, (u32, Refusal)> {
+fn extend_all(run: &mut Run<'_, '_>) -> Outcome<Frame> {
     for key in run.keys {
         let held = run.get(8, key);
         if !held.as_ref().is_ok_and(|held| held.as_deref() == Some(run.argument(0))) {
@@ -354,7 +317,7 @@ fn extend_all(run: &mut Run<'_, '_>) -> Result<Frame, (u32, Refusal)> {
 }
 
 /// `release_all.lua`
-fn release_all(run: &mut Run<'_, '_>) -> Result<Frame, (u32, Refusal)> {
+fn release_all(run: &mut Run<'_, '_>) -> Outcome<Frame> {
     let (mut answer, mut words) = (1, vec![&b"DEL"[..]]);
     for key in run.keys {
         match run.get(7, key) {
@@ -371,7 +334,7 @@ fn release_all(run: &mut Run<'_, '_>) -> Result<Frame, (u32, Refusal)> {
 }
 
 /// `initialise.lua`
-fn initialise(run: &mut Run<'_, '_>) -> Result<Frame, (u32, Refusal)> {
+fn initialise(run: &mut Run<'_, '_>) -> Outcome<Frame> {
     let (epoch_key, quarantine) = (run.key(0), run.key(1));
     let (act, longest, name) = (run.argument(0), run.argument(1), run.argument(2));
     if !is_digits(longest) {
@@ -392,79 +355,4 @@ fn initialise(run: &mut Run<'_, '_>) -> Result<Frame, (u32, Refusal)> {
     }
     let serves = epoch.as_deref() == Some(&own[..]) && left == -2;
     Ok(Frame::Integer(serves.into()))
-}
-
-/// `standing.lua`: what it answers, unless the node may vote.
-fn standing(run: &mut Run<'_, '_>) -> Result<Option<Frame>, (u32, Refusal)> {
-    let (epoch_key, quarantine) = (run.key(0), run.key(1));
-    let last = |number: usize| match run.arguments.len().checked_sub(number) {
-        Some(index) => run.argument(index),
-        None => b"",
-    };
-    let (ttl, longest, name) = (last(3), last(2), last(1));
-    if !is_digits(ttl) || !is_digits(longest) {
-        return Ok(Some(Refusal::of("ERR a TTL must be a whole number").into_frame()));
-    }
-    if number(ttl) > number(longest) {
-        return Ok(Some(Refusal::of("ERR no TTL may be above the longest").into_frame()));
-    }
-    let (epoch, left) = match epoch_and_quarantine(run, 21, epoch_key, quarantine) {
-        Ok(found) => found,
-        Err(reason) => return Ok(Some(reason)),
-    };
-    let own = [name, b" ", longest].concat();
-    if epoch.as_deref() != Some(&own[..]) {
-        if let Some(reason) = other_deployment(epoch.as_deref(), longest) {
-            return Ok(Some(reason));
-        }
-        run.call(45, &[b"SET", quarantine, name, b"PX", longest])?;
-        run.call(46, &[b"SET", epoch_key, &own])?;
-        return Ok(Some(reason(2, number(longest))));
-    }
-    Ok((left >= 0).then(|| reason(2, Some(left as f64))))
-}
-
-/// The epoch and the quarantine's time left, or what both scripts answer instead.
-fn epoch_and_quarantine(
-    run: &mut Run<'_, '_>,
-    line: u32,
-    epoch: &[u8],
-    quarantine: &[u8],
-) -> Result<(Option<Bytes>, i64), Frame> {
-    let (epoch, left) = (run.get(line, epoch), run.pttl(line, quarantine));
-    let epoch = epoch.map_err(|error| match is_wrong_type(&error) {
-        true => reason(4, Some(0.0)),
-        false => error,
-    })?;
-    match left? {
-        -1 => Err(reason(4, Some(0.0))),
-        left => Ok((epoch, left)),
-    }
-}
-
-/// What is answered where the epoch is none, or tells another longest TTL.
-fn other_deployment(epoch: Option<&[u8]>, longest: &[u8]) -> Option<Frame> {
-    let epoch = epoch?;
-    let space = epoch.iter().position(|byte| *byte == b' ');
-    let (name, known) = epoch.split_at(space.unwrap_or(epoch.len()));
-    let known = known.strip_prefix(b" ").unwrap_or_default();
-    if name.is_empty() || !name.iter().all(u8::is_ascii_alphanumeric) || !is_digits(known) {
-        return Some(reason(4, Some(0.0)));
-    }
-    (known != longest).then(|| reason(3, number(known)))
-}
-
-fn reason(code: i64, millis: Option<f64>) -> Frame {
-    let millis = millis.unwrap_or_default() as i64;
-    Frame::Array(vec![Frame::Integer(code), Frame::Integer(millis)].into())
-}
-
-/// `^%d+$`
-fn is_digits(text: &[u8]) -> bool {
-    !text.is_empty() && text.iter().all(u8::is_ascii_digit)
-}
-
-/// `tonumber`, which also reads hexadecimal.
-fn number(text: &[u8]) -> Option<f64> {
-    float(std::str::from_utf8(text).ok()?.trim())
 }

@@ -1,0 +1,243 @@
+//! What to acquire, and how: what the nodes' answers mean for it, and what observers are told.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::claim::Claim;
+use super::hold_ref::HoldRef;
+use super::in_line;
+use super::key::{Key, Resource};
+use super::leases::Leases;
+use super::retry::Known;
+use crate::clock::Moment;
+use crate::error::{Effort, Error, Kind};
+use crate::observe::Event;
+use crate::options::{Extend, Retry};
+use crate::quorum::Verdict;
+use crate::report::{Inspection, Outcome};
+
+/// What to acquire, and how.
+pub(crate) struct AcquireSpec {
+    pub(crate) leases: Arc<Leases>,
+    pub(crate) resource: Resource,
+    pub(crate) ttl: Duration,
+    /// How long to wait for the lock; `None` is forever.
+    pub(crate) wait: Option<Duration>,
+    /// How much of that may pass without a quorum.
+    pub(crate) unavailable_wait: Duration,
+    pub(crate) retry: Retry,
+    pub(crate) extend: Extend,
+}
+
+/// How often an acquisition is sent again at once because nodes had forgotten its script, or had
+/// never seen it. Once is enough unless others are in the same place.
+const REPEATS_MAX: u32 = 3;
+
+/// What the tries so far say about the next one: when it is made, whether at once, and until when.
+pub(super) struct Waiting {
+    /// When the last try began.
+    pub(super) tried: Moment,
+    /// When the tries began that have found no quorum, if the last one has not.
+    unavailable: Option<Moment>,
+    /// When the caller gives up, by what the last try failed of.
+    pub(super) until: Moment,
+    /// How many tries have found the lock held.
+    contended: u32,
+    /// Of several keys, the one in whose way the last try has found another's value.
+    pub(super) key: Option<Box<Key>>,
+    /// The try before that has found another key in the way.
+    is_other_key: bool,
+    /// A node did not know the script of the last try.
+    lacks_script: bool,
+    /// How many tries followed another at once because of that.
+    repeats: u32,
+}
+
+impl Waiting {
+    pub(super) const NOT_YET: Self = Self {
+        tried: Moment::NEVER,
+        unavailable: None,
+        until: Moment::LAST,
+        contended: 0,
+        key: None,
+        is_other_key: false,
+        lacks_script: false,
+        repeats: 0,
+    };
+
+    /// The last try of a caller who began at `started` has failed.
+    pub(super) fn note(&mut self, failure: &Error, spec: &AcquireSpec, started: Moment) {
+        self.contended += u32::from(failure.is_contended());
+        let since = self.unavailable.unwrap_or(self.tried);
+        let had_quorum = failure.is_contended() || failure.is_too_slow();
+        self.unavailable = (!had_quorum).then_some(since);
+        self.until = spec.wait.map_or(Moment::LAST, |wait| started.plus(wait));
+        if let Some(since) = self.unavailable {
+            self.until = self.until.min(since.plus(spec.unavailable_wait));
+        }
+    }
+
+    /// Notes what the nodes say beside their votes: that one lacks the script, and of several keys
+    /// which is in the way.
+    pub(super) fn note_votes(&mut self, claim: &Claim, spec: &AcquireSpec) {
+        let (context, primitive) = (&spec.leases.context, spec.resource.primitive);
+        self.lacks_script = context.note_scripts(primitive, &claim.election);
+        if spec.resource.count() > 1 {
+            let key = claim.key_in_the_way();
+            self.is_other_key = self.key.as_ref().is_none_or(|last| last.full() != key.full());
+            self.key = Some(Box::new(key.clone()));
+        }
+    }
+
+    /// Takes one of the few immediate repeats, if the try failed because a node lacked the script:
+    /// the next one brings it, or comes behind one that does.
+    pub(super) fn take_repeat(&mut self, failure: &Error) -> bool {
+        let is_worth_it =
+            self.lacks_script && self.repeats < REPEATS_MAX && failure.is_unavailable();
+        self.repeats += u32::from(is_worth_it);
+        is_worth_it
+    }
+
+    /// Whether the wait for a holder begins: the try before has not found the lock held, or has
+    /// found another of its keys in the way.
+    pub(super) fn begins(&self, failure: &Error) -> bool {
+        failure.is_contended() && (self.contended == 1 || self.is_other_key)
+    }
+}
+
+/// A hold that no guard has yet: it ends when this is dropped, as when an observer panics.
+struct Unguarded<'a>(&'a HoldRef);
+
+impl Drop for Unguarded<'_> {
+    fn drop(&mut self) {
+        drop(self.0.end());
+    }
+}
+
+impl AcquireSpec {
+    /// A hold, if the lock is held and time is left of it. The clock is read after the deciding
+    /// reply. Otherwise the claim is dropped, which releases what was granted.
+    pub(super) fn hold_or_error(
+        &self,
+        claim: Claim,
+        verdict: Verdict,
+        waiting: &mut Waiting,
+    ) -> Result<HoldRef, Error> {
+        waiting.note_votes(&claim, self);
+        let context = &self.leases.context;
+        let at = context.nodes.clock().read();
+        if let Some(volatile) = &context.volatile {
+            volatile.check(&claim.election)?;
+        }
+        if verdict == Verdict::Won {
+            if at.stamp.is_before(claim.warning()) {
+                return HoldRef::begin(&self.leases, claim, self.extend, at);
+            }
+            let elapsed = at.stamp.since(claim.sent);
+            return Err(claim.error(Kind::TooSlow { ttl: self.ttl, elapsed }));
+        }
+        let nodes = claim.election.report();
+        let needed = context.nodes.majority();
+        let count =
+            |is: fn(&Outcome) -> bool| nodes.iter().filter(|node| is(&node.outcome)).count();
+        let is_held = count(|outcome| *outcome == Outcome::Held) > 0;
+        // The verdict may be known before all have answered. Those that never do are told next
+        // time.
+        let may_answer = count(|outcome| outcome.is_answer() || *outcome == Outcome::Pending);
+        let contended = is_held && may_answer >= needed;
+        let (kind, key) = if contended {
+            (Kind::Contended { holder: None }, claim.key_in_the_way().given())
+        } else {
+            (Kind::no_quorum(&nodes, needed), self.resource.given())
+        };
+        Err(Error::new(kind).with_key(key).with_nodes(nodes))
+    }
+
+    /// What was found in the way: how long it lives still, if it is a lock.
+    pub(super) fn learn(
+        &self,
+        seen: &Inspection,
+        waiting: &Waiting,
+        failure: &mut Option<Error>,
+    ) -> Result<Known, Error> {
+        if let Some(what) = seen.foreign() {
+            let key = waiting.key.as_deref().map_or_else(|| self.resource.given(), Key::given);
+            return Err(Error::new(Kind::Foreign { what: what.into() }).with_key(key));
+        }
+        let holder = seen.holder();
+        if let (Some(failure), Some(holder)) = (failure, holder) {
+            failure.name_holder(holder.clone());
+        }
+        Ok(Known { holder: holder.map(|holder| holder.remaining), ..Known::default() })
+    }
+
+    /// Whether it waits its turn behind others of this process. Who says how often or when to try
+    /// tries by that.
+    pub(super) fn order(&self) -> in_line::Kind {
+        let waits = self.wait.is_none_or(|wait| !wait.is_zero());
+        match self.order_of_one_try() {
+            in_line::Kind::Beside if waits && self.retry.is_open_ended() => in_line::Kind::InLine,
+            kind => kind,
+        }
+    }
+
+    /// As [`order`](Self::order), for one that tries once.
+    pub(super) fn order_of_one_try(&self) -> in_line::Kind {
+        if self.resource.count() == 1 { in_line::Kind::Beside } else { in_line::Kind::Apart }
+    }
+
+    /// Whether others were met at its key a moment ago.
+    pub(super) fn was_contended(&self, now: impl FnOnce() -> Moment) -> bool {
+        self.leases.context.contention.is_recent(self.resource.affinity(), now)
+    }
+
+    /// The error of an acquisition whose turn has not come in time.
+    pub(super) fn contended(&self) -> Error {
+        Error::new(Kind::Contended { holder: None }).with_key(self.resource.given())
+    }
+
+    /// Others of this process come first.
+    pub(super) fn tell_in_line(&self, waited: Duration) {
+        let observers = &self.leases.context.options.observers;
+        if observers.is_empty() {
+            return;
+        }
+        let holder = self.resource.keys().first().and_then(|key| self.leases.own_holder(key));
+        let lock = self.leases.context.subject(&self.resource);
+        observers.tell(|| Event::Waiting { lock, holder: holder.as_ref(), waited });
+    }
+
+    /// Adds attempts and elapsed time; emits `GaveUp`.
+    pub(super) fn give_up(&self, error: Error, tries: u32, started: Moment) -> Error {
+        let waited = self.leases.context.nodes.clock().now().since(started);
+        let error = error.with_effort(Effort { tries, elapsed: waited });
+        let lock = self.leases.context.subject(&self.resource);
+        let event = || Event::GaveUp { lock, tries, waited, error: &error };
+        self.leases.context.options.observers.tell(event);
+        error
+    }
+
+    pub(super) fn tell_acquired(&self, hold: &HoldRef, tries: u32, started: Moment) {
+        let unguarded = Unguarded(hold);
+        self.leases.context.options.observers.tell(|| Event::Acquired {
+            lock: self.leases.context.subject(&self.resource),
+            tries,
+            waited: self.leases.context.nodes.clock().now().since(started),
+            votes: hold.votes(),
+        });
+        std::mem::forget(unguarded);
+    }
+
+    /// The lock was found held for the first time.
+    pub(super) fn tell_waiting(&self, error: &Error, waited: Duration) {
+        let lock = self.leases.context.subject(&self.resource);
+        let event = || Event::Waiting { lock, holder: error.holder(), waited };
+        self.leases.context.options.observers.tell(event);
+    }
+
+    pub(super) fn tell_retrying(&self, error: &Error, tries: u32, pause: Duration) {
+        let lock = self.leases.context.subject(&self.resource);
+        let event = || Event::Retrying { lock, tries, pause, error };
+        self.leases.context.options.observers.tell(event);
+    }
+}

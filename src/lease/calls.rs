@@ -1,0 +1,190 @@
+//! What the nodes tell this process unasked: that a key was handed over to it, that a key is waited
+//! for which it holds, and that one has changed which it watches.
+//!
+//! The first two come by a channel that is the holder's own, so that one process alone is woken.
+//! Nothing is moved by what is said: a key that was handed over counts when the nodes have been
+//! asked, one that is waited for is handed over when it is released, and one that has changed is
+//! asked for again. A word that is lost costs a little time.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use tokio::sync::Notify;
+
+use super::key::Key;
+use super::turns::Turns;
+use crate::entropy::Nonce;
+use crate::link::Listener;
+use crate::sync::{Mutex, lock};
+
+/// How many digits of a waiting value say which is meant: as many as `turn_leave.lua` tells.
+const TAG_DIGITS: usize = 8;
+
+/// The beginning of a waiting value.
+type Tag = [u8; TAG_DIGITS];
+
+/// Who of this process is called when the nodes tell of a key.
+pub(crate) struct Calls {
+    channel: Box<[u8]>,
+    turns: Arc<Turns>,
+    waiting: Mutex<Waiting>,
+}
+
+/// Those that wait: by the beginning of their values, and by their keys.
+#[derive(Default)]
+struct Waiting {
+    by_tag: HashMap<Tag, Arc<Called>>,
+    by_key: HashMap<Box<[u8]>, Vec<Arc<Called>>>,
+}
+
+/// What one that waits is told.
+#[derive(Default)]
+struct Called {
+    /// The key was handed over to it.
+    handed_over: Notify,
+    /// The key may have changed.
+    changed: Notify,
+}
+
+/// The place of one that waits. It is given back when this is dropped.
+pub(super) struct Call {
+    calls: Arc<Calls>,
+    tag: Tag,
+    key: Box<[u8]>,
+    called: Arc<Called>,
+}
+
+impl Calls {
+    pub(crate) fn new(owner: &str) -> Arc<Self> {
+        let channel = [b"quorlock:wake:", owner.as_bytes()].concat().into();
+        Arc::new(Self { channel, turns: Turns::new(), waiting: Mutex::default() })
+    }
+
+    /// Who of this process asks for a key next.
+    pub(super) fn turns(&self) -> &Arc<Turns> {
+        &self.turns
+    }
+
+    /// The value with this nonce is called from now on when this key is handed over to it, or may
+    /// have changed.
+    pub(super) fn wait(self: &Arc<Self>, nonce: &Nonce, key: &Key) -> Call {
+        let mut tag = Tag::default();
+        for (two, byte) in tag.chunks_exact_mut(2).zip(nonce.0) {
+            let digit = |half: u8| char::from_digit(half.into(), 16).unwrap_or_default() as u8;
+            (two[0], two[1]) = (digit(byte >> 4), digit(byte & 15));
+        }
+        let (key, called) = (Box::<[u8]>::from(key.full()), Arc::new(Called::default()));
+        let mut waiting = lock(&self.waiting);
+        waiting.by_tag.insert(tag, called.clone());
+        waiting.by_key.entry(key.clone()).or_default().push(called.clone());
+        drop(waiting);
+        Call { calls: self.clone(), tag, key, called }
+    }
+}
+
+impl Listener for Calls {
+    fn channel(&self) -> &[u8] {
+        &self.channel
+    }
+
+    fn hear(&self, node: usize, said: &[u8]) {
+        if let Some(tag) = said.strip_prefix(b"yours ") {
+            if let Some(called) = lock(&self.waiting).by_tag.get(tag) {
+                called.handed_over.notify_one();
+            }
+        } else if let Some(key) = said.strip_prefix(b"wanted ") {
+            self.turns.note_wanted(Key::hash(key), node);
+        }
+    }
+
+    fn hear_change(&self, _node: usize, key: Option<&[u8]>) {
+        let waiting = lock(&self.waiting);
+        match key {
+            Some(key) => {
+                let called = waiting.by_key.get(key).into_iter().flatten();
+                called.for_each(|called| called.changed.notify_one());
+            }
+            None => waiting.by_tag.values().for_each(|called| called.changed.notify_one()),
+        }
+    }
+}
+
+impl fmt::Debug for Calls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Calls").finish_non_exhaustive()
+    }
+}
+
+impl Call {
+    /// Completes when the key was handed over, also if that was before.
+    pub(super) async fn handed_over(&self) {
+        self.called.handed_over.notified().await;
+    }
+
+    /// Completes when the key may have changed, also if that was before.
+    pub(super) async fn changed(&self) {
+        self.called.changed.notified().await;
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        let mut waiting = lock(&self.calls.waiting);
+        waiting.by_tag.remove(&self.tag);
+        if let Some(others) = waiting.by_key.get_mut(&self.key) {
+            others.retain(|other| !Arc::ptr_eq(other, &self.called));
+            if others.is_empty() {
+                waiting.by_key.remove(&self.key);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+
+    use super::*;
+
+    fn is_ready(future: impl Future<Output = ()>) -> bool {
+        let mut cx = Context::from_waker(Waker::noop());
+        pin!(future).poll(&mut cx).is_ready()
+    }
+
+    fn two_that_wait() -> (Arc<Calls>, Call, Call) {
+        let calls = Calls::new("me@h:1");
+        let key = |name: &[u8]| Key::new(&[], name).unwrap();
+        let nonce = |byte| Nonce([byte; Nonce::BYTES]);
+        let (one, other) =
+            (calls.wait(&nonce(0xa7), &key(b"k")), calls.wait(&nonce(0xb0), &key(b"l")));
+        (calls, one, other)
+    }
+
+    #[test]
+    fn a_key_that_is_handed_over_calls_the_one_that_waits_for_it_and_once() {
+        let (calls, one, other) = two_that_wait();
+        assert_eq!(calls.channel(), b"quorlock:wake:me@h:1");
+        for said in ["yours a7a7a7a7", "yours a7a7a7a", "yours c1c1c1c1", "yours", "b0b0b0b0"] {
+            calls.hear(0, said.as_bytes());
+        }
+        assert!(is_ready(one.handed_over()) && !is_ready(one.handed_over()));
+        assert!(!is_ready(other.handed_over()) && !is_ready(one.changed()));
+        drop((one, other));
+        let waiting = lock(&calls.waiting);
+        assert!(waiting.by_tag.is_empty() && waiting.by_key.is_empty());
+    }
+
+    #[test]
+    fn a_key_that_changes_calls_those_that_wait_for_it() {
+        let (calls, one, other) = two_that_wait();
+        calls.hear_change(0, Some(b"k"));
+        calls.hear_change(0, Some(b"m"));
+        assert!(is_ready(one.changed()) && !is_ready(one.changed()) && !is_ready(other.changed()));
+        calls.hear_change(0, None);
+        assert!(is_ready(one.changed()) && is_ready(other.changed()));
+        assert!(!is_ready(one.handed_over()));
+    }
+}

@@ -1,0 +1,182 @@
+//! What a claim says to the node that keeps its key's queue, and what it does where it is waited
+//! for.
+//!
+//! Of a claim that waits only that node has been asked, which may have its value; then all are. The
+//! node with the queue is told in turn of the release, too, if the claim has waited, or is waited
+//! for by others.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::super::command::{Encoded, Subject};
+use super::super::context::LeaseContext;
+use super::super::key::Resource;
+use super::super::pivot::Pivot;
+use super::super::wire::Value;
+use super::{Aside, Claim, State};
+use crate::clock::{Moment, nanoseconds};
+use crate::entropy::Nonce;
+use crate::error::Error;
+use crate::node_vote::NodeVote;
+use crate::quorum::{Command, Election, NodeMask, NodeSet, Patience};
+
+/// What the node that keeps a queue says to one that asks in turn.
+pub(in crate::lease) enum Reply {
+    /// It has set the key, for which so many others wait. It counts when the other nodes have, too.
+    Granted { waiting: u64 },
+    Wait {
+        /// To the first in the queue: how long the key lives.
+        left: Option<Duration>,
+        /// Who holds the key has been told that it is waited for, or it is for the first in the
+        /// queue to see to that.
+        is_heard: bool,
+    },
+}
+
+/// The word of `turn_ask.lua` that no one has heard.
+const UNHEARD: i64 = -2;
+
+impl Claim {
+    /// Asks the node that keeps the key's queue, with a nonce that no attempt ever had: it grants
+    /// the key, or puts the value into the queue. Letting go leaves the queue.
+    pub(in crate::lease) fn line_up(
+        context: &Arc<LeaseContext>,
+        resource: Resource,
+        pivot: Pivot,
+        (nonce, ttl): (Nonce, Duration),
+        now: Moment,
+    ) -> Result<Self, Error> {
+        let value = Value::Drawn { nonce, owner: &context.owner };
+        let sent = context.nodes.clock().stamp();
+        let election = ask_in_turn(context, &pivot, value, ttl, now)?;
+        let (context, ttl, one) = (context.clone(), nanoseconds(ttl), NodeMask::only(pivot.node));
+        Ok(Self {
+            context,
+            resource,
+            nonce,
+            ttl,
+            sent,
+            election,
+            state: State::Owned,
+            are_all_asked: false,
+            // Whatever it answers, it may have the value.
+            healed: one,
+            aside: Some(Box::new(Aside { former: None, pivot: Some(pivot) })),
+            turn: None,
+        })
+    }
+
+    /// Asks the node that keeps the queue once more.
+    pub(in crate::lease) fn ask_again(&mut self, now: Moment) -> Result<(), Error> {
+        let Some(pivot) = self.pivot() else { return Ok(()) };
+        self.election = ask_in_turn(&self.context, pivot, self.value(), self.ttl(), now)?;
+        Ok(())
+    }
+
+    /// Asks all nodes for the key, once: that with the queue in turn. The lease counts from here.
+    pub(in crate::lease) fn ask_all_in_turn(&mut self, now: Moment) -> Result<(), Error> {
+        let Some(pivot) = self.pivot() else { return Ok(()) };
+        let (context, ttl, value) = (&self.context, self.ttl(), self.value());
+        let in_turn = Subject { resource: &pivot.resource, value };
+        let plain = Subject { resource: &self.resource, value };
+        let affinity = self.resource.affinity();
+        let sent = context.nodes.clock().stamp();
+        let volatile = context.volatile.as_ref();
+        let send = |one: Encoded<'_>, others: Encoded<'_>| {
+            let one = context.command(one, affinity, ttl, now);
+            let others = context.command(others, affinity, ttl, now);
+            let one = Command { to: NodeMask::only(pivot.node), ..one };
+            context.nodes.ask_each(&[one, others], context.nodes.rule(Patience::Early))
+        };
+        let form = context.script_form(pivot.resource.primitive);
+        let election = in_turn.with_acquire(form, ttl, volatile, |one| {
+            plain.with_acquire(form, ttl, volatile, |others| send(one, others))
+        })?;
+        (self.sent, self.election, self.are_all_asked) = (sent, election, true);
+        Ok(())
+    }
+
+    /// Whether the node that keeps the queue has not known its script: the next command brings it.
+    pub(in crate::lease) fn lacks_script_of_turn(&self) -> bool {
+        let primitive = self.pivot().map(|pivot| pivot.resource.primitive);
+        primitive.is_some_and(|primitive| self.context.note_scripts(primitive, &self.election))
+    }
+
+    /// What the node that keeps the queue has answered, if that is a yes or a no.
+    pub(in crate::lease) fn reply_in_turn(&self) -> Option<Reply> {
+        let (word, number) = self.election.words(self.pivot()?.node)?;
+        let left = u64::try_from(number).ok();
+        match word {
+            1 => Some(Reply::Granted { waiting: left.unwrap_or_default() }),
+            -1 | UNHEARD => {
+                let left = left.map(Duration::from_millis);
+                Some(Reply::Wait { left, is_heard: word != UNHEARD })
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the node that keeps the queue has granted the key.
+    pub(in crate::lease) fn is_granted_in_turn(&self) -> bool {
+        self.pivot().is_some_and(|pivot| self.election.granted().any(|node| node == pivot.node))
+    }
+
+    /// Where the node that keeps the queue has granted, and too few others yet: asks those again
+    /// that hold another value, which may be about to let go of it. The lease counts as before.
+    pub(in crate::lease) fn ask_others_again(&mut self, now: Moment) -> Result<(), Error> {
+        let refusing = self.election.votes().filter(|(_, vote)| *vote == NodeVote::Held);
+        let to = refusing.fold(NodeMask::NONE, |mask, (node, _)| mask.with(node));
+        let granted = self.election.granted().fold(NodeMask::NONE, NodeMask::with);
+        self.note_others(None);
+        // What has not answered may have the value, whatever is said later.
+        self.healed = self.touched();
+        let (context, volatile) = (&self.context, self.context.volatile.as_ref());
+        let (ttl, form) = (self.ttl(), context.script_form(self.resource.primitive));
+        self.election = self.subject().with_acquire(form, ttl, volatile, |encoded| {
+            let command = context.command(encoded, self.resource.affinity(), ttl, now);
+            let rule = context.nodes.rule(Patience::Early);
+            context.nodes.ask_rest(&Command { to, ..command }, granted, rule)
+        })?;
+        Ok(())
+    }
+
+    /// Where another process has said that it waits for the key, the node that keeps the queue is
+    /// told so with the release.
+    pub(super) fn look_for_waiters(&mut self) {
+        if self.state != State::Owned {
+            return;
+        }
+        let wanted = self.context.turns().wanted(self.resource.affinity());
+        if let Some(node) = wanted.filter(|_| self.pivot().is_none()) {
+            self.aside.get_or_insert_default().pivot = Pivot::at(node, &self.resource);
+        }
+        self.note_others(wanted);
+    }
+
+    /// Remembers that others want the key, too, if that is so.
+    fn note_others(&self, wanted: Option<usize>) {
+        let are_waiting = matches!(self.reply_in_turn(), Some(Reply::Granted { waiting: 1.. }));
+        if wanted.is_some() || are_waiting {
+            let now = self.context.nodes.clock().now();
+            self.context.contention.note(self.resource.affinity(), now);
+        }
+    }
+}
+
+/// Asks the node that keeps a key's queue, and it alone.
+fn ask_in_turn(
+    context: &LeaseContext,
+    pivot: &Pivot,
+    value: Value<'_>,
+    ttl: Duration,
+    now: Moment,
+) -> Result<Election, Error> {
+    let resource = &pivot.resource;
+    let form = context.script_form(resource.primitive);
+    let subject = Subject { resource, value };
+    subject.with_acquire(form, ttl, context.volatile.as_ref(), |encoded| {
+        let command = context.command(encoded, resource.affinity(), ttl, now);
+        let command = Command { to: NodeMask::only(pivot.node), ..command };
+        context.nodes.ask(&command, NodeSet::rule_of_one())
+    })
+}

@@ -1,0 +1,175 @@
+//! An acquisition's place among those of this process that want the same key.
+
+use std::future::poll_fn;
+use std::num::NonZeroU64;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::Poll;
+
+use super::counters::Cause;
+use super::key::Resource;
+use super::leases::Leases;
+use super::turns::{OVERTAKEN_AFTER, Ticket, Told, Turn};
+use crate::clock::Moment;
+
+/// Whether an acquisition waits its turn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    /// It waits behind others.
+    InLine,
+    /// It takes the turn if that is free, and tries without it if not: the caller says how often.
+    Beside,
+    /// It is about several keys, and has nothing to do with the turn of one.
+    Apart,
+}
+
+/// Which turn is an acquisition's, and how it comes by one.
+pub(super) struct Order {
+    turn: Option<Turn>,
+    /// What it drew when it came, which keeps its place in line.
+    number: Option<NonZeroU64>,
+    kind: Kind,
+    /// The line was let go, until the next try has said what the nodes say.
+    is_let_go: bool,
+}
+
+impl Order {
+    pub(super) fn new(kind: Kind) -> Self {
+        Self { turn: None, number: None, kind, is_let_go: false }
+    }
+
+    /// Sees to it that the next try is in turn; `Some` if others are to be waited for.
+    pub(super) fn line_up(
+        &mut self,
+        leases: &Leases,
+        resource: &Resource,
+        now: impl FnOnce() -> Moment,
+    ) -> Option<Ticket> {
+        let turns = leases.context.turns();
+        match self.kind {
+            Kind::InLine if !self.is_let_go => {}
+            Kind::Beside if self.turn.is_none() => {
+                self.turn = turns.begin(resource.affinity());
+                return None;
+            }
+            _ => return None,
+        }
+        if self.turn.is_some_and(|turn| turns.is_alive(turn, now())) {
+            return None;
+        }
+        let hash = resource.affinity();
+        let lined = match self.number {
+            None => turns.begin(hash).map_or_else(|| turns.line_up(hash, None), Ok),
+            number => turns.line_up(hash, number),
+        };
+        match lined {
+            Ok(turn) => {
+                self.give(turn);
+                None
+            }
+            Err(ticket) => {
+                self.number = Some(ticket.number);
+                Some(ticket)
+            }
+        }
+    }
+
+    pub(super) fn give(&mut self, turn: Turn) {
+        self.turn = Some(turn);
+        self.number.get_or_insert(turn.number);
+    }
+
+    /// Its turn, if it has one and waits behind others.
+    pub(super) fn turn(&self) -> Option<Turn> {
+        self.turn.filter(|_| self.kind == Kind::InLine)
+    }
+
+    /// The turn, for what was won by it.
+    pub(super) fn take(&mut self) -> Option<Turn> {
+        self.turn.take()
+    }
+
+    /// Passes the turn on.
+    pub(super) fn pass(&mut self, leases: &Leases) {
+        if let Some(turn) = self.turn.take() {
+            leases.context.turns().pass(turn);
+        }
+    }
+
+    /// Nothing is done before `until` but waiting; no longer than others wait for a sign of life.
+    pub(super) fn rest(&self, leases: &Leases, now: Moment, until: Moment) {
+        if let Some(turn) = self.turn {
+            let until = until.min(now.plus(OVERTAKEN_AFTER.saturating_mul(2)));
+            leases.context.turns().is_alive(turn, until);
+        }
+    }
+
+    /// The line was let go.
+    pub(super) fn see_for_itself(&mut self) {
+        self.is_let_go = true;
+    }
+
+    /// What the nodes have said: whether they are there.
+    pub(super) fn learn(&mut self, leases: &Leases, is_unavailable: bool) {
+        match self.turn {
+            Some(turn) if is_unavailable => leases.context.turns().let_go(turn),
+            _ if !is_unavailable => self.is_let_go = false,
+            _ => {}
+        }
+    }
+}
+
+/// What has come of standing in line.
+pub(super) enum Ended {
+    Turn(Turn),
+    LetGo,
+    /// The wait is over, or the locker was shut down.
+    Over,
+}
+
+/// Stands in line until it is its turn, but not behind `until`.
+pub(super) async fn stand(leases: Arc<Leases>, ticket: Ticket, until: Moment) -> Ended {
+    let context = &leases.context;
+    let clock = context.nodes.clock();
+    let mut closed = pin!(context.closed());
+    // The rival that was seen last, and since when.
+    let mut seen: Option<(Turn, Moment)> = None;
+    loop {
+        let at = clock.read();
+        if at.now >= until {
+            return Ended::Over;
+        }
+        let look = ticket.rival().map(|(rival, alive)| {
+            if let Some(end) = leases.held_until(rival, at) {
+                return end;
+            }
+            let since = seen.filter(|(turn, _)| *turn == rival).map_or(at.now, |(_, since)| since);
+            seen = Some((rival, since));
+            let end = since.max(alive).plus(OVERTAKEN_AFTER);
+            if end <= at.now {
+                ticket.overtake(rival);
+            }
+            end
+        });
+        let wake = look.unwrap_or(until).min(until);
+        let Ok(mut timer) = context.nodes.sleep_until(wake) else { return Ended::LetGo };
+        let told = poll_fn(|cx| {
+            if closed.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(Some(None));
+            }
+            if let Poll::Ready(told) = ticket.poll(cx) {
+                return Poll::Ready(Some(Some(told)));
+            }
+            Pin::new(&mut timer).poll(cx).map(|()| None)
+        });
+        match told.await {
+            Some(None) => return Ended::Over,
+            Some(Some(Told::Turn(turn))) => {
+                context.counters.note(Cause::InLine);
+                return Ended::Turn(turn);
+            }
+            Some(Some(Told::LetGo)) => return Ended::LetGo,
+            Some(Some(Told::First)) | None => {}
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Which node keeps the queue of a key.
+//!
+//! Every client finds the same one without asking: of the nodes that it is connected to, the one
+//! whose process ranks highest for this key (rendezvous hashing, Thaler and Ravishankar 1998). A
+//! node that is lost moves the queues of its own keys to others, and no other key's. Clients that
+//! are connected to different nodes may choose different ones: then the order suffers, and nothing
+//! else, for what is granted is for a majority to say.
+
+use super::context::LeaseContext;
+use super::key::Resource;
+
+/// The node that keeps the queue of a key.
+pub(super) struct Pivot {
+    pub(super) node: usize,
+    /// The key, and those of its queue.
+    pub(super) resource: Resource,
+}
+
+impl Pivot {
+    /// The node that ranks highest but for the first `beyond`, which are of no use. `None` where
+    /// there is no other, or this kind of lock has no queue.
+    pub(super) fn of(context: &LeaseContext, resource: &Resource, beyond: usize) -> Option<Self> {
+        let key = resource.affinity();
+        let mut ranks: Vec<_> = context
+            .nodes
+            .processes()
+            .enumerate()
+            .filter_map(|(node, process)| Some((rank(key, process?.as_bytes()), node)))
+            .collect();
+        ranks.sort_unstable_by(|one, other| other.cmp(one));
+        let (_, node) = *ranks.get(beyond)?;
+        Self::at(node, resource)
+    }
+
+    /// This node.
+    pub(super) fn at(node: usize, resource: &Resource) -> Option<Self> {
+        Some(Self { node, resource: resource.in_turn()? })
+    }
+}
+
+/// How a process ranks for a key: the hash of both, mixed so that each bit depends on all of both
+/// (the finaliser of SplitMix64, Steele, Lea and Flood 2014).
+fn rank(key: u64, process: &[u8]) -> u64 {
+    let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    let mut mixed = process.iter().fold(key, fold);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rank;
+
+    /// The position of the highest rank.
+    fn first(key: u64, processes: &[String]) -> usize {
+        let rank = |at: &usize| rank(key, processes[*at].as_bytes());
+        (0..processes.len()).max_by_key(rank).unwrap()
+    }
+
+    #[test]
+    fn keys_are_spread_evenly_and_only_those_of_a_lost_node_move() {
+        let processes: Vec<_> = (0..5).map(|number| format!("{number:040x}")).collect();
+        let mut kept = [0; 5];
+        for key in 0..10_000 {
+            let at = first(key, &processes);
+            kept[at] += 1;
+            let left: Vec<_> = processes[..4].to_vec();
+            assert!(at == 4 || first(key, &left) == at);
+        }
+        assert!(kept.iter().all(|count| (1_800..2_200).contains(count)), "{kept:?}");
+    }
+}

@@ -1,0 +1,149 @@
+//! Waiting for a lock that another process holds, in the queue that one of the nodes keeps.
+
+use std::time::Duration;
+
+use quorlock::{LockGuard, Locker};
+use support::wait::PATIENCE;
+use support::{Fleet, Reply, Watchdog, eventually_async, need_process};
+
+use crate::{builder, connected};
+
+/// As another process: its connections and its name are its own.
+async fn process(fleet: &Fleet, name: &str) -> Locker {
+    connected(builder(fleet).owner(name).ttl(Duration::from_secs(30))).await
+}
+
+/// How often a command was executed, over all nodes, scripts' own commands included.
+fn calls(fleet: &Fleet, command: &str) -> u64 {
+    let stats = fleet.command(&["INFO", "commandstats"]);
+    let line = format!("cmdstat_{command}:calls=");
+    let of = |reply: &Reply| -> u64 {
+        let text = reply.text();
+        let found = text.lines().find_map(|text| text.strip_prefix(&line));
+        found.and_then(|calls| calls.split(',').next()).map_or(0, |calls| calls.parse().unwrap())
+    };
+    stats.iter().map(of).sum()
+}
+
+/// How many wait in the queue of a key.
+fn queued(fleet: &Fleet, key: &str) -> i64 {
+    fleet.command(&["ZCARD", &format!("{{{key}}}:q")]).iter().map(Reply::int).sum()
+}
+
+async fn waits(fleet: &Fleet, key: &str, count: i64) {
+    eventually_async("so many wait in the queue", async || queued(fleet, key) == count).await;
+}
+
+fn wait(locker: &Locker, key: &'static str) -> tokio::task::JoinHandle<LockGuard> {
+    let request = locker.lock(key).wait(PATIENCE);
+    tokio::spawn(async move { request.await.unwrap() })
+}
+
+#[tokio::test]
+async fn a_free_lock_is_taken_without_a_queue() {
+    need_process!();
+    let fleet = Fleet::start(3);
+    let locker = process(&fleet, "one").await;
+    for _ in 0..50 {
+        let guard = locker.lock("k").await.unwrap();
+        assert!(guard.release().await.unwrap().is_released());
+    }
+    for command in ["zadd", "zrange", "zrem", "publish", "time"] {
+        let at_login = if command == "time" { 3 } else { 0 };
+        assert_eq!(calls(&fleet, command), at_login, "{command}");
+    }
+}
+
+#[tokio::test]
+async fn a_released_lock_goes_to_those_that_wait_in_the_order_of_their_arrival() {
+    need_process!();
+    let _watchdog = Watchdog::new("the order of arrival");
+    let fleet = Fleet::start(5);
+    let holder = process(&fleet, "holder").await;
+    let guard = holder.lock("k").await.unwrap();
+    let mut waiting = Vec::new();
+    for number in 0..8 {
+        let locker = process(&fleet, &format!("waiter-{number}")).await;
+        waiting.push((wait(&locker, "k"), locker));
+        waits(&fleet, "k", number + 1).await;
+    }
+    let polls = calls(&fleet, "set");
+    assert!(guard.release().await.unwrap().is_released());
+    for (number, (won, _)) in waiting.iter_mut().enumerate() {
+        let guard = won.await.unwrap();
+        assert!(guard.is_valid());
+        let holders = fleet.holders("k");
+        assert!(holders.len() >= 3, "{number}: {holders:?}");
+        assert!(guard.release().await.unwrap().is_released());
+    }
+    eventually_async("nothing is left", async || fleet.keys_left("").is_empty()).await;
+    // Each is handed the key by one, and sets it on five nodes.
+    let sets = calls(&fleet, "set") - polls;
+    assert!(sets <= 8 * (1 + 5), "{sets}");
+}
+
+#[tokio::test]
+async fn one_that_waits_no_longer_leaves_nothing_behind() {
+    need_process!();
+    let _watchdog = Watchdog::new("nothing is left behind");
+    let fleet = Fleet::start(3);
+    let (holder, other) = (process(&fleet, "holder").await, process(&fleet, "other").await);
+    let guard = holder.lock("k").await.unwrap();
+    let third = process(&fleet, "third").await;
+    let cancelled = tokio::spawn(other.lock("k").wait(PATIENCE).acquire());
+    waits(&fleet, "k", 1).await;
+    let last = wait(&third, "k");
+    waits(&fleet, "k", 2).await;
+    cancelled.abort();
+    waits(&fleet, "k", 1).await;
+    let error = other.lock("k").wait(Duration::from_millis(50)).await.unwrap_err();
+    assert!(error.is_contended() && error.holder().is_some(), "{error}");
+    waits(&fleet, "k", 1).await;
+    assert!(guard.release().await.unwrap().is_released());
+    assert!(last.await.unwrap().release().await.unwrap().is_released());
+    eventually_async("nothing is left", async || fleet.keys_left("").is_empty()).await;
+}
+
+#[tokio::test]
+async fn a_lock_whose_holder_dies_goes_to_the_first_that_waits() {
+    need_process!();
+    let _watchdog = Watchdog::new("the holder's end");
+    let fleet = Fleet::start(3);
+    for server in &fleet {
+        let held = server.command(&["SET", "k", "of another client", "NX", "PX", "400"]);
+        assert_eq!(held, Reply::ok());
+    }
+    let other = process(&fleet, "other").await;
+    let guard = wait(&other, "k").await.unwrap();
+    assert!(guard.is_valid());
+    // Tried at once, and past the queue or in it when the key had ended: not again and again.
+    assert!(calls(&fleet, "set") <= 3 + 3 + 3 + 3, "{}", calls(&fleet, "set"));
+}
+
+#[tokio::test]
+async fn the_pivot_may_stop_hang_and_forget_while_others_wait() {
+    need_process!();
+    let _watchdog = Watchdog::new("the pivot's faults");
+    let fleet = Fleet::start(5);
+    let holder = process(&fleet, "holder").await;
+    let waiters: Vec<_> = {
+        let mut lockers = Vec::new();
+        for number in 0..4 {
+            lockers.push(process(&fleet, &format!("waiter-{number}")).await);
+        }
+        lockers
+    };
+    let guard = holder.lock("k").await.unwrap();
+    let visit = |locker: &Locker| {
+        let request = locker.lock("k").wait(PATIENCE);
+        tokio::spawn(async move { request.await.unwrap().release().await.unwrap() })
+    };
+    let waiting: Vec<_> = waiters.iter().map(visit).collect();
+    waits(&fleet, "k", 4).await;
+    let pivot = fleet.command(&["EXISTS", "{k}:q"]).iter().position(|it| it.int() == 1).unwrap();
+    fleet[pivot].pause();
+    assert!(guard.release().await.unwrap().is_released());
+    for visited in waiting {
+        assert!(visited.await.unwrap().is_released());
+    }
+}
