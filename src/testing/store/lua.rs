@@ -20,10 +20,13 @@ mod raised;
 mod redis;
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use mlua::{ChunkMode, Error, Function, Lua, LuaOptions, MultiValue, StdLib, Table, Value};
+use mlua::{
+    ChunkMode, Debug, Error, Function, HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Table,
+    Value, VmState,
+};
 
 use super::call::{Call, Refusal, Reply};
 use super::state::Store;
@@ -77,6 +80,21 @@ pub(super) fn check(digest: &str, text: &[u8]) -> Result<(), Refusal> {
 /// How many scripts this thread has run.
 pub(crate) fn runs() -> u64 {
     interpreter().map(|interpreter| interpreter.runs.get()).unwrap_or_default()
+}
+
+/// Does some work; also returns the lines of scripts that run in this thread meanwhile.
+pub(super) fn lines_run<T>(work: impl FnOnce() -> T) -> Result<(T, BTreeSet<usize>), Refusal> {
+    let lua = &interpreter()?.lua;
+    let lines: Rc<RefCell<BTreeSet<usize>>> = Rc::default();
+    let seen = lines.clone();
+    let note = move |_: &Lua, at: &Debug<'_>| {
+        seen.borrow_mut().extend(at.current_line());
+        Ok(VmState::Continue)
+    };
+    lua.set_hook(HookTriggers::EVERY_LINE, note).map_err(|error| broken(&error))?;
+    let done = work();
+    lua.remove_hook();
+    Ok((done, lines.take()))
 }
 
 /// The interpreter of this thread.

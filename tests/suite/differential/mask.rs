@@ -10,6 +10,7 @@ pub(super) fn masked(words: &[&str], reply: &[u8]) -> Vec<u8> {
         ["TIME"] => shape(&text),
         ["PTTL" | "PEXPIRETIME", ..] => rounded(&text),
         ["EVAL" | "EVALSHA", ..] => reason(&text),
+        ["ZRANGE", ..] => beats(&text),
         // Connections are numbered from other beginnings.
         ["CLIENT", "ID"] => shape(&text),
         ["HELLO", ..] => hello(&text),
@@ -29,21 +30,34 @@ fn shape(text: &str) -> String {
     lines.map(|line| &line[..1]).collect()
 }
 
-/// A time, to the second if it is one.
+/// A time, to the second if it is one. Of a short life, how much of it is over is not compared.
 fn rounded(text: &str) -> String {
     let number = text.strip_prefix(':').and_then(|text| text.trim_end().parse::<i64>().ok());
     match number {
         Some(millis) if millis > 1_000_000_000_000 => "a time".to_owned(),
+        Some(millis) if (200..=2_000).contains(&millis) => "soon".to_owned(),
         Some(millis) if millis > 1_000 => format!(":{} s", (millis + 999) / 1_000),
         _ => text.to_owned(),
     }
 }
 
-/// What a script answers beside a time: 1 (done) or 2 (gives no vote); the time left to the second.
+/// The scores, but for those that are times of today.
+fn beats(text: &str) -> String {
+    let is_of_today = |score: f64| (1.5e12..3e12).contains(&score);
+    let line = |line: &str| match line.parse().is_ok_and(is_of_today) {
+        true => "a time".to_owned(),
+        false => line.to_owned(),
+    };
+    text.split("\r\n").map(line).collect::<Vec<_>>().join("\r\n")
+}
+
+/// What a script answers beside a time: 1 (done), 2 (gives no vote), -1 and -2 (it is to wait); the
+/// time left to the second.
 fn reason(text: &str) -> String {
-    let timed = ["*2\r\n:1\r\n", "*2\r\n:2\r\n"]
+    let timed = [1, 2, -1, -2]
+        .map(|code| format!("*2\r\n:{code}\r\n"))
         .into_iter()
-        .find_map(|head| text.strip_prefix(head).map(|left| format!("{head}{}", rounded(left))));
+        .find_map(|head| text.strip_prefix(&*head).map(|left| format!("{head}{}", rounded(left))));
     timed.unwrap_or_else(|| text.to_owned())
 }
 

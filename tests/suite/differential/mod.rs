@@ -6,7 +6,7 @@
 //! |---|---|
 //! | `table` | commands, one behind the other |
 //! | `dialogues` | commands of several connections by turns, and what each of them hears |
-//! | `scripts`, `scripts_run` | the locks' scripts, on every state of their keys |
+//! | `scripts`, `scripts_…` | the locks' scripts, on every state of their keys |
 //! | `snippets`, `lua.txt` | other Lua: what a reply is to a script, and a value to a client |
 //!
 //! The tables of the last two are also those of the library's own tests, which run the scripts by

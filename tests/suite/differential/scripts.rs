@@ -4,18 +4,26 @@
 //!
 //! Another script is another row of [`SCRIPTS`], and its files are rows of [`FILES`].
 //!
-//! In the states commands stand between bars, `~` is a blank and `''` an empty word. `PASS n` is no
-//! command: so many microseconds pass.
+//! In the states commands stand between bars, `~` is a blank and `''` an empty word. Three words
+//! are no commands: `PASS n` lets so many microseconds pass, `FROZEN` leaves the state to nodes
+//! whose time stands still, and `CROWD n` puts so many into the queue `z` that have no beat.
 
 #![allow(dead_code, reason = "either user of the table leaves out a part of it")]
 
-use std::sync::LazyLock;
+#[path = "scripts_hindrance.rs"]
+mod hindrance;
+#[path = "scripts_in_turn.rs"]
+mod in_turn;
+
+use hindrance::KEYS;
+pub(crate) use hindrance::{Hindrance, users};
+use in_turn::{ask, ask_where_it_votes, leave};
 
 /// A command's words.
 pub(crate) type Words = Vec<&'static str>;
 
 /// The files with Lua in them, below `src/lock/script` and `src/lease/script`.
-pub(crate) const FILES: [(&str, &str); 9] = [
+pub(crate) const FILES: [(&str, &str); 11] = [
     ("acquire.lua", include_str!("../../../src/lock/script/acquire.lua")),
     ("acquire_all.lua", include_str!("../../../src/lock/script/acquire_all.lua")),
     ("adopt.lua", include_str!("../../../src/lock/script/adopt.lua")),
@@ -25,6 +33,8 @@ pub(crate) const FILES: [(&str, &str); 9] = [
     ("release.lua", include_str!("../../../src/lock/script/release.lua")),
     ("release_all.lua", include_str!("../../../src/lock/script/release_all.lua")),
     ("standing.lua", include_str!("../../../src/lease/script/standing.lua")),
+    ("turn_ask.lua", include_str!("../../../src/lock/script/turn_ask.lua")),
+    ("turn_leave.lua", include_str!("../../../src/lock/script/turn_leave.lua")),
 ];
 
 /// A script: what it is made of, and what it is run on.
@@ -33,9 +43,38 @@ pub(crate) struct Script {
     pub(crate) name: &'static str,
     /// The files that make up its text, in their order.
     pub(crate) files: &'static [&'static str],
-    /// Grids of states: of each list one, in every combination.
-    grids: &'static [&'static [&'static [State]]],
+    grids: &'static [Grid],
     words: fn() -> Calls,
+}
+
+/// Lists of states, of each list one in every combination, and what is said there.
+struct Grid {
+    lists: &'static [&'static [State]],
+    said: Said,
+}
+
+/// What is said in the states of a grid.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Said {
+    /// All words, and the usual ones behind every hindrance.
+    All,
+    /// The usual words, also behind every hindrance.
+    Usual,
+    /// The usual words, and nothing hinders them.
+    Plain,
+}
+
+/// A grid on which all is said.
+const fn all(lists: &'static [&'static [State]]) -> Grid {
+    Grid { lists, said: Said::All }
+}
+
+const fn usual(lists: &'static [&'static [State]]) -> Grid {
+    Grid { lists, said: Said::Usual }
+}
+
+const fn plain(lists: &'static [&'static [State]]) -> Grid {
+    Grid { lists, said: Said::Plain }
 }
 
 /// Keys and arguments, as `EVAL` takes them.
@@ -49,53 +88,61 @@ struct Calls {
 /// A name, and the commands that lead there.
 type State = (&'static str, &'static str);
 
-pub(crate) const SCRIPTS: [Script; 10] = [
+pub(crate) const SCRIPTS: [Script; 13] = [
     Script {
         name: "acquire",
         files: &["standing.lua", "acquire.lua"],
         // Only a node in service looks at the lock.
-        grids: &[&[EPOCH, QUARANTINE], &[SERVICE, LOCK]],
+        grids: &[all(&[EPOCH, QUARANTINE]), all(&[SERVICE, LOCK])],
         words: acquire,
     },
-    Script { name: "adopt", files: &["adopt.lua"], grids: &[&[LOCK]], words: adopt },
+    Script { name: "adopt", files: &["adopt.lua"], grids: &[all(&[LOCK])], words: adopt },
     Script {
         name: "adopt",
         files: &["standing.lua", "adopt.lua"],
-        grids: &[&[SERVICE, LOCK]],
+        grids: &[all(&[SERVICE, LOCK])],
         words: adopt_where_it_votes,
     },
-    Script { name: "extend", files: &["extend.lua"], grids: &[&[LOCK]], words: extend },
+    Script { name: "extend", files: &["extend.lua"], grids: &[all(&[LOCK])], words: extend },
     Script {
         name: "initialise",
         files: &["initialise.lua"],
-        grids: &[&[EPOCH, QUARANTINE]],
+        grids: &[all(&[EPOCH, QUARANTINE])],
         words: initialise,
     },
-    Script { name: "release", files: &["release.lua"], grids: &[&[LOCK]], words: release },
+    Script { name: "release", files: &["release.lua"], grids: &[all(&[LOCK])], words: release },
     Script {
         name: "acquire_all",
         files: &["acquire_all.lua"],
-        grids: &[&[LOCK, SECOND]],
+        grids: &[all(&[LOCK, SECOND])],
         words: acquire_all,
     },
     Script {
         name: "acquire_all",
         files: &["standing.lua", "acquire_all.lua"],
-        grids: &[&[SERVICE, LOCK, SECOND]],
+        grids: &[all(&[SERVICE, LOCK, SECOND])],
         words: acquire_all_where_it_votes,
     },
     Script {
         name: "extend_all",
         files: &["extend_all.lua"],
-        grids: &[&[LOCK, SECOND]],
+        grids: &[all(&[LOCK, SECOND])],
         words: extend_all,
     },
     Script {
         name: "release_all",
         files: &["release_all.lua"],
-        grids: &[&[LOCK, SECOND]],
+        grids: &[all(&[LOCK, SECOND])],
         words: release_all,
     },
+    Script { name: "turn_ask", files: &["turn_ask.lua"], grids: in_turn::ASKED, words: ask },
+    Script {
+        name: "turn_ask",
+        files: &["standing.lua", "turn_ask.lua"],
+        grids: in_turn::ASKED_WHERE_IT_VOTES,
+        words: ask_where_it_votes,
+    },
+    Script { name: "turn_leave", files: &["turn_leave.lua"], grids: in_turn::LEFT, words: leave },
 ];
 
 /// What a lock's key can hold. Ours is `v`.
@@ -286,38 +333,11 @@ fn initialise() -> Calls {
     Calls { usual: ["look", "write"].map(|act| words(act, "30000", "abc")).into(), edges }
 }
 
-/// What a server refuses a script while it runs, or before.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Hindrance {
-    None,
-    /// The user may not say this command, or not touch this key: its name in [`users`].
-    User(&'static str),
-    /// There is no memory left.
-    Starved,
-}
+/// The keys that hold sorted sets.
+pub(crate) const QUEUES: [&str; 2] = ["z", "b"];
 
-/// The commands that scripts say.
-const COMMANDS: [&str; 5] = ["get", "set", "del", "pttl", "pexpire"];
-
-/// The keys that scripts touch.
-pub(crate) const KEYS: [&str; 4] = ["e", "q", "k", "l"];
-
-/// The users who lack one right each, by what they lack, with their rules.
-pub(crate) fn users() -> &'static [(&'static str, &'static str)] {
-    static USERS: LazyLock<Vec<(&str, &str)>> = LazyLock::new(|| {
-        let mut users = Vec::new();
-        for command in COMMANDS {
-            users.push((command, &*format!("on nopass ~* +@all -{command}").leak()));
-        }
-        for key in KEYS {
-            let others = KEYS.iter().filter(|other| **other != key);
-            let others: Vec<String> = others.map(|other| format!("~{other}")).collect();
-            users.push((key, format!("on nopass {} +@all", others.join(" ")).leak()));
-        }
-        users
-    });
-    &USERS
-}
+/// The channels on which another connection listens: those of some owners of values.
+pub(crate) const HEARD: [&str; 3] = ["quorlock:wake:her", "quorlock:wake:", "quorlock:wake:a@b"];
 
 /// One run of a script.
 #[derive(Clone, Debug)]
@@ -347,21 +367,29 @@ impl Script {
         files.map(|(name, text)| change(name, text)).collect()
     }
 
-    /// Everything that it is run on: in every state all words, and the usual ones behind every
-    /// hindrance.
+    /// Everything that it is run on.
     pub(crate) fn cases(&self) -> Vec<Case> {
         let Calls { usual, edges } = (self.words)();
-        let mut hindrances = vec![Hindrance::Starved];
-        hindrances.extend(users().iter().map(|(name, _)| Hindrance::User(name)));
+        let hindrances = hindrance::of(self.text(), &self.keys());
         let mut cases = Vec::new();
-        for state in self.grids.iter().flat_map(|grid| combinations(grid)) {
-            let all = usual.iter().chain(&edges);
-            cases.extend(all.map(|words| case(&state, Hindrance::None, words)));
-            for hindrance in &hindrances {
-                cases.extend(usual.iter().map(|words| case(&state, *hindrance, words)));
+        for Grid { lists, said } in self.grids {
+            for state in combinations(lists) {
+                let edges = edges.iter().filter(|_| *said == Said::All);
+                let words = usual.iter().chain(edges);
+                cases.extend(words.map(|words| case(&state, Hindrance::None, words)));
+                for hindrance in hindrances.iter().filter(|_| *said != Said::Plain) {
+                    cases.extend(usual.iter().map(|words| case(&state, *hindrance, words)));
+                }
             }
         }
         cases
+    }
+
+    /// The keys that it is given.
+    pub(crate) fn keys(&self) -> Vec<&'static str> {
+        let usual = (self.words)().usual;
+        let is_given = |key: &&str| usual.iter().any(|words| words.contains(key));
+        KEYS.into_iter().filter(is_given).collect()
     }
 }
 
@@ -401,6 +429,12 @@ fn combinations(lists: &[&[State]]) -> Vec<Vec<State>> {
 
 /// Commands between bars.
 pub(crate) fn read(text: &'static str) -> Vec<Words> {
+    let lines = text.split('|').map(line);
+    lines.filter(|words| !words.is_empty()).collect()
+}
+
+/// A command's words.
+fn line(text: &'static str) -> Words {
     let word = |word: &'static str| -> &'static str {
         match word {
             "''" => "",
@@ -408,6 +442,16 @@ pub(crate) fn read(text: &'static str) -> Vec<Words> {
             word => word,
         }
     };
-    let lines = text.split('|').map(|line| line.split_whitespace().map(word).collect());
-    lines.filter(|words: &Words| !words.is_empty()).collect()
+    let words: Words = text.split_whitespace().map(word).collect();
+    match words[..] {
+        ["CROWD", count] => crowd(count.parse().unwrap()),
+        _ => words,
+    }
+}
+
+/// The command that puts so many into the queue.
+fn crowd(count: usize) -> Words {
+    let scored = (1..=count).flat_map(|place| [place.to_string(), format!("x{place}")]);
+    let scored = scored.map(|word| -> &'static str { word.leak() });
+    ["ZADD", "z"].into_iter().chain(scored).collect()
 }

@@ -1,5 +1,6 @@
 //! The locks' scripts, and Lua itself, on real servers.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use support::sha1::sha1_hex;
@@ -7,7 +8,7 @@ use support::{Server, need_process};
 
 use super::mask::masked;
 use super::raw::Raw;
-use super::scripts::{self, Case, Hindrance, KEYS, SCRIPTS, Script, Words};
+use super::scripts::{self, Case, HEARD, Hindrance, QUEUES, SCRIPTS, Script, Words};
 use super::snippets;
 use super::{Pair, on_all, on_named};
 
@@ -33,20 +34,18 @@ impl Pair {
     /// Runs a script in every way on both, and returns where the reply or what is left differs.
     fn compare_script(&self, script: &Script) -> Vec<String> {
         let digest: &str = sha1_hex(script.text().as_bytes()).leak();
-        let connect = |addr| {
-            let mut raw = Raw::connect(addr);
-            raw.call(&["SCRIPT", "LOAD", script.text()]);
-            raw
-        };
-        let mut theirs = connect(self.server.addr());
-        let mut ours = connect(self.node.addr().expect("it listens"));
+        let mut theirs = Runner::connect(self.server.addr(), script);
+        let mut ours = Runner::connect(self.node.addr().expect("it listens"), script);
         let mut differences = Vec::new();
         let cases: Vec<Case> = script.cases().into_iter().filter(|case| !case.frozen).collect();
         for cases in cases.chunks(DATABASES.len()) {
-            let (theirs, ours) = (run(&mut theirs, cases, digest), run(&mut ours, cases, digest));
-            for (case, (theirs, ours)) in cases.iter().zip(theirs.iter().zip(ours)) {
+            let (theirs, ours) = (theirs.run(cases, digest), ours.run(cases, digest));
+            let names = cases.iter().map(|case| case.name.clone());
+            // What is heard comes behind all of them.
+            let last = format!("heard from {} on", cases[0].name);
+            for (name, (theirs, ours)) in names.chain([last]).zip(theirs.iter().zip(ours)) {
                 if *theirs != ours {
-                    let what = format!("{}: {}: {}", self.name, script.name, case.name);
+                    let what = format!("{}: {}: {name}", self.name, script.name);
                     differences.push(format!("{what}\n  {ours:?}\n  {theirs:?}"));
                 }
             }
@@ -55,8 +54,37 @@ impl Pair {
     }
 }
 
-/// Runs the cases; returns for each the reply and what is left, without what may differ.
-fn run(raw: &mut Raw, cases: &[Case], digest: &'static str) -> Vec<Vec<String>> {
+/// A connection that runs a script, and one that listens meanwhile.
+struct Runner {
+    raw: Raw,
+    listener: Raw,
+    keys: Vec<&'static str>,
+}
+
+impl Runner {
+    fn connect(addr: SocketAddr, script: &Script) -> Self {
+        let (mut raw, mut listener) = (Raw::connect(addr), Raw::connect(addr));
+        raw.call(&["SCRIPT", "LOAD", script.text()]);
+        listener.converse(&[vec!["HELLO", "3"], [&["SUBSCRIBE"], &HEARD[..]].concat()]);
+        Self { raw, listener, keys: script.keys() }
+    }
+
+    /// Runs the cases; returns for each the reply and what is left, without what may differ, and
+    /// behind them what the listener has heard.
+    fn run(&mut self, cases: &[Case], digest: &'static str) -> Vec<Vec<String>> {
+        let mut told = run(&mut self.raw, cases, (digest, &self.keys));
+        told.push(vec![String::from_utf8_lossy(&self.listener.converse(&[])).into_owned()]);
+        told
+    }
+}
+
+/// Runs the cases; returns for each the reply and what is left under the keys, without what may
+/// differ.
+fn run(
+    raw: &mut Raw,
+    cases: &[Case],
+    (digest, keys): (&'static str, &[&'static str]),
+) -> Vec<Vec<String>> {
     let mut said: Vec<Words> = vec![vec!["FLUSHALL"]];
     for (case, database) in cases.iter().zip(DATABASES) {
         said.push(vec!["SELECT", database]);
@@ -68,7 +96,8 @@ fn run(raw: &mut Raw, cases: &[Case], digest: &'static str) -> Vec<Vec<String>> 
         let began = clock(raw);
         while clock(raw) < began + longest {}
     }
-    let runs = cases.iter().zip(DATABASES).map(|(case, database)| asked(case, database, digest));
+    let asked = |(case, database)| asked(case, database, (digest, keys));
+    let runs = cases.iter().zip(DATABASES).map(asked);
     let (mut said, mut lengths) = (Vec::new(), Vec::new());
     for run in runs {
         lengths.push(run.len());
@@ -79,7 +108,7 @@ fn run(raw: &mut Raw, cases: &[Case], digest: &'static str) -> Vec<Vec<String>> 
     for (case, length) in cases.iter().zip(lengths) {
         let all = replies.by_ref().take(length);
         let told_of = |words: &Words| match words[0] {
-            "EVALSHA" => true,
+            "EVALSHA" | "ZRANGE" => true,
             "TYPE" | "GET" | "PTTL" => !case.fleeting,
             _ => false,
         };
@@ -92,7 +121,11 @@ fn run(raw: &mut Raw, cases: &[Case], digest: &'static str) -> Vec<Vec<String>> 
 }
 
 /// What is said to run a case and to look at what it leaves.
-fn asked(case: &Case, database: &'static str, digest: &'static str) -> Vec<Words> {
+fn asked(
+    case: &Case,
+    database: &'static str,
+    (digest, keys): (&'static str, &[&'static str]),
+) -> Vec<Words> {
     let script = [&["EVALSHA", digest], &case.words[..]].concat();
     let mut said = vec![vec!["SELECT", database]];
     said.extend(match case.hindrance {
@@ -105,9 +138,11 @@ fn asked(case: &Case, database: &'static str, digest: &'static str) -> Vec<Words
             vec![memory("1"), script, memory("0")]
         }
     });
-    for key in KEYS {
+    for key in keys {
         said.extend(["TYPE", "GET", "PTTL"].map(|look| vec![look, key]));
     }
+    let queues = QUEUES.iter().filter(|key| keys.contains(key));
+    said.extend(queues.map(|key| vec!["ZRANGE", key, "0", "-1", "WITHSCORES"]));
     said
 }
 

@@ -10,7 +10,7 @@ use quorlock_resp::Frame;
 use super::super::keyspace::Entry;
 use super::super::sha1::digest;
 use super::super::{SessionId, Setup, Store, User, Version};
-use super::table::{Case, Hindrance, Words, users};
+use super::table::{Case, HEARD, Hindrance, Words, users};
 
 /// A node in some state, and who is about to run its script there.
 pub(super) struct Bench {
@@ -24,6 +24,8 @@ pub(super) struct Bench {
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Outcome {
     pub(super) reply: Frame,
+    /// What the other connection has heard.
+    pub(super) heard: Vec<Frame>,
     /// What the keys hold, and until when.
     pub(super) left: Vec<(Bytes, Entry)>,
 }
@@ -44,7 +46,7 @@ const DEFAULT: &str = "default";
 impl Node {
     pub(super) fn new(version: Version, runs_lua: bool, script: &str) -> Self {
         let mut by_user = BTreeMap::new();
-        for (name, rules) in users().iter().chain([&(DEFAULT, "on nopass ~* +@all")]) {
+        for (name, rules) in users().iter().chain([&(DEFAULT, "on nopass ~* &* +@all")]) {
             let mut setup = Setup { version, runs_lua, ..Setup::default() };
             setup.users.insert((*name).to_owned(), User::by_rules(rules, version).unwrap());
             let mut store = Store::new(setup);
@@ -54,6 +56,7 @@ impl Node {
                 let said = store.execute(session, &words, Duration::ZERO);
                 assert!(said.messages[0].1.as_error().is_none(), "{name}: {said:?}");
             }
+            listen(&mut store);
             by_user.insert(*name, (store, session));
         }
         Self { by_user, digest: digest(script.as_bytes()).leak() }
@@ -98,6 +101,16 @@ impl Node {
     }
 }
 
+/// Has another connection listen.
+fn listen(store: &mut Store) {
+    let listener = store.connect();
+    let subscribe: Vec<&[u8]> = ["SUBSCRIBE"].into_iter().chain(HEARD).map(str::as_bytes).collect();
+    for words in [&[&b"HELLO"[..], b"3"][..], &subscribe] {
+        let said = store.execute(listener, words, Duration::ZERO);
+        assert!(said.messages[0].1.as_error().is_none(), "{said:?}");
+    }
+}
+
 impl Bench {
     /// Runs the script, with these keys and arguments.
     pub(super) fn run(&self, words: &Words) -> (Outcome, Calls) {
@@ -105,23 +118,31 @@ impl Bench {
     }
 
     /// Runs another script in its place: its digest and its text.
-    pub(super) fn run_as(&self, digest: &'static str, text: &Bytes, words: &Words) -> Outcome {
+    pub(super) fn run_as(
+        &self,
+        digest: &'static str,
+        text: &Bytes,
+        words: &Words,
+    ) -> (Outcome, Calls) {
         let mut store = self.store.clone();
         store.scripts.insert(digest.to_owned(), text.clone());
-        let (outcome, _) = self.run_in(store, digest, words);
+        let (outcome, calls) = self.run_in(store, digest, words);
         // Some servers tell the digest with an error.
-        let Frame::Error(text) = &outcome.reply else { return outcome };
+        let Frame::Error(text) = &outcome.reply else { return (outcome, calls) };
         let text = String::from_utf8_lossy(text).replace(digest, self.digest);
-        Outcome { reply: Frame::Error(text.into()), ..outcome }
+        (Outcome { reply: Frame::Error(text.into()), ..outcome }, calls)
     }
 
     fn run_in(&self, mut store: Store, digest: &str, words: &Words) -> (Outcome, Calls) {
         let words = [&["EVALSHA", digest], &words[..]].concat();
         let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
         let effects = store.execute(self.session, &words, self.now);
-        let [(_, reply)] = &effects.messages[..] else { panic!("{effects:?}") };
+        let (own, heard): (Vec<_>, Vec<_>) =
+            effects.messages.into_iter().partition(|(to, _)| *to == self.session);
+        let [(_, reply)] = &own[..] else { panic!("{own:?}") };
+        let heard = heard.into_iter().map(|(_, frame)| frame).collect();
         let entry = |key: Bytes| (key.clone(), store.keys.get(&(0, key)).unwrap().clone());
         let left = store.keys().into_iter().map(entry).collect();
-        (Outcome { reply: reply.clone(), left }, store.counts.calls)
+        (Outcome { reply: reply.clone(), heard, left }, store.counts.calls)
     }
 }

@@ -1,9 +1,10 @@
 //! Is every line of every script needed? Each is changed in every small way, and the table of cases
-//! must notice: in the reply, or in what is left, without a server.
+//! must notice: in the reply, in what others hear, in what is left, or in more commands than the
+//! script says. No server runs.
 
 mod mutate;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -24,7 +25,7 @@ struct Equivalent {
     reason: &'static str,
 }
 
-const EQUIVALENTS: [Equivalent; 12] = [
+const EQUIVALENTS: [Equivalent; 31] = [
     equivalent(
         "if not string.match(ttl, '^%d+$')",
         "match → find (1)",
@@ -45,8 +46,57 @@ const EQUIVALENTS: [Equivalent; 12] = [
     equivalent("if quarantine >= 0 then", "0 → -1", "-1 was answered for above"),
     equivalent("if not string.match(ARGV[3], '^%d+$')", "match → find", "as in `standing.lua`"),
     equivalent("math.max(left, tonumber(", "tonumber → nothing", "`math.max` reads digits itself"),
+    equivalent(
+        "redis.pcall('ZREM', queue, ARGV[1])",
+        "the two lines swapped",
+        "neither depends on the other",
+    ),
+    equivalent(
+        "redis.call('ZREM', queue, unpack(dead))",
+        "the two lines swapped",
+        "what refuses one refuses the other",
+    ),
+    equivalent(
+        "redis.call('ZREM', beats, unpack(dead))",
+        "call → pcall",
+        "what refuses it has refused the ZREM before it, which ends the script",
+    ),
+    equivalent(
+        "redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')",
+        "call → pcall",
+        "what refuses it has refused the first ZRANGE of the same key, which ends the script",
+    ),
+    equivalent(OWN_END, "tonumber → nothing", "`math.max` reads digits itself"),
+    equivalent(OWN_END, "0 → 1", "our own beat ends later than that"),
+    equivalent(OWN_END, "0 → -1", "our own beat ends later than that"),
+    equivalent(
+        "redis.call('PEXPIREAT', beats, ends)",
+        "the two lines swapped",
+        "neither is refused: the ZADD and the PEXPIREAT before them were not",
+    ),
+    equivalent(
+        "redis.call('PEXPIREAT', beats, ends)",
+        "call → pcall",
+        "the second of them: what refuses it has refused the first, which ends the script",
+    ),
+    equivalent(NEXT_PLACE, "call → pcall", "what refuses it has refused the ZADD before it"),
+    equivalent(NEXT_PLACE, "tonumber → nothing", "`+` reads digits itself"),
+    equivalent(
+        "redis.call('PEXPIREAT', queue, ends)",
+        "call → pcall",
+        "what refuses it has refused the PEXPIREAT before it",
+    ),
+    equivalent("'^%x+@(.*)$')", "'^%x+@(.*)$' → '^%x+@(.*)'", "`.*` takes all there is"),
+    equivalent(", '^%x+@(.*)$'), 0", "0 → -1", "either way it is not above 0"),
+    equivalent("queue, 0, 0)[1]", "call → pcall", "an error of this kind has come before"),
+    equivalent("queue, 0, 0)[1]", "0 → 1 (2)", "what counts is whether there is a first one"),
+    equivalent("queue, 0, 0)[1]", "0 → -1 (2)", "what counts is whether there is a first one"),
+    equivalent("if time[1] and", "1 → 2 (1)", "TIME tells both numbers or an error"),
+    equivalent("string.sub(first, 1, 8)", "1 → 0", "Lua takes no place before the first"),
 ];
 
+const OWN_END: &str = "math.max(own, tonumber(until_last[2] or 0))";
+const NEXT_PLACE: &str = "redis.call('ZADD', queue, 'NX', ";
 const WRONG_TYPE: &str = ".err, 'WRONGTYPE', 1, true)";
 
 const fn equivalent(code: &'static str, what: &'static str, reason: &'static str) -> Equivalent {
@@ -59,6 +109,10 @@ struct Proof {
     cases: Vec<Case>,
     benches: Vec<Arc<Bench>>,
     outcomes: Vec<Outcome>,
+    /// How many commands the script says in each case.
+    counts: Vec<u64>,
+    /// The lines of the script that run in each case.
+    lines: Vec<BTreeSet<usize>>,
 }
 
 impl Proof {
@@ -66,12 +120,32 @@ impl Proof {
         let script = &SCRIPTS[place];
         let cases = script.cases();
         let benches = Node::new(Version::default(), true, script.text()).prepare(&cases);
-        let run = |(bench, case): (&Arc<Bench>, &Case)| bench.run(&case.words).0;
-        let outcomes = benches.iter().zip(&cases).map(run).collect();
-        Self { place, cases, benches, outcomes }
+        let run = |(bench, case): (&Arc<Bench>, &Case)| {
+            let ((outcome, calls), lines) = lua::lines_run(|| bench.run(&case.words)).unwrap();
+            (outcome, (calls.values().sum::<u64>(), lines))
+        };
+        let (outcomes, (counts, lines)) = benches.iter().zip(&cases).map(run).unzip();
+        Self { place, cases, benches, outcomes, counts, lines }
     }
 
-    /// The first case that tells a mutant of a file from the file as it is.
+    /// The cases that a mutant can change: those in which a line of it runs. All cases where that
+    /// is unknown: a line with `else` has no code that runs, and some lines may never run.
+    fn reached(&self, file: &str, mutant: &Mutant) -> Vec<usize> {
+        let before = SCRIPTS[self.place].files.iter().take_while(|name| **name != file);
+        let text = |name: &str| FILES.iter().find(|(file, _)| *file == name).unwrap().1;
+        let before: usize = before.map(|name| text(name).lines().count()).sum();
+        let all = 0..self.cases.len();
+        let has_else = |line: &usize| text(file).lines().nth(line - 1).unwrap().contains("else");
+        let runs = |line: &usize, case: usize| self.lines[case].contains(&(before + line));
+        let runs_any = |case: &usize| mutant.lines.iter().any(|line| runs(line, *case));
+        let reached: Vec<usize> = all.clone().filter(runs_any).collect();
+        let is_told = !reached.is_empty() && !mutant.lines.iter().any(has_else);
+        if is_told { reached } else { all.collect() }
+    }
+
+    /// The first case that tells a mutant of a file from the file as it is: by what comes of it, or
+    /// by more commands. Fewer commands tell nothing: if the same comes of them, the others are not
+    /// needed.
     fn catch(&self, file: &str, mutant: &Mutant) -> Option<String> {
         let script = &SCRIPTS[self.place];
         let text =
@@ -84,9 +158,10 @@ impl Proof {
         let text = Bytes::from(text);
         let told = |index: &usize| {
             let (bench, words) = (&self.benches[*index], &self.cases[*index].words);
-            bench.run_as(digest, &text, words) != self.outcomes[*index]
+            let (outcome, calls) = bench.run_as(digest, &text, words);
+            outcome != self.outcomes[*index] || calls.values().sum::<u64>() > self.counts[*index]
         };
-        let index = (0..self.cases.len()).find(told)?;
+        let index = self.reached(file, mutant).into_iter().find(told)?;
         Some(format!("{}: {}", script.name, self.cases[index].name))
     }
 }

@@ -227,11 +227,14 @@ impl Mutator<'_> {
         let mut index = 0;
         while index < self.tokens.len() {
             if self.word(index) == "local" {
-                let assigned = self.next(index, "=").unwrap_or(self.tokens.len());
+                let line = self.tokens[index].line;
+                let in_line = self.tokens.iter().take_while(|token| token.line <= line).count();
+                let assigned = self.next(index, "=").unwrap_or(in_line).min(in_line);
                 let declared = index + 1..assigned;
                 let words = declared.filter(|index| self.tokens[*index].kind == Kind::Word);
                 names.extend(words.map(|index| self.word(index).to_owned()).collect::<Vec<_>>());
                 index = assigned;
+                continue;
             }
             let word = self.word(index).to_owned();
             let is_field = index > 0 && self.word(index - 1) == ".";
