@@ -20,7 +20,7 @@ use support::{Reply, Server, acl, need_process, tools};
 
 /// Every command that the library has a use for, in the order in which they are taken away: first
 /// what saves a round trip or is for people, so that what stays is what there is no way around.
-const CANDIDATES: [&str; 19] = [
+const CANDIDATES: [&str; 29] = [
     "script|load",
     "time",
     "config|get",
@@ -40,14 +40,30 @@ const CANDIDATES: [&str; 19] = [
     "get",
     "set",
     "hello",
+    "subscribe",
+    "publish",
+    "client|tracking",
+    "client|caching",
+    "zadd",
+    "zcard",
+    "zrange",
+    "zrem",
+    "zscore",
+    "pexpireat",
 ];
+
+/// The channels on which processes are told of their locks. Before 7.0 a user has all channels.
+const CHANNELS: &str = "&quorlock:wake:*";
 
 /// So often is a feature tried whose rights are not enough: a busy machine does not fail one that
 /// works so many times in a row.
 const REFUSALS: usize = 3;
 
 /// Rights to keys, the least first.
-const KEYS: [&str; 4] = ["", "%R~pay:*", "%W~pay:*", "~pay:*"];
+const KEYS: [&str; 5] = ["", "%R~pay:*", "%W~pay:*", "~pay:*", ALL_KEYS];
+
+/// Those of the locks, and of their queues.
+const ALL_KEYS: &str = "~pay:* ~{pay:*";
 
 /// One server, and the user whose rights are tried.
 struct Trial {
@@ -70,6 +86,11 @@ impl Trial {
         let words: Vec<&str> =
             words.iter().chain(rules).filter(|w| !w.is_empty()).copied().collect();
         self.server.command(&words) == Reply::ok()
+    }
+
+    /// The rule that gives all channels, where a user has none by default.
+    fn all_channels(&self) -> &'static str {
+        if self.knows_key_rights { "&*" } else { "" }
     }
 
     /// Whether the feature works with these rules. A right that is missing fails it each time, and
@@ -103,21 +124,22 @@ impl Trial {
 
     /// What is left when everything was taken away that can be.
     fn least(&self, feature: &features::Feature) -> Vec<String> {
-        self.works(feature, &["~*", "+@all"])
+        self.works(feature, &["~*", "+@all", self.all_channels()])
             .unwrap_or_else(|why| panic!("{}: {why}", feature.name));
         let known = |rule: &String| self.grant(&["-@all", rule]);
         let mut rules: Vec<String> =
             CANDIDATES.iter().map(|name| format!("+{name}")).filter(known).collect();
+        rules.extend(self.knows_key_rights.then(|| CHANNELS.to_owned()));
         let with = |keys: &str, rules: &[String]| {
             let rules: Vec<&str> =
-                [keys, "-@all"].into_iter().chain(rules.iter().map(|r| &**r)).collect();
+                keys.split(' ').chain(["-@all"]).chain(rules.iter().map(|r| &**r)).collect();
             self.works(feature, &rules)
         };
-        with("~pay:*", &rules)
+        with(ALL_KEYS, &rules)
             .unwrap_or_else(|why| panic!("{}: a candidate is missing: {why}", feature.name));
         for rule in rules.clone() {
             let rest: Vec<String> = rules.iter().filter(|kept| **kept != rule).cloned().collect();
-            if with("~pay:*", &rest).is_ok() {
+            if with(ALL_KEYS, &rest).is_ok() {
                 rules = rest;
             }
         }
@@ -126,7 +148,7 @@ impl Trial {
             .copied()
             .find(|keys| with(keys, &rules).is_ok())
             .unwrap_or_else(|| panic!("{}: {rules:?} were enough before", feature.name));
-        rules.extend((!keys.is_empty()).then(|| keys.to_owned()));
+        rules.extend(keys.split_whitespace().map(str::to_owned));
         rules.sort_unstable();
         rules
     }
@@ -136,10 +158,11 @@ impl Trial {
 fn expected(trial: &Trial, rules: &[String]) -> Vec<String> {
     let adapted = |rule: &String| match rule.strip_prefix('%') {
         // Before 7.0 a right to a key is one to read and to write.
-        Some(keys) if !trial.knows_key_rights => keys[1..].to_owned(),
-        _ => rule.clone(),
+        Some(keys) if !trial.knows_key_rights => Some(keys[1..].to_owned()),
+        _ if rule.starts_with('&') && !trial.knows_key_rights => None,
+        _ => Some(rule.clone()),
     };
-    let mut rules: Vec<String> = rules.iter().map(adapted).collect();
+    let mut rules: Vec<String> = rules.iter().filter_map(adapted).collect();
     rules.sort_unstable();
     rules
 }
@@ -180,7 +203,7 @@ fn the_candidates_are_all_that_the_library_sends() {
     let trial = Trial::start(&tools::find_server().unwrap());
     trial.server.command(&["CONFIG", "RESETSTAT"]);
     for feature in &FEATURES {
-        trial.works(feature, &["~*", "+@all"]).unwrap();
+        trial.works(feature, &["~*", "+@all", trial.all_channels()]).unwrap();
     }
     // What the tests themselves send, as the default user.
     let ours =

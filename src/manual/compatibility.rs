@@ -65,12 +65,17 @@
 //! So for a service that takes, extends and waits for locks on a quorum:
 //!
 //! ```text
-//! ACL SETUSER locker on >password ~pay:* resetchannels -@all +set +get +del +pexpire +pttl
-//!     +eval +evalsha +script|load +info +client|kill +client|id +client|setname
+//! ACL SETUSER locker on >password ~pay:* ~{pay:* resetchannels &quorlock:wake:* -@all
+//!     +set +get +del +pexpire +pttl +eval +evalsha +script|load +info
+//!     +time +zadd +zrange +zscore +zrem +pexpireat +subscribe +publish
+//!     +client|kill +client|id +client|setname +client|tracking +client|caching
 //! ```
 //!
 //! and, from Redis 7.2 on and on Valkey, `+client|setinfo`. Advice on the rest:
 //!
+//! - A queue's keys are `{pay:order:42}:q` and `{pay:order:42}:h`, so that all are in one slot of a
+//!   cluster, and need a rule beside the prefix's own. Where a right to the queue is missing,
+//!   processes poll: each waits up to a second longer, and every node has more to do.
 //! - `+client|kill` lets a user end *any* connection. Without it, what a dead connection may have
 //!   left is undone again and again for a node timeout and two TTLs, which is nearly as good.
 //! - `+config|get` shows the server's passwords among other things. Do not grant it to a service;

@@ -37,10 +37,12 @@ macro_rules! features {
     };
 }
 
-pub(crate) const FEATURES: [Feature; 17] = features![
+pub(crate) const FEATURES: [Feature; 19] = features![
     "acquire and release, by release or by dropping" => acquire_and_release,
     "extend, by extend or by itself" => extend,
     "wait for a lock, and be told who holds it" => wait,
+    "wait in a queue, and be handed the lock" => be_handed_over,
+    "wait for a lock of another library, without polling" => watch,
     "inspect, quorlock status" => inspect,
     "inspect a key that no lock wrote" => inspect_foreign,
     "forget and adopt" => adopt,
@@ -94,7 +96,12 @@ fn is_gone(server: &Server) -> bool {
 
 /// Looks for a while: whatever works here works within milliseconds, on an idle machine.
 async fn soon(what: &str, condition: impl Fn() -> bool) -> Outcome {
-    for _ in 0..1_500 {
+    looks(1_500, what, condition).await
+}
+
+/// As [`soon`], for as long as so many looks take.
+async fn looks(count: usize, what: &str, condition: impl Fn() -> bool) -> Outcome {
+    for _ in 0..count {
         if condition() {
             return Ok(());
         }
@@ -138,6 +145,53 @@ async fn wait(server: &Server, url: &str) -> Outcome {
     let holder = error.holder().ok_or_else(|| error.to_string())?;
     check(holder.owner.as_deref() == Some("them@host:1"), "the holder is told")?;
     check(holder.remaining > Duration::from_secs(50), "its time is told")
+}
+
+/// One that does not get the lock by polling: its pauses are longer than it waits.
+fn patient(url: &str) -> LockerBuilder {
+    builder(url).wait(Duration::from_millis(600)).retry(Retry::fixed(Duration::from_secs(60)))
+}
+
+/// Another process waits, says the server.
+async fn is_waited_for(server: &Server) -> Outcome {
+    let count = || server.command(&["ZCARD", "{pay:k}:q"]) == Reply::Int(1);
+    looks(250, "it stands in the queue", count).await
+}
+
+async fn be_handed_over(server: &Server, url: &str) -> Outcome {
+    let (holder, waiter) = (ready(patient(url)).await?, ready(patient(url)).await?);
+    let held = acquire(&holder).await?;
+    let waiting = async { waiter.lock("k").await.map_err(said) };
+    let releasing = async {
+        is_waited_for(server).await?;
+        // What the server has told the holder before comes before this answer.
+        holder.inspect("k").await.map_err(said)?;
+        release(held).await
+    };
+    let (guard, released) = tokio::join!(waiting, releasing);
+    released?;
+    let guard = guard?;
+    check(waiter.stats().handed_over == 1, "it was handed over")?;
+    release(guard).await?;
+    check(server.command(&["EXISTS", "{pay:k}:q"]) == Reply::Int(0), "nothing is left of the queue")
+}
+
+async fn watch(server: &Server, url: &str) -> Outcome {
+    server.command(&["SET", "pay:k", "theirs", "PX", "60000"]);
+    let waiter = ready(patient(url)).await?;
+    let waiting = async { waiter.lock("k").await.map_err(said) };
+    let releasing = async {
+        is_waited_for(server).await?;
+        let is_watched = || server.info("tracking_total_keys").as_deref() == Some("1");
+        looks(250, "it is watched", is_watched).await?;
+        server.command(&["DEL", "pay:k"]);
+        Ok::<_, String>(())
+    };
+    let (guard, released) = tokio::join!(waiting, releasing);
+    released?;
+    let guard = guard?;
+    check(waiter.stats().changed == 1, "it was told of the change")?;
+    release(guard).await
 }
 
 async fn inspect(server: &Server, url: &str) -> Outcome {
