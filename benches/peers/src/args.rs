@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::clock;
 use crate::contest::{Failure, Runtime, label};
+use crate::hand_over;
 use crate::rounds::Plan;
 
 const USAGE: &str = "\
@@ -15,7 +16,7 @@ usage: quorlock-peers [quick|record [DATE]] [options]
   record [DATE]         the whole, within twenty; kept in benches/record (today)
   agree OLD NEW         whether two records agree within their intervals
 
-  --scenarios NAME,…    of peers,one,open,delay,hung,growth,tls (all)
+  --scenarios NAME,…    of peers,one,open,delay,hung,growth,tls,handover (all)
   --callers N,…         how many callers at once, among the peers (1,64,512)
   --nodes N             how many servers, among the peers (5)
   --rate N              cycles started per second, in the open loop (20000)
@@ -30,6 +31,8 @@ usage: quorlock-peers [quick|record [DATE]] [options]
 pub(crate) enum Command {
     Measure(Args),
     Agree(PathBuf, PathBuf),
+    /// To take part as one of two processes; of no use to people.
+    HandOver(String, Vec<String>),
 }
 
 /// Whether to look or to keep.
@@ -49,10 +52,11 @@ pub(crate) enum Scenario {
     Hung,
     Growth,
     Tls,
+    HandOver,
 }
 
 /// All of them, in the record's order.
-const SCENARIOS: [(&str, Scenario); 7] = [
+const SCENARIOS: [(&str, Scenario); 8] = [
     ("peers", Scenario::Peers),
     ("one", Scenario::One),
     ("open", Scenario::Open),
@@ -60,6 +64,7 @@ const SCENARIOS: [(&str, Scenario); 7] = [
     ("hung", Scenario::Hung),
     ("growth", Scenario::Growth),
     ("tls", Scenario::Tls),
+    ("handover", Scenario::HandOver),
 ];
 
 /// The arguments, with their defaults.
@@ -89,6 +94,10 @@ impl Command {
         let mode = match args.next_if(|arg| !arg.starts_with('-')).as_deref() {
             None | Some("quick") => Mode::Quick,
             Some("record") => Mode::Record,
+            Some(hand_over::CHILD) => {
+                let name = args.next().ok_or("whose process?")?;
+                return Ok(Self::HandOver(name, args.collect()));
+            }
             Some("agree") => {
                 let (Some(old), Some(new), None) = (args.next(), args.next(), args.next()) else {
                     return Err(format!("agree takes two files\n{USAGE}").into());
@@ -205,7 +214,7 @@ mod tests {
     fn a_record_is_whole_unless_something_is_changed() {
         let whole = |line: &str| match parse(line).unwrap() {
             Command::Measure(args) => args.whole,
-            Command::Agree(..) => panic!("{line}"),
+            _ => panic!("{line}"),
         };
         assert!(whole("record 2026-01-31"));
         assert!(whole("record --seed 7"));

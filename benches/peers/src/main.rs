@@ -7,6 +7,7 @@
 //! | `servers` | the nodes: found, started, stopped, and asked whether a key is left |
 //! | `clock`, `progress` | the two clocks: the wall and the process's CPU; what is shown |
 //! | `contest` | who is measured, each behind [`contest::Contestant`] |
+//! | `hand_over` | the next holder in another process: two processes for each contestant |
 //! | `rounds` | interleaved rounds in random order, with equal work asserted |
 //! | `count` | allocations and system calls, counted beside the timed rounds |
 //! | `stats` | medians, paired ratios, bootstrap intervals: pure |
@@ -20,6 +21,7 @@ mod budget;
 mod clock;
 mod contest;
 mod count;
+mod hand_over;
 mod machine;
 mod progress;
 mod promise;
@@ -44,6 +46,9 @@ fn main() -> ExitCode {
     let done = Command::parse(std::env::args().skip(1)).and_then(|command| match command {
         Command::Measure(args) => measure(&args),
         Command::Agree(old, new) => agree(&old, &new),
+        Command::HandOver(name, urls) => {
+            hand_over::run_child(&name, &urls).map(|()| ExitCode::SUCCESS)
+        }
     });
     match done {
         Ok(code) => code,

@@ -7,6 +7,7 @@
 //! | `delay`, `proxy` | nodes at different distances |
 //! | `hung` | two of five nodes do not answer |
 //! | `growth`, `chart` | more nodes, more callers, both transports |
+//! | `handover` | a lock that another process waits for |
 //! | `tls` | TCP, Unix sockets and TLS beside each other |
 //!
 //! Each gives its part of the record, and its figures to the results.
@@ -15,6 +16,7 @@ mod chart;
 mod closed;
 mod delay;
 mod growth;
+mod handover;
 mod hung;
 mod open;
 mod proxy;
@@ -48,5 +50,6 @@ pub(crate) fn run(scenario: Scenario, args: &Args, results: &mut Results) -> Res
         Scenario::Hung => hung::run(args, results)?.into(),
         Scenario::Growth => growth::run(args, results)?,
         Scenario::Tls => tls::run(args, results)?.into(),
+        Scenario::HandOver => handover::run(args, results)?.into(),
     })
 }

@@ -1,0 +1,142 @@
+//! What a process does that takes part: takes the lock, waiting, and releases it, as it is told.
+
+use std::io::{BufRead, Write, stdin, stdout};
+use std::time::Duration;
+
+use quorlock::{LockGuard, Locker, Retry};
+use rslock::LockManager;
+use rustix::time::{ClockId, clock_gettime};
+use tokio::runtime::{Builder, Runtime};
+
+use super::bare::Bare;
+use crate::contest::{Failure, TTL};
+
+const KEY: &str = "hand-over";
+
+/// How long the nodes may take to be connected.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The pause of what polls.
+const PAUSE: Duration = Duration::from_millis(50);
+
+trait Contestant {
+    /// Takes the lock, waiting for it.
+    fn acquire(&mut self) -> Result<(), Failure>;
+
+    fn release(&mut self) -> Result<(), Failure>;
+}
+
+/// Takes part as `name`, told on the standard input, until that ends.
+pub(crate) fn run(name: &str, urls: &[String]) -> Result<(), Failure> {
+    let mut contestant: Box<dyn Contestant> = match name {
+        "floor" => Box::new(Bare::connect(urls)?),
+        "ours" | "ours-again" => Box::new(Ours::connect(urls, None)?),
+        "ours-polling" => Box::new(Ours::connect(urls, Some(Retry::custom(|_| Some(PAUSE))))?),
+        "rslock" => Box::new(Rslock::connect(urls)?),
+        _ => return Err(format!("who is `{name}`?").into()),
+    };
+    let (input, mut output) = (stdin().lock(), stdout().lock());
+    for line in input.lines() {
+        let at = match line?.as_str() {
+            "a" => {
+                contestant.acquire()?;
+                now()
+            }
+            _ => {
+                let at = now();
+                contestant.release()?;
+                at
+            }
+        };
+        writeln!(output, "{at}")?;
+        output.flush()?;
+    }
+    Ok(())
+}
+
+/// The machine's clock, which all processes share.
+fn now() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
+}
+
+/// This library, with its defaults but for a retry that polls.
+struct Ours {
+    runtime: Runtime,
+    locker: Locker,
+    retry: Option<Retry>,
+    held: Option<LockGuard>,
+}
+
+impl Ours {
+    fn connect(urls: &[String], retry: Option<Retry>) -> Result<Self, Failure> {
+        // While it holds the lock it must hear that it is waited for.
+        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+        let locker = Locker::quorum(urls)?.ttl(TTL).build()?;
+        runtime.block_on(locker.ready(PATIENCE))?;
+        Ok(Self { runtime, locker, retry, held: None })
+    }
+}
+
+impl Contestant for Ours {
+    fn acquire(&mut self) -> Result<(), Failure> {
+        let request = self.locker.lock(KEY).wait(PATIENCE);
+        let request = match &self.retry {
+            Some(retry) => request.retry(retry.clone()),
+            None => request,
+        };
+        self.held = Some(self.runtime.block_on(async { request.await })?);
+        Ok(())
+    }
+
+    fn release(&mut self) -> Result<(), Failure> {
+        let Some(guard) = self.held.take() else { return Ok(()) };
+        let found = self.runtime.block_on(guard.release())?;
+        if found.is_released() { Ok(()) } else { Err(format!("not released: {found:?}").into()) }
+    }
+}
+
+struct Rslock {
+    runtime: Runtime,
+    manager: LockManager,
+    held: Option<rslock::Lock>,
+}
+
+impl Rslock {
+    fn connect(urls: &[String]) -> Result<Self, Failure> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        Ok(Self { runtime, manager: LockManager::new(urls.to_vec()), held: None })
+    }
+}
+
+impl Contestant for Rslock {
+    /// It tries a few times, and is asked again.
+    fn acquire(&mut self) -> Result<(), Failure> {
+        let manager = &self.manager;
+        self.held = Some(self.runtime.block_on(async {
+            loop {
+                if let Ok(lock) = manager.lock(KEY.as_bytes(), TTL).await {
+                    return lock;
+                }
+            }
+        }));
+        Ok(())
+    }
+
+    fn release(&mut self) -> Result<(), Failure> {
+        if let Some(lock) = self.held.take() {
+            self.runtime.block_on(self.manager.unlock(&lock));
+        }
+        Ok(())
+    }
+}
+
+impl Contestant for Bare {
+    fn acquire(&mut self) -> Result<(), Failure> {
+        Self::acquire(self)
+    }
+
+    fn release(&mut self) -> Result<(), Failure> {
+        Self::release(self)
+    }
+}
