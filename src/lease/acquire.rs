@@ -13,21 +13,21 @@
 //!
 //! The try itself allocates nothing; looking and pausing do.
 
-use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
-use std::sync::Arc;
+use std::future::Future;
+use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use super::acquire_spec::{AcquireSpec, Waiting};
+use super::acquire_spec::{AcquireSpec, Waiting, pausing};
 use super::claim::Claim;
 use super::counters::{Cause, Waiter};
+use super::hand_on;
 use super::hold_ref::HoldRef;
 use super::in_line::{self, Order};
 use super::inspect;
-use super::leases::Leases;
 use super::queue::{self, Place};
-use super::retry::{Known, draw, within};
+use super::retry::{Known, within};
+use super::turns::Gift;
 use crate::clock::Moment;
 use crate::error::Error;
 use crate::quorum::Verdict;
@@ -185,7 +185,7 @@ impl Tries {
                 Step::Start => self.begin(spec, started),
                 Step::InLine(standing) => {
                     let ended = ready!(standing.as_mut().poll(cx));
-                    self.step_out_of_line(spec, ended)
+                    self.step_out_of_line(spec, ended, started)
                 }
                 Step::Asking(claim) => {
                     let verdict = ready!(claim.election.poll_verdict(cx));
@@ -265,10 +265,20 @@ impl Tries {
     }
 
     /// It is its turn, or it may try without one, or has waited long enough.
-    fn step_out_of_line(&mut self, spec: &AcquireSpec, ended: in_line::Ended) -> Done {
+    fn step_out_of_line(
+        &mut self,
+        spec: &AcquireSpec,
+        ended: in_line::Ended,
+        started: Moment,
+    ) -> Done {
         self.waiting.tried = spec.leases.context.nodes.clock().now();
         match ended {
-            in_line::Ended::Turn(turn) => self.order.give(turn),
+            in_line::Ended::Turn(turn) => {
+                self.order.give(turn);
+                if let Some(gift) = spec.leases.context.turns().take_gift(turn) {
+                    return self.inherit(spec, gift, started);
+                }
+            }
             in_line::Ended::LetGo => self.order.see_for_itself(),
             in_line::Ended::Over => {
                 spec.leases.context.check_open()?;
@@ -277,6 +287,17 @@ impl Tries {
             }
         }
         self.go_on(Step::Start)
+    }
+
+    /// The lock was handed on, if it is the one that is wanted.
+    fn inherit(&mut self, spec: &AcquireSpec, gift: Gift, started: Moment) -> Done {
+        let at = spec.leases.context.nodes.clock().read();
+        let accepted = hand_on::accept(gift, &spec.resource, spec.ttl, at.stamp);
+        let Some((mut claim, inherited)) = accepted else { return self.go_on(Step::Start) };
+        claim.set_turn(self.order.take());
+        let hold = HoldRef::inherit(&spec.leases, (claim, inherited), spec.extend, at)?;
+        spec.tell_acquired(&hold, self.count, started);
+        Ok(Some(hold))
     }
 
     /// The nodes have answered, or enough of them.
@@ -439,12 +460,6 @@ impl AcquireSpec {
         Claim::ask(context, resource, None, self.ttl, sent).map(Step::Asking)
     }
 
-    /// The pause after so many tries; `None` gives up.
-    fn draw(&self, tries: u32) -> Option<Duration> {
-        let entropy = self.leases.context.nodes.entropy();
-        draw(&self.retry, tries, |low, high| entropy.between(low, high))
-    }
-
     /// The step after a refusal. The holder is looked up when the lock is found held for the first
     /// time, and at the end.
     fn after(&self, failure: &Error, tries: u32, waiting: &Waiting) -> Step {
@@ -467,19 +482,4 @@ impl AcquireSpec {
         let looking = Box::pin(inspect::look(self.leases.clone(), key, names_own));
         Step::Looking { looking, drawn }
     }
-}
-
-async fn pausing(leases: Arc<Leases>, pause: Duration) {
-    let context = &leases.context;
-    let until = context.nodes.clock().now().plus(pause);
-    // Without a driver no node can be asked either, as the next try will find.
-    let Ok(mut timer) = context.nodes.sleep_until(until) else { return };
-    let mut closed = pin!(context.closed());
-    poll_fn(|cx| {
-        if closed.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(());
-        }
-        Pin::new(&mut timer).poll(cx)
-    })
-    .await;
 }

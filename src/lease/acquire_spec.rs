@@ -1,6 +1,9 @@
 //! What to acquire, and how: what the nodes' answers mean for it, and what observers are told.
 
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use super::claim::Claim;
@@ -8,7 +11,7 @@ use super::hold_ref::HoldRef;
 use super::in_line;
 use super::key::{Key, Resource};
 use super::leases::Leases;
-use super::retry::Known;
+use super::retry::{Known, draw};
 use crate::clock::Moment;
 use crate::error::{Effort, Error, Kind};
 use crate::observe::Event;
@@ -153,6 +156,12 @@ impl AcquireSpec {
         Err(Error::new(kind).with_key(key).with_nodes(nodes))
     }
 
+    /// The pause after so many tries; `None` gives up.
+    pub(super) fn draw(&self, tries: u32) -> Option<Duration> {
+        let entropy = self.leases.context.nodes.entropy();
+        draw(&self.retry, tries, |low, high| entropy.between(low, high))
+    }
+
     /// What was found in the way: how long it lives still, if it is a lock.
     pub(super) fn learn(
         &self,
@@ -240,4 +249,20 @@ impl AcquireSpec {
         let event = || Event::Retrying { lock, tries, pause, error };
         self.leases.context.options.observers.tell(event);
     }
+}
+
+/// Ends after the pause, or when the locker is shut down.
+pub(super) async fn pausing(leases: Arc<Leases>, pause: Duration) {
+    let context = &leases.context;
+    let until = context.nodes.clock().now().plus(pause);
+    // Without a driver no node can be asked either, as the next try will find.
+    let Ok(mut timer) = context.nodes.sleep_until(until) else { return };
+    let mut closed = pin!(context.closed());
+    poll_fn(|cx| {
+        if closed.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(());
+        }
+        Pin::new(&mut timer).poll(cx)
+    })
+    .await;
 }

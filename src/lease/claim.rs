@@ -148,6 +148,10 @@ impl Claim {
         })
     }
 
+    pub(super) fn context(&self) -> &Arc<LeaseContext> {
+        &self.context
+    }
+
     fn former(&self) -> Option<&Former> {
         self.aside.as_ref()?.former.as_ref()
     }
@@ -279,6 +283,14 @@ impl Claim {
     /// An error of this kind, with what each node did with the acquisition.
     pub(crate) fn error(&self, kind: Kind) -> Error {
         Error::new(kind).with_key(self.resource.given()).with_nodes(self.election.report())
+    }
+
+    /// Whether another hold may go on with it: the lock is ours, was not taken over, and every node
+    /// has said what it did.
+    pub(super) fn is_settled(&self) -> bool {
+        let (in_flight, lost) = self.election.untold();
+        let is_told = in_flight.is_empty() && lost.is_empty();
+        self.state == State::Owned && self.former().is_none() && is_told
     }
 
     /// Whether nothing is to be let go of any more: the key is deleted, left, or put back.

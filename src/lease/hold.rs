@@ -36,6 +36,10 @@ pub(super) struct Hold {
     pub(super) extend: Extend,
     /// When it was acquired.
     pub(super) began: Moment,
+    /// When the lock was acquired from the nodes: before that, where it was handed on.
+    acquired: Moment,
+    /// Someone was told the value, and may do something with it.
+    pub(super) is_value_told: bool,
     state: State,
     /// Why the hold before this one had been lost when it ended.
     former_loss: Option<Loss>,
@@ -92,6 +96,14 @@ pub(super) enum Step {
     Lost,
 }
 
+/// What a hold that is handed on leaves to the next one, beside its claim.
+pub(super) struct Inherited {
+    /// Until when which nodes hold the key.
+    pub(super) validity: Validity,
+    /// When the lock was acquired from the nodes.
+    acquired: Moment,
+}
+
 /// What a hold leaves.
 pub(super) struct Ended {
     pub(super) claim: Claim,
@@ -111,6 +123,8 @@ impl Hold {
             validity,
             extend: Extend::Off,
             began: Moment::NEVER,
+            acquired: Moment::NEVER,
+            is_value_told: false,
             state: State::Held(Upkeep::default()),
             former_loss: None,
             #[cfg(feature = "tokio-util")]
@@ -122,20 +136,37 @@ impl Hold {
         }
     }
 
-    /// The place holds what an acquisition has won.
+    /// The place holds what an acquisition has won, or what was handed on.
     #[inline]
     pub(super) fn begin(
         &mut self,
         claim: Claim,
+        inherited: Option<Inherited>,
         extend: Extend,
         now: Moment,
         context: &LeaseContext,
     ) {
         (self.claim, self.extend, self.began) = (Some(claim), extend, now);
+        (self.acquired, self.is_value_told) = (now, false);
         self.state = State::Held(Upkeep::default());
-        self.validity.clear();
+        match inherited {
+            None => self.validity.clear(),
+            Some(Inherited { validity, acquired }) => {
+                (self.validity, self.acquired) = (validity, acquired);
+            }
+        }
         self.validity.set_margin(context.margin(self.ttl()), Stamp::PAST);
         self.enter_grants();
+    }
+
+    /// What another hold goes on with, if this one may be handed on after so long at most: see
+    /// `hand_on`.
+    pub(super) fn inheritance(&mut self, at: Reading, budget: Duration) -> Option<Inherited> {
+        let is_settled = self.claim.as_ref().is_some_and(Claim::is_settled);
+        let is_in_time = at.now.since(self.acquired) < budget;
+        let may = is_settled && is_in_time && !self.is_value_told && !self.is_extending();
+        let validity = (may && self.is_valid(at.stamp)).then(|| self.validity.clone())?;
+        Some(Inherited { validity, acquired: self.acquired })
     }
 
     /// A lock that was taken over is ours from `now` on.

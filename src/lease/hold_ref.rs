@@ -9,10 +9,12 @@ use std::time::{Duration, Instant};
 use super::claim::Claim;
 use super::context::LeaseContext;
 use super::extension::Extension;
-use super::hold::{Ended, Hold, HoldId, Step};
+use super::hand_on::Parting;
+use super::hold::{Ended, Hold, HoldId, Inherited, Step};
 use super::keeper;
 use super::leases::Leases;
 use super::news::{News, What};
+use super::token::OwnerToken;
 use super::validity::Validity;
 use crate::clock::{Moment, Reading, Stamp};
 use crate::error::{Error, Kind};
@@ -35,19 +37,38 @@ impl HoldRef {
         extend: Extend,
         at: Reading,
     ) -> Result<Self, Error> {
-        let hold = Self::publish(leases, claim, extend, at);
+        Self::publish(leases, (claim, None), extend, at).unless_closed()
+    }
+
+    /// As [`begin`](Self::begin), with a lock that was handed on.
+    pub(super) fn inherit(
+        leases: &Arc<Leases>,
+        (claim, inherited): (Claim, Inherited),
+        extend: Extend,
+        at: Reading,
+    ) -> Result<Self, Error> {
+        Self::publish(leases, (claim, Some(inherited)), extend, at).unless_closed()
+    }
+
+    fn unless_closed(self) -> Result<Self, Error> {
+        let (hold, leases) = (&self, &self.leases);
         // Behind the publishing: a shutdown either finds this hold, or is found here.
         let open = leases.context.check_open();
         if open.is_err() {
             drop(hold.end());
         }
-        open.map(|()| hold)
+        open.map(|()| self)
     }
 
     /// Puts what an acquisition has won where a shutdown and the keeper find it.
     #[inline]
-    pub(super) fn publish(leases: &Arc<Leases>, claim: Claim, extend: Extend, at: Reading) -> Self {
-        let (id, due) = leases.begin(claim, extend, at);
+    pub(super) fn publish(
+        leases: &Arc<Leases>,
+        taken: (Claim, Option<Inherited>),
+        extend: Extend,
+        at: Reading,
+    ) -> Self {
+        let (id, due) = leases.begin(taken, extend, at);
         let woken = leases.keeping.note(due);
         if keeper::ensure(leases) || woken {
             // The holder may compute from here on.
@@ -293,14 +314,42 @@ impl HoldRef {
         self.claim(Claim::was_owned).unwrap_or(false)
     }
 
+    /// What the lock's token is. From here on the lock is not handed on: its value is told.
+    pub(crate) fn token(&self) -> OwnerToken {
+        let token = |hold: &mut Hold| {
+            hold.is_value_told = true;
+            hold.claim.as_ref().map(Claim::token)
+        };
+        self.with(token).flatten().unwrap_or_default()
+    }
+
     /// Ends the hold: the key is the caller's to let go of. `None`: it has ended before.
     pub(crate) fn end(&self) -> Option<(Claim, Moment)> {
-        let Ended { claim, began, untold, .. } = self.leases.end(self.id)?;
+        self.leases.end(self.id).map(|ended| self.tell_untold(ended))
+    }
+
+    /// As [`end`](Self::end), for one who hands the lock on where that may be.
+    pub(crate) fn part(&self) -> Option<Parting> {
+        let budget = self.leases.context.options.local_handover;
+        let (claim, began, inherited) = if budget.is_zero() {
+            let (claim, began) = self.end()?;
+            (claim, began, None)
+        } else {
+            let at = self.leases.context.nodes.clock().read();
+            let look = |hold: &mut Hold| hold.inheritance(at, budget);
+            let (ended, inherited) = self.leases.end_with(self.id, look)?;
+            let (claim, began) = self.tell_untold(ended);
+            (claim, began, inherited)
+        };
+        Some(Parting { claim, began, inherited })
+    }
+
+    fn tell_untold(&self, Ended { claim, began, untold, .. }: Ended) -> (Claim, Moment) {
         if let Some(reason) = untold {
             let held = self.leases.context.nodes.clock().now().since(began);
             let what = What::Lost { reason, stalled: None };
             News { resource: claim.resource.clone(), held, what }.tell(&self.leases.context);
         }
-        Some((claim, began))
+        (claim, began)
     }
 }

@@ -98,6 +98,12 @@ impl Resource {
         Some(Self { primitive, keys, class: self.class })
     }
 
+    /// Whether it is the same lock: of the same kind, on the same keys.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        let (own, others) = (self.keys().iter().map(Key::full), other.keys().iter().map(Key::full));
+        std::ptr::eq(self.primitive, other.primitive) && own.eq(others)
+    }
+
     /// Each key.
     pub(crate) fn keys(&self) -> &[Key] {
         match &self.keys {

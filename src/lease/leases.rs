@@ -28,7 +28,7 @@ use tokio::sync::futures::Notified;
 use super::alarm::{self, Watched};
 use super::claim::Claim;
 use super::context::LeaseContext;
-use super::hold::{Ended, Hold, HoldId};
+use super::hold::{Ended, Hold, HoldId, Inherited};
 use super::keeping::Keeping;
 use super::key::Key;
 use super::turns::Turn;
@@ -161,12 +161,17 @@ impl Leases {
     /// Puts what an acquisition has won where a shutdown and the keeper find it, and says when the
     /// keeper has to look at it first.
     #[inline]
-    pub(super) fn begin(&self, claim: Claim, extend: Extend, at: Reading) -> (HoldId, Moment) {
+    pub(super) fn begin(
+        &self,
+        (claim, inherited): (Claim, Option<Inherited>),
+        extend: Extend,
+        at: Reading,
+    ) -> (HoldId, Moment) {
         let index = self.slab.claim();
         self.context.held.fetch_add(1, Ordering::SeqCst);
         let place = self.slab.get(index);
         let mut hold = lock(&place.hold);
-        hold.begin(claim, extend, at.now, &self.context);
+        hold.begin(claim, inherited, extend, at.now, &self.context);
         let due = hold.next_look(&self.context, at);
         place.due.store(due.as_nanos(), Ordering::SeqCst);
         (HoldId { index, generation: hold.generation }, due)
@@ -242,19 +247,30 @@ impl Leases {
     /// Ends a hold: its claim is the caller's, who lets go of the key.
     #[inline]
     pub(super) fn end(&self, id: HoldId) -> Option<Ended> {
+        self.end_with(id, |_| ()).map(|(ended, ())| ended)
+    }
+
+    /// As [`end`](Self::end), with a last look at the hold.
+    #[inline]
+    pub(super) fn end_with<R>(
+        &self,
+        id: HoldId,
+        look: impl FnOnce(&mut Hold) -> R,
+    ) -> Option<(Ended, R)> {
         let place = self.slab.get(id.index);
         let ended = {
             let mut hold = lock(&place.hold);
             if hold.generation != id.generation {
                 return None;
             }
-            hold.end()?
+            let seen = look(&mut hold);
+            (hold.end()?, seen)
         };
         place.due.store(Moment::NEVER.as_nanos(), Ordering::SeqCst);
         place.changed.notify_waiters();
         self.context.held.fetch_sub(1, Ordering::SeqCst);
         self.slab.release(id.index);
-        ended.signal.send();
+        ended.0.signal.send();
         Some(ended)
     }
 

@@ -27,6 +27,7 @@ mod context;
 mod counters;
 mod durability;
 mod extension;
+mod hand_on;
 mod hold;
 mod hold_ref;
 mod in_line;

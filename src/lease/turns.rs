@@ -18,9 +18,12 @@
 //! passing it on does nothing. Where the nodes are out of reach, the whole line is let go: each
 //! then tries for itself, and learns what the nodes say.
 //!
+//! Who has the turn may hand something on with it: the lock that it holds (`hand_on`).
+//!
 //! Keys are told apart by their hash. Two that share one wait for one another's turn, but each is
 //! overtaken or passes it on as ever.
 
+use std::any::Any;
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -59,7 +62,13 @@ struct Taken {
     wanted: Option<u8>,
     /// Those behind, in the order of their numbers.
     line: VecDeque<(NonZeroU64, Arc<Place>)>,
+    /// What was handed on with the turn, until who has it takes it.
+    gift: Option<Gift>,
 }
+
+/// What is handed on with a turn. To this file it is opaque; dropping it may send commands, and ask
+/// for turns.
+pub(super) type Gift = Box<dyn Any + Send>;
 
 /// The right to ask the nodes for a key. It is passed on with [`Turns::pass`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -119,8 +128,8 @@ impl Shard {
 
     fn take(&mut self, hash: u64) -> Turn {
         let turn = Turn { hash, number: self.next_number() };
-        let (alive, wanted, line) = (Moment::default(), None, VecDeque::new());
-        self.taken.push(Taken { turn, alive, wanted, line });
+        let (alive, wanted, line, gift) = (Moment::default(), None, VecDeque::new(), None);
+        self.taken.push(Taken { turn, alive, wanted, line, gift });
         turn
     }
 
@@ -189,8 +198,34 @@ impl Turns {
         Err(Ticket { turns: self.clone(), hash, number, place })
     }
 
-    /// Passes the turn on, unless it is out of date.
+    /// Hands the turn on to the first in line, with a gift. Where none waits, or the turn is out of
+    /// date, the gift comes back. Other processes wait for the key as before.
+    pub(super) fn hand_on(&self, turn: Turn, gift: Gift) -> Result<(), Gift> {
+        let mut shard = self.shard(turn.hash);
+        let Some(index) = shard.taken.iter().position(|taken| taken.turn == turn) else {
+            return Err(gift);
+        };
+        let wanted = shard.taken[index].wanted;
+        if shard.taken[index].line.is_empty() {
+            return Err(gift);
+        }
+        let woken = shard.pass(turn);
+        let taken = &mut shard.taken[index];
+        (taken.wanted, taken.gift) = (wanted, Some(gift));
+        drop(shard);
+        wake(woken);
+        Ok(())
+    }
+
+    /// What was handed on with this turn.
+    pub(super) fn take_gift(&self, turn: Turn) -> Option<Gift> {
+        self.shard(turn.hash).by(turn)?.gift.take()
+    }
+
+    /// Passes the turn on, unless it is out of date. What was handed on with it, and not taken, is
+    /// dropped before.
     pub(super) fn pass(&self, turn: Turn) {
+        drop(self.take_gift(turn));
         let woken = self.shard(turn.hash).pass(turn);
         wake(woken);
     }
@@ -261,6 +296,9 @@ impl Ticket {
 
     /// Takes the turn from who has it, unless it was passed on meanwhile. It is told as any other.
     pub(super) fn overtake(&self, rival: Turn) {
+        if self.rival().is_some_and(|(turn, _)| turn == rival) {
+            drop(self.turns.take_gift(rival));
+        }
         let mut shard = self.turns.shard(self.hash);
         let woken = match shard.by(rival).and_then(|taken| taken.line.front()) {
             Some((number, _)) if *number == self.number => shard.pass(rival),

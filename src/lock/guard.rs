@@ -59,7 +59,7 @@ impl LockGuard {
     /// that guard loses it; [`forget`](Self::forget) gives a token that is adopted at once.
     #[must_use]
     pub fn owner_token(&self) -> OwnerToken {
-        self.hold.claim(Claim::token).unwrap_or_default()
+        self.hold.token()
     }
 
     /// Whether the lock is held, by the clocks, now. Once `false`, it stays so. It is `false` from
@@ -187,7 +187,11 @@ impl LockGuard {
     /// The release is sent to every node at the first poll. Dropping the future before that, or
     /// after it, releases the lock; only what the nodes answered is then not known.
     pub async fn release(self) -> Result<Release, Error> {
-        let Some(mut claim) = self.end() else { return Err(self.hold.lost_error()) };
+        let mut claim = match self.end() {
+            None => return Err(self.hold.lost_error()),
+            Some(Ended::HandedOn) => return Ok(Release::Released),
+            Some(Ended::ToLetGo(claim)) => claim,
+        };
         let releasing = claim.release();
         drop(claim); // tells the nodes, where there is no runtime to ask on
         Ok(releasing?.finish().await)
@@ -248,11 +252,11 @@ impl LockGuard {
         }
     }
 
-    /// Ends the hold and tells of it.
-    fn end(&self) -> Option<Claim> {
-        let (claim, began) = self.hold.end()?;
-        self.tell_end(&claim, began);
-        Some(claim)
+    /// Ends the hold and tells of it, and hands the lock on where that is asked for.
+    fn end(&self) -> Option<Ended> {
+        let parting = self.hold.part()?;
+        self.tell_end(&parting.claim, parting.began);
+        Some(parting.hand_on().map_or(Ended::HandedOn, Ended::ToLetGo))
     }
 
     fn tell_end(&self, claim: &Claim, began: Moment) {
@@ -262,6 +266,15 @@ impl LockGuard {
             held: context.nodes.clock().now().since(began),
         });
     }
+}
+
+/// What has become of a lock whose guard has ended.
+#[expect(clippy::large_enum_variant, reason = "it is taken apart at once")]
+enum Ended {
+    /// Dropping it tells the nodes.
+    ToLetGo(Claim),
+    /// The next of this process has it.
+    HandedOn,
 }
 
 impl Drop for LockGuard {
@@ -308,7 +321,7 @@ impl Held {
     /// As [`LockGuard::owner_token`].
     #[cfg(all(test, feature = "testing"))]
     pub(crate) fn owner_token(&self) -> OwnerToken {
-        self.hold.claim(Claim::token).unwrap_or_default()
+        self.hold.token()
     }
 
     /// As [`LockGuard::key`]; also when the lock has been released.

@@ -118,6 +118,7 @@
 //! | `wait(d)` | tries until `d` is over; default 10 s | requests; less than their own limit |
 //! | `wait_forever()` | until acquired | start-up of a leader, nothing that a user waits for |
 //! | `unavailable_wait(d)` | its part without a quorum; default 1 s | an outage fails fast |
+//! | `local_handover(d)` | from task to task without the nodes | many short turns in one process |
 //!
 //! Tasks of one process that wait for the same key stand in a line, in the order in which they
 //! came: one of them at a time asks the nodes, and the next one asks when it has released. Of

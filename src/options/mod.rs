@@ -118,6 +118,8 @@ pub(crate) struct Options {
     /// How much of that may pass without a quorum. 1 s: longer than a lost connection takes to come
     /// back, and an outage is reported while the caller can still do something else.
     pub(crate) unavailable_wait: Duration,
+    /// For how long a lock may go from hand to hand in this process; zero is not at all.
+    pub(crate) local_handover: Duration,
     /// What a node's clock may gain on ours within a TTL: 1 % and 2 ms, the figure of the Redlock
     /// specification's implementations.
     pub(crate) drift: Drift,
@@ -149,6 +151,7 @@ impl Default for Options {
             ttl: Duration::from_secs(10),
             wait: Some(Duration::from_secs(10)),
             unavailable_wait: Duration::from_secs(1),
+            local_handover: Duration::ZERO,
             drift: Drift::default(),
             node_timeout: None,
             extend: Extend::default(),

@@ -17,6 +17,7 @@ mod deadlines;
 mod ending;
 mod extension;
 mod frugal;
+mod hand_on;
 mod healing;
 mod in_line;
 mod living;
