@@ -18,13 +18,14 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use super::acquire_spec::{AcquireSpec, Waiting, pausing};
+use super::acquire_spec::{AcquireSpec, Waiting};
 use super::claim::Claim;
 use super::counters::{Cause, Waiter};
 use super::hand_on;
 use super::hold_ref::HoldRef;
 use super::in_line::{self, Order};
 use super::inspect;
+use super::pause;
 use super::queue::{self, Place};
 use super::retry::{Known, within};
 use super::turns::Gift;
@@ -98,7 +99,7 @@ type InLine = Pin<Box<dyn Future<Output = in_line::Ended> + Send>>;
 type Queued = Pin<Box<dyn Future<Output = Result<queue::Ended, Error>> + Send>>;
 type Looking = Pin<Box<dyn Future<Output = Inspection> + Send>>;
 /// Ends after the pause, or when the locker is shut down.
-type Pausing = Pin<Box<dyn Future<Output = ()> + Send>>;
+type Pausing = Pin<Box<dyn Future<Output = Cause> + Send>>;
 
 impl Acquiring {
     /// Tries until the lock is acquired, or the wait that was asked for is over.
@@ -208,8 +209,10 @@ impl Tries {
                     self.insist(spec)
                 }
                 Step::Pausing(sleep) => {
-                    ready!(sleep.as_mut().poll(cx));
-                    spec.leases.context.counters.note(Cause::ByTime);
+                    let cause = ready!(sleep.as_mut().poll(cx));
+                    spec.leases.context.counters.note(cause);
+                    let is_cut = matches!(cause, Cause::Changed);
+                    self.waiting.cuts = if is_cut { self.waiting.cuts + 1 } else { 0 };
                     self.go_on(Step::Start)
                 }
             };
@@ -311,7 +314,7 @@ impl Tries {
         if verdict != Verdict::Won && self.may_insist(spec, &claim) {
             self.insisted += 1;
             let pause = INSISTS_AFTER.saturating_mul(1 << (self.insisted - 1));
-            let sleep = Box::pin(pausing(spec.leases.clone(), pause));
+            let sleep = Box::pin(pause::plain(spec.leases.clone(), pause));
             return self.go_on(Step::Insisting(claim, sleep));
         }
         let failure = match spec.hold_or_error(claim, verdict, &mut self.waiting) {
@@ -367,10 +370,14 @@ impl Tries {
         }
     }
 
+    /// Whether the last try has found the lock held.
+    fn failed_contended(&self) -> bool {
+        self.failure.as_ref().is_some_and(Error::is_contended)
+    }
+
     /// Where another process holds the lock: a place in the queue, if a node keeps one.
     fn queue(&mut self, spec: &AcquireSpec, drawn: Duration) -> Result<Option<Queued>, Error> {
-        let is_contended = self.failure.as_ref().is_some_and(Error::is_contended);
-        let may_queue = is_contended && !std::mem::take(&mut self.was_in_turn);
+        let may_queue = self.failed_contended() && !std::mem::take(&mut self.was_in_turn);
         let Some(turn) = self.order.turn().filter(|_| may_queue) else { return Ok(None) };
         let place = match self.place.take() {
             None => Place::new(&spec.leases, &spec.resource, spec.ttl, self.beyond)?,
@@ -405,7 +412,8 @@ impl Tries {
                 self.beyond += 1;
                 let left = self.waiting.until.since(spec.leases.context.nodes.clock().now());
                 let pause = within(drawn, Known::default(), left);
-                return self.go_on(Step::Pausing(Box::pin(pausing(spec.leases.clone(), pause))));
+                return self
+                    .go_on(Step::Pausing(Box::pin(pause::plain(spec.leases.clone(), pause))));
             }
             queue::Ended::Over => {
                 spec.leases.context.check_open()?;
@@ -445,7 +453,14 @@ impl Tries {
         if let Some(failure) = &self.failure {
             spec.tell_retrying(failure, self.count, pause);
         }
-        self.wait(spec, Step::Pausing(Box::pin(pausing(spec.leases.clone(), pause))))
+        let leases = spec.leases.clone();
+        let may_be_cut = self.failed_contended() && spec.retry.is_open_ended();
+        let watched = self.waiting.watched().filter(|_| may_be_cut);
+        let pausing: Pausing = match watched {
+            Some(key) => Box::pin(pause::watching(leases, key, pause)),
+            None => Box::pin(pause::plain(leases, pause)),
+        };
+        self.wait(spec, Step::Pausing(pausing))
     }
 }
 

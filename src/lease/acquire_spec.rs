@@ -1,9 +1,6 @@
 //! What to acquire, and how: what the nodes' answers mean for it, and what observers are told.
 
-use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use super::claim::Claim;
@@ -54,7 +51,13 @@ pub(super) struct Waiting {
     lacks_script: bool,
     /// How many tries followed another at once because of that.
     repeats: u32,
+    /// How many pauses in a row were cut short because a key had changed.
+    pub(super) cuts: u32,
 }
+
+/// After so many tries that came to nothing because a key had changed, one pause is not cut short.
+/// A key that changes all the time is asked for no more often than that.
+const CUTS_MAX: u32 = 8;
 
 impl Waiting {
     pub(super) const NOT_YET: Self = Self {
@@ -66,6 +69,7 @@ impl Waiting {
         is_other_key: false,
         lacks_script: false,
         repeats: 0,
+        cuts: 0,
     };
 
     /// The last try of a caller who began at `started` has failed.
@@ -99,6 +103,15 @@ impl Waiting {
             self.lacks_script && self.repeats < REPEATS_MAX && failure.is_unavailable();
         self.repeats += u32::from(is_worth_it);
         is_worth_it
+    }
+
+    /// The key of several that is watched during the next pause.
+    pub(super) fn watched(&mut self) -> Option<Key> {
+        let key = self.key.as_deref().filter(|_| self.cuts < CUTS_MAX).cloned();
+        if key.is_none() {
+            self.cuts = 0;
+        }
+        key
     }
 
     /// Whether the wait for a holder begins: the try before has not found the lock held, or has
@@ -249,20 +262,4 @@ impl AcquireSpec {
         let event = || Event::Retrying { lock, tries, pause, error };
         self.leases.context.options.observers.tell(event);
     }
-}
-
-/// Ends after the pause, or when the locker is shut down.
-pub(super) async fn pausing(leases: Arc<Leases>, pause: Duration) {
-    let context = &leases.context;
-    let until = context.nodes.clock().now().plus(pause);
-    // Without a driver no node can be asked either, as the next try will find.
-    let Ok(mut timer) = context.nodes.sleep_until(until) else { return };
-    let mut closed = pin!(context.closed());
-    poll_fn(|cx| {
-        if closed.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(());
-        }
-        Pin::new(&mut timer).poll(cx)
-    })
-    .await;
 }

@@ -38,6 +38,7 @@ mod keeping;
 mod key;
 mod leases;
 mod news;
+mod pause;
 mod pivot;
 mod primitive;
 mod queue;

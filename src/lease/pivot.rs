@@ -20,13 +20,7 @@ impl Pivot {
     /// The node that ranks highest but for the first `beyond`, which are of no use. `None` where
     /// there is no other, or this kind of lock has no queue.
     pub(super) fn of(context: &LeaseContext, resource: &Resource, beyond: usize) -> Option<Self> {
-        let key = resource.affinity();
-        let mut ranks: Vec<_> = context
-            .nodes
-            .processes()
-            .enumerate()
-            .filter_map(|(node, process)| Some((rank(key, process?.as_bytes()), node)))
-            .collect();
+        let mut ranks: Vec<_> = ranks(context, resource.affinity()).collect();
         ranks.sort_unstable_by(|one, other| other.cmp(one));
         let (_, node) = *ranks.get(beyond)?;
         Self::at(node, resource)
@@ -36,6 +30,17 @@ impl Pivot {
     pub(super) fn at(node: usize, resource: &Resource) -> Option<Self> {
         Some(Self { node, resource: resource.in_turn()? })
     }
+}
+
+/// The node that ranks highest for a key.
+pub(super) fn first(context: &LeaseContext, key: u64) -> Option<usize> {
+    ranks(context, key).max().map(|(_, node)| node)
+}
+
+/// The nodes that may keep a queue, and how each ranks for this key.
+fn ranks(context: &LeaseContext, key: u64) -> impl Iterator<Item = (u64, usize)> + '_ {
+    let processes = context.nodes.processes().enumerate();
+    processes.filter_map(move |(node, process)| Some((rank(key, process?.as_bytes()), node)))
 }
 
 /// How a process ranks for a key: the hash of both, mixed so that each bit depends on all of both

@@ -29,12 +29,12 @@ use super::context::LeaseContext;
 use super::counters::Cause;
 use super::key::Resource;
 use super::leases::Leases;
+use super::pause;
 use super::pivot::Pivot;
 use super::turns::Turn;
 use crate::clock::Moment;
 use crate::error::Error;
-use crate::link::ReplyKind;
-use crate::quorum::{Election, NodeMask, NodeSet};
+use crate::quorum::Election;
 
 /// How often one that waits says that it lives. A third of what `turn_ask.lua` gives it.
 const BEAT: Duration = Duration::from_millis(500);
@@ -99,11 +99,8 @@ impl Place {
 
     /// Asks how long the lock lives, and has the node tell when it changes.
     fn watch(&self, context: &LeaseContext) -> Result<Option<Election>, Error> {
-        let Some(key) = self.claim.resource.keys().first() else { return Ok(None) };
-        let (words, to) = ([b"PTTL", key.full()], NodeMask::only(self.node));
-        // Changes are told on the node's first connection.
-        let rule = NodeSet::rule_of_one();
-        context.ask(&words, ReplyKind::Tracked, 0, to, rule).map(Some)
+        let key = self.claim.resource.keys().first();
+        key.map(|key| pause::watch(context, self.node, key)).transpose()
     }
 }
 

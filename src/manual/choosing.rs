@@ -126,7 +126,10 @@
 //! holder's release hands the lock to the first of them and wakes that process alone, which asks
 //! all nodes, and holds it when a majority has said so. So the lock changes hands in two round
 //! trips, at the same cost however many wait. A holder of another library hands nothing over: the
-//! first of those that wait has the node tell it when the key changes, and asks then.
+//! first of those that wait has the node tell it when the key changes, and asks then. So does a
+//! lock of several keys, which stands in no queue: to be handed one of its keys would block that
+//! for nothing while another is held. Where each of its keys is wanted without a pause it may wait
+//! for long.
 //!
 //! What can be relied on is the order at that node while it can be reached, and no more: a client
 //! of another library, `try_acquire`, and a process that has lost sight of the node may come first,
@@ -134,10 +137,9 @@
 //!
 //! The queue needs RESP3 and some rights ([`compatibility`](super::compatibility));
 //! [`health`](crate::Locker::health) says of each node whether it tells this process what it needs.
-//! Without them, of a lock of several keys, and with a [`Retry`](crate::Retry) of its own or one
-//! that counts its tries, a process polls with jittered pauses, 50 to 200 ms at first and 1 s at
-//! most. Many waiters on one key are a queue of work: see
-//! [`when_not_to_lock`](super::when_not_to_lock).
+//! Without them, and with a [`Retry`](crate::Retry) of its own or one that counts its tries, a
+//! process polls with jittered pauses, 50 to 200 ms at first and 1 s at most. Many waiters on one
+//! key are a queue of work: see [`when_not_to_lock`](super::when_not_to_lock).
 //!
 //! # Durability
 //!

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use quorlock::{Client, Durability, LockGuard, Locker, Retry};
 use support::wait::PATIENCE;
-use support::{Fleet, Reply, Server, Watchdog, eventually_async, need_server};
+use support::{Fleet, Reply, Server, Watchdog, eventually_async, need_process, need_server};
 
 use crate::{builder, connected};
 
@@ -298,4 +298,51 @@ async fn a_plain_lock_of_any_library_on_one_key_excludes_it_and_is_excluded() {
             fleet.command(&["DEL", key]);
         }
     }
+}
+
+/// A locker that would not be there in time by polling.
+async fn patient(fleet: &Fleet) -> Locker {
+    let retry = Retry::fixed(Duration::from_secs(60));
+    connected(builder(fleet).wait(PATIENCE).ttl(Duration::from_secs(30)).retry(retry)).await
+}
+
+/// Another process lets go of one of the keys, and has never heard that it is waited for.
+#[tokio::test]
+async fn a_lock_of_several_keys_hears_when_the_one_in_its_way_changes() {
+    need_process!();
+    let _watchdog = Watchdog::new("the key in the way");
+    let fleet = Fleet::start(5);
+    let (holder, waiter) = (patient(&fleet).await, patient(&fleet).await);
+    for keys in [["a", "b"], ["b", "a"]] {
+        let held = holder.lock("b").await.unwrap();
+        let before = waiter.stats().changed;
+        let waiting = waiter.lock_all(keys);
+        let waiting = tokio::spawn(async move { waiting.await.unwrap() });
+        is_watched(&fleet).await;
+        assert!(held.release().await.unwrap().is_released());
+        assert!(waiting.await.unwrap().release().await.unwrap().is_released());
+        assert_eq!(waiter.stats().changed, before + 1);
+    }
+}
+
+/// The release of several keys hands none of them over, and who waits for one of them hears of it.
+#[tokio::test]
+async fn who_waits_for_one_of_several_keys_hears_when_they_are_released() {
+    need_process!();
+    let _watchdog = Watchdog::new("several are released");
+    let fleet = Fleet::start(5);
+    let (holder, waiter) = (patient(&fleet).await, patient(&fleet).await);
+    let held = holder.lock_all(["a", "b"]).await.unwrap();
+    let waiting = waiter.lock("b");
+    let waiting = tokio::spawn(async move { waiting.await.unwrap() });
+    is_watched(&fleet).await;
+    assert!(held.release().await.unwrap().is_released());
+    assert!(waiting.await.unwrap().is_valid());
+    assert_eq!(waiter.stats().changed, 1);
+}
+
+/// A node has been asked to tell of a change.
+async fn is_watched(fleet: &Fleet) {
+    let watched = |node: &Server| node.info("tracking_total_keys").as_deref() == Some("1");
+    eventually_async("the key is watched", async || fleet.iter().any(watched)).await;
 }
