@@ -138,6 +138,8 @@ impl Plan {
             (self.beat, self.asks) = (now.plus(BEAT), 0);
         }
         (self.is_asked, self.ask, self.watch) = (true, now.plus(BEAT), Moment::NEVER);
+        // Its answer is the newer one. What the lock had left to live says nothing of when it comes.
+        self.watching = None;
         self.asks += 1;
         is_beat
     }
@@ -195,6 +197,8 @@ pub(super) async fn wait(
             }
             Woken::Changed => {
                 context.counters.note(Cause::Changed);
+                // What the lock had left to live is out of date, if the answer comes only now.
+                plan.watching = None;
                 plan.ask_at(now);
             }
             Woken::Watched => {
