@@ -26,7 +26,7 @@ use super::hold_ref::HoldRef;
 use super::in_line::{self, Order};
 use super::inspect;
 use super::pause;
-use super::queue::{self, Place};
+use super::queue::{self, BEAT, Place};
 use super::retry::{Known, within};
 use super::turns::Gift;
 use crate::clock::Moment;
@@ -411,7 +411,7 @@ impl Tries {
             queue::Ended::NoQueue => {
                 self.beyond += 1;
                 let left = self.waiting.until.since(spec.leases.context.nodes.clock().now());
-                let pause = within(drawn, Known::default(), left);
+                let pause = within(drawn.min(BEAT), Known::default(), left);
                 return self
                     .go_on(Step::Pausing(Box::pin(pause::plain(spec.leases.clone(), pause))));
             }
@@ -445,6 +445,8 @@ impl Tries {
         {
             spec.tell_waiting(failure, waited);
         }
+        // Who was called may find that the others let go later: that is no matter of the policy.
+        let drawn = if self.was_in_turn { drawn.min(BEAT) } else { drawn };
         if let Some(queued) = self.queue(spec, drawn)? {
             return self.wait(spec, Step::Queued { queued, drawn });
         }

@@ -37,7 +37,8 @@ use crate::error::Error;
 use crate::quorum::Election;
 
 /// How often one that waits says that it lives. A third of what `turn_ask.lua` gives it.
-const BEAT: Duration = Duration::from_millis(500);
+/// No pause is longer behind a place that was lost.
+pub(super) const BEAT: Duration = Duration::from_millis(500);
 
 /// After so many beats all nodes are asked past the queue: what stands on the pivot alone, as after
 /// the crash of one that was asking, keeps no majority from granting.
