@@ -2,13 +2,14 @@
 //!
 //! ```text
 //!  Start ──another of this process comes first──▶ InLine ──its turn──▶ Start
-//!    │
+//!    │                                                └─ was handed on ─▶ guard
 //!    └─▶ Asking ──won, time left──▶ guard
 //!          │ lost, or too slow (the claim is dropped, and with it undone)
 //!          ├── not retryable ──▶ error
 //!          ├── held by another ──▶ Looking ─┐
-//!          └── otherwise ───────────────────┴─▶ Refused ──▶ Pausing ──▶ Start
-//!                                                  └── waited long enough ──▶ error
+//!          └── otherwise ───────────────────┴─▶ Refused ──waited long enough──▶ error
+//!                                                 ├─ no queue ─▶ Pausing ──▶ Start
+//!                                                 └─▶ Queued ──all nodes were asked──▶ as above
 //! ```
 //!
 //! The try itself allocates nothing; looking and pausing do.
@@ -26,7 +27,7 @@ use super::hold_ref::HoldRef;
 use super::in_line::{self, Order};
 use super::inspect;
 use super::pause;
-use super::queue::{self, BEAT, Place};
+use super::queue::{self, BEAT, Queueing, Wait};
 use super::retry::{Known, within};
 use super::turns::Gift;
 use crate::clock::Moment;
@@ -55,22 +56,10 @@ struct Tries {
     /// While it waits, and as soon as it has.
     waiter: Option<Waiter>,
     order: Order,
-    /// Its place in the queue of other processes, while all nodes are asked past that.
-    place: Option<Place>,
-    /// How many of the nodes that might keep the queue are of no use.
-    beyond: usize,
-    /// The last try was made in turn: where that has failed, others hold the key though the queue
-    /// does not know it.
-    was_in_turn: bool,
-    /// How often the others were asked again then.
-    insisted: u32,
+    queueing: Queueing,
 }
 
-/// How often others are asked again that have refused what the node with the queue has granted, and
-/// after how long for the first time: then twice as long, and so on. Timers have this grain.
-const INSISTS_MAX: u32 = 3;
-const INSISTS_AFTER: Duration = Duration::from_millis(1);
-
+#[expect(clippy::large_enum_variant, reason = "a box for the claim would cost an allocation")]
 enum Step {
     Start,
     /// Others of this process come first.
@@ -86,8 +75,6 @@ enum Step {
         known: Known,
     },
     Pausing(Pausing),
-    /// The node that keeps the queue has granted, and too few others, which are asked again.
-    Insisting(Claim, Pausing),
     /// Another process holds the lock. `drawn` is the pause where no node keeps a queue.
     Queued {
         queued: Queued,
@@ -123,7 +110,7 @@ impl Acquiring {
     /// undo.
     fn end(&mut self) {
         self.tries.step = Step::Start;
-        self.tries.place = None;
+        self.tries.queueing.leave();
         if let Some(mut waiter) = self.tries.waiter.take() {
             waiter.tries = self.tries.count;
         }
@@ -158,23 +145,16 @@ type Done = Result<Option<HoldRef>, Error>;
 
 impl Tries {
     fn new(is_once: bool, order: Order) -> Self {
-        let (waiting, failure) = (Waiting::NOT_YET, None);
-        let (step, place) = (Step::Start, None);
-        let (started, count, beyond) = (None, 0, 0);
-        let (was_in_turn, insisted) = (false, 0);
         Self {
-            step,
-            started,
-            count,
+            step: Step::Start,
+            started: None,
+            count: 0,
             is_once,
-            failure,
-            waiting,
+            failure: None,
+            waiting: Waiting::NOT_YET,
             waiter: None,
             order,
-            place,
-            beyond,
-            was_in_turn,
-            insisted,
+            queueing: Queueing::NOT_YET,
         }
     }
 
@@ -190,7 +170,10 @@ impl Tries {
                 }
                 Step::Asking(claim) => {
                     let verdict = ready!(claim.election.poll_verdict(cx));
-                    self.decide(spec, verdict, started)
+                    match std::mem::replace(&mut self.step, Step::Start) {
+                        Step::Asking(claim) => self.decide(spec, claim, verdict, started),
+                        _ => Ok(None),
+                    }
                 }
                 Step::Looking { looking, drawn } => {
                     let (seen, drawn) = (ready!(looking.as_mut().poll(cx)), *drawn);
@@ -202,11 +185,7 @@ impl Tries {
                 }
                 Step::Queued { queued, drawn } => {
                     let (ended, drawn) = (ready!(queued.as_mut().poll(cx)), *drawn);
-                    self.step_out_of_queue(spec, ended, drawn)
-                }
-                Step::Insisting(_, sleep) => {
-                    ready!(sleep.as_mut().poll(cx));
-                    self.insist(spec)
+                    self.step_out_of_queue(spec, ended, drawn, started)
                 }
                 Step::Pausing(sleep) => {
                     let cause = ready!(sleep.as_mut().poll(cx));
@@ -245,16 +224,15 @@ impl Tries {
         let now = || context.nodes.clock().now();
         if let Some(ticket) = self.order.line_up(&spec.leases, &spec.resource, now) {
             context.check_can_sleep()?;
-            let until = spec.wait.map_or(Moment::LAST, |wait| started.plus(wait));
-            spec.tell_in_line(now().since(started));
-            let standing = in_line::stand(spec.leases.clone(), ticket, until);
+            let holder = spec.own_holder();
+            context.tell_waiting(&spec.resource, holder.as_ref(), now().since(started));
+            let standing = in_line::stand(spec.leases.clone(), ticket, spec.until(started));
             return self.wait(spec, Step::InLine(Box::pin(standing)));
         }
-        if self.count == 0 && self.beyond == 0 && spec.was_contended(now) {
-            self.waiting.until = spec.wait.map_or(Moment::LAST, |wait| started.plus(wait));
-            self.failure = Some(spec.contended());
+        if self.count == 0 && !self.queueing.has_waited && spec.was_contended(now) {
+            self.waiting.until = spec.until(started);
             let drawn = spec.draw(1).unwrap_or_default();
-            if let Some(queued) = self.queue(spec, drawn)? {
+            if let Some(queued) = self.queue(spec, drawn, Some(started))? {
                 return self.wait(spec, Step::Queued { queued, drawn });
             }
         }
@@ -262,7 +240,7 @@ impl Tries {
         let is_first = self.count == 0 && self.waiting.tried == Moment::NEVER;
         let sent = if is_first { started } else { now() };
         self.count = self.count.saturating_add(1);
-        self.waiting.tried = sent;
+        (self.waiting.tried, self.queueing.was_refused) = (sent, false);
         let asked = spec.ask(sent)?;
         self.go_on(asked)
     }
@@ -304,18 +282,15 @@ impl Tries {
     }
 
     /// The nodes have answered, or enough of them.
-    fn decide(&mut self, spec: &AcquireSpec, verdict: Verdict, started: Moment) -> Done {
-        let Step::Asking(mut claim) = std::mem::replace(&mut self.step, Step::Start) else {
-            return Ok(None);
-        };
+    fn decide(
+        &mut self,
+        spec: &AcquireSpec,
+        mut claim: Claim,
+        verdict: Verdict,
+        started: Moment,
+    ) -> Done {
         if verdict == Verdict::Won {
             claim.set_turn(self.order.take());
-        }
-        if verdict != Verdict::Won && self.may_insist(spec, &claim) {
-            self.insisted += 1;
-            let pause = INSISTS_AFTER.saturating_mul(1 << (self.insisted - 1));
-            let sleep = Box::pin(pause::plain(spec.leases.clone(), pause));
-            return self.go_on(Step::Insisting(claim, sleep));
         }
         let failure = match spec.hold_or_error(claim, verdict, &mut self.waiting) {
             Ok(hold) => {
@@ -340,22 +315,6 @@ impl Tries {
         self.go_on(after)
     }
 
-    /// Whether the others are asked again that refused what the node with the queue has granted:
-    /// who let go of the lock there has done so, or does so now, everywhere.
-    fn may_insist(&self, spec: &AcquireSpec, claim: &Claim) -> bool {
-        let is_time_left = || spec.leases.context.nodes.clock().now() < self.waiting.until;
-        claim.is_granted_in_turn() && self.insisted < INSISTS_MAX && is_time_left()
-    }
-
-    fn insist(&mut self, spec: &AcquireSpec) -> Done {
-        let Step::Insisting(mut claim, _) = std::mem::replace(&mut self.step, Step::Start) else {
-            return Ok(None);
-        };
-        spec.leases.context.check_not_closed()?;
-        claim.ask_others_again(spec.leases.context.nodes.clock().now())?;
-        self.go_on(Step::Asking(claim))
-    }
-
     /// It is known who is in the way.
     fn learn(
         &mut self,
@@ -375,20 +334,19 @@ impl Tries {
         self.failure.as_ref().is_some_and(Error::is_contended)
     }
 
-    /// Where another process holds the lock: a place in the queue, if a node keeps one.
-    fn queue(&mut self, spec: &AcquireSpec, drawn: Duration) -> Result<Option<Queued>, Error> {
-        let may_queue = self.failed_contended() && !std::mem::take(&mut self.was_in_turn);
-        let Some(turn) = self.order.turn().filter(|_| may_queue) else { return Ok(None) };
-        let place = match self.place.take() {
-            None => Place::new(&spec.leases, &spec.resource, spec.ttl, self.beyond)?,
-            kept => kept,
-        };
-        let Some(place) = place else {
-            self.beyond = 0; // after a pause all may be of use again
-            return Ok(None);
-        };
-        let queued = queue::wait(spec.leases.clone(), place, turn, self.waiting.until, drawn);
-        Ok(Some(Box::pin(queued)))
+    /// A place in the queue of those who wait for other lockers, if a node keeps one. `untold`: the
+    /// observers have not been told that it waits, since then.
+    fn queue(
+        &mut self,
+        spec: &AcquireSpec,
+        pause: Duration,
+        untold: Option<Moment>,
+    ) -> Result<Option<Queued>, Error> {
+        let Some(turn) = self.order.turn() else { return Ok(None) };
+        let place = self.queueing.place(&spec.leases, &spec.resource, spec.ttl)?;
+        let wait = Wait { turn, until: self.waiting.until, pause, untold };
+        let queued = |place| Box::pin(queue::wait(spec.leases.clone(), place, wait)) as Queued;
+        Ok(place.map(queued))
     }
 
     /// The nodes have been asked in turn, or are to be asked by themselves, or it has waited long
@@ -398,29 +356,31 @@ impl Tries {
         spec: &AcquireSpec,
         ended: Result<queue::Ended, Error>,
         drawn: Duration,
+        started: Moment,
     ) -> Done {
+        self.step = Step::Start;
         match ended? {
-            queue::Ended::Asked(claim) => {
+            queue::Ended::Asked { claim, verdict, sent } => {
                 self.count = self.count.saturating_add(1);
-                (self.was_in_turn, self.insisted) = (true, 0);
-                self.waiting.tried = spec.leases.context.nodes.clock().now();
-                return self.go_on(Step::Asking(claim));
+                (self.waiting.tried, self.queueing.was_refused) = (sent, true);
+                return self.decide(spec, claim, verdict, started);
             }
-            queue::Ended::Past(place) => self.place = Some(place),
+            queue::Ended::Past(place) => self.queueing.keep(place),
             queue::Ended::Overtaken => {}
-            queue::Ended::NoQueue => {
-                self.beyond += 1;
+            queue::Ended::NoQueue(node) => {
+                self.queueing.avoid(node);
                 let left = self.waiting.until.since(spec.leases.context.nodes.clock().now());
                 let pause = within(drawn.min(BEAT), Known::default(), left);
-                return self
-                    .go_on(Step::Pausing(Box::pin(pause::plain(spec.leases.clone(), pause))));
+                let pausing = pause::plain(spec.leases.clone(), pause);
+                return self.go_on(Step::Pausing(Box::pin(pausing)));
             }
             queue::Ended::Over => {
                 spec.leases.context.check_open()?;
+                self.failure.get_or_insert_with(|| spec.contended());
                 return self.go_on(spec.look(&self.waiting, true, None));
             }
         }
-        self.go_on(Step::Start)
+        Ok(None)
     }
 
     /// Pauses, or gives up.
@@ -443,12 +403,14 @@ impl Tries {
         if let Some((failure, waited)) =
             self.failure.as_ref().and_then(|it| Some((it, waited(it)?)))
         {
-            spec.tell_waiting(failure, waited);
+            context.tell_waiting(&spec.resource, failure.holder(), waited);
         }
         // Who was called may find that the others let go later: that is no matter of the policy.
-        let drawn = if self.was_in_turn { drawn.min(BEAT) } else { drawn };
-        if let Some(queued) = self.queue(spec, drawn)? {
-            return self.wait(spec, Step::Queued { queued, drawn });
+        let drawn = if self.queueing.was_refused { drawn.min(BEAT) } else { drawn };
+        if self.failed_contended() {
+            if let Some(queued) = self.queue(spec, drawn, None)? {
+                return self.wait(spec, Step::Queued { queued, drawn });
+            }
         }
         let pause = within(drawn, known, left);
         self.order.rest(&spec.leases, now, now.plus(pause));

@@ -14,7 +14,7 @@ use crate::error::{Effort, Error, Kind};
 use crate::observe::Event;
 use crate::options::{Extend, Retry};
 use crate::quorum::Verdict;
-use crate::report::{Inspection, Outcome};
+use crate::report::{Holder, Inspection, Outcome};
 
 /// What to acquire, and how.
 pub(crate) struct AcquireSpec {
@@ -78,7 +78,7 @@ impl Waiting {
         let since = self.unavailable.unwrap_or(self.tried);
         let had_quorum = failure.is_contended() || failure.is_too_slow();
         self.unavailable = (!had_quorum).then_some(since);
-        self.until = spec.wait.map_or(Moment::LAST, |wait| started.plus(wait));
+        self.until = spec.until(started);
         if let Some(since) = self.unavailable {
             self.until = self.until.min(since.plus(spec.unavailable_wait));
         }
@@ -218,15 +218,16 @@ impl AcquireSpec {
         Error::new(Kind::Contended { holder: None }).with_key(self.resource.given())
     }
 
-    /// Others of this process come first.
-    pub(super) fn tell_in_line(&self, waited: Duration) {
-        let observers = &self.leases.context.options.observers;
-        if observers.is_empty() {
-            return;
-        }
-        let holder = self.resource.keys().first().and_then(|key| self.leases.own_holder(key));
-        let lock = self.leases.context.subject(&self.resource);
-        observers.tell(|| Event::Waiting { lock, holder: holder.as_ref(), waited });
+    /// The guard of this locker's that holds the lock. It is looked for if observers are told.
+    pub(super) fn own_holder(&self) -> Option<Holder> {
+        let is_told = !self.leases.context.options.observers.is_empty();
+        let key = self.resource.keys().first().filter(|_| is_told);
+        key.and_then(|key| self.leases.own_holder(key))
+    }
+
+    /// When the caller gives up who began at `started`.
+    pub(super) fn until(&self, started: Moment) -> Moment {
+        self.wait.map_or(Moment::LAST, |wait| started.plus(wait))
     }
 
     /// Adds attempts and elapsed time; emits `GaveUp`.
@@ -248,13 +249,6 @@ impl AcquireSpec {
             votes: hold.votes(),
         });
         std::mem::forget(unguarded);
-    }
-
-    /// The lock was found held for the first time.
-    pub(super) fn tell_waiting(&self, error: &Error, waited: Duration) {
-        let lock = self.leases.context.subject(&self.resource);
-        let event = || Event::Waiting { lock, holder: error.holder(), waited };
-        self.leases.context.options.observers.tell(event);
     }
 
     pub(super) fn tell_retrying(&self, error: &Error, tries: u32, pause: Duration) {

@@ -2,9 +2,9 @@
 //! for which it holds, and that one has changed which it watches.
 //!
 //! The first two come by a channel that is the holder's own, so that one process alone is woken.
-//! Nothing is moved by what is said: a key that was handed over counts when the nodes have been
-//! asked, one that is waited for is handed over when it is released, and one that has changed is
-//! asked for again. A word that is lost costs a little time.
+//! These messages are hints, and change no lock: a key that was handed over counts when the nodes
+//! have been asked, one that is waited for is handed over when it is released, and one that has
+//! changed is asked for again. A message that is lost delays a waiter a little.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -7,6 +7,8 @@
 //! and is taken out when the hold ends. Dropping the future or the guard leaves no key behind.
 //!
 //! ```text
+//!  in a queue ──▶ Queued ──let_go──▶ Released
+//!                    └─all nodes are asked─▶ Owned
 //!  acquired ─────────────▶ Owned ──release, let_go──▶ Released
 //!                           ▲  │                        ▲ let_go_after_all
 //!                           │  └──leave, expire──────▶ Left
@@ -53,8 +55,6 @@ pub(crate) struct Claim {
     pub(crate) sent: Stamp,
     pub(crate) election: Election,
     state: State,
-    /// The election is among all nodes, and not of the one alone that keeps the key's queue.
-    are_all_asked: bool,
     /// Nodes on which the key may be, whatever the election says: they were given it later than the
     /// others, or before.
     healed: NodeMask,
@@ -77,6 +77,9 @@ struct Aside {
 /// Whether the lock is ours, and what has become of its key if it is not any more.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
+    /// The node alone that keeps the key's queue was asked, and may have the value in either:
+    /// letting go leaves the queue.
+    Queued,
     /// It is being taken over, and is not ours yet: letting go puts the former value back.
     Adopting,
     /// It was acquired, or has been taken over: letting go deletes the key.
@@ -132,20 +135,8 @@ impl Claim {
             }
         };
         let (context, ttl) = (context.clone(), nanoseconds(ttl));
-        let (are_all_asked, healed, turn) = (true, NodeMask::NONE, None);
-        Ok(Self {
-            context,
-            resource,
-            nonce,
-            ttl,
-            sent,
-            election,
-            state,
-            are_all_asked,
-            healed,
-            aside,
-            turn,
-        })
+        let (healed, turn) = (NodeMask::NONE, None);
+        Ok(Self { context, resource, nonce, ttl, sent, election, state, healed, aside, turn })
     }
 
     pub(super) fn context(&self) -> &Arc<LeaseContext> {
@@ -198,9 +189,9 @@ impl Claim {
 
     /// The nodes on which the key is, or may be, or may yet come to be.
     fn touched(&self) -> NodeMask {
-        match self.are_all_asked {
-            true => self.election.touched().or(self.healed),
-            false => self.healed,
+        match self.state {
+            State::Queued => self.healed,
+            _ => self.election.touched().or(self.healed),
         }
     }
 
@@ -401,14 +392,14 @@ impl Claim {
     /// Whether the lock is or was ours: `true` unless it is still being taken over, or was put
     /// back.
     pub(crate) fn was_owned(&self) -> bool {
-        !matches!(self.state, State::Adopting | State::PutBack)
+        !matches!(self.state, State::Queued | State::Adopting | State::PutBack)
     }
 
     /// Tells the nodes to delete the key, or to put the former value back, unless the claim has
     /// ended. Waits for nothing.
     pub(crate) fn let_go(&mut self) {
         let next = match self.state {
-            State::Owned => State::Released,
+            State::Queued | State::Owned => State::Released,
             State::Adopting => State::PutBack,
             State::Left | State::Released | State::PutBack => return,
         };

@@ -1,8 +1,8 @@
 //! Which keys were wanted by several a moment ago.
 //!
-//! Who comes back at once to a key that was just handed over would be ahead of the one that it was
-//! handed to, which hears of it a round trip later. So where others were met within the last
-//! second, the next acquisition goes to the queue first, and waits its turn there.
+//! A locker that acquires a key again at once could be ahead of the one that it has just handed the
+//! key to, which hears of that a round trip later. So where others were met within the last second,
+//! the next acquisition goes to the queue first, and waits its turn there.
 //!
 //! A table of bounded size, without locks. Keys whose hashes fall on one place forget one another:
 //! that costs an acquisition its order, or a round trip.

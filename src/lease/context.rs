@@ -20,10 +20,10 @@ use crate::clock::Moment;
 use crate::error::Error;
 use crate::link::{ReplyKind, Undo, Urgency};
 use crate::node_vote::NodeVote;
-use crate::observe::Subject;
+use crate::observe::{Event, Subject};
 use crate::options::Options;
 use crate::quorum::{Command, Election, NodeMask, NodeSet, Rule};
-use crate::report::WaitStats;
+use crate::report::{Holder, WaitStats};
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// What every command needs to be sent: the nodes, the options, the holder's name.
@@ -143,6 +143,17 @@ impl LeaseContext {
     /// What observers are told of which lock it is.
     pub(crate) fn subject<'a>(&'a self, resource: &'a Resource) -> Subject<'a> {
         Subject::new(resource.given(), &self.owner, resource.class)
+    }
+
+    /// Tells the observers that one waits for a lock, and for whom, if that is known.
+    pub(super) fn tell_waiting(
+        &self,
+        resource: &Resource,
+        holder: Option<&Holder>,
+        waited: Duration,
+    ) {
+        let event = || Event::Waiting { lock: self.subject(resource), holder, waited };
+        self.options.observers.tell(event);
     }
 
     /// A command for all nodes, which may be refused for want of room. `sent` is the clock, read

@@ -8,6 +8,7 @@
 
 use super::context::LeaseContext;
 use super::key::Resource;
+use crate::quorum::NodeMask;
 
 /// The node that keeps the queue of a key.
 pub(super) struct Pivot {
@@ -17,12 +18,15 @@ pub(super) struct Pivot {
 }
 
 impl Pivot {
-    /// The node that ranks highest but for the first `beyond`, which are of no use. `None` where
-    /// there is no other, or this kind of lock has no queue.
-    pub(super) fn of(context: &LeaseContext, resource: &Resource, beyond: usize) -> Option<Self> {
-        let mut ranks: Vec<_> = ranks(context, resource.affinity()).collect();
-        ranks.sort_unstable_by(|one, other| other.cmp(one));
-        let (_, node) = *ranks.get(beyond)?;
+    /// The node that ranks highest but for those avoided. `None` where there is no other, or this
+    /// kind of lock has no queue.
+    pub(super) fn of(
+        context: &LeaseContext,
+        resource: &Resource,
+        avoided: NodeMask,
+    ) -> Option<Self> {
+        let ranks = ranks(context, resource.affinity()).filter(|(_, node)| !avoided.has(*node));
+        let (_, node) = ranks.max()?;
         Self::at(node, resource)
     }
 

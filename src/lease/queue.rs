@@ -9,13 +9,13 @@
 //!
 //! The pivot (see [`pivot`](super::pivot)) hands the key over when it is released, and has this
 //! process called. Neither that nor the pivot's own grant counts: what counts is the verdict of all
-//! nodes, which are asked then, the pivot among them. An answer that is unknown ends the place in
-//! the queue, for a value may stand in it that nothing is known of; the next one has another.
+//! nodes, which are asked then, the pivot among them. After an unknown answer the place is given
+//! up: its value may stay on the node, so the next one has another.
 //!
-//! The first in the queue does not rely on the holder, which may know nothing of queues, or may not
-//! have heard in time. It watches the key: a command that asks how long that lives has the server
-//! tell of the next change. It was asked before, so no change is missed: what came before the watch
-//! is seen by its answer. And where the key just ends, a timer is there: servers tell late of that.
+//! The first in the queue also watches the key, for the holder may know nothing of queues, or may
+//! not have heard in time. `PTTL` with tracking returns the key's life and has the server report
+//! the next change, in one step, so no change is missed. And where the key just expires there is a
+//! timer: servers report that late.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -34,14 +34,14 @@ use super::pivot::Pivot;
 use super::turns::Turn;
 use crate::clock::Moment;
 use crate::error::Error;
-use crate::quorum::Election;
+use crate::quorum::{Election, NodeMask, Verdict};
 
 /// How often one that waits says that it lives. A third of what `turn_ask.lua` gives it.
 /// No pause is longer behind a place that was lost.
 pub(super) const BEAT: Duration = Duration::from_millis(500);
 
-/// After so many beats all nodes are asked past the queue: what stands on the pivot alone, as after
-/// the crash of one that was asking, keeps no majority from granting.
+/// After so many beats all nodes are asked, past the queue: a value that was left on the pivot
+/// alone, as by one that crashed while it asked, must not keep others from a free lock.
 const BEATS: u32 = 8;
 
 /// How often the pivot is asked at most between two beats. A lock that others change all the time,
@@ -55,18 +55,91 @@ const WATCHED_AFTER: Duration = Duration::from_millis(10);
 /// Servers expire keys by the millisecond, and timers come by it.
 const MILLISECOND: Duration = Duration::from_millis(1);
 
+/// How often the others are asked again that have refused what the queue's node has granted, and
+/// after how long for the first time: then twice as long, and so on. The last holder's release may
+/// still be on its way to them.
+const REASKS_MAX: u32 = 3;
+const REASK_AFTER: Duration = MILLISECOND;
+
 /// What has come of waiting.
 pub(super) enum Ended {
-    /// All nodes have been asked.
-    Asked(Claim),
-    /// They are to be asked past the queue; the place there is kept.
+    /// All nodes were asked, the last time then, and this is what they say.
+    Asked { claim: Claim, verdict: Verdict, sent: Moment },
+    /// All nodes are to be asked past the queue; the place there is kept.
     Past(Place),
-    /// The node has no queue to offer, or is silent.
-    NoQueue,
+    /// This node has no queue to offer, or is silent.
+    NoQueue(usize),
     /// Another of this process has taken the turn.
     Overtaken,
     /// The wait is over, or the locker was shut down.
     Over,
+}
+
+/// How one waits.
+pub(super) struct Wait {
+    /// Its turn among those of this locker.
+    pub(super) turn: Turn,
+    /// Until then, and no longer.
+    pub(super) until: Moment,
+    /// After such pauses the queue's node is asked again, where nothing tells when the holder lets
+    /// go.
+    pub(super) pause: Duration,
+    /// The observers have not been told that it waits, since then.
+    pub(super) untold: Option<Moment>,
+}
+
+/// What an acquisition knows of queues.
+pub(super) struct Queueing {
+    /// Its place, while all nodes are asked past the queue.
+    kept: Option<Place>,
+    /// Nodes whose queue was of no use.
+    avoided: NodeMask,
+    /// The last try came from the queue and failed: others hold the key, and the queue does not
+    /// know it.
+    pub(super) was_refused: bool,
+    /// It has waited in a queue.
+    pub(super) has_waited: bool,
+}
+
+impl Queueing {
+    pub(super) const NOT_YET: Self =
+        Self { kept: None, avoided: NodeMask::NONE, was_refused: false, has_waited: false };
+
+    /// A place to wait in; `None` where no node has one to offer, or the last try came from there.
+    pub(super) fn place(
+        &mut self,
+        leases: &Leases,
+        resource: &Resource,
+        ttl: Duration,
+    ) -> Result<Option<Place>, Error> {
+        if std::mem::take(&mut self.was_refused) {
+            return Ok(None);
+        }
+        let place = match self.kept.take() {
+            None => Place::new(leases, resource, ttl, self.avoided)?,
+            kept => kept,
+        };
+        if place.is_none() {
+            self.avoided = NodeMask::NONE; // after a pause all may be of use again
+        }
+        self.has_waited |= place.is_some();
+        Ok(place)
+    }
+
+    /// All nodes are asked, and the place is kept meanwhile. A better node may be there by then.
+    pub(super) fn keep(&mut self, place: Place) {
+        (self.kept, self.avoided) = (Some(place), NodeMask::NONE);
+    }
+
+    /// The queue of this node is of no use for now.
+    pub(super) fn avoid(&mut self, node: usize) {
+        self.avoided = self.avoided.with(node);
+    }
+
+    /// Leaves the queue.
+    pub(super) fn leave(&mut self) {
+        self.kept = None;
+    }
 }
 
 /// A place in the queue.
@@ -81,15 +154,15 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Asks for one, on the best node but for so many; `None` where there is none.
-    pub(super) fn new(
+    /// Asks for one, on the best node but for those avoided; `None` where there is none.
+    fn new(
         leases: &Leases,
         resource: &Resource,
         ttl: Duration,
-        beyond: usize,
+        avoided: NodeMask,
     ) -> Result<Option<Self>, Error> {
         let context = &leases.context;
-        let Some(pivot) = Pivot::of(context, resource, beyond) else { return Ok(None) };
+        let Some(pivot) = Pivot::of(context, resource, avoided) else { return Ok(None) };
         let Some(key) = pivot.resource.keys().first() else { return Ok(None) };
         let nonce = context.nodes.entropy().nonce();
         let (node, call) = (pivot.node, context.calls.wait(&nonce, key));
@@ -117,6 +190,8 @@ struct Plan {
     watching: Option<Election>,
     /// How often the pivot was asked since the last beat.
     asks: u32,
+    /// It is asked next because the lock has changed.
+    has_changed: bool,
     beat: Moment,
 }
 
@@ -124,7 +199,15 @@ impl Plan {
     /// The pivot has just been asked.
     fn asked(now: Moment) -> Self {
         let beat = now.plus(BEAT);
-        Self { is_asked: true, ask: beat, watch: Moment::NEVER, watching: None, asks: 1, beat }
+        Self {
+            is_asked: true,
+            ask: beat,
+            watch: Moment::NEVER,
+            watching: None,
+            asks: 1,
+            has_changed: false,
+            beat,
+        }
     }
 
     /// The lock may be free: the pivot is asked, unless that was done too often.
@@ -139,7 +222,7 @@ impl Plan {
             (self.beat, self.asks) = (now.plus(BEAT), 0);
         }
         (self.is_asked, self.ask, self.watch) = (true, now.plus(BEAT), Moment::NEVER);
-        // Its answer is the newer one. What the lock had left to live says nothing of when it comes.
+        // Its answer is the newer one, and how long the lock lives says nothing of when it comes.
         self.watching = None;
         self.asks += 1;
         is_beat
@@ -175,20 +258,17 @@ impl Plan {
     }
 }
 
-/// Waits in the queue for who has this turn, but not behind `until`. Where no one tells when the
-/// holder lets go, the pivot is asked after such pauses.
+/// Waits in the queue, and asks all nodes when the key was handed over, or is free.
 pub(super) async fn wait(
     leases: Arc<Leases>,
     mut place: Place,
-    turn: Turn,
-    until: Moment,
-    pause: Duration,
+    mut wait: Wait,
 ) -> Result<Ended, Error> {
     let context = &leases.context;
     let clock = context.nodes.clock();
     let mut plan = Plan::asked(clock.now());
     loop {
-        let woken = attend(context, &place, &plan, until).await?;
+        let woken = attend(context, &place, &plan, wait.until).await?;
         let now = clock.now();
         match woken {
             Woken::Closed => return Ok(Ended::Over),
@@ -199,21 +279,23 @@ pub(super) async fn wait(
             Woken::Changed => {
                 context.counters.note(Cause::Changed);
                 // What the lock had left to live is out of date, if the answer comes only now.
-                plan.watching = None;
+                (plan.watching, plan.has_changed) = (None, true);
                 plan.ask_at(now);
             }
             Woken::Watched => {
                 let left = plan.watching.take().and_then(|it| it.take_frame(place.node));
                 plan.watched(left.and_then(|left| left.as_integer().ok()).unwrap_or(-1), now);
             }
-            Woken::ByTime if now >= until => return Ok(Ended::Over),
-            Woken::ByTime if plan.is_asked => return Ok(Ended::NoQueue),
+            Woken::ByTime if now >= wait.until => return Ok(Ended::Over),
+            Woken::ByTime if plan.is_asked => return Ok(Ended::NoQueue(place.node)),
             Woken::ByTime if now < plan.ask => {
                 plan.watch = Moment::NEVER;
                 plan.watching = place.watch(context)?;
             }
             Woken::ByTime => {
-                context.counters.note(Cause::ByTime);
+                if !std::mem::take(&mut plan.has_changed) {
+                    context.counters.note(Cause::ByTime);
+                }
                 let is_beat = plan.note_asked(now);
                 place.claim.ask_again(now)?;
                 place.beats += u32::from(is_beat);
@@ -224,22 +306,45 @@ pub(super) async fn wait(
             Woken::Answered => match place.claim.reply_in_turn() {
                 Some(Reply::Granted { .. }) => break,
                 Some(Reply::Wait { left, is_heard }) => {
-                    if !context.turns().is_alive(turn, plan.beat) {
+                    if !context.turns().is_alive(wait.turn, plan.beat) {
                         return Ok(Ended::Overtaken);
                     }
+                    if let Some(began) = wait.untold.take() {
+                        context.tell_waiting(&place.claim.resource, None, now.since(began));
+                    }
                     let is_told = context.nodes.tells_changes(place.node);
-                    plan.wait(left, is_heard, (!is_told).then_some(pause), now);
+                    plan.wait(left, is_heard, (!is_told).then_some(wait.pause), now);
                 }
                 None if place.claim.lacks_script_of_turn() && !place.is_repeated => {
                     place.is_repeated = true;
                     place.claim.ask_again(now)?;
                 }
-                None => return Ok(Ended::NoQueue),
+                None => return Ok(Ended::NoQueue(place.node)),
             },
         }
     }
-    place.claim.ask_all_in_turn(clock.now())?;
-    Ok(Ended::Asked(place.claim))
+    ask_all(&leases, place.claim, wait.until).await
+}
+
+/// Asks all nodes; and where that which keeps the queue grants, and too few others do, asks those
+/// again.
+async fn ask_all(leases: &Arc<Leases>, mut claim: Claim, until: Moment) -> Result<Ended, Error> {
+    let context = &leases.context;
+    let clock = context.nodes.clock();
+    let mut sent = clock.now();
+    claim.ask_all_in_turn(sent)?;
+    for reasks in 0.. {
+        let verdict = poll_fn(|cx| claim.election.poll_verdict(cx)).await;
+        let may_reask = reasks < REASKS_MAX && claim.is_granted_in_turn() && clock.now() < until;
+        if verdict == Verdict::Won || !may_reask {
+            return Ok(Ended::Asked { claim, verdict, sent });
+        }
+        pause::plain(leases.clone(), REASK_AFTER.saturating_mul(1 << reasks)).await;
+        context.check_not_closed()?;
+        sent = clock.now();
+        claim.ask_others_again(sent)?;
+    }
+    Ok(Ended::Over)
 }
 
 /// What has ended a sleep.

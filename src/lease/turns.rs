@@ -11,10 +11,9 @@
 //! their arrival. So a thousand tasks that want one key make one attempt at a time, and the next
 //! one's command goes out right behind the release, on the same connection.
 //!
-//! A turn is a matter of order and never of safety: what is granted is for the nodes to say. So it
-//! is cheap to be generous with it. Who has the turn and has not been polled for
-//! [`OVERTAKEN_AFTER`] is overtaken: its task may do something else first, and may even wait for
-//! one that stands in line behind it. A turn that was passed on or taken is out of date, and
+//! A turn orders attempts; it does not grant the lock, which is for the nodes to say. A turn whose
+//! owner has not been polled for [`OVERTAKEN_AFTER`] goes to the next in line: its task may be
+//! busy, or may even wait for one behind it. A turn that was passed on or taken is out of date, and
 //! passing it on does nothing. Where the nodes are out of reach, the whole line is let go: each
 //! then tries for itself, and learns what the nodes say.
 //!

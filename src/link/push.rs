@@ -1,7 +1,7 @@
 //! What a server says unasked, and who hears it: what is published on one channel, and which keys
 //! have changed of those that were read to be tracked.
 //!
-//! Only reads that ask for it are tracked (`OPTIN`): by default each key would be that a script
+//! Only reads that ask for it are tracked (`OPTIN`). Without that every key would be that a script
 //! reads, of every lock.
 
 use std::fmt;

@@ -120,9 +120,11 @@
 //! | `unavailable_wait(d)` | its part without a quorum; default 1 s | an outage fails fast |
 //! | `local_handover(d)` | from task to task without the nodes | many short turns in one process |
 //!
-//! Tasks of one process that wait for the same key stand in a line, in the order in which they
-//! came: one of them at a time asks the nodes, and the next one asks when it has released. Of
-//! several processes each has a place in a queue, which one of the nodes keeps for the key. The
+//! Tasks that wait for the same key of one locker (and its clones) stand in a line, in the order in
+//! which they came: one of them at a time asks the nodes, and the next one asks when it has
+//! released. Of several lockers, as in several processes, each has a place in a queue, which one of
+//! the nodes keeps for the key: it tells that node every 500 ms that it is there, and asks all
+//! nodes every 4 s. So 1,000 waiting processes are 2,000 short scripts a second on that node. The
 //! holder's release hands the lock to the first of them and wakes that process alone, which asks
 //! all nodes, and holds it when a majority has said so. So the lock changes hands in two round
 //! trips, at the same cost however many wait. A holder of another library hands nothing over: the

@@ -57,8 +57,7 @@ impl Claim {
             ttl,
             sent,
             election,
-            state: State::Owned,
-            are_all_asked: false,
+            state: State::Queued,
             // Whatever it answers, it may have the value.
             healed: one,
             aside: Some(Box::new(Aside { former: None, pivot: Some(pivot) })),
@@ -92,7 +91,7 @@ impl Claim {
         let election = in_turn.with_acquire(form, ttl, volatile, |one| {
             plain.with_acquire(form, ttl, volatile, |others| send(one, others))
         })?;
-        (self.sent, self.election, self.are_all_asked) = (sent, election, true);
+        (self.sent, self.election, self.state) = (sent, election, State::Owned);
         Ok(())
     }
 
