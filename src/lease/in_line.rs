@@ -10,7 +10,7 @@ use super::counters::Cause;
 use super::key::Resource;
 use super::leases::Leases;
 use super::turns::{OVERTAKEN_AFTER, Ticket, Told, Turn};
-use crate::clock::Moment;
+use crate::clock::{Moment, Reading};
 
 /// Whether an acquisition waits its turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -127,49 +127,65 @@ pub(super) enum Ended {
     Over,
 }
 
+/// What has ended a sleep.
+enum Woken {
+    Told(Told),
+    ByTime,
+    /// The locker was shut down.
+    Closed,
+}
+
+/// Whom the first in line saw before it last, and since when.
+type Seen = Option<(Turn, Moment)>;
+
 /// Stands in line until it is its turn, but not behind `until`.
 pub(super) async fn stand(leases: Arc<Leases>, ticket: Ticket, until: Moment) -> Ended {
     let context = &leases.context;
     let clock = context.nodes.clock();
     let mut closed = pin!(context.closed());
-    // The rival that was seen last, and since when.
-    let mut seen: Option<(Turn, Moment)> = None;
+    let mut seen = None;
     loop {
         let at = clock.read();
         if at.now >= until {
             return Ended::Over;
         }
-        let look = ticket.rival().map(|(rival, alive)| {
-            if let Some(end) = leases.held_until(rival, at) {
-                return end;
-            }
-            let since = seen.filter(|(turn, _)| *turn == rival).map_or(at.now, |(_, since)| since);
-            seen = Some((rival, since));
-            let end = since.max(alive).plus(OVERTAKEN_AFTER);
-            if end <= at.now {
+        let lapse = lapse(&leases, &ticket, &mut seen, at);
+        if let Some((rival, lapse)) = lapse {
+            if lapse <= at.now {
                 ticket.overtake(rival);
             }
-            end
-        });
-        let wake = look.unwrap_or(until).min(until);
+        }
+        let wake = lapse.map_or(until, |(_, lapse)| lapse.min(until));
         let Ok(mut timer) = context.nodes.sleep_until(wake) else { return Ended::LetGo };
-        let told = poll_fn(|cx| {
+        let woken = poll_fn(|cx| {
             if closed.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(Some(None));
+                return Poll::Ready(Woken::Closed);
             }
             if let Poll::Ready(told) = ticket.poll(cx) {
-                return Poll::Ready(Some(Some(told)));
+                return Poll::Ready(Woken::Told(told));
             }
-            Pin::new(&mut timer).poll(cx).map(|()| None)
+            Pin::new(&mut timer).poll(cx).map(|()| Woken::ByTime)
         });
-        match told.await {
-            Some(None) => return Ended::Over,
-            Some(Some(Told::Turn(turn))) => {
+        match woken.await {
+            Woken::Closed => return Ended::Over,
+            Woken::Told(Told::Turn(turn)) => {
                 context.counters.note(Cause::InLine);
                 return Ended::Turn(turn);
             }
-            Some(Some(Told::LetGo)) => return Ended::LetGo,
-            Some(Some(Told::First)) | None => {}
+            Woken::Told(Told::LetGo) => return Ended::LetGo,
+            Woken::Told(Told::First) | Woken::ByTime => {}
         }
     }
+}
+
+/// Who has the turn, as the first in line sees it, and when that may be overtaken: half a second
+/// behind its last sign of life, or when its lease is over.
+fn lapse(leases: &Leases, ticket: &Ticket, seen: &mut Seen, at: Reading) -> Option<(Turn, Moment)> {
+    let (rival, alive) = ticket.rival()?;
+    if let Some(end) = leases.held_until(rival, at) {
+        return Some((rival, end));
+    }
+    let since = seen.filter(|(turn, _)| *turn == rival).map_or(at.now, |(_, since)| since);
+    *seen = Some((rival, since));
+    Some((rival, since.max(alive).plus(OVERTAKEN_AFTER)))
 }
