@@ -91,6 +91,16 @@ impl<'a> Undo<'a> {
         &self.bytes[..self.form.pair_len as usize]
     }
 
+    /// The pair's value, which no other attempt has: its last line. It tells of commands about other
+    /// keys whether they are about the same attempt, as of one that stands in a queue and of one
+    /// that extends the lock.
+    pub(super) fn value(self) -> &'a [u8] {
+        let pair = self.pair();
+        let end = pair.len().saturating_sub(b"\r\n".len());
+        let start = pair[..end].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        &pair[start..end]
+    }
+
     /// Whether this is meant where both are known: a lock that was to be put back, and was released
     /// after all, is deleted.
     pub(super) fn supersedes(self, other: Self) -> bool {

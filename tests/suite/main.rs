@@ -60,6 +60,7 @@ mod locking;
 mod nodes;
 mod overtaking;
 mod own_keys;
+mod queue_undo;
 mod retry;
 mod runtimes;
 mod scripts;

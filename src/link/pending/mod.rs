@@ -146,11 +146,12 @@ impl PendingUndos {
         self.given_up.count(now)
     }
 
-    /// Whether a command with this undo is about a key and a value that are still to be undone, or
-    /// may be undone again.
+    /// Whether a command with this undo is about a value that is still to be undone, or may be
+    /// undone again. Its keys may be others: a lock is extended by its own key, where what is to be
+    /// undone has asked in a queue.
     #[inline]
     pub(super) fn concern(&self, undo: Undo<'_>) -> bool {
-        !self.is_empty() && self.queue.has(undo.pair())
+        !self.is_empty() && self.queue.has_value(undo.value())
     }
 
     /// When there is something to settle on a connection that is open already.

@@ -21,6 +21,8 @@ pub(super) struct Queue {
     items: BTreeMap<Turn, PendingUndo>,
     /// Where the undo of a pair stands in `items`.
     index: HashMap<Pair, Turn>,
+    /// How many there are of each value.
+    values: HashMap<Box<[u8]>, usize>,
 }
 
 /// The pair of an undo, which it shares with its item.
@@ -64,31 +66,49 @@ impl Queue {
         self.index.contains_key(pair)
     }
 
+    /// Whether an undo of this value is pending, of whichever keys.
+    pub(super) fn has_value(&self, value: &[u8]) -> bool {
+        self.values.contains_key(value)
+    }
+
     /// Puts an undo where its turn is.
     pub(super) fn put(&mut self, item: PendingUndo) {
         let turn = (item.next, item.age);
         self.index.insert(Pair(item.undo.clone()), turn);
+        *self.values.entry(item.undo.lent().value().into()).or_default() += 1;
         self.items.insert(turn, item);
     }
 
     /// Takes the undo of a pair out.
     pub(super) fn take(&mut self, pair: &[u8]) -> Option<PendingUndo> {
-        let turn = self.index.remove(pair)?;
-        self.items.remove(&turn)
+        let turn = *self.index.get(pair)?;
+        let item = self.items.remove(&turn)?;
+        Some(self.forget(item))
     }
 
     /// Takes out the one whose turn is first.
     pub(super) fn take_first(&mut self) -> Option<PendingUndo> {
         let (_, item) = self.items.pop_first()?;
-        self.index.remove(item.undo.lent().pair());
-        Some(item)
+        Some(self.forget(item))
     }
 
     /// Takes out the one whose turn is last.
     pub(super) fn take_last(&mut self) -> Option<PendingUndo> {
         let (_, item) = self.items.pop_last()?;
-        self.index.remove(item.undo.lent().pair());
-        Some(item)
+        Some(self.forget(item))
+    }
+
+    /// An item that was taken out is not found any more.
+    fn forget(&mut self, item: PendingUndo) -> PendingUndo {
+        let undo = item.undo.lent();
+        self.index.remove(undo.pair());
+        if let Some(count) = self.values.get_mut(undo.value()) {
+            *count -= 1;
+            if *count == 0 {
+                self.values.remove(undo.value());
+            }
+        }
+        item
     }
 
     /// What is to be undone, each once.

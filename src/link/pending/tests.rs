@@ -20,11 +20,12 @@ fn at(millis: u64) -> Moment {
     Moment::default().plus(Duration::from_millis(millis))
 }
 
-/// The encoded key and value of an undo.
+/// The encoded key and value of an undo: each attempt has a value of its own.
 fn pair(key: impl ToString) -> Vec<u8> {
     let mut pair = Vec::new();
-    encode::bulk(&mut pair, key.to_string().as_bytes());
-    encode::bulk(&mut pair, b"v");
+    let key = key.to_string();
+    encode::bulk(&mut pair, key.as_bytes());
+    encode::bulk(&mut pair, format!("v-{key}").as_bytes());
     pair
 }
 
@@ -51,6 +52,7 @@ fn round(pending: &mut PendingUndos, run_id: Option<&str>, millis: u64) -> Vec<S
     pending.settle(run_id, at(millis), |_, bytes, _| {
         let text = std::str::from_utf8(bytes).unwrap();
         let words = text.split("\r\n").filter(|word| !word.starts_with(['*', '$']));
+        let words = words.map(|word| if word.starts_with("v-") { "v" } else { word });
         let command = words.collect::<Vec<_>>().join(" ").replace("EVAL UNDO 1", "UNDO");
         sent.push(command.trim_end().to_owned());
     });
@@ -192,6 +194,24 @@ fn a_key_that_is_still_to_be_undone_is_known() {
     round(&mut pending, None, 0);
     pending.handle_executed(undo("b").lent());
     assert!(concern(&pending, "b"), "it will be undone again");
+}
+
+#[test]
+fn a_value_that_is_still_to_be_undone_is_known_by_other_keys() {
+    let in_queue = |value: &str| {
+        let mut pair = Vec::new();
+        ["k", "{k}:q", "{k}:h", value].map(|word| encode::bulk(&mut pair, word.as_bytes()));
+        pair
+    };
+    let mut pending = pending_undos();
+    pending.add(Undo::delete((&UndoScript("LEAVE"), 3), &in_queue("v-k")));
+    assert!(concern(&pending, "k"), "an extension of the same attempt, by its own key");
+    assert!(!pending.concern(Undo::nothing(&in_queue("v-l"))), "another attempt");
+    pending.add(undo("k").lent());
+    pending.withdraw(&in_queue("v-k"));
+    assert!(concern(&pending, "k"), "the other one is left");
+    pending.withdraw(&pair("k"));
+    assert!(!concern(&pending, "k"));
 }
 
 /// As many lookups as there are undos: were each a search through all of them, this would not end.
