@@ -236,8 +236,8 @@ impl Tries {
                 return self.wait(spec, Step::Queued { queued, drawn });
             }
         }
-        // The first try is made at once, unless others came first.
-        let is_first = self.count == 0 && self.waiting.tried == Moment::NEVER;
+        // The first try is made at once, unless it has waited for others.
+        let is_first = self.count == 0 && self.waiter.is_none();
         let sent = if is_first { started } else { now() };
         self.count = self.count.saturating_add(1);
         (self.waiting.tried, self.queueing.was_refused) = (sent, false);
@@ -369,6 +369,11 @@ impl Tries {
             queue::Ended::Overtaken => {}
             queue::Ended::NoQueue(node) => {
                 self.queueing.avoid(node);
+                if self.count == 0 {
+                    // The lock may be free. Who comes next need not ask this node first.
+                    spec.forget_contention();
+                    return Ok(None);
+                }
                 let left = self.waiting.until.since(spec.leases.context.nodes.clock().now());
                 let pause = within(drawn.min(BEAT), Known::default(), left);
                 let pausing = pause::plain(spec.leases.clone(), pause);

@@ -213,6 +213,11 @@ impl AcquireSpec {
         self.leases.context.contention.is_recent(self.resource.affinity(), now)
     }
 
+    /// The next acquisition asks all nodes first.
+    pub(super) fn forget_contention(&self) {
+        self.leases.context.contention.forget(self.resource.affinity());
+    }
+
     /// The error of an acquisition whose turn has not come in time.
     pub(super) fn contended(&self) -> Error {
         Error::new(Kind::Contended { holder: None }).with_key(self.resource.given())

@@ -30,7 +30,7 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-use super::hold::HoldId;
+use super::hold_id::HoldId;
 use crate::clock::{Clock, Moment, Reading};
 
 /// The clocks are compared this often while there is a hold to look at.

@@ -35,6 +35,11 @@ impl Contention {
         self.place(hash).store(word(hash, now), Ordering::Relaxed);
     }
 
+    /// What was noted in this key's place is out of date.
+    pub(super) fn forget(&self, hash: u64) {
+        self.place(hash).store(0, Ordering::Relaxed);
+    }
+
     /// Whether others were met at this key within the last second.
     pub(super) fn is_recent(&self, hash: u64, now: impl FnOnce() -> Moment) -> bool {
         let noted = self.place(hash).load(Ordering::Relaxed);
@@ -69,5 +74,7 @@ mod tests {
         assert!(is_recent(key, 5) && is_recent(key, 1_004) && !is_recent(key, 1_005));
         // On the same place, and on another one.
         assert!(!is_recent(key ^ 1 << 63, 5) && !is_recent(key ^ 1, 5));
+        contention.forget(key);
+        assert!(!is_recent(key, 5));
     }
 }

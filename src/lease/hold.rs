@@ -19,14 +19,6 @@ use crate::error::{Error, Kind};
 use crate::observe::Loss;
 use crate::options::Extend;
 
-/// A hold, by its place and the generation of what the place holds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[cfg_attr(test, derive(Default))]
-pub(super) struct HoldId {
-    pub(super) index: u32,
-    pub(super) generation: u32,
-}
-
 /// The state of one hold.
 pub(super) struct Hold {
     pub(super) generation: u32,

@@ -10,7 +10,8 @@ use super::claim::Claim;
 use super::context::LeaseContext;
 use super::extension::Extension;
 use super::hand_on::Parting;
-use super::hold::{Ended, Hold, HoldId, Inherited, Step};
+use super::hold::{Ended, Hold, Inherited, Step};
+use super::hold_id::HoldId;
 use super::keeper;
 use super::leases::Leases;
 use super::news::{News, What};
@@ -68,7 +69,11 @@ impl HoldRef {
         extend: Extend,
         at: Reading,
     ) -> Self {
+        let turn = taken.0.turn();
         let (id, due) = leases.begin(taken, extend, at);
+        if let Some(turn) = turn {
+            leases.context.turns().note_hold(turn, id);
+        }
         let woken = leases.keeping.note(due);
         if keeper::ensure(leases) || woken {
             // The holder may compute from here on.

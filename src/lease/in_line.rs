@@ -9,7 +9,7 @@ use std::task::Poll;
 use super::counters::Cause;
 use super::key::Resource;
 use super::leases::Leases;
-use super::turns::{OVERTAKEN_AFTER, Ticket, Told, Turn};
+use super::turns::{OVERTAKEN_AFTER, Rival, Ticket, Told, Turn};
 use crate::clock::{Moment, Reading};
 
 /// Whether an acquisition waits its turn.
@@ -181,11 +181,11 @@ pub(super) async fn stand(leases: Arc<Leases>, ticket: Ticket, until: Moment) ->
 /// Who has the turn, as the first in line sees it, and when that may be overtaken: half a second
 /// behind its last sign of life, or when its lease is over.
 fn lapse(leases: &Leases, ticket: &Ticket, seen: &mut Seen, at: Reading) -> Option<(Turn, Moment)> {
-    let (rival, alive) = ticket.rival()?;
-    if let Some(end) = leases.held_until(rival, at) {
-        return Some((rival, end));
+    let Rival { turn, alive, hold } = ticket.rival()?;
+    if let Some(end) = hold.and_then(|hold| leases.held_until(hold, at)) {
+        return Some((turn, end));
     }
-    let since = seen.filter(|(turn, _)| *turn == rival).map_or(at.now, |(_, since)| since);
-    *seen = Some((rival, since));
-    Some((rival, since.max(alive).plus(OVERTAKEN_AFTER)))
+    let since = seen.filter(|(rival, _)| *rival == turn).map_or(at.now, |(_, since)| since);
+    *seen = Some((turn, since));
+    Some((turn, since.max(alive).plus(OVERTAKEN_AFTER)))
 }

@@ -28,10 +28,10 @@ use tokio::sync::futures::Notified;
 use super::alarm::{self, Watched};
 use super::claim::Claim;
 use super::context::LeaseContext;
-use super::hold::{Ended, Hold, HoldId, Inherited};
+use super::hold::{Ended, Hold, Inherited};
+use super::hold_id::HoldId;
 use super::keeping::Keeping;
 use super::key::Key;
-use super::turns::Turn;
 use super::validity::Validity;
 use crate::clock::{Moment, Reading};
 use crate::observe::Loss;
@@ -89,14 +89,9 @@ impl Leases {
             .find_map(|index| lock(&self.slab.get(index).hold).claim.as_ref().and_then(&of))
     }
 
-    /// Until when the lock is held that has this turn, if one of ours has it.
-    pub(super) fn held_until(&self, turn: Turn, at: Reading) -> Option<Moment> {
-        let until = |hold: &mut Hold| {
-            let is_meant = hold.claim.as_ref().is_some_and(|claim| claim.turn() == Some(turn));
-            let is_held = is_meant && hold.is_valid(at.stamp);
-            is_held.then(|| at.moment(hold.validity.warning()))
-        };
-        (0..self.slab.used()).find_map(|index| self.at(index, |_, hold| until(hold)).flatten())
+    /// Until when a lock is held, if it is.
+    pub(super) fn held_until(&self, id: HoldId, at: Reading) -> Option<Moment> {
+        self.with(id, |hold| hold.is_valid(at.stamp).then(|| at.moment(hold.validity.warning())))?
     }
 
     /// The holder of a key, if that is a guard of this locker's.

@@ -29,6 +29,7 @@ mod durability;
 mod extension;
 mod hand_on;
 mod hold;
+mod hold_id;
 mod hold_ref;
 mod in_line;
 pub(crate) mod initialise;

@@ -40,8 +40,8 @@ use crate::quorum::{Election, NodeMask, Verdict};
 /// No pause is longer behind a place that was lost.
 pub(super) const BEAT: Duration = Duration::from_millis(500);
 
-/// After so many beats all nodes are asked, past the queue: a value that was left on the pivot
-/// alone, as by one that crashed while it asked, must not keep others from a free lock.
+/// After so many beats the first in the queue asks all nodes, past it: a value that was left on the
+/// pivot alone, as by one that crashed while it asked, must not keep others from a free lock.
 const BEATS: u32 = 8;
 
 /// How often the pivot is asked at most between two beats. A lock that others change all the time,
@@ -51,6 +51,9 @@ const ASKS_MAX: u32 = 16;
 /// How long the holder has to hand the lock over, once it was told, before it is watched: longer
 /// than most locks are held that are wanted by many.
 const WATCHED_AFTER: Duration = Duration::from_millis(10);
+
+/// When a pivot is asked again that has not answered in time.
+const LATE: Duration = Duration::from_millis(100);
 
 /// Servers expire keys by the millisecond, and timers come by it.
 const MILLISECOND: Duration = Duration::from_millis(1);
@@ -192,6 +195,12 @@ struct Plan {
     asks: u32,
     /// It is asked next because the lock has changed.
     has_changed: bool,
+    /// The pivot has said that it is to wait, so there is a place to lose.
+    has_place: bool,
+    /// It is the first in the queue, as of the last answer.
+    is_first: bool,
+    /// The pivot has not answered the last time.
+    is_late: bool,
     beat: Moment,
 }
 
@@ -206,6 +215,9 @@ impl Plan {
             watching: None,
             asks: 1,
             has_changed: false,
+            has_place: false,
+            is_first: false,
+            is_late: false,
             beat,
         }
     }
@@ -228,6 +240,15 @@ impl Plan {
         is_beat
     }
 
+    /// Whether the pivot is asked once more that has not answered in time: it has answered before.
+    fn may_be_late(&self) -> bool {
+        self.has_place && !self.is_late
+    }
+
+    fn ask_late(&mut self, now: Moment) {
+        (self.is_asked, self.is_late, self.ask) = (false, true, now.plus(LATE));
+    }
+
     /// It is to wait, says the pivot. Where the lock cannot be watched, it is asked for again after
     /// this pause if the holder has not heard.
     fn wait(
@@ -237,7 +258,8 @@ impl Plan {
         poll: Option<Duration>,
         now: Moment,
     ) {
-        self.is_asked = false;
+        (self.is_asked, self.has_place, self.is_late) = (false, true, false);
+        self.is_first = left.is_some() || !is_heard;
         let expiry = left.map_or(self.beat, |left| now.plus(left + MILLISECOND));
         self.ask_at(expiry);
         match poll {
@@ -299,7 +321,7 @@ pub(super) async fn wait(
                 let is_beat = plan.note_asked(now);
                 place.claim.ask_again(now)?;
                 place.beats += u32::from(is_beat);
-                if is_beat && place.beats % BEATS == 0 {
+                if is_beat && plan.is_first && place.beats % BEATS == 0 {
                     return Ok(Ended::Past(place));
                 }
             }
@@ -318,6 +340,10 @@ pub(super) async fn wait(
                 None if place.claim.lacks_script_of_turn() && !place.is_repeated => {
                     place.is_repeated = true;
                     place.claim.ask_again(now)?;
+                }
+                // A server that is busy for a moment, as with a snapshot, keeps its queue.
+                None if place.claim.is_late_in_turn() && plan.may_be_late() => {
+                    plan.ask_late(now);
                 }
                 None => return Ok(Ended::NoQueue(place.node)),
             },

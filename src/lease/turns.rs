@@ -29,6 +29,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use super::hold_id::HoldId;
 use crate::clock::Moment;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{AtomicWaker, Mutex, MutexGuard, lock};
@@ -63,6 +64,8 @@ struct Taken {
     line: VecDeque<(NonZeroU64, Arc<Place>)>,
     /// What was handed on with the turn, until who has it takes it.
     gift: Option<Gift>,
+    /// The hold that was won by the turn.
+    hold: Option<HoldId>,
 }
 
 /// What is handed on with a turn. To this file it is opaque; dropping it may send commands, and ask
@@ -80,6 +83,15 @@ impl Turn {
     pub(super) fn new(hash: u64, number: NonZeroU64) -> Self {
         Self { hash, number }
     }
+}
+
+/// Who has the turn, as the first in line sees it.
+pub(super) struct Rival {
+    pub(super) turn: Turn,
+    /// Until when it is known to live, if it has said so.
+    pub(super) alive: Moment,
+    /// What it holds.
+    pub(super) hold: Option<HoldId>,
 }
 
 /// What one in line is told.
@@ -127,8 +139,8 @@ impl Shard {
 
     fn take(&mut self, hash: u64) -> Turn {
         let turn = Turn { hash, number: self.next_number() };
-        let (alive, wanted, line, gift) = (Moment::default(), None, VecDeque::new(), None);
-        self.taken.push(Taken { turn, alive, wanted, line, gift });
+        let (alive, line) = (Moment::default(), VecDeque::new());
+        self.taken.push(Taken { turn, alive, wanted: None, line, gift: None, hold: None });
         turn
     }
 
@@ -144,6 +156,7 @@ impl Shard {
         let number = self.next_number();
         let taken = &mut self.taken[index];
         (taken.turn.number, taken.alive, taken.wanted) = (number, Moment::default(), None);
+        taken.hold = None;
         next.tell(number.get());
         [Some(next), taken.tell_first()]
     }
@@ -237,6 +250,13 @@ impl Turns {
         taken.map(|taken| taken.alive = until).is_some()
     }
 
+    /// The lock is held that was won by this turn.
+    pub(super) fn note_hold(&self, turn: Turn, hold: HoldId) {
+        if let Some(taken) = self.shard(turn.hash).by(turn) {
+            taken.hold = Some(hold);
+        }
+    }
+
     /// Another process waits for a key on this node: it is told when the key is released.
     pub(super) fn note_wanted(&self, hash: u64, node: usize) {
         let mut shard = self.shard(hash);
@@ -285,17 +305,17 @@ impl Ticket {
         }
     }
 
-    /// Who has the turn, and until when it is known to live, as the first in line sees it.
-    pub(super) fn rival(&self) -> Option<(Turn, Moment)> {
+    /// Who has the turn, as the first in line sees it.
+    pub(super) fn rival(&self) -> Option<Rival> {
         let shard = self.turns.shard(self.hash);
         let taken = &shard.taken[shard.index(self.hash)?];
         let is_first = taken.line.front().is_some_and(|(number, _)| *number == self.number);
-        is_first.then_some((taken.turn, taken.alive))
+        is_first.then_some(Rival { turn: taken.turn, alive: taken.alive, hold: taken.hold })
     }
 
     /// Takes the turn from who has it, unless it was passed on meanwhile. It is told as any other.
     pub(super) fn overtake(&self, rival: Turn) {
-        if self.rival().is_some_and(|(turn, _)| turn == rival) {
+        if self.rival().is_some_and(|first| first.turn == rival) {
             drop(self.turns.take_gift(rival));
         }
         let mut shard = self.turns.shard(self.hash);

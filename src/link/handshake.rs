@@ -65,6 +65,8 @@ enum Step {
     /// It is answered by a push, or by an error.
     Subscribe,
     Track,
+    /// The right to choose what is tracked is one of its own.
+    Choose,
     /// A script of the configuration, by its place there.
     Load(usize),
     /// What is for the server's operator, or brings a script: the reply says nothing.
@@ -148,6 +150,7 @@ impl Handshake {
             Step::EpochValue => self.peer.epoch = epoch(frame),
             Step::Subscribe => self.peer.hearing.channel = frame.is_push(),
             Step::Track => self.peer.hearing.changes = frame.is_ok(),
+            Step::Choose => self.peer.hearing.changes &= frame.is_ok(),
             Step::Load(place) if frame.as_error().is_some() => self.missing.push(place),
             Step::Load(_) | Step::Courtesy => {}
         }
@@ -222,6 +225,7 @@ impl Handshake {
         if let Some(listener) = self.config.listener.clone().filter(|_| self.peer.server.resp3) {
             self.ask(Step::Subscribe, &[b"SUBSCRIBE", listener.channel()]);
             self.ask(Step::Track, &TRACK);
+            self.ask(Step::Choose, &[b"CLIENT", b"CACHING", b"YES"]);
         }
         if let Some(name) = self.address.name.clone() {
             self.ask(Step::Courtesy, &[b"CLIENT", b"SETNAME", name.as_bytes()]);

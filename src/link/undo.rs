@@ -91,14 +91,14 @@ impl<'a> Undo<'a> {
         &self.bytes[..self.form.pair_len as usize]
     }
 
-    /// The pair's value, which no other attempt has: its last line. It tells of commands about other
-    /// keys whether they are about the same attempt, as of one that stands in a queue and of one
-    /// that extends the lock.
+    /// The pair's value, which no other attempt has: its last line. It tells whether commands about
+    /// other keys are about the same attempt, as one that stands in a queue and one that extends
+    /// the lock.
     pub(super) fn value(self) -> &'a [u8] {
         let pair = self.pair();
         let end = pair.len().saturating_sub(b"\r\n".len());
-        let start = pair[..end].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        &pair[start..end]
+        let line = pair[..end].iter().rposition(|byte| *byte == b'\n');
+        &pair[line.map_or(0, |at| at + 1)..end]
     }
 
     /// Whether this is meant where both are known: a lock that was to be put back, and was released

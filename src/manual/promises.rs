@@ -46,7 +46,8 @@
 //!
 //! - **That your work stops.** A lease ends by a clock. A thread that computes, a statement that
 //!   the database has already received, a mail that is on its way: all of them go on.
-//! - **An order.** Waiters retry after random pauses; the longest waiter need not be next.
+//! - **An order.** Waiters come in the order of their arrival at the node that keeps the queue, as
+//!   long as that can be reached: see [`choosing`](super::choosing) for who may come first.
 //! - **A lock while a majority is away.** Then no client gets one. That is the price of exclusion.
 //! - **An early end.** The lock of a crashed process is free when its TTL is over, not before.
 //! - **Protection from clients that do not lock.** `DEL`, `FLUSHALL`, a `SET` without `NX`, a

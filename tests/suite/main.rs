@@ -55,12 +55,13 @@ mod faults;
 mod handover;
 mod handshake;
 mod health;
+mod in_queue;
 mod interop;
 mod locking;
 mod nodes;
 mod overtaking;
 mod own_keys;
-mod queue_undo;
+
 mod retry;
 mod runtimes;
 mod scripts;

@@ -115,6 +115,13 @@ impl Claim {
         }
     }
 
+    /// Whether the node that keeps the queue has not answered in time, and is connected.
+    pub(in crate::lease) fn is_late_in_turn(&self) -> bool {
+        let Some(pivot) = self.pivot() else { return false };
+        let is_late = |vote| matches!(vote, NodeVote::Silent | NodeVote::Suspect);
+        self.election.votes().any(|(node, vote)| node == pivot.node && is_late(vote))
+    }
+
     /// Whether the node that keeps the queue has granted the key.
     pub(in crate::lease) fn is_granted_in_turn(&self) -> bool {
         self.pivot().is_some_and(|pivot| self.election.granted().any(|node| node == pivot.node))

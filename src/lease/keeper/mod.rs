@@ -34,7 +34,8 @@ use tokio::time::Sleep;
 
 use super::context::LeaseContext;
 use super::extension::Extension;
-use super::hold::{Hold, HoldId, Step};
+use super::hold::{Hold, Step};
+use super::hold_id::HoldId;
 use super::leases::Leases;
 use super::news::News;
 use crate::clock::{Moment, Reading, Stamp};

@@ -1,0 +1,171 @@
+//! Waiters in a queue whose node, or whose connection to it, fails them: on nodes in the process,
+//! under a paused clock.
+
+use std::time::Duration;
+
+use quorlock::testing::{Nodes, Reaction, When};
+use quorlock::{Error, LockGuard, Locker};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+const fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// The node that keeps the queue of this key.
+fn queue_node(nodes: &Nodes, key: &str) -> usize {
+    let queue = format!("{{{key}}}:q");
+    let is_kept = |node: usize| nodes[node].command(["ZCARD", &queue]).as_integer() != Ok(0);
+    (0..nodes.len()).find(|node| is_kept(*node)).expect("it waits in a queue")
+}
+
+/// A waiter that is handed the lock, and whose connection to the node with the queue ends before
+/// that has answered: the others' votes are enough, and an undo is pending there.
+async fn handed_over_with_an_undo(
+    nodes: &Nodes,
+    [holder, waiter]: [&Locker; 2],
+) -> (LockGuard, usize) {
+    let held = holder.lock("k").await.unwrap();
+    let waiting = waiter.lock("k").wait_forever();
+    let waiting = tokio::spawn(async move { waiting.await.unwrap() });
+    tokio::time::sleep(ms(100)).await;
+    let node = queue_node(nodes, "k");
+    nodes[node].add(When::after("turn_ask").nth(1).then(Reaction::Cut { after_bytes: 0 }));
+    assert!(held.release().await.unwrap().is_released());
+    (waiting.await.unwrap(), node)
+}
+
+async fn never_two(nodes: &Nodes, guard: LockGuard, node: usize, third: &Locker) {
+    // One of the two that have granted is away while the lock is extended.
+    let other = (0..3).find(|other| *other != node).unwrap();
+    nodes[other].stop();
+    let extended = guard.extend(Duration::from_secs(60)).await;
+    nodes[other].restart(true).unwrap();
+    let next = third.lock("k").wait(Duration::from_secs(30)).await;
+    assert!(
+        next.is_err() || !guard.is_valid(),
+        "two have the lock, the first one by {extended:?}, for {:?} more",
+        guard.remaining()
+    );
+}
+
+async fn ready(locker: Locker) -> Locker {
+    locker.ready(ms(1_000)).await.unwrap();
+    locker
+}
+
+/// So many lockers, as of other processes.
+async fn processes<const N: usize>(nodes: &Nodes) -> [Locker; N] {
+    let mut lockers = Vec::new();
+    for number in 0..N {
+        let owner = format!("process-{number}");
+        lockers.push(ready(nodes.locker().owner(owner).ttl(ms(10_000)).build().unwrap()).await);
+    }
+    lockers.try_into().ok().unwrap()
+}
+
+fn waits(locker: &Locker) -> JoinHandle<Result<LockGuard, Error>> {
+    let request = locker.lock("k").wait_forever();
+    tokio::spawn(async move { request.await })
+}
+
+/// A key that was contended a moment ago is asked for in the queue first; all nodes are asked only
+/// after seconds, and have all the time there is to answer.
+#[tokio::test(start_paused = true)]
+async fn who_has_waited_in_the_queue_first_gives_the_nodes_their_time() {
+    let nodes = Nodes::new(3);
+    let [one, two] = processes(&nodes).await;
+    let held = one.lock("k").await.unwrap();
+    let waiting = waits(&two);
+    tokio::time::sleep(ms(50)).await;
+    assert!(held.release().await.unwrap().is_released());
+    let held = waiting.await.unwrap().unwrap();
+    let waiting = waits(&one);
+    tokio::time::sleep(ms(6_000)).await;
+    assert!(!waiting.is_finished());
+    assert!(held.release().await.unwrap().is_released());
+    assert!(waiting.await.unwrap().is_ok());
+}
+
+/// A minority that hangs delays no one for long, also where the queue was on it.
+#[tokio::test(start_paused = true)]
+async fn a_free_lock_waits_for_a_hung_queue_once_and_not_again() {
+    let nodes = Nodes::new(3);
+    let [one, two] = processes(&nodes).await;
+    let held = one.lock("k").await.unwrap();
+    let waiting = waits(&two);
+    tokio::time::sleep(ms(20)).await;
+    let node = queue_node(&nodes, "k");
+    assert!(held.release().await.unwrap().is_released());
+    assert!(waiting.await.unwrap().unwrap().release().await.unwrap().is_released());
+    nodes[node].hang();
+    for most in [ms(101), ms(1), ms(1)] {
+        let began = Instant::now();
+        let held = one.lock("k").await.unwrap();
+        assert!(began.elapsed() <= most, "{:?}", began.elapsed());
+        drop(held);
+        tokio::time::sleep(ms(20)).await;
+    }
+}
+
+/// A server that is busy for a moment, as with a snapshot, keeps its queue.
+#[tokio::test(start_paused = true)]
+async fn a_place_outlasts_a_stall_of_the_node_that_keeps_it() {
+    let nodes = Nodes::new(3);
+    let [holder, one, two] = processes(&nodes).await;
+    let held = holder.lock("k").await.unwrap();
+    let first = waits(&one);
+    tokio::time::sleep(ms(250)).await;
+    let second = waits(&two);
+    tokio::time::sleep(ms(200)).await;
+    let node = queue_node(&nodes, "k");
+    // The first one's sign of life falls into the stall.
+    nodes[node].hang();
+    tokio::time::sleep(ms(160)).await;
+    nodes[node].resume();
+    tokio::time::sleep(ms(1_000)).await;
+    let places = (0..3).map(|node| nodes[node].command(["ZCARD", "{k}:q"]).as_integer().unwrap());
+    assert_eq!(places.collect::<Vec<_>>()[node], 2);
+    assert!(held.release().await.unwrap().is_released());
+    let held = first.await.unwrap().unwrap();
+    assert!(!second.is_finished());
+    assert!(held.release().await.unwrap().is_released());
+    assert!(second.await.unwrap().is_ok());
+}
+
+// What an attempt in a queue leaves pending is as much in the way of an extension as what a plain
+// one leaves: otherwise the key would count that is deleted a moment later, and two would hold the
+// lock.
+
+#[tokio::test(start_paused = true)]
+async fn an_extension_does_not_count_a_key_whose_undo_was_put_off() {
+    let nodes = Nodes::new(3);
+    let [holder, waiter, third] = processes(&nodes).await;
+    let busy = b"-BUSY Redis is busy running a script.\r\n".to_vec();
+    for node in 0..3 {
+        let rule = When::before("turn_leave").from(2).times(4);
+        nodes[node].add(rule.then(Reaction::Answer(busy.clone())));
+    }
+    let (guard, node) = handed_over_with_an_undo(&nodes, [&holder, &waiter]).await;
+    tokio::time::sleep(ms(500)).await;
+    never_two(&nodes, guard, node, &third).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_extension_does_not_count_a_key_whose_undo_is_in_doubt() {
+    let nodes = Nodes::builder(3).each(|node| node.user("app", "on >pw ~* &* +@all -client|kill"));
+    let nodes = nodes.build();
+    let [holder, waiter, third] = ["holder", "waiter", "third"]
+        .map(|name| nodes.locker_as("app", "pw").owner(name).ttl(ms(10_000)).build().unwrap());
+    let (holder, waiter, third) = (ready(holder).await, ready(waiter).await, ready(third).await);
+    let (guard, node) = handed_over_with_an_undo(&nodes, [&holder, &waiter]).await;
+    tokio::time::sleep(ms(1_000)).await;
+    // An extension may give the node the key that it lacks, between two repetitions of the undo.
+    for _ in 0..1_200 {
+        if nodes[node].value("k").is_some() {
+            break;
+        }
+        tokio::time::sleep(ms(10)).await;
+    }
+    never_two(&nodes, guard, node, &third).await;
+}
