@@ -14,6 +14,7 @@
 //! | 16, 17 | nodes that have forgotten keys or scripts | `forgetful`, `faults` |
 //! | 18, 19 | servers that are away | `faults` |
 //! | 20, 22 | names; one holder at a time | `verdict`, `locking` |
+//! | 23 to 26 | no wake-up is lost, and none is in vain | `waiting` |
 //! | 30 | the end of a locker | `shutdown` |
 
 #[cfg(unix)]

@@ -1,8 +1,20 @@
 //! Waiting for a lock that another process holds, in the queue that one of the nodes keeps.
+//!
+//! | file | asks |
+//! |---|---|
+//! | here | in what order, and at what cost? |
+//! | `foreign` | what of holders that know nothing of queues, or die? |
+//! | `leaving` | what is left of those that give up or are dropped? |
+//! | `exact` | how late, at most, by a driven clock: cases 23 to 26 |
+
+mod exact;
+mod foreign;
+mod leaving;
 
 use std::time::Duration;
 
-use quorlock::{LockGuard, Locker};
+use quorlock::{LockGuard, Locker, LockerBuilder};
+use support::reach::with;
 use support::wait::PATIENCE;
 use support::{Fleet, Reply, Watchdog, eventually_async, need_process};
 
@@ -11,6 +23,23 @@ use crate::{builder, connected};
 /// As another process: its connections and its name are its own.
 async fn process(fleet: &Fleet, name: &str) -> Locker {
     connected(builder(fleet).owner(name).ttl(Duration::from_secs(30))).await
+}
+
+/// As another process, with the library's own deadlines, on servers that are asked to speak RESP3
+/// whatever the environment says: without it no queue is kept.
+fn hasty(urls: impl IntoIterator<Item = String>, name: &str) -> LockerBuilder {
+    let urls = urls.into_iter().map(|url| with(&url, "protocol=3"));
+    Locker::quorum(urls).unwrap().owner(name).unavailable_wait(Duration::MAX)
+}
+
+/// Connected to all nodes, and told by them what it waits for.
+async fn listening(builder: LockerBuilder) -> Locker {
+    let locker = connected(builder).await;
+    eventually_async("all nodes tell what has changed", async || {
+        locker.health().iter().all(|node| node.tells_hand_overs && node.tells_changes)
+    })
+    .await;
+    locker
 }
 
 /// How often a command was executed, over all nodes, scripts' own commands included.
