@@ -29,7 +29,7 @@ async fn process(nodes: &Nodes, name: &str) -> Locker {
     connected(nodes.locker().owner(name).retry(Retry::fixed(POLLS))).await
 }
 
-async fn connected(builder: LockerBuilder) -> Locker {
+pub(super) async fn connected(builder: LockerBuilder) -> Locker {
     let builder = builder.ttl(ms(30_000)).auto_extend(Extend::Off);
     let builder = builder.unavailable_wait(Duration::MAX).node_timeout(NODE_TIMEOUT);
     let locker = builder.build().unwrap();

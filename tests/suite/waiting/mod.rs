@@ -6,8 +6,12 @@
 //! | `foreign` | what of holders that know nothing of queues, or die? |
 //! | `leaving` | what is left of those that give up or are dropped? |
 //! | `exact` | how late, at most, by a driven clock: cases 23 to 26 |
+//! | `crowd` | are a thousand served whose nodes fail, by a driven clock? |
+//! | `faults` | are they on real servers? |
 
+mod crowd;
 mod exact;
+mod faults;
 mod foreign;
 mod leaving;
 
