@@ -8,7 +8,7 @@ use support::{PollTimes, poll_times};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, sleep_until};
 
-const fn ms(millis: u64) -> Duration {
+pub(super) const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 

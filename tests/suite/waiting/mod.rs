@@ -8,12 +8,14 @@
 //! | `exact` | how late, at most, by a driven clock: cases 23 to 26 |
 //! | `crowd` | are a thousand served whose nodes fail, by a driven clock? |
 //! | `faults` | are they on real servers? |
+//! | `storm` | do two ever have the lock, whatever fails by chance? |
 
 mod crowd;
 mod exact;
 mod faults;
 mod foreign;
 mod leaving;
+mod storm;
 
 use std::time::Duration;
 
