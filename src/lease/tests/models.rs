@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tokio::runtime::{Builder, Runtime};
 
+use super::super::calls::Calls;
 use super::super::claim::Claim;
 use super::super::context::LeaseContext;
 use super::super::key::{Key, Resource};
@@ -58,7 +59,8 @@ pub(super) fn leases() -> (Arc<Leases>, Arc<Driven>) {
         handshake: HandshakeConfig::default(),
         observers: options.observers.clone(),
     });
-    (Leases::new(LeaseContext::new(set, options, "model".into())), driven)
+    let calls = Calls::new("model");
+    (Leases::new(LeaseContext::new(set, options, "model".into(), calls)), driven)
 }
 
 /// What an acquisition has sent; the node has not answered.
