@@ -115,7 +115,7 @@ fn loom_overtaken_while_passed_on() {
 fn loom_overtaken_while_passed_on_weakened() {
     must_fail(TWICE, || {
         overtaken_while_passed_on(|turns, [_, second], turn| {
-            let rival = second.rival().map_or(turn, |(rival, _)| rival);
+            let rival = second.rival().map_or(turn, |rival| rival.turn);
             turns.pass(rival);
         });
     });

@@ -62,6 +62,7 @@ async fn the_next_one_has_the_lock_at_once_and_no_node_is_asked() {
     assert_eq!(world.keys("k"), 0);
 }
 
+#[cfg(feature = "tokio-util")]
 #[tokio::test(start_paused = true)]
 async fn the_guard_has_ended_before_the_next_one_begins() {
     let world = world().await;
