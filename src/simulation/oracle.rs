@@ -147,8 +147,16 @@ impl Oracle {
             let owner = self.value_owners.owner(value);
             self.completeness.see(owner, node).filter(|_| !self.left.contains(value))
         });
-        let wrong = self.value_owners.see(&Change { at, node, machine, before, after });
-        wrong.into_iter().chain(later).for_each(|wrong| self.add(wrong));
+        // A release that hands the lock over deletes one value, and sets another for its owner.
+        let steps = match (observation.is_release, &before, &after) {
+            (true, Some(_), Some(_)) => vec![(before, None), (None, after)],
+            _ => vec![(before, after)],
+        };
+        for (before, after) in steps {
+            let wrong = self.value_owners.see(&Change { at, node, machine, before, after });
+            wrong.into_iter().for_each(|wrong| self.add(wrong));
+        }
+        later.into_iter().for_each(|wrong| self.add(wrong));
     }
 
     /// A guard is about to be released, by a task that wants to know how that went.

@@ -8,7 +8,8 @@ use quorlock::{Client, Durability, LockGuard, Locker, Retry};
 use support::wait::PATIENCE;
 use support::{Fleet, Reply, Server, Watchdog, eventually_async, need_process, need_server};
 
-use crate::{builder, connected};
+use crate::waiting::told;
+use crate::{builder, connected, quorum};
 
 const LONGEST: Duration = Duration::from_secs(30);
 const VOLATILE: Durability = Durability::Volatile { longest_ttl: LONGEST };
@@ -303,7 +304,8 @@ async fn a_plain_lock_of_any_library_on_one_key_excludes_it_and_is_excluded() {
 /// A locker that would not be there in time by polling.
 async fn patient(fleet: &Fleet) -> Locker {
     let retry = Retry::fixed(Duration::from_secs(60));
-    connected(builder(fleet).wait(PATIENCE).ttl(Duration::from_secs(30)).retry(retry)).await
+    let nodes = fleet.urls().into_iter().map(told);
+    connected(quorum(nodes).wait(PATIENCE).ttl(Duration::from_secs(30)).retry(retry)).await
 }
 
 /// Another process lets go of one of the keys, and has never heard that it is waited for.

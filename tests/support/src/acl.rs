@@ -33,9 +33,9 @@ pub fn is_least() -> bool {
 
 /// The rules of a user that may do all that the table has, on any key.
 pub fn least() -> String {
-    let mut commands: Vec<String> = rows().into_iter().flat_map(|(_, rules)| rules).collect();
-    commands.retain(|rule| rule.starts_with('+'));
-    commands.sort_unstable();
-    commands.dedup();
-    format!("on >pw ~* -@all {}", commands.join(" "))
+    let mut rules: Vec<String> = rows().into_iter().flat_map(|(_, rules)| rules).collect();
+    rules.retain(|rule| rule.starts_with(['+', '&']));
+    rules.sort_unstable();
+    rules.dedup();
+    format!("on >pw ~* resetchannels -@all {}", rules.join(" "))
 }
