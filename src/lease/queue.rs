@@ -296,6 +296,9 @@ pub(super) async fn wait(
             Woken::Closed => return Ok(Ended::Over),
             Woken::HandedOver => {
                 context.counters.note(Cause::HandedOver);
+                // Whether others still wait is in the answer of the queue's node, and a release
+                // may come before that.
+                context.contention.note(place.claim.resource.affinity(), now);
                 break;
             }
             Woken::Changed => {

@@ -108,6 +108,28 @@ async fn a_free_lock_waits_for_a_hung_queue_once_and_not_again() {
     }
 }
 
+/// Who was handed the lock knows that it is wanted, and whether it still is before the node with
+/// the queue has said so: it comes behind those that wait, though it releases the lock at once.
+#[tokio::test(start_paused = true)]
+async fn who_was_handed_a_lock_and_wants_it_again_at_once_comes_behind_those_that_wait() {
+    let nodes = Nodes::new(3);
+    let [one, two, three] = processes(&nodes).await;
+    let held = one.lock("k").await.unwrap();
+    let first = waits(&two);
+    tokio::time::sleep(ms(50)).await;
+    let second = waits(&three);
+    tokio::time::sleep(ms(50)).await;
+    let node = queue_node(&nodes, "k");
+    nodes[node].add(When::after("turn_ask").nth(1).then(Reaction::Delay(ms(20))));
+    assert!(held.release().await.unwrap().is_released());
+    drop(first.await.unwrap().unwrap());
+    let again = waits(&two);
+    let held = second.await.unwrap().unwrap();
+    assert!(!again.is_finished());
+    assert!(held.release().await.unwrap().is_released());
+    assert!(again.await.unwrap().is_ok());
+}
+
 /// A server that is busy for a moment, as with a snapshot, keeps its queue.
 #[tokio::test(start_paused = true)]
 async fn a_place_outlasts_a_stall_of_the_node_that_keeps_it() {
