@@ -398,7 +398,10 @@ async fn attend(
     plan: &Plan,
     until: Moment,
 ) -> Result<Woken, Error> {
-    let mut timer = context.nodes.sleep_until(plan.ask.min(plan.watch).min(until))?;
+    let due = plan.ask.min(plan.watch).min(until);
+    // A timer would come a millisecond later. An answer that is awaited comes first.
+    let is_due = !plan.is_asked && due <= context.nodes.clock().now();
+    let mut timer = context.nodes.sleep_until(due)?;
     let mut handed_over = pin!(place.call.handed_over());
     let mut changed = pin!(place.call.changed());
     let mut closed = pin!(context.closed());
@@ -419,6 +422,9 @@ async fn attend(
         }
         if plan.watching.as_ref().is_some_and(|it| it.poll_verdict(cx).is_ready()) {
             return Poll::Ready(Woken::Watched);
+        }
+        if is_due {
+            return Poll::Ready(Woken::ByTime);
         }
         Pin::new(&mut timer).poll(cx).map(|()| Woken::ByTime)
     });

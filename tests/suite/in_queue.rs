@@ -130,6 +130,25 @@ async fn who_was_handed_a_lock_and_wants_it_again_at_once_comes_behind_those_tha
     assert!(again.await.unwrap().is_ok());
 }
 
+/// What a client of another library lets go of is asked for as soon as the servers tell of that.
+#[tokio::test(start_paused = true)]
+async fn a_lock_that_another_library_releases_is_acquired_without_a_pause() {
+    let nodes = Nodes::new(3);
+    let [one] = processes(&nodes).await;
+    for node in 0..3 {
+        nodes[node].command(["SET", "k", "foreign", "PX", "10000"]);
+    }
+    let waiting = waits(&one);
+    tokio::time::sleep(ms(100)).await;
+    assert!(!waiting.is_finished());
+    let began = Instant::now();
+    for node in 0..3 {
+        nodes[node].command(["DEL", "k"]);
+    }
+    assert!(waiting.await.unwrap().is_ok());
+    assert_eq!(began.elapsed(), Duration::ZERO);
+}
+
 /// A server that is busy for a moment, as with a snapshot, keeps its queue.
 #[tokio::test(start_paused = true)]
 async fn a_place_outlasts_a_stall_of_the_node_that_keeps_it() {
