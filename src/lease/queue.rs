@@ -356,7 +356,7 @@ pub(super) async fn wait(
 }
 
 /// Asks all nodes; and where that which keeps the queue grants, and too few others do, asks those
-/// again.
+/// again. It runs a script, and so often answers last.
 async fn ask_all(leases: &Arc<Leases>, mut claim: Claim, until: Moment) -> Result<Ended, Error> {
     let context = &leases.context;
     let clock = context.nodes.clock();
@@ -364,14 +364,16 @@ async fn ask_all(leases: &Arc<Leases>, mut claim: Claim, until: Moment) -> Resul
     claim.ask_all_in_turn(sent)?;
     for reasks in 0.. {
         let verdict = poll_fn(|cx| claim.election.poll_verdict(cx)).await;
-        let may_reask = reasks < REASKS_MAX && claim.is_granted_in_turn() && clock.now() < until;
+        let may_reask = reasks < REASKS_MAX && claim.may_grant_in_turn() && clock.now() < until;
         if verdict == Verdict::Won || !may_reask {
             return Ok(Ended::Asked { claim, verdict, sent });
         }
         pause::plain(leases.clone(), REASK_AFTER.saturating_mul(1 << reasks)).await;
         context.check_not_closed()?;
-        sent = clock.now();
-        claim.ask_others_again(sent)?;
+        if claim.is_granted_in_turn() {
+            sent = clock.now();
+            claim.ask_others_again(sent)?;
+        }
     }
     Ok(Ended::Over)
 }

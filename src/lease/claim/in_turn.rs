@@ -127,6 +127,14 @@ impl Claim {
         self.pivot().is_some_and(|pivot| self.election.granted().any(|node| node == pivot.node))
     }
 
+    /// Whether it has, or has not answered yet.
+    pub(in crate::lease) fn may_grant_in_turn(&self) -> bool {
+        let may = |vote| matches!(vote, NodeVote::Granted | NodeVote::None);
+        self.pivot().is_some_and(|pivot| {
+            self.election.votes().any(|(node, vote)| node == pivot.node && may(vote))
+        })
+    }
+
     /// Where the node that keeps the queue has granted, and too few others yet: asks those again
     /// that hold another value, which may be about to let go of it. The lease counts as before.
     pub(in crate::lease) fn ask_others_again(&mut self, now: Moment) -> Result<(), Error> {
