@@ -238,17 +238,17 @@
 //! as much, on five nodes (`benches/record/several-2026-11-23.md`).
 //! Where a cell says *no*, the call is refused as misuse, with these words in its error.
 //!
-//! | with | one key | several keys | fenced | waiting | native |
+//! | with | one key | several keys | waiting | fenced | native |
 //! |---|---|---|---|---|---|
-//! | `Durability::Volatile` | yes | yes | not yet | not yet | not yet |
-//! | `adopt` | yes | no: neither adopted nor released | not yet | not yet | not yet |
-//! | `release_by_token` | yes | no: neither adopted nor released | not yet | not yet | not yet |
-//! | `blocking` | yes | yes | not yet | not yet | not yet |
-//! | a `Client` beside it | yes | yes | not yet | not yet | not yet |
-//! | TLS | yes | yes | not yet | not yet | not yet |
-//! | `quorlock lock` | yes | yes | not yet | not yet | not yet |
-//! | `release_after` | yes | yes | not yet | not yet | not yet |
-//! | `shutdown_leaving` | yes | yes | not yet | not yet | not yet |
+//! | `Durability::Volatile` | yes | yes | yes | not yet | not yet |
+//! | `adopt` | yes | no: neither adopted nor released | yes | not yet | not yet |
+//! | `release_by_token` | yes | no: neither adopted nor released | yes | not yet | not yet |
+//! | `blocking` | yes | yes | yes | not yet | not yet |
+//! | a `Client` beside it | yes | yes | yes | not yet | not yet |
+//! | TLS | yes | yes | yes | not yet | not yet |
+//! | `quorlock lock` | yes | yes | yes | not yet | not yet |
+//! | `release_after` | yes | yes | yes | not yet | not yet |
+//! | `shutdown_leaving` | yes | yes | yes | not yet | not yet |
 //!
 //! Each *yes* has a test. Of one key:
 //!
@@ -275,6 +275,20 @@
 //! | `quorlock lock` | `program::keys::several_keys_are_held_while_the_command_runs` |
 //! | `release_after` | `all::several_keys_released_after_a_time_end_then_on_the_servers` |
 //! | `shutdown_leaving` | `all::several_keys_that_a_shutdown_leaves_stay_until_their_ttl` |
+//!
+//! And while others wait:
+//!
+//! | with | the test |
+//! |---|---|
+//! | `Durability::Volatile` | `waiting::beside::a_lock_is_handed_over_on_servers_that_may_forget` |
+//! | `adopt` | `waiting::beside::an_adopted_lock_goes_to_the_one_that_waits_when_it_is_released` |
+//! | `release_by_token` | `waiting::beside::a_lock_that_a_token_releases_goes_to_who_waits` |
+//! | `blocking` | `waiting::beside::a_plain_thread_waits_in_the_queue_and_is_handed_the_lock` |
+//! | a `Client` beside it | `waiting::beside::a_client_beside_one_that_waits_disturbs_neither` |
+//! | TLS | `tls::order::a_lock_is_handed_over_to_the_one_that_waits_over_tls` |
+//! | `quorlock lock` | `program::codes::one_that_waits_gets_it_after_the_release` |
+//! | `release_after` | `waiting::beside::a_lock_that_ends_after_a_time_goes_to_who_waits` |
+//! | `shutdown_leaving` | `waiting::beside::a_lock_that_a_shutdown_leaves_goes_on_at_its_end` |
 //!
 //! # An example
 //!

@@ -8,7 +8,7 @@ use quorlock::{Client, Durability, LockGuard, Locker, Retry};
 use support::wait::PATIENCE;
 use support::{Fleet, Reply, Server, Watchdog, eventually_async, need_process, need_server};
 
-use crate::waiting::told;
+use crate::waiting::{is_watched, told};
 use crate::{builder, connected, quorum};
 
 const LONGEST: Duration = Duration::from_secs(30);
@@ -341,10 +341,4 @@ async fn who_waits_for_one_of_several_keys_hears_when_they_are_released() {
     assert!(held.release().await.unwrap().is_released());
     assert!(waiting.await.unwrap().is_valid());
     assert_eq!(waiter.stats().changed, 1);
-}
-
-/// A node has been asked to tell of a change.
-async fn is_watched(fleet: &Fleet) {
-    let watched = |node: &Server| node.info("tracking_total_keys").as_deref() == Some("1");
-    eventually_async("the key is watched", async || fleet.iter().any(watched)).await;
 }

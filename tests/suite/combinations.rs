@@ -24,10 +24,10 @@ const WITH: [&str; 9] = [
     "`release_after`",
     "`shutdown_leaving`",
 ];
-const KINDS: [&str; 5] = ["one key", "several keys", "fenced", "waiting", "native"];
+const KINDS: [&str; 5] = ["one key", "several keys", "waiting", "fenced", "native"];
 
 /// The kinds that there are; of the others each cell is `not yet`.
-const THERE: usize = 2;
+const THERE: usize = 3;
 
 /// A table's rows, each with its cells.
 type Table = Vec<Vec<String>>;
@@ -69,18 +69,27 @@ fn answers() -> BTreeMap<(String, String), String> {
     answers
 }
 
-/// Which file holds a test: the test program (a path that names none means `suite`) and a module.
-fn file_of(program: &str, module: &str) -> PathBuf {
-    let folder = match program {
-        "suite" => "tests/suite",
-        "tls" => "tests/tls",
-        "program" => "cli/tests/program",
-        other => panic!("`{other}` is no test program"),
+/// Which file holds the tests of these modules, of a test program: a path that begins with none
+/// means the suite.
+fn file_of(modules: &[&str]) -> PathBuf {
+    let (folder, modules) = match modules {
+        ["tls", modules @ ..] => ("tests/tls", modules),
+        ["program", modules @ ..] => ("cli/tests/program", modules),
+        modules => ("tests/suite", modules),
     };
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
-    let main = std::fs::read_to_string(root.join("main.rs")).unwrap();
-    assert!(main.lines().any(|line| line == format!("mod {module};")), "{program}: mod {module}");
-    root.join(module).with_extension("rs")
+    let mut folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let mut file = folder.join("main.rs");
+    for module in modules {
+        let parent = std::fs::read_to_string(&file).unwrap();
+        let is_there = parent.lines().any(|line| line == format!("mod {module};"));
+        assert!(is_there, "{}: mod {module}", file.display());
+        file = folder.join(module).with_extension("rs");
+        folder = folder.join(module);
+        if !file.exists() {
+            file = folder.join("mod.rs");
+        }
+    }
+    file
 }
 
 /// Whether a source has a test of this name that is run.
@@ -115,11 +124,8 @@ fn each_combination_is_answered_and_each_yes_has_a_test() {
         assert_eq!(tested, expected, "{kind}: each yes has a test, and nothing else");
         for row in rows {
             let path: Vec<&str> = row[1].trim_matches('`').split("::").collect();
-            let (file, name) = match path[..] {
-                [module, name] => (file_of("suite", module), name),
-                [program, module, name] => (file_of(program, module), name),
-                _ => panic!("{path:?} is no test's path"),
-            };
+            let [modules @ .., name] = &path[..] else { panic!("{path:?} is no test's path") };
+            let file = file_of(modules);
             let source = std::fs::read_to_string(&file).unwrap();
             assert!(has_test(&source, name), "{} has no test `{name}`", file.display());
         }

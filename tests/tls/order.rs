@@ -72,6 +72,30 @@ async fn several_keys_are_one_lock_over_tls() {
     drop(same);
 }
 
+/// The wake-up comes on a connection on which nothing was asked.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lock_is_handed_over_to_the_one_that_waits_over_tls() {
+    need_server!();
+    let node = Node::start();
+    let (holder, waiter) = (node.locker().await, node.locker().await);
+    for locker in [&holder, &waiter] {
+        eventually_async("the node tells of hand-overs", async || {
+            locker.health()[0].tells_hand_overs
+        })
+        .await;
+    }
+    let held = holder.lock("k").await.unwrap();
+    let request = waiter.lock("k").wait(Duration::from_secs(5));
+    let waiting = tokio::spawn(async move { request.await.unwrap() });
+    eventually_async("it waits in the queue", async || {
+        node.0.command(&["ZCARD", "{k}:q"]).int() == 1
+    })
+    .await;
+    assert!(held.release().await.unwrap().is_released());
+    assert!(waiting.await.unwrap().release().await.unwrap().is_released());
+    assert_eq!(waiter.stats().handed_over, 1);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dropped_guard_is_released_before_the_next_request() {
     need_server!();

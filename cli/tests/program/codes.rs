@@ -2,7 +2,7 @@
 
 use support::script::Script;
 use support::scripted::Scripted;
-use support::{Fleet, Port, Server, Watchdog, need_server};
+use support::{Fleet, Port, Server, Watchdog, eventually, need_server};
 
 use crate::run::{Running, empties, hold, program, program_on, run};
 
@@ -64,6 +64,7 @@ fn one_that_waits_gets_it_after_the_release() {
     let first = hold(&server, &[], "job");
     let waits = program_on(&server, &["lock", "job", "--", "echo", "mine"]);
     let second = Running::start(waits);
+    eventually("it waits in the queue", || server.command(&["ZCARD", "{job}:q"]).int() == 1);
     assert_eq!(first.end().code, 0);
     assert_eq!(second.line(), "mine");
     assert_eq!(second.end().code, 0);

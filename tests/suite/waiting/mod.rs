@@ -3,6 +3,7 @@
 //! | file | asks |
 //! |---|---|
 //! | here | in what order, and at what cost? |
+//! | `beside` | does it go together with all else that a lock may go through? |
 //! | `foreign` | what of holders that know nothing of queues, or die? |
 //! | `leaving` | what is left of those that give up or are dropped? |
 //! | `exact` | how late, at most, by a driven clock: cases 23 to 26 |
@@ -10,6 +11,7 @@
 //! | `faults` | are they on real servers? |
 //! | `storm` | do two ever have the lock, whatever fails by chance? |
 
+mod beside;
 mod crowd;
 mod exact;
 mod faults;
@@ -22,7 +24,7 @@ use std::time::Duration;
 use quorlock::{LockGuard, Locker, LockerBuilder};
 use support::reach::with;
 use support::wait::PATIENCE;
-use support::{Fleet, Reply, Watchdog, eventually_async, need_process};
+use support::{Fleet, Reply, Server, Watchdog, eventually_async, need_process};
 
 use crate::{connected, patient};
 
@@ -71,6 +73,12 @@ fn queued(fleet: &Fleet, key: &str) -> i64 {
 
 async fn waits(fleet: &Fleet, key: &str, count: i64) {
     eventually_async("so many wait in the queue", async || queued(fleet, key) == count).await;
+}
+
+/// A node has been asked to tell of a change.
+pub(crate) async fn is_watched(fleet: &Fleet) {
+    let watched = |node: &Server| node.info("tracking_total_keys").as_deref() == Some("1");
+    eventually_async("the key is watched", async || fleet.iter().any(watched)).await;
 }
 
 fn wait(locker: &Locker, key: &'static str) -> tokio::task::JoinHandle<LockGuard> {
