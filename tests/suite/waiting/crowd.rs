@@ -19,6 +19,9 @@ pub(super) const COUNT: usize = 1_000;
 /// In how many processes.
 pub(super) const PROCESSES: usize = 8;
 
+/// How long after the end of faults they have the lock as fast as before.
+const BACK: Duration = Duration::from_millis(300);
+
 /// Who has had the lock, and who has it.
 #[derive(Default)]
 pub(super) struct Crowd {
@@ -90,19 +93,36 @@ impl Crowd {
         }
     }
 
-    /// All have had it, each once; says how long after the end of the faults the next one came, and
-    /// the hundredth.
-    pub(super) async fn ends(&self, tasks: Vec<JoinHandle<()>>, ended: Instant) -> String {
+    /// All have had it, each once. How long after the end of the faults they have had it as fast,
+    /// one after the other, as before.
+    pub(super) async fn ends(
+        &self,
+        tasks: Vec<JoinHandle<()>>,
+        faults: (usize, Instant),
+    ) -> Duration {
         self.reaches(COUNT).await;
         for task in tasks {
             task.await.unwrap();
         }
         let visits = self.visits.lock().unwrap();
         assert_eq!(visits.len(), COUNT);
-        let behind: Vec<_> =
-            visits.iter().filter_map(|at| at.checked_duration_since(ended)).collect();
-        format!("{} behind it, {:.1?} and {:.1?}", behind.len(), behind.first(), behind.get(99))
+        back(&visits, faults)
     }
+}
+
+/// How many in a row are as fast as before if they take no more than twice as long.
+const ROW: usize = 20;
+
+/// How long after the end of the faults the visits are as fast again as they were before, where so
+/// many had come.
+fn back(visits: &[Instant], (before, ended): (usize, Instant)) -> Duration {
+    let usual = (visits[before - 1] - visits[0]) / u32::try_from(before - 1).unwrap();
+    let rows = visits.windows(ROW + 1).filter(|row| row[ROW] > ended);
+    let is_usual = |row: &&[Instant]| row[ROW] - row[0] <= 2 * usual * ROW as u32;
+    let row = rows.into_iter().find(is_usual).expect("they are as fast as before, at last");
+    let back = row[0].saturating_duration_since(ended);
+    println!("back: usually {usual:.1?} for each, as fast as that {back:.1?} after the faults");
+    back
 }
 
 /// The node that keeps the key's queue.
@@ -117,15 +137,17 @@ async fn all_are_served(failing: usize, begin: fn(&Node), end: fn(&Node)) {
         lockers.push(connected(nodes.locker().owner(format!("process-{number}"))).await);
     }
     let crowd = Arc::new(Crowd::default());
-    let tasks = crowd.gather(&lockers, Duration::from_millis(1));
+    let tasks = crowd.gather(&lockers, Duration::from_millis(10));
     crowd.reaches(COUNT / 4).await;
+    let before = crowd.count();
     // That with the queue among them.
     let first = pivot(&nodes).expect("some wait in a queue");
     let failing = || (0..failing).map(|more| &nodes[(first + more) % nodes.len()]);
     failing().for_each(begin);
     sleep(Duration::from_secs(5)).await;
     failing().for_each(end);
-    println!("back: {}", crowd.ends(tasks, Instant::now()).await);
+    let back = crowd.ends(tasks, (before, Instant::now())).await;
+    assert!(back <= BACK, "{back:?}");
     // The nodes that were away are told to delete what they have, and forget those that waited.
     sleep(Duration::from_secs(5)).await;
     assert!(nodes.iter().all(|node| node.keys().is_empty()), "{nodes:?}");
