@@ -463,7 +463,8 @@ impl AcquireSpec {
     fn look(&self, waiting: &Waiting, names_own: bool, drawn: Option<Duration>) -> Step {
         let key = waiting.key.as_deref().or_else(|| self.resource.keys().first());
         let Some(key) = key.cloned() else { return Step::Start };
-        let looking = Box::pin(inspect::look(self.leases.clone(), key, names_own));
+        let looking = inspect::look(self.leases.clone(), key, names_own, inspect::Extent::Holder);
+        let looking = Box::pin(looking);
         Step::Looking { looking, drawn }
     }
 }

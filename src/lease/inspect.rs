@@ -6,10 +6,12 @@
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use quorlock_resp::Frame;
 
+use super::context::LeaseContext;
 use super::key::Key;
 use super::leases::Leases;
 use super::wire::owner_of;
@@ -18,36 +20,87 @@ use crate::link::ReplyKind;
 use crate::quorum::{Election, NodeMask, NodeSet};
 use crate::report::{Holder, Inspection, KeyState, NodeInspection, Outcome, printable};
 
+/// For how long answers are waited for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// Until each node has answered, or has not in time.
+    AllNodes,
+    /// Until a majority has told who holds the key: a node that hangs delays nobody who waits.
+    Holder,
+}
+
+/// What is known of the key on a node, and the value that it has there.
+type Seen = (KeyState, Option<Vec<u8>>);
+
+/// The two questions to a node.
+type Asked = (Result<Election, Error>, Result<Election, Error>);
+
 /// Asks every node for the key's value and its remaining time. Whether that is a lock of this very
 /// locker is looked for where `names_own` says so, for all its holds are looked at then.
-pub(crate) async fn look(leases: Arc<Leases>, key: Key, names_own: bool) -> Inspection {
+pub(crate) async fn look(
+    leases: Arc<Leases>,
+    key: Key,
+    names_own: bool,
+    extent: Extent,
+) -> Inspection {
     let context = &*leases.context;
-    let ask = |node: usize, name: &[u8]| {
-        let (words, to) = ([name, key.full()], NodeMask::only(node));
-        context.ask(&words, ReplyKind::Any, key.affinity(), to, NodeSet::rule_of_one())
-    };
-    let asked: Vec<_> =
-        (0..context.nodes.len()).map(|n| (ask(n, b"GET"), ask(n, b"PTTL"))).collect();
-    let labels: Vec<_> = context.nodes.labels().collect();
+    let majority = context.nodes.majority();
+    let asked = |node| (ask(context, &key, node, b"GET"), ask(context, &key, node, b"PTTL"));
+    let mut asked: Vec<Option<Asked>> = (0..context.nodes.len()).map(asked).map(Some).collect();
+    let mut seen: Vec<Option<Seen>> = asked.iter().map(|_| None).collect();
+    if extent == Extent::Holder {
+        let answered = first_answers(&asked, majority).await;
+        for node in answered {
+            seen[node] = see(context, &key, node, asked[node].take()).await;
+        }
+    }
+    if !is_held_by_majority(&seen, majority) {
+        for (node, asked) in asked.iter_mut().enumerate().filter(|(_, asked)| asked.is_some()) {
+            seen[node] = see(context, &key, node, asked.take()).await;
+        }
+    }
     let (mut nodes, mut values) = (Vec::new(), Vec::new());
-    for ((index, label), (get, pttl)) in labels.into_iter().enumerate().zip(asked) {
-        let (get, pttl) = (answer(index, get).await, answer(index, pttl).await);
-        let is_other_type =
-            get.as_ref().is_ok_and(|frame| frame.error_word() == Some(b"WRONGTYPE"));
-        let kind = match is_other_type {
-            true => answer(index, ask(index, b"TYPE")).await.ok(),
-            false => None,
-        };
-        let (state, value) = state_of(get, pttl, kind);
-        nodes.push(NodeInspection { node: label, state });
+    for (node, seen) in context.nodes.labels().zip(seen) {
+        let (state, value) = seen.unwrap_or((KeyState::Unknown(Outcome::Pending), None));
+        nodes.push(NodeInspection { node, state });
         values.push(value);
     }
     if names_own {
         name_own(&mut nodes, &values, &leases, &key);
     }
-    let majority = context.nodes.majority();
     let holder = holder_of(&nodes, &values, majority);
     Inspection::new(nodes, majority, holder)
+}
+
+fn ask(context: &LeaseContext, key: &Key, node: usize, name: &[u8]) -> Result<Election, Error> {
+    let (words, to) = ([name, key.full()], NodeMask::only(node));
+    context.ask(&words, ReplyKind::Any, key.affinity(), to, NodeSet::rule_of_one())
+}
+
+/// The nodes that have answered, as soon as a majority has.
+async fn first_answers(asked: &[Option<Asked>], majority: usize) -> Vec<usize> {
+    poll_fn(|cx| {
+        let mut is_answered = |(get, pttl): &Asked| {
+            [get, pttl].into_iter().flatten().all(|asked| asked.poll_verdict(cx).is_ready())
+        };
+        let nodes = asked.iter().enumerate();
+        let nodes = nodes.filter(|(_, asked)| asked.as_ref().is_some_and(&mut is_answered));
+        let answered: Vec<usize> = nodes.map(|(node, _)| node).collect();
+        if answered.len() >= majority { Poll::Ready(answered) } else { Poll::Pending }
+    })
+    .await
+}
+
+/// What a node answers.
+async fn see(context: &LeaseContext, key: &Key, node: usize, asked: Option<Asked>) -> Option<Seen> {
+    let (get, pttl) = asked?;
+    let (get, pttl) = (answer(node, get).await, answer(node, pttl).await);
+    let is_other_type = get.as_ref().is_ok_and(|frame| frame.error_word() == Some(b"WRONGTYPE"));
+    let kind = match is_other_type {
+        true => answer(node, ask(context, key, node, b"TYPE")).await.ok(),
+        false => None,
+    };
+    Some(state_of(get, pttl, kind))
 }
 
 async fn answer(node: usize, asked: Result<Election, Error>) -> Result<Frame, Outcome> {
@@ -56,12 +109,18 @@ async fn answer(node: usize, asked: Result<Election, Error>) -> Result<Frame, Ou
     election.take_frame(node).ok_or_else(|| election.outcome(node).0)
 }
 
+/// Whether a majority has one value.
+fn is_held_by_majority(seen: &[Option<Seen>], majority: usize) -> bool {
+    let values: Vec<_> = seen.iter().flatten().filter_map(|(_, value)| value.as_ref()).collect();
+    values.iter().any(|value| values.iter().filter(|other| *other == value).count() >= majority)
+}
+
 /// One node's state, and the value it holds if that is a lock's.
 fn state_of(
     get: Result<Frame, Outcome>,
     pttl: Result<Frame, Outcome>,
     kind: Option<Frame>,
-) -> (KeyState, Option<Vec<u8>>) {
+) -> Seen {
     let (get, pttl) = match (get, pttl) {
         (Ok(get), Ok(pttl)) => (get, pttl),
         (Err(outcome), _) | (_, Err(outcome)) => return (KeyState::Unknown(outcome), None),

@@ -176,7 +176,7 @@ impl Locker {
     /// Dropping the future changes nothing.
     pub async fn inspect(&self, key: impl AsRef<[u8]>) -> Result<Inspection, Error> {
         let key = self.leases.context.key(key.as_ref())?;
-        Ok(inspect::look(self.leases.clone(), key, true).await)
+        Ok(inspect::look(self.leases.clone(), key, true, inspect::Extent::AllNodes).await)
     }
 
     /// Takes over the lock that is held under this token, from a guard here or in another process.
