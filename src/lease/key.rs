@@ -20,10 +20,14 @@ const LENGTH_MAX: usize = 4_096;
 pub(super) const EPOCH: &[u8] = b"quorlock:epoch";
 pub(super) const QUARANTINE: &[u8] = b"quorlock:quarantine";
 
-/// Whether a full key is a node's own, behind some locker's prefix: no lock may have such a name,
-/// for taking or deleting it would change whether the node may vote.
+/// What a node keeps beside a lock that is waited for: who waits, and who of them lives.
+const QUEUE: &[u8] = b"quorlock:queue";
+const BEATS: &[u8] = b"quorlock:beats";
+
+/// Whether a full key is a node's own, behind some locker's prefix or some lock's key: no lock may
+/// have such a name. Taking or deleting it would change whether the node may vote, or who waits.
 fn is_nodes_own(full: &[u8]) -> bool {
-    full.ends_with(EPOCH) || full.ends_with(QUARANTINE)
+    [EPOCH, QUARANTINE, QUEUE, BEATS].iter().any(|own| full.ends_with(own))
 }
 
 /// How many keys one lock may have. Each of its commands carries them all.
@@ -92,7 +96,7 @@ impl Resource {
         let (primitive, Keys::One(key)) = (self.primitive.in_turn?, &self.keys) else {
             return None;
         };
-        let keys = [key.clone(), key.beside("q")?, key.beside("h")?];
+        let keys = [key.clone(), key.beside(QUEUE)?, key.beside(BEATS)?];
         let given = key.given().into();
         let keys = Keys::Several(Box::new(Several { keys: keys.into(), given }));
         Some(Self { primitive, keys, class: self.class })
@@ -191,14 +195,14 @@ impl Key {
 
     /// A key that belongs to this one, and is in the same slot of a cluster: by the tag that the
     /// key has, or with the key itself as the tag.
-    fn beside(&self, name: &str) -> Option<Self> {
+    fn beside(&self, name: &[u8]) -> Option<Self> {
         let full = self.full();
         let open = full.iter().position(|byte| *byte == b'{');
         let tagged = open.and_then(|open| full[open + 1..].iter().position(|byte| *byte == b'}'));
         let bytes = match tagged {
-            Some(1..) => [full, b":", name.as_bytes()].concat(),
+            Some(1..) => [full, b":", name].concat(),
             _ if full.contains(&b'}') => return None,
-            _ => [b"{", full, b"}:", name.as_bytes()].concat(),
+            _ => [b"{", full, b"}:", name].concat(),
         };
         Some(Self(KeyBytes::Heap { prefix_len: 0, bytes: bytes.into() }))
     }
@@ -260,6 +264,10 @@ mod tests {
             ("p", ":quorlock:quarantine"),
             ("p:quorlock", ":epoch"),
             ("p:quorlock:quarantin", "e"),
+            ("p:", "quorlock:queue"),
+            // Of locks that others wait for.
+            ("p:", "{k}:quorlock:queue"),
+            ("", "{k}:quorlock:beats"),
         ];
         for (prefix, key) in own {
             let error = Key::new(prefix.as_bytes(), key.as_bytes()).err().unwrap();
@@ -268,7 +276,7 @@ mod tests {
         }
         let long = [&[b'p'; 200][..], b"quorlock:epoch"].concat();
         assert!(Key::new(&long[..200], &long[200..]).is_err());
-        for key in ["epoch", "quarantine", "quorlock:epoch:1", "quorlock:", "Quorlock:epoch"] {
+        for key in ["epoch", "queue", "{k}:q", "quorlock:epoch:1", "quorlock:", "Quorlock:epoch"] {
             assert!(Key::new(b"p:", key.as_bytes()).is_ok(), "{key}");
         }
     }

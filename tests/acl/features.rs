@@ -154,7 +154,7 @@ fn patient(url: &str) -> LockerBuilder {
 
 /// Another process waits, says the server.
 async fn is_waited_for(server: &Server) -> Outcome {
-    let count = || server.command(&["ZCARD", "{pay:k}:q"]) == Reply::Int(1);
+    let count = || server.command(&["ZCARD", "{pay:k}:quorlock:queue"]) == Reply::Int(1);
     looks(250, "it stands in the queue", count).await
 }
 
@@ -173,7 +173,10 @@ async fn be_handed_over(server: &Server, url: &str) -> Outcome {
     let guard = guard?;
     check(waiter.stats().handed_over == 1, "it was handed over")?;
     release(guard).await?;
-    check(server.command(&["EXISTS", "{pay:k}:q"]) == Reply::Int(0), "nothing is left of the queue")
+    check(
+        server.command(&["EXISTS", "{pay:k}:quorlock:queue"]) == Reply::Int(0),
+        "nothing is left of the queue",
+    )
 }
 
 async fn watch(server: &Server, url: &str) -> Outcome {

@@ -14,7 +14,7 @@ const fn ms(millis: u64) -> Duration {
 
 /// The node that keeps the queue of this key.
 fn queue_node(nodes: &Nodes, key: &str) -> usize {
-    let queue = format!("{{{key}}}:q");
+    let queue = format!("{{{key}}}:quorlock:queue");
     let is_kept = |node: usize| nodes[node].command(["ZCARD", &queue]).as_integer() != Ok(0);
     (0..nodes.len()).find(|node| is_kept(*node)).expect("it waits in a queue")
 }
@@ -165,7 +165,8 @@ async fn a_place_outlasts_a_stall_of_the_node_that_keeps_it() {
     tokio::time::sleep(ms(160)).await;
     nodes[node].resume();
     tokio::time::sleep(ms(1_000)).await;
-    let places = (0..3).map(|node| nodes[node].command(["ZCARD", "{k}:q"]).as_integer().unwrap());
+    let places = (0..3)
+        .map(|node| nodes[node].command(["ZCARD", "{k}:quorlock:queue"]).as_integer().unwrap());
     assert_eq!(places.collect::<Vec<_>>()[node], 2);
     assert!(held.release().await.unwrap().is_released());
     let held = first.await.unwrap().unwrap();

@@ -13,8 +13,14 @@ const LONGEST: Duration = Duration::from_secs(30);
 const VOLATILE: Durability = Durability::Volatile { longest_ttl: LONGEST };
 
 /// Behind no prefix, and as a locker of another prefix would have them.
-const OWN: [&str; 4] =
-    ["quorlock:epoch", "quorlock:quarantine", "p:quorlock:epoch", "p:quorlock:quarantine"];
+const OWN: [&str; 6] = [
+    "quorlock:epoch",
+    "quorlock:quarantine",
+    "p:quorlock:epoch",
+    "p:quorlock:quarantine",
+    "{k}:quorlock:queue",
+    "{k}:quorlock:beats",
+];
 
 /// What each way in says of this key.
 async fn every_way_in(

@@ -88,7 +88,7 @@ async fn a_lock_is_handed_over_to_the_one_that_waits_over_tls() {
     let request = waiter.lock("k").wait(Duration::from_secs(5));
     let waiting = tokio::spawn(async move { request.await.unwrap() });
     eventually_async("it waits in the queue", async || {
-        node.0.command(&["ZCARD", "{k}:q"]).int() == 1
+        node.0.command(&["ZCARD", "{k}:quorlock:queue"]).int() == 1
     })
     .await;
     assert!(held.release().await.unwrap().is_released());

@@ -64,7 +64,9 @@ fn one_that_waits_gets_it_after_the_release() {
     let first = hold(&server, &[], "job");
     let waits = program_on(&server, &["lock", "job", "--", "echo", "mine"]);
     let second = Running::start(waits);
-    eventually("it waits in the queue", || server.command(&["ZCARD", "{job}:q"]).int() == 1);
+    eventually("it waits in the queue", || {
+        server.command(&["ZCARD", "{job}:quorlock:queue"]).int() == 1
+    });
     assert_eq!(first.end().code, 0);
     assert_eq!(second.line(), "mine");
     assert_eq!(second.end().code, 0);

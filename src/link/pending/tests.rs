@@ -200,7 +200,7 @@ fn a_key_that_is_still_to_be_undone_is_known() {
 fn a_value_that_is_still_to_be_undone_is_known_by_other_keys() {
     let in_queue = |value: &str| {
         let mut pair = Vec::new();
-        for word in ["k", "{k}:q", "{k}:h", value] {
+        for word in ["k", "{k}:quorlock:queue", "{k}:quorlock:beats", value] {
             encode::bulk(&mut pair, word.as_bytes());
         }
         pair

@@ -127,7 +127,7 @@ fn back(visits: &[Instant], (before, ended): (usize, Instant)) -> Duration {
 
 /// The node that keeps the key's queue.
 fn pivot(nodes: &Nodes) -> Option<usize> {
-    nodes.iter().position(|node| node.keys().iter().any(|key| key == b"{k}:q"))
+    nodes.iter().position(|node| node.keys().iter().any(|key| key == b"{k}:quorlock:queue"))
 }
 
 async fn all_are_served(failing: usize, begin: fn(&Node), end: fn(&Node)) {

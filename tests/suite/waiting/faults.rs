@@ -53,7 +53,10 @@ impl Waiting {
 async fn pivot(fleet: &Fleet) -> usize {
     let mut found = None;
     eventually_async("a node keeps the queue", async || {
-        found = fleet.command(&["EXISTS", "{k}:q"]).iter().position(|it| *it == Reply::Int(1));
+        found = fleet
+            .command(&["EXISTS", "{k}:quorlock:queue"])
+            .iter()
+            .position(|it| *it == Reply::Int(1));
         found.is_some()
     })
     .await;

@@ -57,7 +57,7 @@ async fn one_whose_first_question_is_unanswered_leaves_nothing_when_the_node_is_
         let guard = second.lock("k").await.unwrap();
         let waiting = wait(&first, "k");
         waits(&fleet, "k", 1).await;
-        let queues = fleet.command(&["EXISTS", "{k}:q"]);
+        let queues = fleet.command(&["EXISTS", "{k}:quorlock:queue"]);
         let pivot = queues.iter().position(|it| *it == Reply::Int(1)).unwrap();
         // Who has met others a moment ago asks the node with the queue, and it alone.
         assert!(guard.release().await.unwrap().is_released());

@@ -68,7 +68,7 @@ fn calls(fleet: &Fleet, command: &str) -> u64 {
 
 /// How many wait in the queue of a key.
 fn queued(fleet: &Fleet, key: &str) -> i64 {
-    fleet.command(&["ZCARD", &format!("{{{key}}}:q")]).iter().map(Reply::int).sum()
+    fleet.command(&["ZCARD", &format!("{{{key}}}:quorlock:queue")]).iter().map(Reply::int).sum()
 }
 
 async fn waits(fleet: &Fleet, key: &str, count: i64) {
@@ -190,7 +190,11 @@ async fn the_pivot_may_stop_hang_and_forget_while_others_wait() {
     };
     let waiting: Vec<_> = waiters.iter().map(visit).collect();
     waits(&fleet, "k", 4).await;
-    let pivot = fleet.command(&["EXISTS", "{k}:q"]).iter().position(|it| it.int() == 1).unwrap();
+    let pivot = fleet
+        .command(&["EXISTS", "{k}:quorlock:queue"])
+        .iter()
+        .position(|it| it.int() == 1)
+        .unwrap();
     fleet[pivot].pause();
     assert!(guard.release().await.unwrap().is_released());
     for visited in waiting {
