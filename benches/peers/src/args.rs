@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::clock;
 use crate::contest::{Failure, Runtime, label};
-use crate::hand_over;
 use crate::rounds::Plan;
+use crate::{crowd, hand_over};
 
 const USAGE: &str = "\
 usage: quorlock-peers [quick|record [DATE]] [options]
@@ -16,8 +16,10 @@ usage: quorlock-peers [quick|record [DATE]] [options]
   record [DATE]         the whole, within twenty; kept in benches/record (today)
   agree OLD NEW         whether two records agree within their intervals
 
-  --scenarios NAME,…    of peers,one,open,delay,hung,growth,tls,handover (all)
+  --scenarios NAME,…    of peers,one,open,delay,hung,growth,tls,handover,line,crowd,
+                        foreign (all)
   --callers N,…         how many callers at once, among the peers (1,64,512)
+  --processes N,…       how many processes want one lock, in a crowd (2,8,64,256)
   --nodes N             how many servers, among the peers (5)
   --rate N              cycles started per second, in the open loop (20000)
   --rounds N            how many rounds each contestant runs
@@ -33,6 +35,8 @@ pub(crate) enum Command {
     Agree(PathBuf, PathBuf),
     /// To take part as one of two processes; of no use to people.
     HandOver(String, Vec<String>),
+    /// The same, of many.
+    Crowd(String, Vec<String>),
 }
 
 /// Whether to look or to keep.
@@ -53,10 +57,13 @@ pub(crate) enum Scenario {
     Growth,
     Tls,
     HandOver,
+    Line,
+    Crowd,
+    Foreign,
 }
 
 /// All of them, in the record's order.
-const SCENARIOS: [(&str, Scenario); 8] = [
+const SCENARIOS: [(&str, Scenario); 11] = [
     ("peers", Scenario::Peers),
     ("one", Scenario::One),
     ("open", Scenario::Open),
@@ -65,6 +72,9 @@ const SCENARIOS: [(&str, Scenario); 8] = [
     ("growth", Scenario::Growth),
     ("tls", Scenario::Tls),
     ("handover", Scenario::HandOver),
+    ("line", Scenario::Line),
+    ("crowd", Scenario::Crowd),
+    ("foreign", Scenario::Foreign),
 ];
 
 /// The arguments, with their defaults.
@@ -74,6 +84,7 @@ pub(crate) struct Args {
     pub(crate) date: String,
     pub(crate) scenarios: Vec<Scenario>,
     pub(crate) callers: Vec<usize>,
+    pub(crate) processes: Vec<usize>,
     pub(crate) nodes: usize,
     pub(crate) rate: u32,
     pub(crate) seed: u64,
@@ -94,9 +105,11 @@ impl Command {
         let mode = match args.next_if(|arg| !arg.starts_with('-')).as_deref() {
             None | Some("quick") => Mode::Quick,
             Some("record") => Mode::Record,
-            Some(hand_over::CHILD) => {
+            Some(word @ (hand_over::CHILD | crowd::CHILD)) => {
+                let is_one_of_two = word == hand_over::CHILD;
                 let name = args.next().ok_or("whose process?")?;
-                return Ok(Self::HandOver(name, args.collect()));
+                let part = if is_one_of_two { Self::HandOver } else { Self::Crowd };
+                return Ok(part(name, args.collect()));
             }
             Some("agree") => {
                 let (Some(old), Some(new), None) = (args.next(), args.next(), args.next()) else {
@@ -130,6 +143,7 @@ impl Args {
             date,
             scenarios: SCENARIOS.map(|(_, scenario)| scenario).to_vec(),
             callers: vec![1, 64, 512],
+            processes: vec![2, 8, 64, 256],
             nodes: 5,
             rate: 20_000,
             seed: rand::random(),
@@ -150,6 +164,7 @@ impl Args {
         match name {
             "--scenarios" => self.scenarios = scenarios(value)?,
             "--callers" => self.callers = numbers(value)?,
+            "--processes" => self.processes = numbers(value)?,
             "--nodes" => self.nodes = number()?.clamp(1, 15),
             "--rate" => self.rate = u32::try_from(number()?.clamp(1, 1_000_000))?,
             "--rounds" => self.rounds = Some(number()?.max(2)),

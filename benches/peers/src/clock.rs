@@ -1,4 +1,4 @@
-//! The two clocks of a measurement.
+//! The clocks of a measurement.
 
 #![expect(
     clippy::disallowed_methods,
@@ -12,6 +12,12 @@ use rustix::time::{ClockId, clock_gettime};
 /// The time on the wall.
 pub(crate) fn now() -> Instant {
     Instant::now()
+}
+
+/// The machine's clock, which all processes share, in nanoseconds.
+pub(crate) fn shared() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
 }
 
 /// The CPU time that this process has used, in all its threads. The servers are other processes.

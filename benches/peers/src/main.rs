@@ -8,6 +8,8 @@
 //! | `clock`, `progress` | the two clocks: the wall and the process's CPU; what is shown |
 //! | `contest` | who is measured, each behind [`contest::Contestant`] |
 //! | `hand_over` | the next holder in another process: two processes for each contestant |
+//! | `crowd` | many processes that want one lock, all the time |
+//! | `side` | a process that takes part: started, told, heard |
 //! | `rounds` | interleaved rounds in random order, with equal work asserted |
 //! | `count` | allocations and system calls, counted beside the timed rounds |
 //! | `stats` | medians, paired ratios, bootstrap intervals: pure |
@@ -21,6 +23,7 @@ mod budget;
 mod clock;
 mod contest;
 mod count;
+mod crowd;
 mod hand_over;
 mod machine;
 mod progress;
@@ -31,6 +34,7 @@ mod results;
 mod rounds;
 mod scenario;
 mod servers;
+mod side;
 mod stats;
 mod table;
 
@@ -49,6 +53,7 @@ fn main() -> ExitCode {
         Command::HandOver(name, urls) => {
             hand_over::run_child(&name, &urls).map(|()| ExitCode::SUCCESS)
         }
+        Command::Crowd(name, urls) => crowd::run_child(&name, &urls).map(|()| ExitCode::SUCCESS),
     });
     match done {
         Ok(code) => code,

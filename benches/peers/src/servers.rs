@@ -146,6 +146,11 @@ impl Servers {
         format!("{kind} {major}.{minor}.{patch} ({program})")
     }
 
+    /// What each says to this, as text.
+    pub(crate) fn ask_each<'a>(&'a self, command: &'a [&str]) -> impl Iterator<Item = String> + 'a {
+        self.fleet.iter().map(move |server| server.command(command).text())
+    }
+
     /// Waits until no node has a key, letting `settle` bring in what is still under way. Where
     /// keys do not go, returns how many are left on all nodes together, and removes them.
     pub(crate) fn left_behind(

@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
 
 use rustix::buffer::spare_capacity;
-use rustix::event::epoll;
+use rustix::event::{Timespec, epoll};
 use socket2::Socket;
 
 use crate::contest::{Failure, TTL};
@@ -19,6 +19,12 @@ const RELEASE: &str = include_str!("../../../../src/lock/script/release.lua");
 const PIVOT: usize = 0;
 
 const KEYS: [&str; 3] = ["floor", "{floor}:q", "{floor}:h"];
+
+/// How long no node may say anything.
+const PATIENCE: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
+
+/// How often nodes are asked again for one acquisition at most.
+const REPEATS_MAX: usize = 1_000;
 
 pub(crate) struct Bare {
     poll: OwnedFd,
@@ -91,7 +97,7 @@ impl Bare {
         for (number, node) in self.nodes.iter().enumerate() {
             send(node, if number == PIVOT { &ask } else { &set })?;
         }
-        self.gather()
+        self.gather(Some(&set))
     }
 
     /// Hands the key over on the pivot, and deletes it on the others.
@@ -101,7 +107,7 @@ impl Bare {
         for (number, node) in self.nodes.iter().enumerate() {
             send(node, if number == PIVOT { &leave } else { &release })?;
         }
-        self.gather()
+        self.gather(None)
     }
 
     fn in_turn(&self, script: usize, arguments: &[&str]) -> Vec<u8> {
@@ -109,22 +115,33 @@ impl Bare {
         encode(&[&head[..], &KEYS, arguments].concat())
     }
 
-    /// Waits until a majority has granted what was just sent to all.
-    fn gather(&mut self) -> Result<(), Failure> {
-        let (mut granted, mut left) = (0, self.nodes.len());
+    /// Waits until a majority has granted what was just sent to all. Who has let go of the key on
+    /// the pivot does so on the others now: where these refuse, they are asked `again` at once.
+    fn gather(&mut self, again: Option<&[u8]>) -> Result<(), Failure> {
+        let (mut granted, mut left, mut repeats) = (0, self.nodes.len(), 0);
         let needed = left / 2 + 1;
         let mut answered = vec![false; left];
         while granted < needed {
             if left < needed - granted {
                 return Err("the nodes did not agree".into());
             }
+            let mut refusing = Vec::new();
             self.wait(|node, said| {
-                if matches!(said, Said::Granted | Said::Refused) {
+                if said == Said::Refused && again.is_some() && node != PIVOT {
+                    refusing.push(node);
+                } else if matches!(said, Said::Granted | Said::Refused) {
                     granted += usize::from(said == Said::Granted);
                     left -= 1;
                     answered[node] = true;
                 }
             })?;
+            repeats += refusing.len();
+            if repeats > REPEATS_MAX {
+                return Err("nodes refuse what the pivot has granted".into());
+            }
+            for (node, again) in refusing.into_iter().zip(std::iter::repeat(again)) {
+                send(&self.nodes[node], again.unwrap_or_default())?;
+            }
         }
         for (node, answered) in self.nodes.iter_mut().zip(answered) {
             node.stale += usize::from(!answered);
@@ -135,7 +152,9 @@ impl Bare {
     /// Reads what has come; answers to earlier questions are passed over.
     fn wait(&mut self, mut hear: impl FnMut(usize, Said)) -> Result<(), Failure> {
         self.ready.clear();
-        epoll::wait(&self.poll, spare_capacity(&mut self.ready), None)?;
+        if epoll::wait(&self.poll, spare_capacity(&mut self.ready), Some(&PATIENCE))? == 0 {
+            return Err("no node says anything".into());
+        }
         for event in &self.ready {
             let number = event.data.u64() as usize;
             let node = &mut self.nodes[number];

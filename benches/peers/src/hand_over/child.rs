@@ -3,18 +3,21 @@
 use std::io::{BufRead, Write, stdin, stdout};
 use std::time::Duration;
 
-use quorlock::{LockGuard, Locker, Retry};
+use quorlock::{Extend, LockGuard, Locker, Retry};
 use rslock::LockManager;
-use rustix::time::{ClockId, clock_gettime};
 use tokio::runtime::{Builder, Runtime};
 
 use super::bare::Bare;
+use crate::clock;
 use crate::contest::{Failure, TTL};
 
-const KEY: &str = "hand-over";
+pub(crate) const KEY: &str = "hand-over";
 
 /// How long the nodes may take to be connected.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long the lock lives of one that is to be killed, and does not extend it.
+pub(crate) const BRIEF: Duration = Duration::from_secs(1);
 
 /// The pause of what polls.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -31,6 +34,7 @@ pub(crate) fn run(name: &str, urls: &[String]) -> Result<(), Failure> {
     let mut contestant: Box<dyn Contestant> = match name {
         "floor" => Box::new(Bare::connect(urls)?),
         "ours" | "ours-again" => Box::new(Ours::connect(urls, None)?),
+        "ours-brief" => Box::new(Ours::brief(urls)?),
         "ours-polling" => Box::new(Ours::connect(urls, Some(Retry::custom(|_| Some(PAUSE))))?),
         "rslock" => Box::new(Rslock::connect(urls)?),
         _ => return Err(format!("who is `{name}`?").into()),
@@ -40,10 +44,10 @@ pub(crate) fn run(name: &str, urls: &[String]) -> Result<(), Failure> {
         let at = match line?.as_str() {
             "a" => {
                 contestant.acquire()?;
-                now()
+                clock::shared()
             }
             _ => {
-                let at = now();
+                let at = clock::shared();
                 contestant.release()?;
                 at
             }
@@ -52,12 +56,6 @@ pub(crate) fn run(name: &str, urls: &[String]) -> Result<(), Failure> {
         output.flush()?;
     }
     Ok(())
-}
-
-/// The machine's clock, which all processes share.
-fn now() -> u64 {
-    let time = clock_gettime(ClockId::Monotonic);
-    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
 }
 
 /// This library, with its defaults but for a retry that polls.
@@ -70,9 +68,16 @@ struct Ours {
 
 impl Ours {
     fn connect(urls: &[String], retry: Option<Retry>) -> Result<Self, Failure> {
+        Self::with(Locker::quorum(urls)?.ttl(TTL).build()?, retry)
+    }
+
+    fn brief(urls: &[String]) -> Result<Self, Failure> {
+        Self::with(Locker::quorum(urls)?.ttl(BRIEF).auto_extend(Extend::Off).build()?, None)
+    }
+
+    fn with(locker: Locker, retry: Option<Retry>) -> Result<Self, Failure> {
         // While it holds the lock it must hear that it is waited for.
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-        let locker = Locker::quorum(urls)?.ttl(TTL).build()?;
         runtime.block_on(locker.ready(PATIENCE))?;
         Ok(Self { runtime, locker, retry, held: None })
     }

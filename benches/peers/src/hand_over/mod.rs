@@ -6,13 +6,13 @@
 //! | file | owns |
 //! |---|---|
 //! | `child` | what such a process does |
+//! | `node` | the same of a client in another language |
 //! | `bare` | the floor: bare sockets that wait in the same queue, with the same scripts |
 
 mod bare;
 mod child;
+mod node;
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -20,19 +20,27 @@ use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 
-pub(crate) use child::run as run_child;
+pub(crate) use bare::Bare;
+pub(crate) use child::{BRIEF, KEY, run as run_child};
+pub(crate) use node::Node;
 
 use crate::contest::Failure;
 use crate::servers::Nodes;
+use crate::side::Side;
 
 /// Who takes part. Ours stands twice: what differs between the two is chance.
-const CONTESTANTS: [&str; 5] = ["floor", "ours", "ours-again", "ours-polling", "rslock"];
+pub(crate) const CONTESTANTS: [&str; 6] =
+    ["floor", "ours", "ours-again", "ours-polling", "rslock", NODE_REDLOCK];
+
+/// The one that is another program.
+pub(crate) const NODE_REDLOCK: &str = "node-redlock";
 
 /// The word that starts this program as such a process.
 pub(crate) const CHILD: &str = "hand-over-child";
 
-/// How many hand-overs a contestant makes in a round.
-const HAND_OVERS: usize = 20;
+/// How many hand-overs a contestant makes in a round: one that is woken, and one that polls.
+const HAND_OVERS: usize = 100;
+const HAND_OVERS_POLLED: usize = 20;
 
 /// What each did: from a release to the other's acquisition, in microseconds, by rounds.
 pub(crate) struct Heat {
@@ -40,12 +48,17 @@ pub(crate) struct Heat {
     pub(crate) rounds: Vec<Vec<f64>>,
 }
 
-/// Measures all, in rounds, each in random order.
-pub(crate) fn run(nodes: &Nodes, rounds: usize, seed: u64) -> Result<Vec<Heat>, Failure> {
+/// Measures these, in rounds, each in random order.
+pub(crate) fn run(
+    nodes: &Nodes,
+    contestants: &[&'static str],
+    rounds: usize,
+    seed: u64,
+) -> Result<Vec<Heat>, Failure> {
     let mut chance = StdRng::seed_from_u64(seed);
     let mut pairs = Vec::new();
-    for name in CONTESTANTS {
-        let sides = [Side::start(name, nodes)?, Side::start(name, nodes)?];
+    for name in contestants {
+        let sides = [start(name, nodes)?, start(name, nodes)?];
         pairs.push((Heat { name, rounds: Vec::new() }, sides));
     }
     for _ in 0..rounds {
@@ -53,69 +66,43 @@ pub(crate) fn run(nodes: &Nodes, rounds: usize, seed: u64) -> Result<Vec<Heat>, 
         order.shuffle(&mut chance);
         for at in order {
             let (heat, sides) = &mut pairs[at];
-            heat.rounds.push(round(sides, &mut chance)?);
+            let polls = !matches!(heat.name, "floor" | "ours" | "ours-again");
+            let times = if polls { HAND_OVERS_POLLED } else { HAND_OVERS };
+            heat.rounds.push(round(sides, times, &mut chance)?);
         }
     }
     Ok(pairs.into_iter().map(|(heat, _)| heat).collect())
 }
 
-/// Two processes take the lock by turns.
-fn round(sides: &mut [Side; 2], chance: &mut StdRng) -> Result<Vec<f64>, Failure> {
+/// Starts a process of this contestant.
+pub(crate) fn start(name: &str, nodes: &Nodes) -> Result<Side, Failure> {
+    match name {
+        NODE_REDLOCK => Side::of(Node::find()?.command(nodes)),
+        _ => Side::start(CHILD, name, nodes),
+    }
+}
+
+/// Two processes take the lock by turns, so many times.
+pub(crate) fn round(
+    sides: &mut [Side; 2],
+    times: usize,
+    chance: &mut StdRng,
+) -> Result<Vec<f64>, Failure> {
     let (mut took, [one, other]) = (Vec::new(), sides);
     let (mut holder, mut waiter) = (one, other);
-    holder.say('a')?;
+    holder.say("a")?;
     holder.hear()?;
-    for _ in 0..HAND_OVERS {
-        waiter.say('a')?;
+    for _ in 0..times {
+        waiter.say("a")?;
         // It waits by then, and at no moment that any pause of a poll is a multiple of.
         thread::sleep(Duration::from_micros(chance.random_range(5_000..25_000)));
-        holder.say('r')?;
+        holder.say("r")?;
         let released = holder.hear()?;
         let acquired = waiter.hear()?;
         took.push((acquired.saturating_sub(released)) as f64 / 1_000.0);
         (holder, waiter) = (waiter, holder);
     }
-    holder.say('r')?;
+    holder.say("r")?;
     holder.hear()?;
     Ok(took)
-}
-
-/// One process.
-struct Side {
-    child: Child,
-    to: ChildStdin,
-    from: BufReader<ChildStdout>,
-}
-
-impl Side {
-    fn start(name: &str, nodes: &Nodes) -> Result<Self, Failure> {
-        let mut child = Command::new(std::env::current_exe()?)
-            .args([CHILD, name])
-            .args(&nodes.urls)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
-        let pipes = child.stdin.take().zip(child.stdout.take());
-        let (to, from) = pipes.ok_or("a process without pipes")?;
-        Ok(Self { child, to, from: BufReader::new(from) })
-    }
-
-    fn say(&mut self, what: char) -> Result<(), Failure> {
-        Ok(writeln!(self.to, "{what}")?)
-    }
-
-    /// When it did that, in nanoseconds of the machine's clock.
-    fn hear(&mut self) -> Result<u64, Failure> {
-        let mut line = String::new();
-        self.from.read_line(&mut line)?;
-        line.trim().parse().map_err(|_| format!("a contestant said `{}`", line.trim()).into())
-    }
-}
-
-impl Drop for Side {
-    fn drop(&mut self) {
-        // Its input ends with this, and so does it; what it leaves behind ends with the servers.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }

@@ -6,18 +6,24 @@
 //! | `open` | cycles begin at a rate, and latency counts from the intended start |
 //! | `delay`, `proxy` | nodes at different distances |
 //! | `hung` | two of five nodes do not answer |
+//! | `foreign` | a lock whose holder hands nothing over |
 //! | `growth`, `chart` | more nodes, more callers, both transports |
+//! | `crowd` | a lock that many processes want all the time |
 //! | `handover` | a lock that another process waits for |
+//! | `line` | a lock that many tasks of one process want |
 //! | `tls` | TCP, Unix sockets and TLS beside each other |
 //!
 //! Each gives its part of the record, and its figures to the results.
 
 mod chart;
 mod closed;
+mod crowd;
 mod delay;
+mod foreign;
 mod growth;
 mod handover;
 mod hung;
+mod line;
 mod open;
 mod proxy;
 mod tls;
@@ -50,6 +56,9 @@ pub(crate) fn run(scenario: Scenario, args: &Args, results: &mut Results) -> Res
         Scenario::Hung => hung::run(args, results)?.into(),
         Scenario::Growth => growth::run(args, results)?,
         Scenario::Tls => tls::run(args, results)?.into(),
+        Scenario::Crowd => crowd::run(args, results)?.into(),
+        Scenario::Line => line::run(args, results)?.into(),
+        Scenario::Foreign => foreign::run(args, results)?.into(),
         Scenario::HandOver => handover::run(args, results)?.into(),
     })
 }
