@@ -12,8 +12,9 @@ const USAGE: &str = "\
 usage: quorlock-peers [quick|record [DATE]] [options]
        quorlock-peers agree OLD.tsv NEW.tsv
 
-  quick                 a look, within five minutes (the default)
-  record [DATE]         the whole, within twenty; kept in benches/record (today)
+  quick                 a look, within ten minutes (the default)
+  record [DATE]         the whole, within forty; kept in benches/record (today), and what is not
+                        the whole in a file that bears the scenarios' names
   agree OLD NEW         whether two records agree within their intervals
 
   --scenarios NAME,…    of peers,one,open,delay,hung,growth,tls,handover,line,crowd,
@@ -94,8 +95,17 @@ pub(crate) struct Args {
     pub(crate) direct_writes: Option<usize>,
     /// Ours, where the default is not what is to be measured.
     pub(crate) node_timeout: Option<Duration>,
+    /// What `--scenarios` says.
+    pub(crate) some: Option<String>,
     /// Whether nothing was changed or left out.
     pub(crate) whole: bool,
+}
+
+impl Scenario {
+    /// Whether it measures cycles of locks that nobody else wants.
+    pub(crate) fn is_of_cycles(self) -> bool {
+        !matches!(self, Self::HandOver | Self::Line | Self::Crowd | Self::Foreign)
+    }
 }
 
 impl Command {
@@ -152,6 +162,7 @@ impl Args {
             only: Vec::new(),
             direct_writes: None,
             node_timeout: None,
+            some: None,
             whole: true,
         }
     }
@@ -162,7 +173,10 @@ impl Args {
         };
         self.whole &= name == "--seed";
         match name {
-            "--scenarios" => self.scenarios = scenarios(value)?,
+            "--scenarios" => {
+                self.scenarios = scenarios(value)?;
+                self.some = Some(value.replace(',', "-"));
+            }
             "--callers" => self.callers = numbers(value)?,
             "--processes" => self.processes = numbers(value)?,
             "--nodes" => self.nodes = number()?.clamp(1, 15),

@@ -73,12 +73,12 @@ fn measure(args: &Args) -> Result<ExitCode, Failure> {
     print!("{head}");
     let mut parts = String::new();
     let mut svg = None;
-    let mut whole = args.whole;
+    let mut failed = false;
     for scenario in &args.scenarios {
         progress::step(&format!("{scenario:?}"));
         // What the others have measured is worth keeping.
         let part = scenario::run(*scenario, args, &mut results).unwrap_or_else(|failure| {
-            whole = false;
+            failed = true;
             Part::from(format!("\n## Not measured: {scenario:?}\n\n{failure}\n"))
         });
         print!("{}", part.text);
@@ -89,14 +89,13 @@ fn measure(args: &Args) -> Result<ExitCode, Failure> {
     print!("{summary}");
     if args.mode == Mode::Record {
         let text = head + &summary + &parts;
-        let path = record::write(&args.date, whole, &text, &results, svg.as_deref())?;
+        let whole = args.whole && !failed;
+        let path = record::write(args, whole, &text, &results, svg.as_deref())?;
         eprintln!("written: {} and beside it", path.display());
-        if whole {
-            readme::rewrite(&results, &args.date)?;
-            eprintln!("written: the README's table");
-        }
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        readme::rewrite(&results, &args.date, whole, &name)?;
     }
-    Ok(if whole == args.whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 fn agree(old: &Path, new: &Path) -> Result<ExitCode, Failure> {

@@ -1,13 +1,16 @@
-//! The README's table, from the results. Pure but for the file.
+//! The README's tables, from the results. Pure but for the file.
 
 use std::path::Path;
 
 use crate::contest::Failure;
 use crate::results::Results;
-use crate::table;
+use crate::{hand_over, table};
 
-const BEGIN: &str = "<!-- record:begin -->";
-const END: &str = "<!-- record:end -->";
+/// The marks of a table: where it begins and where it ends.
+type Marks = [&'static str; 2];
+
+const PEERS: Marks = ["<!-- record:begin -->", "<!-- record:end -->"];
+const HAND_OVER: Marks = ["<!-- hand-over:begin -->", "<!-- hand-over:end -->"];
 
 /// Who is in it: by the beginning of the name, so that each peer's best way counts.
 const FAMILIES: [&str; 6] = ["floor", "ours", "redis", "fred", "rustis", "rslock"];
@@ -21,20 +24,57 @@ const COLUMNS: [(usize, &str, bool); 5] = [
     (64, "CPU µs/cycle", false),
 ];
 
-/// Writes the table between its marks.
-pub(crate) fn rewrite(results: &Results, date: &str) -> Result<(), Failure> {
+/// Writes between their marks the tables that these results have figures for: that of the peers
+/// from the whole only.
+pub(crate) fn rewrite(
+    results: &Results,
+    date: &str,
+    whole: bool,
+    record: &str,
+) -> Result<(), Failure> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
-    let text = std::fs::read_to_string(&path)?;
-    Ok(std::fs::write(&path, between(&text, &section(results, date))?)?)
+    let mut text = std::fs::read_to_string(&path)?;
+    if whole {
+        text = between(&text, PEERS, &section(results, date))?;
+    }
+    if let Some(table) = hand_over(results, record) {
+        text = between(&text, HAND_OVER, &table)?;
+    }
+    Ok(std::fs::write(&path, text)?)
 }
 
 /// `text` with what stands between the marks replaced.
-fn between(text: &str, section: &str) -> Result<String, Failure> {
-    let parts = text.split_once(BEGIN).and_then(|(head, rest)| Some((head, rest.split_once(END)?)));
+fn between(text: &str, [begin, end]: Marks, section: &str) -> Result<String, Failure> {
+    let parts = text.split_once(begin).and_then(|(head, rest)| Some((head, rest.split_once(end)?)));
     let Some((head, (_, tail))) = parts else {
-        return Err(format!("the README has no {BEGIN} and {END}").into());
+        return Err(format!("the README has no {begin} and {end}").into());
     };
-    Ok(format!("{head}{BEGIN}\n{section}{END}{tail}"))
+    Ok(format!("{head}{begin}\n{section}{end}{tail}"))
+}
+
+/// From a release to the next holder in another process, if that was measured.
+fn hand_over(results: &Results, record: &str) -> Option<String> {
+    let figure = |name: &str, figure: &str| {
+        let what = format!("5 nodes, hand-over, {name}, {figure}");
+        Some(results.lines.iter().find(|line| line.what == what)?.interval.median)
+    };
+    let row = |name: &&str| {
+        let [p50, p99] = [figure(name, "p50 µs")?, figure(name, "p99 µs")?];
+        let beside = figure(name, "p50 against the floor")?;
+        Some([(*name).to_owned(), format!("{p50:.0}"), format!("{p99:.0}"), format!("{beside:.2}")])
+    };
+    let shown = hand_over::CONTESTANTS.iter().filter(|name| **name != "ours-again");
+    let rows: Vec<_> = shown.filter_map(row).collect();
+    if rows.is_empty() {
+        return None;
+    }
+    let head = ["client", "hand-over p50 µs", "p99 µs", "p50 beside the floor"];
+    Some(format!(
+        "{}\nFrom a release to the acquisition by a process that waits, five servers on loopback.\n\
+         `floor`: bare sockets in the same queue; `ours-polling`: every 50 ms, without a queue.\n\
+         More of it: [the record](benches/record/{record}).\n",
+        table::align(&head, &rows)
+    ))
 }
 
 fn section(results: &Results, date: &str) -> String {
@@ -95,16 +135,33 @@ mod tests {
 
     #[test]
     fn only_what_stands_between_the_marks_is_replaced() {
-        let text = format!("head\n{BEGIN}\nold\n{END}\ntail\n");
-        let new = between(&text, "new\n").unwrap();
-        assert_eq!(new, format!("head\n{BEGIN}\nnew\n{END}\ntail\n"));
-        assert!(between("head\ntail\n", "new\n").is_err());
+        let [begin, end] = PEERS;
+        let text = format!("head\n{begin}\nold\n{end}\ntail\n");
+        let new = between(&text, PEERS, "new\n").unwrap();
+        assert_eq!(new, format!("head\n{begin}\nnew\n{end}\ntail\n"));
+        assert!(between("head\ntail\n", PEERS, "new\n").is_err());
     }
 
     #[test]
     fn the_readme_has_the_marks() {
         let readme = include_str!("../../../README.md");
-        assert!(between(readme, "table\n").unwrap().contains("table\n<!-- record:end -->"));
+        for marks in [PEERS, HAND_OVER] {
+            let new = between(readme, marks, "table\n").unwrap();
+            assert!(new.contains(&format!("table\n{}", marks[1])));
+        }
+    }
+
+    #[test]
+    fn hand_overs_are_shown_if_they_were_measured() {
+        let mut results = Results::default();
+        assert_eq!(hand_over(&results, "today.md"), None);
+        let exactly = Interval { median: 7.25, low: 7.25, high: 7.25 };
+        for figure in ["p50 µs", "p99 µs", "p50 against the floor"] {
+            results.note(Kind::Figure, format!("5 nodes, hand-over, ours, {figure}"), exactly);
+        }
+        let text = hand_over(&results, "today.md").unwrap();
+        assert!(text.contains("| ours") && text.contains("7.25") && text.contains("/today.md"));
+        assert!(!text.contains("| floor"));
     }
 
     #[test]

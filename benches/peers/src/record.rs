@@ -22,21 +22,24 @@ pub(crate) fn head(args: &Args) -> Result<String, Failure> {
     ]
     .map(|row| row.map(str::to_owned));
     Ok(format!(
-        "# Ourselves, the floor and the peers\n\n{}\n\
-         One cycle is an acquisition (`SET NX PX`, a fresh key) and its release \
-         (compare-and-delete by digest), each until a majority has agreed, or all nodes where the \
-         name says `all`. Every grant and every release was asserted, and after each round that \
-         no node had a key left; \
-         only the early quorum of `redis` leaves some (`left/1,000`: keys on all nodes per 1,000 \
-         cycles), for it does not send a request whose future is dropped early enough. `delay`: \
-         without `TCP_NODELAY`, as `redis` and `fred` have it by default. `body`: in the body of \
-         `block_on`, as in `#[tokio::main]`. `fred` and `rustis` have no timeout of a response by \
-         default and were given none. Latencies are those of acquisitions, over all \
-         rounds; cycles/s and CPU are medians of the rounds; an operation is half a cycle; its \
-         allocations and system calls (by `perf`, all of the process) come from one more round.\n",
-        table::align(&["", ""], &rows)
+        "# Ourselves, the floor and the peers\n\n{}{}",
+        table::align(&["", ""], &rows),
+        if args.scenarios.iter().any(|it| it.is_of_cycles()) { CYCLES } else { "" }
     ))
 }
+
+/// What a cycle is.
+const CYCLES: &str = "\nOne cycle is an acquisition (`SET NX PX`, a fresh key) and its release \
+    (compare-and-delete by digest), each until a majority has agreed, or all nodes where the \
+    name says `all`. Every grant and every release was asserted, and after each round that \
+    no node had a key left; \
+    only the early quorum of `redis` leaves some (`left/1,000`: keys on all nodes per 1,000 \
+    cycles), for it does not send a request whose future is dropped early enough. `delay`: \
+    without `TCP_NODELAY`, as `redis` and `fred` have it by default. `body`: in the body of \
+    `block_on`, as in `#[tokio::main]`. `fred` and `rustis` have no timeout of a response by \
+    default and were given none. Latencies are those of acquisitions, over all \
+    rounds; cycles/s and CPU are medians of the rounds; an operation is half a cycle; its \
+    allocations and system calls (by `perf`, all of the process) come from one more round.\n";
 
 /// All promises, and how many were kept.
 pub(crate) fn summary(results: &Results) -> String {
@@ -53,7 +56,7 @@ pub(crate) fn summary(results: &Results) -> String {
 /// Writes the record, its figures, and its drawing; returns where the first is. What is not the
 /// whole has another name, lest it replace the whole.
 pub(crate) fn write(
-    date: &str,
+    args: &Args,
     whole: bool,
     text: &str,
     results: &Results,
@@ -61,8 +64,13 @@ pub(crate) fn write(
 ) -> Result<PathBuf, Failure> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../record");
     std::fs::create_dir_all(&folder)?;
-    let part = if whole { "" } else { "-part" };
-    let path = folder.join(format!("{date}-peers{part}.md"));
+    let date = &args.date;
+    let name = match &args.some {
+        _ if whole => format!("{date}-peers.md"),
+        Some(scenarios) => format!("{scenarios}-{date}.md"),
+        None => format!("{date}-peers-part.md"),
+    };
+    let path = folder.join(name);
     std::fs::write(&path, text)?;
     std::fs::write(path.with_extension("tsv"), results.to_tsv())?;
     if let Some(svg) = svg {
