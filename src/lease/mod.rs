@@ -8,6 +8,13 @@
 //! [`token`]s), [`shutdown`], [`durability`] (nodes that may forget). The wire is written in
 //! [`command`].
 //!
+//! Those that wait for a lock stand in two orders. The tasks of one locker stand in a *line* for
+//! each key ([`turns`], [`in_line`]): one at a time asks the nodes, and the one that is done with
+//! the lock may hand it on without them ([`hand_on`]). Lockers, in whatever process, stand in a
+//! *queue* that one node keeps for the key ([`pivot`], [`queue`]): the release hands the lock to the
+//! first and wakes that one alone ([`calls`]). Where neither is to be had, there is the [`pause`].
+//! A key that was contended a moment ago ([`contention`]) is asked for in its queue at once.
+//!
 //! ```text
 //!  AcquireSpec ──▶ Acquiring: Claim ──won, time left──▶ Hold ──end──▶ Claim ──release──▶ Release
 //!                     │ lost, late, dropped               ▲ extended, or lost: the keeper
