@@ -332,11 +332,12 @@ impl Claim {
         }
     }
 
-    /// Nodes on which a release that finds no key says nothing: where the acquisition's answer is
-    /// lost with its connection, the next connection deletes the key before the release comes.
+    /// Nodes on which a release that finds no key says nothing: where the answer to the acquisition
+    /// is lost with its connection, or to a key that was given later, the next connection deletes
+    /// the key before the release comes.
     fn unsure(&self) -> NodeMask {
         let (in_flight, lost) = self.election.untold();
-        if lost.is_empty() {
+        if lost.or(self.healed).is_empty() {
             return in_flight;
         }
         let pending =

@@ -147,6 +147,31 @@ async fn a_release_does_not_take_what_we_have_undone_for_expired() {
     assert_eq!(world.keys("k"), 0);
 }
 
+/// As before, where the key was given again to a node that had lost it, and that answer is lost.
+#[tokio::test(start_paused = true)]
+async fn a_release_does_not_take_a_healed_key_that_we_have_undone_for_expired() {
+    let world = World::ready(5).await;
+    let guard = world.locker.lock("k").auto_extend(Extend::Forever).await.unwrap();
+    pass(ms(10)).await;
+    world.nodes[3].delete("k");
+    world.nodes[3].set(After(ms(90)));
+    while !world.holders(&guard).contains(&3) {
+        pass(ms(1)).await;
+    }
+    world.nodes[2].delete("k");
+    world.nodes[4].delete("k");
+    assert_eq!(world.holders(&guard), [0, 1, 3]);
+    world.nodes[3].cut();
+    pass(ms(1)).await;
+    while !world.locker.health()[3].is_connected() {
+        pass(ms(1)).await;
+    }
+    let release = guard.release().await.unwrap();
+    assert!(matches!(release, Release::Unknown(_)), "{release:?}");
+    pass(ms(1_000)).await;
+    assert_eq!(world.keys("k"), 0);
+}
+
 /// Who adopts the lock would find fewer nodes than it was left on.
 #[tokio::test(start_paused = true)]
 async fn what_is_owed_of_a_lock_that_is_left_is_withdrawn() {
