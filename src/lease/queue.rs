@@ -174,6 +174,13 @@ impl Place {
         Ok(Some(Self { claim, node, call, beats: 0, is_repeated: false }))
     }
 
+    /// The key was handed over. Whether others still wait is in the answer of the queue's node, and
+    /// a release may come before that.
+    fn note_handed_over(&self, context: &LeaseContext, now: Moment) {
+        context.counters.note(Cause::HandedOver);
+        context.contention.note(self.claim.resource.affinity(), now);
+    }
+
     /// Asks how long the lock lives, and has the node tell when it changes.
     fn watch(&self, context: &LeaseContext) -> Result<Option<Election>, Error> {
         let key = self.claim.resource.keys().first();
@@ -295,10 +302,7 @@ pub(super) async fn wait(
         match woken {
             Woken::Closed => return Ok(Ended::Over),
             Woken::HandedOver => {
-                context.counters.note(Cause::HandedOver);
-                // Whether others still wait is in the answer of the queue's node, and a release
-                // may come before that.
-                context.contention.note(place.claim.resource.affinity(), now);
+                place.note_handed_over(context, now);
                 break;
             }
             Woken::Changed => {
