@@ -328,6 +328,12 @@ impl HoldRef {
         self.with(token).flatten().unwrap_or_default()
     }
 
+    /// As [`HoldRef::token`], without its effect: the lock may still be handed on.
+    #[cfg(all(test, feature = "testing"))]
+    pub(crate) fn looks_token(&self) -> OwnerToken {
+        self.with(|hold| hold.claim.as_ref().map(Claim::token)).flatten().unwrap_or_default()
+    }
+
     /// Ends the hold: the key is the caller's to let go of. `None`: it has ended before.
     pub(crate) fn end(&self) -> Option<(Claim, Moment)> {
         self.leases.end(self.id).map(|ended| self.tell_untold(ended))

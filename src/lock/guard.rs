@@ -318,10 +318,10 @@ impl Held {
         self.hold.looks_valid()
     }
 
-    /// As [`LockGuard::owner_token`].
+    /// As [`LockGuard::owner_token`], without the effect that asking has.
     #[cfg(all(test, feature = "testing"))]
-    pub(crate) fn owner_token(&self) -> OwnerToken {
-        self.hold.token()
+    pub(crate) fn looks_token(&self) -> OwnerToken {
+        self.hold.looks_token()
     }
 
     /// As [`LockGuard::key`]; also when the lock has been released.

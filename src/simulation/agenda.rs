@@ -20,6 +20,8 @@ pub(super) enum Event {
     Machine(usize),
     /// A client starts in this place.
     Start(usize),
+    /// Those that wait are looked at, and their queues.
+    Look,
 }
 
 /// An event's place: its time, its turn among those of the same time, and the order of entry.

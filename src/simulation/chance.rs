@@ -10,6 +10,10 @@ pub(super) const AGENDA: u64 = 3;
 pub(super) const NETWORK: u64 = 4;
 pub(super) const ACTORS: u64 = 5;
 pub(super) const SEVERAL: u64 = 6;
+/// And the one behind it.
+pub(super) const WAITS: u64 = 7;
+pub(super) const HANDOVERS: u64 = 9;
+pub(super) const BARGERS: u64 = 50;
 pub(super) const NODES: u64 = 100;
 pub(super) const WORKERS: u64 = 1_000;
 /// Tasks of adopters, restarters of lockers, and the order in which tasks run.

@@ -42,6 +42,20 @@ pub(super) enum Action {
     Protected,
     ProtectedLost,
     LossTold,
+    /// A client of another library has taken a lock.
+    Barged,
+    /// … and never deletes it.
+    BargedAndLeft,
+    /// One that waits for long was dropped meanwhile.
+    WaiterDropped,
+    /// A lock was handed over to one that waits.
+    HandedOver,
+    /// One that waits was told of a change.
+    ToldOfChange,
+    /// Its turn came behind others of its process.
+    CameInLine,
+    /// A lock was handed on inside its process, without the nodes.
+    HandedOn,
     #[cfg(feature = "tokio-util")]
     TokenCancelled,
 }
@@ -80,6 +94,13 @@ impl Action {
         Protected,
         ProtectedLost,
         LossTold,
+        Barged,
+        BargedAndLeft,
+        WaiterDropped,
+        HandedOver,
+        ToldOfChange,
+        CameInLine,
+        HandedOn,
         #[cfg(feature = "tokio-util")]
         TokenCancelled,
     ];
@@ -97,7 +118,11 @@ impl Default for Counts {
 
 impl Counts {
     pub(super) fn add(&mut self, action: Action) {
-        self.0[action as usize] += 1;
+        self.add_so_many(action, 1);
+    }
+
+    pub(super) fn add_so_many(&mut self, action: Action, times: u64) {
+        self.0[action as usize] += times;
     }
 
     pub(super) fn join(&mut self, other: &Self) {

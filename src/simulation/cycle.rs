@@ -5,8 +5,10 @@ use std::pin::pin;
 
 use super::counts::Action;
 use super::handover;
+use super::plan::Waits;
 use super::task::{cut, ms};
 use super::violation::Kind;
+use super::waiting::Waiting;
 use super::worker::{Acquiring, Worker};
 use crate::{Error, Extend, Held, LockGuard, LockRequest, Locker, OwnerToken, Release};
 
@@ -43,9 +45,11 @@ impl Worker {
         ttl: u64,
     ) -> (LockRequest, Option<u64>) {
         // Who stands in a queue waits for as long as it takes: `None`.
-        let wait = match self.hub.with(|world| world.plan.queues) && self.chance.percent(50) {
+        let (queues, waits) = self.hub.with(|world| (world.plan.queues, world.plan.waits));
+        let wait = match queues && self.chance.percent(50) {
             true => None,
-            false => Some(self.chance.pick(&[0, 50, 400, 1_200])),
+            false if waits == Waits::Short => Some(self.chance.pick(&[0, 50, 400, 1_200])),
+            false => Some(self.chance.pick(&[400, 2_000, 4_000, 6_000])),
         };
         let extend = if self.chance.percent(50) { Extend::Off } else { Extend::Forever };
         let request = match self.takes_several {
@@ -65,13 +69,20 @@ impl Worker {
     /// Asks for a lock, and may give up before there is an answer.
     async fn acquire(&mut self, locker: &Locker, keys: &[String], ttl: u64) -> Option<LockGuard> {
         let (request, wait) = self.request(locker, keys, ttl);
-        let polls = self.chance.percent(15).then(|| self.chance.between(0, 5));
-        let patience = self.chance.percent(15).then(|| self.chance.between(0, 60));
+        let are_long = self.hub.with(|world| world.plan.waits == Waits::Long);
+        let (polls, millis) = if are_long { (40, 2_500) } else { (5, 60) };
+        let polls = self.chance.percent(15).then(|| self.chance.between(0, polls));
+        let patience = self.chance.percent(15).then(|| self.chance.between(0, millis));
+        let waiting = (!self.takes_several).then(|| Waiting::begin(self, &keys[0]));
         let (began, stood) = self.hub.with(|world| {
             let now = world.now();
             (now, world.machines[self.machine].stood_still(now))
         });
         let outcome = cut(&self.hub, (polls, patience), request.into_future()).await;
+        drop(waiting);
+        if are_long && outcome.is_none() {
+            self.count(Action::WaiterDropped);
+        }
         self.hub.with(|world| {
             let now = world.now();
             let stood = world.machines[self.machine].stood_still(now) - stood;
@@ -105,7 +116,7 @@ impl Worker {
     }
 
     fn is_in_haste(&self) -> bool {
-        self.hub.with(|world| world.plan.queues && world.is_over)
+        self.hub.with(|world| world.plan.is_patient() && world.is_over)
     }
 
     /// Takes a lock for some work, and may give up before it is done.
@@ -156,6 +167,7 @@ impl Worker {
             }
             0..=4 => self.release(guard, number, locker, &value).await,
             5..=8 => drop(guard),
+            _ if self.hub.with(|world| world.plan.waits == Waits::Alone) => drop(guard),
             _ => drop(self.forget(guard, &value)),
         }
     }

@@ -167,6 +167,7 @@ impl World {
             }
             _ => {
                 let back = self.chance.lasting(2_000) as i64;
+                self.waiters.set_back += back as u64;
                 self.tell(format_args!("n{node} clock set back by {back}"));
                 self.nodes[node].step(now, -back);
             }
@@ -177,6 +178,7 @@ impl World {
     pub(super) fn heal(&mut self) {
         self.tell(format_args!("all faults end"));
         self.is_over = true;
+        self.waiters.healed = Some(self.now());
         self.network.heal();
         for node in 0..self.nodes.len() {
             self.revive(node);

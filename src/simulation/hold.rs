@@ -153,16 +153,20 @@ impl<'a> Watch<'a> {
 impl Worker {
     /// Enters a guard that was given for this lock: from here on it is held.
     pub(super) fn enter(&self, held: Held, locker: u64, keys: &[String], ttl: u64) -> Hold {
-        let (machine, value) = (self.machine, held.owner_token());
+        let (machine, value) = (self.machine, held.looks_token());
         let number = self.hub.with(|world| {
             let (now, rate) = (world.nanos(), world.machines[machine].rate);
             let owner = &owner(machine, locker);
             let (held, value) = (held.clone(), value.value());
             let grant = Grant { machine, keys, value, held, rate, owner };
+            if world.oracle.is_handed_on(&grant) {
+                world.count(Action::HandedOn);
+            }
             let number = world.oracle.acquire(now, grant);
             if keys.len() > 1 {
                 world.count(Action::SeveralTaken);
             }
+            keys.iter().for_each(|key| world.waiters.served(key));
             world.look();
             number
         });

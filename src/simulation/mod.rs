@@ -15,6 +15,7 @@
 //! | `task` | how its tasks begin, wait and give up |
 //! | `client` | a machine with a locker and tasks of its own |
 //! | `worker` | a task that takes locks: its machine, its chance, its name |
+//! | `barger` | a client of another library, which knows of no queue |
 //! | `cycle`, `hold` | how it takes locks, of one key or several; what it does while it holds one |
 //! | `handover` | tokens on their way, and the machines that adopt by them |
 //! | `restarter` | shuts lockers down, and builds others |
@@ -22,6 +23,7 @@
 //! | `oracle`, `violation` | what must always be true; what was found wrong |
 //! | `holds`, `releases` | who held what and when; what releases found |
 //! | `value_owners` | whose each value is; what adoptions did to those of others |
+//! | `waiters`, `waiting` | that none who waits is forgotten, and no place in a queue is left |
 //! | `finality`, `completeness` | what losses and shutdowns tell, beside what is so |
 //! | `counts` | how often each action happened |
 //! | `trace` | what happened, line by line |
@@ -42,6 +44,7 @@
 //! A seed that fails is printed with the whole of that command.
 
 mod agenda;
+mod barger;
 mod chance;
 mod client;
 mod completeness;
@@ -67,6 +70,8 @@ mod tests;
 mod trace;
 mod value_owners;
 mod violation;
+mod waiters;
+mod waiting;
 mod worker;
 mod world;
 
@@ -74,7 +79,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agenda::Event;
-use plan::Plan;
+use plan::{Plan, Waits};
 use violation::{Kind, Violation};
 use world::{Hub, Standing};
 
@@ -116,6 +121,8 @@ fn run(plan: Plan, printed: bool) -> Report {
             let lockers = world.machines.iter_mut().map(machine::Machine::take_lockers);
             lockers.collect::<Vec<_>>()
         });
+        let stats = lockers.iter().flatten().map(crate::Locker::stats);
+        stats.for_each(|stats| hub.with(|world| world.count_waits(&stats)));
         let report = hub.with(|world| Report {
             violations: std::mem::take(&mut world.oracle.violations),
             overlaps: std::mem::take(&mut world.overlaps),
@@ -138,8 +145,15 @@ async fn simulate(hub: &Arc<Hub>) {
     if plan.longest_ttl.is_some() {
         put_into_service(hub, plan.clients).await;
     }
+    for number in 0..plan.bargers {
+        #[expect(clippy::disallowed_methods, reason = "other clients are tasks of their own")]
+        tokio::spawn(barger::Barger::new(hub, number as u64).run());
+    }
     hub.with(|world| {
         let now = world.now();
+        if plan.waits != Waits::Short {
+            world.agenda.enter(now, Event::Look);
+        }
         for place in 0..plan.clients {
             world.agenda.enter(now, Event::Start(place));
         }
@@ -150,7 +164,7 @@ async fn simulate(hub: &Arc<Hub>) {
     });
     hub.sleep(plan.length).await;
     hub.with(world::World::heal);
-    let last_call = hub.now() + if plan.queues { LAST_CALL_OF_QUEUES } else { LAST_CALL };
+    let last_call = hub.now() + if plan.is_patient() { LAST_CALL_OF_QUEUES } else { LAST_CALL };
     while hub.with(|world| world.workers_left()) > 0 {
         if hub.now() > last_call {
             let what = "a client did not end".into();
@@ -161,20 +175,35 @@ async fn simulate(hub: &Arc<Hub>) {
     if plan.actors.runtimes_ended > 0 {
         use_all(hub).await;
     }
-    let rest = hub.now() + REST;
+    come_to_rest(hub, &plan).await;
+}
+
+/// Waits until nothing is on its way any more, and looks at what is left.
+async fn come_to_rest(hub: &Arc<Hub>, plan: &Plan) {
     let longest_ttl = plan.ttls.iter().max().copied().unwrap_or_default();
+    let rest = hub.now() + REST;
+    let (are_watched, lateness) =
+        hub.with(|world| (plan.waits != Waits::Short, world.waiters.set_back));
     loop {
-        let (quiet, forgotten) = hub.with(|world| (world.network.is_quiet(), world.forgotten()));
-        if quiet && forgotten.is_empty() {
+        let (quiet, forgotten, queues) = hub.with(|world| {
+            let queues = if are_watched { world.queues() } else { Vec::new() };
+            (world.network.is_quiet(), world.forgotten(), queues)
+        });
+        if quiet && forgotten.is_empty() && queues.is_empty() {
             return;
         }
         let is_late = hub.now() > rest;
         // An undo that is in doubt is repeated for two TTLs.
         let is_restless = !quiet && hub.now() > rest + 2 * longest_ttl + REST;
-        if is_late && !forgotten.is_empty() || is_restless {
+        let is_queue_left = !queues.is_empty() && hub.now() > rest + lateness;
+        if is_late && !forgotten.is_empty() || is_restless || is_queue_left {
             return hub.with(|world| {
                 let what = forgotten.into_iter().map(|key| format!("a key was left behind: {key}"));
                 what.for_each(|what| world.oracle.violate(Kind::LeftBehind, what));
+                for (node, queue) in queues.iter().filter(|_| is_queue_left) {
+                    let what = format!("{} on n{node} outlasts all that wait", queue.key);
+                    world.oracle.violate(Kind::PlaceLeft, what);
+                }
                 if is_restless {
                     world.oracle.violate(Kind::NeverAtRest, "it never came to rest".into());
                 }

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use quorlock_resp::Frame;
+
 use super::chance::{self, Chance};
 use super::network::Parcel;
 use super::scripts;
@@ -57,6 +59,15 @@ impl Observation {
     }
 }
 
+/// A key of a queue on a node.
+pub(super) struct Queue {
+    pub(super) key: String,
+    /// The values that wait.
+    pub(super) values: Vec<String>,
+    /// It has no end.
+    pub(super) is_endless: bool,
+}
+
 /// One node. Connections are known by their numbers in the network.
 pub(super) struct Node {
     index: usize,
@@ -76,12 +87,12 @@ pub(super) struct Node {
 const DAY: Duration = Duration::from_secs(1_000_000);
 
 impl Node {
-    pub(super) fn new(index: usize, seed: u64) -> Self {
+    pub(super) fn new(index: usize, seed: u64, drifts: bool) -> Self {
         let mut chance = Chance::new(seed, chance::NODES + index as u64);
         let runs_lua = scripts::are_run_by_lua();
         let setup = Setup { run_id: run_id(index, 1), runs_lua, ..Setup::default() };
         // With the slowest client: within the margin of 1 %.
-        let rate = chance.between(0, 12_000) as i32 - 6_000;
+        let rate = if drifts { chance.between(0, 12_000) as i32 - 6_000 } else { 0 };
         let mut clock = NodeClock::showing(DAY);
         clock.drift(Moment::default(), rate);
         Self {
@@ -199,6 +210,34 @@ impl Node {
         };
         let observations = keys.iter().zip(stood).map(observe).collect();
         (effects, observations)
+    }
+
+    /// Executes a command of a client of another library, which connects for it alone.
+    pub(super) fn execute_foreign(&mut self, words: &[&[u8]], at: u64) -> (bool, Effects) {
+        let now = self.clock.read(moment(at));
+        let session = self.store.connect();
+        let mut effects = self.store.execute(session, words, now);
+        let is_done = effects.messages.iter().any(|(to, frame)| {
+            let is_ok = matches!(frame, Frame::Simple(_) | Frame::Integer(1));
+            *to == session && is_ok
+        });
+        effects.messages.retain(|(to, _)| *to != session);
+        self.store.disconnect(session);
+        (is_done, effects)
+    }
+
+    /// The queues that are there.
+    pub(super) fn queues(&self, at: u64) -> Vec<Queue> {
+        let now = self.clock.read(moment(at));
+        let keys = self.store.keys().into_iter();
+        let keys = keys.filter(|key| key.ends_with(b":q") || key.ends_with(b":h"));
+        let queue = |key: bytes::Bytes| {
+            let (members, end) = self.store.members(&key, now)?;
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            let values = members.iter().map(|member| text(member)).collect();
+            Some(Queue { key: text(&key), values, is_endless: end.is_none() })
+        };
+        keys.filter_map(queue).collect()
     }
 
     fn execute_any(&mut self, session: SessionId, words: &[&[u8]], now: Duration) -> Effects {

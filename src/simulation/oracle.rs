@@ -3,6 +3,7 @@
 //! The oracles know what no client and no node does: true time, and what stands on every node.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use super::completeness::Completeness;
 use super::finality::{Finality, Seen};
@@ -29,6 +30,7 @@ pub(super) struct Grant<'a> {
 /// What is known of all holders and waiters, and what was found wrong.
 pub(super) struct Oracle {
     majority: usize,
+    are_handed_on: bool,
     holds: Holds,
     releases: Releases,
     pub(super) value_owners: ValueOwners,
@@ -46,10 +48,11 @@ pub(super) struct Oracle {
 }
 
 impl Oracle {
-    /// Watches so many nodes.
-    pub(super) fn new(nodes: usize) -> Self {
+    /// Watches so many nodes. Locks may be handed on inside their processes, or may not.
+    pub(super) fn new(nodes: usize, are_handed_on: bool) -> Self {
         Self {
             majority: nodes / 2 + 1,
+            are_handed_on,
             holds: Holds::default(),
             releases: Releases::default(),
             value_owners: ValueOwners::new(nodes / 2 + 1),
@@ -72,13 +75,14 @@ impl Oracle {
     /// Enters a guard that a task has got. Another holder of the key is found at the next look.
     pub(super) fn acquire(&mut self, now: u64, grant: Grant<'_>) -> u64 {
         self.numbers += 1;
+        let is_handed_on = self.is_handed_on(&grant);
         let Grant { machine, keys, value, held, rate, owner } = grant;
         let (number, key) = (self.numbers, keys.join(", "));
         if held.looks_left().is_none() {
             let what = format!("guard {number} of `{key}` was not held when it was given");
             self.violate(Kind::NotHeld, what);
         }
-        if !self.tokens.insert(value.into()) {
+        if !self.tokens.insert(value.into()) && !is_handed_on {
             let what = format!("guard {number} of `{key}` has another guard's value: {value}");
             self.violate(Kind::SameValue, what);
         }
@@ -89,6 +93,28 @@ impl Oracle {
             self.holds.begin((number, machine), (key, value), view, now);
         }
         number
+    }
+
+    /// Whether a guard's lock was handed on to it inside its process: another guard of the same
+    /// locker had it before, and has it no more.
+    pub(super) fn is_handed_on(&self, grant: &Grant<'_>) -> bool {
+        let Grant { machine, value, owner, .. } = *grant;
+        let has_ended = || !self.live(machine).iter().any(|live| live == value);
+        let was_its = || self.tokens.contains(value) && self.value_owners.owner(value) == owner;
+        self.are_handed_on && was_its() && has_ended()
+    }
+
+    /// Enters a lock that a client of another library has. It ends by its time, or by `end`.
+    pub(super) fn acquire_foreign(
+        &mut self,
+        now: u64,
+        (key, value): (&str, &str),
+        left: Box<dyn Fn() -> Option<Duration> + Send>,
+    ) -> u64 {
+        self.numbers += 1;
+        let view = View { left, rate: 0 };
+        self.holds.begin((self.numbers, usize::MAX), (key, value), view, now);
+        self.numbers
     }
 
     /// Looks at all that is held. Called before and behind everything that happens.
@@ -166,6 +192,11 @@ impl Oracle {
 
     /// A release has told what it found.
     pub(super) fn released(&mut self, number: u64, value: &str, told: &Release) {
+        // One that is handed on says so, and asks no node.
+        if self.are_handed_on && matches!(told, Release::Released) && self.releases.is_unseen(value)
+        {
+            return self.releases.abandon(value);
+        }
         if let Some(wrong) = self.releases.end(value, told, self.majority) {
             let what = format!("the release of guard {number}: {wrong}");
             self.violate(Kind::FalseRelease, what);

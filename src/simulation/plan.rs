@@ -28,6 +28,30 @@ impl Regime {
     }
 }
 
+/// How long those wait that are to be served: a queue is worth most where it is long.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Waits {
+    /// For about a second at most.
+    Short,
+    /// For some seconds. Some give up meanwhile, and clients of other libraries take locks, too.
+    Long,
+    /// As `Long`, but one task waits alone for what only clients of other libraries take. There are
+    /// no faults: it is known when it must have the lock.
+    Alone,
+}
+
+impl Waits {
+    fn new(seed: u64, (may_be_long, forgets): (bool, bool)) -> Self {
+        let share = Chance::new(seed, chance::WAITS).below(100);
+        match share {
+            _ if !may_be_long => Self::Short,
+            0..14 if !forgets => Self::Alone,
+            0..28 => Self::Long,
+            _ => Self::Short,
+        }
+    }
+}
+
 /// One run. Times are in milliseconds, rates in millionths.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
@@ -57,6 +81,11 @@ pub(super) struct Plan {
     pub(super) node_timeout: Option<u64>,
     /// Many tasks stand in a queue for one key, and about half of them wait forever.
     pub(super) queues: bool,
+    pub(super) waits: Waits,
+    /// Clients of other libraries, which know of no queue.
+    pub(super) bargers: usize,
+    /// For so long a lock is handed on inside its process; 0 is not at all.
+    pub(super) local_handover: u64,
     /// Between two locks a task pauses so long at most.
     pub(super) think: u64,
     pub(super) actors: Actors,
@@ -152,6 +181,10 @@ fn several(seed: u64) -> usize {
     Chance::new(seed, chance::SEVERAL).pick(&[0, 1, 1, 2])
 }
 
+fn local_handover(seed: u64) -> u64 {
+    Chance::new(seed, chance::HANDOVERS).pick(&[0, 0, 0, 0, 100, 1_000])
+}
+
 impl Plan {
     /// The keys that a task takes at once: some neighbours of a ring.
     pub(super) fn draw_keys(&self, chance: &mut Chance, takes_several: bool) -> Vec<String> {
@@ -161,6 +194,11 @@ impl Plan {
         };
         let first = chance.below(ring);
         (first..first + count).map(|key| format!("k{}", key % ring)).collect()
+    }
+
+    /// Whether many wait, or for long: when all is over they are served soon.
+    pub(super) fn is_patient(&self) -> bool {
+        self.queues || self.waits != Waits::Short
     }
 
     /// Whether nodes without a fault answer before their deadline: there and back, each way twice
@@ -190,7 +228,8 @@ impl Plan {
         };
         let kept = regime == Regime::Kept;
         let queues = kept && !long && chance.percent(15);
-        Self {
+        let waits = Waits::new(seed, (kept && !long && !queues, forgets));
+        let plan = Self {
             seed,
             regime,
             nodes: chance.pick(&[1, 2, 3, 3, 3, 4, 5, 5]).max(if kept { 1 } else { 3 }),
@@ -208,8 +247,29 @@ impl Plan {
             latency: chance.pick(&[0, 1, 3, 10, 40]).min(if queues { 10 } else { 40 }),
             node_timeout: chance.pick(&[None, None, Some(250)]),
             queues,
+            waits,
+            bargers: 0,
+            local_handover: if kept { local_handover(seed) } else { 0 },
             think: chance.pick(&[0, 20, 100]),
             actors: if kept { Actors::new(seed) } else { Actors::default() },
+        };
+        plan.wait_longer()
+    }
+
+    /// What it takes for waits to be long: few keys, and answers that come in time.
+    fn wait_longer(mut self) -> Self {
+        if self.waits == Waits::Short {
+            return self;
         }
+        let mut chance = Chance::new(self.seed, chance::WAITS + 1);
+        self.latency = self.latency.min(10);
+        self.keys = self.keys.min(2);
+        // Where nodes forget, others would take locks from those that are in quarantine.
+        self.bargers = if self.longest_ttl.is_some() { 0 } else { chance.pick(&[0, 1, 1, 2]) };
+        if self.waits == Waits::Alone {
+            (self.clients, self.workers, self.several, self.keys) = (1, 1, 0, 1);
+            (self.bargers, self.fault_pause, self.actors) = (1, 0, Actors::default());
+        }
+        self
     }
 }

@@ -22,6 +22,11 @@ impl Releases {
         self.open.remove(value);
     }
 
+    /// Whether no node has executed a release of this value yet, if it counts them.
+    pub(super) fn is_unseen(&self, value: &str) -> bool {
+        self.open.get(value).is_some_and(BTreeMap::is_empty)
+    }
+
     /// A node has executed a command, about each key of a lock. Of several releases, the first
     /// finds what was there. A lock of several keys is held where each is; else another's key
     /// counts for more than one that is gone.

@@ -39,6 +39,10 @@ pub(super) enum Kind {
     Endless,
     /// A key was left behind.
     LeftBehind,
+    /// A lock was free for long, and a task that waited for it did not get it.
+    Forgotten,
+    /// A place in a queue was left by none, or a queue would last forever.
+    PlaceLeft,
     /// The world never came to rest.
     NeverAtRest,
 }

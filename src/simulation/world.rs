@@ -18,10 +18,13 @@ use super::machine::Machine;
 use super::network::{Network, Parcel, Way};
 use super::node::{Node, State, moment};
 use super::oracle::Oracle;
-use super::plan::Plan;
+use super::plan::{Plan, Waits};
 use super::trace::Trace;
 use super::value_owners::Values;
+use super::waiters::Waiters;
 use crate::clock::{Clock, Driven};
+use crate::report::WaitStats;
+use crate::testing::store::{Effects, SessionId};
 use crate::testing::wire;
 
 /// What all tasks of a run share.
@@ -51,6 +54,7 @@ pub(super) struct World {
     /// How many adoptions, and tasks that adopt, there have been.
     pub(super) adoptions: u64,
     pub(super) counts: Counts,
+    pub(super) waiters: Waiters,
     /// The clients shall come to an end.
     pub(super) is_over: bool,
     /// How many faults there were.
@@ -73,20 +77,23 @@ impl Hub {
         let origin = Driven::origin();
         let (clock, _) = Driven::since(origin);
         let seed = plan.seed;
+        // Where it is known when a lock must be had, it ends on all nodes at the same instant.
+        let drift = plan.waits != Waits::Alone;
         let world = World {
             clock: clock.clone(),
             trace: Trace::new(printed),
             agenda: Agenda::new(seed),
             // One more place, for the operator.
             network: Network::new(plan.clients + 1, plan.nodes, plan.latency, seed),
-            nodes: (0..plan.nodes).map(|index| Node::new(index, seed)).collect(),
+            nodes: (0..plan.nodes).map(|index| Node::new(index, seed, drift)).collect(),
             machines: Vec::new(),
-            oracle: Oracle::new(plan.nodes),
+            oracle: Oracle::new(plan.nodes, plan.local_handover > 0),
             chance: Chance::new(seed, chance::FAULTS),
             starting: Vec::new(),
             ending: Vec::new(),
             adoptions: 0,
             counts: Counts::default(),
+            waiters: Waiters::default(),
             is_over: false,
             faults: 0,
             told: 0,
@@ -98,6 +105,11 @@ impl Hub {
 
     pub(super) fn with<R>(&self, work: impl FnOnce(&mut World) -> R) -> R {
         work(&mut self.world.lock().unwrap())
+    }
+
+    /// Of true time.
+    pub(super) fn clock(&self) -> Clock {
+        self.clock.clone()
     }
 
     /// Milliseconds since the beginning.
@@ -175,6 +187,13 @@ impl World {
         self.counts.add(action);
     }
 
+    /// Of what those that waited were told.
+    pub(super) fn count_waits(&mut self, waits: &WaitStats) {
+        self.counts.add_so_many(Action::HandedOver, waits.handed_over);
+        self.counts.add_so_many(Action::ToldOfChange, waits.changed);
+        self.counts.add_so_many(Action::CameInLine, waits.in_line);
+    }
+
     /// What each node has under this key, in whatever state the node is.
     pub(super) fn values(&self, key: &str) -> Values {
         let (nodes, now) = (self.nodes.iter().enumerate(), self.now());
@@ -211,6 +230,7 @@ impl World {
                 Event::Node(node) => self.revive(node),
                 Event::Machine(machine) => self.thaw(machine),
                 Event::Start(place) => self.starting.push(place),
+                Event::Look => self.look_at_waiters(),
             }
         }
     }
@@ -290,23 +310,11 @@ impl World {
             let machine = self.network.line(line).machine;
             self.oracle.see(now, machine, &observations);
             let from = answer.len();
-            for (to, frame) in &effects.messages {
-                let dialect = self.nodes[node].dialect(*to);
-                if *to == session {
-                    wire::put(&mut answer, frame, dialect);
-                } else if let Some(line) = self.nodes[node].connection(*to) {
-                    let mut told = Vec::new();
-                    wire::put(&mut told, frame, dialect);
-                    self.send(line, Way::Down, Parcel::Bytes(told));
-                }
-            }
+            let own = effects.messages.iter().filter(|(to, _)| *to == session);
+            let dialect = self.nodes[node].dialect(session);
+            own.for_each(|(_, frame)| wire::put(&mut answer, frame, dialect));
             self.tell_command(node, line, &words, &answer[from..]);
-            for ended in effects.ended {
-                if let Some(line) = self.nodes[node].forget(ended) {
-                    self.network.line(line).session = None;
-                    self.send(line, Way::Down, Parcel::End);
-                }
-            }
+            self.pass_on(node, effects, Some(session));
             if self.network.line(line).session.is_none() {
                 break;
             }
@@ -314,6 +322,36 @@ impl World {
         if !answer.is_empty() {
             self.send(line, Way::Down, Parcel::Bytes(answer));
         }
+    }
+
+    /// What a command says to others than who has sent it, and whose connections it ends.
+    fn pass_on(&mut self, node: usize, effects: Effects, sender: Option<SessionId>) {
+        for (to, frame) in effects.messages.iter().filter(|(to, _)| Some(*to) != sender) {
+            if let Some(line) = self.nodes[node].connection(*to) {
+                let mut told = Vec::new();
+                wire::put(&mut told, frame, self.nodes[node].dialect(*to));
+                self.send(line, Way::Down, Parcel::Bytes(told));
+            }
+        }
+        for ended in effects.ended {
+            if let Some(line) = self.nodes[node].forget(ended) {
+                self.network.line(line).session = None;
+                self.send(line, Way::Down, Parcel::End);
+            }
+        }
+    }
+
+    /// A client of another library has a node execute a command. Whether the node has done it, if
+    /// it can be reached.
+    pub(super) fn execute_foreign(&mut self, node: usize, words: &[&[u8]]) -> Option<bool> {
+        if self.nodes[node].state() != State::Up {
+            return None;
+        }
+        let now = self.now();
+        let (is_done, effects) = self.nodes[node].execute_foreign(words, now);
+        self.pass_on(node, effects, None);
+        self.agenda.wake();
+        Some(is_done)
     }
 
     fn tell_command(&mut self, node: usize, line: usize, words: &[&[u8]], answer: &[u8]) {

@@ -282,6 +282,25 @@ impl Store {
         }
     }
 
+    /// The members of a sorted set of the first database, in their order, and until when it is
+    /// there (forever: `None`).
+    #[cfg(test)]
+    pub(crate) fn members(
+        &self,
+        key: &[u8],
+        now: Duration,
+    ) -> Option<(Vec<Bytes>, Option<Duration>)> {
+        let entry = self.keys.get(&(0, Bytes::copy_from_slice(key)))?;
+        let is_live = entry.end.is_none_or(|end| now < end);
+        match &entry.value {
+            keyspace::Value::Sorted(set) if is_live => {
+                let members = set.iter().map(|(_, member)| member.clone());
+                Some((members.collect(), entry.end))
+            }
+            _ => None,
+        }
+    }
+
     /// The keys of the first database, those included whose end has come since the last command.
     pub(crate) fn keys(&self) -> Vec<Bytes> {
         self.keys.keys(0).cloned().collect()
