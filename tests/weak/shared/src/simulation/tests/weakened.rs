@@ -12,15 +12,20 @@ use crate::weak;
 
 /// What a library with this weakness must be caught at, each by itself; of the kinds that stand
 /// together one is enough. Anything else that is found may be an accident, and is no catch.
-const CATCHES: [(&str, &[&[Kind]]); 22] = [
+const CATCHES: [(&str, &[&[Kind]]); 29] = [
     ("adopt-at-once", &[&[Overlap]]),
     ("adopt-without-compare", &[&[AdoptedTwice]]),
     ("adoption-not-extended", &[&[Failed]]),
+    ("cancelled-keeps-its-turn", &[&[PlaceLeft]]),
+    ("change-before-the-watch", &[&[Forgotten]]),
     ("complete-though-owed", &[&[Incomplete]]),
     ("delete-without-compare", &[&[Overlap], &[DeletedByAnother]]),
     // The key is made for no holder, or for one that lost it to another.
     ("extension-recreates", &[&[Overlap, LeftBehind]]),
     ("failed-adoption-deletes", &[&[DeletedByFailure]]),
+    // A hold counts the nodes for itself, and finds too few.
+    ("first-push-wins", &[&[NotHeld]]),
+    ("hand-over-unconfirmed", &[&[Overlap]]),
     // The node stays away: nothing is undone there, and tasks that need it wait forever.
     ("in-flight-kept", &[&[NeverAtRest, LeftBehind, Endless]]),
     ("loss-not-signalled", &[&[Disagreement]]),
@@ -29,14 +34,17 @@ const CATCHES: [(&str, &[&[Kind]]); 22] = [
     ("majority-less-one", &[&[Overlap]]),
     ("no-drift-margin", &[&[Overlap]]),
     ("no-recheck", &[&[NotHeld]]),
+    ("no-timer-at-the-end", &[&[Forgotten]]),
     ("protect-looks-late", &[&[Unprotected]]),
     ("quarantine-off", &[&[Overlap]]),
+    ("quarantine-off-in-turn", &[&[Overlap]]),
     ("release-skipped-on-unknown", &[&[LeftBehind]]),
     ("shutdown-unanswered", &[&[Failed]]),
     ("slot-without-generation", &[&[Overlap, NotHeld]]),
     ("start-at-first-reply", &[&[Overlap]]),
     ("token-reused", &[&[SameValue]]),
     ("undo-elsewhere", &[&[LeftBehind]]),
+    ("watch-not-renewed", &[&[Forgotten]]),
 ];
 
 #[test]
