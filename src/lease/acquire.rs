@@ -27,7 +27,7 @@ use super::hold_ref::HoldRef;
 use super::in_line::{self, Order};
 use super::inspect;
 use super::pause;
-use super::queue::{self, BEAT, Queueing, Wait};
+use super::queue::{self, HEARTBEAT, Queueing, Wait};
 use super::retry::{Known, within};
 use super::turns::Gift;
 use crate::clock::Moment;
@@ -375,7 +375,7 @@ impl Tries {
                     return Ok(None);
                 }
                 let left = self.waiting.until.since(spec.leases.context.nodes.clock().now());
-                let pause = within(drawn.min(BEAT), Known::default(), left);
+                let pause = within(drawn.min(HEARTBEAT), Known::default(), left);
                 let pausing = pause::plain(spec.leases.clone(), pause);
                 return self.go_on(Step::Pausing(Box::pin(pausing)));
             }
@@ -411,7 +411,7 @@ impl Tries {
             context.tell_waiting(&spec.resource, failure.holder(), waited);
         }
         // Who was called may find that the others let go later: that is no matter of the policy.
-        let drawn = if self.queueing.was_refused { drawn.min(BEAT) } else { drawn };
+        let drawn = if self.queueing.was_refused { drawn.min(HEARTBEAT) } else { drawn };
         if self.failed_contended() {
             if let Some(queued) = self.queue(spec, drawn, None)? {
                 return self.wait(spec, Step::Queued { queued, drawn });

@@ -17,19 +17,19 @@
 //!  taken over ─────────▶ Adopting ──────let_go──────▶ PutBack
 //! ```
 
-mod in_turn;
+mod queued;
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(super) use in_turn::Reply;
+pub(super) use queued::Reply;
 
 use super::command::{Encoded, Subject};
 use super::context::LeaseContext;
 use super::key::{Key, Resource};
-use super::pivot::Pivot;
 use super::primitive::Adopt;
+use super::queue_node::QueueNode;
 use super::release::Releasing;
 use super::token::{self, OwnerToken};
 use super::turns::Turn;
@@ -71,7 +71,7 @@ struct Aside {
     /// What the lock is or was taken over from.
     former: Option<Former>,
     /// The node that keeps the key's queue, if it is known to be waited for, or was waited for.
-    pivot: Option<Pivot>,
+    queue_node: Option<QueueNode>,
 }
 
 /// Whether the lock is ours, and what has become of its key if it is not any more.
@@ -131,7 +131,7 @@ impl Claim {
             Some(former) => {
                 let election = subject.with_adopt(former, ttl, volatile, ask)??;
                 let former = Some(Former { value: former.into(), was_held: None });
-                (election, State::Adopting, Some(Box::new(Aside { former, pivot: None })))
+                (election, State::Adopting, Some(Box::new(Aside { former, queue_node: None })))
             }
         };
         let (context, ttl) = (context.clone(), nanoseconds(ttl));
@@ -147,8 +147,8 @@ impl Claim {
         self.aside.as_ref()?.former.as_ref()
     }
 
-    fn pivot(&self) -> Option<&Pivot> {
-        self.aside.as_ref()?.pivot.as_ref()
+    fn queue_node(&self) -> Option<&QueueNode> {
+        self.aside.as_ref()?.queue_node.as_ref()
     }
 
     pub(crate) fn ttl(&self) -> Duration {
@@ -348,9 +348,10 @@ impl Claim {
     /// What its commands are about: on most nodes, and on the one that keeps the key's queue.
     fn pairs(&self) -> impl Iterator<Item = Vec<u8>> {
         let subject = self.subject();
-        let in_turn =
-            self.pivot().map(|pivot| Subject { resource: &pivot.resource, ..subject }.pair());
-        [Some(subject.pair()), in_turn].into_iter().flatten()
+        let queued = self
+            .queue_node()
+            .map(|queue_node| Subject { resource: &queue_node.resource, ..subject }.pair());
+        [Some(subject.pair()), queued].into_iter().flatten()
     }
 
     /// Leaves the key to its expiry, `left` from now on each node, and gathers what they found.
@@ -421,14 +422,14 @@ impl Claim {
     /// Hands the commands that let go of the key to `send`.
     fn with_undo<R>(&self, urgency: Urgency, send: impl FnOnce(&[Command<'_>]) -> R) -> R {
         let (subject, touched) = (self.subject(), self.touched());
-        match (self.former().filter(|_| self.state == State::Adopting), self.pivot()) {
+        match (self.former().filter(|_| self.state == State::Adopting), self.queue_node()) {
             (Some(former), _) => subject
                 .with_put_back(&former.value, |undo| send(&[self.command(undo, urgency, touched)])),
-            (_, Some(pivot)) if touched.has(pivot.node) => {
-                let in_turn = Subject { resource: &pivot.resource, ..subject };
-                let one = NodeMask::only(pivot.node);
-                let others = touched.without(pivot.node);
-                in_turn.with_release(|leave| {
+            (_, Some(queue_node)) if touched.has(queue_node.node) => {
+                let queued = Subject { resource: &queue_node.resource, ..subject };
+                let one = NodeMask::only(queue_node.node);
+                let others = touched.without(queue_node.node);
+                queued.with_release(|leave| {
                     subject.with_release(|release| {
                         send(&[
                             self.command(leave, urgency, one),

@@ -7,12 +7,12 @@ use std::time::Duration;
 use quorlock_resp::encode;
 use tokio::sync::Notify;
 
-use super::calls::Calls;
 use super::command::Encoded;
 use super::contention::Contention;
 use super::counters::Counters;
 use super::durability::Volatile;
 use super::key::{Key, Resource};
+use super::notices::Notices;
 use super::primitive::{AcquireBy, Primitive, ScriptForm};
 use super::turns::Turns;
 use super::validity;
@@ -45,7 +45,7 @@ pub(crate) struct LeaseContext {
     /// Which keys were wanted by several a moment ago.
     pub(super) contention: Contention,
     /// Who of this process is called when another hands a key over.
-    pub(super) calls: Arc<Calls>,
+    pub(super) notices: Arc<Notices>,
     pub(super) counters: Arc<Counters>,
 }
 
@@ -54,7 +54,7 @@ impl LeaseContext {
         nodes: NodeSet,
         options: Options,
         owner: Arc<str>,
-        calls: Arc<Calls>,
+        notices: Arc<Notices>,
     ) -> Self {
         let (held, script_forgotten) = (AtomicUsize::new(0), AtomicBool::new(false));
         let (closing, on_close) = (AtomicBool::new(false), Notify::new());
@@ -70,7 +70,7 @@ impl LeaseContext {
             closing,
             on_close,
             contention,
-            calls,
+            notices,
             counters: Arc::default(),
         }
     }
@@ -82,7 +82,7 @@ impl LeaseContext {
 
     /// Who of this process asks for a key next.
     pub(super) fn turns(&self) -> &Arc<Turns> {
-        self.calls.turns()
+        self.notices.turns()
     }
 
     /// Refuses to acquire for a locker that was shut down, and beside a node of another deployment.

@@ -92,8 +92,8 @@ impl Resource {
 
     /// The key of a lock that has a queue, and the keys of that: for the node that keeps it. `None`
     /// where their names could not be told to be of one slot.
-    pub(super) fn in_turn(&self) -> Option<Self> {
-        let (primitive, Keys::One(key)) = (self.primitive.in_turn?, &self.keys) else {
+    pub(super) fn queued(&self) -> Option<Self> {
+        let (primitive, Keys::One(key)) = (self.primitive.queued?, &self.keys) else {
             return None;
         };
         let keys = [key.clone(), key.beside(QUEUE)?, key.beside(BEATS)?];

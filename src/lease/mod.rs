@@ -11,9 +11,10 @@
 //! Those that wait for a lock stand in two orders. The tasks of one locker stand in a *line* for
 //! each key ([`turns`], [`in_line`]): one at a time asks the nodes, and the one that is done with
 //! the lock may hand it on without them ([`hand_on`]). Lockers, in whatever process, stand in a
-//! *queue* that one node keeps for the key ([`pivot`], [`queue`]): the release hands the lock to the
-//! first and wakes that one alone ([`calls`]). Where neither is to be had, there is the [`pause`].
-//! A key that was contended a moment ago ([`contention`]) is asked for in its queue at once.
+//! *queue* that one node keeps for the key ([`queue_node`], [`queue`]): the release hands the lock
+//! to the first and wakes that one alone ([`notices`]). Where neither is to be had, there is the
+//! [`pause`]. A key that was contended a moment ago ([`contention`]) is asked for in its queue at
+//! once.
 //!
 //! ```text
 //!  AcquireSpec ──▶ Acquiring: Claim ──won, time left──▶ Hold ──end──▶ Claim ──release──▶ Release
@@ -26,7 +27,6 @@ mod acquire;
 mod acquire_spec;
 #[cfg(feature = "tokio-util")]
 pub(crate) mod alarm;
-mod calls;
 mod claim;
 pub(crate) mod command;
 mod contention;
@@ -46,10 +46,11 @@ mod keeping;
 mod key;
 mod leases;
 mod news;
+mod notices;
 mod pause;
-mod pivot;
 mod primitive;
 mod queue;
+mod queue_node;
 mod release;
 mod retry;
 mod round;
@@ -64,7 +65,6 @@ mod wire;
 
 pub(crate) use acquire::Acquiring;
 pub(crate) use acquire_spec::AcquireSpec;
-pub(crate) use calls::Calls;
 pub(crate) use claim::Claim;
 pub(crate) use context::LeaseContext;
 pub(crate) use durability::Epoch;
@@ -75,6 +75,7 @@ pub(crate) use hold_ref::HoldRef;
 pub(crate) use key::Key;
 pub(crate) use key::Resource;
 pub(crate) use leases::Leases;
+pub(crate) use notices::Notices;
 #[cfg(test)]
 pub(crate) use primitive::ScriptForm;
 pub(crate) use primitive::{AcquireBy, Adopt, Primitive, Script, script};

@@ -15,7 +15,7 @@ use super::context::LeaseContext;
 use super::counters::Cause;
 use super::key::Key;
 use super::leases::Leases;
-use super::pivot;
+use super::queue_node;
 use crate::clock::Moment;
 use crate::error::Error;
 use crate::link::ReplyKind;
@@ -57,14 +57,14 @@ pub(super) async fn watching(leases: Arc<Leases>, key: Key, pause: Duration) -> 
     let context = &leases.context;
     let clock = context.nodes.clock();
     let until = clock.now().plus(pause);
-    let node = pivot::first(context, key.affinity());
+    let node = queue_node::first(context, key.affinity());
     let node = node.filter(|node| context.nodes.tells_changes(*node));
-    let call = context.calls.wait(&context.nodes.entropy().nonce(), &key);
+    let registration = context.notices.wait(&context.nodes.entropy().nonce(), &key);
     let mut watching = node.and_then(|node| Some((node, watch(context, node, &key).ok()?)));
     let scattered = || clock.now().plus(context.nodes.entropy().between(Duration::ZERO, SCATTER));
     // When the key ends, or has changed, and others are let go first.
     let (mut end, mut cause) = (until, Cause::ByTime);
-    let mut changed = pin!(call.changed());
+    let mut changed = pin!(registration.changed());
     let mut closed = pin!(context.closed());
     loop {
         let Ok(mut timer) = context.nodes.sleep_until(end.min(until)) else { return cause };

@@ -21,7 +21,7 @@ pub(crate) struct Primitive {
     pub(crate) adopt: Adopt,
     /// What is said to the node that keeps a key's queue, of a lock that has one: about the key and
     /// those of its queue.
-    pub(crate) in_turn: Option<&'static Self>,
+    pub(crate) queued: Option<&'static Self>,
 }
 
 /// How a lock is acquired.

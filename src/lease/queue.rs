@@ -1,16 +1,16 @@
 //! Waiting for another process, in the queue that one node keeps for the key.
 //!
 //! ```text
-//!  ask the pivot ──it is to wait──▶ handed over, or its turn ──▶ ask all nodes ──▶ a verdict
-//!     ▲  ▲  └──granted──────────────────────────────────────────────▲
-//!     │  └──────── a beat, the end of the key's life, or a change ─┤
-//!     └──── watching: it is the first, and the holder may be deaf ──┘
+//!  ask the queue's node ──wait──▶ handed over, or its turn ──▶ ask all nodes ──▶ a verdict
+//!     ▲  ▲  └──granted──────────────────────────────────────────▲
+//!     │  └────── a beat, the end of the key's life, a change ─┤
+//!     └─── watching: it is first, and the holder may be deaf ─┘
 //! ```
 //!
-//! The pivot (see [`pivot`](super::pivot)) hands the key over when it is released, and has this
-//! process called. Neither that nor the pivot's own grant counts: what counts is the verdict of all
-//! nodes, which are asked then, the pivot among them. After an unknown answer the place is given
-//! up: its value may stay on the node, so the next one has another.
+//! The queue's node (see [`queue_node`](super::queue_node)) hands the key over when it is released,
+//! and has this process called. Neither that nor this node's own grant counts: what counts is the
+//! verdict of all nodes, which are asked then, the queue's node among them. After an unknown answer
+//! the place is given up: its value may stay on the node, so the next one has another.
 //!
 //! The first in the queue also watches the key, for the holder may know nothing of queues, or may
 //! not have heard in time. `PTTL` with tracking returns the key's life and has the server report
@@ -23,36 +23,37 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use super::calls::Call;
 use super::claim::{Claim, Reply};
 use super::context::LeaseContext;
 use super::counters::Cause;
 use super::key::Resource;
 use super::leases::Leases;
+use super::notices::Registration;
 use super::pause;
-use super::pivot::Pivot;
+use super::queue_node::QueueNode;
 use super::turns::Turn;
 use crate::clock::Moment;
 use crate::error::Error;
 use crate::quorum::{Election, NodeMask, Verdict};
 
-/// How often one that waits says that it lives. A third of what `turn_ask.lua` gives it.
+/// How often one that waits says that it lives: a third of the time that `turn_ask.lua` gives it.
 /// No pause is longer behind a place that was lost.
-pub(super) const BEAT: Duration = Duration::from_millis(500);
+pub(super) const HEARTBEAT: Duration = Duration::from_millis(500);
 
 /// After so many beats the first in the queue asks all nodes, past it: a value that was left on the
-/// pivot alone, as by one that crashed while it asked, must not keep others from a free lock.
-const BEATS: u32 = 8;
+/// queue's node alone, as by one that crashed while it asked, must not keep others from a lock that
+/// is free.
+const HEARTBEATS: u32 = 8;
 
-/// How often the pivot is asked at most between two beats. A lock that others change all the time,
-/// and never let go of, is asked for no more often than that.
+/// How often the queue's node is asked at most between two beats. A lock that others change all the
+/// time, and never let go of, is asked for no more often than that.
 const ASKS_MAX: u32 = 16;
 
 /// How long the holder has to hand the lock over, once it was told, before it is watched: longer
 /// than most locks are held that are wanted by many.
 const WATCHED_AFTER: Duration = Duration::from_millis(10);
 
-/// When a pivot is asked again that has not answered in time.
+/// When a queue's node is asked again that has not answered in time.
 const LATE: Duration = Duration::from_millis(100);
 
 /// Servers expire keys by the millisecond, and timers come by it.
@@ -150,7 +151,7 @@ pub(super) struct Place {
     claim: Claim,
     node: usize,
     /// It was there before the node was asked, so that no call is missed.
-    call: Call,
+    registration: Registration,
     beats: u32,
     /// It was asked for again at once, with the script.
     is_repeated: bool,
@@ -165,13 +166,13 @@ impl Place {
         avoided: NodeMask,
     ) -> Result<Option<Self>, Error> {
         let context = &leases.context;
-        let Some(pivot) = Pivot::of(context, resource, avoided) else { return Ok(None) };
-        let Some(key) = pivot.resource.keys().first() else { return Ok(None) };
+        let Some(queue_node) = QueueNode::of(context, resource, avoided) else { return Ok(None) };
+        let Some(key) = queue_node.resource.keys().first() else { return Ok(None) };
         let nonce = context.nodes.entropy().nonce();
-        let (node, call) = (pivot.node, context.calls.wait(&nonce, key));
+        let (node, registration) = (queue_node.node, context.notices.wait(&nonce, key));
         let now = context.nodes.clock().now();
-        let claim = Claim::line_up(context, resource.clone(), pivot, (nonce, ttl), now)?;
-        Ok(Some(Self { claim, node, call, beats: 0, is_repeated: false }))
+        let claim = Claim::line_up(context, resource.clone(), queue_node, (nonce, ttl), now)?;
+        Ok(Some(Self { claim, node, registration, beats: 0, is_repeated: false }))
     }
 
     /// The key was handed over. Whether others still wait is in the answer of the queue's node, and
@@ -190,31 +191,31 @@ impl Place {
 
 /// What is awaited, and what is done next, and when.
 struct Plan {
-    /// The pivot's answer is awaited.
+    /// The queue's node's answer is awaited.
     is_asked: bool,
-    /// When the pivot is asked again; or counts as silent, if it was.
+    /// When the queue's node is asked again; or counts as silent, if it was.
     ask: Moment,
     /// When the lock is watched.
     watch: Moment,
     /// The answer is awaited that says how long it lives.
     watching: Option<Election>,
-    /// How often the pivot was asked since the last beat.
+    /// How often the queue's node was asked since the last beat.
     asks: u32,
     /// It is asked next because the lock has changed.
     has_changed: bool,
-    /// The pivot has said that it is to wait, so there is a place to lose.
+    /// The queue's node has said that it is to wait, so there is a place to lose.
     has_place: bool,
     /// It is the first in the queue, as of the last answer.
     is_first: bool,
-    /// The pivot has not answered the last time.
+    /// The queue's node has not answered the last time.
     is_late: bool,
     beat: Moment,
 }
 
 impl Plan {
-    /// The pivot has just been asked.
+    /// The queue's node has just been asked.
     fn asked(now: Moment) -> Self {
-        let beat = now.plus(BEAT);
+        let beat = now.plus(HEARTBEAT);
         Self {
             is_asked: true,
             ask: beat,
@@ -229,25 +230,26 @@ impl Plan {
         }
     }
 
-    /// The lock may be free: the pivot is asked, unless that was done too often.
+    /// The lock may be free: the queue's node is asked, unless that was done too often.
     fn ask_at(&mut self, at: Moment) {
         self.ask = if self.asks < ASKS_MAX { at.min(self.beat) } else { self.beat };
     }
 
-    /// The pivot is asked. Whether that is a beat.
+    /// The queue's node is asked. Whether that is a beat.
     fn note_asked(&mut self, now: Moment) -> bool {
         let is_beat = now >= self.beat;
         if is_beat {
-            (self.beat, self.asks) = (now.plus(BEAT), 0);
+            (self.beat, self.asks) = (now.plus(HEARTBEAT), 0);
         }
-        (self.is_asked, self.ask, self.watch) = (true, now.plus(BEAT), Moment::NEVER);
+        (self.is_asked, self.ask, self.watch) = (true, now.plus(HEARTBEAT), Moment::NEVER);
         // Its answer is the newer one, and how long the lock lives says nothing of when it comes.
         self.watching = None;
         self.asks += 1;
         is_beat
     }
 
-    /// Whether the pivot is asked once more that has not answered in time: it has answered before.
+    /// Whether the queue's node is asked once more that has not answered in time: it has answered
+    /// before.
     fn may_be_late(&self) -> bool {
         self.has_place && !self.is_late
     }
@@ -256,8 +258,8 @@ impl Plan {
         (self.is_asked, self.is_late, self.ask) = (false, true, now.plus(LATE));
     }
 
-    /// It is to wait, says the pivot. Where the lock cannot be watched, it is asked for again after
-    /// this pause if the holder has not heard.
+    /// It is to wait, says the queue's node. Where the lock cannot be watched, it is asked for
+    /// again after this pause if the holder has not heard.
     fn wait(
         &mut self,
         left: Option<Duration>,
@@ -328,11 +330,11 @@ pub(super) async fn wait(
                 let is_beat = plan.note_asked(now);
                 place.claim.ask_again(now)?;
                 place.beats += u32::from(is_beat);
-                if is_beat && plan.is_first && place.beats % BEATS == 0 {
+                if is_beat && plan.is_first && place.beats % HEARTBEATS == 0 {
                     return Ok(Ended::Past(place));
                 }
             }
-            Woken::Answered => match place.claim.reply_in_turn() {
+            Woken::Answered => match place.claim.queue_reply() {
                 Some(Reply::Granted { .. }) => break,
                 Some(Reply::Wait { left, is_heard }) => {
                     if !context.turns().is_alive(wait.turn, plan.beat) {
@@ -344,12 +346,12 @@ pub(super) async fn wait(
                     let is_told = context.nodes.tells_changes(place.node);
                     plan.wait(left, is_heard, (!is_told).then_some(wait.pause), now);
                 }
-                None if place.claim.lacks_script_of_turn() && !place.is_repeated => {
+                None if place.claim.lacks_queue_script() && !place.is_repeated => {
                     place.is_repeated = true;
                     place.claim.ask_again(now)?;
                 }
                 // A server that is busy for a moment, as with a snapshot, keeps its queue.
-                None if place.claim.is_late_in_turn() && plan.may_be_late() => {
+                None if place.claim.is_queue_late() && plan.may_be_late() => {
                     plan.ask_late(now);
                 }
                 None => return Ok(Ended::NoQueue(place.node)),
@@ -365,16 +367,16 @@ async fn ask_all(leases: &Arc<Leases>, mut claim: Claim, until: Moment) -> Resul
     let context = &leases.context;
     let clock = context.nodes.clock();
     let mut sent = clock.now();
-    claim.ask_all_in_turn(sent)?;
+    claim.ask_all_from_queue(sent)?;
     for reasks in 0.. {
         let verdict = poll_fn(|cx| claim.election.poll_verdict(cx)).await;
-        let may_reask = reasks < REASKS_MAX && claim.may_grant_in_turn() && clock.now() < until;
+        let may_reask = reasks < REASKS_MAX && claim.may_queue_grant() && clock.now() < until;
         if verdict == Verdict::Won || !may_reask {
             return Ok(Ended::Asked { claim, verdict, sent });
         }
         pause::plain(leases.clone(), REASK_AFTER.saturating_mul(1 << reasks)).await;
         context.check_not_closed()?;
-        if claim.is_granted_in_turn() {
+        if claim.is_granted_by_queue() {
             sent = clock.now();
             claim.ask_others_again(sent)?;
         }
@@ -408,8 +410,8 @@ async fn attend(
     // A timer would come a millisecond later. An answer that is awaited comes first.
     let is_due = !plan.is_asked && due <= context.nodes.clock().now();
     let mut timer = context.nodes.sleep_until(due)?;
-    let mut handed_over = pin!(place.call.handed_over());
-    let mut changed = pin!(place.call.changed());
+    let mut handed_over = pin!(place.registration.handed_over());
+    let mut changed = pin!(place.registration.changed());
     let mut closed = pin!(context.closed());
     let woken = poll_fn(|cx| {
         if closed.as_mut().poll(cx).is_ready() {

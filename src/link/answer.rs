@@ -35,7 +35,7 @@ pub(crate) enum ReplyKind {
     /// The reply to a script that takes a lock over: 1 and a number (done), 0, or −1.
     Adopt,
     /// The reply to a script that asks in turn: 1 and a number (done), or −1 or −2 and a number.
-    Turn,
+    Queue,
     /// The reply to a script about several keys: 1 (done), 0 (nothing there), or −n (the n-th key,
     /// counted from 1, has another's value).
     Keys,
@@ -81,7 +81,7 @@ impl ReplyKind {
                 Self::Keys | Self::KeysVote => (-KEYS_MAX..=1).contains(number),
                 Self::Adopt => (-1..=0).contains(number),
                 Self::Ended | Self::Any | Self::Tracked => true,
-                Self::Status | Self::Turn => false,
+                Self::Status | Self::Queue => false,
             },
             Reply::Whole(frame) => match (self, &**frame) {
                 (_, Frame::Push(_)) => false,
@@ -92,7 +92,7 @@ impl ReplyKind {
                 (Self::KeysVote, Frame::Array(items)) => {
                     matches!(items[..], [Frame::Integer(2..=4), Frame::Integer(_)])
                 }
-                (Self::Turn, Frame::Array(items)) => {
+                (Self::Queue, Frame::Array(items)) => {
                     matches!(items[..], [Frame::Integer(-2 | -1 | 1), Frame::Integer(_)])
                 }
                 (Self::Adopt, Frame::Array(items)) => {

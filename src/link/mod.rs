@@ -56,7 +56,7 @@ pub(crate) use outgoing::{Outgoing, Sent, Urgency};
 pub(crate) use peer::{Admission, AdmissionPolicy, EpochValue, Peer, RunId};
 pub(crate) use pending::Client;
 pub(crate) use pipeline::{Completion, Entry, Lapsed, Ticket};
-pub(crate) use push::{Hearing, Listener, Push};
+pub(crate) use push::{Listener, Push, Subscriptions};
 pub(crate) use shared::Link;
 #[cfg(test)]
 pub(crate) use stream::Dialing;

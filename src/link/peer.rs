@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::push::Hearing;
+use super::push::Subscriptions;
 use crate::report::{Fault, Role, ServerInfo};
 
 /// What the server said of itself. Where it would not say, it is taken for a plain master.
@@ -16,7 +16,7 @@ pub(crate) struct Peer {
     /// What stands under the key that the locker asked for.
     pub(crate) epoch: EpochValue,
     /// What it tells this connection unasked.
-    pub(crate) hearing: Hearing,
+    pub(crate) hearing: Subscriptions,
     /// How long its first answer took.
     pub(crate) rtt: Option<Duration>,
 }

@@ -40,7 +40,7 @@ impl Push {
 
 /// What a connection has a server tell it unasked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Hearing {
+pub(crate) struct Subscriptions {
     /// What is published on the listener's channel.
     pub(crate) channel: bool,
     /// When keys change that were read to be tracked.

@@ -30,5 +30,5 @@ pub(crate) static ALL: Primitive = Primitive {
     release: script!(RELEASE, "4f2e98f404cfd16f3b256a0bd41c98bc3dc0b889"),
     undo: UndoScript(RELEASE),
     adopt: Adopt::Refused("a lock of several keys is not adopted"),
-    in_turn: None,
+    queued: None,
 };

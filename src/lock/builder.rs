@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::all::ALL;
-use super::in_turn::IN_TURN;
 use super::locker::Locker;
 use super::mutex::MUTEX;
+use super::queued::QUEUED;
 use crate::clock::Clock;
 use crate::entropy::Entropy;
 use crate::error::Error;
-use crate::lease::{AcquireBy, Calls, Epoch, LeaseContext, Primitive};
+use crate::lease::{AcquireBy, Epoch, LeaseContext, Notices, Primitive};
 use crate::link::{Dial, HandshakeConfig, Network};
 use crate::observe::Observer;
 #[cfg(feature = "tls-rustls")]
@@ -324,7 +324,7 @@ impl LockerBuilder {
 
     /// Up to so many commands without a reply on a connection, a caller writes to the socket
     /// itself, which saves a hop to the driver. Beyond it, the driver writes for all callers at
-    /// once, which saves system calls. Default: 2.
+    /// once, which saves system notices. Default: 2.
     pub fn direct_writes(mut self, outstanding: usize) -> Self {
         self.options.link.direct_writes = outstanding;
         self
@@ -369,8 +369,8 @@ impl LockerBuilder {
         entropy: Entropy,
         dial: Arc<dyn Dial>,
     ) -> Result<Locker, Error> {
-        let calls = Calls::new(&owner);
-        let handshake = HandshakeConfig { listener: Some(calls.clone()), ..self.prepare()? };
+        let notices = Notices::new(&owner);
+        let handshake = HandshakeConfig { listener: Some(notices.clone()), ..self.prepare()? };
         let nodes = NodeSet::new(Parts {
             handshake,
             addresses: self.addresses,
@@ -381,7 +381,7 @@ impl LockerBuilder {
             dial,
             observers: self.options.observers.clone(),
         });
-        Ok(Locker::of(LeaseContext::new(nodes, self.options, owner, calls)))
+        Ok(Locker::of(LeaseContext::new(nodes, self.options, owner, notices)))
     }
 
     /// How old a reply may become before its connection ends.
@@ -426,7 +426,7 @@ impl LockerBuilder {
 /// send nothing behind its release, and a slow node's answer may come behind the verdict.
 pub(super) fn scripts(is_volatile: bool) -> Vec<&'static str> {
     let mut scripts = Vec::new();
-    for Primitive { acquire, vote, extend, release, .. } in [&MUTEX, &ALL, &IN_TURN] {
+    for Primitive { acquire, vote, extend, release, .. } in [&MUTEX, &ALL, &QUEUED] {
         let acquire = match acquire {
             _ if is_volatile => Some(vote.text),
             AcquireBy::Script(acquire, _) => Some(acquire.text),

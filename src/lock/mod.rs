@@ -16,10 +16,10 @@ mod all;
 mod behind_standing;
 mod builder;
 mod guard;
-mod in_turn;
 mod key;
 mod locker;
 mod mutex;
+mod queued;
 mod request;
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@
 //! forget, `standing.lua` goes before: it looks whether the node may vote.
 
 use super::behind_standing::behind_standing;
-use super::in_turn::IN_TURN;
+use super::queued::QUEUED;
 use crate::lease::{AcquireBy, Adopt, Primitive, script};
 use crate::link::{ReplyKind, UndoScript};
 
@@ -25,5 +25,5 @@ pub(crate) static MUTEX: Primitive = Primitive {
         plain: include_str!("script/adopt.lua"),
         vote: behind_standing!("script/adopt.lua"),
     },
-    in_turn: Some(&IN_TURN),
+    queued: Some(&QUEUED),
 };

@@ -20,7 +20,7 @@ use std::time::Duration;
 pub(crate) use session::{Pass, Session};
 
 use crate::clock::Moment;
-use crate::link::{Hearing, Link, Peer};
+use crate::link::{Link, Peer, Subscriptions};
 use crate::options::{Address, LinkOptions};
 use crate::report::{ConnectStep, Fault, NodeHealth, Outcome, ServerInfo};
 use crate::sync::{Mutex, lock};
@@ -47,7 +47,7 @@ struct Health {
     /// The last server process, by its `run_id`, that observers were told may forget.
     told_forgets: Option<Option<Box<str>>>,
     /// What it tells unasked, on the one connection that listens.
-    hearing: Hearing,
+    hearing: Subscriptions,
 }
 
 impl Node {
@@ -62,7 +62,7 @@ impl Node {
                 server: None,
                 told_down: false,
                 told_forgets: None,
-                hearing: Hearing::default(),
+                hearing: Subscriptions::default(),
             }),
         }
     }
@@ -100,7 +100,7 @@ impl Node {
         {
             let mut health = lock(&self.health);
             (health.open, health.reason) = (0, Fault::Connecting { step: None });
-            health.hearing = Hearing::default();
+            health.hearing = Subscriptions::default();
         }
         for link in &self.links {
             link.reopen();
@@ -110,7 +110,7 @@ impl Node {
     /// The driver has ended, and its connections with it.
     pub(crate) fn leave(&self) {
         let mut health = lock(&self.health);
-        health.hearing = Hearing::default();
+        health.hearing = Subscriptions::default();
         if std::mem::take(&mut health.open) > 0 {
             health.reason = Fault::Connecting { step: None };
         }
@@ -134,7 +134,7 @@ impl Node {
     }
 
     /// What it tells unasked.
-    pub(crate) fn hearing(&self) -> Hearing {
+    pub(crate) fn hearing(&self) -> Subscriptions {
         lock(&self.health).hearing
     }
 
@@ -171,7 +171,7 @@ impl Node {
     fn set_fault(&self, reason: Fault, was_open: bool, listened: bool) -> bool {
         let mut health = lock(&self.health);
         if listened {
-            health.hearing = Hearing::default();
+            health.hearing = Subscriptions::default();
         }
         health.reason = reason;
         health.open = health.open.saturating_sub(usize::from(was_open));

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use tokio::runtime::{Builder, Runtime};
 
-use super::super::calls::Calls;
 use super::super::claim::Claim;
 use super::super::context::LeaseContext;
 use super::super::key::{Key, Resource};
 use super::super::leases::Leases;
+use super::super::notices::Notices;
 use super::super::primitive::{AcquireBy, Adopt, Primitive, Script};
 use crate::clock::{Driven, Reading};
 use crate::entropy::Entropy;
@@ -27,7 +27,7 @@ static PLAIN: Primitive = Primitive {
     extend: NO_SCRIPT,
     release: NO_SCRIPT,
     undo: UndoScript(""),
-    in_turn: None,
+    queued: None,
     adopt: Adopt::Refused("not in a model"),
 };
 
@@ -59,8 +59,8 @@ pub(super) fn leases() -> (Arc<Leases>, Arc<Driven>) {
         handshake: HandshakeConfig::default(),
         observers: options.observers.clone(),
     });
-    let calls = Calls::new("model");
-    (Leases::new(LeaseContext::new(set, options, "model".into(), calls)), driven)
+    let notices = Notices::new("model");
+    (Leases::new(LeaseContext::new(set, options, "model".into(), notices)), driven)
 }
 
 /// What an acquisition has sent; the node has not answered.

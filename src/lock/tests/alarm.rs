@@ -12,7 +12,7 @@ use super::{ms, pass};
 use crate::clock::Clock;
 use crate::entropy::Entropy;
 use crate::lease::alarm::watched;
-use crate::lease::{Calls, LeaseContext};
+use crate::lease::{LeaseContext, Notices};
 use crate::link::HandshakeConfig;
 use crate::lock::builder::scripts;
 use crate::lock::guard::LockGuard;
@@ -39,7 +39,7 @@ fn client_of(nodes: &Nodes, options: Options) -> Locker {
         dial: Arc::new(nodes.clone()),
         handshake: HandshakeConfig { scripts: scripts(false), ..HandshakeConfig::default() },
     });
-    Locker::of(LeaseContext::new(set, options, "test".into(), Calls::new("test")))
+    Locker::of(LeaseContext::new(set, options, "test".into(), Notices::new("test")))
 }
 
 /// Waits for a condition.

@@ -40,7 +40,7 @@ use super::guard::LockGuard;
 use super::locker::Locker;
 use crate::clock::{Clock, Driven, Moment};
 use crate::entropy::Entropy;
-use crate::lease::{Calls, LeaseContext, OwnerToken};
+use crate::lease::{LeaseContext, Notices, OwnerToken};
 use crate::link::HandshakeConfig;
 use crate::lock::builder::scripts;
 use crate::observe::{Event, Loss, Observer};
@@ -112,8 +112,8 @@ impl World {
             handshake: HandshakeConfig { scripts: scripts(false), ..HandshakeConfig::default() },
         });
         let owner = format!("test{seed}");
-        let calls = Calls::new(&owner);
-        let inner = LeaseContext::new(set, options, owner.into(), calls);
+        let notices = Notices::new(&owner);
+        let inner = LeaseContext::new(set, options, owner.into(), notices);
         #[cfg(feature = "tokio-util")]
         let set = Arc::downgrade(&inner.nodes);
         let locker = Locker::of(inner);

@@ -126,7 +126,7 @@ fn back(visits: &[Instant], (before, ended): (usize, Instant)) -> Duration {
 }
 
 /// The node that keeps the key's queue.
-fn pivot(nodes: &Nodes) -> Option<usize> {
+fn queue_node(nodes: &Nodes) -> Option<usize> {
     nodes.iter().position(|node| node.keys().iter().any(|key| key == b"{k}:quorlock:queue"))
 }
 
@@ -141,7 +141,7 @@ async fn all_are_served(failing: usize, begin: fn(&Node), end: fn(&Node)) {
     crowd.reaches(COUNT / 4).await;
     let before = crowd.count();
     // That with the queue among them.
-    let first = pivot(&nodes).expect("some wait in a queue");
+    let first = queue_node(&nodes).expect("some wait in a queue");
     let failing = || (0..failing).map(|more| &nodes[(first + more) % nodes.len()]);
     failing().for_each(begin);
     sleep(Duration::from_secs(5)).await;

@@ -20,7 +20,7 @@ use super::{hasty, listening};
 struct Waiting {
     crowd: Arc<Crowd>,
     tasks: Vec<JoinHandle<()>>,
-    pivot: usize,
+    queue_node: usize,
     /// So many have had it before the faults.
     before: usize,
 }
@@ -30,8 +30,8 @@ impl Waiting {
         let crowd = Arc::new(Crowd::default());
         let tasks = crowd.gather(lockers, Duration::ZERO);
         crowd.reaches(COUNT / 10).await;
-        let pivot = pivot(fleet).await;
-        Self { before: crowd.count(), crowd, tasks, pivot }
+        let queue_node = queue_node(fleet).await;
+        Self { before: crowd.count(), crowd, tasks, queue_node }
     }
 
     /// So many more have it while nodes fail.
@@ -50,7 +50,7 @@ impl Waiting {
 }
 
 /// The node that keeps the queue.
-async fn pivot(fleet: &Fleet) -> usize {
+async fn queue_node(fleet: &Fleet) -> usize {
     let mut found = None;
     eventually_async("a node keeps the queue", async || {
         found = fleet
@@ -78,9 +78,9 @@ async fn all_are_served_though_the_node_with_the_queue_is_killed_and_comes_back_
     let fleet = Fleet::start(5);
     let lockers = processes(&fleet, |builder| builder).await;
     let waiting = Waiting::begin(&fleet, &lockers).await;
-    fleet[waiting.pivot].stop();
+    fleet[waiting.queue_node].stop();
     waiting.serves(200).await;
-    fleet[waiting.pivot].restart();
+    fleet[waiting.queue_node].restart();
     waiting.ends(&fleet).await;
 }
 
@@ -90,9 +90,9 @@ async fn all_are_served_though_the_node_with_the_queue_hangs() {
     let fleet = Fleet::start(5);
     let lockers = processes(&fleet, |builder| builder).await;
     let waiting = Waiting::begin(&fleet, &lockers).await;
-    fleet[waiting.pivot].pause();
+    fleet[waiting.queue_node].pause();
     waiting.serves(200).await;
-    fleet[waiting.pivot].resume();
+    fleet[waiting.queue_node].resume();
     waiting.ends(&fleet).await;
 }
 
@@ -110,9 +110,9 @@ async fn all_are_served_though_some_cannot_reach_the_node_with_the_queue() {
         lockers.push(listening(hasty(urls, &format!("process-{number}"))).await);
     }
     let waiting = Waiting::begin(&fleet, &lockers).await;
-    proxies[waiting.pivot].freeze();
+    proxies[waiting.queue_node].freeze();
     waiting.serves(300).await;
-    proxies[waiting.pivot].thaw();
+    proxies[waiting.queue_node].thaw();
     waiting.ends(&fleet).await;
 }
 
@@ -122,7 +122,7 @@ async fn all_are_served_though_three_of_five_hang() {
     let fleet = Fleet::start(5);
     let lockers = processes(&fleet, |builder| builder).await;
     let waiting = Waiting::begin(&fleet, &lockers).await;
-    let hung: Vec<_> = (0..3).map(|more| &fleet[(waiting.pivot + more) % 5]).collect();
+    let hung: Vec<_> = (0..3).map(|more| &fleet[(waiting.queue_node + more) % 5]).collect();
     hung.iter().for_each(|server| server.pause());
     // Each of them is found to be silent.
     eventually_async("no quorum is left", async || {
@@ -145,7 +145,7 @@ async fn all_are_served_though_three_of_five_are_killed_and_forget_what_they_gra
     let lockers = processes(&fleet, volatile).await;
     lockers[0].initialise().await.unwrap();
     let waiting = Waiting::begin(&fleet, &lockers).await;
-    let killed: Vec<_> = (0..3).map(|more| &fleet[(waiting.pivot + more) % 5]).collect();
+    let killed: Vec<_> = (0..3).map(|more| &fleet[(waiting.queue_node + more) % 5]).collect();
     killed.iter().for_each(|server| server.stop());
     killed.iter().for_each(|server| server.restart());
     waiting.ends(&fleet).await;

@@ -58,7 +58,7 @@ async fn one_whose_first_question_is_unanswered_leaves_nothing_when_the_node_is_
         let waiting = wait(&first, "k");
         waits(&fleet, "k", 1).await;
         let queues = fleet.command(&["EXISTS", "{k}:quorlock:queue"]);
-        let pivot = queues.iter().position(|it| *it == Reply::Int(1)).unwrap();
+        let queue_node = queues.iter().position(|it| *it == Reply::Int(1)).unwrap();
         // Who has met others a moment ago asks the node with the queue, and it alone.
         assert!(guard.release().await.unwrap().is_released());
         let guard = waiting.await.unwrap();
@@ -67,7 +67,7 @@ async fn one_whose_first_question_is_unanswered_leaves_nothing_when_the_node_is_
         let all = async || !guard.votes().iter().any(is_pending);
         eventually_async("all have answered", all).await;
         let holders = fleet.holders("k");
-        fleet[pivot].pause();
+        fleet[queue_node].pause();
         if is_dropped {
             let waiting = tokio::spawn(second.lock("k").wait_forever().acquire());
             let waits = async || second.stats().waiting == 1;
@@ -78,11 +78,11 @@ async fn one_whose_first_question_is_unanswered_leaves_nothing_when_the_node_is_
             let error = second.lock("k").wait(Duration::from_millis(50)).await.unwrap_err();
             assert!(error.is_contended(), "{error}");
             // Named is who holds it on a majority, as far as that answers.
-            let seen = holders.iter().filter(|node| **node != pivot).count();
+            let seen = holders.iter().filter(|node| **node != queue_node).count();
             let name = error.holder().and_then(|holder| holder.owner.as_deref());
             assert!(name == Some(first.owner()) || seen < 3 && name.is_none(), "{error}");
         }
-        fleet[pivot].resume();
+        fleet[queue_node].resume();
         // An answer of the node comes behind the question, and behind what takes it back.
         eventually_async("the node answers again", async || {
             let seen = second.inspect("k").await.unwrap();

@@ -171,9 +171,9 @@ async fn a_lock_whose_holder_dies_goes_to_the_first_that_waits() {
 }
 
 #[tokio::test]
-async fn the_pivot_may_stop_hang_and_forget_while_others_wait() {
+async fn the_node_with_the_queue_may_stop_hang_and_forget_while_others_wait() {
     need_process!();
-    let _watchdog = Watchdog::new("the pivot's faults");
+    let _watchdog = Watchdog::new("the faults of the node with the queue");
     let fleet = Fleet::start(5);
     let holder = process(&fleet, "holder").await;
     let waiters: Vec<_> = {
@@ -190,12 +190,12 @@ async fn the_pivot_may_stop_hang_and_forget_while_others_wait() {
     };
     let waiting: Vec<_> = waiters.iter().map(visit).collect();
     waits(&fleet, "k", 4).await;
-    let pivot = fleet
+    let queue_node = fleet
         .command(&["EXISTS", "{k}:quorlock:queue"])
         .iter()
         .position(|it| it.int() == 1)
         .unwrap();
-    fleet[pivot].pause();
+    fleet[queue_node].pause();
     assert!(guard.release().await.unwrap().is_released());
     for visited in waiting {
         assert!(visited.await.unwrap().is_released());

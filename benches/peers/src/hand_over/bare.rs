@@ -100,7 +100,7 @@ impl Bare {
         self.gather(Some(&set))
     }
 
-    /// Hands the key over on the pivot, and deletes it on the others.
+    /// Hands the key over on the node with the queue, and deletes it on the others.
     pub(crate) fn release(&mut self) -> Result<(), Failure> {
         let leave = self.in_turn(1, &[&self.value]);
         let release = encode(&["EVALSHA", &self.digests[2], "1", KEYS[0], &self.value]);
@@ -116,7 +116,7 @@ impl Bare {
     }
 
     /// Waits until a majority has granted what was just sent to all. Who has let go of the key on
-    /// the pivot does so on the others now: where these refuse, they are asked `again` at once.
+    /// that node does so on the others now: where these refuse, they are asked `again` at once.
     fn gather(&mut self, again: Option<&[u8]>) -> Result<(), Failure> {
         let (mut granted, mut left, mut repeats) = (0, self.nodes.len(), 0);
         let needed = left / 2 + 1;
@@ -137,7 +137,7 @@ impl Bare {
             })?;
             repeats += refusing.len();
             if repeats > REPEATS_MAX {
-                return Err("nodes refuse what the pivot has granted".into());
+                return Err("nodes refuse what the node with the queue has granted".into());
             }
             for (node, again) in refusing.into_iter().zip(std::iter::repeat(again)) {
                 send(&self.nodes[node], again.unwrap_or_default())?;

@@ -1,7 +1,7 @@
 //! What is said of a key to the node that keeps its queue, as the leases are told of it.
 //!
-//! The keys are the lock's, its queue's and its beats', in this order: see `lease/pivot`. It is
-//! extended as on any other node, by its first key.
+//! The keys are the lock's, its queue's and its beats', in this order: see `lease/queue_node`. It
+//! is extended as on any other node, by its first key.
 
 use super::behind_standing::behind_standing;
 use crate::lease::{AcquireBy, Adopt, Primitive, script};
@@ -11,10 +11,10 @@ const LEAVE: &str = include_str!("script/turn_leave.lua");
 
 /// A lock of one key, on the node that keeps its queue. (A test compares the digests with the
 /// scripts.)
-pub(crate) static IN_TURN: Primitive = Primitive {
+pub(crate) static QUEUED: Primitive = Primitive {
     acquire: AcquireBy::Script(
         script!(include_str!("script/turn_ask.lua"), "b64c26bff633c5e5f06d47fb9831c105d0776a43"),
-        ReplyKind::Turn,
+        ReplyKind::Queue,
     ),
     vote: script!(
         behind_standing!("script/turn_ask.lua"),
@@ -25,5 +25,5 @@ pub(crate) static IN_TURN: Primitive = Primitive {
     release: script!(LEAVE, "7e55383a4ac91093005c3be0b5cde8b71c4df81c"),
     undo: UndoScript(LEAVE),
     adopt: Adopt::Refused("what waits in a queue is not held"),
-    in_turn: None,
+    queued: None,
 };

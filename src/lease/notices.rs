@@ -25,7 +25,7 @@ const TAG_DIGITS: usize = 8;
 type Tag = [u8; TAG_DIGITS];
 
 /// Who of this process is called when the nodes tell of a key.
-pub(crate) struct Calls {
+pub(crate) struct Notices {
     channel: Box<[u8]>,
     turns: Arc<Turns>,
     waiting: Mutex<Waiting>,
@@ -34,13 +34,13 @@ pub(crate) struct Calls {
 /// Those that wait: by the beginning of their values, and by their keys.
 #[derive(Default)]
 struct Waiting {
-    by_tag: HashMap<Tag, Arc<Called>>,
-    by_key: HashMap<Box<[u8]>, Vec<Arc<Called>>>,
+    by_tag: HashMap<Tag, Arc<Signals>>,
+    by_key: HashMap<Box<[u8]>, Vec<Arc<Signals>>>,
 }
 
 /// What one that waits is told.
 #[derive(Default)]
-struct Called {
+struct Signals {
     /// The key was handed over to it.
     handed_over: Notify,
     /// The key may have changed.
@@ -48,14 +48,14 @@ struct Called {
 }
 
 /// The place of one that waits. It is given back when this is dropped.
-pub(super) struct Call {
-    calls: Arc<Calls>,
+pub(super) struct Registration {
+    notices: Arc<Notices>,
     tag: Tag,
     key: Box<[u8]>,
-    called: Arc<Called>,
+    called: Arc<Signals>,
 }
 
-impl Calls {
+impl Notices {
     pub(crate) fn new(owner: &str) -> Arc<Self> {
         let channel = [b"quorlock:wake:", owner.as_bytes()].concat().into();
         Arc::new(Self { channel, turns: Turns::new(), waiting: Mutex::default() })
@@ -68,22 +68,22 @@ impl Calls {
 
     /// The value with this nonce is called from now on when this key is handed over to it, or may
     /// have changed.
-    pub(super) fn wait(self: &Arc<Self>, nonce: &Nonce, key: &Key) -> Call {
+    pub(super) fn wait(self: &Arc<Self>, nonce: &Nonce, key: &Key) -> Registration {
         let mut tag = Tag::default();
         for (two, byte) in tag.chunks_exact_mut(2).zip(nonce.0) {
             let digit = |half: u8| char::from_digit(half.into(), 16).unwrap_or_default() as u8;
             (two[0], two[1]) = (digit(byte >> 4), digit(byte & 15));
         }
-        let (key, called) = (Box::<[u8]>::from(key.full()), Arc::new(Called::default()));
+        let (key, called) = (Box::<[u8]>::from(key.full()), Arc::new(Signals::default()));
         let mut waiting = lock(&self.waiting);
         waiting.by_tag.insert(tag, called.clone());
         waiting.by_key.entry(key.clone()).or_default().push(called.clone());
         drop(waiting);
-        Call { calls: self.clone(), tag, key, called }
+        Registration { notices: self.clone(), tag, key, called }
     }
 }
 
-impl Listener for Calls {
+impl Listener for Notices {
     fn channel(&self) -> &[u8] {
         &self.channel
     }
@@ -110,13 +110,13 @@ impl Listener for Calls {
     }
 }
 
-impl fmt::Debug for Calls {
+impl fmt::Debug for Notices {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Calls").finish_non_exhaustive()
+        f.debug_struct("Notices").finish_non_exhaustive()
     }
 }
 
-impl Call {
+impl Registration {
     /// Completes when the key was handed over, also if that was before.
     pub(super) async fn handed_over(&self) {
         self.called.handed_over.notified().await;
@@ -128,9 +128,9 @@ impl Call {
     }
 }
 
-impl Drop for Call {
+impl Drop for Registration {
     fn drop(&mut self) {
-        let mut waiting = lock(&self.calls.waiting);
+        let mut waiting = lock(&self.notices.waiting);
         waiting.by_tag.remove(&self.tag);
         if let Some(others) = waiting.by_key.get_mut(&self.key) {
             others.retain(|other| !Arc::ptr_eq(other, &self.called));
@@ -154,36 +154,36 @@ mod tests {
         pin!(future).poll(&mut cx).is_ready()
     }
 
-    fn two_that_wait() -> (Arc<Calls>, Call, Call) {
-        let calls = Calls::new("me@h:1");
+    fn two_that_wait() -> (Arc<Notices>, Registration, Registration) {
+        let notices = Notices::new("me@h:1");
         let key = |name: &[u8]| Key::new(&[], name).unwrap();
         let nonce = |byte| Nonce([byte; Nonce::BYTES]);
         let (one, other) =
-            (calls.wait(&nonce(0xa7), &key(b"k")), calls.wait(&nonce(0xb0), &key(b"l")));
-        (calls, one, other)
+            (notices.wait(&nonce(0xa7), &key(b"k")), notices.wait(&nonce(0xb0), &key(b"l")));
+        (notices, one, other)
     }
 
     #[test]
     fn a_key_that_is_handed_over_calls_the_one_that_waits_for_it_and_once() {
-        let (calls, one, other) = two_that_wait();
-        assert_eq!(calls.channel(), b"quorlock:wake:me@h:1");
+        let (notices, one, other) = two_that_wait();
+        assert_eq!(notices.channel(), b"quorlock:wake:me@h:1");
         for said in ["yours a7a7a7a7", "yours a7a7a7a", "yours c1c1c1c1", "yours", "b0b0b0b0"] {
-            calls.hear(0, said.as_bytes());
+            notices.hear(0, said.as_bytes());
         }
         assert!(is_ready(one.handed_over()) && !is_ready(one.handed_over()));
         assert!(!is_ready(other.handed_over()) && !is_ready(one.changed()));
         drop((one, other));
-        let waiting = lock(&calls.waiting);
+        let waiting = lock(&notices.waiting);
         assert!(waiting.by_tag.is_empty() && waiting.by_key.is_empty());
     }
 
     #[test]
     fn a_key_that_changes_calls_those_that_wait_for_it() {
-        let (calls, one, other) = two_that_wait();
-        calls.hear_change(0, Some(b"k"));
-        calls.hear_change(0, Some(b"m"));
+        let (notices, one, other) = two_that_wait();
+        notices.hear_change(0, Some(b"k"));
+        notices.hear_change(0, Some(b"m"));
         assert!(is_ready(one.changed()) && !is_ready(one.changed()) && !is_ready(other.changed()));
-        calls.hear_change(0, None);
+        notices.hear_change(0, None);
         assert!(is_ready(one.changed()) && is_ready(other.changed()));
         assert!(!is_ready(one.handed_over()));
     }

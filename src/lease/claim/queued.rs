@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::super::command::{Encoded, Subject};
 use super::super::context::LeaseContext;
 use super::super::key::Resource;
-use super::super::pivot::Pivot;
+use super::super::queue_node::QueueNode;
 use super::super::wire::Value;
 use super::{Aside, Claim, State};
 use crate::clock::{Moment, nanoseconds};
@@ -42,14 +42,15 @@ impl Claim {
     pub(in crate::lease) fn line_up(
         context: &Arc<LeaseContext>,
         resource: Resource,
-        pivot: Pivot,
+        queue_node: QueueNode,
         (nonce, ttl): (Nonce, Duration),
         now: Moment,
     ) -> Result<Self, Error> {
         let value = Value::Drawn { nonce, owner: &context.owner };
         let sent = context.nodes.clock().stamp();
-        let election = ask_in_turn(context, &pivot, value, ttl, now)?;
-        let (context, ttl, one) = (context.clone(), nanoseconds(ttl), NodeMask::only(pivot.node));
+        let election = ask_queue(context, &queue_node, value, ttl, now)?;
+        let (context, ttl, one) =
+            (context.clone(), nanoseconds(ttl), NodeMask::only(queue_node.node));
         Ok(Self {
             context,
             resource,
@@ -60,23 +61,23 @@ impl Claim {
             state: State::Queued,
             // Whatever it answers, it may have the value.
             healed: one,
-            aside: Some(Box::new(Aside { former: None, pivot: Some(pivot) })),
+            aside: Some(Box::new(Aside { former: None, queue_node: Some(queue_node) })),
             turn: None,
         })
     }
 
     /// Asks the node that keeps the queue once more.
     pub(in crate::lease) fn ask_again(&mut self, now: Moment) -> Result<(), Error> {
-        let Some(pivot) = self.pivot() else { return Ok(()) };
-        self.election = ask_in_turn(&self.context, pivot, self.value(), self.ttl(), now)?;
+        let Some(queue_node) = self.queue_node() else { return Ok(()) };
+        self.election = ask_queue(&self.context, queue_node, self.value(), self.ttl(), now)?;
         Ok(())
     }
 
     /// Asks all nodes for the key, once: that with the queue in turn. The lease counts from here.
-    pub(in crate::lease) fn ask_all_in_turn(&mut self, now: Moment) -> Result<(), Error> {
-        let Some(pivot) = self.pivot() else { return Ok(()) };
+    pub(in crate::lease) fn ask_all_from_queue(&mut self, now: Moment) -> Result<(), Error> {
+        let Some(queue_node) = self.queue_node() else { return Ok(()) };
         let (context, ttl, value) = (&self.context, self.ttl(), self.value());
-        let in_turn = Subject { resource: &pivot.resource, value };
+        let queued = Subject { resource: &queue_node.resource, value };
         let plain = Subject { resource: &self.resource, value };
         let affinity = self.resource.affinity();
         let sent = context.nodes.clock().stamp();
@@ -84,11 +85,11 @@ impl Claim {
         let send = |one: Encoded<'_>, others: Encoded<'_>| {
             let one = context.command(one, affinity, ttl, now);
             let others = context.command(others, affinity, ttl, now);
-            let one = Command { to: NodeMask::only(pivot.node), ..one };
+            let one = Command { to: NodeMask::only(queue_node.node), ..one };
             context.nodes.ask_each(&[one, others], context.nodes.rule(Patience::Early))
         };
-        let form = context.script_form(pivot.resource.primitive);
-        let election = in_turn.with_acquire(form, ttl, volatile, |one| {
+        let form = context.script_form(queue_node.resource.primitive);
+        let election = queued.with_acquire(form, ttl, volatile, |one| {
             plain.with_acquire(form, ttl, volatile, |others| send(one, others))
         })?;
         (self.sent, self.election, self.state) = (sent, election, State::Owned);
@@ -96,14 +97,14 @@ impl Claim {
     }
 
     /// Whether the node that keeps the queue has not known its script: the next command brings it.
-    pub(in crate::lease) fn lacks_script_of_turn(&self) -> bool {
-        let primitive = self.pivot().map(|pivot| pivot.resource.primitive);
+    pub(in crate::lease) fn lacks_queue_script(&self) -> bool {
+        let primitive = self.queue_node().map(|queue_node| queue_node.resource.primitive);
         primitive.is_some_and(|primitive| self.context.note_scripts(primitive, &self.election))
     }
 
     /// What the node that keeps the queue has answered, if that is a yes or a no.
-    pub(in crate::lease) fn reply_in_turn(&self) -> Option<Reply> {
-        let (word, number) = self.election.words(self.pivot()?.node)?;
+    pub(in crate::lease) fn queue_reply(&self) -> Option<Reply> {
+        let (word, number) = self.election.words(self.queue_node()?.node)?;
         let left = u64::try_from(number).ok();
         match word {
             1 => Some(Reply::Granted { waiting: left.unwrap_or_default() }),
@@ -116,22 +117,23 @@ impl Claim {
     }
 
     /// Whether the node that keeps the queue has not answered in time, and is connected.
-    pub(in crate::lease) fn is_late_in_turn(&self) -> bool {
-        let Some(pivot) = self.pivot() else { return false };
+    pub(in crate::lease) fn is_queue_late(&self) -> bool {
+        let Some(queue_node) = self.queue_node() else { return false };
         let is_late = |vote| matches!(vote, NodeVote::Silent | NodeVote::Suspect);
-        self.election.votes().any(|(node, vote)| node == pivot.node && is_late(vote))
+        self.election.votes().any(|(node, vote)| node == queue_node.node && is_late(vote))
     }
 
     /// Whether the node that keeps the queue has granted the key.
-    pub(in crate::lease) fn is_granted_in_turn(&self) -> bool {
-        self.pivot().is_some_and(|pivot| self.election.granted().any(|node| node == pivot.node))
+    pub(in crate::lease) fn is_granted_by_queue(&self) -> bool {
+        self.queue_node()
+            .is_some_and(|queue_node| self.election.granted().any(|node| node == queue_node.node))
     }
 
     /// Whether it has, or has not answered yet.
-    pub(in crate::lease) fn may_grant_in_turn(&self) -> bool {
+    pub(in crate::lease) fn may_queue_grant(&self) -> bool {
         let may = |vote| matches!(vote, NodeVote::Granted | NodeVote::None);
-        self.pivot().is_some_and(|pivot| {
-            self.election.votes().any(|(node, vote)| node == pivot.node && may(vote))
+        self.queue_node().is_some_and(|queue_node| {
+            self.election.votes().any(|(node, vote)| node == queue_node.node && may(vote))
         })
     }
 
@@ -161,15 +163,15 @@ impl Claim {
             return;
         }
         let wanted = self.context.turns().wanted(self.resource.affinity());
-        if let Some(node) = wanted.filter(|_| self.pivot().is_none()) {
-            self.aside.get_or_insert_default().pivot = Pivot::at(node, &self.resource);
+        if let Some(node) = wanted.filter(|_| self.queue_node().is_none()) {
+            self.aside.get_or_insert_default().queue_node = QueueNode::at(node, &self.resource);
         }
         self.note_others(wanted);
     }
 
     /// Remembers that others want the key, too, if that is so.
     fn note_others(&self, wanted: Option<usize>) {
-        let are_waiting = matches!(self.reply_in_turn(), Some(Reply::Granted { waiting: 1.. }));
+        let are_waiting = matches!(self.queue_reply(), Some(Reply::Granted { waiting: 1.. }));
         if wanted.is_some() || are_waiting {
             let now = self.context.nodes.clock().now();
             self.context.contention.note(self.resource.affinity(), now);
@@ -178,19 +180,19 @@ impl Claim {
 }
 
 /// Asks the node that keeps a key's queue, and it alone.
-fn ask_in_turn(
+fn ask_queue(
     context: &LeaseContext,
-    pivot: &Pivot,
+    queue_node: &QueueNode,
     value: Value<'_>,
     ttl: Duration,
     now: Moment,
 ) -> Result<Election, Error> {
-    let resource = &pivot.resource;
+    let resource = &queue_node.resource;
     let form = context.script_form(resource.primitive);
     let subject = Subject { resource, value };
     subject.with_acquire(form, ttl, context.volatile.as_ref(), |encoded| {
         let command = context.command(encoded, resource.affinity(), ttl, now);
-        let command = Command { to: NodeMask::only(pivot.node), ..command };
+        let command = Command { to: NodeMask::only(queue_node.node), ..command };
         context.nodes.ask(&command, NodeSet::rule_of_one())
     })
 }

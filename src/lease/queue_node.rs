@@ -11,13 +11,13 @@ use super::key::Resource;
 use crate::quorum::NodeMask;
 
 /// The node that keeps the queue of a key.
-pub(super) struct Pivot {
+pub(super) struct QueueNode {
     pub(super) node: usize,
     /// The key, and those of its queue.
     pub(super) resource: Resource,
 }
 
-impl Pivot {
+impl QueueNode {
     /// The node that ranks highest but for those avoided. `None` where there is no other, or this
     /// kind of lock has no queue.
     pub(super) fn of(
@@ -32,7 +32,7 @@ impl Pivot {
 
     /// This node.
     pub(super) fn at(node: usize, resource: &Resource) -> Option<Self> {
-        Some(Self { node, resource: resource.in_turn()? })
+        Some(Self { node, resource: resource.queued()? })
     }
 }
 
