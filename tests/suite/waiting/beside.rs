@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use quorlock::{Client, Durability, Locker};
 use support::wait::PATIENCE;
-use support::{Fleet, Server, Watchdog, eventually, eventually_async, need_process};
+use support::{Fleet, Server, Watchdog, eventually_async, need_process};
 
 use super::{hasty, is_watched, listening, process, told, wait, waits};
 use crate::{connected, patient};
@@ -71,6 +71,7 @@ async fn a_lock_that_a_token_releases_goes_to_who_waits() {
     assert_eq!(waiter.stats().by_time, 0);
 }
 
+#[cfg(feature = "blocking")]
 #[test]
 fn a_plain_thread_waits_in_the_queue_and_is_handed_the_lock() {
     need_process!();
@@ -80,7 +81,7 @@ fn a_plain_thread_waits_in_the_queue_and_is_handed_the_lock() {
     let (holder, waiter) = (locker("holder"), locker("waiter"));
     for locker in [&holder, &waiter] {
         locker.ready(PATIENCE).unwrap();
-        eventually("all nodes tell of hand-overs", || {
+        support::eventually("all nodes tell of hand-overs", || {
             locker.health().iter().all(|node| node.tells_hand_overs)
         });
     }
@@ -88,7 +89,7 @@ fn a_plain_thread_waits_in_the_queue_and_is_handed_the_lock() {
     let request = waiter.lock("k").wait(PATIENCE);
     let waiting = std::thread::spawn(move || request.acquire().unwrap().release().unwrap());
     let queued = || super::queued(&fleet, "k") == 1;
-    eventually("it waits in the queue", queued);
+    support::eventually("it waits in the queue", queued);
     assert!(held.release().unwrap().is_released());
     assert!(waiting.join().unwrap().is_released());
     assert_eq!(waiter.stats().handed_over, 1);
