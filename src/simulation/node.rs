@@ -59,6 +59,9 @@ impl Observation {
     }
 }
 
+/// How the keys end in which a node keeps a queue: who waits, and who of them lives.
+const QUEUES: [&[u8]; 2] = [b":quorlock:queue", b":quorlock:beats"];
+
 /// A key of a queue on a node.
 pub(super) struct Queue {
     pub(super) key: String,
@@ -230,7 +233,7 @@ impl Node {
     pub(super) fn queues(&self, at: u64) -> Vec<Queue> {
         let now = self.clock.read(moment(at));
         let keys = self.store.keys().into_iter();
-        let keys = keys.filter(|key| key.ends_with(b":q") || key.ends_with(b":h"));
+        let keys = keys.filter(|key| QUEUES.iter().any(|end| key.ends_with(end)));
         let queue = |key: bytes::Bytes| {
             let (members, end) = self.store.members(&key, now)?;
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -308,7 +311,7 @@ fn subject<'a>(words: &'a [&'a [u8]]) -> Option<Subject<'a>> {
             let is_vote = keys.first().is_some_and(|key| key.ends_with(b"quorlock:epoch"));
             let keys = if is_vote { keys.get(2..)? } else { keys };
             // Those of a queue stand behind its lock's.
-            let is_in_turn = keys.get(1).is_some_and(|key| key.ends_with(b":quorlock:queue"));
+            let is_in_turn = keys.get(1).is_some_and(|key| key.ends_with(QUEUES[0]));
             let keys = if is_in_turn { keys.get(..1)? } else { keys };
             let (value, more) = arguments.split_first()?;
             Some(Subject { keys, value, is_release: more.is_empty() && !is_vote })
