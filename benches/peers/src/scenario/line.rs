@@ -119,6 +119,8 @@ struct Figures {
     commands: Interval,
     /// The time of all requests beyond what they have worked, and that, in milliseconds.
     requests: Vec<[f64; 2]>,
+    /// The same with `local_handover`.
+    requests_handed_on: Vec<[f64; 2]>,
     /// The same where each comes when the one before it is done.
     in_sequence: Vec<[f64; 2]>,
 }
@@ -142,6 +144,7 @@ impl Figures {
         tokio.block_on(handing_on.ready(PATIENCE))?;
         let (mut p50, mut all) = <([Vec<f64>; 4], [Vec<f64>; 4])>::default();
         let (mut tasks, mut commands) = (Vec::new(), Vec::new());
+        let mut requests_handed_on = Vec::new();
         let (mut requests, mut in_sequence) = (Vec::new(), Vec::new());
         let mut order = [0, 1, 2, 3];
         for round in 0..=rounds {
@@ -162,11 +165,13 @@ impl Figures {
             tasks.push(tokio.block_on(tokio.spawn(many(locker.clone())))??);
             commands.push(Counts::of(servers).since(&before).sent() as f64 / TASKS as f64);
             requests.push(tokio.block_on(tokio.spawn(serve(locker.clone())))??);
+            let handed_on = serve(handing_on.clone());
+            requests_handed_on.push(tokio.block_on(tokio.spawn(handed_on))??);
             in_sequence.push(tokio.block_on(tokio.spawn(serve_in_sequence(locker.clone())))??);
         }
         all.iter_mut().for_each(|took| took.sort_unstable_by(f64::total_cmp));
         let [tasks, commands] = [tasks, commands].map(|each| bootstrap(&each));
-        Ok(Self { p50, all, tasks, commands, requests, in_sequence })
+        Ok(Self { p50, all, tasks, commands, requests, requests_handed_on, in_sequence })
     }
 
     fn row(&self, who: &str) -> [String; 10] {
@@ -189,7 +194,7 @@ impl Figures {
         ]
     }
 
-    fn promises(&self, who: &str) -> [Promise; 5] {
+    fn promises(&self, who: &str) -> [Promise; 6] {
         let beside_one =
             |part: Part| paired_ratio(&self.p50[part as usize], &self.p50[Part::OneByOne as usize]);
         let beside_work = |all: &[[f64; 2]]| {
@@ -232,6 +237,11 @@ impl Figures {
                     beside_work(&self.requests),
                 )
             },
+            promise(
+                "200 requests with `local_handover` beside their work",
+                REQUESTS_MAX,
+                beside_work(&self.requests_handed_on),
+            ),
         ]
     }
 }
