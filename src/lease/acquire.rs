@@ -410,7 +410,8 @@ impl Tries {
         {
             context.tell_waiting(&spec.resource, failure.holder(), waited);
         }
-        // Who was called may find that the others let go later: that is no matter of the policy.
+        // What the queue has granted, and a majority refused, is asked for again within a
+        // heartbeat: the last release may still be on its way.
         let drawn = if self.queueing.was_refused { drawn.min(HEARTBEAT) } else { drawn };
         if self.failed_contended() {
             if let Some(queued) = self.queue(spec, drawn, None)? {
@@ -418,7 +419,7 @@ impl Tries {
             }
         }
         let pause = within(drawn, known, left);
-        self.order.rest(&spec.leases, now, now.plus(pause));
+        self.order.renew_for_pause(&spec.leases, now, now.plus(pause));
         if let Some(failure) = &self.failure {
             spec.tell_retrying(failure, self.count, pause);
         }

@@ -44,7 +44,7 @@ pub(crate) struct LeaseContext {
     on_close: Notify,
     /// Which keys were wanted by several a moment ago.
     pub(super) contention: Contention,
-    /// Who of this process is called when another hands a key over.
+    /// Who of this process is woken when another hands a key over.
     pub(super) notices: Arc<Notices>,
     pub(super) counters: Arc<Counters>,
 }

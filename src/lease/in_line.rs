@@ -54,7 +54,7 @@ impl Order {
             }
             _ => return None,
         }
-        if self.turn.is_some_and(|turn| turns.is_alive(turn, now())) {
+        if self.turn.is_some_and(|turn| turns.renew(turn, now())) {
             return None;
         }
         let hash = resource.affinity();
@@ -96,11 +96,11 @@ impl Order {
         }
     }
 
-    /// Nothing is done before `until` but waiting; no longer than others wait for a sign of life.
-    pub(super) fn rest(&self, leases: &Leases, now: Moment, until: Moment) {
+    /// Keeps the turn through a pause until then, of which the first second counts.
+    pub(super) fn renew_for_pause(&self, leases: &Leases, now: Moment, until: Moment) {
         if let Some(turn) = self.turn {
             let until = until.min(now.plus(OVERTAKEN_AFTER.saturating_mul(2)));
-            leases.context.turns().is_alive(turn, until);
+            leases.context.turns().renew(turn, until);
         }
     }
 

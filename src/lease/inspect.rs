@@ -25,7 +25,8 @@ use crate::report::{Holder, Inspection, KeyState, NodeInspection, Outcome, print
 pub(crate) enum Extent {
     /// Until each node has answered, or has not in time.
     AllNodes,
-    /// Until a majority has told who holds the key: a node that hangs delays nobody who waits.
+    /// Until a majority has told who holds the key, or that no one value can have one: a node that
+    /// hangs delays none that waits.
     Holder,
 }
 
@@ -48,16 +49,12 @@ pub(crate) async fn look(
     let asked = |node| (ask(context, &key, node, b"GET"), ask(context, &key, node, b"PTTL"));
     let mut asked: Vec<Option<Asked>> = (0..context.nodes.len()).map(asked).map(Some).collect();
     let mut seen: Vec<Option<Seen>> = asked.iter().map(|_| None).collect();
-    if extent == Extent::Holder {
-        let answered = first_answers(&asked, majority).await;
-        for node in answered {
+    let mut needed = if extent == Extent::AllNodes { asked.len() } else { majority };
+    while needed > 0 {
+        for node in first_answers(&asked, needed).await {
             seen[node] = see(context, &key, node, asked[node].take()).await;
         }
-    }
-    if !is_held_by_majority(&seen, majority) {
-        for (node, asked) in asked.iter_mut().enumerate().filter(|(_, asked)| asked.is_some()) {
-            seen[node] = see(context, &key, node, asked.take()).await;
-        }
+        needed = usize::from(!is_settled(&seen, majority));
     }
     let (mut nodes, mut values) = (Vec::new(), Vec::new());
     for (node, seen) in context.nodes.labels().zip(seen) {
@@ -77,8 +74,8 @@ fn ask(context: &LeaseContext, key: &Key, node: usize, name: &[u8]) -> Result<El
     context.ask(&words, ReplyKind::Any, key.affinity(), to, NodeSet::rule_of_one())
 }
 
-/// The nodes that have answered, as soon as a majority has.
-async fn first_answers(asked: &[Option<Asked>], majority: usize) -> Vec<usize> {
+/// Those of the nodes that have answered, as soon as so many have.
+async fn first_answers(asked: &[Option<Asked>], needed: usize) -> Vec<usize> {
     poll_fn(|cx| {
         let mut is_answered = |(get, pttl): &Asked| {
             [get, pttl].into_iter().flatten().all(|asked| asked.poll_verdict(cx).is_ready())
@@ -86,7 +83,7 @@ async fn first_answers(asked: &[Option<Asked>], majority: usize) -> Vec<usize> {
         let nodes = asked.iter().enumerate();
         let nodes = nodes.filter(|(_, asked)| asked.as_ref().is_some_and(&mut is_answered));
         let answered: Vec<usize> = nodes.map(|(node, _)| node).collect();
-        if answered.len() >= majority { Poll::Ready(answered) } else { Poll::Pending }
+        if answered.len() >= needed { Poll::Ready(answered) } else { Poll::Pending }
     })
     .await
 }
@@ -109,10 +106,13 @@ async fn answer(node: usize, asked: Result<Election, Error>) -> Result<Frame, Ou
     election.take_frame(node).ok_or_else(|| election.outcome(node).0)
 }
 
-/// Whether a majority has one value.
-fn is_held_by_majority(seen: &[Option<Seen>], majority: usize) -> bool {
+/// Whether a majority has one value, or none can have it whatever the others answer.
+fn is_settled(seen: &[Option<Seen>], majority: usize) -> bool {
     let values: Vec<_> = seen.iter().flatten().filter_map(|(_, value)| value.as_ref()).collect();
-    values.iter().any(|value| values.iter().filter(|other| *other == value).count() >= majority)
+    let count = |value: &_| values.iter().filter(|other| *other == value).count();
+    let (most, left) = (values.iter().map(count).max().unwrap_or_default(), seen.iter());
+    let left = left.filter(|seen| seen.is_none()).count();
+    most >= majority || most + left < majority
 }
 
 /// One node's state, and the value it holds if that is a lock's.

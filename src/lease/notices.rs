@@ -24,7 +24,7 @@ const TAG_DIGITS: usize = 8;
 /// The beginning of a waiting value.
 type Tag = [u8; TAG_DIGITS];
 
-/// Who of this process is called when the nodes tell of a key.
+/// Who of this process is woken when the nodes tell of a key.
 pub(crate) struct Notices {
     channel: Box<[u8]>,
     turns: Arc<Turns>,
@@ -52,7 +52,7 @@ pub(super) struct Registration {
     notices: Arc<Notices>,
     tag: Tag,
     key: Box<[u8]>,
-    called: Arc<Signals>,
+    signals: Arc<Signals>,
 }
 
 impl Notices {
@@ -66,20 +66,20 @@ impl Notices {
         &self.turns
     }
 
-    /// The value with this nonce is called from now on when this key is handed over to it, or may
+    /// The value with this nonce is told from now on when this key is handed over to it, or may
     /// have changed.
-    pub(super) fn wait(self: &Arc<Self>, nonce: &Nonce, key: &Key) -> Registration {
+    pub(super) fn register(self: &Arc<Self>, nonce: &Nonce, key: &Key) -> Registration {
         let mut tag = Tag::default();
         for (two, byte) in tag.chunks_exact_mut(2).zip(nonce.0) {
             let digit = |half: u8| char::from_digit(half.into(), 16).unwrap_or_default() as u8;
             (two[0], two[1]) = (digit(byte >> 4), digit(byte & 15));
         }
-        let (key, called) = (Box::<[u8]>::from(key.full()), Arc::new(Signals::default()));
+        let (key, signals) = (Box::<[u8]>::from(key.full()), Arc::new(Signals::default()));
         let mut waiting = lock(&self.waiting);
-        waiting.by_tag.insert(tag, called.clone());
-        waiting.by_key.entry(key.clone()).or_default().push(called.clone());
+        waiting.by_tag.insert(tag, signals.clone());
+        waiting.by_key.entry(key.clone()).or_default().push(signals.clone());
         drop(waiting);
-        Registration { notices: self.clone(), tag, key, called }
+        Registration { notices: self.clone(), tag, key, signals }
     }
 }
 
@@ -90,8 +90,8 @@ impl Listener for Notices {
 
     fn hear(&self, node: usize, said: &[u8]) {
         if let Some(tag) = said.strip_prefix(b"yours ") {
-            if let Some(called) = lock(&self.waiting).by_tag.get(tag) {
-                called.handed_over.notify_one();
+            if let Some(signals) = lock(&self.waiting).by_tag.get(tag) {
+                signals.handed_over.notify_one();
             }
         } else if let Some(key) = said.strip_prefix(b"wanted ") {
             self.turns.note_wanted(Key::hash(key), node);
@@ -102,10 +102,10 @@ impl Listener for Notices {
         let waiting = lock(&self.waiting);
         match key {
             Some(key) => {
-                let called = waiting.by_key.get(key).into_iter().flatten();
-                called.for_each(|called| called.changed.notify_one());
+                let signals = waiting.by_key.get(key).into_iter().flatten();
+                signals.for_each(|signals| signals.changed.notify_one());
             }
-            None => waiting.by_tag.values().for_each(|called| called.changed.notify_one()),
+            None => waiting.by_tag.values().for_each(|signals| signals.changed.notify_one()),
         }
     }
 }
@@ -119,12 +119,12 @@ impl fmt::Debug for Notices {
 impl Registration {
     /// Completes when the key was handed over, also if that was before.
     pub(super) async fn handed_over(&self) {
-        self.called.handed_over.notified().await;
+        self.signals.handed_over.notified().await;
     }
 
     /// Completes when the key may have changed, also if that was before.
     pub(super) async fn changed(&self) {
-        self.called.changed.notified().await;
+        self.signals.changed.notified().await;
     }
 }
 
@@ -133,7 +133,7 @@ impl Drop for Registration {
         let mut waiting = lock(&self.notices.waiting);
         waiting.by_tag.remove(&self.tag);
         if let Some(others) = waiting.by_key.get_mut(&self.key) {
-            others.retain(|other| !Arc::ptr_eq(other, &self.called));
+            others.retain(|other| !Arc::ptr_eq(other, &self.signals));
             if others.is_empty() {
                 waiting.by_key.remove(&self.key);
             }
@@ -158,13 +158,15 @@ mod tests {
         let notices = Notices::new("me@h:1");
         let key = |name: &[u8]| Key::new(&[], name).unwrap();
         let nonce = |byte| Nonce([byte; Nonce::BYTES]);
-        let (one, other) =
-            (notices.wait(&nonce(0xa7), &key(b"k")), notices.wait(&nonce(0xb0), &key(b"l")));
+        let (one, other) = (
+            notices.register(&nonce(0xa7), &key(b"k")),
+            notices.register(&nonce(0xb0), &key(b"l")),
+        );
         (notices, one, other)
     }
 
     #[test]
-    fn a_key_that_is_handed_over_calls_the_one_that_waits_for_it_and_once() {
+    fn a_key_that_is_handed_over_wakes_the_one_that_waits_for_it_and_once() {
         let (notices, one, other) = two_that_wait();
         assert_eq!(notices.channel(), b"quorlock:wake:me@h:1");
         for said in ["yours a7a7a7a7", "yours a7a7a7a", "yours c1c1c1c1", "yours", "b0b0b0b0"] {
@@ -178,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_changes_calls_those_that_wait_for_it() {
+    fn a_key_that_changes_wakes_those_that_wait_for_it() {
         let (notices, one, other) = two_that_wait();
         notices.hear_change(0, Some(b"k"));
         notices.hear_change(0, Some(b"m"));

@@ -59,7 +59,7 @@ pub(super) async fn watching(leases: Arc<Leases>, key: Key, pause: Duration) -> 
     let until = clock.now().plus(pause);
     let node = queue_node::first(context, key.affinity());
     let node = node.filter(|node| context.nodes.tells_changes(*node));
-    let registration = context.notices.wait(&context.nodes.entropy().nonce(), &key);
+    let registration = context.notices.register(&context.nodes.entropy().nonce(), &key);
     let mut watching = node.and_then(|node| Some((node, watch(context, node, &key).ok()?)));
     let scattered = || clock.now().plus(context.nodes.entropy().between(Duration::ZERO, SCATTER));
     // When the key ends, or has changed, and others are let go first.

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The queue's node (see [`queue_node`](super::queue_node)) hands the key over when it is released,
-//! and has this process called. Neither that nor this node's own grant counts: what counts is the
+//! and has this process told so. Neither that nor this node's own grant counts: what counts is the
 //! verdict of all nodes, which are asked then, the queue's node among them. After an unknown answer
 //! the place is given up: its value may stay on the node, so the next one has another.
 //!
@@ -40,17 +40,17 @@ use crate::quorum::{Election, NodeMask, Verdict};
 /// No pause is longer behind a place that was lost.
 pub(super) const HEARTBEAT: Duration = Duration::from_millis(500);
 
-/// After so many beats the first in the queue asks all nodes, past it: a value that was left on the
-/// queue's node alone, as by one that crashed while it asked, must not keep others from a lock that
-/// is free.
-const HEARTBEATS: u32 = 8;
+/// After so many heartbeats the first in the queue asks all nodes, past it: a value that was left
+/// on the queue's node alone, as by one that crashed while it asked, must not keep others from a
+/// lock that is free.
+const ASKS_ALL_EVERY: u32 = 8;
 
 /// How often the queue's node is asked at most between two beats. A lock that others change all the
 /// time, and never let go of, is asked for no more often than that.
 const ASKS_MAX: u32 = 16;
 
-/// How long the holder has to hand the lock over, once it was told, before it is watched: longer
-/// than most locks are held that are wanted by many.
+/// After this pause the first in the queue watches a key whose holder was told that it is waited
+/// for. It saves the watch where the holder releases the lock sooner.
 const WATCHED_AFTER: Duration = Duration::from_millis(10);
 
 /// When a queue's node is asked again that has not answered in time.
@@ -150,7 +150,7 @@ impl Queueing {
 pub(super) struct Place {
     claim: Claim,
     node: usize,
-    /// It was there before the node was asked, so that no call is missed.
+    /// It was there before the node was asked, so that no notice is missed.
     registration: Registration,
     beats: u32,
     /// It was asked for again at once, with the script.
@@ -169,9 +169,9 @@ impl Place {
         let Some(queue_node) = QueueNode::of(context, resource, avoided) else { return Ok(None) };
         let Some(key) = queue_node.resource.keys().first() else { return Ok(None) };
         let nonce = context.nodes.entropy().nonce();
-        let (node, registration) = (queue_node.node, context.notices.wait(&nonce, key));
+        let (node, registration) = (queue_node.node, context.notices.register(&nonce, key));
         let now = context.nodes.clock().now();
-        let claim = Claim::line_up(context, resource.clone(), queue_node, (nonce, ttl), now)?;
+        let claim = Claim::enqueue(context, resource.clone(), queue_node, (nonce, ttl), now)?;
         Ok(Some(Self { claim, node, registration, beats: 0, is_repeated: false }))
     }
 
@@ -230,7 +230,8 @@ impl Plan {
         }
     }
 
-    /// The lock may be free: the queue's node is asked, unless that was done too often.
+    /// The queue's node is asked then, or at the next heartbeat if that comes first; after
+    /// [`ASKS_MAX`] questions only at the heartbeat.
     fn ask_at(&mut self, at: Moment) {
         self.ask = if self.asks < ASKS_MAX { at.min(self.beat) } else { self.beat };
     }
@@ -330,14 +331,14 @@ pub(super) async fn wait(
                 let is_beat = plan.note_asked(now);
                 place.claim.ask_again(now)?;
                 place.beats += u32::from(is_beat);
-                if is_beat && plan.is_first && place.beats % HEARTBEATS == 0 {
+                if is_beat && plan.is_first && place.beats % ASKS_ALL_EVERY == 0 {
                     return Ok(Ended::Past(place));
                 }
             }
             Woken::Answered => match place.claim.queue_reply() {
                 Some(Reply::Granted { .. }) => break,
                 Some(Reply::Wait { left, is_heard }) => {
-                    if !context.turns().is_alive(wait.turn, plan.beat) {
+                    if !context.turns().renew(wait.turn, plan.beat) {
                         return Ok(Ended::Overtaken);
                     }
                     if let Some(began) = wait.untold.take() {

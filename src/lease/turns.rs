@@ -242,9 +242,9 @@ impl Turns {
         wake(woken);
     }
 
-    /// Says that who has the turn lives, and will be seen again by `until`. `false`: the turn is
-    /// out of date.
-    pub(super) fn is_alive(&self, turn: Turn, until: Moment) -> bool {
+    /// Records that who has the turn will be polled again by `until`. `false`: the turn is out of
+    /// date.
+    pub(super) fn renew(&self, turn: Turn, until: Moment) -> bool {
         let mut shard = self.shard(turn.hash);
         let taken = shard.by(turn);
         taken.map(|taken| taken.alive = until).is_some()

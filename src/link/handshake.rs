@@ -148,9 +148,9 @@ impl Handshake {
             Step::Config => told::config(frame, server),
             Step::ClientId => self.peer.client_id = frame.as_integer().ok(),
             Step::EpochValue => self.peer.epoch = epoch(frame),
-            Step::Subscribe => self.peer.hearing.channel = frame.is_push(),
-            Step::Track => self.peer.hearing.changes = frame.is_ok(),
-            Step::Choose => self.peer.hearing.changes &= frame.is_ok(),
+            Step::Subscribe => self.peer.subscriptions.channel = frame.is_push(),
+            Step::Track => self.peer.subscriptions.changes = frame.is_ok(),
+            Step::Choose => self.peer.subscriptions.changes &= frame.is_ok(),
             Step::Load(place) if frame.as_error().is_some() => self.missing.push(place),
             Step::Load(_) | Step::Courtesy => {}
         }

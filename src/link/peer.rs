@@ -16,7 +16,7 @@ pub(crate) struct Peer {
     /// What stands under the key that the locker asked for.
     pub(crate) epoch: EpochValue,
     /// What it tells this connection unasked.
-    pub(crate) hearing: Subscriptions,
+    pub(crate) subscriptions: Subscriptions,
     /// How long its first answer took.
     pub(crate) rtt: Option<Duration>,
 }

@@ -1,7 +1,7 @@
-//! What is said of a key to the node that keeps its queue, as the leases are told of it.
+//! The commands that the node with a key's queue runs for it.
 //!
-//! The keys are the lock's, its queue's and its beats', in this order: see `lease/queue_node`. It
-//! is extended as on any other node, by its first key.
+//! Their keys are the lock's, its queue's and its beats', in this order. It is extended as on any
+//! other node, by its first key.
 
 use super::behind_standing::behind_standing;
 use crate::lease::{AcquireBy, Adopt, Primitive, script};

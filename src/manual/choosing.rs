@@ -123,24 +123,29 @@
 //! Tasks that wait for the same key of one locker (and its clones) stand in a line, in the order in
 //! which they came: one of them at a time asks the nodes, and the next one asks when it has
 //! released. Of several lockers, as in several processes, each has a place in a queue, which one of
-//! the nodes keeps for the key: it tells that node every 500 ms that it is there, and asks all
-//! nodes every 4 s. So 1,000 waiting processes are 2,000 short scripts a second on that node. The
+//! the nodes keeps for the key: it tells that node every 500 ms that it is there, and the first of
+//! them asks all nodes every 4 s. Only then does one that waits learn of an outage that leaves the
+//! queue's node up. So 1,000 waiting processes are 2,000 short scripts a second on that node. The
 //! holder's release hands the lock to the first of them and wakes that process alone, which asks
 //! all nodes, and holds it when a majority has said so. So the lock changes hands in two round
-//! trips, at the same cost however many wait. A holder of another library hands nothing over: the
-//! first of those that wait has the node tell it when the key changes, and asks then. So does a
-//! lock of several keys, which stands in no queue: to be handed one of its keys would block that
+//! trips, at the same cost however many wait. A holder of another library hands nothing over, nor
+//! does one that has adopted its lock, or that holds several keys as one: the first of those that
+//! wait has the node tell it when the key changes, and asks then. So does one that waits for a lock
+//! of several keys, which stands in no queue: to be handed one of its keys would block that
 //! for nothing while another is held. Where each of its keys is wanted without a pause it may wait
 //! for long.
 //!
-//! What can be relied on is the order at that node while it can be reached, and no more: a client
-//! of another library, `try_acquire`, and a process that has lost sight of the node may come first,
-//! and where the node is down another one begins a new queue. That never gives two holders.
+//! What can be relied on is the order at that node while it can be reached, and no more. These may
+//! come first: a first try of a process that has not met the key contended within the last second,
+//! `try_acquire`, a lock of several keys, a client of another library, and a process that cannot
+//! reach the node. Where the node is down another one begins a new queue. None of that ever gives
+//! two holders.
 //!
 //! The queue needs RESP3 and some rights ([`compatibility`](super::compatibility));
 //! [`health`](crate::Locker::health) says of each node whether it tells this process what it needs.
-//! Without them, and with a [`Retry`](crate::Retry) of its own or one that counts its tries, a
-//! process polls with jittered pauses, 50 to 200 ms at first and 1 s at most. Many waiters on one
+//! Without them a process polls by its [`Retry`](crate::Retry): by default with jittered pauses, 50
+//! to 200 ms at first and 1 s at most. So does one whose `Retry` is `custom`, or counts the tries.
+//! Many waiters on one
 //! key are a queue of work: see [`when_not_to_lock`](super::when_not_to_lock).
 //!
 //! # Durability

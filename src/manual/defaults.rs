@@ -42,6 +42,7 @@
 //! | `wait` | 10 s | how long `.await` tries |
 //! | `unavailable_wait` | 1 s | how much of that without a quorum |
 //! | `retry` | `Retry::full_jitter`, 50–200 ms, doubling to 1 s | the pause between two tries |
+//! | `local_handover` | 0 | how long tasks of one locker pass a lock on without the nodes |
 //!
 //! **`wait`.** No call waits forever unless it asks to
 //! ([`wait_forever`](crate::LockerBuilder::wait_forever)). In a server, stay below the time limit
@@ -53,6 +54,10 @@
 //! network. *Shorter:* a restart of two nodes is reported as an outage. *Longer:* callers pile up.
 //! [`Duration::MAX`](std::time::Duration::MAX) is for callers that have no alternative, such as the
 //! start of a leader. A quarantine (see `durability`) counts as an outage too.
+//!
+//! **`local_handover`.** Off, for other processes wait as long: none of them has the lock before
+//! the budget is over, or no task of this locker wants it. With it, the next task has the lock in
+//! microseconds. Choose a few times the length of the work.
 //!
 //! **`retry`.** A process that waits in a queue for another (see [`choosing`](super::choosing))
 //! does not poll; the pause is for where there is none. It is drawn between 50 ms and a ceiling

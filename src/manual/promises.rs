@@ -34,7 +34,7 @@
 //!   up to a quarter of the time: if all are lost together, the waiting tasks run one after the
 //!   other. The report needs no task of ours: it does not wait for extensions, and it outlives the
 //!   runtime that extended the lock.
-//! - **A lock is handed over once.** Adopting gives it a new value, so the token is useless
+//! - **A token adopts once.** Adopting a lock gives it a new value, so the token is useless
 //!   afterwards, and late commands of the former holder delete nothing. After a failed adoption the
 //!   token still holds the lock. Two guards are never valid at once, even if the former one still
 //!   lives.

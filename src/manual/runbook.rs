@@ -116,8 +116,9 @@
 //!   snapshots, `KEYS`. About the node timeout each time: a majority hangs. `is_too_slow`: the TTL
 //!   is too short for the network.
 //! - *There are many tries.* The error ends in "gave up after N tries in …": the lock is contended.
-//!   A waiter notices a free lock up to 1 s late. Shorten the work, split the key (`order:42`, not
-//!   `orders`), or use a queue.
+//!   Where [`health`](crate::Locker::health) has no node with `tells_hand_overs`, waiters poll, and
+//!   notice a free lock up to 1 s late. Shorten the work, split the key (`order:42`, not `orders`),
+//!   or make it a queue of jobs.
 //! - *All nodes are quick, but acquiring is slow.* The client itself is slow: a blocked runtime,
 //!   too little CPU.
 //!

@@ -47,7 +47,7 @@ struct Health {
     /// The last server process, by its `run_id`, that observers were told may forget.
     told_forgets: Option<Option<Box<str>>>,
     /// What it tells unasked, on the one connection that listens.
-    hearing: Subscriptions,
+    subscriptions: Subscriptions,
 }
 
 impl Node {
@@ -62,7 +62,7 @@ impl Node {
                 server: None,
                 told_down: false,
                 told_forgets: None,
-                hearing: Subscriptions::default(),
+                subscriptions: Subscriptions::default(),
             }),
         }
     }
@@ -100,7 +100,7 @@ impl Node {
         {
             let mut health = lock(&self.health);
             (health.open, health.reason) = (0, Fault::Connecting { step: None });
-            health.hearing = Subscriptions::default();
+            health.subscriptions = Subscriptions::default();
         }
         for link in &self.links {
             link.reopen();
@@ -110,7 +110,7 @@ impl Node {
     /// The driver has ended, and its connections with it.
     pub(crate) fn leave(&self) {
         let mut health = lock(&self.health);
-        health.hearing = Subscriptions::default();
+        health.subscriptions = Subscriptions::default();
         if std::mem::take(&mut health.open) > 0 {
             health.reason = Fault::Connecting { step: None };
         }
@@ -134,8 +134,8 @@ impl Node {
     }
 
     /// What it tells unasked.
-    pub(crate) fn hearing(&self) -> Subscriptions {
-        lock(&self.health).hearing
+    pub(crate) fn subscriptions(&self) -> Subscriptions {
+        lock(&self.health).subscriptions
     }
 
     /// All that is known of it without asking.
@@ -155,8 +155,8 @@ impl Node {
             rtt,
             server,
             contradicts_durability: false,
-            tells_hand_overs: health.hearing.channel,
-            tells_changes: health.hearing.changes,
+            tells_hand_overs: health.subscriptions.channel,
+            tells_changes: health.subscriptions.changes,
         }
     }
 
@@ -171,7 +171,7 @@ impl Node {
     fn set_fault(&self, reason: Fault, was_open: bool, listened: bool) -> bool {
         let mut health = lock(&self.health);
         if listened {
-            health.hearing = Subscriptions::default();
+            health.subscriptions = Subscriptions::default();
         }
         health.reason = reason;
         health.open = health.open.saturating_sub(usize::from(was_open));
@@ -182,7 +182,7 @@ impl Node {
     fn set_peer(&self, peer: Peer, listens: bool) -> bool {
         let mut health = lock(&self.health);
         if listens {
-            health.hearing = peer.hearing;
+            health.subscriptions = peer.subscriptions;
         }
         health.server = Some((peer.server, peer.rtt));
         health.open += 1;

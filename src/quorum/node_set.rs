@@ -189,14 +189,14 @@ impl NodeSet {
     /// node is not connected, or does not tell what is published.
     pub(crate) fn processes(&self) -> impl Iterator<Item = Option<Box<str>>> + '_ {
         self.shared.nodes.iter().map(|node| {
-            let is_heard = node.hearing().channel;
+            let is_heard = node.subscriptions().channel;
             is_heard.then(|| node.run_id().unwrap_or_else(|| (&*node.label()).into()))
         })
     }
 
     /// Whether this node tells when a key has changed that was read to be tracked.
     pub(crate) fn tells_changes(&self, node: usize) -> bool {
-        self.shared.nodes.get(node).is_some_and(|node| node.hearing().changes)
+        self.shared.nodes.get(node).is_some_and(|node| node.subscriptions().changes)
     }
 
     /// The health of each node, without asking it.

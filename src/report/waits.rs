@@ -16,7 +16,8 @@ pub struct WaitStats {
     /// How often those have asked all nodes; what is asked of the node with the queue alone does
     /// not count. Divided by `ended`: tries per acquisition.
     pub tries: u64,
-    /// Wake-ups of the first in a queue because another process handed the lock over.
+    /// Wake-ups of the first in a queue because another locker handed the lock over, or left the
+    /// queue when it was free.
     pub handed_over: u64,
     /// Wake-ups because a server told that the key had changed.
     pub changed: u64,

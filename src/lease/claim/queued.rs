@@ -39,7 +39,7 @@ const UNHEARD: i64 = -2;
 impl Claim {
     /// Asks the node that keeps the key's queue, with a nonce that no attempt ever had: it grants
     /// the key, or puts the value into the queue. Letting go leaves the queue.
-    pub(in crate::lease) fn line_up(
+    pub(in crate::lease) fn enqueue(
         context: &Arc<LeaseContext>,
         resource: Resource,
         queue_node: QueueNode,

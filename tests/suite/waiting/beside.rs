@@ -1,4 +1,4 @@
-//! Whoever waits in a queue is woken by whatever else a lock may go through: the column *waiting*
+//! One that waits in a queue is woken by all else that a lock may go through: the column *waiting*
 //! of the manual's table.
 
 use std::time::Duration;
@@ -37,7 +37,7 @@ async fn a_lock_is_handed_over_on_servers_that_may_forget() {
     assert_eq!(waiter.stats().handed_over, 1);
 }
 
-/// Whoever adopts a lock knows nothing of those that waited before, and still hands it over.
+/// One that adopts a lock is not told who waits for it: the first of these is told of the release.
 #[tokio::test]
 async fn an_adopted_lock_goes_to_the_one_that_waits_when_it_is_released() {
     need_process!();

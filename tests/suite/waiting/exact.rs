@@ -291,16 +291,19 @@ async fn a_lock_that_ends_while_it_is_asked_how_long_it_lives_is_taken_in_turn()
 /// Who holds the lock is looked up for the error, and a node that hangs is not waited for.
 #[tokio::test(start_paused = true)]
 async fn who_gives_up_is_told_so_and_by_whom_in_time_though_nodes_hang() {
-    for (limit, hung) in [(0, 0), (0, 2), (50, 1), (50, 2), (350, 2)] {
+    let faults = [(0, 0, 0), (0, 0, 2), (50, 0, 1), (50, 1, 1), (50, 0, 2), (350, 0, 2)];
+    for (limit, down, hung) in faults {
         let nodes = Nodes::new(5);
         let (holder, waiter) = (process(&nodes, "holder").await, process(&nodes, "waiter").await);
         let held = holder.lock("k").await.unwrap();
         sleep(ms(20)).await;
-        (0..hung).for_each(|node| nodes[node].hang());
+        (0..down).for_each(|node| nodes[node].stop());
+        sleep(ms(20)).await;
+        (down..down + hung).for_each(|node| nodes[node].hang());
         let began = Instant::now();
         let error = waiter.lock("k").wait(ms(limit)).await.unwrap_err();
         let late = began.elapsed().saturating_sub(ms(limit));
-        assert!(late <= GRAIN, "{limit} ms, {hung} nodes hang: {late:?} late");
+        assert!(late <= GRAIN, "{limit} ms, {down} nodes are down, {hung} hang: {late:?} late");
         assert!(error.is_contended(), "{error}");
         let owner = error.holder().and_then(|holder| holder.owner.as_deref());
         assert!(owner.is_some_and(|owner| owner.starts_with("holder@")), "{error}");
