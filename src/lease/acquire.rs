@@ -90,6 +90,7 @@ type Pausing = Pin<Box<dyn Future<Output = Cause> + Send>>;
 
 impl Acquiring {
     /// Tries until the lock is acquired, or the wait that was asked for is over.
+    #[inline]
     pub(crate) fn new(spec: Result<AcquireSpec, Error>) -> Self {
         let kind = spec.as_ref().map_or(in_line::Kind::Apart, AcquireSpec::order);
         Self { spec: spec.map_err(Some), tries: Tries::new(false, Order::new(kind)) }

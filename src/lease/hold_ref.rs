@@ -339,22 +339,22 @@ impl HoldRef {
         self.leases.end(self.id).map(|ended| self.tell_untold(ended))
     }
 
+    /// Whether this locker hands its locks on at all.
+    pub(crate) fn may_be_handed_on(&self) -> bool {
+        !self.leases.context.options.local_handover.is_zero()
+    }
+
     /// As [`end`](Self::end), for one who hands the lock on where that may be.
     pub(crate) fn part(&self) -> Option<Parting> {
         let budget = self.leases.context.options.local_handover;
-        let (claim, began, inherited) = if budget.is_zero() {
-            let (claim, began) = self.end()?;
-            (claim, began, None)
-        } else {
-            let at = self.leases.context.nodes.clock().read();
-            let look = |hold: &mut Hold| hold.inheritance(at, budget);
-            let (ended, inherited) = self.leases.end_with(self.id, look)?;
-            let (claim, began) = self.tell_untold(ended);
-            (claim, began, inherited)
-        };
+        let at = self.leases.context.nodes.clock().read();
+        let look = |hold: &mut Hold| hold.inheritance(at, budget);
+        let (ended, inherited) = self.leases.end_with(self.id, look)?;
+        let (claim, began) = self.tell_untold(ended);
         Some(Parting { claim, began, inherited })
     }
 
+    #[inline]
     fn tell_untold(&self, Ended { claim, began, untold, .. }: Ended) -> (Claim, Moment) {
         if let Some(reason) = untold {
             let held = self.leases.context.nodes.clock().now().since(began);

@@ -237,8 +237,14 @@ impl Turns {
     /// Passes the turn on, unless it is out of date. What was handed on with it, and not taken, is
     /// dropped before.
     pub(super) fn pass(&self, turn: Turn) {
-        drop(self.take_gift(turn));
-        let woken = self.shard(turn.hash).pass(turn);
+        let mut shard = self.shard(turn.hash);
+        if let Some(gift) = shard.by(turn).and_then(|taken| taken.gift.take()) {
+            drop(shard);
+            drop(gift);
+            shard = self.shard(turn.hash);
+        }
+        let woken = shard.pass(turn);
+        drop(shard);
         wake(woken);
     }
 

@@ -22,6 +22,7 @@ pub struct Acquire {
 }
 
 impl Acquire {
+    #[inline]
     pub(crate) fn new(spec: Result<AcquireSpec, Error>) -> Self {
         Self { acquiring: Acquiring::new(spec) }
     }

@@ -254,6 +254,15 @@ impl LockGuard {
 
     /// Ends the hold and tells of it, and hands the lock on where that is asked for.
     fn end(&self) -> Option<Ended> {
+        if self.hold.may_be_handed_on() {
+            return self.end_and_hand_on();
+        }
+        let (claim, began) = self.hold.end()?;
+        self.tell_end(&claim, began);
+        Some(Ended::ToLetGo(claim))
+    }
+
+    fn end_and_hand_on(&self) -> Option<Ended> {
         let parting = self.hold.part()?;
         self.tell_end(&parting.claim, parting.began);
         Some(parting.hand_on().map_or(Ended::HandedOn, Ended::ToLetGo))

@@ -112,6 +112,7 @@ impl LockRequest {
 
     /// Acquires the lock, as `.await` on the request does: a future for what takes no
     /// [`IntoFuture`], such as `spawn`, `try_join_all` and `block_on`.
+    #[inline]
     pub fn acquire(self) -> Acquire {
         Acquire::new(self.spec)
     }
@@ -223,6 +224,7 @@ impl IntoFuture for LockRequest {
     type Output = Result<LockGuard, Error>;
     type IntoFuture = Acquire;
 
+    #[inline]
     fn into_future(self) -> Acquire {
         self.acquire()
     }

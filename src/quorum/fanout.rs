@@ -93,10 +93,20 @@ impl NodeSet {
         let allowed = commands.first().map_or(Duration::ZERO, |command| command.allowed);
         let deadline = commands.first().map_or(Moment::NEVER, |first| first.sent.plus(allowed));
         let ticket = self.shared.slots.claim(rule, allowed);
+        let describe = |command| outgoing(command, ticket, deadline);
+        // Nearly always it is one, and described once.
+        let one = if let [one] = commands { Some(describe(one)) } else { None };
         let mut wake = false;
         for (index, node) in self.shared.nodes.iter().enumerate() {
             let vote = if let Some(command) = commands.iter().find(|it| it.to.has(index)) {
-                match node.link(command.affinity).send(&outgoing(command, ticket, deadline)) {
+                let of_several;
+                let outgoing = if let Some(one) = &one {
+                    one
+                } else {
+                    of_several = describe(command);
+                    &of_several
+                };
+                match node.link(command.affinity).send(outgoing) {
                     Sent::Written => continue,
                     Sent::Queued => {
                         wake = true;
