@@ -87,13 +87,14 @@ async fn a_lock_is_handed_over_to_the_one_that_waits_over_tls() {
     let held = holder.lock("k").await.unwrap();
     let request = waiter.lock("k").wait(Duration::from_secs(5));
     let waiting = tokio::spawn(async move { request.await.unwrap() });
-    eventually_async("it waits in the queue", async || {
-        node.0.command(&["ZCARD", "{k}:quorlock:queue"]).int() == 1
+    eventually_async("the key is watched", async || {
+        node.0.info("tracking_total_keys").as_deref() == Some("1")
     })
     .await;
     assert!(held.release().await.unwrap().is_released());
     assert!(waiting.await.unwrap().release().await.unwrap().is_released());
-    assert_eq!(waiter.stats().handed_over, 1);
+    let woken = waiter.stats();
+    assert!(woken.handed_over + woken.changed >= 1, "{woken:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

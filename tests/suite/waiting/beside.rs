@@ -1,5 +1,6 @@
 //! One that waits in a queue is woken by all else that a lock may go through: the column *waiting*
-//! of the manual's table.
+//! of the manual's table. It is handed the lock, or told of the change where the holder has not
+//! heard in time that it is waited for.
 
 use std::time::Duration;
 
@@ -31,10 +32,11 @@ async fn a_lock_is_handed_over_on_servers_that_may_forget() {
     holder.initialise().await.unwrap();
     let held = holder.lock("k").await.unwrap();
     let waiting = wait(&waiter, "k");
-    waits(&fleet, "k", 1).await;
+    is_watched(&fleet).await;
     assert!(held.release().await.unwrap().is_released());
     assert!(waiting.await.unwrap().release().await.unwrap().is_released());
-    assert_eq!(waiter.stats().handed_over, 1);
+    let woken = waiter.stats();
+    assert!(woken.handed_over + woken.changed >= 1, "{woken:?}");
 }
 
 /// One that adopts a lock is not told who waits for it: the first of these is told of the release.
@@ -88,11 +90,12 @@ fn a_plain_thread_waits_in_the_queue_and_is_handed_the_lock() {
     let held = holder.lock("k").acquire().unwrap();
     let request = waiter.lock("k").wait(PATIENCE);
     let waiting = std::thread::spawn(move || request.acquire().unwrap().release().unwrap());
-    let queued = || super::queued(&fleet, "k") == 1;
-    support::eventually("it waits in the queue", queued);
+    let is_watched = || fleet.iter().any(super::watches);
+    support::eventually("the key is watched", is_watched);
     assert!(held.release().unwrap().is_released());
     assert!(waiting.join().unwrap().is_released());
-    assert_eq!(waiter.stats().handed_over, 1);
+    let woken = waiter.stats();
+    assert!(woken.handed_over + woken.changed >= 1, "{woken:?}");
 }
 
 /// What a client of the same nodes is told goes to it, and what a waiter is told to that.
@@ -105,7 +108,7 @@ async fn a_client_beside_one_that_waits_disturbs_neither() {
     let client = Client::new(told(fleet[0].url())).unwrap().timeout(PATIENCE);
     let held = holder.lock("k").await.unwrap();
     let waiting = wait(&waiter, "k");
-    waits(&fleet, "k", 1).await;
+    is_watched(&fleet).await;
     for _ in 0..100 {
         assert_eq!(client.command(["PING"]).await.unwrap().as_bytes().unwrap(), b"PONG");
     }
@@ -113,7 +116,8 @@ async fn a_client_beside_one_that_waits_disturbs_neither() {
     let held = waiting.await.unwrap();
     assert_eq!(client.command(["PING"]).await.unwrap().as_bytes().unwrap(), b"PONG");
     assert!(held.release().await.unwrap().is_released());
-    assert_eq!(waiter.stats().handed_over, 1);
+    let woken = waiter.stats();
+    assert!(woken.handed_over + woken.changed >= 1, "{woken:?}");
 }
 
 /// It ends on the servers, and they tell of that late: the waiter has looked how long it lives.

@@ -77,8 +77,12 @@ async fn waits(fleet: &Fleet, key: &str, count: i64) {
 
 /// A node has been asked to tell of a change.
 pub(crate) async fn is_watched(fleet: &Fleet) {
-    let watched = |node: &Server| node.info("tracking_total_keys").as_deref() == Some("1");
-    eventually_async("the key is watched", async || fleet.iter().any(watched)).await;
+    eventually_async("the key is watched", async || fleet.iter().any(watches)).await;
+}
+
+/// Whether this node has been.
+fn watches(node: &Server) -> bool {
+    node.info("tracking_total_keys").as_deref() == Some("1")
 }
 
 fn wait(locker: &Locker, key: &'static str) -> tokio::task::JoinHandle<LockGuard> {
