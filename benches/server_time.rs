@@ -2,7 +2,7 @@
 //! on the commands, and how often they executed which.
 //!
 //! `cargo bench --bench server_time` prints a table in Markdown; `benches/record/` has those of the
-//! past. Nobody waits here: each caller has a key of its own.
+//! past. No one waits here: each caller has a key of its own.
 
 #![expect(clippy::unwrap_used, reason = "it ends on the spot when it cannot be set up")]
 

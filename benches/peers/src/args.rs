@@ -102,7 +102,7 @@ pub(crate) struct Args {
 }
 
 impl Scenario {
-    /// Whether it measures cycles of locks that nobody else wants.
+    /// Whether it measures cycles of locks that no one else wants.
     pub(crate) fn is_of_cycles(self) -> bool {
         !matches!(self, Self::HandOver | Self::Line | Self::Crowd | Self::Foreign)
     }

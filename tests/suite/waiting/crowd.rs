@@ -93,8 +93,8 @@ impl Crowd {
         }
     }
 
-    /// All have had it, each once. How long after the end of the faults they have had it as fast,
-    /// one after the other, as before.
+    /// All have had it, each once. How long after this instant, behind the faults, they have had it
+    /// as fast, one after the other, as where so many had had it.
     pub(super) async fn ends(
         &self,
         tasks: Vec<JoinHandle<()>>,
@@ -113,7 +113,7 @@ impl Crowd {
 /// How many in a row are as fast as before if they take no more than twice as long.
 const ROW: usize = 20;
 
-/// How long after the end of the faults the visits are as fast again as they were before, where so
+/// How long after this instant the visits are as fast again as they were before the faults, when so
 /// many had come.
 fn back(visits: &[Instant], (before, ended): (usize, Instant)) -> Duration {
     let usual = (visits[before - 1] - visits[0]) / u32::try_from(before - 1).unwrap();
@@ -121,7 +121,7 @@ fn back(visits: &[Instant], (before, ended): (usize, Instant)) -> Duration {
     let is_usual = |row: &&[Instant]| row[ROW] - row[0] <= 2 * usual * ROW as u32;
     let row = rows.into_iter().find(is_usual).expect("they are as fast as before, at last");
     let back = row[0].saturating_duration_since(ended);
-    println!("back: usually {usual:.1?} for each, as fast as that {back:.1?} after the faults");
+    println!("back: usually {usual:.1?} for each, as fast as that {back:.1?} later");
     back
 }
 
