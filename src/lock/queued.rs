@@ -13,16 +13,16 @@ const LEAVE: &str = include_str!("script/turn_leave.lua");
 /// scripts.)
 pub(crate) static QUEUED: Primitive = Primitive {
     acquire: AcquireBy::Script(
-        script!(include_str!("script/turn_ask.lua"), "b64c26bff633c5e5f06d47fb9831c105d0776a43"),
+        script!(include_str!("script/turn_ask.lua"), "14301c3608b36f12ce064c3616e2ca1a49b04efc"),
         ReplyKind::Queue,
     ),
     vote: script!(
         behind_standing!("script/turn_ask.lua"),
-        "1e777311ce7133f466df39b7ee5d3e700a842822"
+        "dfc364ba6b1ef2ccdf3913254ee89880a68f50b2"
     ),
     vote_reply: ReplyKind::Vote,
     extend: script!(include_str!("script/extend.lua"), "38c4b48c016c265132124c20017671204b3fa277"),
-    release: script!(LEAVE, "7e55383a4ac91093005c3be0b5cde8b71c4df81c"),
+    release: script!(LEAVE, "738b726a9367949d615ed0790fa5930860bd6f92"),
     undo: UndoScript(LEAVE),
     adopt: Adopt::Refused("what waits in a queue is not held"),
     queued: None,

@@ -30,6 +30,10 @@ const FREE_MAX: u64 = 2_500;
 /// come apart by so much in a TTL, and timers have a grain. That is less than a beat.
 const FREE_MAX_ALONE: u64 = 60;
 
+/// By how much longer than without a dead one that waited may count as living, where a node's clock
+/// was set back.
+const BEAT: u64 = 1_500;
+
 /// A locker of this age, in milliseconds, is connected to all nodes without a fault.
 const SETTLED: u64 = 1_000;
 
@@ -76,7 +80,7 @@ impl World {
 
     /// Whether all faults are over, and what follows them.
     fn is_calm(&self) -> bool {
-        let is_over = |at: u64| self.now() > at + REST + self.waiters.set_back;
+        let is_over = |at: u64| self.now() > at + REST + self.waiters.set_back.min(BEAT);
         self.faults == 0 || self.waiters.healed.is_some_and(is_over)
     }
 

@@ -69,6 +69,52 @@ fn waits(locker: &Locker) -> JoinHandle<Result<LockGuard, Error>> {
     tokio::spawn(async move { request.await })
 }
 
+/// Whoever left the lock would stand before those that wait, until its beat is over.
+#[tokio::test(start_paused = true)]
+async fn who_leaves_a_lock_that_the_node_with_the_queue_has_not_granted_leaves_the_queue_too() {
+    let nodes = Nodes::new(3);
+    let [holder, waiter] = processes(&nodes).await;
+    let held = holder.lock("k").await.unwrap();
+    let waiting = waits(&waiter);
+    tokio::time::sleep(ms(100)).await;
+    let node = queue_node(&nodes, "k");
+    let busy = Reaction::Answer(b"-BUSY a script runs\r\n".to_vec());
+    nodes[node].add(When::before("turn_ask").nth(1).then(busy));
+    assert!(held.release().await.unwrap().is_released());
+    let held = waiting.await.unwrap().unwrap();
+    let places = || {
+        ["queue", "beats"].map(|name| {
+            nodes[node].command(["ZCARD", &format!("{{k}}:quorlock:{name}")]).as_integer().unwrap()
+        })
+    };
+    assert_eq!(places(), [1, 1], "that node has not granted it");
+    drop(held.forget());
+    tokio::time::sleep(ms(1)).await;
+    assert_eq!(places(), [0, 0]);
+}
+
+/// Its beat ends an hour from now, which no beat of one that lives does.
+#[tokio::test(start_paused = true)]
+async fn one_that_died_before_a_server_was_set_back_holds_no_one_up() {
+    let nodes = Nodes::new(3);
+    let [holder, waiter] = processes(&nodes).await;
+    let held = holder.lock("k").await.unwrap();
+    let waiting = waits(&waiter);
+    tokio::time::sleep(ms(100)).await;
+    let node = &nodes[queue_node(&nodes, "k")];
+    let seconds = node.command(["TIME"]).as_items().unwrap()[0].as_bytes().unwrap().to_vec();
+    let seconds: u64 = String::from_utf8(seconds).unwrap().parse().unwrap();
+    let ends = ((seconds + 3_600) * 1_000).to_string();
+    let added = node.command(["ZADD", "{k}:quorlock:queue", "0", "dead@process"]);
+    assert_eq!(added.as_integer(), Ok(1));
+    let added = node.command(["ZADD", "{k}:quorlock:beats", &ends, "dead@process"]);
+    assert_eq!(added.as_integer(), Ok(1));
+    let began = Instant::now();
+    assert!(held.release().await.unwrap().is_released());
+    assert!(waiting.await.unwrap().is_ok());
+    assert!(began.elapsed() <= ms(5), "{:?}", began.elapsed());
+}
+
 /// A key that was contended a moment ago is asked for in the queue first; all nodes are asked only
 /// after seconds, and have all the time there is to answer.
 #[tokio::test(start_paused = true)]

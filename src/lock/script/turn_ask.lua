@@ -2,7 +2,8 @@
 -- the queue. Runs behind standing.lua where servers may forget.
 --
 -- The last three of KEYS: the lock; its queue, with each waiting value by the order of its arrival;
--- its beats, with the time by which each of them will have asked again if it lives.
+-- its beats, with the time by which each of them will have asked again if it lives. (A time that is
+-- too far away was told before the server's clock was set back: no one is known to live by it.)
 --
 -- Answers {1, 1} when it set the lock and others wait, {1, 0} when none does; {-1, ms} when it is
 -- to wait: the first in the queue is told what the lock has left to live, the others -1. The first
@@ -16,6 +17,7 @@ if type(held) == 'table' and not string.find(held.err, 'WRONGTYPE', 1, true) the
   return held
 end
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local latest = now + 2 * beat
 local first, dead = nil, {}
 for n = 0, looks - 1 do
   local found = redis.call('ZRANGE', queue, n, n)[1]
@@ -23,7 +25,7 @@ for n = 0, looks - 1 do
     break
   end
   local ends = redis.call('ZSCORE', beats, found)
-  if found == ARGV[1] or (ends and tonumber(ends) >= now) then
+  if found == ARGV[1] or (ends and tonumber(ends) >= now and tonumber(ends) <= latest) then
     first = found
     break
   end
@@ -39,7 +41,7 @@ if held == ARGV[1] or (not held and is_turn) then
   return {1, redis.call('ZRANGE', queue, 0, 0)[1] and 1 or 0}
 end
 local own = now + beat
-local ends = string.format('%.0f', math.max(own, tonumber(until_last[2] or 0)))
+local ends = string.format('%.0f', math.max(own, math.min(latest, tonumber(until_last[2] or 0))))
 -- Without the right to it nothing is made that would stay.
 redis.call('PEXPIREAT', beats, ends)
 if #dead > 0 then

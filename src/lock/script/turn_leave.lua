@@ -17,13 +17,15 @@ end
 local first
 if time[1] and (not held or held == ARGV[1]) then
   local now = time[1] * 1000 + math.floor(time[2] / 1000)
+  local latest = now + 3000
   for n = 0, 127 do
     local found = redis.pcall('ZRANGE', queue, n, n)
     if not found[1] then
       break
     end
     local ends = redis.pcall('ZSCORE', beats, found[1])
-    if found[1] ~= ARGV[1] and type(ends) == 'string' and tonumber(ends) >= now then
+    ends = found[1] ~= ARGV[1] and type(ends) == 'string' and tonumber(ends)
+    if ends and ends >= now and ends <= latest then
       first = found[1]
       break
     end

@@ -6,7 +6,7 @@
 //! servers tell. There is no Lua here: any other script can be loaded, and is refused when it is to
 //! run. Our own tests have the Lua too, beside it (`lua`), and compare the two.
 
-mod in_turn;
+mod queued;
 mod run;
 mod standing;
 
@@ -49,9 +49,9 @@ static KNOWN: [(&str, &str, Body); 13] = [
     ),
     ("extend_all", include_str!("../../lock/script/extend_all.lua"), extend_all),
     ("release_all", include_str!("../../lock/script/release_all.lua"), release_all),
-    ("turn_ask", include_str!("../../lock/script/turn_ask.lua"), in_turn::ask),
-    ("turn_ask", behind_standing!("../../lock/script/turn_ask.lua"), in_turn::ask_where_it_votes),
-    ("turn_leave", include_str!("../../lock/script/turn_leave.lua"), in_turn::leave),
+    ("turn_ask", include_str!("../../lock/script/turn_ask.lua"), queued::ask),
+    ("turn_ask", behind_standing!("../../lock/script/turn_ask.lua"), queued::ask_where_it_votes),
+    ("turn_leave", include_str!("../../lock/script/turn_leave.lua"), queued::leave),
 ];
 
 /// How long a script's name is.

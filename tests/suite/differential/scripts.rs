@@ -4,20 +4,21 @@
 //!
 //! Another script is another row of [`SCRIPTS`], and its files are rows of [`FILES`].
 //!
-//! In the states commands stand between bars, `~` is a blank and `''` an empty word. Three words
-//! are no commands: `PASS n` lets so many microseconds pass, `FROZEN` leaves the state to nodes
+//! In the states commands stand between bars, `~` is a blank, `''` an empty word, and `+n` the time
+//! that is so many milliseconds away, by the clock of the server that is asked. Three words are no
+//! commands: `PASS n` lets so many microseconds pass, `FROZEN` leaves the state to nodes
 //! whose time stands still, and `CROWD n` puts so many into the queue `z` that have no beat.
 
 #![allow(dead_code, reason = "either user of the table leaves out a part of it")]
 
 #[path = "scripts_hindrance.rs"]
 mod hindrance;
-#[path = "scripts_in_turn.rs"]
-mod in_turn;
+#[path = "scripts_queued.rs"]
+mod queued;
 
 use hindrance::KEYS;
 pub(crate) use hindrance::{Hindrance, users};
-use in_turn::{ask, ask_where_it_votes, leave};
+use queued::{ask, ask_where_it_votes, leave};
 
 /// A command's words.
 pub(crate) type Words = Vec<&'static str>;
@@ -135,14 +136,14 @@ pub(crate) const SCRIPTS: [Script; 13] = [
         grids: &[all(&[LOCK, SECOND])],
         words: release_all,
     },
-    Script { name: "turn_ask", files: &["turn_ask.lua"], grids: in_turn::ASKED, words: ask },
+    Script { name: "turn_ask", files: &["turn_ask.lua"], grids: queued::ASKED, words: ask },
     Script {
         name: "turn_ask",
         files: &["standing.lua", "turn_ask.lua"],
-        grids: in_turn::ASKED_WHERE_IT_VOTES,
+        grids: queued::ASKED_WHERE_IT_VOTES,
         words: ask_where_it_votes,
     },
-    Script { name: "turn_leave", files: &["turn_leave.lua"], grids: in_turn::LEFT, words: leave },
+    Script { name: "turn_leave", files: &["turn_leave.lua"], grids: queued::LEFT, words: leave },
 ];
 
 /// What a lock's key can hold. Ours is `v`.
@@ -425,6 +426,15 @@ fn combinations(lists: &[&[State]]) -> Vec<Vec<State>> {
         all = all.into_iter().flat_map(longer).collect();
     }
     all
+}
+
+/// The words with each `+n` among them as a time, in milliseconds since 1970, where it is `now`.
+pub(crate) fn at(now: u128, words: &[&str]) -> Vec<String> {
+    let time = |word: &str| {
+        let millis = word.strip_prefix('+').and_then(|millis| millis.parse::<f64>().ok())?;
+        Some((now as f64 + millis).to_string())
+    };
+    words.iter().map(|word| time(word).unwrap_or_else(|| (*word).to_owned())).collect()
 }
 
 /// Commands between bars.

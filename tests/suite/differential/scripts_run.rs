@@ -85,11 +85,15 @@ fn run(
     cases: &[Case],
     (digest, keys): (&'static str, &[&'static str]),
 ) -> Vec<Vec<String>> {
-    let mut said: Vec<Words> = vec![vec!["FLUSHALL"]];
+    let now = u128::from(clock(raw) / 1_000);
+    let mut said = vec![vec!["FLUSHALL".to_owned()]];
     for (case, database) in cases.iter().zip(DATABASES) {
-        said.push(vec!["SELECT", database]);
-        said.extend(case.state.iter().filter(|words| words[0] != "PASS").cloned());
+        said.push(vec!["SELECT".to_owned(), database.to_owned()]);
+        let state = case.state.iter().filter(|words| words[0] != "PASS");
+        said.extend(state.map(|words| scripts::at(now, words)));
     }
+    let said: Vec<Vec<&str>> =
+        said.iter().map(|words| words.iter().map(String::as_str).collect()).collect();
     raw.call_all(&said);
     let passes = cases.iter().flat_map(|case| &case.state).filter(|words| words[0] == "PASS");
     if let Some(longest) = passes.map(|words| words[1].parse::<u64>().unwrap()).max() {

@@ -10,7 +10,7 @@ use quorlock_resp::Frame;
 use super::super::keyspace::Entry;
 use super::super::sha1::digest;
 use super::super::{SessionId, Setup, Store, User, Version};
-use super::table::{Case, HEARD, Hindrance, Words, users};
+use super::table::{Case, HEARD, Hindrance, Words, at, users};
 
 /// A node in some state, and who is about to run its script there.
 pub(super) struct Bench {
@@ -83,7 +83,8 @@ impl Node {
         let (store, session) = &self.by_user[user];
         let mut store = store.clone();
         let mut now = Duration::from_secs(1_000_000);
-        let mut say = |words: &[&str], now| {
+        let mut say = |words: &[&str], now: Duration| {
+            let words = at(now.as_millis(), words);
             let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
             let (reply, _) = store.execute_as_operator(&words, now);
             assert!(reply.as_error().is_none(), "{words:?}: {reply:?}");

@@ -66,7 +66,7 @@ const EQUIVALENTS: [Equivalent; 31] = [
         "call → pcall",
         "what refuses it has refused the first ZRANGE of the same key, which ends the script",
     ),
-    equivalent(OWN_END, "tonumber → nothing", "`math.max` reads digits itself"),
+    equivalent(OWN_END, "tonumber → nothing", "`math.min` reads digits itself"),
     equivalent(OWN_END, "0 → 1", "our own beat ends later than that"),
     equivalent(OWN_END, "0 → -1", "our own beat ends later than that"),
     equivalent(
@@ -95,7 +95,7 @@ const EQUIVALENTS: [Equivalent; 31] = [
     equivalent("string.sub(first, 1, 8)", "1 → 0", "Lua takes no place before the first"),
 ];
 
-const OWN_END: &str = "math.max(own, tonumber(until_last[2] or 0))";
+const OWN_END: &str = "math.max(own, math.min(latest, tonumber(until_last[2] or 0)))";
 const NEXT_PLACE: &str = "redis.call('ZADD', queue, 'NX', ";
 const WRONG_TYPE: &str = ".err, 'WRONGTYPE', 1, true)";
 

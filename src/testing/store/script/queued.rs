@@ -12,6 +12,9 @@ const LOOKS: usize = 128;
 /// How long one that waits counts as living, in milliseconds.
 const BEAT: f64 = 1500.0;
 
+/// How far away a time may be by which one that lives will have asked again.
+const LATEST: f64 = 2.0 * BEAT;
+
 /// What stands under the lock's key.
 #[derive(PartialEq)]
 enum Held {
@@ -59,8 +62,8 @@ fn ask_behind(run: &mut Run<'_, '_>, lines: u32) -> Outcome<Frame> {
     let own_keys = run.keys.len().saturating_sub(3);
     let [lock, queue, beats] = [0, 1, 2].map(|number| run.key(own_keys + number));
     let (value, ttl) = (run.argument(0), run.argument(1));
-    let held = Held::of(run.get(lines + 14, lock));
-    let time = run.call(lines + 14, &[b"TIME"])?;
+    let held = Held::of(run.get(lines + 15, lock));
+    let time = run.call(lines + 15, &[b"TIME"])?;
     let held = match held {
         Held::Unknown(error) => return Ok(error),
         held => held,
@@ -69,49 +72,49 @@ fn ask_behind(run: &mut Run<'_, '_>, lines: u32) -> Outcome<Frame> {
     let (mut first, mut dead) = (None, Vec::new());
     for at in 0..LOOKS {
         let at = at.to_string();
-        let found = run.call(lines + 21, &[b"ZRANGE", queue, at.as_bytes(), at.as_bytes()])?;
+        let found = run.call(lines + 23, &[b"ZRANGE", queue, at.as_bytes(), at.as_bytes()])?;
         let Some(found) = word(&found, 0) else { break };
-        let ends = run.call(lines + 25, &[b"ZSCORE", beats, &found])?;
-        if *found == *value || number_of(&ends).is_some_and(|ends| ends >= now) {
+        let ends = run.call(lines + 27, &[b"ZSCORE", beats, &found])?;
+        if *found == *value || number_of(&ends).is_some_and(|ends| lives(ends, now)) {
             first = Some(found);
             break;
         }
         dead.push(found);
     }
-    let last = run.call(lines + 32, &[b"ZRANGE", queue, b"-1", b"-1", b"WITHSCORES"])?;
-    let until_last = run.call(lines + 33, &[b"ZRANGE", beats, b"-1", b"-1", b"WITHSCORES"])?;
+    let last = run.call(lines + 34, &[b"ZRANGE", queue, b"-1", b"-1", b"WITHSCORES"])?;
+    let until_last = run.call(lines + 35, &[b"ZRANGE", beats, b"-1", b"-1", b"WITHSCORES"])?;
     let is_turn = dead.len() < LOOKS && first.as_deref().is_none_or(|first| *first == *value);
     if held.is(value) || held == Held::Free && is_turn {
-        run.call(lines + 36, &[b"SET", lock, value, b"PX", ttl])?;
-        drop(run.call(lines + 37, &[b"ZREM", queue, value])); // `pcall`, and so below
-        drop(run.call(lines + 38, &[b"ZREM", beats, value]));
-        let left = run.call(lines + 39, &[b"ZRANGE", queue, b"0", b"0"])?;
+        run.call(lines + 38, &[b"SET", lock, value, b"PX", ttl])?;
+        drop(run.call(lines + 39, &[b"ZREM", queue, value])); // `pcall`, and so below
+        drop(run.call(lines + 40, &[b"ZREM", beats, value]));
+        let left = run.call(lines + 41, &[b"ZRANGE", queue, b"0", b"0"])?;
         let left = u8::from(word(&left, 0).is_some());
         return Ok(reason(1, Some(left.into())));
     }
     let own = now + BEAT;
     let score = |last: &Frame| word(last, 1).and_then(|score| number(&score)).unwrap_or_default();
-    let ends = format!("{:.0}", own.max(score(&until_last)));
-    run.call(lines + 44, &[b"PEXPIREAT", beats, ends.as_bytes()])?;
+    let ends = format!("{:.0}", own.max(score(&until_last).min(now + LATEST)));
+    run.call(lines + 46, &[b"PEXPIREAT", beats, ends.as_bytes()])?;
     if !dead.is_empty() {
-        for (line, key) in [(46, queue), (47, beats)] {
+        for (line, key) in [(48, queue), (49, beats)] {
             let dead = dead.iter().map(|dead| &dead[..]);
             let words: Vec<&[u8]> = [&b"ZREM"[..], key].into_iter().chain(dead).collect();
             run.call(lines + line, &words)?;
         }
     }
-    run.call(lines + 49, &[b"ZADD", beats, format!("{own:.0}").as_bytes(), value])?;
-    run.call(lines + 50, &[b"PEXPIREAT", beats, ends.as_bytes()])?;
+    run.call(lines + 51, &[b"ZADD", beats, format!("{own:.0}").as_bytes(), value])?;
+    run.call(lines + 52, &[b"PEXPIREAT", beats, ends.as_bytes()])?;
     let place = format!("{:.0}", score(&last) + 1.0);
-    run.call(lines + 51, &[b"ZADD", queue, b"NX", place.as_bytes(), value])?;
-    run.call(lines + 52, &[b"PEXPIREAT", queue, ends.as_bytes()])?;
+    run.call(lines + 53, &[b"ZADD", queue, b"NX", place.as_bytes(), value])?;
+    run.call(lines + 54, &[b"PEXPIREAT", queue, ends.as_bytes()])?;
     if !is_turn {
         return Ok(reason(-1, Some(-1.0)));
     }
     let is_heard = held
         .owner()
-        .is_some_and(|owner| publish(run, lines + 58, owner, &[b"wanted ", lock].concat()) > 0);
-    let left = run.pttl(lines + 60, lock).unwrap_or(-1);
+        .is_some_and(|owner| publish(run, lines + 60, owner, &[b"wanted ", lock].concat()) > 0);
+    let left = run.pttl(lines + 62, lock).unwrap_or(-1);
     Ok(reason(if is_heard { -1 } else { -2 }, Some(left as f64)))
 }
 
@@ -126,14 +129,14 @@ pub(super) fn leave(run: &mut Run<'_, '_>) -> Outcome<Frame> {
     let is_ours = held.is(value);
     let now = time.as_ref().and_then(millis).filter(|_| is_ours || held == Held::Free);
     let first = now.and_then(|now| first_that_lives(run, (queue, beats), value, now));
-    let hands_over = |first: &Bytes| run.call(33, &[b"SET", lock, first, b"PX", b"1000"]).is_ok();
+    let hands_over = |first: &Bytes| run.call(35, &[b"SET", lock, first, b"PX", b"1000"]).is_ok();
     if is_ours && !first.as_ref().is_some_and(hands_over) {
-        run.call(34, &[b"DEL", lock])?;
+        run.call(36, &[b"DEL", lock])?;
     }
-    drop(run.call(37, &[b"ZREM", queue, value])); // `pcall`, and so below
-    drop(run.call(38, &[b"ZREM", beats, value]));
+    drop(run.call(39, &[b"ZREM", queue, value])); // `pcall`, and so below
+    drop(run.call(40, &[b"ZREM", beats, value]));
     if let Some((first, owner)) = first.as_deref().and_then(|first| Some((first, owner(first)?))) {
-        publish(run, 41, owner, &[b"yours ", first.get(..8).unwrap_or(first)].concat());
+        publish(run, 43, owner, &[b"yours ", first.get(..8).unwrap_or(first)].concat());
     }
     Ok(Frame::Integer(match held {
         _ if is_ours => 1,
@@ -151,15 +154,20 @@ fn first_that_lives(
 ) -> Option<Bytes> {
     for at in 0..LOOKS {
         let at = at.to_string();
-        let found = run.call(21, &[b"ZRANGE", queue, at.as_bytes(), at.as_bytes()]).ok()?;
+        let found = run.call(22, &[b"ZRANGE", queue, at.as_bytes(), at.as_bytes()]).ok()?;
         let found = word(&found, 0)?;
-        let ends = run.call(25, &[b"ZSCORE", beats, &found]).ok();
+        let ends = run.call(26, &[b"ZSCORE", beats, &found]).ok();
         let ends = ends.as_ref().and_then(number_of);
-        if *found != *value && ends.is_some_and(|ends| ends >= now) {
+        if *found != *value && ends.is_some_and(|ends| lives(ends, now)) {
             return Some(found);
         }
     }
     None
+}
+
+/// Whether one lives that will have asked again by then.
+fn lives(ends: f64, now: f64) -> bool {
+    (now..=now + LATEST).contains(&ends)
 }
 
 /// `redis.pcall('PUBLISH', …)`: how many have heard it; none where that may not be said.

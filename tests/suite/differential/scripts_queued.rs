@@ -3,8 +3,8 @@
 //! The lock is `k`, its queue `z`, its beats `b`. We are `v`. A value names its owner behind digits
 //! and an `@`: `her` is listened to ([`HEARD`](super::HEARD)), `him` is not.
 //!
-//! Each server has its own time, so beats end in 1970 or in 2255: in the past of all of them, or in
-//! their future. Where time stands still, it stands at 1,000,000 seconds.
+//! Beats end in 1970, or soon by the clock of the server that is asked. Where time stands still, it
+//! stands at 1,000,000 seconds.
 
 use super::{Calls, Grid, SERVICE, State, TTLS, Words, all, plain, usual};
 
@@ -63,43 +63,34 @@ const OWNERS: &[State] = &[
 
 /// Who else can wait.
 const OWNERS_WAIT: &[State] = &[
-    ("more before the digits", "ZADD z 1 xd1@her | ZADD b 9000000000000 xd1@her"),
-    ("no digits", "ZADD z 1 @her | ZADD b 9000000000000 @her"),
-    ("digits alone", "ZADD z 1 d1 | ZADD b 9000000000000 d1"),
-    ("an owner of two words", "ZADD z 1 D1@a@b | ZADD b 9000000000000 D1@a@b"),
-    ("an owner without a name", "ZADD z 1 d1@ | ZADD b 9000000000000 d1@"),
-    ("nothing at all", "ZADD z 1 '' | ZADD b 9000000000000 ''"),
+    ("more before the digits", "ZADD z 1 xd1@her | ZADD b +1000 xd1@her"),
+    ("no digits", "ZADD z 1 @her | ZADD b +1000 @her"),
+    ("digits alone", "ZADD z 1 d1 | ZADD b +1000 d1"),
+    ("an owner of two words", "ZADD z 1 D1@a@b | ZADD b +1000 D1@a@b"),
+    ("an owner without a name", "ZADD z 1 d1@ | ZADD b +1000 d1@"),
+    ("nothing at all", "ZADD z 1 '' | ZADD b +1000 ''"),
 ];
 
 /// Who waits, and who of them lives.
 const QUEUE: &[State] = &[
     ("none waits", ""),
-    ("we wait", "ZADD z 1 v | ZADD b 9000000000000 v | PEXPIRE z 60000 | PEXPIRE b 60000"),
+    ("we wait", "ZADD z 1 v | ZADD b +1000 v | PEXPIRE z 60000 | PEXPIRE b 60000"),
     ("we wait, without a beat", "ZADD z 1 v"),
     ("we wait, our beat is over", "ZADD z 1 v | ZADD b 1 v"),
-    (
-        "we before her",
-        "ZADD z 1 v 2 c0ffee123@her | ZADD b 9000000000000 c0ffee123@her 9100000000000 v",
-    ),
-    (
-        "she before us",
-        "ZADD z 1 c0ffee123@her 2 v | ZADD b 9000000000000 v 9100000000000 c0ffee123@her",
-    ),
-    ("she waits", "ZADD z 5 c0ffee123@her | ZADD b 9000000000000 c0ffee123@her"),
+    ("we before her", "ZADD z 1 v 2 c0ffee123@her | ZADD b +1000 c0ffee123@her +1100 v"),
+    ("she before us", "ZADD z 1 c0ffee123@her 2 v | ZADD b +1000 v +1100 c0ffee123@her"),
+    ("she waits", "ZADD z 5 c0ffee123@her | ZADD b +1000 c0ffee123@her"),
     (
         "she before him and another",
         "ZADD z 1 c0ffee123@her 2 d1@him 3 w | \
-         ZADD b 9000000000000 w 9100000000000 c0ffee123@her 9200000000000 d1@him",
+         ZADD b +1000 w +1100 c0ffee123@her +2500 d1@him",
     ),
-    ("he waits", "ZADD z 1 d1@him | ZADD b 9000000000000 d1@him"),
-    ("a word waits", "ZADD z 1 w | ZADD b 9000000000000 w"),
-    ("a dead one before us", "ZADD z 1 x 2 v | ZADD b 1 x 9000000000000 v"),
-    (
-        "two dead ones before her",
-        "ZADD z 1 x 2 y 3 c0ffee123@her | ZADD b 1 x 9000000000000 c0ffee123@her",
-    ),
+    ("he waits", "ZADD z 1 d1@him | ZADD b +1000 d1@him"),
+    ("a word waits", "ZADD z 1 w | ZADD b +1000 w"),
+    ("a dead one before us", "ZADD z 1 x 2 v | ZADD b 1 x +1000 v"),
+    ("two dead ones before her", "ZADD z 1 x 2 y 3 c0ffee123@her | ZADD b 1 x +1000 c0ffee123@her"),
     ("two dead ones", "ZADD z 1 x 2 y | ZADD b 1 x 2 y"),
-    ("a beat of hers, but none waits", "ZADD b 9000000000000 c0ffee123@her"),
+    ("a beat of hers, but none waits", "ZADD b +1000 c0ffee123@her"),
     ("a hash as queue", "HSET z f v"),
     ("a text as beats", "SET b v PX 60000"),
     ("she waits, a list as beats", "ZADD z 1 c0ffee123@her | RPUSH b v"),
@@ -107,18 +98,20 @@ const QUEUE: &[State] = &[
 
 const QUEUE_EDGES: &[State] = &[
     ("none waits", ""),
-    ("a dead one before us", "ZADD z 1 x 2 v | ZADD b 1 x 9000000000000 v"),
-    ("she waits", "ZADD z 5 c0ffee123@her | ZADD b 9000000000000 c0ffee123@her"),
+    ("a dead one before us", "ZADD z 1 x 2 v | ZADD b 1 x +1000 v"),
+    ("she waits", "ZADD z 5 c0ffee123@her | ZADD b +1000 c0ffee123@her"),
 ];
 
 /// Scores that only others can have given.
 const ODD: &[State] = &[
-    ("places with fractions", "ZADD z 1.5 x 2.5 v 3.5 w | ZADD b 1 x 9000000000000.5 w"),
-    ("the last place", "ZADD z inf c0ffee123@her | ZADD b 9000000000000 c0ffee123@her"),
+    ("places with fractions", "ZADD z 1.5 x 2.5 v 3.5 w | ZADD b 1 x +1000.5 w"),
+    ("the last place", "ZADD z inf c0ffee123@her | ZADD b +1000 c0ffee123@her"),
     ("the place before the first", "ZADD z -inf x"),
     ("a large place", "ZADD z 9007199254740992 x"),
     ("a larger place", "ZADD z 1e25 x"),
     ("a beat without end", "ZADD z 1 c0ffee123@her | ZADD b inf c0ffee123@her"),
+    ("a later beat", "ZADD z 1 c0ffee123@her | ZADD b +2500 c0ffee123@her"),
+    ("a beat of tomorrow", "ZADD z 1 c0ffee123@her | ZADD b +86400000 c0ffee123@her"),
     ("a beat too far away", "ZADD z 1 c0ffee123@her | ZADD b 1e25 c0ffee123@her"),
     ("a beat before all time", "ZADD z 1 c0ffee123@her | ZADD b -inf c0ffee123@her"),
 ];
@@ -133,6 +126,8 @@ const NOW: &[State] = &[
         "a beat until before",
         "ZADD z 1 c0ffee123@her | ZADD b 1000000998 c0ffee123@her | PASS 999500 | FROZEN",
     ),
+    ("a beat until the latest", "ZADD z 1 c0ffee123@her | ZADD b +3000 c0ffee123@her | FROZEN"),
+    ("a beat until later", "ZADD z 1 c0ffee123@her | ZADD b +3001 c0ffee123@her | FROZEN"),
     ("a beat until our next", "ZADD z 1 c0ffee123@her | ZADD b 1000001501 c0ffee123@her | FROZEN"),
     (
         "a beat until before our next",
@@ -145,11 +140,11 @@ const CROWDS: &[State] = &[
     ("127 dead ones before us", "CROWD 127 | ZADD z 200 v"),
     (
         "127 dead ones before her",
-        "CROWD 127 | ZADD z 200 c0ffee123@her | ZADD b 9000000000000 c0ffee123@her",
+        "CROWD 127 | ZADD z 200 c0ffee123@her | ZADD b +1000 c0ffee123@her",
     ),
     (
         "128 dead ones before her",
-        "CROWD 128 | ZADD z 200 c0ffee123@her | ZADD b 9000000000000 c0ffee123@her",
+        "CROWD 128 | ZADD z 200 c0ffee123@her | ZADD b +1000 c0ffee123@her",
     ),
     ("129 dead ones", "CROWD 129"),
 ];
