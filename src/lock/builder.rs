@@ -331,7 +331,7 @@ impl LockerBuilder {
     }
 
     /// The pause before a node is connected to again: it starts near `first` and grows, jittered,
-    /// up to `cap`; tries go on without end. At least 1 ms. Default: 20 ms and 500 ms.
+    /// up to `cap`; tries go on without end. At least 1 ms. Default: 20 ms and 200 ms.
     pub fn reconnect(mut self, first: Duration, cap: Duration) -> Self {
         self.options.link.reconnect_first = first;
         self.options.link.reconnect_cap = cap.max(first);

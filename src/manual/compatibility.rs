@@ -74,9 +74,10 @@
 //! and, from Redis 7.2 on and on Valkey, `+client|setinfo`. Advice on the rest:
 //!
 //! - A queue's keys are `{pay:order:42}:quorlock:queue` and `{pay:order:42}:quorlock:beats`, so
-//!   that all are in one slot of a cluster, and need a rule beside the prefix's own. Where a right
-//!   to the queue is missing, processes poll: each waits up to a second longer, and every node has
-//!   more to do.
+//!   that all are in one slot of a cluster, and need a rule beside the prefix's own. Those of a key
+//!   that has a `{tag}` are that key with `/quorlock:queue` and `/quorlock:beats` behind it. Where
+//!   a right to the queue is missing, processes poll: each waits up to a second longer, and every
+//!   node has more to do.
 //! - `+client|kill` lets a user end *any* connection. Without it, what a dead connection may have
 //!   left is undone again and again for a node timeout and two TTLs, which is nearly as good.
 //! - `+config|get` shows the server's passwords among other things. Do not grant it to a service;

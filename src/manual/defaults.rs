@@ -91,7 +91,7 @@
 //! |---|---|---|
 //! | `node_timeout` | 1 % of the TTL, 50 to 500 ms | what a hung majority costs |
 //! | `connect_timeout` | 1 s | connecting and the handshake, in the background |
-//! | `reconnect` | 20 ms, growing to 500 ms | the pause before a dead node is tried again |
+//! | `reconnect` | 20 ms, growing to 200 ms | the pause before a dead node is tried again |
 //! | (fixed) | 5 s, or the last deadline | a reply that is older ends its connection |
 //!
 //! **`node_timeout`.** After it a node's vote counts as *unknown*, and is undone. A healthy
@@ -108,9 +108,10 @@
 //! (sooner where there are more than three), both families in turn; the first to connect is used.
 //!
 //! **`reconnect`.** Back in use soon after the server is, without a storm: jittered, one attempt at
-//! a time for each connection, without end. *Shorter:* a starting server gets more attempts.
-//! *Longer:* a restarted node stays out of the quorum longer than it must. A first pause below 1 ms
-//! is refused: it would never grow, and would keep a core busy.
+//! a time for each connection, without end. The longest pause is 200 ms so that those who wait for
+//! a lock have it again within 300 ms of a majority's return. *Shorter:* a starting server gets
+//! more attempts. *Longer:* a restarted node stays out of the quorum longer than it must. A first
+//! pause below 1 ms is refused: it would never grow, and would keep a core busy.
 //!
 //! # The connections
 //!

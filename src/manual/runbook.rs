@@ -78,7 +78,7 @@
 //! While a majority is missing, no lock is given. That is intended. Do not shorten the node list to
 //! get going again: a client that still has the long one may hold the same lock (see
 //! [`choosing`](super::choosing)). Bring the nodes back; clients reconnect by themselves, about
-//! half a second later.
+//! a fifth of a second later.
 //!
 //! # Authentication
 //!

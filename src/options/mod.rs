@@ -226,7 +226,8 @@ impl Options {
     /// so that a hung node costs a small part of what it may cost.
     pub(crate) fn node_timeout(&self, ttl: Duration) -> Duration {
         self.node_timeout.unwrap_or_else(|| {
-            (ttl / 100).clamp(Duration::from_millis(50), Duration::from_millis(500))
+            // In nanoseconds: each command asks for it.
+            Duration::from_nanos((nanoseconds(ttl) / 100).clamp(50_000_000, 500_000_000))
         })
     }
 
@@ -310,7 +311,7 @@ impl Default for LinkOptions {
             reply_age_max: Duration::from_secs(5),
             undo_horizon: Duration::from_secs(21),
             reconnect_first: Duration::from_millis(20),
-            reconnect_cap: Duration::from_millis(500),
+            reconnect_cap: Duration::from_millis(200),
         }
     }
 }
