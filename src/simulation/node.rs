@@ -311,8 +311,8 @@ fn subject<'a>(words: &'a [&'a [u8]]) -> Option<Subject<'a>> {
             let is_vote = keys.first().is_some_and(|key| key.ends_with(b"quorlock:epoch"));
             let keys = if is_vote { keys.get(2..)? } else { keys };
             // Those of a queue stand behind its lock's.
-            let is_in_turn = keys.get(1).is_some_and(|key| key.ends_with(QUEUES[0]));
-            let keys = if is_in_turn { keys.get(..1)? } else { keys };
+            let is_queued = keys.get(1).is_some_and(|key| key.ends_with(QUEUES[0]));
+            let keys = if is_queued { keys.get(..1)? } else { keys };
             let (value, more) = arguments.split_first()?;
             Some(Subject { keys, value, is_release: more.is_empty() && !is_vote })
         }

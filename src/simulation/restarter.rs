@@ -70,7 +70,9 @@ impl Restarter {
         let clock = self.hub.with(|world| world.machines[machine].clock.clone());
         let next = build(&self.hub, machine, &clock, number + 1, durability(&self.hub));
         let old = self.hub.with(|world| {
-            if !complete && !keeps {
+            // What a future still has then, the dropped locker has half a second to let go of.
+            let may_leave = !complete || world.machines[machine].is_acquiring(number);
+            if may_leave && !keeps {
                 world.oracle.leave(&owner);
             }
             let now = world.now();
