@@ -281,9 +281,7 @@ impl Clock {
 /// Goes on while the machine is suspended, where the system has such a clock.
 #[cfg(target_os = "linux")]
 fn steady() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    let (seconds, nanos) = (u64::try_from(now.tv_sec), u64::try_from(now.tv_nsec));
-    seconds.unwrap_or(0).saturating_mul(1_000_000_000).saturating_add(nanos.unwrap_or(0))
+    read(rustix::time::ClockId::Boottime)
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -292,6 +290,21 @@ fn steady() -> u64 {
     nanoseconds(Instant::now().saturating_duration_since(*origin()))
 }
 
+/// A clock of the system's, in nanoseconds since its zero.
+#[cfg(target_os = "linux")]
+fn read(clock: rustix::time::ClockId) -> u64 {
+    let now = rustix::time::clock_gettime(clock);
+    let (seconds, nanos) = (u64::try_from(now.tv_sec), u64::try_from(now.tv_nsec));
+    seconds.unwrap_or(0).saturating_mul(1_000_000_000).saturating_add(nanos.unwrap_or(0))
+}
+
+/// A guard beside the steady clock; see [`Stamp`].
+#[cfg(target_os = "linux")]
+fn wall() -> u64 {
+    read(rustix::time::ClockId::Realtime)
+}
+
+#[cfg(not(target_os = "linux"))]
 fn wall() -> u64 {
     #[expect(clippy::disallowed_methods, reason = "a guard beside the steady clock; see `Stamp`")]
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);

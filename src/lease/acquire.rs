@@ -59,11 +59,12 @@ struct Tries {
     queueing: Queueing,
 }
 
-#[expect(clippy::large_enum_variant, reason = "a box for the claim would cost an allocation")]
+#[expect(clippy::large_enum_variant, reason = "a box would be an allocation for each try")]
 enum Step {
     Start,
     /// Others of this process come first.
     InLine(InLine),
+    /// Not in a box, which would cost an allocation.
     Asking(Claim),
     /// `drawn` is the pause that the retry policy wants; without one it gives up.
     Looking {
@@ -171,10 +172,7 @@ impl Tries {
                 }
                 Step::Asking(claim) => {
                     let verdict = ready!(claim.election.poll_verdict(cx));
-                    match std::mem::replace(&mut self.step, Step::Start) {
-                        Step::Asking(claim) => self.decide(spec, claim, verdict, started),
-                        _ => Ok(None),
-                    }
+                    self.decide(spec, verdict, started)
                 }
                 Step::Looking { looking, drawn } => {
                     let (seen, drawn) = (ready!(looking.as_mut().poll(cx)), *drawn);
@@ -227,7 +225,8 @@ impl Tries {
             context.check_can_sleep()?;
             let holder = spec.own_holder();
             context.tell_waiting(&spec.resource, holder.as_ref(), now().since(started));
-            let standing = in_line::stand(spec.leases.clone(), ticket, spec.until(started));
+            let (leases, resource) = (spec.leases.clone(), spec.resource.clone());
+            let standing = in_line::stand(leases, resource, ticket, spec.until(started));
             return self.wait(spec, Step::InLine(Box::pin(standing)));
         }
         if self.count == 0 && !self.queueing.has_waited && spec.was_contended(now) {
@@ -242,8 +241,8 @@ impl Tries {
         let sent = if is_first { started } else { now() };
         self.count = self.count.saturating_add(1);
         (self.waiting.tried, self.queueing.was_refused) = (sent, false);
-        let asked = spec.ask(sent)?;
-        self.go_on(asked)
+        self.step = Step::Asking(spec.ask(sent)?);
+        Ok(None)
     }
 
     /// It is its turn, or it may try without one, or has waited long enough.
@@ -282,23 +281,27 @@ impl Tries {
         Ok(Some(hold))
     }
 
-    /// The nodes have answered, or enough of them.
-    fn decide(
-        &mut self,
-        spec: &AcquireSpec,
-        mut claim: Claim,
-        verdict: Verdict,
-        started: Moment,
-    ) -> Done {
+    /// The nodes have answered, or enough of them. Unless the lock is held, the claim is dropped,
+    /// which releases what was granted.
+    fn decide(&mut self, spec: &AcquireSpec, verdict: Verdict, started: Moment) -> Done {
+        let Step::Asking(claim) = &mut self.step else { return Ok(None) };
         if verdict == Verdict::Won {
             claim.set_turn(self.order.take());
         }
-        let failure = match spec.hold_or_error(claim, verdict, &mut self.waiting) {
-            Ok(hold) => {
+        let judged = spec.judge(claim, verdict, &mut self.waiting);
+        let Step::Asking(claim) = std::mem::replace(&mut self.step, Step::Start) else {
+            return Ok(None);
+        };
+        let failure = match judged {
+            Ok(at) => {
+                let hold = HoldRef::begin(&spec.leases, claim, spec.extend, at)?;
                 spec.tell_acquired(&hold, self.count, started);
                 return Ok(Some(hold));
             }
-            Err(failure) => failure,
+            Err(failure) => {
+                drop(claim);
+                failure
+            }
         };
         if self.waiting.take_repeat(&failure) {
             return Ok(None); // at once: the next step is to start again
@@ -364,7 +367,8 @@ impl Tries {
             queue::Ended::Asked { claim, verdict, sent } => {
                 self.count = self.count.saturating_add(1);
                 (self.waiting.tried, self.queueing.was_refused) = (sent, true);
-                return self.decide(spec, claim, verdict, started);
+                self.step = Step::Asking(claim);
+                return self.decide(spec, verdict, started);
             }
             queue::Ended::Past(place) => self.queueing.keep(place),
             queue::Ended::Overtaken => {}
@@ -441,9 +445,9 @@ fn spent() -> Error {
 }
 
 impl AcquireSpec {
-    fn ask(&self, sent: Moment) -> Result<Step, Error> {
+    fn ask(&self, sent: Moment) -> Result<Claim, Error> {
         let (context, resource) = (&self.leases.context, self.resource.clone());
-        Claim::ask(context, resource, None, self.ttl, sent).map(Step::Asking)
+        Claim::ask(context, resource, None, self.ttl, sent)
     }
 
     /// The step after a refusal. The holder is looked up when the lock is found held for the first

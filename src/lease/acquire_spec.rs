@@ -9,7 +9,7 @@ use super::in_line;
 use super::key::{Key, Resource};
 use super::leases::Leases;
 use super::retry::{Known, draw};
-use crate::clock::Moment;
+use crate::clock::{Moment, Reading};
 use crate::error::{Effort, Error, Kind};
 use crate::observe::Event;
 use crate::options::{Extend, Retry};
@@ -126,20 +126,20 @@ struct Unguarded<'a>(&'a HoldRef);
 
 impl Drop for Unguarded<'_> {
     fn drop(&mut self) {
-        drop(self.0.end());
+        self.0.end(&mut None);
     }
 }
 
 impl AcquireSpec {
-    /// A hold, if the lock is held and time is left of it. The clock is read after the deciding
-    /// reply. Otherwise the claim is dropped, which releases what was granted.
-    pub(super) fn hold_or_error(
+    /// The clocks, if the lock is held and time is left of it. They are read after the deciding
+    /// reply.
+    pub(super) fn judge(
         &self,
-        claim: Claim,
+        claim: &Claim,
         verdict: Verdict,
         waiting: &mut Waiting,
-    ) -> Result<HoldRef, Error> {
-        waiting.note_votes(&claim, self);
+    ) -> Result<Reading, Error> {
+        waiting.note_votes(claim, self);
         let context = &self.leases.context;
         let at = context.nodes.clock().read();
         if let Some(volatile) = &context.volatile {
@@ -147,7 +147,7 @@ impl AcquireSpec {
         }
         if verdict == Verdict::Won {
             if at.stamp.is_before(claim.warning()) {
-                return HoldRef::begin(&self.leases, claim, self.extend, at);
+                return Ok(at);
             }
             let elapsed = at.stamp.since(claim.sent);
             return Err(claim.error(Kind::TooSlow { ttl: self.ttl, elapsed }));

@@ -8,6 +8,7 @@
 //! | adopt | `EVAL` of a script | {1, ms}, 0, −1 |
 //! | let expire | `EVAL` of the extension, `exactly` | 1, 0, −1 |
 //! | put the former value back | `EVAL` of the release | 1, 0, −1 |
+//! | leave the queue | `ZREM queue value`, `ZREM beats value` | 1, 0 |
 //! | put into service | `EVAL` of `initialise.lua` | 1, 0, {3…4, ms} |
 //!
 //! Which scripts these are is the lock's [`Primitive`]. Where servers may forget, `standing.lua`
@@ -24,7 +25,7 @@ use std::time::Duration;
 use quorlock_resp::encode;
 
 use super::durability::Volatile;
-use super::key::Resource;
+use super::key::{Key, Resource};
 use super::primitive::{AcquireBy, Adopt, Script, ScriptForm};
 use super::wire::{DECIMAL_MAX, Value, decimal, put_millis, with_scratch};
 use crate::error::Error;
@@ -34,6 +35,7 @@ use crate::link::{ReplyKind, Undo, UndoScript};
 const INITIALISE: Script = Script { text: include_str!("script/initialise.lua"), by_digest: "" };
 
 const SET: &[u8] = b"*6\r\n$3\r\nSET\r\n";
+const ZREM: &[u8] = b"*3\r\n$4\r\nZREM\r\n";
 const NX_PX: &[u8] = b"$2\r\nNX\r\n$2\r\nPX\r\n";
 
 /// What a lock's commands are about.
@@ -106,6 +108,17 @@ impl Subject<'_> {
     pub(crate) fn with_release<R>(&self, send: impl FnOnce(Encoded<'_>) -> R) -> R {
         let script = &self.resource.primitive.release;
         self.with_call(Call::new(script, ScriptForm::Digest, ReplyKind::Undo), send)
+    }
+
+    /// Encodes what takes the value out of this key, which is a [queue's](Resource::queue), and
+    /// hands it to `send`.
+    pub(crate) fn with_leave_queue<R>(&self, of: &Key, send: impl FnOnce(Encoded<'_>) -> R) -> R {
+        with_scratch(|out| {
+            out.extend_from_slice(ZREM);
+            encode::bulk(out, of.full());
+            self.value.put(out);
+            send(Encoded { bytes: out, kind: ReplyKind::Any, undo: Undo::NONE })
+        })
     }
 
     /// Encodes what puts the `former` value back where an adoption has set ours, and hands it to

@@ -215,7 +215,7 @@ impl LeaseContext {
         validity::margin(ttl, self.options.drift, self.held.load(Ordering::SeqCst))
     }
 
-    fn is_closed(&self) -> bool {
+    pub(super) fn is_closed(&self) -> bool {
         self.closing.load(Ordering::SeqCst)
     }
 

@@ -11,19 +11,11 @@
 use std::time::Duration;
 
 use super::claim::Claim;
+use super::context::LeaseContext;
 use super::hold::Inherited;
 use super::key::Resource;
 use super::turns::Gift;
-use crate::clock::{Moment, Stamp};
-
-/// What a guard leaves that has ended.
-pub(crate) struct Parting {
-    pub(crate) claim: Claim,
-    /// When its lock was acquired.
-    pub(crate) began: Moment,
-    /// What the next hold goes on with, if the lock may be handed on.
-    pub(super) inherited: Option<Inherited>,
-}
+use crate::clock::Stamp;
 
 /// A held lock on its way from one hold to the next. Dropping it releases it.
 struct HandedOn {
@@ -31,19 +23,28 @@ struct HandedOn {
     inherited: Inherited,
 }
 
-impl Parting {
-    /// Hands the lock on to the next of this process who waits for it. It comes back, to be let go
-    /// of, where none does or where it may not be handed on.
-    pub(crate) fn hand_on(self) -> Option<Claim> {
-        let Self { mut claim, inherited, .. } = self;
-        let Some((turn, inherited)) = claim.turn().zip(inherited) else { return Some(claim) };
-        let turns = claim.context().turns().clone();
-        claim.set_turn(None);
-        let gift = turns.hand_on(turn, Box::new(HandedOn { claim, inherited })).err()?;
-        let mut claim = gift.downcast::<HandedOn>().ok()?.claim;
-        claim.set_turn(Some(turn));
-        Some(claim)
-    }
+/// Hands the lock on to the next of this process who waits for it. It comes back, to be let go of,
+/// where none does or where it may not be handed on.
+pub(crate) fn hand_on(mut claim: Claim, inherited: Option<Inherited>) -> Option<Claim> {
+    let Some((turn, inherited)) = claim.turn().zip(inherited) else { return Some(claim) };
+    let context = claim.context().clone();
+    claim.set_turn(None);
+    let Err(gift) = context.turns().hand_on(turn, Box::new(HandedOn { claim, inherited })) else {
+        // A shutdown either finds it where it lies now, or is found here.
+        if context.is_closed() {
+            release_untaken(&context);
+        }
+        return None;
+    };
+    let mut claim = gift.downcast::<HandedOn>().ok()?.claim;
+    claim.set_turn(Some(turn));
+    Some(claim)
+}
+
+/// Releases all that was handed on and not taken yet, for a locker that is shut down: no guard has
+/// it any more, and who is to have it may never look.
+pub(super) fn release_untaken(context: &LeaseContext) {
+    drop(context.turns().take_gifts());
 }
 
 /// What the next hold begins with, if it is what was asked for: the same lock, for the same time.
@@ -54,8 +55,10 @@ pub(super) fn accept(
     ttl: Duration,
     now: Stamp,
 ) -> Option<(Claim, Inherited)> {
-    let HandedOn { claim, inherited } = *gift.downcast::<HandedOn>().ok()?;
+    let HandedOn { mut claim, inherited } = *gift.downcast::<HandedOn>().ok()?;
     let is_meant = claim.resource.is_same(resource) && claim.ttl() == ttl;
     let is_held = now.is_before(inherited.validity.warning());
+    // The same lock may be counted under another class by who asks for it.
+    claim.resource.class = resource.class;
     (is_meant && is_held).then_some((claim, inherited))
 }

@@ -89,17 +89,17 @@ pub(super) enum Step {
 }
 
 /// What a hold that is handed on leaves to the next one, beside its claim.
-pub(super) struct Inherited {
+pub(crate) struct Inherited {
     /// Until when which nodes hold the key.
     pub(super) validity: Validity,
     /// When the lock was acquired from the nodes.
     acquired: Moment,
 }
 
-/// What a hold leaves.
-pub(super) struct Ended {
-    pub(super) claim: Claim,
-    pub(super) began: Moment,
+/// What a hold leaves beside its claim.
+pub(crate) struct Ended {
+    /// When the lock was acquired.
+    pub(crate) began: Moment,
     /// Why the lock was lost, if the observers have not been told.
     pub(super) untold: Option<Loss>,
     /// [`Leases::end`](super::leases::Leases::end) has sent it.
@@ -138,17 +138,19 @@ impl Hold {
         now: Moment,
         context: &LeaseContext,
     ) {
-        (self.claim, self.extend, self.began) = (Some(claim), extend, now);
+        let (granted, end, ttl) = (claim.election.granted(), claim.end_of(claim.sent), claim.ttl());
+        self.claim = Some(claim);
+        (self.extend, self.began) = (extend, now);
         (self.acquired, self.is_value_told) = (now, false);
         self.state = State::Held(Upkeep::default());
         match inherited {
-            None => self.validity.clear(),
+            None => self.validity.begin(granted, end),
             Some(Inherited { validity, acquired }) => {
                 (self.validity, self.acquired) = (validity, acquired);
+                self.state = State::Held(Upkeep { entered: true, ..Upkeep::default() });
             }
         }
-        self.validity.set_margin(context.margin(self.ttl()), Stamp::PAST);
-        self.enter_grants();
+        self.validity.set_margin(context.margin(ttl), Stamp::PAST);
     }
 
     /// What another hold goes on with, if this one may be handed on after so long at most: see
@@ -157,8 +159,12 @@ impl Hold {
         let is_settled = self.claim.as_ref().is_some_and(Claim::is_settled);
         let is_in_time = at.now.since(self.acquired) < budget;
         let may = is_settled && is_in_time && !self.is_value_told && !self.is_extending();
-        let validity = (may && self.is_valid(at.stamp)).then(|| self.validity.clone())?;
-        Some(Inherited { validity, acquired: self.acquired })
+        if !may || !self.is_valid(at.stamp) {
+            return None;
+        }
+        // Here, by the TTL that they were granted with: an extension may have changed it since.
+        self.enter_grants_once();
+        Some(Inherited { validity: self.validity.clone(), acquired: self.acquired })
     }
 
     /// A lock that was taken over is ours from `now` on.
@@ -170,11 +176,15 @@ impl Hold {
     }
 
     /// The place is free: what is left of the hold goes to its ender.
+    ///
+    /// The claim is large, and each function that returned it would move it once more: it goes
+    /// straight to where it is let go of.
     #[inline]
-    pub(super) fn end(&mut self) -> Option<Ended> {
-        let claim = self.claim.take()?;
-        let untold = self.take_loss().filter(|_| claim.was_owned());
-        let left = Ended { claim, began: self.began, untold, signal: self.signal() };
+    pub(super) fn end(&mut self, claim: &mut Option<Claim>) -> Option<Ended> {
+        let was_owned = self.claim.as_ref()?.was_owned();
+        let untold = self.take_loss().filter(|_| was_owned);
+        *claim = self.claim.take();
+        let left = Ended { began: self.began, untold, signal: self.signal() };
         self.former_loss = self.loss();
         self.generation = self.generation.wrapping_add(1);
         #[cfg(feature = "tokio-util")]
@@ -253,25 +263,24 @@ impl Hold {
         context: &LeaseContext,
         ttl: Duration,
     ) -> Result<Extension, Error> {
-        let is_first = match &mut self.state {
-            State::Held(upkeep) => !std::mem::replace(&mut upkeep.entered, true),
-            State::Lost(_) => false,
-        };
-        if is_first {
-            // By the first extension all have granted that ever will in time, and its answers are
-            // the newer ones.
-            self.enter_grants();
-        }
+        // By the first extension all have granted that ever will in time, and its answers are the
+        // newer ones.
+        self.enter_grants_once();
         match &self.claim {
             Some(claim) => Extension::send(context, claim, ttl),
             None => Err(Error::new(Kind::Lost { reason: self.loss() })),
         }
     }
 
-    /// Enters which nodes have granted the acquisition by now.
-    fn enter_grants(&mut self) {
+    /// Enters which nodes have granted the acquisition by now, unless that was done before: later
+    /// their ends may be others, by an extension and by its TTL.
+    fn enter_grants_once(&mut self) {
+        let State::Held(upkeep) = &mut self.state else { return };
+        if std::mem::replace(&mut upkeep.entered, true) {
+            return;
+        }
         let Some(claim) = &self.claim else { return };
-        self.validity.grant(claim.election.granted(), claim.sent, claim.end_of(claim.sent));
+        self.validity.grant(claim.election.granted().nodes(), claim.sent, claim.end_of(claim.sent));
     }
 
     /// Enters what an extension has brought, unless the lock was lost before, and says what follows

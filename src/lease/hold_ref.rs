@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use super::claim::Claim;
 use super::context::LeaseContext;
 use super::extension::Extension;
-use super::hand_on::Parting;
 use super::hold::{Ended, Hold, Inherited, Step};
 use super::hold_id::HoldId;
 use super::keeper;
@@ -38,7 +37,7 @@ impl HoldRef {
         extend: Extend,
         at: Reading,
     ) -> Result<Self, Error> {
-        Self::publish(leases, (claim, None), extend, at).unless_closed()
+        Self::publish(leases, claim, None, extend, at).unless_closed()
     }
 
     /// As [`begin`](Self::begin), with a lock that was handed on.
@@ -48,7 +47,7 @@ impl HoldRef {
         extend: Extend,
         at: Reading,
     ) -> Result<Self, Error> {
-        Self::publish(leases, (claim, Some(inherited)), extend, at).unless_closed()
+        Self::publish(leases, claim, Some(inherited), extend, at).unless_closed()
     }
 
     fn unless_closed(self) -> Result<Self, Error> {
@@ -56,7 +55,7 @@ impl HoldRef {
         // Behind the publishing: a shutdown either finds this hold, or is found here.
         let open = leases.context.check_open();
         if open.is_err() {
-            drop(hold.end());
+            hold.end(&mut None);
         }
         open.map(|()| self)
     }
@@ -65,12 +64,13 @@ impl HoldRef {
     #[inline]
     pub(super) fn publish(
         leases: &Arc<Leases>,
-        taken: (Claim, Option<Inherited>),
+        claim: Claim,
+        inherited: Option<Inherited>,
         extend: Extend,
         at: Reading,
     ) -> Self {
-        let turn = taken.0.turn();
-        let (id, due) = leases.begin(taken, extend, at);
+        let turn = claim.turn();
+        let (id, due) = leases.begin(claim, inherited, extend, at);
         if let Some(turn) = turn {
             leases.context.turns().note_hold(turn, id);
         }
@@ -334,9 +334,13 @@ impl HoldRef {
         self.with(|hold| hold.claim.as_ref().map(Claim::token)).flatten().unwrap_or_default()
     }
 
-    /// Ends the hold: the key is the caller's to let go of. `None`: it has ended before.
-    pub(crate) fn end(&self) -> Option<(Claim, Moment)> {
-        self.leases.end(self.id).map(|ended| self.tell_untold(ended))
+    /// Ends the hold: its claim is the caller's, and dropping it tells the nodes. `None`: it has
+    /// ended before.
+    #[inline]
+    pub(crate) fn end(&self, claim: &mut Option<Claim>) -> Option<Ended> {
+        let ended = self.leases.end(self.id, claim)?;
+        self.tell_untold(&ended, claim);
+        Some(ended)
     }
 
     /// Whether this locker hands its locks on at all.
@@ -344,23 +348,23 @@ impl HoldRef {
         !self.leases.context.options.local_handover.is_zero()
     }
 
-    /// As [`end`](Self::end), for one who hands the lock on where that may be.
-    pub(crate) fn part(&self) -> Option<Parting> {
+    /// As [`end`](Self::end), for one who hands the lock on where that may be: with what the next
+    /// hold goes on with.
+    pub(crate) fn part(&self, claim: &mut Option<Claim>) -> Option<(Ended, Option<Inherited>)> {
         let budget = self.leases.context.options.local_handover;
         let at = self.leases.context.nodes.clock().read();
-        let look = |hold: &mut Hold| hold.inheritance(at, budget);
-        let (ended, inherited) = self.leases.end_with(self.id, look)?;
-        let (claim, began) = self.tell_untold(ended);
-        Some(Parting { claim, began, inherited })
+        let mut inherited = None;
+        let look = |hold: &mut Hold| inherited = hold.inheritance(at, budget);
+        let ended = self.leases.end_with(self.id, claim, look)?;
+        self.tell_untold(&ended, claim);
+        Some((ended, inherited))
     }
 
-    #[inline]
-    fn tell_untold(&self, Ended { claim, began, untold, .. }: Ended) -> (Claim, Moment) {
-        if let Some(reason) = untold {
-            let held = self.leases.context.nodes.clock().now().since(began);
+    fn tell_untold(&self, ended: &Ended, claim: &Option<Claim>) {
+        if let Some((reason, claim)) = ended.untold.zip(claim.as_ref()) {
+            let held = self.leases.context.nodes.clock().now().since(ended.began);
             let what = What::Lost { reason, stalled: None };
             News { resource: claim.resource.clone(), held, what }.tell(&self.leases.context);
         }
-        (claim, began)
     }
 }

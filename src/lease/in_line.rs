@@ -139,7 +139,12 @@ enum Woken {
 type Seen = Option<(Turn, Moment)>;
 
 /// Stands in line until it is its turn, but not behind `until`.
-pub(super) async fn stand(leases: Arc<Leases>, ticket: Ticket, until: Moment) -> Ended {
+pub(super) async fn stand(
+    leases: Arc<Leases>,
+    resource: Resource,
+    ticket: Ticket,
+    until: Moment,
+) -> Ended {
     let context = &leases.context;
     let clock = context.nodes.clock();
     let mut closed = pin!(context.closed());
@@ -149,7 +154,7 @@ pub(super) async fn stand(leases: Arc<Leases>, ticket: Ticket, until: Moment) ->
         if at.now >= until {
             return Ended::Over;
         }
-        let lapse = lapse(&leases, &ticket, &mut seen, at);
+        let lapse = lapse(&leases, &resource, &ticket, &mut seen, at);
         if let Some((rival, lapse)) = lapse {
             if lapse <= at.now {
                 ticket.overtake(rival);
@@ -179,10 +184,17 @@ pub(super) async fn stand(leases: Arc<Leases>, ticket: Ticket, until: Moment) ->
 }
 
 /// Who has the turn, as the first in line sees it, and when that may be overtaken: half a second
-/// behind its last sign of life, or when its lease is over.
-fn lapse(leases: &Leases, ticket: &Ticket, seen: &mut Seen, at: Reading) -> Option<(Turn, Moment)> {
+/// behind its last sign of life, or when the lease of this very lock is over: another key may have
+/// the same hash, and its lock is in no one's way.
+fn lapse(
+    leases: &Leases,
+    resource: &Resource,
+    ticket: &Ticket,
+    seen: &mut Seen,
+    at: Reading,
+) -> Option<(Turn, Moment)> {
     let Rival { turn, alive, hold } = ticket.rival()?;
-    if let Some(end) = hold.and_then(|hold| leases.held_until(hold, at)) {
+    if let Some(end) = hold.and_then(|hold| leases.held_until(hold, resource, at)) {
         return Some((turn, end));
     }
     let since = seen.filter(|(rival, _)| *rival == turn).map_or(at.now, |(_, since)| since);

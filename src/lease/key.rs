@@ -9,7 +9,8 @@ use quorlock_resp::encode;
 use super::primitive::Primitive;
 use crate::error::Error;
 
-/// Keys up to this length, prefix included, are held without an allocation.
+/// Keys up to this length, prefix included, are held without an allocation. Every move of a claim
+/// moves so many bytes, so that it is moved rarely: see `Hold::end`.
 const INLINE: usize = 128;
 
 /// The longest key, prefix included. Servers take more; a lock's name of this size is a mistake,
@@ -143,6 +144,11 @@ impl Resource {
         self.keys().iter().any(|own| own.full() == key.full())
     }
 
+    /// What the node keeps beside the lock, of [those keys](Self::queued): its queue and its beats.
+    pub(super) fn queue(&self) -> &[Key] {
+        self.keys().get(1..).unwrap_or_default()
+    }
+
     /// The keys, encoded.
     pub(crate) fn put(&self, out: &mut Vec<u8>) {
         self.keys().iter().for_each(|key| encode::bulk(out, key.full()));
@@ -151,7 +157,11 @@ impl Resource {
 
 /// A checked key.
 #[derive(Clone)]
-pub(crate) struct Key(KeyBytes);
+pub(crate) struct Key {
+    bytes: KeyBytes,
+    /// The hash of its full name: each step of an acquisition asks for it.
+    hash: u64,
+}
 
 /// The lengths are as small as they may be: a key is moved often (see `claim`).
 #[derive(Clone)]
@@ -161,6 +171,15 @@ enum KeyBytes {
 }
 
 const _: () = assert!(INLINE <= u8::MAX as usize && LENGTH_MAX <= u16::MAX as usize);
+
+impl KeyBytes {
+    fn full(&self) -> &[u8] {
+        match self {
+            Self::Inline { len, bytes, .. } => &bytes[..usize::from(*len)],
+            Self::Heap { bytes, .. } => bytes,
+        }
+    }
+}
 
 impl Key {
     pub(crate) fn new(prefix: &[u8], key: &[u8]) -> Result<Self, Error> {
@@ -183,41 +202,44 @@ impl Key {
             let bytes = [prefix, key].concat().into_boxed_slice();
             KeyBytes::Heap { prefix_len: prefix.len() as u16, bytes }
         };
-        let key = Self(bytes);
+        let key = Self::of(bytes);
         match is_nodes_own(key.full()) {
             true => Err(Error::misuse(
-                "the key ends in `quorlock:epoch` or `quorlock:quarantine`, which are the nodes' \
-                 own; choose another name",
+                "the key ends in `quorlock:epoch`, `quorlock:quarantine`, `quorlock:queue` or \
+                 `quorlock:beats`, which are the nodes' own; choose another name",
             )),
             false => Ok(key),
         }
     }
 
-    /// A key that belongs to this one, and is in the same slot of a cluster: by the tag that the
-    /// key has, or with the key itself as the tag.
+    fn of(bytes: KeyBytes) -> Self {
+        let hash = Self::hash(bytes.full());
+        Self { bytes, hash }
+    }
+
+    /// A key that belongs to this one alone, and is in the same slot of a cluster: by the tag that
+    /// the key has, or with the key itself as the tag. What stands before the name tells the two
+    /// apart: `{k}/name` is of `{k}`, and `{k}:name` of `k`.
     fn beside(&self, name: &[u8]) -> Option<Self> {
         let full = self.full();
         let open = full.iter().position(|byte| *byte == b'{');
         let tagged = open.and_then(|open| full[open + 1..].iter().position(|byte| *byte == b'}'));
         let bytes = match tagged {
-            Some(1..) => [full, b":", name].concat(),
+            Some(1..) => [full, b"/", name].concat(),
             _ if full.contains(&b'}') => return None,
             _ => [b"{", full, b"}:", name].concat(),
         };
-        Some(Self(KeyBytes::Heap { prefix_len: 0, bytes: bytes.into() }))
+        Some(Self::of(KeyBytes::Heap { prefix_len: 0, bytes: bytes.into() }))
     }
 
     /// As the servers know it.
     pub(crate) fn full(&self) -> &[u8] {
-        match &self.0 {
-            KeyBytes::Inline { len, bytes, .. } => &bytes[..usize::from(*len)],
-            KeyBytes::Heap { bytes, .. } => bytes,
-        }
+        self.bytes.full()
     }
 
     /// As the caller gave it.
     pub(crate) fn given(&self) -> &[u8] {
-        let prefix_len = match &self.0 {
+        let prefix_len = match &self.bytes {
             KeyBytes::Inline { prefix_len, .. } => usize::from(*prefix_len),
             KeyBytes::Heap { prefix_len, .. } => usize::from(*prefix_len),
         };
@@ -226,7 +248,7 @@ impl Key {
 
     /// Which of a node's links carries it: FNV-1a, the same on all nodes and for all uses.
     pub(crate) fn affinity(&self) -> u64 {
-        Self::hash(self.full())
+        self.hash
     }
 
     /// The hash of a key by its full name.
@@ -279,6 +301,18 @@ mod tests {
         for key in ["epoch", "queue", "{k}:q", "quorlock:epoch:1", "quorlock:", "Quorlock:epoch"] {
             assert!(Key::new(b"p:", key.as_bytes()).is_ok(), "{key}");
         }
+    }
+
+    #[test]
+    fn no_two_keys_share_a_key_of_their_own() {
+        let beside = |key: &str| {
+            Key::new(b"", key.as_bytes()).unwrap().beside(QUEUE).unwrap().full().to_vec()
+        };
+        assert_eq!(beside("k"), b"{k}:quorlock:queue");
+        assert_eq!(beside("{k}"), b"{k}/quorlock:queue");
+        assert_eq!(beside("{k}:"), b"{k}:/quorlock:queue");
+        assert_eq!(beside("a{k}b"), b"a{k}b/quorlock:queue");
+        assert!(Key::new(b"", &beside("{k}")).is_err(), "no lock can have its name");
     }
 
     /// One link of several would carry them all.

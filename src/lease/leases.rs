@@ -31,7 +31,7 @@ use super::context::LeaseContext;
 use super::hold::{Ended, Hold, Inherited};
 use super::hold_id::HoldId;
 use super::keeping::Keeping;
-use super::key::Key;
+use super::key::{Key, Resource};
 use super::validity::Validity;
 use crate::clock::{Moment, Reading};
 use crate::observe::Loss;
@@ -89,9 +89,18 @@ impl Leases {
             .find_map(|index| lock(&self.slab.get(index).hold).claim.as_ref().and_then(&of))
     }
 
-    /// Until when a lock is held, if it is.
-    pub(super) fn held_until(&self, id: HoldId, at: Reading) -> Option<Moment> {
-        self.with(id, |hold| hold.is_valid(at.stamp).then(|| at.moment(hold.validity.warning())))?
+    /// Until when a lock of this resource is held, if it is.
+    pub(super) fn held_until(
+        &self,
+        id: HoldId,
+        resource: &Resource,
+        at: Reading,
+    ) -> Option<Moment> {
+        let is_meant = |claim: &Claim| claim.resource.is_same(resource);
+        self.with(id, |hold| {
+            let is_held = hold.claim.as_ref().is_some_and(is_meant) && hold.is_valid(at.stamp);
+            is_held.then(|| at.moment(hold.validity.warning()))
+        })?
     }
 
     /// The holder of a key, if that is a guard of this locker's.
@@ -158,7 +167,8 @@ impl Leases {
     #[inline]
     pub(super) fn begin(
         &self,
-        (claim, inherited): (Claim, Option<Inherited>),
+        claim: Claim,
+        inherited: Option<Inherited>,
         extend: Extend,
         at: Reading,
     ) -> (HoldId, Moment) {
@@ -241,31 +251,32 @@ impl Leases {
 
     /// Ends a hold: its claim is the caller's, who lets go of the key.
     #[inline]
-    pub(super) fn end(&self, id: HoldId) -> Option<Ended> {
-        self.end_with(id, |_| ()).map(|(ended, ())| ended)
+    pub(super) fn end(&self, id: HoldId, claim: &mut Option<Claim>) -> Option<Ended> {
+        self.end_with(id, claim, |_| ())
     }
 
     /// As [`end`](Self::end), with a last look at the hold.
     #[inline]
-    pub(super) fn end_with<R>(
+    pub(super) fn end_with(
         &self,
         id: HoldId,
-        look: impl FnOnce(&mut Hold) -> R,
-    ) -> Option<(Ended, R)> {
+        claim: &mut Option<Claim>,
+        look: impl FnOnce(&mut Hold),
+    ) -> Option<Ended> {
         let place = self.slab.get(id.index);
         let ended = {
             let mut hold = lock(&place.hold);
             if hold.generation != id.generation {
                 return None;
             }
-            let seen = look(&mut hold);
-            (hold.end()?, seen)
+            look(&mut hold);
+            hold.end(claim)?
         };
         place.due.store(Moment::NEVER.as_nanos(), Ordering::SeqCst);
         place.changed.notify_waiters();
         self.context.held.fetch_sub(1, Ordering::SeqCst);
         self.slab.release(id.index);
-        ended.0.signal.send();
+        ended.signal.send();
         Some(ended)
     }
 

@@ -70,6 +70,8 @@ pub(crate) use context::LeaseContext;
 pub(crate) use durability::Epoch;
 #[cfg(test)]
 pub(crate) use durability::Volatile;
+pub(crate) use hand_on::hand_on;
+pub(crate) use hold::Ended;
 pub(crate) use hold_ref::HoldRef;
 #[cfg(test)]
 pub(crate) use key::Key;
@@ -80,6 +82,7 @@ pub(crate) use notices::Notices;
 pub(crate) use primitive::ScriptForm;
 pub(crate) use primitive::{AcquireBy, Adopt, Primitive, Script, script};
 pub use release::Release;
+pub(crate) use release::Releasing;
 pub(crate) use shutdown::{Fate, shut_down};
 pub use shutdown::{LeftLock, Shutdown};
 pub use token::OwnerToken;

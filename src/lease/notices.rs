@@ -90,9 +90,8 @@ impl Listener for Notices {
 
     fn hear(&self, node: usize, said: &[u8]) {
         if let Some(tag) = said.strip_prefix(b"yours ") {
-            if let Some(signals) = lock(&self.waiting).by_tag.get(tag) {
-                signals.handed_over.notify_one();
-            }
+            let told = lock(&self.waiting).by_tag.get(tag).cloned();
+            told.inspect(|signals| signals.handed_over.notify_one());
         } else if let Some(key) = said.strip_prefix(b"wanted ") {
             self.turns.note_wanted(Key::hash(key), node);
         }
@@ -100,13 +99,13 @@ impl Listener for Notices {
 
     fn hear_change(&self, _node: usize, key: Option<&[u8]>) {
         let waiting = lock(&self.waiting);
-        match key {
-            Some(key) => {
-                let signals = waiting.by_key.get(key).into_iter().flatten();
-                signals.for_each(|signals| signals.changed.notify_one());
-            }
-            None => waiting.by_tag.values().for_each(|signals| signals.changed.notify_one()),
-        }
+        let told: Vec<_> = match key {
+            Some(key) => waiting.by_key.get(key).into_iter().flatten().cloned().collect(),
+            None => waiting.by_tag.values().cloned().collect(),
+        };
+        // A waker may run a task, and drop a registration.
+        drop(waiting);
+        told.iter().for_each(|signals| signals.changed.notify_one());
     }
 }
 
@@ -188,5 +187,31 @@ mod tests {
         notices.hear_change(0, None);
         assert!(is_ready(one.changed()) && is_ready(other.changed()));
         assert!(!is_ready(one.handed_over()));
+    }
+
+    /// What is run when a task is woken may be anything, a task's end among it.
+    struct Looks(Arc<Notices>);
+
+    impl std::task::Wake for Looks {
+        fn wake(self: Arc<Self>) {
+            assert!(self.0.waiting.try_lock().is_ok(), "woken under the lock");
+        }
+    }
+
+    #[test]
+    fn no_lock_is_held_while_a_task_is_woken() {
+        let (notices, one, other) = two_that_wait();
+        let waker = Waker::from(Arc::new(Looks(notices.clone())));
+        let mut cx = Context::from_waker(&waker);
+        let (mut handed_over, mut changed) = (pin!(one.handed_over()), pin!(other.changed()));
+        assert!(handed_over.as_mut().poll(&mut cx).is_pending());
+        assert!(changed.as_mut().poll(&mut cx).is_pending());
+        notices.hear(0, b"yours a7a7a7a7");
+        notices.hear_change(0, Some(b"l"));
+        assert!(handed_over.poll(&mut cx).is_ready() && changed.poll(&mut cx).is_ready());
+        let mut changed = pin!(other.changed());
+        assert!(changed.as_mut().poll(&mut cx).is_pending());
+        notices.hear_change(0, None);
+        assert!(changed.poll(&mut cx).is_ready());
     }
 }

@@ -25,7 +25,8 @@ use crate::quorum::{Election, NodeMask, NodeSet};
 /// pass, by chance.
 const SCATTER: Duration = Duration::from_millis(4);
 
-const MILLISECOND: Duration = Duration::from_millis(1);
+/// Servers expire keys by the millisecond, and timers come by it.
+pub(super) const MILLISECOND: Duration = Duration::from_millis(1);
 
 /// Ends after the pause, or when the locker is shut down.
 pub(super) async fn plain(leases: Arc<Leases>, pause: Duration) -> Cause {
@@ -103,8 +104,7 @@ enum Woken {
     Over,
 }
 
-/// When a key ends that lives for so many milliseconds; one without an end never does. Servers
-/// expire keys by the millisecond.
+/// When a key ends that lives for so many milliseconds; one without an end never does.
 fn end_of(left: i64, now: Moment) -> Moment {
     let left = u64::try_from(left).ok().map(Duration::from_millis);
     left.map_or(Moment::LAST, |left| now.plus(left + MILLISECOND))

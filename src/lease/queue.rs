@@ -29,7 +29,7 @@ use super::counters::Cause;
 use super::key::Resource;
 use super::leases::Leases;
 use super::notices::Registration;
-use super::pause;
+use super::pause::{self, MILLISECOND};
 use super::queue_node::QueueNode;
 use super::turns::Turn;
 use crate::clock::Moment;
@@ -55,9 +55,6 @@ const WATCHED_AFTER: Duration = Duration::from_millis(10);
 
 /// When a queue's node is asked again that has not answered in time.
 const LATE: Duration = Duration::from_millis(100);
-
-/// Servers expire keys by the millisecond, and timers come by it.
-const MILLISECOND: Duration = Duration::from_millis(1);
 
 /// How often the others are asked again that have refused what the queue's node has granted, and
 /// after how long for the first time: then twice as long, and so on. The last holder's release may
@@ -94,8 +91,9 @@ pub(super) struct Wait {
 
 /// What an acquisition knows of queues.
 pub(super) struct Queueing {
-    /// Its place, while all nodes are asked past the queue.
-    kept: Option<Place>,
+    /// Its place, while all nodes are asked past the queue. In a box, for few have one, and every
+    /// acquisition moves this.
+    kept: Option<Box<Place>>,
     /// Nodes whose queue was of no use.
     avoided: NodeMask,
     /// The last try came from the queue and failed: others hold the key, and the queue does not
@@ -121,7 +119,7 @@ impl Queueing {
         }
         let place = match self.kept.take() {
             None => Place::new(leases, resource, ttl, self.avoided)?,
-            kept => kept,
+            Some(kept) => Some(*kept),
         };
         if place.is_none() {
             self.avoided = NodeMask::NONE; // after a pause all may be of use again
@@ -132,7 +130,7 @@ impl Queueing {
 
     /// All nodes are asked, and the place is kept meanwhile. A better node may be there by then.
     pub(super) fn keep(&mut self, place: Place) {
-        (self.kept, self.avoided) = (Some(place), NodeMask::NONE);
+        (self.kept, self.avoided) = (Some(Box::new(place)), NodeMask::NONE);
     }
 
     /// The queue of this node is of no use for now.
@@ -367,9 +365,9 @@ pub(super) async fn wait(
 async fn ask_all(leases: &Arc<Leases>, mut claim: Claim, until: Moment) -> Result<Ended, Error> {
     let context = &leases.context;
     let clock = context.nodes.clock();
-    let mut sent = clock.now();
+    let (mut sent, mut reasks) = (clock.now(), 0);
     claim.ask_all_from_queue(sent)?;
-    for reasks in 0.. {
+    loop {
         let verdict = poll_fn(|cx| claim.election.poll_verdict(cx)).await;
         let may_reask = reasks < REASKS_MAX && claim.may_queue_grant() && clock.now() < until;
         if verdict == Verdict::Won || !may_reask {
@@ -381,8 +379,8 @@ async fn ask_all(leases: &Arc<Leases>, mut claim: Claim, until: Moment) -> Resul
             sent = clock.now();
             claim.ask_others_again(sent)?;
         }
+        reasks += 1;
     }
-    Ok(Ended::Over)
 }
 
 /// What has ended a sleep.

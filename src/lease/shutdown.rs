@@ -5,6 +5,7 @@ use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::Duration;
 
+use super::hand_on;
 use super::leases::Leases;
 use super::news::What;
 use super::release::Releasing;
@@ -81,6 +82,7 @@ pub(crate) async fn shut_down(
     let clock = context.nodes.clock();
     let mut timer = context.nodes.sleep_until(clock.now().plus(timeout))?;
     context.close();
+    hand_on::release_untaken(context);
     let (releases, mut found) = take_all(leases, fate);
     // Behind everything that was ever sent.
     let connections = context.options.link.connections as u64;
@@ -141,12 +143,13 @@ fn take_all(leases: &Leases, fate: Fate) -> (Vec<Releasing>, Shutdown) {
     let context = &*leases.context;
     let mut found =
         Shutdown { released: 0, lost: 0, left: Vec::new(), unknown: 0, owed: 0, nodes: Vec::new() };
-    let (mut releases, mut lost) = (Vec::new(), Vec::new());
+    let (mut releases, mut lost, mut turns) = (Vec::new(), Vec::new(), Vec::new());
     let now = context.nodes.clock().now();
     leases.close_all(|hold| {
         let untold = hold.take_loss(); // told here
         // What an earlier shutdown released or left stays so.
         let Some(claim) = hold.claim.as_mut().filter(|claim| !claim.has_ended()) else { return };
+        turns.extend(claim.take_turn()); // passed on below: that wakes tasks
         match fate {
             // It is still being taken over; who asked for that finds the locker closed.
             _ if !claim.was_owned() => claim.let_go(),
@@ -165,6 +168,7 @@ fn take_all(leases: &Leases, fate: Fate) -> (Vec<Releasing>, Shutdown) {
             lost.extend(hold.news(context, now, what));
         }
     });
+    turns.into_iter().for_each(|turn| context.turns().pass(turn));
     lost.into_iter().for_each(|news| news.tell(context));
     (releases, found)
 }

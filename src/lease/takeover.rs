@@ -61,7 +61,8 @@ pub(crate) async fn adopt(
     let claim = Claim::ask(context, resource, Some(token.value()), ttl, now)?;
     let verdict = poll_fn(|cx| claim.election.poll_verdict(cx)).await;
     let at = context.nodes.clock().read();
-    let longest = claim.election.granted().filter_map(|node| claim.election.time(node)).max();
+    let longest =
+        claim.election.granted().nodes().filter_map(|node| claim.election.time(node)).max();
     if let Some(longest) = longest.filter(|longest| *longest > context.options.ttl) {
         // The keys live for as long as before, and so long matters what is pending for them.
         context.nodes.extend_horizon(context.options.undo_horizon(longest));
@@ -150,7 +151,7 @@ impl Drop for Adopting {
     fn drop(&mut self) {
         // The claim that this leaves puts the former value back.
         if !self.0.was_owned() {
-            drop(self.0.end());
+            self.0.end(&mut None);
         }
     }
 }
@@ -185,7 +186,8 @@ fn why_not(context: &LeaseContext, adoption: &Election) -> Kind {
 /// Until when a former holder may count on nodes that have been given the new value: for as long as
 /// the former one would have lived on any node of some majority of them.
 fn former_end(context: &LeaseContext, adoption: &Election) -> Moment {
-    let mut left: Vec<_> = adoption.granted().filter_map(|node| adoption.time(node)).collect();
+    let mut left: Vec<_> =
+        adoption.granted().nodes().filter_map(|node| adoption.time(node)).collect();
     left.sort_unstable();
     let longest = left.get(context.nodes.majority() - 1).or_else(|| left.last());
     let longest = longest.copied().unwrap_or(context.options.ttl);

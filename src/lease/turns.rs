@@ -234,6 +234,15 @@ impl Turns {
         self.shard(turn.hash).by(turn)?.gift.take()
     }
 
+    /// All that was handed on and not taken yet.
+    pub(super) fn take_gifts(&self) -> Vec<Gift> {
+        let mut gifts = Vec::new();
+        for shard in &self.shards {
+            gifts.extend(lock(shard).taken.iter_mut().filter_map(|taken| taken.gift.take()));
+        }
+        gifts
+    }
+
     /// Passes the turn on, unless it is out of date. What was handed on with it, and not taken, is
     /// dropped before.
     pub(super) fn pass(&self, turn: Turn) {

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use crate::clock::{Stamp, nanoseconds};
 use crate::options::Drift;
+use crate::quorum::NodeMask;
 
 /// Until when a node holds a key that it was told at `sent` to hold for `ttl`.
 pub(crate) fn end(sent: Stamp, ttl: Duration, drift: Drift) -> Stamp {
@@ -65,10 +66,15 @@ impl Validity {
         Self { ends, needed, end: Stamp::PAST, missed: Stamp::PAST, margin: Duration::ZERO }
     }
 
-    /// Back to no lease.
-    pub(crate) fn clear(&mut self) {
-        self.ends.fill(Stamp::PAST);
-        (self.end, self.missed) = (Stamp::PAST, Stamp::PAST);
+    /// Another lease: these nodes hold the key until `end`, and of the others nothing is known.
+    pub(crate) fn begin(&mut self, granted: NodeMask, end: Stamp) {
+        let mut count = 0;
+        for (known, has_granted) in self.ends.iter_mut().zip(granted.each()) {
+            count += usize::from(has_granted);
+            *known = if has_granted { end } else { Stamp::PAST };
+        }
+        self.end = if count >= self.needed { end } else { Stamp::PAST };
+        self.missed = Stamp::PAST;
     }
 
     /// How long before its end the lock counts as lost, from now on; but not before `warning`, when

@@ -108,6 +108,7 @@ impl Pipeline {
     }
 
     /// Appends a command whose first byte stands at `begins` in the stream.
+    #[inline]
     pub(crate) fn push(&mut self, entry: Entry, begins: u64, undo: Undo<'_>) {
         self.undo.push(undo.bytes);
         let (undo_len, undo_form) = (undo.bytes.len(), undo.form);
@@ -147,13 +148,13 @@ impl Pipeline {
         now: Moment,
         unsettled: &mut Vec<Unsettled>,
     ) -> Result<Option<Completion>, Stray> {
-        let Some(oldest) = self.waiting.front() else { return Err(Stray) };
-        if !oldest.entry.kind.accepts(&reply) {
-            return Err(Stray);
-        }
-        let Some(Waiting { entry, undo_len, undo_form, .. }) = self.waiting.pop_front() else {
+        let Some(&Waiting { entry, undo_len, undo_form, .. }) = self.waiting.front() else {
             return Err(Stray);
         };
+        if !entry.kind.accepts(&reply) {
+            return Err(Stray);
+        }
+        self.waiting.pop_front();
         let follow_up = FollowUp::after(entry.kind, &reply);
         if let Some(follow_up) = follow_up {
             let undo = Undo { bytes: &self.undo.as_slice()[..undo_len], form: undo_form }.kept();

@@ -93,6 +93,8 @@ impl State {
         self.fill_holes();
     }
 
+    /// Queues a command. Inlined, for every command passes through here.
+    #[inline(always)]
     pub(super) fn append(&mut self, entry: Entry, bytes: &[u8], undo: Undo<'_>) {
         let begins = self.written.saturating_add(self.queued.len() as u64);
         self.pipeline.push(entry, begins, undo);

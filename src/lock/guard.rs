@@ -5,9 +5,8 @@ use std::future::Future;
 use std::time::{Duration, Instant};
 
 use super::key::LockKey;
-use crate::clock::Moment;
 use crate::error::Error;
-use crate::lease::{Claim, HoldRef, OwnerToken, Release};
+use crate::lease::{Claim, Ended, HoldRef, OwnerToken, Release, Releasing, hand_on};
 use crate::observe::{Event, Loss};
 use crate::report::NodeReport;
 
@@ -187,14 +186,10 @@ impl LockGuard {
     /// The release is sent to every node at the first poll. Dropping the future before that, or
     /// after it, releases the lock; only what the nodes answered is then not known.
     pub async fn release(self) -> Result<Release, Error> {
-        let mut claim = match self.end() {
-            None => return Err(self.hold.lost_error()),
-            Some(Ended::HandedOn) => return Ok(Release::Released),
-            Some(Ended::ToLetGo(claim)) => claim,
-        };
-        let releasing = claim.release();
-        drop(claim); // tells the nodes, where there is no runtime to ask on
-        Ok(releasing?.finish().await)
+        match self.begin_release()? {
+            Some(releasing) => Ok(releasing.finish().await),
+            None => Ok(Release::Released),
+        }
     }
 
     /// Ends the guard and keeps the lock from other clients until `min_hold` after its acquisition.
@@ -228,13 +223,14 @@ impl LockGuard {
             drop(self.forget());
             return Err(misuse);
         }
-        let Some((mut claim, began)) = self.hold.end() else { return Err(self.hold.lost_error()) };
-        let expiring = claim.expire(left);
+        let (mut claim, lost) = (None, || self.hold.lost_error());
+        let ended = self.hold.end(&mut claim).ok_or_else(lost)?;
+        let expiring = claim.as_mut().ok_or_else(lost)?.expire(left);
         // Told when the command is sent: a panic of the observer's must not have the key deleted.
-        self.tell_end(&claim, began);
+        self.tell_end(&ended, &claim);
         let found = expiring?.finish().await;
         if matches!(found, Release::Expired | Release::Taken) {
-            claim.let_go_after_all();
+            claim.as_mut().map(Claim::let_go_after_all);
         }
         Ok(found)
     }
@@ -245,51 +241,54 @@ impl LockGuard {
     /// does not say that it was left behind. That of a lock of several keys is neither adopted nor
     /// released by it: its keys end with their TTL.
     pub fn forget(self) -> OwnerToken {
-        let token = self.owner_token();
-        match self.hold.end() {
-            Some((mut claim, _)) => claim.leave(),
-            None => token,
-        }
+        let (token, mut claim) = (self.owner_token(), None);
+        self.hold.end(&mut claim);
+        claim.map_or(token, |mut claim| claim.leave())
     }
 
-    /// Ends the hold and tells of it, and hands the lock on where that is asked for.
-    fn end(&self) -> Option<Ended> {
+    /// Ends the hold and asks the nodes to let go of the key; `None`: the next of this process has
+    /// it.
+    fn begin_release(&self) -> Result<Option<Releasing>, Error> {
+        let mut claim = None;
+        if !self.end(&mut claim) {
+            return Err(self.hold.lost_error());
+        }
+        // The claim's drop tells the nodes, where there is no runtime to ask on.
+        claim.as_mut().map(Claim::release).transpose()
+    }
+
+    /// Ends the hold and tells of it, and hands the lock on where that is asked for: then there is
+    /// no claim any more. `false`: the hold has ended before.
+    #[inline]
+    fn end(&self, claim: &mut Option<Claim>) -> bool {
         if self.hold.may_be_handed_on() {
-            return self.end_and_hand_on();
+            return self.end_and_hand_on(claim);
         }
-        let (claim, began) = self.hold.end()?;
-        self.tell_end(&claim, began);
-        Some(Ended::ToLetGo(claim))
+        let ended = self.hold.end(claim);
+        ended.inspect(|ended| self.tell_end(ended, claim)).is_some()
     }
 
-    fn end_and_hand_on(&self) -> Option<Ended> {
-        let parting = self.hold.part()?;
-        self.tell_end(&parting.claim, parting.began);
-        Some(parting.hand_on().map_or(Ended::HandedOn, Ended::ToLetGo))
+    fn end_and_hand_on(&self, claim: &mut Option<Claim>) -> bool {
+        let Some((ended, inherited)) = self.hold.part(claim) else { return false };
+        self.tell_end(&ended, claim);
+        *claim = claim.take().and_then(|claim| hand_on(claim, inherited));
+        true
     }
 
-    fn tell_end(&self, claim: &Claim, began: Moment) {
+    fn tell_end(&self, ended: &Ended, claim: &Option<Claim>) {
+        let Some(claim) = claim else { return };
         let context = self.hold.context();
         context.options.observers.tell(|| Event::Released {
             lock: context.subject(&claim.resource),
-            held: context.nodes.clock().now().since(began),
+            held: context.nodes.clock().now().since(ended.began),
         });
     }
-}
-
-/// What has become of a lock whose guard has ended.
-#[expect(clippy::large_enum_variant, reason = "it is taken apart at once")]
-enum Ended {
-    /// Dropping it tells the nodes.
-    ToLetGo(Claim),
-    /// The next of this process has it.
-    HandedOn,
 }
 
 impl Drop for LockGuard {
     fn drop(&mut self) {
         // The claim's own drop tells the nodes.
-        drop(self.end());
+        self.end(&mut None);
     }
 }
 

@@ -17,6 +17,7 @@
 //! - *Twice the same node.* The first vote of a node stands: one that was silent until its deadline
 //!   stays unknown even if it answers after all.
 
+use super::mask::NodeMask;
 use super::tally::{Rule, Verdict, Vote};
 use crate::sync::atomic::{AtomicU64, Ordering};
 
@@ -32,6 +33,14 @@ const LOWER: u32 = 0x1555_5555;
 const fn count(lower: u32) -> u32 {
     let pairs = (lower & 0x3333_3333) + (lower >> 2 & 0x3333_3333);
     pairs.wrapping_mul(0x1111_1111) >> 28
+}
+
+/// The nodes whose lower bits these are. All move together: each step halves the gaps.
+const fn nodes(lower: u32) -> NodeMask {
+    let pairs = (lower | lower >> 1) & 0x3333_3333;
+    let fours = (pairs | pairs >> 2) & 0x0f0f_0f0f;
+    let eights = (fours | fours >> 4) & 0x00ff_00ff;
+    NodeMask::from_bits((eights | eights >> 8) as u16)
 }
 
 /// A snapshot of the word.
@@ -63,14 +72,29 @@ impl Votes {
 
     /// How many granted.
     pub(crate) const fn granted(self) -> u32 {
-        let votes = (self.0 & VOTES) as u32;
-        count(votes & LOWER & !(votes >> 1))
+        count(self.lower_bits_of(Vote::Granted))
     }
 
     /// How many have voted.
     pub(crate) const fn cast(self) -> u32 {
         let votes = (self.0 & VOTES) as u32;
         count((votes | (votes >> 1)) & LOWER)
+    }
+
+    /// The nodes that have voted like this.
+    pub(crate) const fn by(self, vote: Vote) -> NodeMask {
+        nodes(self.lower_bits_of(vote))
+    }
+
+    const fn lower_bits_of(self, vote: Vote) -> u32 {
+        let lower = (self.0 & VOTES) as u32;
+        let higher = lower >> 1;
+        let both = match vote {
+            Vote::Granted => lower & !higher,
+            Vote::Refused => higher & !lower,
+            Vote::Unknown => lower & higher,
+        };
+        both & LOWER
     }
 
     fn with(self, node: usize, vote: Vote) -> Self {
@@ -112,7 +136,8 @@ impl Ballot {
         Votes(self.0.load(Ordering::Acquire))
     }
 
-    /// Casts a node's vote for the operation of `generation`.
+    /// Casts a node's vote for the operation of `generation`. Inlined, as every reply is one.
+    #[inline(always)]
     pub(crate) fn cast(&self, generation: u32, node: usize, vote: Vote, rule: Rule) -> Cast {
         let mut votes = self.votes();
         loop {
@@ -156,10 +181,12 @@ mod tests {
     const RULE: Rule = Rule { voters: 5, needed: 3, patience: Patience::Early };
 
     #[test]
-    fn every_set_of_lower_bits_is_counted() {
+    fn every_set_of_lower_bits_is_counted_and_its_nodes_are_named() {
         let mut lower = 0;
         loop {
             assert_eq!(count(lower), lower.count_ones(), "{lower:#x}");
+            let one_by_one = (0..15).filter(|node| lower >> (2 * node) & 1 == 1);
+            assert!(nodes(lower).nodes().eq(one_by_one), "{lower:#x}");
             // The next larger number with no bit but these.
             lower = (lower | !LOWER).wrapping_add(1) & LOWER;
             if lower == 0 {

@@ -26,6 +26,7 @@ use tokio::time::Sleep;
 use super::node_set::NodeSet;
 use super::ready_flag::ReadyFlag;
 use super::shared::Shared;
+use super::slots::Slots;
 use crate::clock::Moment;
 use crate::error::Error;
 use crate::link::{Lapsed, Push, Ticket};
@@ -359,6 +360,9 @@ impl Drop for Task {
 
 /// Tells the listener what one node said unasked: behind its votes, as it came.
 fn tell(shared: &Shared, node: usize, pass: &mut Pass) {
+    if pass.pushes.is_empty() {
+        return;
+    }
     let listener = shared.handshake.listener.as_deref();
     for push in pass.pushes.drain(..) {
         let Some(listener) = listener else { continue };
@@ -389,9 +393,14 @@ fn vote(shared: &Shared, node: usize, pass: &mut Pass) {
             slots.wake(completion.ticket);
         }
     }
-    if pass.expired.is_empty() && pass.lapsed.is_empty() {
-        return;
+    if !pass.expired.is_empty() || !pass.lapsed.is_empty() {
+        vote_without_reply(slots, node, pass);
     }
+}
+
+/// As [`vote`], for operations to which no reply has come.
+#[cold]
+fn vote_without_reply(slots: &Slots, node: usize, pass: &mut Pass) {
     let expired = pass.expired.drain(..).map(|ticket| (ticket, NodeVote::Silent));
     let lapsed = pass.lapsed.drain(..).map(|Lapsed { ticket, sent }| {
         (ticket, if sent { NodeVote::Disconnected } else { NodeVote::Down })

@@ -93,42 +93,43 @@ impl NodeSet {
         let allowed = commands.first().map_or(Duration::ZERO, |command| command.allowed);
         let deadline = commands.first().map_or(Moment::NEVER, |first| first.sent.plus(allowed));
         let ticket = self.shared.slots.claim(rule, allowed);
-        let describe = |command| outgoing(command, ticket, deadline);
-        // Nearly always it is one, and described once.
-        let one = if let [one] = commands { Some(describe(one)) } else { None };
-        let mut wake = false;
-        for (index, node) in self.shared.nodes.iter().enumerate() {
-            let vote = if let Some(command) = commands.iter().find(|it| it.to.has(index)) {
-                let of_several;
-                let outgoing = if let Some(one) = &one {
-                    one
-                } else {
-                    of_several = describe(command);
-                    &of_several
-                };
-                match node.link(command.affinity).send(outgoing) {
-                    Sent::Written => continue,
-                    Sent::Queued => {
-                        wake = true;
-                        continue;
-                    }
-                    Sent::Suspect => NodeVote::Suspect,
-                    Sent::Full => NodeVote::Full,
-                    Sent::Closed => NodeVote::Down,
+        let (mut rest, mut wake) = (NodeMask::first(self.len()), false);
+        for command in commands {
+            let outgoing = outgoing(command, ticket, deadline);
+            let to = rest.and(command.to);
+            for (index, node) in self.shared.nodes.iter().enumerate() {
+                if !to.has(index) {
+                    continue;
                 }
-            } else if granted.has(index) {
-                NodeVote::Granted
-            } else if usize::from(rule.voters) == self.shared.nodes.len() {
-                NodeVote::NotAsked
-            } else {
-                continue; // it has no vote in this election
-            };
-            // No task waits yet: the asker looks at the votes before it sleeps.
-            self.shared.slots.cast(ticket, index, vote, 0);
+                match node.link(command.affinity).send(&outgoing) {
+                    Sent::Written => continue,
+                    Sent::Queued => wake = true,
+                    Sent::Suspect => self.cast(ticket, index, NodeVote::Suspect),
+                    Sent::Full => self.cast(ticket, index, NodeVote::Full),
+                    Sent::Closed => self.cast(ticket, index, NodeVote::Down),
+                }
+            }
+            rest = rest.except(command.to);
+        }
+        // Where fewer vote than there are, those that are not asked have no vote.
+        let all_vote = usize::from(rule.voters) == self.len();
+        for node in rest.nodes() {
+            if granted.has(node) {
+                self.cast(ticket, node, NodeVote::Granted);
+            } else if all_vote {
+                self.cast(ticket, node, NodeVote::NotAsked);
+            }
         }
         let wake = self.shared.driver.timer.is_late_for(deadline) || wake;
         let wakened = wake.then(|| self.shared.wake_driver());
         Ok(Election { set: self.clone(), ticket, wakened })
+    }
+
+    /// Casts the vote of a node that was sent nothing. No task waits yet: the asker looks at the
+    /// votes before it sleeps.
+    #[cold]
+    fn cast(&self, ticket: Ticket, node: usize, vote: NodeVote) {
+        self.shared.slots.cast(ticket, node, vote, 0);
     }
 
     /// Hands a command to the nodes and awaits nothing. Never blocks, never fails; works outside a
@@ -195,35 +196,27 @@ impl Election {
     /// The nodes on which the command was applied, or may have been, or may yet be.
     pub(crate) fn touched(&self) -> NodeMask {
         let votes = self.set.shared.slots.votes(self.ticket);
-        let may_hold = |node: &usize| votes.of(*node) != Some(Vote::Refused);
-        (0..self.set.len()).filter(may_hold).fold(NodeMask::NONE, NodeMask::with)
+        NodeMask::first(self.set.len()).except(votes.by(Vote::Refused))
     }
 
     /// What each node has done by now, in their order.
     pub(crate) fn votes(&self) -> impl Iterator<Item = (usize, NodeVote)> + '_ {
-        let vote = |node| (node, self.set.shared.slots.detail(self.ticket, node).0);
-        (0..self.set.len()).map(vote)
+        let details = self.set.shared.slots.details(self.ticket);
+        details.map(|(vote, _)| vote).enumerate()
     }
 
     /// The nodes that have not answered by now, and those whose answer is lost, or says nothing.
     /// One look at the votes tells both: every release asks for them.
     pub(crate) fn untold(&self) -> (NodeMask, NodeMask) {
         let votes = self.set.shared.slots.votes(self.ticket);
-        let (mut in_flight, mut lost) = (NodeMask::NONE, NodeMask::NONE);
-        for node in 0..self.set.len() {
-            match votes.of(node) {
-                None => in_flight = in_flight.with(node),
-                Some(Vote::Unknown) => lost = lost.with(node),
-                Some(Vote::Granted | Vote::Refused) => {}
-            }
-        }
-        (in_flight, lost)
+        let lost = votes.by(Vote::Unknown);
+        let told = votes.by(Vote::Granted).or(votes.by(Vote::Refused));
+        (NodeMask::first(self.set.len()).except(told.or(lost)), lost)
     }
 
     /// The nodes that have granted by now.
-    pub(crate) fn granted(&self) -> impl Iterator<Item = usize> + use<> {
-        let votes = self.set.shared.slots.votes(self.ticket);
-        (0..self.set.len()).filter(move |node| votes.of(*node) == Some(Vote::Granted))
+    pub(crate) fn granted(&self) -> NodeMask {
+        self.set.shared.slots.votes(self.ticket).by(Vote::Granted)
     }
 
     /// A node has answered, says a model.
@@ -319,14 +312,14 @@ impl Election {
     }
 
     /// How many nodes did what, without the words of [`Election::report`]. Of the `unsure` ones it
-    /// means nothing that the key is gone.
+    /// means nothing that the key is gone, or another's by now.
     pub(crate) fn found(&self, unsure: NodeMask) -> Found {
         let mut found = Found::default();
-        for node in 0..self.set.len() {
-            match self.set.shared.slots.detail(self.ticket, node).0 {
+        for (node, vote) in self.votes() {
+            match vote {
                 NodeVote::Granted => found.granted += 1,
+                NodeVote::Held | NodeVote::Gone if unsure.has(node) => found.unknown += 1,
                 NodeVote::Held => found.held += 1,
-                NodeVote::Gone if unsure.has(node) => found.unknown += 1,
                 NodeVote::Gone => found.gone += 1,
                 NodeVote::NotAsked => found.not_asked += 1,
                 _ => found.unknown += 1,

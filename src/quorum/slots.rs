@@ -112,7 +112,8 @@ impl Slots {
     }
 
     /// Casts a node's vote, with its round trip in nanoseconds. `true`: it decided, and the caller
-    /// of this wakes the ticket.
+    /// of this wakes the ticket. Inlined, for every reply casts a vote.
+    #[inline(always)]
     pub(crate) fn cast(&self, ticket: Ticket, node: usize, vote: NodeVote, rtt: u64) -> bool {
         let (generation, index) = parts(ticket);
         let slot = self.slot(index);
@@ -175,14 +176,19 @@ impl Slots {
         Duration::from_nanos(self.slot(parts(ticket).1).allowed.load(Ordering::Relaxed))
     }
 
-    /// What a node did, and how long it took; only for the holder of the ticket.
-    pub(crate) fn detail(&self, ticket: Ticket, node: usize) -> (NodeVote, Duration) {
+    /// What each node did, in their order, and how long it took; only for the holder of the ticket.
+    pub(crate) fn details(&self, ticket: Ticket) -> impl Iterator<Item = (NodeVote, Duration)> {
         let (generation, index) = parts(ticket);
-        let detail = self.slot(index).details.get(node);
-        match detail.map(|detail| Detail(detail.load(Ordering::Relaxed))) {
-            Some(detail) if detail.generation() == generation => (detail.vote(), detail.rtt()),
+        let details = self.slot(index).details.iter();
+        details.map(move |detail| match Detail(detail.load(Ordering::Relaxed)) {
+            detail if detail.generation() == generation => (detail.vote(), detail.rtt()),
             _ => (NodeVote::None, Duration::ZERO),
-        }
+        })
+    }
+
+    /// As [`details`](Self::details), of one node.
+    pub(crate) fn detail(&self, ticket: Ticket, node: usize) -> (NodeVote, Duration) {
+        self.details(ticket).nth(node).unwrap_or((NodeVote::None, Duration::ZERO))
     }
 
     /// Waits for the verdict. One task per ticket.
@@ -191,10 +197,11 @@ impl Slots {
         if let Some(verdict) = slot.verdict() {
             return Poll::Ready(verdict);
         }
-        self.register(ticket, cx);
+        slot.waker.register(cx.waker());
         slot.verdict().map_or(Poll::Pending, Poll::Ready)
     }
 
+    #[cfg(all(test, quorlock_models))]
     pub(super) fn register(&self, ticket: Ticket, cx: &Context<'_>) {
         self.slot(parts(ticket).1).waker.register(cx.waker());
     }

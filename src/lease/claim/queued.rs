@@ -17,6 +17,7 @@ use super::{Aside, Claim, State};
 use crate::clock::{Moment, nanoseconds};
 use crate::entropy::Nonce;
 use crate::error::Error;
+use crate::link::Urgency;
 use crate::node_vote::NodeVote;
 use crate::quorum::{Command, Election, NodeMask, NodeSet, Patience};
 
@@ -125,8 +126,7 @@ impl Claim {
 
     /// Whether the node that keeps the queue has granted the key.
     pub(in crate::lease) fn is_granted_by_queue(&self) -> bool {
-        self.queue_node()
-            .is_some_and(|queue_node| self.election.granted().any(|node| node == queue_node.node))
+        self.queue_node().is_some_and(|queue_node| self.election.granted().has(queue_node.node))
     }
 
     /// Whether it has, or has not answered yet.
@@ -142,7 +142,7 @@ impl Claim {
     pub(in crate::lease) fn ask_others_again(&mut self, now: Moment) -> Result<(), Error> {
         let refusing = self.election.votes().filter(|(_, vote)| *vote == NodeVote::Held);
         let to = refusing.fold(NodeMask::NONE, |mask, (node, _)| mask.with(node));
-        let granted = self.election.granted().fold(NodeMask::NONE, NodeMask::with);
+        let granted = self.election.granted();
         self.note_others(None);
         // What has not answered may have the value, whatever is said later.
         self.healed = self.touched();
@@ -154,6 +154,21 @@ impl Claim {
             context.nodes.ask_rest(&Command { to, ..command }, granted, rule)
         })?;
         Ok(())
+    }
+
+    /// Leaves the queue, and the key as it stands: a node that keeps the queue and has not granted
+    /// the key may have the value in there still, before those that wait.
+    pub(super) fn leave_queue(&self) {
+        let Some(queue_node) = self.queue_node() else { return };
+        if self.is_granted_by_queue() {
+            return; // which took it out
+        }
+        let one = NodeMask::only(queue_node.node);
+        for key in queue_node.resource.queue() {
+            self.subject().with_leave_queue(key, |encoded| {
+                self.context.nodes.tell(&self.command(encoded, Urgency::Drop, one));
+            });
+        }
     }
 
     /// Where another process has said that it waits for the key, the node that keeps the queue is

@@ -53,7 +53,7 @@ fn begun_while_closing(used: bool, begin: Begin, close: Close) {
     let (earlier, at) = claim(&leases);
     let earlier = HoldRef::begin(&leases, earlier, Extend::Off, at).unwrap();
     if used {
-        drop(earlier.end());
+        drop(earlier.end(&mut None));
     }
     let (claim, at) = claim(&leases);
     let theirs = leases.clone();
@@ -90,7 +90,7 @@ fn loom_begun_while_closing_weakened_check() {
     must_fail(OPEN, || {
         let begin: Begin = |leases, claim, at| {
             leases.context.check_open()?;
-            Ok(HoldRef::publish(leases, (claim, None), Extend::Off, at))
+            Ok(HoldRef::publish(leases, claim, None, Extend::Off, at))
         };
         begun_while_closing(false, begin, close);
     });

@@ -5,7 +5,7 @@ use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::Duration;
 
-use super::Behaviour::After;
+use super::Behaviour::{After, Hangs};
 use super::{GRAIN, World, ms, now, pass};
 use crate::lock::acquire::Acquire;
 use crate::lock::guard::LockGuard;
@@ -147,6 +147,19 @@ async fn who_is_handed_the_lock_and_not_polled_is_overtaken() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_shutdown_releases_what_was_handed_on_to_one_who_never_looks() {
+    let world = world().await;
+    let guard = world.locker.lock("k").await.unwrap();
+    let mut idle = pin!(world.locker.lock("k").acquire());
+    begin(&mut idle).await;
+    drop(guard);
+    assert_eq!(world.keys("k"), 3, "it was handed on");
+    let found = world.locker.clone().shutdown(ms(100)).await.unwrap();
+    assert!(found.is_complete());
+    assert_eq!(world.keys("k"), 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_lock_that_is_lost_is_not_handed_on() {
     let world = world().await;
     let guard = world.locker.lock("k").auto_extend(Extend::Off).await.unwrap();
@@ -158,4 +171,22 @@ async fn a_lock_that_is_lost_is_not_handed_on() {
     drop(guard);
     assert!(next.await.unwrap().is_valid());
     assert!(said(&world).contains(&"SET"));
+}
+
+/// The first holder's TTL was a second; one node has missed the extension to ten.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_missed_an_extension_does_not_count_for_the_next_one() {
+    let world = world().await;
+    let guard = world.locker.lock("k").ttl(ms(1_000)).auto_extend(Extend::Off).await.unwrap();
+    pass(ms(100)).await;
+    let mut next = pin!(world.locker.lock("k").auto_extend(Extend::Off).acquire());
+    begin(&mut next).await;
+    world.set(2..3, Hangs);
+    guard.extend(TTL).await.unwrap();
+    drop(guard);
+    let next = now_held(&mut next).await.expect("it was handed on");
+    pass(ms(2_000)).await;
+    world.nodes[1].delete("k");
+    next.extend(TTL).await.unwrap_err();
+    assert!(!next.is_valid(), "one node of three has the key");
 }

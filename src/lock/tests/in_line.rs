@@ -174,3 +174,16 @@ async fn without_a_quorum_all_find_out_by_themselves_and_as_soon_as_alone() {
     assert!(now().since(began) <= ms(2_500), "{:?}", now().since(began));
     world.set(1..3, Grants);
 }
+
+/// Two keys with one FNV-1a hash, found by search.
+const ALIKE: [&str; 2] = ["8yn0iYCKYHlIj4-BwPqk", "GReLUrM4wMqfg9yzV3KQ"];
+
+#[tokio::test(start_paused = true)]
+async fn a_key_with_the_hash_of_one_that_is_held_is_acquired_all_the_same() {
+    let world = World::ready(3).await;
+    let held = world.locker.lock(ALIKE[0]).auto_extend(Extend::Forever).await.unwrap();
+    let began = now();
+    let other = world.locker.lock(ALIKE[1]).wait(ms(1_000)).await.unwrap();
+    assert!(now().since(began) <= ms(500) + GRAIN, "{:?}", now().since(began));
+    assert!(held.is_valid() && other.is_valid());
+}
