@@ -221,8 +221,9 @@ impl Hands {
         let handed = self.handed(&holding, Source::Forgotten, random);
         end(&self.journal, holding.number, "forgotten");
         let Some(mut handed) = handed else { return drop(holding) };
-        handed.token = holding.guard.forget().as_str().to_owned();
-        self.journal.write(&spared(&handed));
+        let token = holding.guard.forget();
+        self.journal.write(&Line::Spared(token.value().to_owned()));
+        handed.token = token.as_str().to_owned();
         self.hand_over(handed);
     }
 
@@ -280,6 +281,9 @@ impl Hands {
                 self.journal.count("shut-down-leaving");
                 // Told as left behind, they are adopted at once.
                 for left in shutdown.left {
+                    // Also one that had too little time left to be handed over: it may have been
+                    // extended since.
+                    self.journal.write(&Line::Spared(left.token.value().to_owned()));
                     let same = |it: &&mut Handed| it.key.as_bytes() == &left.key[..];
                     for handed in all.iter_mut().filter(same) {
                         handed.token = left.token.as_str().to_owned();
@@ -288,10 +292,7 @@ impl Hands {
             }
             Err(error) => return tell(&self.journal, &error),
         }
-        for handed in all {
-            self.journal.write(&spared(&handed));
-            self.hand_over(handed);
-        }
+        all.into_iter().for_each(|handed| self.hand_over(handed));
     }
 
     /// Adopts a lock as it was ordered to, and works under it.
@@ -406,11 +407,6 @@ impl Hands {
         self.journal.count(&format!("not-adopted-{why}"));
         self.journal.write(&Line::NotAdopted { delivery, asked, at, stalled, why });
     }
-}
-
-/// What says that the keys of a lock that was handed over may be left.
-fn spared(handed: &Handed) -> Line {
-    Line::Spared(OwnerToken::from(handed.token.clone()).value().to_owned())
 }
 
 #[cfg(test)]
