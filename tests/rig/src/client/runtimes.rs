@@ -54,9 +54,9 @@ struct Watch<'a> {
 
 /// Repeats the round until told to stop.
 pub(super) fn work(args: &ClientArgs) -> Result<(), Failure> {
-    let (journal, (stop, _)) = (Journal::default(), inbox::listen());
-    let mut random = Random::new(args.seed, 20_000 + args.slot as u64);
     let monitor = StallMonitor::start(SAMPLE_EVERY);
+    let (journal, (stop, _)) = (Journal::watched_by(&monitor), inbox::listen());
+    let mut random = Random::new(args.seed, 20_000 + args.slot as u64);
     while !stop.is_set() {
         let extended = Arc::default();
         round(

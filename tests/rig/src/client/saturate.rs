@@ -103,7 +103,8 @@ impl Observer for Extensions {
 }
 
 pub(super) async fn work(args: Arc<ClientArgs>) -> Result<(), Failure> {
-    let (journal, (stop, _)) = (Journal::default(), inbox::listen());
+    let monitor = StallMonitor::start(SAMPLE_EVERY);
+    let (journal, (stop, _)) = (Journal::watched_by(&monitor), inbox::listen());
     let extended = Arc::new(Extensions::new(args.locks));
     let locker = super::locker(&args)?.observer(extended.clone()).build()?;
     // Without a node that is ready all would be refused at once; the run shows what comes then.
@@ -122,7 +123,6 @@ pub(super) async fn work(args: Arc<ClientArgs>) -> Result<(), Failure> {
         locker: locker.clone(),
         stop,
     });
-    let monitor = StallMonitor::start(SAMPLE_EVERY);
     let mut tasks = JoinSet::new();
     tasks.spawn(drop_slowly(shared.clone()));
     let mut random = Random::new(args.seed, 30_000 + args.slot as u64);

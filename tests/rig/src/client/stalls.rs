@@ -1,10 +1,11 @@
 //! Whether the machine let a process run: what is late for that reason is not the library's fault.
 //!
-//! Two things keep threads from their work. A thread that could run may have to wait for a
+//! Three things keep threads from their work. A thread that could run may have to wait for a
 //! processor: the kernel adds up for how long, for each thread, in `/proc/…/schedstat`. And a whole
 //! process may be stopped, by a signal or with its machine, for which nothing is added up: then a
-//! thread that sleeps for a few milliseconds at a time finds that more have passed. Time for which
-//! a thread waits for another one is neither: a library that blocks is late by itself.
+//! thread that sleeps for a few milliseconds at a time finds that more have passed. And the rig's
+//! own supervisor may be slow to read what a thread writes, who says so itself. Other time for
+//! which a thread waits for another one is none of these: a library that blocks is late by itself.
 //!
 //! Where the kernel keeps no such sums, what passes beyond the sleeping thread's own sleep is all
 //! that is known.
@@ -144,6 +145,14 @@ impl StallMonitor {
         observed.last = Some(now);
     }
 
+    /// A thread has waited for the supervisor from then until now.
+    pub(super) fn note_blocked(&self, began: Instant, now: Instant) {
+        let blocked = now - began;
+        if blocked > SLACK {
+            self.observed().stalls.push_back((began, now, blocked));
+        }
+    }
+
     /// Whether every stall before then is known.
     pub(super) fn knows(&self, then: Instant) -> bool {
         self.observed().last.is_some_and(|last| last > then)
@@ -208,6 +217,15 @@ mod tests {
         assert_eq!(stopped(ms(7), ms(5), ms(0)), ms(0), "a timer's slack");
         assert_eq!(stopped(ms(305), ms(5), ms(0)), ms(300), "a whole process stood still");
         assert_eq!(stopped(ms(305), ms(5), ms(299)), ms(0), "it waited for a processor");
+    }
+
+    #[test]
+    fn a_wait_for_the_supervisor_is_a_stall_that_says_nothing_of_later_ones() {
+        let (base, monitor) = (Instant::now(), StallMonitor::of(&[], None));
+        monitor.note_blocked(base, base + ms(40));
+        monitor.note_blocked(base + ms(50), base + ms(51));
+        assert_eq!(monitor.stalled(base + ms(30), base + ms(90)), ms(40));
+        assert!(!monitor.knows(base));
     }
 
     #[test]
