@@ -379,6 +379,9 @@ impl Tries {
                     spec.forget_contention();
                     return Ok(None);
                 }
+                if let Some(queued) = self.queue(spec, drawn, None)? {
+                    return self.go_on(Step::Queued { queued, drawn }); // at the next node
+                }
                 let left = self.waiting.until.since(spec.leases.context.nodes.clock().now());
                 let pause = within(drawn.min(HEARTBEAT), Known::default(), left);
                 let pausing = pause::plain(spec.leases.clone(), pause);

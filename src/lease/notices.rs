@@ -39,8 +39,9 @@ struct Waiting {
 }
 
 /// What one that waits is told.
-#[derive(Default)]
 struct Signals {
+    /// The node that tells it.
+    node: usize,
     /// The key was handed over to it.
     handed_over: Notify,
     /// The key may have changed.
@@ -66,15 +67,22 @@ impl Notices {
         &self.turns
     }
 
-    /// The value with this nonce is told from now on when this key is handed over to it, or may
-    /// have changed.
-    pub(super) fn register(self: &Arc<Self>, nonce: &Nonce, key: &Key) -> Registration {
+    /// The value with this nonce is told from now on by this node when this key is handed over to
+    /// it, or may have changed.
+    pub(super) fn register(
+        self: &Arc<Self>,
+        nonce: &Nonce,
+        key: &Key,
+        node: usize,
+    ) -> Registration {
         let mut tag = Tag::default();
         for (two, byte) in tag.chunks_exact_mut(2).zip(nonce.0) {
             let digit = |half: u8| char::from_digit(half.into(), 16).unwrap_or_default() as u8;
             (two[0], two[1]) = (digit(byte >> 4), digit(byte & 15));
         }
-        let (key, signals) = (Box::<[u8]>::from(key.full()), Arc::new(Signals::default()));
+        let key = Box::<[u8]>::from(key.full());
+        let (handed_over, changed) = (Notify::new(), Notify::new());
+        let signals = Arc::new(Signals { node, handed_over, changed });
         let mut waiting = lock(&self.waiting);
         waiting.by_tag.insert(tag, signals.clone());
         waiting.by_key.entry(key.clone()).or_default().push(signals.clone());
@@ -97,11 +105,11 @@ impl Listener for Notices {
         }
     }
 
-    fn hear_change(&self, _node: usize, key: Option<&[u8]>) {
+    fn hear_change(&self, node: usize, key: Option<&[u8]>) {
         let waiting = lock(&self.waiting);
         let told: Vec<_> = match key {
             Some(key) => waiting.by_key.get(key).into_iter().flatten().cloned().collect(),
-            None => waiting.by_tag.values().cloned().collect(),
+            None => waiting.by_tag.values().filter(|it| it.node == node).cloned().collect(),
         };
         // A waker may run a task, and drop a registration.
         drop(waiting);
@@ -158,8 +166,8 @@ mod tests {
         let key = |name: &[u8]| Key::new(&[], name).unwrap();
         let nonce = |byte| Nonce([byte; Nonce::BYTES]);
         let (one, other) = (
-            notices.register(&nonce(0xa7), &key(b"k")),
-            notices.register(&nonce(0xb0), &key(b"l")),
+            notices.register(&nonce(0xa7), &key(b"k"), 0),
+            notices.register(&nonce(0xb0), &key(b"l"), 2),
         );
         (notices, one, other)
     }
@@ -185,7 +193,9 @@ mod tests {
         notices.hear_change(0, Some(b"m"));
         assert!(is_ready(one.changed()) && !is_ready(one.changed()) && !is_ready(other.changed()));
         notices.hear_change(0, None);
-        assert!(is_ready(one.changed()) && is_ready(other.changed()));
+        assert!(is_ready(one.changed()) && !is_ready(other.changed()), "each has a node");
+        notices.hear_change(2, None);
+        assert!(!is_ready(one.changed()) && is_ready(other.changed()));
         assert!(!is_ready(one.handed_over()));
     }
 
@@ -211,7 +221,7 @@ mod tests {
         assert!(handed_over.poll(&mut cx).is_ready() && changed.poll(&mut cx).is_ready());
         let mut changed = pin!(other.changed());
         assert!(changed.as_mut().poll(&mut cx).is_pending());
-        notices.hear_change(0, None);
+        notices.hear_change(2, None);
         assert!(changed.poll(&mut cx).is_ready());
     }
 }

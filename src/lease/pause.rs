@@ -59,9 +59,11 @@ pub(super) async fn watching(leases: Arc<Leases>, key: Key, pause: Duration) -> 
     let clock = context.nodes.clock();
     let until = clock.now().plus(pause);
     let node = queue_node::first(context, key.affinity());
-    let node = node.filter(|node| context.nodes.tells_changes(*node));
-    let registration = context.notices.register(&context.nodes.entropy().nonce(), &key);
-    let mut watching = node.and_then(|node| Some((node, watch(context, node, &key).ok()?)));
+    let Some(node) = node.filter(|node| context.nodes.tells_changes(*node)) else {
+        return plain(leases, pause).await;
+    };
+    let registration = context.notices.register(&context.nodes.entropy().nonce(), &key, node);
+    let mut watching = watch(context, node, &key).ok();
     let scattered = || clock.now().plus(context.nodes.entropy().between(Duration::ZERO, SCATTER));
     // When the key ends, or has changed, and others are let go first.
     let (mut end, mut cause) = (until, Cause::ByTime);
@@ -76,7 +78,7 @@ pub(super) async fn watching(leases: Arc<Leases>, key: Key, pause: Duration) -> 
             if matches!(cause, Cause::ByTime) && changed.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(Woken::Changed);
             }
-            if watching.as_ref().is_some_and(|(_, asked)| asked.poll_verdict(cx).is_ready()) {
+            if watching.as_ref().is_some_and(|asked| asked.poll_verdict(cx).is_ready()) {
                 return Poll::Ready(Woken::Told);
             }
             Pin::new(&mut timer).poll(cx).map(|()| Woken::Over)
@@ -85,7 +87,7 @@ pub(super) async fn watching(leases: Arc<Leases>, key: Key, pause: Duration) -> 
             Woken::Over => return cause,
             Woken::Changed => (end, cause) = (scattered(), Cause::Changed),
             Woken::Told => {
-                let told = watching.take().and_then(|(node, asked)| asked.take_frame(node));
+                let told = watching.take().and_then(|asked| asked.take_frame(node));
                 match told.and_then(|left| left.as_integer().ok()) {
                     Some(-2) => (end, cause) = (scattered(), Cause::Changed),
                     Some(left) => end = end.min(end_of(left, clock.now())),

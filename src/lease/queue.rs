@@ -167,7 +167,8 @@ impl Place {
         let Some(queue_node) = QueueNode::of(context, resource, avoided) else { return Ok(None) };
         let Some(key) = queue_node.resource.keys().first() else { return Ok(None) };
         let nonce = context.nodes.entropy().nonce();
-        let (node, registration) = (queue_node.node, context.notices.register(&nonce, key));
+        let node = queue_node.node;
+        let registration = context.notices.register(&nonce, key, node);
         let now = context.nodes.clock().now();
         let claim = Claim::enqueue(context, resource.clone(), queue_node, (nonce, ttl), now)?;
         Ok(Some(Self { claim, node, registration, beats: 0, is_repeated: false }))
@@ -389,7 +390,7 @@ enum Woken {
     Answered,
     /// The key was handed over.
     HandedOver,
-    /// The key may have changed.
+    /// The key may have changed, or the node tells of no change any more.
     Changed,
     /// It is known how long the key lives.
     Watched,

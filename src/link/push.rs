@@ -62,8 +62,8 @@ pub(crate) trait Listener: fmt::Debug + Send + Sync {
     /// not be kept.
     fn hear(&self, node: usize, said: &[u8]);
 
-    /// A key has changed on this node that was read to be tracked, or all may have. As
-    /// [`hear`](Self::hear).
+    /// A key has changed on this node that was read to be tracked, or all may have, as where the
+    /// connection has ended that would tell of them. As [`hear`](Self::hear).
     fn hear_change(&self, node: usize, key: Option<&[u8]>);
 }
 

@@ -197,6 +197,9 @@ impl Session {
                 self.backoff.reset();
             }
         }
+        if was_open && self.listens {
+            pass.pushes.push(Push::Changed(None)); // of which nothing will be told any more
+        }
         // The fault is set before the votes, so that a task that reads a vote finds the reason.
         let is_news = node.set_fault(fault.clone(), was_open, self.listens);
         link.close(&mut pass.lapsed);

@@ -237,6 +237,7 @@ impl Task {
             if link.is_dirty() {
                 place.session.flush(place.ready.waker(), node, link, &mut self.pass);
                 vote(&self.shared, place.node, &mut self.pass);
+                tell(&self.shared, place.node, &mut self.pass);
             }
         }
     }
@@ -272,6 +273,7 @@ impl Task {
                 let (link, waker) = (&node.links()[place.link], place.ready.waker());
                 next = next.min(place.session.tick(now, waker, node, link, &mut self.pass));
                 vote(&self.shared, place.node, &mut self.pass);
+                tell(&self.shared, place.node, &mut self.pass);
             }
             next
         });
@@ -358,7 +360,8 @@ impl Drop for Task {
     }
 }
 
-/// Tells the listener what one node said unasked: behind its votes, as it came.
+/// Tells the listener what one node said unasked, or that it will say nothing more: behind its
+/// votes, as it came.
 fn tell(shared: &Shared, node: usize, pass: &mut Pass) {
     if pass.pushes.is_empty() {
         return;

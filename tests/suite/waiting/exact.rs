@@ -86,6 +86,32 @@ async fn left(nodes: &Nodes) -> Vec<Vec<u8>> {
     nodes.iter().flat_map(|node| node.keys()).collect()
 }
 
+/// Its connections end, which is known at once: not only when those who wait would ask again.
+#[tokio::test(start_paused = true)]
+async fn who_waits_at_a_node_that_goes_has_the_lock_from_another_one_as_soon() {
+    let nodes = Nodes::new(5);
+    let holder = process(&nodes, "holder").await;
+    let waiters = [process(&nodes, "one").await, process(&nodes, "other").await];
+    let guard = holder.lock("k").await.unwrap();
+    // They have met others at the key, and so ask the node with the queue before all.
+    for waiter in &waiters {
+        assert!(waiter.lock("k").try_acquire().await.unwrap().is_none());
+    }
+    let waiting: Vec<_> = waiters.iter().map(|waiter| wait(waiter, ms(10_000))).collect();
+    sleep(ms(10)).await;
+    let queue = b"{k}:quorlock:queue".to_vec();
+    let keeps_queue = |node: &&quorlock::testing::Node| node.keys().contains(&queue);
+    nodes.iter().find(keeps_queue).unwrap().stop();
+    sleep(ms(5)).await;
+    let released = Instant::now();
+    drop(guard);
+    for (place, waiting) in waiting.into_iter().enumerate() {
+        let (at, won) = waiting.await.unwrap();
+        drop(won.unwrap());
+        assert!(at - released <= ms(50), "{place}: {:?}", at - released);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn case_25_a_lock_whose_holder_was_killed_is_taken_within_20_ms_of_its_end() {
     let nodes = Nodes::new(5);
@@ -356,7 +382,10 @@ async fn a_waiter_whose_first_question_is_unanswered_leaves_nothing_when_the_nod
         let limit = if is_dropped { 60_000 } else { after };
         let began = Instant::now();
         let waits = wait(&waiter, ms(limit));
-        sleep(ms(after)).await;
+        sleep(ms(1)).await;
+        // The next one, which is asked then, answers.
+        nodes.iter().for_each(|node| node.clear_rules());
+        sleep(ms(after - 1)).await;
         let silent: Vec<_> = nodes.iter().filter(|node| !node.is_running()).collect();
         assert_eq!(silent.len(), 1);
         if is_dropped {
