@@ -38,6 +38,16 @@ struct Waiting {
     by_key: HashMap<Box<[u8]>, Vec<Arc<Signals>>>,
 }
 
+impl Waiting {
+    /// All that are told by this node, in an order that is the same in each run of a simulation.
+    fn at(&self, node: usize) -> Vec<Arc<Signals>> {
+        let at_node = |(_, signals): &(_, &Arc<Signals>)| signals.node == node;
+        let mut told: Vec<_> = self.by_tag.iter().filter(at_node).collect();
+        told.sort_unstable_by_key(|(tag, _)| **tag);
+        told.into_iter().map(|(_, signals)| signals.clone()).collect()
+    }
+}
+
 /// What one that waits is told.
 struct Signals {
     /// The node that tells it.
@@ -109,7 +119,7 @@ impl Listener for Notices {
         let waiting = lock(&self.waiting);
         let told: Vec<_> = match key {
             Some(key) => waiting.by_key.get(key).into_iter().flatten().cloned().collect(),
-            None => waiting.by_tag.values().filter(|it| it.node == node).cloned().collect(),
+            None => waiting.at(node),
         };
         // A waker may run a task, and drop a registration.
         drop(waiting);

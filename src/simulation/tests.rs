@@ -228,8 +228,11 @@ fn one_clock_set_ahead_gives_away_a_lock_that_just_has_its_majority() {
     sum.tell(Regime::OneStepped.name());
     assert!(!sum.overlaps.is_empty(), "a simulation that finds nothing proves nothing");
     for Standing { nodes, stands } in &sum.overlaps {
-        assert!(nodes % 2 == 1 && !stands.contains(&0), "{stands:?} of {nodes}");
-        assert_eq!(stands.len() + 1, nodes / 2 + 1, "it just had its majority with n0: {stands:?}");
+        // Which of the two that is: a machine that stood still may find only now that it has won.
+        let had_just_its_majority =
+            |stands: &Vec<usize>| !stands.contains(&0) && stands.len() + 1 == nodes / 2 + 1;
+        let is_explained = nodes % 2 == 1 && stands.iter().any(had_just_its_majority);
+        assert!(is_explained, "one had just its majority, with n0: {stands:?} of {nodes}");
     }
 }
 

@@ -61,15 +61,15 @@ pub(super) struct World {
     pub(super) faults: u64,
     /// How many violations stand in the trace.
     told: usize,
-    /// Where the first holder's key stood when there came a second one.
+    /// Where the keys of two holders stood when there was a second one.
     pub(super) overlaps: Vec<Standing>,
 }
 
-/// Of so many nodes, those on which a key stands.
+/// Of so many nodes, those on which the key of each of two holders stands.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Standing {
     pub(super) nodes: usize,
-    pub(super) stands: Vec<usize>,
+    pub(super) stands: [Vec<usize>; 2],
 }
 
 impl Hub {
@@ -204,12 +204,14 @@ impl World {
     pub(super) fn look(&mut self) {
         self.oracle.look(self.nanos());
         let now = self.now();
-        for Overlap { values: [first, _], .. } in self.oracle.overlaps.drain(..) {
-            let nodes = self.nodes.iter().enumerate();
-            let stands: Vec<usize> =
-                nodes.filter(|(_, node)| node.holds(&first, now)).map(|(index, _)| index).collect();
+        for Overlap { values, .. } in self.oracle.overlaps.drain(..) {
+            let stands = values.map(|value| {
+                let nodes = self.nodes.iter().enumerate();
+                let holding = nodes.filter(|(_, node)| node.holds(&value, now));
+                holding.map(|(index, _)| index).collect()
+            });
             let nodes = self.nodes.len();
-            self.trace.tell(now, format_args!("the first one's key stands on {stands:?}"));
+            self.trace.tell(now, format_args!("their keys stand on {stands:?}"));
             self.overlaps.push(Standing { nodes, stands });
         }
         for violation in &self.oracle.violations[self.told..] {
