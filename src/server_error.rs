@@ -118,6 +118,19 @@ impl<'a> ServerError<'a> {
         self.says(Says::NoScript)
     }
 
+    /// Whether a server, or a proxy before it, does not know the command.
+    pub(crate) fn is_unknown_command(self) -> bool {
+        let text = String::from_utf8_lossy(self.0).to_ascii_lowercase();
+        text.contains("unknown command") || text.contains("unsupported command")
+    }
+
+    /// Whether no such command is executed for this user, whatever it is about.
+    pub(crate) fn rejects_command(self) -> bool {
+        const TO_SAY: &[u8] = b"permissions to run";
+        let may_not_say = || self.0.windows(TO_SAY.len()).any(|words| words == TO_SAY);
+        (self.word() == b"NOPERM" && may_not_say()) || self.is_unknown_command()
+    }
+
     /// Whether the server is a replica.
     pub(crate) fn is_of_replica(self) -> bool {
         self.says(Says::Replica)

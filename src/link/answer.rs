@@ -27,6 +27,9 @@ pub(crate) enum ReplyKind {
     Status,
     /// The reply to an undo: 1 (done), 0 (nothing there), −1 (another's value).
     Undo,
+    /// The reply to an undo that is a [native command](super::native): 1 (done), or 0 (nothing
+    /// there, or another's value).
+    NativeUndo,
     /// The reply to another script: as an undo's, but nothing is pending if it did not run.
     Script,
     /// The reply to a script that may refuse for a reason: as to another script, or such a reason
@@ -60,7 +63,7 @@ const KEYS_MAX: i64 = u16::MAX as i64;
 impl ReplyKind {
     /// Whether such commands are sent for what earlier ones may have left.
     pub(super) fn is_undo(self) -> bool {
-        matches!(self, Self::Undo | Self::PendingUndo | Self::Ended)
+        matches!(self, Self::Undo | Self::NativeUndo | Self::PendingUndo | Self::Ended)
     }
 
     /// Whether such a command ends in a hole of a [`RunId`]'s length, which each link fills with
@@ -78,6 +81,7 @@ impl ReplyKind {
                 Self::Undo | Self::PendingUndo | Self::Script | Self::Vote => {
                     (-1..=1).contains(number)
                 }
+                Self::NativeUndo => (0..=1).contains(number),
                 Self::Keys | Self::KeysVote => (-KEYS_MAX..=1).contains(number),
                 Self::Adopt => (-1..=0).contains(number),
                 Self::Ended | Self::Any | Self::Tracked => true,
@@ -143,8 +147,15 @@ fn vote_of_frame(frame: &Frame) -> NodeVote {
 /// What is to be done after the answer to an undo, or to ending an old connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum FollowUp {
-    /// Send the undo again at once, with its script: the server does not know it.
+    /// Send the undo again at once, with its script: the server does not know it, or the native
+    /// command in its place has changed nothing, and its answer does not say all that the script's
+    /// does.
     WithScript,
+    /// The same, and send no more native commands: the server rejects them.
+    WithoutNative,
+    /// The native command may have been executed, or not. The sender is told so; the script is sent
+    /// for the case that it was not, and no more native commands are.
+    Repeat,
     /// Send the undo again later: the server takes no writes for the moment.
     Later,
     /// Nothing: an undo that was pending has been answered for good.
@@ -157,16 +168,32 @@ pub(super) enum FollowUp {
 }
 
 impl FollowUp {
-    /// What a reply to a command of this kind asks for; `None` where nothing follows.
+    /// What a reply to a command of this kind asks for, which some sender awaits or none; `None`
+    /// where nothing follows.
     #[inline]
-    pub(super) fn after(kind: ReplyKind, reply: &Reply) -> Option<Self> {
+    pub(super) fn after(kind: ReplyKind, is_awaited: bool, reply: &Reply) -> Option<Self> {
         match kind {
             ReplyKind::Undo => Self::after_undo(reply),
+            ReplyKind::NativeUndo => Self::after_native(is_awaited, reply),
             ReplyKind::PendingUndo => Some(Self::after_undo(reply).unwrap_or(Self::Settled)),
             ReplyKind::Ended if reply.as_error().is_some() => Some(Self::Doubt),
             ReplyKind::Ended => Some(Self::Ended),
             _ => None,
         }
+    }
+
+    fn after_native(is_awaited: bool, reply: &Reply) -> Option<Self> {
+        let Reply::Whole(frame) = reply else {
+            let is_enough = *reply != Reply::Integer(0) || !is_awaited;
+            return (!is_enough).then_some(Self::WithScript);
+        };
+        let error = ServerError::new(frame.as_error()?);
+        Some(match frame.error_word() {
+            _ if error.rejects_command() => Self::WithoutNative,
+            Some(b"WRONGTYPE") => Self::WithScript,
+            _ if error.was_refused() => Self::WithScript,
+            _ => Self::Repeat,
+        })
     }
 
     fn after_undo(reply: &Reply) -> Option<Self> {

@@ -2,16 +2,19 @@
 //!
 //! ```text
 //!  Hello ──reply──▶ Setup ──all replies──▶ done
-//!    │                  └─ no right to SCRIPT LOAD ─▶ Bring ──all replies──▶ done
+//!    │                  └─ no right to SCRIPT LOAD, ──▶ Bring ──all replies──▶ done
+//!    │                     or RESP2 on a Valkey 9
 //!    │ unknown command (a server before 6.0, or it is renamed away), or RESP2 was asked for
 //!    └──▶ Auth (if there is a password) ──▶ Setup
 //! ```
 //!
 //! `HELLO` and `AUTH` go first, alone, and are awaited: servers from 7.2 on may leave out the reply
 //! to a failing `AUTH` inside a batch, and every later reply would belong to the wrong command.
-//! What follows goes in one batch, so that a handshake takes two round trips. Its steps are
-//! optional but for `SELECT`: a user without the right to `INFO`, `CONFIG` or `SCRIPT LOAD` can
-//! still hold locks, and an older server does not know `CLIENT SETINFO`.
+//! What follows goes in one batch, so that a handshake takes two round trips; a third one where no
+//! script may be loaded, or where native commands are wanted of a server that tells its version
+//! only in that batch. Its steps are optional but for `SELECT`: a user without the right to `INFO`,
+//! `CONFIG` or `SCRIPT LOAD` can still hold locks, and an older server does not know
+//! `CLIENT SETINFO`.
 //!
 //! The scripts must be known to the server before the first lock is taken: a guard that is dropped
 //! sends its release by the script's digest and waits for nothing, and where the runtime is gone by
@@ -28,6 +31,7 @@ use std::sync::Arc;
 
 use quorlock_resp::{Frame, encode};
 
+use super::native;
 use super::peer::{AdmissionPolicy, EpochValue, Peer};
 use super::push::{Listener, Push, TRACK};
 use crate::clock::Reading;
@@ -49,6 +53,8 @@ pub(crate) struct HandshakeConfig {
     pub(crate) listener: Option<Arc<dyn Listener>>,
     /// Whom to trust, where an address asks for TLS.
     pub(crate) security: Option<Security>,
+    /// [Native commands](super::native) are sent, where they may be sent about this key.
+    pub(crate) native_probe_key: Option<Arc<[u8]>>,
 }
 
 /// One step whose reply is awaited.
@@ -69,6 +75,8 @@ enum Step {
     Choose,
     /// A script of the configuration, by its place there.
     Load(usize),
+    /// Whether native commands may be sent.
+    Probe,
     /// What is for the server's operator, or brings a script: the reply says nothing.
     Courtesy,
 }
@@ -80,6 +88,7 @@ pub(crate) struct Handshake {
     awaited: VecDeque<Step>,
     /// The scripts that could not be loaded, by their places.
     missing: Vec<usize>,
+    has_probed: bool,
     peer: Peer,
     /// Bytes to send.
     outgoing: Vec<u8>,
@@ -94,6 +103,7 @@ impl Handshake {
             config,
             awaited: VecDeque::new(),
             missing: Vec::new(),
+            has_probed: false,
             peer: Peer::default(),
             outgoing: Vec::new(),
             sent: Reading::default(),
@@ -152,10 +162,12 @@ impl Handshake {
             Step::Track => self.peer.subscriptions.changes = frame.is_ok(),
             Step::Choose => self.peer.subscriptions.changes &= frame.is_ok(),
             Step::Load(place) if frame.as_error().is_some() => self.missing.push(place),
+            Step::Probe => self.peer.is_native = native::has_succeeded(frame),
             Step::Load(_) | Step::Courtesy => {}
         }
         if self.awaited.is_empty() {
             self.bring_scripts();
+            self.probe(); // by RESP2 the version is known only now
         }
         Ok(self.awaited.is_empty().then(|| self.peer.clone()))
     }
@@ -185,7 +197,7 @@ impl Handshake {
 
     fn handle_hello(&mut self, frame: &Frame) -> Result<(), Fault> {
         if let Some(error) = frame.as_error() {
-            if !is_unknown_command(error) {
+            if !is_without_hello(error) {
                 return Err(refusal(frame));
             }
             self.authenticate();
@@ -232,6 +244,7 @@ impl Handshake {
         }
         self.ask(Step::Courtesy, &[b"CLIENT", b"SETINFO", b"LIB-NAME", LIBRARY]);
         self.ask(Step::Courtesy, &[b"CLIENT", b"SETINFO", b"LIB-VER", LIBRARY_VERSION]);
+        self.probe();
         for (place, script) in self.config.scripts.clone().into_iter().enumerate() {
             self.ask(Step::Load(place), &[b"SCRIPT", b"LOAD", script.as_bytes()]);
         }
@@ -245,6 +258,17 @@ impl Handshake {
         }
     }
 
+    /// Asks once whether native commands may be sent, if they are wanted and the server has them.
+    fn probe(&mut self) {
+        let key = self.config.native_probe_key.as_deref();
+        let key = key.filter(|_| !self.has_probed && native::is_had_by(&self.peer.server));
+        if let Some(key) = key {
+            self.outgoing.extend_from_slice(&native::probe(key));
+            self.awaited.push_back(Step::Probe);
+            self.has_probed = true;
+        }
+    }
+
     fn ask(&mut self, step: Step, args: &[&[u8]]) {
         encode::command(&mut self.outgoing, args);
         self.awaited.push_back(step);
@@ -252,10 +276,10 @@ impl Handshake {
 }
 
 /// Whether a server, or a proxy before it, knows nothing of RESP3.
-fn is_unknown_command(error: &[u8]) -> bool {
-    let error = String::from_utf8_lossy(error).to_ascii_lowercase();
-    let is = |words: &str| error.contains(words);
-    is("unknown command") || is("unsupported command") || error.starts_with("noproto")
+fn is_without_hello(error: &[u8]) -> bool {
+    const NOPROTO: &[u8] = b"NOPROTO";
+    let has_no_such = error.get(..NOPROTO.len()).is_some_and(|it| it.eq_ignore_ascii_case(NOPROTO));
+    has_no_such || ServerError::new(error).is_unknown_command()
 }
 
 /// Whether an optional step was refused for a reason that leaves nothing usable. Without this, a

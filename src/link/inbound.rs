@@ -10,7 +10,7 @@ use super::answer::Stray;
 use super::pipeline::Completion;
 use super::push::Push;
 use super::reply::Reply;
-use super::shared::Link;
+use super::shared::{Answered, Link};
 use super::stream::Reader;
 use crate::clock::Clock;
 use crate::report::Fault;
@@ -58,15 +58,19 @@ pub(crate) struct Inbound {
     pub(crate) pushes: Vec<Push>,
     /// The link's writer was full; wait until it is not.
     pub(crate) blocked: bool,
-    /// An undo was refused for now; the session has it tried again.
-    pub(crate) put_off: bool,
+    /// Something was sent again, or is to be; the session sees to its timer.
+    pub(crate) is_due: bool,
+    /// The server rejects [native commands](super::native), and said this; until the session takes
+    /// it.
+    pub(crate) rejected: Option<Box<str>>,
 }
 
 impl Inbound {
     /// Takes over behind a handshake, with what it had read beyond its own replies.
     pub(crate) fn new(reader: Reader, buffer: BytesMut, decoder: Decoder) -> Self {
         let (replies, pushes) = (Vec::new(), Vec::new());
-        Self { reader, buffer, decoder, replies, pushes, blocked: false, put_off: false }
+        let (blocked, is_due, rejected) = (false, false, None);
+        Self { reader, buffer, decoder, replies, pushes, blocked, is_due, rejected }
     }
 
     /// A decoder with the bounds that a lock's replies keep to; `Client` asks for any reply, so
@@ -150,7 +154,9 @@ impl Inbound {
             return Ok(());
         }
         let answered = link.answer(&mut self.replies, clock.now(), completions);
-        self.put_off |= answered.map_err(|Stray| Ended::Stray)?;
+        let Answered { is_due, rejected } = answered.map_err(|Stray| Ended::Stray)?;
+        self.is_due |= is_due;
+        self.rejected = self.rejected.take().or(rejected);
         let is_of_replica = |text| ServerError::new(text).cause().is_of_replica();
         match completions.iter().any(|answer| answer.reply.as_error().is_some_and(is_of_replica)) {
             true => Err(Ended::Demoted),

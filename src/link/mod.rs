@@ -31,6 +31,7 @@ mod handshake;
 mod inbound;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod memory;
+mod native;
 mod needs_flush;
 mod outgoing;
 mod peer;

@@ -19,6 +19,8 @@ pub(crate) struct Peer {
     pub(crate) subscriptions: Subscriptions,
     /// How long its first answer took.
     pub(crate) rtt: Option<Duration>,
+    /// Whether [native commands](super::native) may be sent to it.
+    pub(crate) is_native: bool,
 }
 
 impl Peer {

@@ -20,6 +20,7 @@ use super::fifo::Fifo;
 use super::reply::Reply;
 use super::undo::{Form, Kept, Undo};
 use crate::clock::Moment;
+use crate::report::printable;
 
 /// The sender's name for an operation; this room only hands it back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,6 +39,18 @@ pub(crate) struct Entry {
     /// When it was handed to the link: not after its first byte reached the kernel.
     pub(crate) sent: Moment,
     pub(crate) deadline: Moment,
+}
+
+impl Entry {
+    /// The same, sent again with its script.
+    pub(super) fn again(self, now: Moment) -> Self {
+        let allowed = self.deadline.since(self.sent);
+        let kind = match self.kind {
+            ReplyKind::NativeUndo => ReplyKind::Undo,
+            kind => kind,
+        };
+        Self { kind, sent: now, deadline: now.plus(allowed), ..self }
+    }
 }
 
 #[derive(Debug)]
@@ -76,6 +89,8 @@ pub(crate) struct Unsettled {
     pub(crate) entry: Entry,
     pub(crate) undo: Kept,
     pub(crate) follow_up: FollowUp,
+    /// What the server said, if that was an error.
+    pub(crate) error: Option<Box<str>>,
 }
 
 /// For how many commands a pipeline has room from its beginning, and for how many bytes of what
@@ -148,20 +163,25 @@ impl Pipeline {
         now: Moment,
         unsettled: &mut Vec<Unsettled>,
     ) -> Result<Option<Completion>, Stray> {
-        let Some(&Waiting { entry, undo_len, undo_form, .. }) = self.waiting.front() else {
+        let Some(&Waiting { entry, undo_len, undo_form, tombstone, .. }) = self.waiting.front()
+        else {
             return Err(Stray);
         };
         if !entry.kind.accepts(&reply) {
             return Err(Stray);
         }
         self.waiting.pop_front();
-        let follow_up = FollowUp::after(entry.kind, &reply);
+        let is_awaited = entry.ticket != Ticket::UNAWAITED && !tombstone;
+        let follow_up = FollowUp::after(entry.kind, is_awaited, &reply);
         if let Some(follow_up) = follow_up {
             let undo = Undo { bytes: &self.undo.as_slice()[..undo_len], form: undo_form }.kept();
-            unsettled.push(Unsettled { entry, undo, follow_up });
+            let is_told = tombstone || follow_up == FollowUp::Repeat;
+            let ticket = if is_told { Ticket::UNAWAITED } else { entry.ticket };
+            let error = reply.as_error().map(printable);
+            unsettled.push(Unsettled { entry: Entry { ticket, ..entry }, undo, follow_up, error });
         }
         self.undo.advance(undo_len);
-        if follow_up == Some(FollowUp::WithScript) {
+        if matches!(follow_up, Some(FollowUp::WithScript | FollowUp::WithoutNative)) {
             return Ok(None); // its sender waits for the reply to that one
         }
         let Entry { ticket, kind, sent, .. } = entry;
@@ -230,8 +250,7 @@ impl Pipeline {
         for waiting in self.waiting.drain(..) {
             let sent = waiting.begins < written;
             // An unsent command needs no undo; an undo that was not sent is still pending.
-            let pending =
-                sent || matches!(waiting.entry.kind, ReplyKind::Undo | ReplyKind::PendingUndo);
+            let pending = sent || waiting.entry.kind.is_undo();
             let bytes = &self.undo.as_slice()[..waiting.undo_len];
             let undo = Undo { bytes, form: waiting.undo_form };
             if pending && !undo.is_nothing() {
@@ -251,7 +270,8 @@ mod tests {
     use super::*;
     use crate::link::UndoScript;
 
-    const SCRIPT: (&UndoScript, u16) = (&UndoScript("a script"), 1);
+    const SCRIPT: (&UndoScript, u16) =
+        (&UndoScript { text: "a script", compares_and_deletes: true }, 1);
 
     fn entry(ticket: u64, kind: ReplyKind, deadline: u64) -> Entry {
         Entry {

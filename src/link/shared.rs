@@ -18,6 +18,16 @@ use crate::clock::Moment;
 use crate::options::LinkOptions;
 use crate::sync::{Mutex, lock};
 
+/// What the replies of a pass ask for.
+#[derive(Default, Debug, PartialEq, Eq)]
+pub(crate) struct Answered {
+    /// Something was sent again, or is to be: [`Link::expire`] and [`Link::retry`] must be called.
+    pub(super) is_due: bool,
+    /// The server rejects [native commands](super::native), and said this: the first time on this
+    /// connection.
+    pub(super) rejected: Option<Box<str>>,
+}
+
 /// The shared half of a connection.
 #[derive(Debug)]
 pub(crate) struct Link {
@@ -40,6 +50,7 @@ impl Link {
             pipeline: Pipeline::default(),
             client: None,
             run_id: None,
+            is_native: false,
             rtt: None,
             holes: Vec::new(),
             pending: PendingUndos::new(&options),
@@ -75,8 +86,12 @@ impl Link {
             let entry = Entry { ticket: Ticket::UNAWAITED, kind: ReplyKind::Any, ..command.entry };
             state.append(entry, TRACK_NEXT, Undo::NONE);
         }
-        state.append(command.entry, command.bytes, command.undo);
-        if command.entry.kind.names_server() {
+        let kind = command.entry.kind;
+        match state.is_native && kind == ReplyKind::Undo && command.undo.has_native_form() {
+            true => state.append_native(command.entry, command.undo),
+            false => state.append(command.entry, command.bytes, command.undo),
+        }
+        if kind.names_server() {
             state.put_run_id();
         }
         let direct = match command.urgency {
@@ -154,17 +169,17 @@ impl Link {
     }
 
     /// Gives replies to the commands they answer. A stray poisons the connection: those
-    /// before it stand, it and those after it are dropped. `true`: an undo was refused for now,
-    /// or an old connection could not be ended; [`Link::retry`] must be called.
+    /// before it stand, it and those after it are dropped.
     pub(crate) fn answer(
         &self,
         replies: &mut Vec<Reply>,
         now: Moment,
         completions: &mut Vec<Completion>,
-    ) -> Result<bool, Stray> {
+    ) -> Result<Answered, Stray> {
         let mut unsettled = Vec::new(); // allocates only when a server refused an undo
         let mut state = lock(&self.state);
         state.batch = replies.len();
+        let mut answered = Answered::default();
         let result = replies.drain(..).try_for_each(|reply| {
             if let Some(completion) = state.pipeline.answer(reply, now, &mut unsettled)? {
                 completions.push(completion);
@@ -173,12 +188,15 @@ impl Link {
         });
         let latest = completions.last().map(|latest| Duration::from_nanos(latest.rtt));
         state.rtt = latest.or(state.rtt);
-        let mut put_off = false;
-        for Unsettled { entry, undo, follow_up } in unsettled {
+        for Unsettled { entry, undo, follow_up, error } in unsettled {
+            if matches!(follow_up, FollowUp::WithoutNative | FollowUp::Repeat) {
+                answered.rejected = error.filter(|_| state.is_native).or(answered.rejected);
+                state.is_native = false;
+            }
             match follow_up {
-                FollowUp::WithScript => {
+                FollowUp::WithScript | FollowUp::WithoutNative | FollowUp::Repeat => {
                     let undo = undo.lent();
-                    state.append(entry, &undo.whole(), undo);
+                    state.append(entry.again(now), &undo.whole(), undo);
                     self.needs_flush.set();
                 }
                 FollowUp::Settled => state.pending.handle_executed(undo.lent()),
@@ -186,9 +204,9 @@ impl Link {
                 FollowUp::Doubt => state.pending.handle_not_ended(now),
                 FollowUp::Later => state.pending.handle_refused(undo, now),
             }
-            put_off |= matches!(follow_up, FollowUp::Doubt | FollowUp::Later);
+            answered.is_due |= !matches!(follow_up, FollowUp::Settled | FollowUp::Ended);
         }
-        result.map(|()| put_off)
+        result.map(|()| answered)
     }
 
     /// When undos are to be tried again that the server would not execute; `None` if there are
@@ -227,6 +245,11 @@ impl Link {
         lock(&self.state).rtt
     }
 
+    /// Whether it sends [native commands](super::native).
+    pub(crate) fn is_native(&self) -> bool {
+        lock(&self.state).is_native
+    }
+
     /// See [`Pipeline::expire`].
     pub(crate) fn expire(&self, now: Moment, expired: &mut Vec<Ticket>) -> Moment {
         lock(&self.state).pipeline.expire(now, expired)
@@ -246,14 +269,14 @@ impl Link {
     pub(crate) fn open(
         &self,
         writer: Writer,
-        client: Option<Client>,
-        run_id: Option<RunId>,
+        (client, run_id): (Option<Client>, Option<RunId>),
+        is_native: bool,
         now: Moment,
     ) {
         let mut state = lock(&self.state);
         (state.written, state.blocked, state.broken) = (0, false, None);
         state.writer = Some(writer);
-        (state.client, state.run_id) = (client, run_id);
+        (state.client, state.run_id, state.is_native) = (client, run_id, is_native);
         state.phase = Phase::Open;
         // What the earlier connections left comes first: an undo may not follow a command whose
         // grant counts on the key that the undo deletes.

@@ -3,7 +3,9 @@
 use std::io;
 use std::time::Duration;
 
+use super::answer::ReplyKind;
 use super::fifo::Fifo;
+use super::native::DELIFEQ;
 use super::outgoing::Outgoing;
 use super::peer::RunId;
 use super::pending::{Client, PendingUndos};
@@ -38,6 +40,8 @@ pub(super) struct State {
     pub(super) client: Option<Client>,
     /// The `run_id` of the server behind the present connection.
     pub(super) run_id: Option<RunId>,
+    /// It takes [native commands](super::native).
+    pub(super) is_native: bool,
     /// How long the latest answer took on it.
     pub(super) rtt: Option<Duration>,
     /// Where names are still missing in `queued`, of which nothing has been written yet.
@@ -68,7 +72,7 @@ impl State {
         self.pending.inherit(self.client.take(), undos);
         self.queued.clear();
         self.holes.clear();
-        (self.run_id, self.rtt) = (None, None);
+        (self.run_id, self.is_native, self.rtt) = (None, false, None);
         (self.written, self.batch) = (0, 0);
     }
 
@@ -99,6 +103,13 @@ impl State {
         let begins = self.written.saturating_add(self.queued.len() as u64);
         self.pipeline.push(entry, begins, undo);
         self.queued.push(bytes);
+    }
+
+    /// As [`append`](Self::append), of an undo as a native command.
+    #[inline(always)]
+    pub(super) fn append_native(&mut self, entry: Entry, undo: Undo<'_>) {
+        self.append(Entry { kind: ReplyKind::NativeUndo, ..entry }, DELIFEQ, undo);
+        self.queued.push(undo.pair());
     }
 
     /// Whether the server's `run_id` is known, or will be before anything is written.

@@ -14,7 +14,7 @@ use crate::clock::Moment;
 use crate::options::LinkOptions;
 
 /// What undoes a command of one key.
-const SCRIPT: (&UndoScript, u16) = (&UndoScript("UNDO"), 1);
+const SCRIPT: (&UndoScript, u16) = (&UndoScript { text: "UNDO", compares_and_deletes: true }, 1);
 
 /// Has the server end the connection before.
 const KILL: &str = "CLIENT KILL ID 7";
@@ -41,12 +41,15 @@ struct Wire {
     now: Moment,
     /// How many bytes a connection takes before the node reads any.
     room: usize,
+    /// The next connection's server takes native commands.
+    is_native: bool,
 }
 
 impl Wire {
     fn new() -> Self {
         let link = Link::new(LinkOptions::default());
-        Self { link, far: None, near: None, now: Moment::from_nanos(0), room: 1 << 16 }
+        let (now, room) = (Moment::from_nanos(0), 1 << 16);
+        Self { link, far: None, near: None, now, room, is_native: false }
     }
 
     /// A connection that has shaken hands. A process without a name hides its connections, too.
@@ -54,7 +57,7 @@ impl Wire {
         let ((near, writer), far) = memory::pair(self.room);
         let run_id = name.map(|name| String::from_utf8_lossy(&name).into());
         let client = run_id.map(|run_id| Client { run_id, number: 7 });
-        self.link.open(Writer::Memory(writer), client, name, self.now);
+        self.link.open(Writer::Memory(writer), (client, name), self.is_native, self.now);
         (self.far, self.near) = (Some(far), Some(near));
     }
 
@@ -290,6 +293,152 @@ async fn what_is_queued_when_the_driver_ends_is_written_by_that() {
     assert_eq!(sent.last(), Some(&Sent::Queued), "{sent:?}");
     wire.link.orphan(&mut Vec::new());
     assert_eq!(wire.got().await.matches("SET k v").count(), sent.len());
+}
+
+/// A link whose server takes native commands.
+fn native() -> Wire {
+    let mut wire = Wire { is_native: true, ..Wire::new() };
+    wire.open(Some(NAME));
+    wire
+}
+
+const UNKNOWN: &str = "ERR unknown command 'DELIFEQ'";
+
+const UNAWAITED: u64 = Ticket::UNAWAITED.0;
+
+#[tokio::test]
+async fn an_undo_is_a_native_command_on_a_connection_that_takes_them() {
+    let mut wire = Wire { is_native: true, ..Wire::new() };
+    wire.send(1, ReplyKind::Undo, "RELEASE k v", "k v");
+    wire.open(Some(NAME));
+    wire.send(2, ReplyKind::Undo, "RELEASE l v", "l v");
+    wire.send(3, ReplyKind::Script, "EXTEND k v 10", "k v");
+    let expected = "RELEASE k v; DELIFEQ l v; EXTEND k v 10";
+    assert_eq!(wire.got().await, expected, "what was queued before is as it was");
+    assert_eq!(wire.answer([const { Frame::Integer(1) }; 2]), [1, 2]);
+    wire.close();
+    wire.is_native = false;
+    wire.link.reopen();
+    wire.open(Some(NAME));
+    wire.send(4, ReplyKind::Undo, "RELEASE k v", "k v");
+    assert_eq!(wire.got().await, "RELEASE k v");
+}
+
+#[tokio::test]
+async fn the_script_tells_what_a_native_command_has_found_in_the_keys_place() {
+    let mut wire = native();
+    wire.send(1, ReplyKind::Undo, "RELEASE k v", "k v");
+    wire.send(UNAWAITED, ReplyKind::Undo, "RELEASE l v", "l v");
+    assert_eq!(wire.got().await, "DELIFEQ k v; DELIFEQ l v");
+    assert!(wire.answer([const { Frame::Integer(0) }; 2]).is_empty());
+    assert_eq!(wire.got().await, "UNDO k v", "who awaits it wants to know");
+    assert_eq!(wire.answer([Frame::Integer(-1)]), [1]);
+    wire.send(2, ReplyKind::Undo, "RELEASE k w", "k w");
+    assert_eq!(wire.got().await, "DELIFEQ k w", "it was rejected nowhere");
+}
+
+/// What the first of these replies asks for.
+fn rejected(wire: &Wire, text: &'static str) -> Option<Box<str>> {
+    let mut replies = vec![Reply::from(error(text))];
+    wire.link.answer(&mut replies, wire.now, &mut Vec::new()).unwrap().rejected
+}
+
+#[tokio::test]
+async fn a_native_command_that_is_rejected_is_sent_as_the_script_and_told_once() {
+    let mut wire = native();
+    wire.send(1, ReplyKind::Undo, "RELEASE k v", "k v");
+    wire.send(UNAWAITED, ReplyKind::Undo, "RELEASE l v", "l v");
+    assert_eq!(wire.got().await, "DELIFEQ k v; DELIFEQ l v");
+    assert_eq!(rejected(&wire, UNKNOWN).as_deref(), Some(UNKNOWN));
+    assert_eq!(rejected(&wire, UNKNOWN), None);
+    assert!(!wire.link.is_settled() && wire.link.owed(wire.now) == 2);
+    wire.send(2, ReplyKind::Undo, "RELEASE m v", "m v");
+    assert_eq!(wire.got().await, "UNDO k v; UNDO l v; RELEASE m v");
+    assert_eq!(wire.answer([const { Frame::Integer(1) }; 3]), [1, 2]);
+    assert!(wire.link.is_settled());
+}
+
+/// A proxy has lost its server; the key is undone, and who awaits it is not told that it was gone.
+#[tokio::test]
+async fn a_native_command_that_may_have_been_executed_is_told_as_such_and_repeated() {
+    let mut wire = native();
+    wire.send(1, ReplyKind::Undo, "RELEASE k v", "k v");
+    wire.got().await;
+    assert_eq!(wire.answer([error("ERR upstream gone")]), [1]);
+    assert_eq!(wire.got().await, "UNDO k v");
+    assert_eq!(wire.link.owed(wire.now), 1);
+    assert!(wire.answer([Frame::Integer(0)]).is_empty());
+    assert!(wire.link.is_settled());
+}
+
+#[tokio::test]
+async fn a_server_keeps_its_native_commands_when_it_rejects_another_one() {
+    let mut wire = native();
+    wire.send(1, ReplyKind::Script, "EXTEND k v 10", "k v");
+    assert_eq!(rejected(&wire, "ERR unknown command 'EVALSHA'"), None);
+    wire.got().await;
+    wire.send(2, ReplyKind::Undo, "RELEASE k v", "k v");
+    assert_eq!(wire.got().await, "DELIFEQ k v");
+}
+
+#[tokio::test]
+async fn a_native_command_that_was_not_answered_is_pending_as_the_script() {
+    let mut wire = native();
+    wire.send(1, ReplyKind::Undo, "RELEASE k v", "k v");
+    wire.got().await;
+    assert_eq!(wire.link.owed(wire.now), 1);
+    wire.close();
+    wire.link.reopen();
+    wire.open(Some(NAME));
+    assert_eq!(wire.got().await, "KILL; UNDO k v");
+}
+
+#[tokio::test]
+async fn a_native_command_that_is_refused_for_the_moment_is_tried_again_as_the_script() {
+    let mut wire = native();
+    let read_only = "READONLY You can't write against a read only replica.";
+    wire.send(UNAWAITED, ReplyKind::Undo, "RELEASE k v", "k v");
+    wire.answer([error(read_only)]);
+    assert_eq!(wire.got().await, "DELIFEQ k v; UNDO k v");
+    wire.answer([error(read_only)]);
+    wire.pass(100);
+    assert_eq!(wire.got().await, "UNDO k v");
+}
+
+/// It has as long for its answer as the first command had.
+#[tokio::test]
+async fn the_script_behind_a_native_command_has_a_deadline_of_its_own() {
+    let mut wire = native();
+    let expired = |wire: &Wire| {
+        let mut expired = Vec::new();
+        wire.link.expire(wire.now, &mut expired);
+        expired
+    };
+    wire.send(1, ReplyKind::Undo, "RELEASE k v", "k v");
+    wire.pass(900);
+    assert!(wire.answer([Frame::Integer(0)]).is_empty());
+    wire.pass(900);
+    assert_eq!(expired(&wire), []);
+    wire.pass(101);
+    assert_eq!(expired(&wire), [Ticket(1)]);
+}
+
+/// A sender who has been told that no answer came wants no other one.
+#[tokio::test]
+async fn nothing_follows_a_native_command_whose_sender_has_given_up() {
+    let mut wire = native();
+    wire.send(1, ReplyKind::Undo, "RELEASE k v", "k v");
+    wire.send(2, ReplyKind::Undo, "RELEASE l v", "l v");
+    wire.got().await;
+    wire.pass(1_001);
+    wire.link.expire(wire.now, &mut Vec::new());
+    wire.answer([Frame::Integer(0)]);
+    assert_eq!(wire.got().await, "");
+    wire.answer([error(UNKNOWN)]);
+    assert_eq!(wire.got().await, "UNDO l v", "but the key is undone");
+    let mut expired = Vec::new();
+    wire.link.expire(wire.now, &mut expired);
+    assert_eq!(expired, []);
 }
 
 #[tokio::test]

@@ -15,10 +15,15 @@ const HEAD_ARGUMENTS: usize = 3;
 
 /// The script that undoes commands of one kind.
 #[derive(PartialEq, Eq, Debug)]
-pub(crate) struct UndoScript(pub(crate) &'static str);
+pub(crate) struct UndoScript {
+    pub(crate) text: &'static str,
+    /// Whether all that it does to one key is to [compare and delete](super::native) it, where no
+    /// former value is put back.
+    pub(crate) compares_and_deletes: bool,
+}
 
 /// That of commands which need none.
-static NO_SCRIPT: UndoScript = UndoScript("");
+static NO_SCRIPT: UndoScript = UndoScript { text: "", compares_and_deletes: false };
 
 /// What undoes a command, in encoded arguments that begin with its pair.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -108,9 +113,16 @@ impl<'a> Undo<'a> {
         means == (Means::Delete, Means::PutBack) && self.pair() == other.pair()
     }
 
+    /// Whether a [native command](super::native) does the same.
+    #[inline]
+    pub(super) fn has_native_form(self) -> bool {
+        let Form { script, keys, means, .. } = self.form;
+        means == Means::Delete && keys == 1 && script.compares_and_deletes
+    }
+
     /// The whole command, in the form that a server executes even if it has never seen the script.
     pub(crate) fn whole(self) -> Vec<u8> {
-        let Form { script: UndoScript(text), keys, .. } = self.form;
+        let Form { script: UndoScript { text, .. }, keys, .. } = self.form;
         let values = match self.form.means {
             Means::Nothing => return Vec::new(),
             Means::Delete => 1,
@@ -147,7 +159,8 @@ impl Kept {
 mod tests {
     use super::*;
 
-    const SCRIPT: (&UndoScript, u16) = (&UndoScript("a script"), 1);
+    const SCRIPT: (&UndoScript, u16) =
+        (&UndoScript { text: "a script", compares_and_deletes: true }, 1);
 
     fn encoded(arguments: &[&[u8]]) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -171,6 +184,20 @@ mod tests {
         let nothing = Undo::nothing(&pair);
         assert!(nothing.whole().is_empty());
         assert_eq!(nothing.pair(), pair);
+    }
+
+    #[test]
+    fn only_the_deletion_of_one_key_has_a_native_form() {
+        const OTHER: UndoScript = UndoScript { text: "another", compares_and_deletes: false };
+        assert!(Undo::delete(SCRIPT, b"k:v;").has_native_form());
+        for other in [
+            Undo::put_back(SCRIPT, b"k:v;old;", 4),
+            Undo::delete((SCRIPT.0, 2), b"k:l:v;"),
+            Undo::delete((&OTHER, 1), b"k:v;"),
+            Undo::nothing(b"k:v;"),
+        ] {
+            assert!(!other.has_native_form(), "{other:?}");
+        }
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub(crate) static QUEUED: Primitive = Primitive {
     vote_reply: ReplyKind::Vote,
     extend: script!(include_str!("script/extend.lua"), "38c4b48c016c265132124c20017671204b3fa277"),
     release: script!(LEAVE, "738b726a9367949d615ed0790fa5930860bd6f92"),
-    undo: UndoScript(LEAVE),
+    undo: UndoScript { text: LEAVE, compares_and_deletes: false },
     adopt: Adopt::Refused("what waits in a queue is not held"),
     queued: None,
 };

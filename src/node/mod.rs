@@ -157,6 +157,7 @@ impl Node {
             contradicts_durability: false,
             tells_hand_overs: health.subscriptions.channel,
             tells_changes: health.subscriptions.changes,
+            deletes_natively: self.links.iter().any(Link::is_native),
         }
     }
 

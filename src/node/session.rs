@@ -98,9 +98,14 @@ impl Session {
                 let Pass { clock, staging, completions, pushes, .. } = pass;
                 let polled = inbound.poll(cx, link, clock, staging, completions);
                 pushes.append(&mut inbound.pushes);
+                let is_due = std::mem::take(&mut inbound.is_due);
+                if let Some(error) = inbound.rejected.take() {
+                    let (node, class) = (&*node.address().label, pass.observers.class);
+                    pass.observers.tell(|| Event::NativeRejected { node, class, error: &error });
+                }
                 if let Poll::Ready(ended) = polled {
                     self.fail(fault(ended), node, link, pass);
-                } else if std::mem::take(&mut inbound.put_off) {
+                } else if is_due {
                     pass.changed = true; // a timer must be set for it
                 }
             }
@@ -160,11 +165,12 @@ impl Session {
 
     fn open(&mut self, connected: Connected, node: &Node, link: &Link, pass: &mut Pass) {
         let Connected { inbound, writer, peer } = connected;
+        let is_native = peer.is_native;
         let now = pass.clock.now();
         // Without the `run_id`, the client id could be one of another server process.
         let client = peer.client_id.zip(peer.server.run_id.clone());
         let client = client.map(|(number, run_id)| Client { run_id, number });
-        link.open(writer, client, peer.run_id(), now);
+        link.open(writer, (client, peer.run_id()), is_native, now);
         self.state = State::Open { inbound: Box::new(inbound), since: now };
         pass.changed = true;
         let eviction = peer.eviction().map(Box::<str>::from);

@@ -95,6 +95,11 @@ pub enum Event<'a> {
     /// [`Persistence::may_forget`](crate::report::Persistence::may_forget).
     #[non_exhaustive]
     Forgets { node: &'a str, class: &'static str, persistence: &'a Persistence },
+    /// A server rejected the native delete (`DELIFEQ`) though it had advertised it: a proxy stands
+    /// before an older server, or a right was taken away. The script was sent instead, and this
+    /// connection uses the script from now on. Reported once for each connection.
+    #[non_exhaustive]
+    NativeRejected { node: &'a str, class: &'static str, error: &'a str },
     /// A node that was reported down is connected. Reported once for each
     /// [`NodeDown`](Self::NodeDown): a node that connects at its first attempt is not reported.
     #[non_exhaustive]
@@ -118,6 +123,7 @@ impl<'a> Event<'a> {
             Self::NodeDown { .. }
             | Self::Evicts { .. }
             | Self::Forgets { .. }
+            | Self::NativeRejected { .. }
             | Self::NodeUp { .. } => None,
         }
     }
@@ -130,6 +136,7 @@ impl<'a> Event<'a> {
             Self::NodeDown { class, .. }
             | Self::Evicts { class, .. }
             | Self::Forgets { class, .. }
+            | Self::NativeRejected { class, .. }
             | Self::NodeUp { class, .. } => class,
             of_a_lock => of_a_lock.lock().map_or("", |lock| lock.class),
         }

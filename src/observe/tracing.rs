@@ -42,7 +42,8 @@ impl Observer for TracingObserver {
             Event::NodeDown { .. }
             | Event::NodeUp { .. }
             | Event::Evicts { .. }
-            | Event::Forgets { .. } => {
+            | Event::Forgets { .. }
+            | Event::NativeRejected { .. } => {
                 of_a_node(event);
             }
             Event::Extended { .. }
@@ -186,6 +187,9 @@ fn of_a_node(event: &Event<'_>) {
             of_a_node!(WARN, "node may forget its locks when it stops", event, node, {
                 persistence = %persistence
             });
+        }
+        Event::NativeRejected { node, error, .. } => {
+            of_a_node!(WARN, "node rejects the native delete", event, node, { error = *error });
         }
         Event::NodeUp { node, .. } => {
             of_a_node!(INFO, "node up again", event, node, {});
@@ -372,6 +376,11 @@ mod tests {
         let (level, line) = told(&Event::Forgets { node: "a:6379", class: "", persistence });
         assert_eq!(level, Level::WARN);
         assert!(line.contains("persistence=appendonly no"), "{line}");
+
+        let error = "NOPERM no";
+        let (level, line) = told(&Event::NativeRejected { node: "a:6379", class: "", error });
+        assert_eq!(level, Level::WARN);
+        assert!(line.contains("error=\"NOPERM no\""), "{line}");
 
         let (level, line) = told(&Event::NodeUp { node: "/run/redis.sock", class: "" });
         let words = "message=node up again db.system.name=\"redis\" \

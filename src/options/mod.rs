@@ -297,6 +297,8 @@ pub(crate) struct LinkOptions {
     /// The first pause before a reconnection, and the longest.
     pub(crate) reconnect_first: Duration,
     pub(crate) reconnect_cap: Duration,
+    /// Whether `DELIFEQ` takes the place of the script, where the server has it.
+    pub(crate) native: bool,
 }
 
 impl Default for LinkOptions {
@@ -312,6 +314,7 @@ impl Default for LinkOptions {
             undo_horizon: Duration::from_secs(21),
             reconnect_first: Duration::from_millis(20),
             reconnect_cap: Duration::from_millis(200),
+            native: false,
         }
     }
 }

@@ -39,6 +39,11 @@ pub struct NodeHealth {
     /// over, a client of another library for one. Without it such a lock is polled. It takes RESP3
     /// and `CLIENT TRACKING`.
     pub tells_changes: bool,
+    /// Whether locks are released there by `DELIFEQ`, which costs the server less than half of a
+    /// script. It takes
+    /// [`native_commands`](crate::LockerBuilder::native_commands), a Valkey from 9.0 on, and the
+    /// right to the command.
+    pub deletes_natively: bool,
 }
 
 impl NodeHealth {
@@ -279,6 +284,7 @@ mod tests {
             contradicts_durability: false,
             tells_hand_overs: false,
             tells_changes: false,
+            deletes_natively: false,
         };
         assert!(!health.is_connected() && health.fault() == Some(&Fault::Replica));
         assert!(health.to_string().ends_with(" (valkey 9.1.2, replica, cluster)"), "{health}");

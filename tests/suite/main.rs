@@ -19,6 +19,7 @@
 //! | `cases` | the defects of other lock libraries, by number |
 //! | `addresses` | what a URL may hold, on a server that has it |
 //! | `bad_input` | is every mistake told, and told before anything is sent? |
+//! | `native` | releases by a native command, where the server has it |
 //! | `nodes` | every kind of address, and logins that change |
 //! | `interop` | other libraries on the same key |
 //! | `own_keys` | the names that nodes keep for themselves |
@@ -58,6 +59,7 @@ mod health;
 mod in_queue;
 mod interop;
 mod locking;
+mod native;
 mod nodes;
 mod overtaking;
 mod own_keys;

@@ -5,8 +5,9 @@ use bytes::Bytes;
 use super::*;
 
 /// The kinds, in the order of the table's columns.
-const KINDS: [ReplyKind; 10] = [
+const KINDS: [ReplyKind; 11] = [
     ReplyKind::Status,
+    ReplyKind::NativeUndo,
     ReplyKind::Undo,
     ReplyKind::PendingUndo,
     ReplyKind::Script,
@@ -20,30 +21,30 @@ const KINDS: [ReplyKind; 10] = [
 
 /// What each reply means to each kind: `-` is a stray, and a `+` says that the frame is kept.
 const VOTES: &str = "
-reply   Status   Undo     Pending  Script   Vote      Adopt    Keys     KeysVote  Ended    Any
-OK      grant    -        -        -        -         -        -        -         -        grant+
-null    held     -        -        -        -         -        -        -         -        grant+
-1       -        grant    grant    grant    grant     -        grant    grant     grant    grant+
-0       -        gone     gone     gone     gone      gone     gone     gone      gone     grant+
--1      -        held     held     held     held      held     held+    held+     held     grant+
-2       -        -        -        -        -         -        -        -         grant    grant+
--2      -        -        -        -        -         -        held+    held+     grant    grant+
--65535  -        -        -        -        -         -        held+    held+     grant    grant+
--65536  -        -        -        -        -         -        -        -         grant    grant+
-1,9     -        -        -        -        grant+    grant+   -        -         -        grant+
-2,9     -        -        -        -        waits+    -        -        waits+    -        grant+
-3,9     -        -        -        -        mismatch+ -        -        mismatch+ -        grant+
-4,0     -        -        -        -        mismatch+ -        -        mismatch+ -        grant+
-5,0     -        -        -        -        mismatch+ -        -        -         -        grant+
-2,      -        -        -        -        -         -        -        -         -        grant+
-2,9,9   -        -        -        -        -         -        -        -         -        grant+
-2,x     -        -        -        -        -         -        -        -         -        grant+
-x,9     -        -        -        -        -         -        -        -         -        grant+
-simple  -        -        -        -        -         -        -        -         -        grant+
-bulk    -        -        -        -        -         -        -        -         -        grant+
-push    -        -        -        -        -         -        -        -         -        -
-error   failed+  failed+  failed+  failed+  failed+   failed+  failed+  failed+   failed+  grant+
-refusal refused+ refused+ refused+ refused+ refused+  refused+ refused+ refused+  refused+ grant+
+reply   Status  Native  Undo    Pending Script  Vote      Adopt   Keys    KeysVote  Ended   Any
+OK      grant   -       -       -       -       -         -       -       -         -       grant+
+null    held    -       -       -       -       -         -       -       -         -       grant+
+1       -       grant   grant   grant   grant   grant     -       grant   grant     grant   grant+
+0       -       gone    gone    gone    gone    gone      gone    gone    gone      gone    grant+
+-1      -       -       held    held    held    held      held    held+   held+     held    grant+
+2       -       -       -       -       -       -         -       -       -         grant   grant+
+-2      -       -       -       -       -       -         -       held+   held+     grant   grant+
+-65535  -       -       -       -       -       -         -       held+   held+     grant   grant+
+-65536  -       -       -       -       -       -         -       -       -         grant   grant+
+1,9     -       -       -       -       -       grant+    grant+  -       -         -       grant+
+2,9     -       -       -       -       -       waits+    -       -       waits+    -       grant+
+3,9     -       -       -       -       -       mismatch+ -       -       mismatch+ -       grant+
+4,0     -       -       -       -       -       mismatch+ -       -       mismatch+ -       grant+
+5,0     -       -       -       -       -       mismatch+ -       -       -         -       grant+
+2,      -       -       -       -       -       -         -       -       -         -       grant+
+2,9,9   -       -       -       -       -       -         -       -       -         -       grant+
+2,x     -       -       -       -       -       -         -       -       -         -       grant+
+x,9     -       -       -       -       -       -         -       -       -         -       grant+
+simple  -       -       -       -       -       -         -       -       -         -       grant+
+bulk    -       -       -       -       -       -         -       -       -         -       grant+
+push    -       -       -       -       -       -         -       -       -         -       -
+error   failed+ failed+ failed+ failed+ failed+ failed+   failed+ failed+ failed+   failed+ grant+
+refusal refuse+ refuse+ refuse+ refuse+ refuse+ refuse+   refuse+ refuse+ refuse+   refuse+ grant+
 ";
 
 /// A reply, by its name in the table.
@@ -80,7 +81,7 @@ fn meaning(kind: ReplyKind, frame: Frame) -> String {
         NodeVote::Gone => "gone",
         NodeVote::Quarantined => "waits",
         NodeVote::DurabilityMismatch => "mismatch",
-        NodeVote::Refused => "refused",
+        NodeVote::Refused => "refuse",
         NodeVote::Failed => "failed",
         other => unreachable!("no reply means {other:?}"),
     };
@@ -91,7 +92,11 @@ fn meaning(kind: ReplyKind, frame: Frame) -> String {
 fn each_kind_gives_each_reply_its_meaning() {
     let mut rows = VOTES.lines().filter(|row| !row.is_empty()).map(str::split_whitespace);
     let head: Vec<&str> = rows.next().unwrap().skip(1).collect();
-    assert_eq!(head, KINDS.map(|kind| format!("{kind:?}").replace("PendingUndo", "Pending")));
+    let shown = |kind| match kind {
+        ReplyKind::PendingUndo | ReplyKind::NativeUndo => format!("{kind:?}").replace("Undo", ""),
+        _ => format!("{kind:?}"),
+    };
+    assert_eq!(head, KINDS.map(shown));
     for mut row in rows {
         let name = row.next().unwrap();
         let meanings: Vec<String> = KINDS.iter().map(|kind| meaning(*kind, reply(name))).collect();
@@ -151,12 +156,42 @@ fn each_error_says_whether_anything_was_applied_and_what_follows_an_undo() {
             assert_eq!(kind.vote_of(reply()), (means, kept), "{kind:?}: {text}");
             let follows = match kind {
                 ReplyKind::Undo => follow_up,
+                ReplyKind::NativeUndo => continue, // below
                 ReplyKind::PendingUndo => Some(follow_up.unwrap_or(FollowUp::Settled)),
                 ReplyKind::Ended => Some(FollowUp::Doubt),
                 _ => None,
             };
-            assert_eq!(FollowUp::after(kind, &reply()), follows, "{kind:?}: {text}");
+            assert_eq!(FollowUp::after(kind, true, &reply()), follows, "{kind:?}: {text}");
         }
+    }
+}
+
+/// What follows a native command: where a sender awaits the answer, and where none does.
+#[test]
+fn the_script_follows_a_native_command_whose_answer_does_not_say_enough() {
+    use FollowUp::{Repeat, WithScript, WithoutNative};
+    let after = |reply: Frame| {
+        let reply = Reply::from(reply);
+        [true, false].map(|it| FollowUp::after(ReplyKind::NativeUndo, it, &reply))
+    };
+    assert_eq!(after(Frame::Integer(1)), [None, None]);
+    assert_eq!(after(Frame::Integer(0)), [Some(WithScript), None]);
+    let errors = [
+        ("NOPERM User a has no permissions to run the 'delifeq' command", WithoutNative),
+        ("ERR unknown command 'DELIFEQ', with args beginning with: 'k'", WithoutNative),
+        ("ERR unknown command `DELIFEQ`, with args", WithoutNative),
+        ("ERR unsupported command 'delifeq'", WithoutNative),
+        // Nothing was applied, and the script says what there is to say of it.
+        ("WRONGTYPE Operation against a key", WithScript),
+        ("READONLY You can't write against a read only replica.", WithScript),
+        ("BUSY running a script", WithScript),
+        ("NOPERM No permissions to access a key", WithScript),
+        ("MOVED 3999 127.0.0.1:6381", WithScript),
+        ("ERR upstream gone", Repeat),
+        ("", Repeat),
+    ];
+    for (text, follows) in errors {
+        assert_eq!(after(Frame::Error(text.into())), [Some(follows); 2], "{text}");
     }
 }
 
@@ -164,10 +199,10 @@ fn each_error_says_whether_anything_was_applied_and_what_follows_an_undo() {
 fn an_undo_that_was_executed_is_settled_whatever_it_found() {
     for number in -1..=1 {
         let reply = Reply::Integer(number);
-        assert_eq!(FollowUp::after(ReplyKind::Undo, &reply), None);
-        assert_eq!(FollowUp::after(ReplyKind::PendingUndo, &reply), Some(FollowUp::Settled));
-        assert_eq!(FollowUp::after(ReplyKind::Ended, &reply), Some(FollowUp::Ended));
-        assert_eq!(FollowUp::after(ReplyKind::Script, &reply), None);
+        assert_eq!(FollowUp::after(ReplyKind::Undo, true, &reply), None);
+        assert_eq!(FollowUp::after(ReplyKind::PendingUndo, true, &reply), Some(FollowUp::Settled));
+        assert_eq!(FollowUp::after(ReplyKind::Ended, true, &reply), Some(FollowUp::Ended));
+        assert_eq!(FollowUp::after(ReplyKind::Script, true, &reply), None);
     }
 }
 
@@ -194,6 +229,7 @@ fn only_votes_name_the_server_and_only_undos_are_sent_for_earlier_commands() {
     let naming = KINDS.into_iter().filter(|kind| kind.names_server());
     assert_eq!(naming.collect::<Vec<_>>(), [ReplyKind::Vote, ReplyKind::KeysVote]);
     let undoing = KINDS.into_iter().filter(|kind| kind.is_undo());
-    let expected = [ReplyKind::Undo, ReplyKind::PendingUndo, ReplyKind::Ended];
+    let expected =
+        [ReplyKind::NativeUndo, ReplyKind::Undo, ReplyKind::PendingUndo, ReplyKind::Ended];
     assert_eq!(undoing.collect::<Vec<_>>(), expected);
 }

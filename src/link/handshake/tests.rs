@@ -280,6 +280,53 @@ fn a_script_that_may_not_be_loaded_is_brought_by_executing_it_without_a_key() {
     assert!(handshake.hear(&failed).unwrap().is_some());
 }
 
+fn valkey(version: &'static str) -> Frame {
+    let fields = [("server", "valkey"), ("version", version), ("mode", "standalone")];
+    Frame::Map(fields.map(|(name, value)| (bulk(name), bulk(value))).into_iter().collect())
+}
+
+fn probing(url: &str) -> Handshake {
+    let native_probe_key = Some(b"p:probed"[..].into());
+    start_with(url, HandshakeConfig { native_probe_key, ..HandshakeConfig::default() })
+}
+
+#[test]
+fn a_valkey_from_9_on_is_asked_whether_native_commands_may_be_sent() {
+    for (version, is_asked) in [("9.0.0", true), ("9.1.2", true), ("8.1.4", false), ("x", false)] {
+        let mut handshake = probing("redis://h");
+        handshake.hear(&valkey(version)).unwrap();
+        let asked = String::from_utf8(handshake.says()).unwrap();
+        assert_eq!(asked.ends_with("$1\r\n0\r\n$8\r\np:probed\r\n"), is_asked, "{version}");
+        for answer in [Frame::Integer(1), Frame::Integer(0), no()] {
+            let mut handshake = probing("redis://h");
+            handshake.hear(&valkey(version)).unwrap();
+            let may = |step| if step == Step::Probe { answer.clone() } else { no() };
+            let peer = handshake.hear_all(|_, step| may(step));
+            assert_eq!(peer.is_native, is_asked && answer == Frame::Integer(1), "{version}");
+        }
+    }
+    let mut redis = probing("redis://h");
+    redis.hear(&hello("standalone", "master")).unwrap();
+    assert!(!redis.awaited.contains(&Step::Probe));
+    let mut unasked = start("redis://h");
+    unasked.hear(&valkey("9.1.2")).unwrap();
+    assert!(!unasked.awaited.contains(&Step::Probe), "who wants none asks for none");
+}
+
+#[test]
+fn by_resp2_it_is_asked_behind_what_tells_the_version() {
+    let mut handshake = probing("redis://h?protocol=2");
+    handshake.says();
+    let info = bulk("redis_version:7.2.4\r\nvalkey_version:9.1.2\r\n");
+    let told = |step| match step {
+        Step::Info => info.clone(),
+        Step::Probe => Frame::Integer(1),
+        _ => no(),
+    };
+    assert!(!handshake.awaited.contains(&Step::Probe));
+    assert!(handshake.hear_all(|_, step| told(step)).is_native);
+}
+
 #[test]
 fn a_server_that_admits_no_client_or_answers_nothing_yet_is_not_usable() {
     let cases = [

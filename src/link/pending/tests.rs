@@ -3,7 +3,7 @@
 use super::*;
 use crate::link::UndoScript;
 
-const SCRIPT: (&UndoScript, u16) = (&UndoScript("UNDO"), 1);
+const SCRIPT: (&UndoScript, u16) = (&UndoScript { text: "UNDO", compares_and_deletes: true }, 1);
 const HORIZON: Duration = Duration::from_secs(21);
 
 const KILL_7: &str = "CLIENT KILL ID 7";
@@ -206,7 +206,10 @@ fn a_value_that_is_still_to_be_undone_is_known_by_other_keys() {
         pair
     };
     let mut pending = pending_undos();
-    pending.add(Undo::delete((&UndoScript("LEAVE"), 3), &in_queue("v-k")));
+    pending.add(Undo::delete(
+        (&UndoScript { text: "LEAVE", compares_and_deletes: false }, 3),
+        &in_queue("v-k"),
+    ));
     assert!(concern(&pending, "k"), "an extension of the same attempt, by its own key");
     assert!(!pending.concern(Undo::nothing(&in_queue("v-l"))), "another attempt");
     pending.add(undo("k").lent());

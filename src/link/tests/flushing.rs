@@ -77,7 +77,7 @@ impl Driver {
     /// Puts a connection behind the link that takes `room` bytes until the server reads.
     fn open(&mut self, room: usize) {
         let ((near, writer), far) = memory::pair(room);
-        self.shared.link.open(Writer::Memory(writer), None, None, NOW);
+        self.shared.link.open(Writer::Memory(writer), (None, None), false, NOW);
         (self.far, self.near) = (Some(far), Some(near));
     }
 

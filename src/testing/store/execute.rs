@@ -8,6 +8,7 @@ use super::call::{Call, NO_SESSION, OPERATOR, Refusal, Reply, SessionId};
 use super::commands::{Access, LATER, Spec, find, may_write, subcommand};
 use super::pubsub;
 use super::state::{Effects, Session, Store};
+use super::version::Since;
 
 impl Store {
     /// Executes a command: its first word is its name. The reply is the one message to `session`
@@ -125,6 +126,23 @@ impl Store {
             spec.check_subcommand(call, version)?;
         }
         Ok(spec)
+    }
+
+    /// What `redis.acl_check_cmd` answers: whether the user of this connection may say a command.
+    /// It refuses what is none; `None` where servers have no such function.
+    pub(super) fn may_say(
+        &mut self,
+        call: &Call<'_>,
+        words: &[&[u8]],
+    ) -> Option<Result<bool, Refusal>> {
+        if !self.setup.version.knows(Since::redis([7, 0])) {
+            return None;
+        }
+        let asked = Call { words, ..*call };
+        Some(self.recognise(&asked).and_then(|spec| {
+            let user = self.session(call)?.user.clone();
+            Ok(*user == *OPERATOR || self.check_rights(&asked, &user, spec).is_ok())
+        }))
     }
 
     fn check_rights(&self, call: &Call<'_>, user: &str, spec: &Spec) -> Result<(), Refusal> {

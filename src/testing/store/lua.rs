@@ -37,9 +37,9 @@ use raised::{Raised, raise};
 const CHUNK: &str = "user_script";
 
 /// The functions of Lua itself that scripts get.
-const FUNCTIONS: [&str; 12] = [
-    "assert", "error", "ipairs", "next", "pairs", "rawequal", "rawget", "select", "tonumber",
-    "tostring", "type", "unpack",
+const FUNCTIONS: [&str; 13] = [
+    "assert", "error", "ipairs", "next", "pairs", "pcall", "rawequal", "rawget", "select",
+    "tonumber", "tostring", "type", "unpack",
 ];
 
 /// The interpreter of a thread.
@@ -181,7 +181,7 @@ impl Interpreter {
         self.globals.raw_set("KEYS", list(keys)?)?;
         self.globals.raw_set("ARGV", list(arguments)?)?;
         lua.set_app_data(store.setup.version);
-        let store = RefCell::new(store);
+        let (store, call_of) = (RefCell::new(store), call);
         lua.scope(|scope| {
             let say = |lua: &Lua, words: &MultiValue, is_caught| {
                 let mut store = store.try_borrow_mut().map_err(Error::external)?;
@@ -191,6 +191,13 @@ impl Interpreter {
             let pcall = scope.create_function(move |lua, words| say(lua, &words, true))?;
             self.redis.raw_set("call", call)?;
             self.redis.raw_set("pcall", pcall)?;
+            let has_check = store.try_borrow().is_ok_and(|store| redis::has_acl_check_cmd(&store));
+            let check = |_: &Lua, words: MultiValue| {
+                let mut store = store.try_borrow_mut().map_err(Error::external)?;
+                redis::acl_check_cmd(lua, &mut store, call_of, &words)
+            };
+            let check = has_check.then(|| scope.create_function(check)).transpose()?;
+            self.redis.raw_set("acl_check_cmd", check)?;
             let values: MultiValue = function.call(())?;
             convert::to_frame(values.front().unwrap_or(&Value::Nil))
         })

@@ -34,7 +34,7 @@ macro_rules! behind_standing {
 }
 
 /// The scripts that this node can run, with their names.
-static KNOWN: [(&str, &str, Body); 13] = [
+static KNOWN: [(&str, &str, Body); 14] = [
     ("release", include_str!("../../lock/script/release.lua"), release),
     ("extend", include_str!("../../lock/script/extend.lua"), extend),
     ("acquire", behind_standing!("../../lock/script/acquire.lua"), acquire),
@@ -52,6 +52,7 @@ static KNOWN: [(&str, &str, Body); 13] = [
     ("turn_ask", include_str!("../../lock/script/turn_ask.lua"), queued::ask),
     ("turn_ask", behind_standing!("../../lock/script/turn_ask.lua"), queued::ask_where_it_votes),
     ("turn_leave", include_str!("../../lock/script/turn_leave.lua"), queued::leave),
+    ("may_delifeq", include_str!("../../link/script/may_delifeq.lua"), may_delifeq),
 ];
 
 /// How long a script's name is.
@@ -331,6 +332,14 @@ fn release_all(run: &mut Run<'_, '_>) -> Outcome<Frame> {
         run.call(19, &words)?;
     }
     Ok(Frame::Integer(answer))
+}
+
+/// `may_delifeq.lua`
+fn may_delifeq(run: &mut Run<'_, '_>) -> Outcome<Frame> {
+    let may = run.arguments.first().is_some_and(|key| {
+        matches!(run.store.may_say(run.call, &[b"DELIFEQ", key, key]), Some(Ok(true)))
+    });
+    Ok(Frame::Integer(may.into()))
 }
 
 /// `initialise.lua`

@@ -23,14 +23,15 @@ use queued::{ask, ask_where_it_votes, leave};
 /// A command's words.
 pub(crate) type Words = Vec<&'static str>;
 
-/// The files with Lua in them, below `src/lock/script` and `src/lease/script`.
-pub(crate) const FILES: [(&str, &str); 11] = [
+/// The files with Lua in them, below the `script` of `src/lock`, `src/lease` and `src/link`.
+pub(crate) const FILES: [(&str, &str); 12] = [
     ("acquire.lua", include_str!("../../../src/lock/script/acquire.lua")),
     ("acquire_all.lua", include_str!("../../../src/lock/script/acquire_all.lua")),
     ("adopt.lua", include_str!("../../../src/lock/script/adopt.lua")),
     ("extend.lua", include_str!("../../../src/lock/script/extend.lua")),
     ("extend_all.lua", include_str!("../../../src/lock/script/extend_all.lua")),
     ("initialise.lua", include_str!("../../../src/lease/script/initialise.lua")),
+    ("may_delifeq.lua", include_str!("../../../src/link/script/may_delifeq.lua")),
     ("release.lua", include_str!("../../../src/lock/script/release.lua")),
     ("release_all.lua", include_str!("../../../src/lock/script/release_all.lua")),
     ("standing.lua", include_str!("../../../src/lease/script/standing.lua")),
@@ -89,7 +90,7 @@ struct Calls {
 /// A name, and the commands that lead there.
 type State = (&'static str, &'static str);
 
-pub(crate) const SCRIPTS: [Script; 13] = [
+pub(crate) const SCRIPTS: [Script; 14] = [
     Script {
         name: "acquire",
         files: &["standing.lua", "acquire.lua"],
@@ -144,6 +145,12 @@ pub(crate) const SCRIPTS: [Script; 13] = [
         words: ask_where_it_votes,
     },
     Script { name: "turn_leave", files: &["turn_leave.lua"], grids: queued::LEFT, words: leave },
+    Script {
+        name: "may_delifeq",
+        files: &["may_delifeq.lua"],
+        grids: &[all(&[LOCK])],
+        words: may_delifeq,
+    },
 ];
 
 /// What a lock's key can hold. Ours is `v`.
@@ -321,6 +328,13 @@ fn release_all() -> Calls {
     let words = |value| vec!["2", "k", "l", value];
     let edges = vec![words(""), vec!["1", "k", "v"], vec!["2", "l", "k", "v"]];
     Calls { usual: ["v", "w"].map(words).into(), edges }
+}
+
+fn may_delifeq() -> Calls {
+    Calls {
+        usual: vec![vec!["0", "k"]],
+        edges: vec![vec!["0", ""], vec!["0"], vec!["1", "k", "l"]],
+    }
 }
 
 fn initialise() -> Calls {

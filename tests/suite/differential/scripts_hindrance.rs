@@ -35,6 +35,9 @@ pub(super) const KEYS: [&str; 6] = ["e", "q", "k", "l", "z", "b"];
 /// The user who lacks the right to any channel.
 const CHANNELS: &str = "channels";
 
+/// The command that a script asks about, and does not say.
+const DELIFEQ: &str = "delifeq";
+
 /// The users who lack one right each, by what they lack, with their rules.
 pub(crate) fn users() -> &'static [(&'static str, &'static str)] {
     static USERS: LazyLock<Vec<(&str, &str)>> = LazyLock::new(|| {
@@ -42,6 +45,8 @@ pub(crate) fn users() -> &'static [(&'static str, &'static str)] {
         for command in COMMANDS {
             users.push((command, &*format!("on nopass ~* &* +@all -{command}").leak()));
         }
+        // Not every server knows it, and so can leave it out.
+        users.push((DELIFEQ, "on nopass ~* &* +evalsha"));
         for key in KEYS {
             let others = KEYS.iter().filter(|other| **other != key);
             let others: Vec<String> = others.map(|other| format!("~{other}")).collect();
@@ -62,6 +67,7 @@ pub(super) fn of(text: &str, keys: &[&str]) -> Vec<Hindrance> {
     let says = |command: &str| said.iter().any(|name| name == command);
     let needs = |right: &str| match right {
         CHANNELS => says("publish"),
+        DELIFEQ => text.contains("acl_check_cmd, 'DELIFEQ'"),
         right => says(right) || keys.contains(&right),
     };
     let lacking = users().iter().filter(|(right, _)| needs(right));

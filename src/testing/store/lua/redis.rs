@@ -90,6 +90,28 @@ pub(super) fn say(
     }
 }
 
+/// Whether a server of the store's version has that function.
+pub(super) fn has_acl_check_cmd(store: &Store) -> bool {
+    store.setup.version.has_subcommands() // either came with Redis 7.0
+}
+
+/// `redis.acl_check_cmd`
+pub(super) fn acl_check_cmd(
+    lua: &Lua,
+    store: &mut Store,
+    call: &Call<'_>,
+    words: &MultiValue,
+) -> mlua::Result<bool> {
+    let wrong = |text: &str| Error::external(Raised { line: line(lua), text: text.to_owned() });
+    let words = words.iter().map(word).collect::<Option<Vec<_>>>();
+    let words = words.ok_or_else(|| wrong("ERR redis.acl_check_cmd: no words"))?;
+    let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+    match store.may_say(call, &words) {
+        Some(Ok(may)) => Ok(may),
+        _ => Err(wrong("ERR Invalid command passed to redis.acl_check_cmd()")),
+    }
+}
+
 fn reply(store: &mut Store, call: &Call<'_>, words: &MultiValue, line: u32) -> Reply {
     let version = store.setup.version;
     let wrong = |what| version.called_wrongly(what, line);

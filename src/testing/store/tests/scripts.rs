@@ -20,7 +20,7 @@ fn versions() -> [(Version, usize); 4] {
 
 #[test]
 fn every_file_and_every_script_has_its_row() {
-    let folders = ["lock", "lease"];
+    let folders = ["lock", "lease", "link"];
     let folders = folders.map(|room| format!("{}/src/{room}/script", env!("CARGO_MANIFEST_DIR")));
     let files = folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
     let mut files: Vec<String> =
