@@ -78,6 +78,30 @@ const BUDGETS: [Budget; 23] = [
     one(512, Multi, "redis", 1.5),
 ];
 
+/// In the server's own words, beside the script on the same servers.
+const NATIVE: [Budget; 16] = [
+    five(1, "native-ours", Current, "ours/", Figure::P50, 1.05),
+    five(1, "native-ours", Multi, "ours/", Figure::P50, 1.05),
+    five(64, "native-ours", Current, "ours/", Figure::Cycles, 1.35),
+    five(64, "native-ours", Multi, "ours/", Figure::Cycles, 1.35),
+    five(512, "native-ours", Current, "ours/", Figure::Cycles, 1.6),
+    five(512, "native-ours", Multi, "ours/", Figure::Cycles, 1.6),
+    five(64, "native-ours", Current, "redis", Figure::Cycles, 2.1),
+    five(512, "native-ours", Current, "redis", Figure::Cycles, 2.8),
+    five(64, "native-ours", Multi, "redis", Figure::Cycles, 2.8),
+    five(512, "native-ours", Multi, "redis", Figure::Cycles, 3.5),
+    five(64, "native-ours", Current, "native-redis", Figure::Cycles, 1.75),
+    five(512, "native-ours", Current, "native-redis", Figure::Cycles, 2.2),
+    five(64, "native-ours", Multi, "native-redis", Figure::Cycles, 2.3),
+    five(512, "native-ours", Multi, "native-redis", Figure::Cycles, 2.9),
+    native_one(Current),
+    native_one(Multi),
+];
+
+const fn native_one(runtime: Runtime) -> Budget {
+    Budget { ours: "native-ours", ..one(512, runtime, "native-ceiling/", 0.8) }
+}
+
 const fn five(
     callers: usize,
     ours: &'static str,
@@ -104,13 +128,20 @@ pub(crate) fn promises(nodes: usize, heat: &Heat) -> Vec<Promise> {
     promises
 }
 
+/// The same, of the server's own words.
+pub(crate) fn native_promises(nodes: usize, heat: &Heat) -> Vec<Promise> {
+    let due = NATIVE.iter().filter(|it| it.nodes == nodes && it.callers == heat.callers);
+    due.filter_map(|budget| budget.promise(heat)).collect()
+}
+
 impl Budget {
     fn promise(&self, heat: &Heat) -> Option<Promise> {
         let ours = heat.find(self.ours, self.runtime)?;
         let other = self.best_other(heat)?;
         let figure = self.figure.of();
         let measured = paired_ratio(&ours.column(figure), &other.column(figure));
-        let floor = heat.find("floor", Thread).filter(|floor| !std::ptr::eq(*floor, other));
+        let floor = if self.ours.starts_with("native-") { "native-floor" } else { "floor" };
+        let floor = heat.find(floor, Thread).filter(|floor| !std::ptr::eq(*floor, other));
         let floor = floor.map(|it| paired_ratio(&it.column(figure), &other.column(figure)).median);
         let what = format!(
             "{}, {}, {} against {}",

@@ -1,6 +1,7 @@
 //! The figures as tables, for the terminal and for the record alike.
 
 use crate::contest::Runtime;
+use crate::promise::Promise;
 use crate::results::{Kind, Results};
 use crate::rounds::{Heat, Round, Standing};
 use crate::stats::{Interval, bootstrap, median, paired_ratio};
@@ -8,6 +9,16 @@ use crate::{budget, promise};
 
 /// All tables of one number of callers; the figures go to the results too.
 pub(crate) fn heat(nodes: usize, heat: &Heat, results: &mut Results) -> String {
+    heat_with(nodes, heat, budget::promises(nodes, heat), results)
+}
+
+/// As [`heat`], with these promises.
+pub(crate) fn heat_with(
+    nodes: usize,
+    heat: &Heat,
+    promises: Vec<Promise>,
+    results: &mut Results,
+) -> String {
     let setting = budget::setting(nodes, heat.callers);
     let mut text = format!("\n## {setting}\n\n{}", figures(heat));
     text += "\nOurs divided by theirs, in the same round: median [95 %]. A ≈ says that the \
@@ -15,7 +26,6 @@ pub(crate) fn heat(nodes: usize, heat: &Heat, results: &mut Results) -> String {
     text += &ratios(heat, &setting, results);
     text += &repeats(heat);
     note(heat, &setting, results);
-    let promises = budget::promises(nodes, heat);
     text += &promise::tabulate(&promises);
     results.promised(promises);
     text
@@ -85,7 +95,7 @@ pub(crate) fn figures(heat: &Heat) -> String {
 /// Ours against each other that runs where ours does, and against the threads.
 fn ratios(heat: &Heat, setting: &str, results: &mut Results) -> String {
     let mut rows = Vec::new();
-    for name in ["ours", "ours-body"] {
+    for name in ["ours", "ours-body", "native-ours"] {
         for ours in heat.standings.iter().filter(|standing| standing.name == name) {
             let again = heat.find(&format!("{name}-again"), ours.runtime);
             for theirs in &heat.standings {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use socket2::Socket;
 
 use super::wire::{Template, lines};
-use super::{COMPARE_AND_DELETE, Contestant, Failure, TTL, Yield};
+use super::{COMPARE_AND_DELETE, Contestant, Failure, TTL, Words, Yield};
 use crate::clock;
 use crate::servers::Nodes;
 
@@ -36,16 +36,20 @@ pub(crate) struct Ceiling {
 
 impl Ceiling {
     /// Connects to the only node.
-    pub(crate) fn connect(nodes: &Nodes) -> Result<Self, Failure> {
+    pub(crate) fn connect(nodes: &Nodes, words: Words) -> Result<Self, Failure> {
         let [endpoint] = &*nodes.endpoints else { return Err("a ceiling is one node's".into()) };
         let socket = endpoint.connect()?;
         socket.set_read_timeout(Some(PATIENCE))?;
         let digest = nodes.load(COMPARE_AND_DELETE)?;
         let ttl = TTL.as_millis().to_string();
+        let release = match words {
+            Words::Script => Template::new(&[b"EVALSHA", &digest, b"1", b"ceil:", VALUE], 3),
+            Words::Native => Template::new(&[b"DELIFEQ", b"ceil:", VALUE], 1),
+        };
         Ok(Self {
             socket,
             acquire: Template::new(&[b"SET", b"ceil:", VALUE, b"NX", b"PX", ttl.as_bytes()], 1),
-            release: Template::new(&[b"EVALSHA", &digest, b"1", b"ceil:", VALUE], 3),
+            release,
             batches: Vec::new(),
             callers: 0,
             inbox: vec![0; 64 << 10].into_boxed_slice(),

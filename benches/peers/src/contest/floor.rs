@@ -18,7 +18,7 @@ use rustix::event::{Timespec, epoll};
 use socket2::Socket;
 
 use super::wire::{Template, lines};
-use super::{COMPARE_AND_DELETE, Contestant, Failure, Open, TTL, Yield};
+use super::{COMPARE_AND_DELETE, Contestant, Failure, Open, TTL, Words, Yield};
 use crate::clock;
 use crate::servers::Nodes;
 
@@ -36,6 +36,7 @@ pub(crate) struct Floor {
     /// How many replies decide.
     needed: usize,
     digest: Vec<u8>,
+    words: Words,
     /// Keys used so far.
     keys: u64,
 }
@@ -62,7 +63,7 @@ struct Caller {
 
 impl Floor {
     /// Connects. `needed` replies decide.
-    pub(crate) fn connect(to: &Nodes, needed: usize) -> Result<Self, Failure> {
+    pub(crate) fn connect(to: &Nodes, needed: usize, words: Words) -> Result<Self, Failure> {
         let poll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let mut nodes = Vec::new();
         for (number, endpoint) in to.endpoints.iter().enumerate() {
@@ -76,7 +77,7 @@ impl Floor {
         }
         let digest = to.load(COMPARE_AND_DELETE)?;
         let ready = Vec::with_capacity(nodes.len());
-        Ok(Self { poll, ready, nodes, callers: Vec::new(), needed, digest, keys: 0 })
+        Ok(Self { poll, ready, nodes, callers: Vec::new(), needed, digest, words, keys: 0 })
     }
 
     /// Has this caller acquire the next key.
@@ -110,8 +111,8 @@ impl Floor {
 impl Contestant for Floor {
     fn run(&mut self, callers: usize, time: Duration) -> Result<Yield, Failure> {
         let end = clock::now() + time;
-        let digest = &self.digest;
-        self.callers.resize_with(callers, || Caller::new(digest));
+        let (digest, words) = (&self.digest, self.words);
+        self.callers.resize_with(callers, || Caller::new(digest, words));
         let mut acquires_ns = Vec::with_capacity(1 << 16);
         for number in 0..callers {
             self.acquire(number);
@@ -170,11 +171,15 @@ impl Contestant for Floor {
 }
 
 impl Caller {
-    fn new(digest: &[u8]) -> Self {
+    fn new(digest: &[u8], words: Words) -> Self {
         let ttl = TTL.as_millis().to_string();
+        let release = match words {
+            Words::Script => Template::new(&[b"EVALSHA", digest, b"1", b"floor:", VALUE], 3),
+            Words::Native => Template::new(&[b"DELIFEQ", b"floor:", VALUE], 1),
+        };
         Self {
             acquire: Template::new(&[b"SET", b"floor:", VALUE, b"NX", b"PX", ttl.as_bytes()], 1),
-            release: Template::new(&[b"EVALSHA", digest, b"1", b"floor:", VALUE], 3),
+            release,
             operation: 0,
             votes: 0,
             key: 0,

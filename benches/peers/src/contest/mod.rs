@@ -58,6 +58,15 @@ pub(crate) const TTL: Duration = Duration::from_secs(10);
 const COMPARE_AND_DELETE: &str = "if redis.call('GET',KEYS[1])==ARGV[1] then \
      return redis.call('DEL',KEYS[1]) else return 0 end";
 
+/// How a release is asked of a node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Words {
+    /// By a script.
+    Script,
+    /// By `DELIFEQ`.
+    Native,
+}
+
 /// One contestant.
 pub(crate) trait Contestant {
     /// Runs so many callers until the time is up; each ends with a release. An acquisition that is
@@ -152,6 +161,31 @@ pub(crate) fn field(args: &Args, nodes: &Nodes) -> Result<Vec<Entrant>, Failure>
     wanted.map(|(name, runtime)| enter(args, nodes, name, runtime)).collect()
 }
 
+/// Those who are measured with the script and in the server's own words, connected.
+pub(crate) fn native_field(args: &Args, nodes: &Nodes) -> Result<Vec<Entrant>, Failure> {
+    const PEERS: [&str; 4] = ["redis-all", "redis-all-delay", "redis-quorum", "redis-quorum-delay"];
+    const NATIVE_PEERS: [&str; 4] = [
+        "native-redis-all",
+        "native-redis-all-delay",
+        "native-redis-quorum",
+        "native-redis-quorum-delay",
+    ];
+    let alone = nodes.endpoints.len() == 1;
+    let mut names = vec![("floor", Runtime::Thread), ("native-floor", Runtime::Thread)];
+    if alone {
+        names.extend(["ceiling", "native-ceiling"].map(|name| (name, Runtime::Thread)));
+    }
+    for runtime in [Runtime::Current, Runtime::Multi] {
+        // Twice: what differs between the two is chance.
+        let ours = ["ours", "native-ours", "native-ours-again"];
+        names.extend(ours.map(|name| (name, runtime)));
+        let peers = PEERS.into_iter().chain(NATIVE_PEERS).filter(|_| !alone);
+        names.extend(peers.map(|name| (name, runtime)));
+    }
+    let wanted = names.into_iter().filter(|(name, runtime)| args.wants(name, *runtime));
+    wanted.map(|(name, runtime)| enter(args, nodes, name, runtime)).collect()
+}
+
 /// Connects one, by its name.
 pub(crate) fn enter(
     args: &Args,
@@ -162,7 +196,7 @@ pub(crate) fn enter(
     let place = if name.contains("-body") { Place::Body } else { Place::Spawned };
     // A body is one caller.
     let callers_max = if place == Place::Body { 1 } else { usize::MAX };
-    let leaves_keys = name.starts_with("redis-quorum");
+    let leaves_keys = name.contains("redis-quorum");
     let (args, nodes) = (args.clone(), nodes.clone());
     let stage = Stage::new(move || make(&args, &nodes, name, runtime, place))?;
     Ok(Entrant { name, runtime, leaves_keys, callers_max, contestant: Box::new(stage) })
@@ -178,12 +212,18 @@ fn make(
     let urls = &*nodes.urls;
     let wait = if name.contains("-quorum") { Wait::Quorum } else { Wait::All };
     let nodelay = !name.ends_with("-delay");
+    let (words, name) = match name.strip_prefix("native-") {
+        Some(name) => (Words::Native, name),
+        None => (Words::Script, name),
+    };
     Ok(match name.split('-').next().unwrap_or_default() {
-        "floor" if name == "floor-all" => Box::new(Floor::connect(nodes, urls.len())?),
-        "floor" => Box::new(Floor::connect(nodes, urls.len() / 2 + 1)?),
-        "ceiling" => Box::new(Ceiling::connect(nodes)?),
-        "ours" => start(runtime, place, async || Ours::connect(urls, args).await)?,
-        "redis" => start(runtime, place, async || Redis::connect(urls, wait, nodelay).await)?,
+        "floor" if name == "floor-all" => Box::new(Floor::connect(nodes, urls.len(), words)?),
+        "floor" => Box::new(Floor::connect(nodes, urls.len() / 2 + 1, words)?),
+        "ceiling" => Box::new(Ceiling::connect(nodes, words)?),
+        "ours" => start(runtime, place, async || Ours::connect(urls, args, words).await)?,
+        "redis" => {
+            start(runtime, place, async || Redis::connect(urls, wait, nodelay, words).await)?
+        }
         "fred" => start(runtime, place, async || Fred::connect(urls, wait, nodelay).await)?,
         "rustis" => start(runtime, place, async || Rustis::connect(urls, wait, nodelay).await)?,
         "rslock" => start(runtime, place, async || Rslock::connect(urls).await)?,

@@ -5,8 +5,8 @@ use std::time::Duration;
 use quorlock::{LockGuard, Locker, Tls, report::Outcome};
 use support::tls;
 
-use super::Failure;
 use super::on_tokio::Lock;
+use super::{Failure, Words};
 use crate::args::Args;
 
 /// How long the nodes may take to be connected.
@@ -17,8 +17,13 @@ pub(crate) struct Ours(Locker);
 
 impl Ours {
     /// Connects, with the defaults but for the options under study.
-    pub(crate) async fn connect(urls: &[String], args: &Args) -> Result<Self, Failure> {
-        let mut builder = Locker::quorum(urls)?;
+    pub(crate) async fn connect(
+        urls: &[String],
+        args: &Args,
+        words: Words,
+    ) -> Result<Self, Failure> {
+        let native = words == Words::Native;
+        let mut builder = Locker::quorum(urls)?.native_commands(native);
         if urls.iter().any(|url| url.starts_with("rediss://")) {
             builder = builder.tls(Tls::new().ca_pem(tls::authority().pem()));
         }
@@ -30,7 +35,10 @@ impl Ours {
         }
         let mut ours = Self(builder.build()?);
         ours.recover().await?;
-        Ok(ours)
+        match ours.0.health().iter().all(|node| node.deletes_natively == native) {
+            true => Ok(ours),
+            false => Err("a node that does not know `DELIFEQ`".into()),
+        }
     }
 }
 

@@ -13,13 +13,14 @@ use support::tls;
 
 use super::on_tokio::Lock;
 use super::wait::Wait;
-use super::{COMPARE_AND_DELETE, Failure, TTL};
+use super::{COMPARE_AND_DELETE, Failure, TTL, Words};
 
 #[derive(Clone)]
 pub(crate) struct Redis {
     nodes: Vec<MultiplexedConnection>,
     wait: Wait,
     digest: String,
+    words: Words,
 }
 
 /// A key and the value that shows whose it is.
@@ -33,6 +34,7 @@ impl Redis {
         urls: &[String],
         wait: Wait,
         nodelay: bool,
+        words: Words,
     ) -> Result<Self, Failure> {
         let mut nodes = Vec::new();
         let mut digest = String::new();
@@ -48,7 +50,7 @@ impl Redis {
             digest = load.arg("LOAD").arg(COMPARE_AND_DELETE).query_async(&mut node).await?;
             nodes.push(node);
         }
-        Ok(Self { nodes, wait, digest })
+        Ok(Self { nodes, wait, digest, words })
     }
 
     /// Sends to all nodes, and waits until as many say `good` as are to be waited for.
@@ -82,8 +84,14 @@ impl Lock for Redis {
     }
 
     async fn release(&mut self, held: Held) -> Result<(), Failure> {
-        let mut delete = ::redis::cmd("EVALSHA");
-        delete.arg(&self.digest).arg(1).arg(held.key).arg(&held.value);
+        let mut delete = match self.words {
+            Words::Script => ::redis::cmd("EVALSHA"),
+            Words::Native => ::redis::cmd("DELIFEQ"),
+        };
+        if self.words == Words::Script {
+            delete.arg(&self.digest).arg(1);
+        }
+        delete.arg(held.key).arg(&held.value);
         self.ask(&delete, &Value::Int(1)).await
     }
 }

@@ -10,6 +10,7 @@
 //! | `growth`, `chart` | more nodes, more callers, both transports |
 //! | `crowd` | a lock that many processes want all the time |
 //! | `handover` | a lock that another process waits for |
+//! | `native` | the server's own compare-and-delete beside the script |
 //! | `line` | a lock that many tasks of one process want |
 //! | `tls` | TCP, Unix sockets and TLS beside each other |
 //!
@@ -24,6 +25,7 @@ mod growth;
 mod handover;
 mod hung;
 mod line;
+mod native;
 mod open;
 mod proxy;
 mod tls;
@@ -57,6 +59,7 @@ pub(crate) fn run(scenario: Scenario, args: &Args, results: &mut Results) -> Res
         Scenario::Growth => growth::run(args, results)?,
         Scenario::Tls => tls::run(args, results)?.into(),
         Scenario::Crowd => crowd::run(args, results)?.into(),
+        Scenario::Native => native::run(args, results)?.into(),
         Scenario::Line => line::run(args, results)?.into(),
         Scenario::Foreign => foreign::run(args, results)?.into(),
         Scenario::HandOver => handover::run(args, results)?.into(),
