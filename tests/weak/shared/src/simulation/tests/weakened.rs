@@ -66,7 +66,7 @@ fn every_weakness_is_caught() {
         let counts = |kind| kinds.contains(&kind);
         #[expect(clippy::disallowed_methods, reason = "how long it takes is real time")]
         let began = Instant::now();
-        let sum = run_many(Regime::Kept, 1_000, 1, counts);
+        let sum = run_many(Regime::Kept, 5_000, 1, counts);
         let (runs, took) = (sum.runs, began.elapsed());
         if let Some((seed, Violation { kind, what })) = sum.failing(counts).next() {
             println!("simulation, {name}: caught in {runs} runs, {took:?}: {kind:?}: {what}");
