@@ -10,6 +10,7 @@
 //!          └── otherwise ───────────────────┴─▶ Refused ──waited long enough──▶ error
 //!                                                 ├─ no queue ─▶ Pausing ──▶ Start
 //!                                                 └─▶ Queued ──all nodes were asked──▶ as above
+//!                                                       └─ its node is of no use ─▶ the next one's
 //! ```
 //!
 //! The try itself allocates nothing; looking and pausing do.

@@ -2,8 +2,7 @@
 //!
 //! ```text
 //!  Hello ──reply──▶ Setup ──all replies──▶ done
-//!    │                  └─ no right to SCRIPT LOAD, ──▶ Bring ──all replies──▶ done
-//!    │                     or RESP2 on a Valkey 9
+//!    │                  └─ something is left ─▶ Rest ──all replies──▶ done
 //!    │ unknown command (a server before 6.0, or it is renamed away), or RESP2 was asked for
 //!    └──▶ Auth (if there is a password) ──▶ Setup
 //! ```

@@ -1,9 +1,9 @@
 //! The native compare-and-delete: a command of the server's in the place of a script.
 //!
 //! `DELIFEQ key value` (Valkey 9.0) deletes a key that has this value, and answers 1; where there
-//! is nothing or another value it answers 0. It costs the server less than half of what the script
-//! does. An undo that deletes one key [has this form](super::Undo), which is shorter than a call of
-//! the script, so that each [link](super::Link) makes it of the undo's bytes.
+//! is nothing or another value it answers 0. No script runs for it. An undo that deletes one key
+//! [has this form](super::Undo), which is shorter than a call of the script, so that each
+//! [link](super::Link) makes it of the undo's bytes.
 //!
 //! Each connection learns for itself whether its server has the command and whether this user may
 //! send it, for the next one may lead to another version. A server that says it is a Valkey from

@@ -256,7 +256,9 @@
 //! | `release_after` | yes | yes | yes | not yet | not yet |
 //! | `shutdown_leaving` | yes | yes | yes | not yet | not yet |
 //!
-//! Each *yes* has a test. Of one key:
+//! Each *yes* has a test. *Not yet* is what has none: fences do not exist, and native commands
+//! ([`native_commands`](crate::LockerBuilder::native_commands)) are tested by themselves only. Of
+//! one key:
 //!
 //! | with | the test |
 //! |---|---|

@@ -140,13 +140,13 @@
 //!
 //! **`driver`.** See [`choosing`](super::choosing).
 //!
-//! **`native_commands`.** Valkey has `DELIFEQ` from 9.0 on, which costs it less than half of the
-//! script that compares and deletes elsewhere. Each connection learns whether its server knows it
-//! and the user may say it; [`NodeHealth`](crate::report::NodeHealth) shows what was found. *On:*
-//! where many callers keep such servers busy; a user with few rights needs `+delifeq`. *Off:* it is
-//! new. An extension stays a script, for no one command extends a key's life, never shortens it,
-//! and does so only for the lock's own value. Redis has `DELEX` from 8.4 on: it is not used, for no
-//! such server is among those that the tests run on.
+//! **`native_commands`.** Valkey has `DELIFEQ` from 9.0 on, for which it runs no script to compare
+//! and delete. Each connection learns whether its server has it and whether the user may send it;
+//! [`NodeHealth`](crate::report::NodeHealth) shows what was found. *On:* where many callers keep
+//! such servers busy; a user with few rights needs `+delifeq`. *Off:* it is new. An extension stays
+//! a script, for no one command extends a key's life, never shortens it, and does so only for the
+//! lock's own value. Redis has `DELEX` from 8.4 on: it is not used, for no such server is among
+//! those that the tests run on.
 //!
 //! **`tcp`.** `TCP_NODELAY`, because a lock's command is small and alone, and would otherwise wait
 //! for the acknowledgement of the one before. Keepalive, because a firewall drops a silent

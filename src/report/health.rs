@@ -39,8 +39,7 @@ pub struct NodeHealth {
     /// over, a client of another library for one. Without it such a lock is polled. It takes RESP3
     /// and `CLIENT TRACKING`.
     pub tells_changes: bool,
-    /// Whether locks are released there by `DELIFEQ`, which costs the server less than half of a
-    /// script. It takes
+    /// Whether locks are released there by `DELIFEQ`, for which the server runs no script. It takes
     /// [`native_commands`](crate::LockerBuilder::native_commands), a Valkey from 9.0 on, and the
     /// right to the command.
     pub deletes_natively: bool,

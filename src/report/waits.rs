@@ -19,7 +19,7 @@ pub struct WaitStats {
     /// Wake-ups of the first in a queue because another locker handed the lock over, or left the
     /// queue when it was free.
     pub handed_over: u64,
-    /// Wake-ups because a server told that the key had changed.
+    /// Wake-ups because a server told that the key had changed, or can tell nothing any more.
     pub changed: u64,
     /// Wake-ups because another task of this locker was done with the lock, or was not polled for
     /// half a second.

@@ -69,7 +69,7 @@ fn waits(locker: &Locker) -> JoinHandle<Result<LockGuard, Error>> {
     tokio::spawn(async move { request.await })
 }
 
-/// Whoever left the lock would stand before those that wait, until its beat is over.
+/// Its value would stay first in the queue, before those that wait, until its beat ends.
 #[tokio::test(start_paused = true)]
 async fn who_leaves_a_lock_that_the_node_with_the_queue_has_not_granted_leaves_the_queue_too() {
     let nodes = Nodes::new(3);

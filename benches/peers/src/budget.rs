@@ -78,7 +78,7 @@ const BUDGETS: [Budget; 23] = [
     one(512, Multi, "redis", 1.5),
 ];
 
-/// In the server's own words, beside the script on the same servers.
+/// With the native command, beside the script on the same servers.
 const NATIVE: [Budget; 16] = [
     five(1, "native-ours", Current, "ours/", Figure::P50, 1.05),
     five(1, "native-ours", Multi, "ours/", Figure::P50, 1.05),
@@ -128,7 +128,7 @@ pub(crate) fn promises(nodes: usize, heat: &Heat) -> Vec<Promise> {
     promises
 }
 
-/// The same, of the server's own words.
+/// The same, of the native command.
 pub(crate) fn native_promises(nodes: usize, heat: &Heat) -> Vec<Promise> {
     let due = NATIVE.iter().filter(|it| it.nodes == nodes && it.callers == heat.callers);
     due.filter_map(|budget| budget.promise(heat)).collect()

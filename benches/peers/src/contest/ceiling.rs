@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use socket2::Socket;
 
 use super::wire::{Template, lines};
-use super::{COMPARE_AND_DELETE, Contestant, Failure, TTL, Words, Yield};
+use super::{COMPARE_AND_DELETE, Contestant, DeleteBy, Failure, TTL, Yield};
 use crate::clock;
 use crate::servers::Nodes;
 
@@ -36,15 +36,15 @@ pub(crate) struct Ceiling {
 
 impl Ceiling {
     /// Connects to the only node.
-    pub(crate) fn connect(nodes: &Nodes, words: Words) -> Result<Self, Failure> {
+    pub(crate) fn connect(nodes: &Nodes, by: DeleteBy) -> Result<Self, Failure> {
         let [endpoint] = &*nodes.endpoints else { return Err("a ceiling is one node's".into()) };
         let socket = endpoint.connect()?;
         socket.set_read_timeout(Some(PATIENCE))?;
         let digest = nodes.load(COMPARE_AND_DELETE)?;
         let ttl = TTL.as_millis().to_string();
-        let release = match words {
-            Words::Script => Template::new(&[b"EVALSHA", &digest, b"1", b"ceil:", VALUE], 3),
-            Words::Native => Template::new(&[b"DELIFEQ", b"ceil:", VALUE], 1),
+        let release = match by {
+            DeleteBy::Script => Template::new(&[b"EVALSHA", &digest, b"1", b"ceil:", VALUE], 3),
+            DeleteBy::Native => Template::new(&[b"DELIFEQ", b"ceil:", VALUE], 1),
         };
         Ok(Self {
             socket,

@@ -18,7 +18,7 @@ use rustix::event::{Timespec, epoll};
 use socket2::Socket;
 
 use super::wire::{Template, lines};
-use super::{COMPARE_AND_DELETE, Contestant, Failure, Open, TTL, Words, Yield};
+use super::{COMPARE_AND_DELETE, Contestant, DeleteBy, Failure, Open, TTL, Yield};
 use crate::clock;
 use crate::servers::Nodes;
 
@@ -36,7 +36,7 @@ pub(crate) struct Floor {
     /// How many replies decide.
     needed: usize,
     digest: Vec<u8>,
-    words: Words,
+    by: DeleteBy,
     /// Keys used so far.
     keys: u64,
 }
@@ -63,7 +63,7 @@ struct Caller {
 
 impl Floor {
     /// Connects. `needed` replies decide.
-    pub(crate) fn connect(to: &Nodes, needed: usize, words: Words) -> Result<Self, Failure> {
+    pub(crate) fn connect(to: &Nodes, needed: usize, by: DeleteBy) -> Result<Self, Failure> {
         let poll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let mut nodes = Vec::new();
         for (number, endpoint) in to.endpoints.iter().enumerate() {
@@ -77,7 +77,7 @@ impl Floor {
         }
         let digest = to.load(COMPARE_AND_DELETE)?;
         let ready = Vec::with_capacity(nodes.len());
-        Ok(Self { poll, ready, nodes, callers: Vec::new(), needed, digest, words, keys: 0 })
+        Ok(Self { poll, ready, nodes, callers: Vec::new(), needed, digest, by, keys: 0 })
     }
 
     /// Has this caller acquire the next key.
@@ -111,8 +111,8 @@ impl Floor {
 impl Contestant for Floor {
     fn run(&mut self, callers: usize, time: Duration) -> Result<Yield, Failure> {
         let end = clock::now() + time;
-        let (digest, words) = (&self.digest, self.words);
-        self.callers.resize_with(callers, || Caller::new(digest, words));
+        let (digest, by) = (&self.digest, self.by);
+        self.callers.resize_with(callers, || Caller::new(digest, by));
         let mut acquires_ns = Vec::with_capacity(1 << 16);
         for number in 0..callers {
             self.acquire(number);
@@ -171,11 +171,11 @@ impl Contestant for Floor {
 }
 
 impl Caller {
-    fn new(digest: &[u8], words: Words) -> Self {
+    fn new(digest: &[u8], by: DeleteBy) -> Self {
         let ttl = TTL.as_millis().to_string();
-        let release = match words {
-            Words::Script => Template::new(&[b"EVALSHA", digest, b"1", b"floor:", VALUE], 3),
-            Words::Native => Template::new(&[b"DELIFEQ", b"floor:", VALUE], 1),
+        let release = match by {
+            DeleteBy::Script => Template::new(&[b"EVALSHA", digest, b"1", b"floor:", VALUE], 3),
+            DeleteBy::Native => Template::new(&[b"DELIFEQ", b"floor:", VALUE], 1),
         };
         Self {
             acquire: Template::new(&[b"SET", b"floor:", VALUE, b"NX", b"PX", ttl.as_bytes()], 1),

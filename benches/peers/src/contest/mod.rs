@@ -60,7 +60,7 @@ const COMPARE_AND_DELETE: &str = "if redis.call('GET',KEYS[1])==ARGV[1] then \
 
 /// How a release is asked of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Words {
+pub(crate) enum DeleteBy {
     /// By a script.
     Script,
     /// By `DELIFEQ`.
@@ -161,7 +161,7 @@ pub(crate) fn field(args: &Args, nodes: &Nodes) -> Result<Vec<Entrant>, Failure>
     wanted.map(|(name, runtime)| enter(args, nodes, name, runtime)).collect()
 }
 
-/// Those who are measured with the script and in the server's own words, connected.
+/// Those who are measured with the script and with the native command, connected.
 pub(crate) fn native_field(args: &Args, nodes: &Nodes) -> Result<Vec<Entrant>, Failure> {
     const PEERS: [&str; 4] = ["redis-all", "redis-all-delay", "redis-quorum", "redis-quorum-delay"];
     const NATIVE_PEERS: [&str; 4] = [
@@ -212,18 +212,16 @@ fn make(
     let urls = &*nodes.urls;
     let wait = if name.contains("-quorum") { Wait::Quorum } else { Wait::All };
     let nodelay = !name.ends_with("-delay");
-    let (words, name) = match name.strip_prefix("native-") {
-        Some(name) => (Words::Native, name),
-        None => (Words::Script, name),
+    let (by, name) = match name.strip_prefix("native-") {
+        Some(name) => (DeleteBy::Native, name),
+        None => (DeleteBy::Script, name),
     };
     Ok(match name.split('-').next().unwrap_or_default() {
-        "floor" if name == "floor-all" => Box::new(Floor::connect(nodes, urls.len(), words)?),
-        "floor" => Box::new(Floor::connect(nodes, urls.len() / 2 + 1, words)?),
-        "ceiling" => Box::new(Ceiling::connect(nodes, words)?),
-        "ours" => start(runtime, place, async || Ours::connect(urls, args, words).await)?,
-        "redis" => {
-            start(runtime, place, async || Redis::connect(urls, wait, nodelay, words).await)?
-        }
+        "floor" if name == "floor-all" => Box::new(Floor::connect(nodes, urls.len(), by)?),
+        "floor" => Box::new(Floor::connect(nodes, urls.len() / 2 + 1, by)?),
+        "ceiling" => Box::new(Ceiling::connect(nodes, by)?),
+        "ours" => start(runtime, place, async || Ours::connect(urls, args, by).await)?,
+        "redis" => start(runtime, place, async || Redis::connect(urls, wait, nodelay, by).await)?,
         "fred" => start(runtime, place, async || Fred::connect(urls, wait, nodelay).await)?,
         "rustis" => start(runtime, place, async || Rustis::connect(urls, wait, nodelay).await)?,
         "rslock" => start(runtime, place, async || Rslock::connect(urls).await)?,

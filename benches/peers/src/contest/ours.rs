@@ -6,7 +6,7 @@ use quorlock::{LockGuard, Locker, Tls, report::Outcome};
 use support::tls;
 
 use super::on_tokio::Lock;
-use super::{Failure, Words};
+use super::{DeleteBy, Failure};
 use crate::args::Args;
 
 /// How long the nodes may take to be connected.
@@ -20,9 +20,9 @@ impl Ours {
     pub(crate) async fn connect(
         urls: &[String],
         args: &Args,
-        words: Words,
+        by: DeleteBy,
     ) -> Result<Self, Failure> {
-        let native = words == Words::Native;
+        let native = by == DeleteBy::Native;
         let mut builder = Locker::quorum(urls)?.native_commands(native);
         if urls.iter().any(|url| url.starts_with("rediss://")) {
             builder = builder.tls(Tls::new().ca_pem(tls::authority().pem()));

@@ -13,14 +13,14 @@ use support::tls;
 
 use super::on_tokio::Lock;
 use super::wait::Wait;
-use super::{COMPARE_AND_DELETE, Failure, TTL, Words};
+use super::{COMPARE_AND_DELETE, DeleteBy, Failure, TTL};
 
 #[derive(Clone)]
 pub(crate) struct Redis {
     nodes: Vec<MultiplexedConnection>,
     wait: Wait,
     digest: String,
-    words: Words,
+    by: DeleteBy,
 }
 
 /// A key and the value that shows whose it is.
@@ -34,7 +34,7 @@ impl Redis {
         urls: &[String],
         wait: Wait,
         nodelay: bool,
-        words: Words,
+        by: DeleteBy,
     ) -> Result<Self, Failure> {
         let mut nodes = Vec::new();
         let mut digest = String::new();
@@ -50,7 +50,7 @@ impl Redis {
             digest = load.arg("LOAD").arg(COMPARE_AND_DELETE).query_async(&mut node).await?;
             nodes.push(node);
         }
-        Ok(Self { nodes, wait, digest, words })
+        Ok(Self { nodes, wait, digest, by })
     }
 
     /// Sends to all nodes, and waits until as many say `good` as are to be waited for.
@@ -84,11 +84,11 @@ impl Lock for Redis {
     }
 
     async fn release(&mut self, held: Held) -> Result<(), Failure> {
-        let mut delete = match self.words {
-            Words::Script => ::redis::cmd("EVALSHA"),
-            Words::Native => ::redis::cmd("DELIFEQ"),
+        let mut delete = match self.by {
+            DeleteBy::Script => ::redis::cmd("EVALSHA"),
+            DeleteBy::Native => ::redis::cmd("DELIFEQ"),
         };
-        if self.words == Words::Script {
+        if self.by == DeleteBy::Script {
             delete.arg(&self.digest).arg(1);
         }
         delete.arg(held.key).arg(&held.value);

@@ -81,7 +81,7 @@ impl Loop {
         let due = self.began.elapsed().as_nanos() / self.every.as_nanos() + 1;
         while self.started < self.total.min(due as usize) {
             let number = self.idle.pop().unwrap_or_else(|| {
-                floor.callers.push(Caller::new(&floor.digest, floor.words));
+                floor.callers.push(Caller::new(&floor.digest, floor.by));
                 floor.callers.len() - 1
             });
             floor.acquire(number);
