@@ -9,7 +9,7 @@ use quorlock::rustls;
 use quorlock::{Driver, Locker};
 use support::tls::authority;
 use support::{
-    Behaviour, Proxy, Server, Terminator, eventually, eventually_async, need_server,
+    Behaviour, Proxy, Server, Terminator, eventually, eventually_async, need_process, need_server,
     need_tls_server, poll_times,
 };
 
@@ -75,7 +75,7 @@ async fn several_keys_are_one_lock_over_tls() {
 /// The wake-up comes on a connection on which nothing was asked.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lock_is_handed_over_to_the_one_that_waits_over_tls() {
-    need_server!();
+    need_process!();
     let node = Node::start();
     let (holder, waiter) = (node.locker().await, node.locker().await);
     for locker in [&holder, &waiter] {
