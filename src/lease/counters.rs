@@ -74,3 +74,21 @@ fn add(counter: &AtomicU64, more: u64) {
 fn read(counter: &AtomicU64) -> u64 {
     counter.load(Ordering::Relaxed)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_is_counted_until_it_does_no_more() {
+        let counters = Arc::new(Counters::default());
+        let (one, mut other) = (counters.wait(2), counters.wait(0));
+        other.tries += 1;
+        let counted = || (counters.read().waiting, counters.read().ended, counters.read().tries);
+        assert_eq!(counted(), (2, 0, 0));
+        drop(other);
+        assert_eq!(counted(), (1, 1, 1));
+        drop(one);
+        assert_eq!(counted(), (0, 2, 3));
+    }
+}

@@ -1,10 +1,11 @@
 //! Waiters in a queue whose node, or whose connection to it, fails them: on nodes in the process,
 //! under a paused clock.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use quorlock::testing::{Nodes, Reaction, When};
-use quorlock::{Error, LockGuard, Locker};
+use quorlock::{Error, Event, LockGuard, Locker, Observer, Retry};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -17,6 +18,12 @@ fn queue_node(nodes: &Nodes, key: &str) -> usize {
     let queue = format!("{{{key}}}:quorlock:queue");
     let is_kept = |node: usize| nodes[node].command(["ZCARD", &queue]).as_integer() != Ok(0);
     (0..nodes.len()).find(|node| is_kept(*node)).expect("it waits in a queue")
+}
+
+/// How many wait for `k` in the queue of each node.
+fn places(nodes: &Nodes) -> Vec<i64> {
+    let places = nodes.iter().map(|node| node.command(["ZCARD", "{k}:quorlock:queue"]));
+    places.map(|count| count.as_integer().unwrap()).collect()
 }
 
 /// A waiter that is handed the lock, and whose connection to the node with the queue ends before
@@ -211,14 +218,113 @@ async fn a_place_outlasts_a_stall_of_the_node_that_keeps_it() {
     tokio::time::sleep(ms(160)).await;
     nodes[node].resume();
     tokio::time::sleep(ms(1_000)).await;
-    let places = (0..3)
-        .map(|node| nodes[node].command(["ZCARD", "{k}:quorlock:queue"]).as_integer().unwrap());
-    assert_eq!(places.collect::<Vec<_>>()[node], 2);
+    assert_eq!(places(&nodes)[node], 2);
     assert!(held.release().await.unwrap().is_released());
     let held = first.await.unwrap().unwrap();
     assert!(!second.is_finished());
     assert!(held.release().await.unwrap().is_released());
     assert!(second.await.unwrap().is_ok());
+}
+
+/// A server that was told `SCRIPT FLUSH`, or has another process now, is brought the script.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_has_lost_its_scripts_keeps_its_queue() {
+    let nodes = Nodes::new(3);
+    let [holder, waiter] = processes(&nodes).await;
+    let held = holder.lock("k").await.unwrap();
+    let waiting = waits(&waiter);
+    tokio::time::sleep(ms(100)).await;
+    let before = places(&nodes);
+    nodes[queue_node(&nodes, "k")].command(["SCRIPT", "FLUSH"]);
+    tokio::time::sleep(ms(1_000)).await;
+    assert_eq!(places(&nodes), before);
+    assert!(held.release().await.unwrap().is_released());
+    assert!(waiting.await.unwrap().is_ok());
+}
+
+/// To ask it a second time would be of no use.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_may_not_keep_a_queue_is_passed_over_at_once() {
+    let nodes = Nodes::new(3);
+    let [holder, waiter, other] = processes(&nodes).await;
+    let held = holder.lock("k").await.unwrap();
+    let waiting = waits(&waiter);
+    tokio::time::sleep(ms(100)).await;
+    let node = queue_node(&nodes, "k");
+    let refused = Reaction::Answer(b"-NOPERM this user has no permissions\r\n".to_vec());
+    nodes[node].add(When::before("turn_ask").nth(1).then(refused));
+    let passing = waits(&other);
+    tokio::time::sleep(ms(50)).await;
+    let places = places(&nodes);
+    assert_eq!((places[node], places.iter().sum()), (1, 2), "{places:?}");
+    assert!(held.release().await.unwrap().is_released());
+    drop(waiting.await.unwrap().unwrap());
+    assert!(passing.await.unwrap().is_ok());
+}
+
+/// The other nodes are told of the release after the one with the queue, and then asked again.
+#[tokio::test(start_paused = true)]
+async fn who_is_handed_a_lock_before_the_others_are_told_of_its_release_asks_them_again() {
+    let nodes = Nodes::new(3);
+    let [holder, waiter] = processes(&nodes).await;
+    let held = holder.lock("k").await.unwrap();
+    let waiting = waits(&waiter);
+    tokio::time::sleep(ms(100)).await;
+    let node = queue_node(&nodes, "k");
+    for other in (0..3).filter(|other| *other != node) {
+        nodes[other].add(When::before("release").then(Reaction::Delay(ms(3))));
+    }
+    let began = Instant::now();
+    drop(held);
+    assert!(waiting.await.unwrap().is_ok());
+    assert!(began.elapsed() <= ms(10), "{:?}", began.elapsed());
+}
+
+/// It has no place in the queue of one of them.
+#[tokio::test(start_paused = true)]
+async fn a_lock_of_several_keys_is_acquired_as_soon_as_the_one_in_its_way_is_released() {
+    let nodes = Nodes::new(3);
+    let [holder] = processes(&nodes).await;
+    let patient = Retry::fixed(Duration::from_secs(60));
+    let waiter = ready(nodes.locker().ttl(ms(10_000)).retry(patient).build().unwrap()).await;
+    let held = holder.lock("b").await.unwrap();
+    let request = waiter.lock_all(["a", "b", "c"]).wait_forever();
+    let waiting = tokio::spawn(async move { request.await });
+    tokio::time::sleep(ms(100)).await;
+    assert!(!waiting.is_finished());
+    let began = Instant::now();
+    assert!(held.release().await.unwrap().is_released());
+    assert!(waiting.await.unwrap().is_ok());
+    assert!(began.elapsed() <= ms(10), "{:?}", began.elapsed());
+}
+
+/// Keeps whether the holder was known to those that began to wait, and was a guard of their own.
+#[derive(Default)]
+struct Holders(Mutex<Vec<bool>>);
+
+impl Observer for Holders {
+    fn on_event(&self, event: &Event<'_>) {
+        if let Event::Waiting { holder, .. } = event {
+            self.0.lock().unwrap().push(holder.is_some_and(|holder| holder.is_own));
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guard_of_another_key_is_not_told_as_the_holder() {
+    let nodes = Nodes::new(3);
+    let told = Arc::new(Holders::default());
+    let locker = nodes.locker().ttl(ms(10_000)).observer(told.clone()).build().unwrap();
+    let locker = ready(locker).await;
+    let [holder] = processes(&nodes).await;
+    let (other, held) = (locker.lock("other").await.unwrap(), holder.lock("k").await.unwrap());
+    let waiting = [waits(&locker), waits(&locker)];
+    tokio::time::sleep(ms(100)).await;
+    assert_eq!(*told.0.lock().unwrap(), [false, false]);
+    drop((other, held));
+    for waiting in waiting {
+        drop(waiting.await.unwrap().unwrap());
+    }
 }
 
 // What an attempt in a queue leaves pending is as much in the way of an extension as what a plain
