@@ -67,8 +67,9 @@ async fn each_node_of_a_quorum_gets_the_command_that_it_has() {
         cycle(&locker, "k").await;
         drop(locker.lock("k").await.unwrap());
         let released = |node: &Inside| (node.calls("delifeq"), node.calls("release"));
-        eventually_async("all is released", async || {
-            nodes.iter().all(|node| node.value("k").is_none())
+        // A minority may be late with all of it, the acquisition too: no key does not say released.
+        eventually_async("each node has released twice a round", async || {
+            nodes.iter().all(|node| released(node).0 + released(node).1 >= 2 * round)
         })
         .await;
         assert_eq!(released(&nodes[0]), (2 * round, 0));
