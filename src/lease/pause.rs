@@ -59,10 +59,13 @@ pub(super) async fn watching(leases: Arc<Leases>, key: Key, pause: Duration) -> 
     let clock = context.nodes.clock();
     let until = clock.now().plus(pause);
     let node = queue_node::first(context, key.affinity());
-    let Some(node) = node.filter(|node| context.nodes.tells_changes(*node)) else {
-        return plain(leases, pause).await;
-    };
+    let Some(node) = node else { return plain(leases, pause).await };
     let registration = context.notices.register(&context.nodes.entropy().nonce(), &key, node);
+    // Looked at behind the registration: a node that stops telling says so once.
+    if !context.nodes.tells_changes(node) {
+        drop(registration);
+        return plain(leases, pause).await;
+    }
     let mut watching = watch(context, node, &key).ok();
     let scattered = || clock.now().plus(context.nodes.entropy().between(Duration::ZERO, SCATTER));
     // When the key ends, or has changed, and others are let go first.

@@ -52,9 +52,10 @@ pub(crate) enum ReplyKind {
     Ended,
     /// Any frame that is no push.
     Any,
-    /// As `Any`; what the command reads is tracked. It goes out behind the command that asks for
-    /// that.
+    /// As `Any`; what the command reads is tracked. It goes out behind a `TrackingRequest`.
     Tracked,
+    /// Any frame that is no push; whatever is not `OK` says that nothing is tracked.
+    TrackingRequest,
 }
 
 /// How many keys a script can be given: so low may the number of a key in the way be.
@@ -73,10 +74,16 @@ impl ReplyKind {
         matches!(self, Self::Vote | Self::KeysVote)
     }
 
+    /// Whether any frame can be the reply that is no push.
+    #[inline]
+    fn takes_any(self) -> bool {
+        matches!(self, Self::Any | Self::Tracked | Self::TrackingRequest)
+    }
+
     /// Whether this can be the reply to such a command.
     pub(super) fn accepts(self, reply: &Reply) -> bool {
         match reply {
-            Reply::Ok | Reply::Null => matches!(self, Self::Status | Self::Any | Self::Tracked),
+            Reply::Ok | Reply::Null => self == Self::Status || self.takes_any(),
             Reply::Integer(number) => match self {
                 Self::Undo | Self::PendingUndo | Self::Script | Self::Vote => {
                     (-1..=1).contains(number)
@@ -84,12 +91,13 @@ impl ReplyKind {
                 Self::NativeUndo => (0..=1).contains(number),
                 Self::Keys | Self::KeysVote => (-KEYS_MAX..=1).contains(number),
                 Self::Adopt => (-1..=0).contains(number),
-                Self::Ended | Self::Any | Self::Tracked => true,
+                Self::Ended | Self::Any | Self::Tracked | Self::TrackingRequest => true,
                 Self::Status | Self::Queue => false,
             },
             Reply::Whole(frame) => match (self, &**frame) {
                 (_, Frame::Push(_)) => false,
-                (Self::Any | Self::Tracked, _) | (_, Frame::Error(_)) => true,
+                (_, Frame::Error(_)) => true,
+                (kind, _) if kind.takes_any() => true,
                 (Self::Vote, Frame::Array(items)) => {
                     matches!(items[..], [Frame::Integer(_), Frame::Integer(_)])
                 }
@@ -111,7 +119,7 @@ impl ReplyKind {
     /// want to read it.
     #[inline]
     pub(crate) fn vote_of(self, reply: Reply) -> (NodeVote, Option<Frame>) {
-        if matches!(self, Self::Any | Self::Tracked) {
+        if self.takes_any() {
             return (NodeVote::Granted, Some(reply.into_frame()));
         }
         match reply {
@@ -144,7 +152,8 @@ fn vote_of_frame(frame: &Frame) -> NodeVote {
     }
 }
 
-/// What is to be done after the answer to an undo, or to ending an old connection.
+/// What is to be done after the answer to an undo, to ending an old connection, or to a request for
+/// tracking.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum FollowUp {
     /// Send the undo again at once, with its script: the server does not know it, or the native
@@ -162,12 +171,22 @@ pub(super) enum FollowUp {
     Settled,
     /// Nothing: an old connection has ended.
     Ended,
+    /// Nothing is tracked: ask for it anew the next time.
+    TrackingFailed,
+    /// The same, and that will be no better on this connection.
+    TrackingRefused,
     /// Repeat the undos: the server does not end an old connection, and what that sent may still
     /// arrive.
     Doubt,
 }
 
 impl FollowUp {
+    /// Whether something was sent again for it, or is to be.
+    pub(super) fn has_sent_or_will(self) -> bool {
+        use FollowUp::{Ended, Settled, TrackingFailed, TrackingRefused};
+        !matches!(self, Settled | Ended | TrackingFailed | TrackingRefused)
+    }
+
     /// What a reply to a command of this kind asks for, which some sender awaits or none; `None`
     /// where nothing follows.
     #[inline]
@@ -178,6 +197,7 @@ impl FollowUp {
             ReplyKind::PendingUndo => Some(Self::after_undo(reply).unwrap_or(Self::Settled)),
             ReplyKind::Ended if reply.as_error().is_some() => Some(Self::Doubt),
             ReplyKind::Ended => Some(Self::Ended),
+            ReplyKind::TrackingRequest => Self::after_tracking_request(reply),
             _ => None,
         }
     }
@@ -194,6 +214,15 @@ impl FollowUp {
             _ if error.was_refused() => Self::WithScript,
             _ => Self::Repeat,
         })
+    }
+
+    fn after_tracking_request(reply: &Reply) -> Option<Self> {
+        let is_for_now = |error| ServerError::new(error).is_for_now();
+        match reply {
+            Reply::Ok => None,
+            reply if reply.as_error().is_some_and(is_for_now) => Some(Self::TrackingFailed),
+            _ => Some(Self::TrackingRefused),
+        }
     }
 
     fn after_undo(reply: &Reply) -> Option<Self> {

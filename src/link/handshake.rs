@@ -32,7 +32,7 @@ use quorlock_resp::{Frame, encode};
 
 use super::native;
 use super::peer::{AdmissionPolicy, EpochValue, Peer};
-use super::push::{Listener, Push, TRACK};
+use super::push::{Listener, Push, TRACKING_OFF};
 use crate::clock::Reading;
 use crate::options::{Address, Protocol, Security};
 use crate::report::{ClockSkew, Fault, printable};
@@ -69,9 +69,9 @@ enum Step {
     EpochValue,
     /// It is answered by a push, or by an error.
     Subscribe,
+    /// Whether it can track, and may be asked to. `CLIENT CACHING` takes a right of its own, and is
+    /// an error while tracking is off: whether that may be sent is known when it is.
     Track,
-    /// The right to choose what is tracked is one of its own.
-    Choose,
     /// A script of the configuration, by its place there.
     Load(usize),
     /// Whether native commands may be sent.
@@ -159,7 +159,6 @@ impl Handshake {
             Step::EpochValue => self.peer.epoch = epoch(frame),
             Step::Subscribe => self.peer.subscriptions.channel = frame.is_push(),
             Step::Track => self.peer.subscriptions.changes = frame.is_ok(),
-            Step::Choose => self.peer.subscriptions.changes &= frame.is_ok(),
             Step::Load(place) if frame.as_error().is_some() => self.missing.push(place),
             Step::Probe => self.peer.is_native = native::has_succeeded(frame),
             Step::Load(_) | Step::Courtesy => {}
@@ -235,8 +234,7 @@ impl Handshake {
         // In RESP2 a connection that listens could say nothing else.
         if let Some(listener) = self.config.listener.clone().filter(|_| self.peer.server.resp3) {
             self.ask(Step::Subscribe, &[b"SUBSCRIBE", listener.channel()]);
-            self.ask(Step::Track, &TRACK);
-            self.ask(Step::Choose, &[b"CLIENT", b"CACHING", b"YES"]);
+            self.ask(Step::Track, &TRACKING_OFF);
         }
         if let Some(name) = self.address.name.clone() {
             self.ask(Step::Courtesy, &[b"CLIENT", b"SETNAME", name.as_bytes()]);

@@ -63,14 +63,24 @@ pub(crate) struct Inbound {
     /// The server rejects [native commands](super::native), and said this; until the session takes
     /// it.
     pub(crate) rejected: Option<Box<str>>,
+    /// The server refuses to track what is read; until the session takes it.
+    pub(crate) refuses_tracking: bool,
 }
 
 impl Inbound {
     /// Takes over behind a handshake, with what it had read beyond its own replies.
     pub(crate) fn new(reader: Reader, buffer: BytesMut, decoder: Decoder) -> Self {
-        let (replies, pushes) = (Vec::new(), Vec::new());
-        let (blocked, is_due, rejected) = (false, false, None);
-        Self { reader, buffer, decoder, replies, pushes, blocked, is_due, rejected }
+        Self {
+            reader,
+            buffer,
+            decoder,
+            replies: Vec::new(),
+            pushes: Vec::new(),
+            blocked: false,
+            is_due: false,
+            rejected: None,
+            refuses_tracking: false,
+        }
     }
 
     /// A decoder with the bounds that a lock's replies keep to; `Client` asks for any reply, so
@@ -154,8 +164,10 @@ impl Inbound {
             return Ok(());
         }
         let answered = link.answer(&mut self.replies, clock.now(), completions);
-        let Answered { is_due, rejected } = answered.map_err(|Stray| Ended::Stray)?;
+        let answered = answered.map_err(|Stray| Ended::Stray)?;
+        let Answered { is_due, rejected, refuses_tracking } = answered;
         self.is_due |= is_due;
+        self.refuses_tracking |= refuses_tracking;
         self.rejected = self.rejected.take().or(rejected);
         let is_of_replica = |text| ServerError::new(text).cause().is_of_replica();
         match completions.iter().any(|answer| answer.reply.as_error().is_some_and(is_of_replica)) {

@@ -2,7 +2,9 @@
 //! have changed of those that were read to be tracked.
 //!
 //! Only reads that ask for it are tracked (`OPTIN`). Without that every key would be that a script
-//! reads, of every lock.
+//! reads, of every lock. The first such read of a connection switches tracking on, and not the
+//! handshake: while it is on, each command costs the server a little more, and most connections
+//! never wait for anything.
 
 use std::fmt;
 
@@ -47,11 +49,16 @@ pub(crate) struct Subscriptions {
     pub(crate) changes: bool,
 }
 
-/// Has the server track what is read by commands of a kind, and by no other.
-pub(super) const TRACK: [&[u8]; 4] = [b"CLIENT", b"TRACKING", b"ON", b"OPTIN"];
+/// Changes nothing on a new connection: its reply says whether the server knows the command, and
+/// whether this user may send it.
+pub(super) const TRACKING_OFF: [&[u8]; 3] = [b"CLIENT", b"TRACKING", b"OFF"];
 
-/// Has it track what the next command reads.
-pub(super) const TRACK_NEXT: &[u8] = b"*3\r\n$6\r\nCLIENT\r\n$7\r\nCACHING\r\n$3\r\nYES\r\n";
+/// Tracking, of the reads for which [`CACHING_YES`] asks.
+pub(super) const TRACKING_ON: &[u8] =
+    b"*4\r\n$6\r\nCLIENT\r\n$8\r\nTRACKING\r\n$2\r\nON\r\n$5\r\nOPTIN\r\n";
+
+/// The next command's reads are tracked.
+pub(super) const CACHING_YES: &[u8] = b"*3\r\n$6\r\nCLIENT\r\n$7\r\nCACHING\r\n$3\r\nYES\r\n";
 
 /// Who hears what is published, and what has changed. To this room it is opaque.
 pub(crate) trait Listener: fmt::Debug + Send + Sync {

@@ -8,8 +8,7 @@ use super::needs_flush::NeedsFlush;
 use super::outgoing::{Outgoing, Sent, Urgency};
 use super::peer::RunId;
 use super::pending::{Client, PendingUndos};
-use super::pipeline::{Completion, Entry, Lapsed, Pipeline, Ticket, Unsettled};
-use super::push::TRACK_NEXT;
+use super::pipeline::{Completion, Lapsed, Pipeline, Ticket, Unsettled};
 use super::reply::Reply;
 use super::state::{Phase, QUEUED_CAPACITY, State};
 use super::stream::Writer;
@@ -26,6 +25,8 @@ pub(crate) struct Answered {
     /// The server rejects [native commands](super::native), and said this: the first time on this
     /// connection.
     pub(super) rejected: Option<Box<str>>,
+    /// The server refuses to track what is read on this connection.
+    pub(super) refuses_tracking: bool,
 }
 
 /// The shared half of a connection.
@@ -51,6 +52,7 @@ impl Link {
             client: None,
             run_id: None,
             is_native: false,
+            is_tracking: false,
             rtt: None,
             holes: Vec::new(),
             pending: PendingUndos::new(&options),
@@ -82,9 +84,7 @@ impl Link {
             return Sent::Closed;
         }
         if command.entry.kind == ReplyKind::Tracked {
-            // Nothing may come between the two.
-            let entry = Entry { ticket: Ticket::UNAWAITED, kind: ReplyKind::Any, ..command.entry };
-            state.append(entry, TRACK_NEXT, Undo::NONE);
+            state.append_tracking(command.entry);
         }
         let kind = command.entry.kind;
         match state.is_native && kind == ReplyKind::Undo && command.undo.has_native_form() {
@@ -199,12 +199,17 @@ impl Link {
                     state.append(entry.again(now), &undo.whole(), undo);
                     self.needs_flush.set();
                 }
+                FollowUp::TrackingFailed => state.is_tracking = false,
+                // Not where it follows from a request before it that has failed.
+                FollowUp::TrackingRefused => {
+                    answered.refuses_tracking |= mem::take(&mut state.is_tracking);
+                }
                 FollowUp::Settled => state.pending.handle_executed(undo.lent()),
                 FollowUp::Ended => state.pending.handle_ended(),
                 FollowUp::Doubt => state.pending.handle_not_ended(now),
                 FollowUp::Later => state.pending.handle_refused(undo, now),
             }
-            answered.is_due |= !matches!(follow_up, FollowUp::Settled | FollowUp::Ended);
+            answered.is_due |= follow_up.has_sent_or_will();
         }
         result.map(|()| answered)
     }

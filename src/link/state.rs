@@ -9,7 +9,8 @@ use super::native::DELIFEQ;
 use super::outgoing::Outgoing;
 use super::peer::RunId;
 use super::pending::{Client, PendingUndos};
-use super::pipeline::{Entry, Lapsed, Pipeline};
+use super::pipeline::{Entry, Lapsed, Pipeline, Ticket};
+use super::push::{CACHING_YES, TRACKING_ON};
 use super::stream::Writer;
 use super::undo::Undo;
 
@@ -42,6 +43,8 @@ pub(super) struct State {
     pub(super) run_id: Option<RunId>,
     /// It takes [native commands](super::native).
     pub(super) is_native: bool,
+    /// [`TRACKING_ON`] was sent on it, or is queued.
+    pub(super) is_tracking: bool,
     /// How long the latest answer took on it.
     pub(super) rtt: Option<Duration>,
     /// Where names are still missing in `queued`, of which nothing has been written yet.
@@ -72,8 +75,8 @@ impl State {
         self.pending.inherit(self.client.take(), undos);
         self.queued.clear();
         self.holes.clear();
-        (self.run_id, self.is_native, self.rtt) = (None, false, None);
-        (self.written, self.batch) = (0, 0);
+        (self.run_id, self.is_native, self.is_tracking) = (None, false, false);
+        (self.written, self.batch, self.rtt) = (0, 0, None);
     }
 
     /// Notes an undo for the next connection. The orphaned connection carries it as well: it may be
@@ -110,6 +113,16 @@ impl State {
     pub(super) fn append_native(&mut self, entry: Entry, undo: Undo<'_>) {
         self.append(Entry { kind: ReplyKind::NativeUndo, ..entry }, DELIFEQ, undo);
         self.queued.push(undo.pair());
+    }
+
+    /// Queues [`CACHING_YES`], the first time behind [`TRACKING_ON`]. The read to be tracked must
+    /// follow at once.
+    pub(super) fn append_tracking(&mut self, read: Entry) {
+        let entry = Entry { ticket: Ticket::UNAWAITED, kind: ReplyKind::TrackingRequest, ..read };
+        if !std::mem::replace(&mut self.is_tracking, true) {
+            self.append(entry, TRACKING_ON, Undo::NONE);
+        }
+        self.append(entry, CACHING_YES, Undo::NONE);
     }
 
     /// Whether the server's `run_id` is known, or will be before anything is written.

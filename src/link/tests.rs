@@ -2,6 +2,7 @@
 
 #[cfg(quorlock_models)]
 mod flushing;
+mod tracking;
 
 use std::time::Duration;
 

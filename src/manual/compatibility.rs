@@ -45,6 +45,9 @@
 //!   and no `Durability::Volatile`.
 //! - `CONFIG GET`: `health` does not show `appendfsync` and `save`.
 //! - `TIME`: nothing; `INFO` has the time too.
+//! - `SUBSCRIBE`: that node keeps no queue for this process, which polls if none does.
+//! - `CLIENT TRACKING OFF`: a lock that another library holds is polled. (Tracking is switched on
+//!   when such a lock is first waited for.)
 //! - `CLIENT SETNAME`, `CLIENT SETINFO`: `CLIENT LIST` shows neither name nor library.
 //! - `SCRIPT LOAD`: one more round trip. `EVAL` without a key loads the scripts; it fails before it
 //!   does anything.

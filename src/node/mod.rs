@@ -168,6 +168,11 @@ impl Node {
         }
     }
 
+    /// It tells of no changes, though the handshake said that it would. `true`: that is news.
+    fn note_tracking_refused(&self) -> bool {
+        std::mem::take(&mut lock(&self.health).subscriptions.changes)
+    }
+
     /// A connection has ended, or an attempt to make one. `true`: the node is down since then.
     fn set_fault(&self, reason: Fault, was_open: bool, listened: bool) -> bool {
         let mut health = lock(&self.health);

@@ -103,6 +103,11 @@ impl Session {
                     let (node, class) = (&*node.address().label, pass.observers.class);
                     pass.observers.tell(|| Event::NativeRejected { node, class, error: &error });
                 }
+                let refuses_tracking = std::mem::take(&mut inbound.refuses_tracking);
+                if refuses_tracking && node.note_tracking_refused() {
+                    // Who waits for word of a change would wait for nothing.
+                    pass.pushes.push(Push::Changed(None));
+                }
                 if let Poll::Ready(ended) = polled {
                     self.fail(fault(ended), node, link, pass);
                 } else if is_due {

@@ -37,7 +37,8 @@ pub struct NodeHealth {
     pub tells_hand_overs: bool,
     /// Whether the node tells this process when a lock changes that another holds who hands nothing
     /// over, a client of another library for one. Without it such a lock is polled. It takes RESP3
-    /// and `CLIENT TRACKING`.
+    /// and `CLIENT TRACKING`, and `CLIENT CACHING`: a user without the right to that is found out
+    /// only when the first such lock is waited for on a connection.
     pub tells_changes: bool,
     /// Whether locks are released there by `DELIFEQ`, for which the server runs no script. It takes
     /// [`native_commands`](crate::LockerBuilder::native_commands), a Valkey from 9.0 on, and the

@@ -196,6 +196,25 @@ fn the_script_follows_a_native_command_whose_answer_does_not_say_enough() {
 }
 
 #[test]
+fn a_request_for_tracking_has_failed_unless_it_is_ok() {
+    use FollowUp::{TrackingFailed, TrackingRefused};
+    let after = |frame: Frame| FollowUp::after(ReplyKind::TrackingRequest, false, &frame.into());
+    assert_eq!(after(reply("OK")), None);
+    for odd in ["null", "1", "simple", "bulk", "1,9"] {
+        assert_eq!(after(reply(odd)), Some(TrackingRefused), "{odd}");
+    }
+    let errors = [
+        ("NOPERM User a has no permissions to run the 'client|caching' command", TrackingRefused),
+        ("ERR Unknown subcommand or wrong number of arguments for 'tracking'.", TrackingRefused),
+        ("BUSY running a script", TrackingFailed),
+        ("LOADING the dataset", TrackingFailed),
+    ];
+    for (text, follows) in errors {
+        assert_eq!(after(Frame::Error(text.into())), Some(follows), "{text}");
+    }
+}
+
+#[test]
 fn an_undo_that_was_executed_is_settled_whatever_it_found() {
     for number in -1..=1 {
         let reply = Reply::Integer(number);

@@ -112,6 +112,39 @@ async fn who_waits_at_a_node_that_goes_has_the_lock_from_another_one_as_soon() {
     }
 }
 
+/// Nodes tell of changes, as the handshake says, and then refuse to when they are asked.
+#[tokio::test(start_paused = true)]
+async fn where_nodes_refuse_to_tell_of_changes_a_lock_of_another_library_is_polled() {
+    let nodes = Nodes::new(3);
+    let waiter = connected(nodes.locker().retry(Retry::fixed(ms(5)))).await;
+    let refused = Reaction::Answer(b"-NOPERM no 'client|caching'\r\n".to_vec());
+    nodes.add(When::before("client").then(refused));
+    hold_foreign(&nodes, ms(30_000));
+    let waiting = wait(&waiter, ms(10_000));
+    sleep(ms(20)).await; // long before its next beat
+    assert!(waiter.health().iter().any(|node| !node.tells_changes));
+    let freed = Instant::now();
+    Held::Foreign.release(&nodes);
+    let (at, won) = waiting.await.unwrap();
+    assert!(won.is_ok() && at - freed <= ms(7), "{:?}", at - freed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_that_are_busy_when_they_are_to_tell_of_changes_are_asked_again() {
+    let nodes = Nodes::new(3);
+    let waiter = process(&nodes, "waiter").await;
+    let busy = Reaction::Answer(b"-BUSY a script runs\r\n".to_vec());
+    nodes.add(When::before("client").times(2).then(busy));
+    hold_foreign(&nodes, ms(30_000));
+    let waiting = wait(&waiter, ms(10_000));
+    sleep(BEAT + ms(20)).await;
+    let freed = Instant::now();
+    Held::Foreign.release(&nodes);
+    let (at, won) = waiting.await.unwrap();
+    assert!(won.is_ok() && at - freed <= ms(2), "{:?}", at - freed);
+    assert!(waiter.health().iter().all(|node| node.tells_changes));
+}
+
 #[tokio::test(start_paused = true)]
 async fn case_25_a_lock_whose_holder_was_killed_is_taken_within_20_ms_of_its_end() {
     let nodes = Nodes::new(5);

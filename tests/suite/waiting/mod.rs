@@ -106,6 +106,9 @@ async fn a_free_lock_is_taken_without_a_queue() {
         assert!(guard.release().await.unwrap().is_released());
     }
     assert_eq!(counts(), at_login);
+    // While tracking is on, each command costs a node more.
+    let is_tracked = |node: &Server| node.info("tracking_clients").as_deref() != Some("0");
+    assert!(!fleet.iter().any(is_tracked));
 }
 
 #[tokio::test]
