@@ -13,8 +13,11 @@ pub(super) const SEVERAL: u64 = 6;
 /// And the one behind it.
 pub(super) const WAITS: u64 = 7;
 pub(super) const HANDOVERS: u64 = 9;
+pub(super) const NATIVE: u64 = 10;
 pub(super) const BARGERS: u64 = 50;
 pub(super) const NODES: u64 = 100;
+/// Which server each process of a node is.
+pub(super) const VERSIONS: u64 = 200;
 pub(super) const WORKERS: u64 = 1_000;
 /// Tasks of adopters, restarters of lockers, and the order in which tasks run.
 pub(super) const ADOPTERS: u64 = 1_000_000;

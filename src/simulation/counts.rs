@@ -50,6 +50,10 @@ pub(super) enum Action {
     WaiterDropped,
     /// A lock was handed over to one that waits.
     HandedOver,
+    /// A native command has deleted a key.
+    DeletedNatively,
+    /// … or nothing: it had another value, or there was none.
+    NothingNatively,
     /// One that waits was told of a change.
     ToldOfChange,
     /// Its turn came behind others of its process.
@@ -98,6 +102,8 @@ impl Action {
         BargedAndLeft,
         WaiterDropped,
         HandedOver,
+        DeletedNatively,
+        NothingNatively,
         ToldOfChange,
         CameInLine,
         HandedOn,

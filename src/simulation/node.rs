@@ -7,10 +7,11 @@ use quorlock_resp::Frame;
 
 use super::chance::{self, Chance};
 use super::network::Parcel;
+use super::plan::Plan;
 use super::scripts;
 use crate::clock::Moment;
 use crate::testing::NodeClock;
-use crate::testing::store::{Dialect, Effects, SessionId, Setup, Store};
+use crate::testing::store::{Dialect, Effects, SessionId, Setup, Store, Version};
 
 /// How a node is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,6 +42,8 @@ pub(super) struct Observation {
     pub(super) after: Found,
     /// It deletes the key if the value is there.
     pub(super) is_release: bool,
+    /// It is `DELIFEQ`. Unless it has deleted the key, who awaits its answer sends the script, too.
+    pub(super) is_native: bool,
     /// The values before and after it.
     pub(super) stood: Option<String>,
     pub(super) stands: Option<String>,
@@ -84,16 +87,21 @@ pub(super) struct Node {
     sessions: BTreeMap<SessionId, usize>,
     unread: VecDeque<(usize, Parcel)>,
     chance: Chance,
+    /// How many of a hundred processes know native commands.
+    native: u64,
+    versions: Chance,
 }
 
 /// The time of day when a run begins.
 const DAY: Duration = Duration::from_secs(1_000_000);
 
 impl Node {
-    pub(super) fn new(index: usize, seed: u64, drifts: bool) -> Self {
+    pub(super) fn new(index: usize, plan: &Plan, drifts: bool) -> Self {
+        let Plan { seed, native, .. } = *plan;
         let mut chance = Chance::new(seed, chance::NODES + index as u64);
-        let runs_lua = scripts::are_run_by_lua();
-        let setup = Setup { run_id: run_id(index, 1), runs_lua, ..Setup::default() };
+        let mut versions = Chance::new(seed, chance::VERSIONS + index as u64);
+        let (runs_lua, version) = (scripts::are_run_by_lua(), draw_version(&mut versions, native));
+        let setup = Setup { run_id: run_id(index, 1), runs_lua, version, ..Setup::default() };
         // With the slowest client: within the margin of 1 %.
         let rate = if drifts { chance.between(0, 12_000) as i32 - 6_000 } else { 0 };
         let mut clock = NodeClock::showing(DAY);
@@ -108,6 +116,8 @@ impl Node {
             sessions: BTreeMap::new(),
             unread: VecDeque::new(),
             chance,
+            native,
+            versions,
         }
     }
 
@@ -168,9 +178,10 @@ impl Node {
         self.sessions.remove(&session)
     }
 
-    /// Its process ends, and another one starts.
+    /// Its process ends, and another one starts, which may be of another version.
     pub(super) fn restart(&mut self, keeps_data: bool) {
         self.process += 1;
+        self.store.set_version(draw_version(&mut self.versions, self.native));
         self.store.restart(run_id(self.index, self.process), keeps_data);
         self.sessions.clear();
         self.unread.clear();
@@ -197,7 +208,7 @@ impl Node {
         at: u64,
     ) -> (Effects, Vec<Observation>) {
         let now = self.clock.read(moment(at));
-        let Some(Subject { keys, value, is_release }) = subject(words) else {
+        let Some(Subject { keys, value, is_release, is_native }) = subject(words) else {
             return (self.execute_any(session, words, now), Vec::new());
         };
         let stood: Vec<_> = keys.iter().map(|key| self.value(key, now)).collect();
@@ -209,7 +220,7 @@ impl Node {
             let stands = self.value(key, now);
             let [before, after] = [&stood, &stands].map(|found| find(found.as_deref(), value));
             let (node, value) = (self.index, String::from_utf8_lossy(value).into_owned());
-            Observation { node, value, before, after, is_release, stood, stands }
+            Observation { node, value, before, after, is_release, is_native, stood, stands }
         };
         let observations = keys.iter().zip(stood).map(observe).collect();
         (effects, observations)
@@ -297,12 +308,18 @@ struct Subject<'a> {
     keys: &'a [&'a [u8]],
     value: &'a [u8],
     is_release: bool,
+    is_native: bool,
 }
 
 fn subject<'a>(words: &'a [&'a [u8]]) -> Option<Subject<'a>> {
     match words {
         [b"SET", key, value, ..] => {
-            Some(Subject { keys: std::slice::from_ref(key), value, is_release: false })
+            let keys = std::slice::from_ref(key);
+            Some(Subject { keys, value, is_release: false, is_native: false })
+        }
+        [b"DELIFEQ", key, value] => {
+            let keys = std::slice::from_ref(key);
+            Some(Subject { keys, value, is_release: true, is_native: true })
         }
         [b"EVAL" | b"EVALSHA", _, count, rest @ ..] => {
             let count: usize = std::str::from_utf8(count).ok()?.parse().ok()?;
@@ -314,9 +331,19 @@ fn subject<'a>(words: &'a [&'a [u8]]) -> Option<Subject<'a>> {
             let is_queued = keys.get(1).is_some_and(|key| key.ends_with(QUEUES[0]));
             let keys = if is_queued { keys.get(..1)? } else { keys };
             let (value, more) = arguments.split_first()?;
-            Some(Subject { keys, value, is_release: more.is_empty() && !is_vote })
+            let is_release = more.is_empty() && !is_vote;
+            Some(Subject { keys, value, is_release, is_native: false })
         }
         _ => None,
+    }
+}
+
+/// Which server a process is, where so many in a hundred know native commands.
+fn draw_version(versions: &mut Chance, native: u64) -> Version {
+    match native {
+        0 => Version::default(),
+        _ if versions.percent(native) => Version::valkey("9.1.2").unwrap(),
+        _ => Version::valkey("8.1.4").unwrap(),
     }
 }
 

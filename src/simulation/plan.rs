@@ -86,6 +86,8 @@ pub(super) struct Plan {
     pub(super) bargers: usize,
     /// For so long a lock is handed on inside its process; 0 is not at all.
     pub(super) local_handover: u64,
+    /// Of a hundred processes of nodes, how many know `DELIFEQ`. A node's processes differ.
+    pub(super) native: u64,
     /// Between two locks a task pauses so long at most.
     pub(super) think: u64,
     pub(super) actors: Actors,
@@ -185,6 +187,10 @@ fn local_handover(seed: u64) -> u64 {
     Chance::new(seed, chance::HANDOVERS).pick(&[0, 0, 0, 0, 100, 1_000])
 }
 
+fn native(seed: u64) -> u64 {
+    Chance::new(seed, chance::NATIVE).pick(&[0, 0, 0, 50, 50, 100])
+}
+
 impl Plan {
     /// The keys that a task takes at once: some neighbours of a ring.
     pub(super) fn draw_keys(&self, chance: &mut Chance, takes_several: bool) -> Vec<String> {
@@ -250,6 +256,7 @@ impl Plan {
             waits,
             bargers: 0,
             local_handover: if kept { local_handover(seed) } else { 0 },
+            native: native(seed),
             think: chance.pick(&[0, 20, 100]),
             actors: if kept { Actors::new(seed) } else { Actors::default() },
         };

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use super::node::{Found, Observation};
 use crate::Release;
 
-/// The releases that are under way: of each value, what was found on each node.
+/// The releases that are under way: of each value, what was found on each node; `None` where only a
+/// native command has looked, and found something else.
 #[derive(Default)]
 pub(super) struct Releases {
-    open: BTreeMap<String, BTreeMap<usize, Found>>,
+    open: BTreeMap<String, BTreeMap<usize, Option<Found>>>,
 }
 
 impl Releases {
@@ -35,15 +36,16 @@ impl Releases {
         let Some(found) = self.open.get_mut(&first.value).filter(|_| first.is_release) else {
             return;
         };
-        if let Some(worst) = observations.iter().map(Observation::released).max() {
-            found.entry(first.node).or_insert(worst);
-        }
+        let Some(worst) = observations.iter().map(Observation::released).max() else { return };
+        let is_last_word = !first.is_native || worst == Found::Ours;
+        let entry = found.entry(first.node).or_default();
+        *entry = entry.or(is_last_word.then_some(worst));
     }
 
     /// A release has told this. Returns what is wrong with it, if anything is.
     pub(super) fn end(&mut self, value: &str, told: &Release, majority: usize) -> Option<String> {
         let found = self.open.remove(value)?;
-        let count = |what| found.values().filter(|found| **found == what).count();
+        let count = |what| found.values().filter(|found| **found == Some(what)).count();
         let [ours, gone, others] = [Found::Ours, Found::Gone, Found::Others].map(count);
         let is_true = match told {
             Release::Released => ours >= majority,
@@ -61,23 +63,19 @@ impl Releases {
 mod tests {
     use super::*;
 
+    /// A release of `v` by a script, which found this.
+    fn release(node: usize, before: Found, after: Found) -> Observation {
+        let (stood, stands) = (None, None);
+        let (value, is_release, is_native) = ("v".to_owned(), true, false);
+        Observation { node, value, before, after, is_release, is_native, stood, stands }
+    }
+
     /// What is wrong with `told`, when the nodes' releases found this.
     fn judge(told: &Release, found: &[Found]) -> Option<String> {
         let mut releases = Releases::default();
         releases.begin("v");
         for (node, before) in found.iter().enumerate() {
-            let (value, after) = ("v".to_owned(), Found::Gone);
-            let (stood, stands) = (None, None);
-            let is_release = true;
-            releases.see(&[Observation {
-                node,
-                value,
-                before: *before,
-                after,
-                is_release,
-                stood,
-                stands,
-            }]);
+            releases.see(&[release(node, *before, Found::Gone)]);
         }
         releases.end("v", told, 2)
     }
@@ -102,11 +100,27 @@ mod tests {
         let mut releases = Releases::default();
         releases.begin("v");
         for node in 0..2 {
-            let (before, after) = (Found::Ours, Found::Ours);
-            let (value, is_release) = ("v".into(), true);
-            let (stood, stands) = (None, None);
-            releases.see(&[Observation { node, value, before, after, is_release, stood, stands }]);
+            releases.see(&[release(node, Found::Ours, Found::Ours)]);
         }
         assert!(releases.end("v", &Release::Released, 2).is_some());
+    }
+
+    /// The key may be another's by the time the script asks, or may be gone.
+    #[test]
+    fn behind_a_native_command_that_has_deleted_nothing_the_script_has_the_last_word() {
+        use Found::{Gone, Others, Ours};
+        let judge = |told, natively, then| {
+            let mut releases = Releases::default();
+            releases.begin("v");
+            for node in 0..2 {
+                releases.see(&[Observation { is_native: true, ..release(node, natively, Gone) }]);
+                assert!(!releases.is_unseen("v"));
+                releases.see(&[release(node, then, Gone)]);
+            }
+            releases.end("v", &told, 2)
+        };
+        assert_eq!(judge(Release::Taken, Gone, Others), None);
+        assert!(judge(Release::Expired, Gone, Others).is_some());
+        assert_eq!(judge(Release::Released, Ours, Gone), None);
     }
 }

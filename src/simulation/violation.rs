@@ -43,6 +43,8 @@ pub(super) enum Kind {
     Forgotten,
     /// A place in a queue was left by none, or a queue would last forever.
     PlaceLeft,
+    /// A node was sent a command that it does not know.
+    Unknown,
     /// The world never came to rest.
     NeverAtRest,
 }

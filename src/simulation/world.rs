@@ -16,11 +16,12 @@ use super::counts::{Action, Counts};
 use super::holds::Overlap;
 use super::machine::Machine;
 use super::network::{Network, Parcel, Way};
-use super::node::{Node, State, moment};
+use super::node::{Found, Node, State, moment};
 use super::oracle::Oracle;
 use super::plan::{Plan, Waits};
 use super::trace::Trace;
 use super::value_owners::Values;
+use super::violation::Kind;
 use super::waiters::Waiters;
 use crate::clock::{Clock, Driven};
 use crate::report::WaitStats;
@@ -85,7 +86,7 @@ impl Hub {
             agenda: Agenda::new(seed),
             // One more place, for the operator.
             network: Network::new(plan.clients + 1, plan.nodes, plan.latency, seed),
-            nodes: (0..plan.nodes).map(|index| Node::new(index, seed, drift)).collect(),
+            nodes: (0..plan.nodes).map(|index| Node::new(index, &plan, drift)).collect(),
             machines: Vec::new(),
             oracle: Oracle::new(plan.nodes, plan.local_handover > 0),
             chance: Chance::new(seed, chance::FAULTS),
@@ -311,6 +312,17 @@ impl World {
             let (effects, observations) = self.nodes[node].execute(session, &words, now);
             let machine = self.network.line(line).machine;
             self.oracle.see(now, machine, &observations);
+            for observation in observations.iter().filter(|observation| observation.is_native) {
+                self.count(match observation.before {
+                    Found::Ours => Action::DeletedNatively,
+                    Found::Gone | Found::Others => Action::NothingNatively,
+                });
+            }
+            // Its version is another one only on another connection.
+            if words.first() == Some(&&b"DELIFEQ"[..]) && observations.is_empty() {
+                let what = format!("n{node} was sent DELIFEQ, which it does not know");
+                self.oracle.violate(Kind::Unknown, what);
+            }
             let from = answer.len();
             let own = effects.messages.iter().filter(|(to, _)| *to == session);
             let dialect = self.nodes[node].dialect(session);

@@ -212,6 +212,12 @@ impl Store {
         *self = Self { keys, ..Self::new(setup) };
     }
 
+    /// Its next process is another server than this one.
+    #[cfg(test)]
+    pub(crate) fn set_version(&mut self, version: Version) {
+        self.setup.version = version;
+    }
+
     pub(crate) fn setup(&self) -> &Setup {
         &self.setup
     }
