@@ -110,7 +110,9 @@ impl World {
         }
     }
 
-    /// No place may be left where no task waits, and no queue may last forever.
+    /// No place may be left where no task waits, and no queue may last forever. A lock that was won
+    /// on other nodes, as another took the key on the one with the queue, keeps its place there
+    /// until it is let go, which leaves the queue, too.
     fn look_at_queues(&mut self, now: u64) {
         let mut left = BTreeMap::new();
         for (node, queue) in self.queues() {
@@ -120,7 +122,7 @@ impl World {
             }
             for value in queue.values {
                 let place = (node, queue.key.clone(), value);
-                if !self.is_waiting(owner_of(&place.2)) {
+                if !self.is_waiting(owner_of(&place.2)) && !self.is_held_beside(node, &place.2) {
                     let since = self.waiters.left.get(&place).copied().unwrap_or(now);
                     left.insert(place, since);
                 }
@@ -134,6 +136,12 @@ impl World {
             }
         }
         self.waiters.left = left;
+    }
+
+    /// Whether this value stands on another node than this one.
+    fn is_held_beside(&self, node: usize, value: &str) -> bool {
+        let mut others = self.nodes.iter().enumerate().filter(|(other, _)| *other != node);
+        others.any(|(_, other)| other.holds(value, self.now()))
     }
 
     /// Whether a future acquires with the locker of this owner, as far as is known.

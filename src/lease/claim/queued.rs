@@ -4,6 +4,12 @@
 //! Of a claim that waits only that node has been asked, which may have its value; then all are. The
 //! node with the queue is told in turn of the release, too, if the claim has waited, or is waited
 //! for by others.
+//!
+//! It may be won though the node with the queue refuses it, where another one takes the key there
+//! first. Then it keeps its place until it is let go, and so may come to be first: no one else
+//! watches the lock meanwhile. If its process is killed within the life of that place, others learn
+//! of it when the place ends. (To leave the queue at once would take a command more whenever the
+//! node with the queue is the last to answer, which is often.)
 
 use std::sync::Arc;
 use std::time::Duration;
