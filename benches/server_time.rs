@@ -38,7 +38,8 @@ fn main() {
             let spent = runtime.block_on(measure(&fleet, callers));
             let of = |count: u64| count as f64 / CYCLES as f64;
             // A script's time holds that of what it calls.
-            let sent = spent.iter().filter(|(name, _)| matches!(&***name, "set" | "evalsha"));
+            let sent =
+                spent.iter().filter(|(name, _)| matches!(&***name, "set" | "evalsha" | "delifeq"));
             micros.push(of(sent.map(|(_, (_, micros))| micros).sum()));
             let names = spent.iter().filter(|(_, (calls, _))| *calls * 100 >= CYCLES);
             let names = names.map(|(name, (calls, _))| format!("{name} {:.2}", of(*calls)));

@@ -341,9 +341,10 @@ impl LockerBuilder {
     }
 
     /// Whether a lock is released by `DELIFEQ` where the server has that command, as Valkey from
-    /// 9.0 on, and the user may send it: the server then runs no script for it. Default: `false`.
-    /// Where a server rejects it after all, an observer is told by
-    /// [`Event::NativeRejected`](crate::Event::NativeRejected), and the script is sent.
+    /// 9.0 on, and the user may send it: the server then runs no script for it. Where a server
+    /// rejects it after all, an observer is told by
+    /// [`Event::NativeRejected`](crate::Event::NativeRejected), and the script is sent. Default:
+    /// `true`.
     pub fn native_commands(mut self, native: bool) -> Self {
         self.options.link.native = native;
         self

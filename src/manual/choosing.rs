@@ -246,19 +246,19 @@
 //!
 //! | with | one key | several keys | waiting | fenced | native |
 //! |---|---|---|---|---|---|
-//! | `Durability::Volatile` | yes | yes | yes | not yet | not yet |
-//! | `adopt` | yes | no: neither adopted nor released | yes | not yet | not yet |
-//! | `release_by_token` | yes | no: neither adopted nor released | yes | not yet | not yet |
-//! | `blocking` | yes | yes | yes | not yet | not yet |
-//! | a `Client` beside it | yes | yes | yes | not yet | not yet |
-//! | TLS | yes | yes | yes | not yet | not yet |
-//! | `quorlock lock` | yes | yes | yes | not yet | not yet |
-//! | `release_after` | yes | yes | yes | not yet | not yet |
-//! | `shutdown_leaving` | yes | yes | yes | not yet | not yet |
+//! | `Durability::Volatile` | yes | yes | yes | not yet | yes |
+//! | `adopt` | yes | no: neither adopted nor released | yes | not yet | yes |
+//! | `release_by_token` | yes | no: neither adopted nor released | yes | not yet | yes |
+//! | `blocking` | yes | yes | yes | not yet | yes |
+//! | a `Client` beside it | yes | yes | yes | not yet | yes |
+//! | TLS | yes | yes | yes | not yet | yes |
+//! | `quorlock lock` | yes | yes | yes | not yet | yes |
+//! | `release_after` | yes | yes | yes | not yet | yes |
+//! | `shutdown_leaving` | yes | yes | yes | not yet | yes |
 //!
-//! Each *yes* has a test. *Not yet* is what has none: fences do not exist, and native commands
-//! ([`native_commands`](crate::LockerBuilder::native_commands)) are tested by themselves only. Of
-//! one key:
+//! Each *yes* has a test. *Not yet* is what has none, for fences do not exist. *Native* is a lock
+//! on servers that have `DELIFEQ` ([`native_commands`](crate::LockerBuilder::native_commands)).
+//! Of one key:
 //!
 //! | with | the test |
 //! |---|---|
@@ -297,6 +297,20 @@
 //! | `quorlock lock` | `program::codes::one_that_waits_gets_it_after_the_release` |
 //! | `release_after` | `waiting::beside::a_lock_that_ends_after_a_time_goes_to_who_waits` |
 //! | `shutdown_leaving` | `waiting::beside::a_lock_that_a_shutdown_leaves_goes_on_at_its_end` |
+//!
+//! And on servers that delete natively:
+//!
+//! | with | the test |
+//! |---|---|
+//! | `Durability::Volatile` | `native::beside::a_lock_on_servers_that_forget_is_deleted_natively` |
+//! | `adopt` | `native::beside::a_lock_that_was_adopted_is_deleted_natively` |
+//! | `release_by_token` | `native::beside::a_token_releases_its_lock_natively` |
+//! | `blocking` | `native::beside::a_plain_threads_lock_is_deleted_natively` |
+//! | a `Client` beside it | `native::beside::a_client_beside_such_locks_changes_neither` |
+//! | TLS | `tls::order::a_lock_is_deleted_natively_over_tls` |
+//! | `quorlock lock` | `program::codes::a_server_that_deletes_natively_deletes_its_lock_so` |
+//! | `release_after` | `native::beside::a_lock_that_ends_after_a_time_is_left_to_its_end` |
+//! | `shutdown_leaving` | `native::beside::a_lock_that_a_shutdown_leaves_is_adopted_and_deleted` |
 //!
 //! # An example
 //!

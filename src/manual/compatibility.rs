@@ -81,9 +81,8 @@
 //!   that has a `{tag}` are that key with `/quorlock:queue` and `/quorlock:beats` behind it. Where
 //!   a right to the queue is missing, processes poll: each waits up to a second longer, and every
 //!   node has more to do.
-//! - `+delifeq`, on a Valkey from 9.0 on, is used with
-//!   [`native_commands`](crate::LockerBuilder::native_commands); without it the script is, and the
-//!   server has nothing to complain of.
+//! - `+delifeq`, on a Valkey from 9.0 on, halves what a lock costs the server. Without the right
+//!   the script is sent, and the server has nothing to complain of.
 //! - `+client|kill` lets a user end *any* connection. Without it, what a dead connection may have
 //!   left is undone again and again for a node timeout and two TTLs, which is nearly as good.
 //! - `+config|get` shows the server's passwords among other things. Do not grant it to a service;

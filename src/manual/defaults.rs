@@ -122,7 +122,7 @@
 //! | `link_entries_max` | 65,536 | commands without a reply, on one connection |
 //! | `link_bytes_max` | 8 MiB | bytes that the kernel has not taken |
 //! | `driver` | `Driver::Runtime` | where the connections are read |
-//! | `native_commands` | off | whether `DELIFEQ` releases locks where a server has it |
+//! | `native_commands` | on | whether `DELIFEQ` releases locks where a server has it |
 //! | `tcp` | no delay; keepalive 15 s, then 5 s; user timeout 30 s | what the kernel is told |
 //!
 //! **`connections_per_node`.** One carries more commands than one core of a server executes. All
@@ -141,12 +141,13 @@
 //! **`driver`.** See [`choosing`](super::choosing).
 //!
 //! **`native_commands`.** Valkey has `DELIFEQ` from 9.0 on, for which it runs no script to compare
-//! and delete. Each connection learns whether its server has it and whether the user may send it;
-//! [`NodeHealth`](crate::report::NodeHealth) shows what was found. *On:* where many callers keep
-//! such servers busy; a user with few rights needs `+delifeq`. *Off:* it is new. An extension stays
-//! a script, for no one command extends a key's life, never shortens it, and does so only for the
-//! lock's own value. Redis has `DELEX` from 8.4 on: it is not used, for no such server is among
-//! those that the tests run on.
+//! and delete: a cycle costs such a server half as much (`benches/record/native-2026-11-25.md`).
+//! Each connection learns whether its server has it and whether the user may send it;
+//! [`NodeHealth`](crate::report::NodeHealth) shows what was found. *On:* a user with few rights
+//! needs `+delifeq`, and gets the script without it. *Off:* where a release that finds nothing is
+//! frequent, which costs a second round trip then. An extension stays a script, for no one command
+//! extends a key's life, never shortens it, and does so only for the lock's own value. Redis has
+//! `DELEX` from 8.4 on: it is not used, for no such server is among those that the tests run on.
 //!
 //! **`tcp`.** `TCP_NODELAY`, because a lock's command is small and alone, and would otherwise wait
 //! for the acknowledgement of the one before. Keepalive, because a firewall drops a silent

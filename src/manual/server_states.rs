@@ -18,6 +18,10 @@
 //! TTL: after `no evalsha`, `no eval` with a forgotten script, `no get`, `no del`,
 //! `no right to the key`, and the same commands renamed. No key is ever without a TTL.
 //!
+//! The rows are about scripts. A server that [deletes
+//! natively](crate::report::NodeHealth::deletes_natively) needs none for a release, which it grants
+//! without `eval`, `evalsha`, `get` and `del`, too.
+//!
 //! # Login and connection
 //!
 //! | state | acquire | extend | release |

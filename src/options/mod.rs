@@ -314,7 +314,7 @@ impl Default for LinkOptions {
             undo_horizon: Duration::from_secs(21),
             reconnect_first: Duration::from_millis(20),
             reconnect_cap: Duration::from_millis(200),
-            native: false,
+            native: true,
         }
     }
 }

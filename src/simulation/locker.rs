@@ -44,7 +44,6 @@ pub(super) fn build(
         .ttl(ms(plan.ttls[0]))
         .durability(durability)
         .connections_per_node(plan.connections)
-        .native_commands(true)
         .connect_timeout(ms(CONNECT_TIMEOUT))
         .reply_age_max(ms(1_000))
         .build_on(clock.clone(), Entropy::from_seed(seed), Arc::new(Port::of(hub, machine)))

@@ -47,7 +47,7 @@ async fn every_way_in(
 /// All commands but those by which the library looks after its connections.
 fn writes(fleet: &Fleet) -> u64 {
     let of = |node: usize, name: &str| fleet[node].calls().of(name);
-    let names = ["set", "get", "del", "pttl", "eval", "evalsha"];
+    let names = ["set", "get", "del", "delifeq", "pttl", "eval", "evalsha"];
     (0..fleet.len()).flat_map(|node| names.map(|name| of(node, name))).sum()
 }
 
@@ -60,8 +60,9 @@ async fn no_way_in_takes_the_nodes_own_keys_whatever_the_durability() {
         if durability == VOLATILE {
             locker.initialise().await.unwrap();
         }
-        // A release is told with two answers; the DEL is the last that the third node runs for it.
-        let deleted = |node: usize| fleet[node].calls().of("del");
+        // A release is told with two answers; this is the last that the third node runs for it.
+        let calls = |node: usize| fleet[node].calls();
+        let deleted = |node: usize| calls(node).of("del") + calls(node).of("delifeq");
         let earlier: Vec<u64> = (0..3).map(deleted).collect();
         let guard = locker.lock("k").await.unwrap();
         let token = guard.owner_token();

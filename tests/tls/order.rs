@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use quorlock::rustls;
 use quorlock::{Driver, Locker};
+use support::in_process;
 use support::tls::authority;
 use support::{
     Behaviour, Proxy, Server, Terminator, eventually, eventually_async, need_process, need_server,
@@ -70,6 +71,20 @@ async fn several_keys_are_one_lock_over_tls() {
     let same = locker.clone();
     eventually_async("no key is left", async || node.is_empty()).await;
     drop(same);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lock_is_deleted_natively_over_tls() {
+    let valkey = in_process::serve(quorlock::testing::Node::builder().valkey("9.1.2")).unwrap();
+    let config = authority().server().server_config(None, rustls::ALL_VERSIONS);
+    let terminator = Terminator::with(valkey.addr().unwrap(), config, Behaviour::Serve);
+    let locker = builder(&terminator.url("127.0.0.1"), trusting()).build().unwrap();
+    locker.ready(Duration::from_secs(5)).await.unwrap();
+    for _ in 0..300 {
+        drop(locker.lock("k").await.unwrap());
+    }
+    assert!(locker.lock("k").await.unwrap().release().await.unwrap().is_released());
+    assert_eq!((valkey.calls("delifeq"), valkey.calls("release")), (301, 0));
 }
 
 /// The wake-up comes on a connection on which nothing was asked.

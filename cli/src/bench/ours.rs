@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use quorlock::Locker;
+use quorlock::report::NodeHealth;
 use rustix::process::Signal;
 use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
@@ -115,6 +116,11 @@ impl<'a> Ours<'a> {
         let answered = self.runtime.block_on(self.locker.inspect("settle"));
         // A node that is later than that is late in the next round as well.
         drop(answered);
+    }
+
+    /// What is known of each node by now.
+    pub(crate) fn health(&self) -> Vec<NodeHealth> {
+        self.locker.health()
     }
 
     /// The keys that a node may still hold: the last of each caller, and those with an error.

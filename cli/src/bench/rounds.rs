@@ -78,6 +78,7 @@ impl Contest<'_> {
                 sample
             }
             (Turn::Floor, Some(floor)) => {
+                floor.delete_as(&self.ours.health());
                 let sample = floor.run(round);
                 floor.settle()?;
                 sample

@@ -1,5 +1,7 @@
 //! An exit code for each cause.
 
+use quorlock::testing::Node;
+use support::in_process;
 use support::script::Script;
 use support::scripted::Scripted;
 use support::{Fleet, Port, Server, Watchdog, eventually, need_server};
@@ -32,6 +34,14 @@ fn a_quorum_runs_it_with_two_of_five_nodes_down() {
     run(program(&args)).says(69, "no quorum: 2 of 5 nodes answered, 3 needed");
     fleet[4].resume();
     fleet.iter().filter(|server| server.is_running()).for_each(empties);
+}
+
+#[test]
+fn a_server_that_deletes_natively_deletes_its_lock_so() {
+    let node = in_process::serve(Node::builder().valkey("9.1.2")).unwrap();
+    let ended = run(program(&["lock", "--node", &node.url().unwrap(), "job", "--", "true"]));
+    assert_eq!((ended.code, &*ended.stderr), (0, ""));
+    assert_eq!((node.calls("delifeq"), node.calls("release")), (1, 0));
 }
 
 #[test]

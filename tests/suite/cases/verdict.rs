@@ -74,7 +74,7 @@ async fn case_06_an_acquisition_that_took_too_long_is_refused_and_released() {
         proxies.iter().for_each(Proxy::thaw);
         let error = trying.await.unwrap().unwrap_err();
         assert!(error.is_too_slow(), "{error}");
-        let undone = async || fleet.iter().all(|server| server.calls().of("evalsha") == 1);
+        let undone = async || fleet.iter().all(|server| server.calls().releases() == 1);
         eventually_async("every node was told to delete the key", undone).await;
         assert!(fleet.holders("k").is_empty());
         assert!(expired(&fleet) == 0, "the keys were deleted, and not left to their expiry");

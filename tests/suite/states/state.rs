@@ -24,6 +24,8 @@ pub(super) struct State {
     pub(super) cut: bool,
     /// What an acquisition, an extension and a release say of the node.
     pub(super) says: [Said; 3],
+    /// A release says so of the script: a native command is granted.
+    pub(super) by_script: bool,
     /// What an acquisition says where the node is one of three, if that is something else.
     pub(super) in_quorum: Option<Said>,
     /// What an acquisition says under `Volatile`, where it is a script, if that is asked at all.
@@ -79,6 +81,7 @@ pub(super) const STATE: State = State {
     leave: |_| {},
     cut: false,
     says: [Said::Granted; 3],
+    by_script: false,
     in_quorum: None,
     vote: None,
     left: Left::Nothing,

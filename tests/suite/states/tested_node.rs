@@ -190,7 +190,7 @@ impl TestedNode {
     pub(super) fn releases(&self) -> u64 {
         let calls = Calls::read(&self.ask("INFO commandstats"));
         self.tell("CONFIG RESETSTAT");
-        calls.of("evalsha") + calls.rejected("evalsha")
+        calls.releases() + calls.rejected("evalsha") + calls.rejected("delifeq")
     }
 
     /// Waits until no key is left; and at no look is there one that would stay forever.

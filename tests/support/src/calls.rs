@@ -17,6 +17,12 @@ impl Calls {
         self.count(command, "calls")
     }
 
+    /// How often a key with a lock's value was to be deleted, natively or by a script. Extensions
+    /// count too: they are scripts as well.
+    pub fn releases(&self) -> u64 {
+        self.of("evalsha") + self.of("delifeq")
+    }
+
     /// How often it failed while it was executed.
     pub fn failed(&self, command: &str) -> u64 {
         self.count(command, "failed_calls")

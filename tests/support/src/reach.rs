@@ -6,6 +6,7 @@
 //! | `QUORLOCK_PROTOCOL` | `2`, `3` | what the library takes |
 //! | `QUORLOCK_TRANSPORT` | `tcp`, `unix`, `tls` | `tcp` |
 //! | `QUORLOCK_LATE` | milliseconds, with `tls` | none |
+//! | `QUORLOCK_WITHOUT` | a command's name | servers have all their commands |
 //!
 //! For `tls`, `SSL_CERT_FILE=DIR/ca.crt` says where the tests' authority keeps its certificate: the
 //! tests make it, and lockers find it there as they find the platform's own (all features).
@@ -128,6 +129,12 @@ pub fn in_chosen_protocol(url: String) -> String {
         Some(protocol @ ("2" | "3")) => with(&url, &format!("protocol={protocol}")),
         Some(other) => panic!("QUORLOCK_PROTOCOL takes 2 or 3, not {other:?}"),
     }
+}
+
+/// What a server's command line says to take away the command that the environment names.
+pub(crate) fn missing_command() -> Vec<String> {
+    let command = choice("QUORLOCK_WITHOUT");
+    command.map(|name| vec!["--rename-command".into(), name, String::new()]).unwrap_or_default()
 }
 
 /// The URL with this parameter, and not with another one of its name: `with(url, "db=3")`.

@@ -19,7 +19,7 @@ use crate::calls::Calls;
 use crate::launch::{Refusal, launch, socket_path};
 use crate::port::Port;
 use crate::process::Process;
-use crate::reach::Place;
+use crate::reach::{self, Place};
 use crate::scratch::Scratch;
 use crate::terminator::{Behaviour, Terminator};
 use crate::tls::{self, Identity};
@@ -85,6 +85,9 @@ impl Builder {
     /// Starts it, and returns when it answers. Panics, with its log, where it does not.
     #[track_caller]
     pub fn start(mut self) -> Server {
+        if self.program.is_none() {
+            self = self.args(reach::missing_command());
+        }
         let kind = self.program.clone().map(Kind::Process).map_or_else(tools::find_kind, Ok);
         let kind = kind.unwrap_or_else(|why| panic!("{why}; open with need_server!()"));
         if tls::is_everywhere() && self.tls.is_none() && kind.speaks_tls() {

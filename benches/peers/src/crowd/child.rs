@@ -52,7 +52,8 @@ pub(crate) fn run(name: &str, urls: &[String]) -> Result<(), Failure> {
 impl Member {
     fn connect(urls: &[String], retry: Option<Retry>) -> Result<Self, Failure> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        let locker = Locker::quorum(urls)?.ttl(TTL).build()?;
+        // By a script, as the floor deletes.
+        let locker = Locker::quorum(urls)?.ttl(TTL).native_commands(false).build()?;
         runtime.block_on(locker.ready(PATIENCE))?;
         Ok(Self::Ours { runtime, locker, retry })
     }

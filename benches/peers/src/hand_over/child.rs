@@ -3,7 +3,7 @@
 use std::io::{BufRead, Write, stdin, stdout};
 use std::time::Duration;
 
-use quorlock::{Extend, LockGuard, Locker, Retry};
+use quorlock::{Extend, LockGuard, Locker, LockerBuilder, Retry};
 use rslock::LockManager;
 use tokio::runtime::{Builder, Runtime};
 
@@ -68,14 +68,20 @@ struct Ours {
 
 impl Ours {
     fn connect(urls: &[String], retry: Option<Retry>) -> Result<Self, Failure> {
-        Self::with(Locker::quorum(urls)?.ttl(TTL).build()?, retry)
+        Self::with(Self::builder(urls)?.ttl(TTL), retry)
     }
 
     fn brief(urls: &[String]) -> Result<Self, Failure> {
-        Self::with(Locker::quorum(urls)?.ttl(BRIEF).auto_extend(Extend::Off).build()?, None)
+        Self::with(Self::builder(urls)?.ttl(BRIEF).auto_extend(Extend::Off), None)
     }
 
-    fn with(locker: Locker, retry: Option<Retry>) -> Result<Self, Failure> {
+    /// It deletes by a script, as all the others do.
+    fn builder(urls: &[String]) -> Result<LockerBuilder, Failure> {
+        Ok(Locker::quorum(urls)?.native_commands(false))
+    }
+
+    fn with(builder: LockerBuilder, retry: Option<Retry>) -> Result<Self, Failure> {
+        let locker = builder.build()?;
         // While it holds the lock it must hear that it is waited for.
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         runtime.block_on(locker.ready(PATIENCE))?;

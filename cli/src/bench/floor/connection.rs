@@ -8,6 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use bytes::BytesMut;
+use quorlock::report::NodeHealth;
 use quorlock_resp::{Decoder, Frame, Limits, encode};
 use rustix::io::{Errno, ioctl_fionbio, read, write};
 
@@ -35,6 +36,8 @@ pub(crate) struct Connection {
     filled: usize,
     /// The requests without a reply, oldest first.
     expected: VecDeque<RequestId>,
+    /// Whether a key is deleted by `DELIFEQ`, or else by the script.
+    deletes_natively: bool,
 }
 
 impl Connection {
@@ -54,8 +57,19 @@ impl Connection {
             inbox: vec![0; INBOX].into_boxed_slice(),
             filled: 0,
             expected: VecDeque::new(),
+            deletes_natively: false,
         };
         Ok((socket, connection, digest))
+    }
+
+    /// Deletes keys from now on by the command by which our lock is released on this node.
+    pub(crate) fn delete_as(&mut self, ours: &[NodeHealth]) {
+        self.deletes_natively =
+            ours.iter().any(|known| known.deletes_natively && *known.node == *self.label);
+    }
+
+    pub(crate) fn deletes_natively(&self) -> bool {
+        self.deletes_natively
     }
 
     pub(crate) fn queue(&mut self, command: &[u8], request: RequestId) {

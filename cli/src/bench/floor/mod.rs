@@ -17,6 +17,7 @@ mod template;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
+use quorlock::report::NodeHealth;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
@@ -30,7 +31,7 @@ use crate::exit::{Cause, Failure};
 use connection::Connection;
 use template::Template;
 
-/// Compare-and-delete, as the specification of Redlock has it.
+/// Compare-and-delete, as the specification of Redlock has it, for servers without `DELIFEQ`.
 const RELEASE: &str = "if redis.call('GET',KEYS[1])==ARGV[1] then \
                        return redis.call('DEL',KEYS[1]) else return 0 end";
 
@@ -64,7 +65,8 @@ struct EventLoop {
     decided: Vec<usize>,
     needed: usize,
     acquire: Template,
-    release: Template,
+    /// How a key is deleted: by the script, and natively.
+    release: [Template; 2],
     /// Keys used so far: none is used twice.
     keys: u64,
     /// Cycles begun in this round.
@@ -110,12 +112,21 @@ impl Floor {
             decided: Vec::new(),
             needed,
             acquire: Template::new(&[b"SET", prefix, VALUE, b"NX", b"PX", ttl.as_bytes()], 1),
-            release: Template::new(&[b"EVALSHA", &digest, b"1", prefix, VALUE], 3),
+            release: [
+                Template::new(&[b"EVALSHA", &digest, b"1", prefix, VALUE], 3),
+                Template::new(&[b"DELIFEQ", prefix, VALUE], 1),
+            ],
             keys: 0,
             started: 0,
             cycles_ns: Vec::new(),
         };
         Ok(Self { sockets, event_loop, prefix: prefix.to_vec() })
+    }
+
+    /// Deletes keys from now on as our lock does on each node. That may change: our lock finds out
+    /// by a refusal that a user has no right to a command.
+    pub(crate) fn delete_as(&mut self, ours: &[NodeHealth]) {
+        self.event_loop.connections.iter_mut().for_each(|connection| connection.delete_as(ours));
     }
 
     /// One round. Each caller ends with a release.
@@ -285,8 +296,11 @@ impl EventLoop {
             return;
         }
         caller.granted = now;
-        let (command, request) = (self.release.about(caller.key), request(number, caller));
-        self.connections.iter_mut().for_each(|connection| connection.queue(command, request));
+        let request = request(number, caller);
+        let commands = self.release.each_mut().map(|template| template.about(caller.key));
+        for connection in &mut self.connections {
+            connection.queue(commands[usize::from(connection.deletes_natively())], request);
+        }
     }
 }
 

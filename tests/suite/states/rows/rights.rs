@@ -27,6 +27,7 @@ pub(super) const STATES: &[State] = &[
         name: "no `evalsha`",
         enter: |node| node.tell("ACL SETUSER me -evalsha"),
         says: [Said::Granted, Said::Refused("NOPERM"), Said::Refused("NOPERM")],
+        by_script: true,
         left: Left::UntilExpiry,
         vote: Some(Said::Refused("NOPERM")),
         ..RIGHTS
@@ -40,6 +41,7 @@ pub(super) const STATES: &[State] = &[
         name: "no `eval`, script forgotten",
         enter: |node| node.tell_all(&["ACL SETUSER me -eval", "SCRIPT FLUSH"]),
         says: [Said::Granted, Said::Refused("NOPERM"), Said::Refused("NOPERM")],
+        by_script: true,
         left: Left::UntilExpiry,
         ..RIGHTS
     },
@@ -47,6 +49,7 @@ pub(super) const STATES: &[State] = &[
         name: "no `get`",
         enter: |node| node.tell("ACL SETUSER me -get"),
         says: [Said::Granted, IN_SCRIPT, IN_SCRIPT],
+        by_script: true,
         left: Left::UntilExpiry,
         vote: Some(IN_SCRIPT),
         ..RIGHTS
@@ -55,6 +58,7 @@ pub(super) const STATES: &[State] = &[
         name: "no `del`",
         enter: |node| node.tell("ACL SETUSER me -del"),
         says: [Said::Granted, Said::Granted, IN_SCRIPT],
+        by_script: true,
         left: Left::UntilExpiry,
         ..RIGHTS
     },
@@ -94,6 +98,7 @@ pub(super) const STATES: &[State] = &[
         name: "`EVALSHA` renamed",
         node: Node::Real(|server| server.args(["--rename-command", "EVALSHA", ""])),
         says: [Said::Granted, Said::Failed("unknown command"), Said::Failed("unknown command")],
+        by_script: true,
         left: Left::UntilExpiry,
         ..STATE
     },
@@ -111,6 +116,7 @@ pub(super) const STATES: &[State] = &[
         name: "`GET` renamed",
         node: Node::Real(|server| server.args(["--rename-command", "GET", ""])),
         says: [Said::Granted, IN_SCRIPT, IN_SCRIPT],
+        by_script: true,
         left: Left::UntilExpiry,
         ..STATE
     },
@@ -118,6 +124,7 @@ pub(super) const STATES: &[State] = &[
         name: "`DEL` renamed",
         node: Node::Real(|server| server.args(["--rename-command", "DEL", ""])),
         says: [Said::Granted, Said::Granted, IN_SCRIPT],
+        by_script: true,
         left: Left::UntilExpiry,
         ..STATE
     },

@@ -2,13 +2,15 @@
 //!
 //! On nodes of this process that pose as such servers, and on each real one there is.
 
+mod beside;
+
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use quorlock::testing::{Node, NodeBuilder, Reaction, When};
-use quorlock::{Event, Extend, Locker, LockerBuilder, Observer, Release};
+use quorlock::{Event, Extend, Locker, Observer, Release};
 use support::in_process::{self, Inside};
 use support::wait::eventually_async;
 use support::{Server, acl, need_process, tools};
@@ -27,11 +29,6 @@ fn serve(builder: NodeBuilder) -> Inside {
 
 fn url(node: &Inside) -> String {
     node.url().unwrap()
-}
-
-/// A locker that uses native commands.
-fn native(url: String) -> LockerBuilder {
-    single(url).native_commands(true)
 }
 
 /// Servers that have rejected the command, and what they said.
@@ -59,7 +56,7 @@ async fn each_node_of_a_quorum_gets_the_command_that_it_has() {
         serve(Node::builder().valkey("9.0.0").without("delifeq")),
         serve(Node::builder().valkey("9.0.0").user("default", "on nopass ~* &* +@all -delifeq")),
     ];
-    let locker = connected(quorum(nodes.iter().map(url)).native_commands(true)).await;
+    let locker = connected(quorum(nodes.iter().map(url))).await;
     let health = locker.health();
     let natives: Vec<bool> = health.iter().map(|node| node.deletes_natively).collect();
     assert_eq!(natives, [true, false, false, false, false]);
@@ -80,9 +77,9 @@ async fn each_node_of_a_quorum_gets_the_command_that_it_has() {
 }
 
 #[tokio::test]
-async fn native_commands_are_sent_only_where_they_are_asked_for() {
+async fn native_commands_are_not_sent_where_they_are_not_wanted() {
     let node = valkey("9.1.2");
-    let locker = connected(single(url(&node))).await;
+    let locker = connected(single(url(&node)).native_commands(false)).await;
     assert!(!locker.health()[0].deletes_natively);
     cycle(&locker, "k").await;
     assert_eq!(
@@ -120,7 +117,7 @@ async fn a_proxy_that_promises_too_much_is_found_out_once_and_nothing_is_left() 
         let node = valkey("9.1.2");
         node.add(When::before("delifeq").then(Reaction::Answer(answer.into())));
         let rejections = Arc::new(Rejections::default());
-        let locker = connected(native(url(&node)).observer(rejections.clone())).await;
+        let locker = connected(single(url(&node)).observer(rejections.clone())).await;
         assert!(locker.health()[0].deletes_natively);
         // None of them awaits an answer.
         let keys: Vec<String> = (0..8).map(|key| format!("k{key}")).collect();
@@ -148,7 +145,7 @@ const NOPERM: &str = "-NOPERM User default has no permissions to run the 'delife
 async fn who_awaits_a_release_that_was_refused_is_told_what_the_script_finds() {
     let node = valkey("9.1.2");
     node.add(When::before("delifeq").then(Reaction::Answer(NOPERM.into())));
-    let locker = connected(native(url(&node))).await;
+    let locker = connected(single(url(&node))).await;
     let guard = locker.lock("k").await.unwrap();
     node.command(["SET", "k", "w"]);
     assert!(matches!(guard.release().await.unwrap(), Release::Taken));
@@ -162,7 +159,7 @@ async fn a_server_of_another_version_is_asked_anew_by_the_next_connection() {
     let port = support::Port::claim();
     let start = |version| serve(Node::builder().valkey(version).port(port.number()));
     let mut node = start("9.1.2");
-    let locker = connected(native(url(&node)).reconnect(TTL / 5_000, TTL / 1_000)).await;
+    let locker = connected(single(url(&node)).reconnect(TTL / 5_000, TTL / 1_000)).await;
     for (version, is_native) in [("8.1.0", false), ("9.0.3", true), ("7.2.4", false)] {
         let held = locker.lock("k").await.unwrap();
         drop(node);
@@ -185,7 +182,7 @@ async fn a_server_of_another_version_is_asked_anew_by_the_next_connection() {
 async fn a_dropped_lock_whose_connection_ends_is_undone_by_the_next_one() {
     let node = valkey("9.1.2");
     node.add(When::before("delifeq").nth(1).then(Reaction::Cut { after_bytes: 0 }));
-    let locker = connected(native(url(&node)).reconnect(TTL / 5_000, TTL / 1_000)).await;
+    let locker = connected(single(url(&node)).reconnect(TTL / 5_000, TTL / 1_000)).await;
     drop(locker.lock("k").await.unwrap());
     eventually_async("it is undone", async || node.value("k").is_none()).await;
     assert_eq!((node.calls("delifeq"), node.calls("release")), (0, 1));
@@ -261,7 +258,7 @@ async fn a_user_who_loses_the_right_to_the_command_goes_on_with_the_script() {
         let rules = format!("{} +delifeq", acl::least());
         let server = Server::builder().program(program).user("tried", &rules).start();
         let rejections = Arc::new(Rejections::default());
-        let builder = native(server.url_as("tried:pw")).observer(rejections.clone());
+        let builder = single(server.url_as("tried:pw")).observer(rejections.clone());
         let locker = connected(builder).await;
         assert!(locker.health()[0].deletes_natively);
         cycle(&locker, "k").await;
