@@ -23,6 +23,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::time::Sleep;
 
+use super::decided::Decided;
 use super::node_set::NodeSet;
 use super::ready_flag::ReadyFlag;
 use super::shared::Shared;
@@ -72,7 +73,8 @@ impl NodeSet {
         }
         driver.timer.restart(|| self.shared.nodes.iter().for_each(Node::reopen));
         driver.running.store(true, Ordering::Release);
-        home.run(Task::new(self.shared.clone()));
+        let task = Task::new(self.shared.clone(), home.handle());
+        home.run(task);
         Ok(())
     }
 }
@@ -147,6 +149,7 @@ struct Task {
     shared: Arc<Shared>,
     sessions: Vec<Place>,
     pass: Pass,
+    decided: Decided,
     /// Which session is served first; it moves on with each pass.
     first: usize,
     /// This pass writes; the one before yielded for the callers.
@@ -170,7 +173,8 @@ struct Place {
 }
 
 impl Task {
-    fn new(shared: Arc<Shared>) -> Self {
+    /// `home` is the runtime on which it runs.
+    fn new(shared: Arc<Shared>, home: Option<Handle>) -> Self {
         let pass = Pass {
             clock: shared.clock.clone(),
             entropy: shared.entropy.clone(),
@@ -199,6 +203,7 @@ impl Task {
             shared,
             sessions,
             pass,
+            decided: Decided::new(home),
             first: 0,
             yielded: false,
             timer: None,
@@ -209,9 +214,29 @@ impl Task {
         }
     }
 
-    /// Lets every session that has something to do, do it, and casts the votes that this brings.
+    /// Does what there is to do; `Ready` when the driver has ended.
+    fn advance(&mut self, cx: &Context<'_>) -> Poll<()> {
+        self.serve();
+        if self.has_queued() {
+            if !self.yielded {
+                self.yielded = true;
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            self.flush();
+        }
+        self.yielded = false;
+        if self.is_done() {
+            return Poll::Ready(());
+        }
+        self.keep_time();
+        Poll::Pending
+    }
+
+    /// Lets every session that has something to do, do it, casts the votes that this brings, and
+    /// wakes the callers.
     fn serve(&mut self) {
-        let Self { shared, sessions, pass, first, .. } = self;
+        let Self { shared, sessions, pass, decided, first, .. } = self;
         let count = sessions.len();
         for offset in 0..count {
             let place = &mut sessions[(*first + offset) % count];
@@ -223,10 +248,11 @@ impl Task {
             let link = &node.links()[place.link];
             let admit = |peer: &_| shared.admit(place.node, peer);
             place.session.poll(&mut cx, node, link, pass, admit);
-            vote(shared, place.node, pass);
+            vote(shared, place.node, pass, decided);
             tell(shared, place.node, pass);
         }
         *first = (*first + 1) % count.max(1);
+        decided.wake(shared); // before anything is written, which takes longer
     }
 
     /// Writes what is queued.
@@ -236,7 +262,7 @@ impl Task {
             let link = &node.links()[place.link];
             if link.is_dirty() {
                 place.session.flush(place.ready.waker(), node, link, &mut self.pass);
-                vote(&self.shared, place.node, &mut self.pass);
+                vote(&self.shared, place.node, &mut self.pass, &mut self.decided);
                 tell(&self.shared, place.node, &mut self.pass);
             }
         }
@@ -272,7 +298,7 @@ impl Task {
                 let node = &self.shared.nodes[place.node];
                 let (link, waker) = (&node.links()[place.link], place.ready.waker());
                 next = next.min(place.session.tick(now, waker, node, link, &mut self.pass));
-                vote(&self.shared, place.node, &mut self.pass);
+                vote(&self.shared, place.node, &mut self.pass, &mut self.decided);
                 tell(&self.shared, place.node, &mut self.pass);
             }
             next
@@ -325,25 +351,13 @@ impl Future for Task {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let this = &mut *self;
-        this.shared.driver.waker.register(cx.waker());
+        self.shared.driver.waker.register(cx.waker());
         // Ordering: a count; a wrong one costs a spare task at most.
-        this.shared.driver.passes.fetch_add(1, Ordering::Relaxed);
-        this.serve();
-        if this.has_queued() {
-            if !this.yielded {
-                this.yielded = true;
-                cx.waker().wake_by_ref();
-                return Poll::Pending;
-            }
-            this.flush();
-        }
-        this.yielded = false;
-        if this.is_done() {
-            return Poll::Ready(());
-        }
-        this.keep_time();
-        Poll::Pending
+        self.shared.driver.passes.fetch_add(1, Ordering::Relaxed);
+        let ended = self.advance(cx);
+        let Self { decided, shared, .. } = &mut *self;
+        decided.wake(shared);
+        ended
     }
 }
 
@@ -353,8 +367,9 @@ impl Drop for Task {
         self.shared.nodes.iter().for_each(Node::leave);
         for place in &self.sessions {
             self.shared.nodes[place.node].links()[place.link].orphan(&mut self.pass.lapsed);
-            vote(&self.shared, place.node, &mut self.pass);
+            vote(&self.shared, place.node, &mut self.pass, &mut self.decided);
         }
+        self.decided.wake_from_here(&self.shared.slots);
         self.shared.driver.running.store(false, Ordering::Release);
         self.shared.changed.notify_waiters();
     }
@@ -377,8 +392,8 @@ fn tell(shared: &Shared, node: usize, pass: &mut Pass) {
     }
 }
 
-/// Casts what one node's session has brought, and wakes those whose operation is decided.
-fn vote(shared: &Shared, node: usize, pass: &mut Pass) {
+/// Casts what one node's session has brought, and notes which operations are decided by it.
+fn vote(shared: &Shared, node: usize, pass: &mut Pass, decided: &mut Decided) {
     let slots = &shared.slots;
     for completion in pass.completions.drain(..) {
         if completion.ticket == Ticket::UNAWAITED {
@@ -393,24 +408,24 @@ fn vote(shared: &Shared, node: usize, pass: &mut Pass) {
             slots.keep(completion.ticket, node, frame);
         }
         if slots.cast(completion.ticket, node, vote, completion.rtt) {
-            slots.wake(completion.ticket);
+            decided.add(completion.ticket, slots);
         }
     }
     if !pass.expired.is_empty() || !pass.lapsed.is_empty() {
-        vote_without_reply(slots, node, pass);
+        vote_without_reply(slots, node, pass, decided);
     }
 }
 
 /// As [`vote`], for operations to which no reply has come.
 #[cold]
-fn vote_without_reply(slots: &Slots, node: usize, pass: &mut Pass) {
+fn vote_without_reply(slots: &Slots, node: usize, pass: &mut Pass, decided: &mut Decided) {
     let expired = pass.expired.drain(..).map(|ticket| (ticket, NodeVote::Silent));
     let lapsed = pass.lapsed.drain(..).map(|Lapsed { ticket, sent }| {
         (ticket, if sent { NodeVote::Disconnected } else { NodeVote::Down })
     });
     for (ticket, vote) in expired.chain(lapsed) {
         if ticket != Ticket::UNAWAITED && slots.cast(ticket, node, vote, 0) {
-            slots.wake(ticket);
+            decided.add(ticket, slots);
         }
     }
 }

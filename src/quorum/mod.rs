@@ -2,16 +2,17 @@
 //!
 //! [`NodeSet`] is a locker's nodes with everything that its callers and its driver share: the
 //! operation [`slots`], and the driver's waker. Callers send through [`fanout`] and wait for an
-//! [`Election`]; the [`driver`], one task for all nodes, reads the replies, casts the votes and
-//! wakes; [`handover`] keeps a caller that computes from holding it up. [`tally`] says when votes
-//! make a verdict, [`ballot`] counts them without a lock, and [`admission`] says which servers may
-//! vote.
+//! [`Election`]; the [`driver`], one task for all nodes, reads the replies and casts the votes;
+//! [`decided`] wakes the callers, and [`handover`] keeps one that computes from holding the driver
+//! up. [`tally`] says when votes make a verdict, [`ballot`] counts them without a lock, and
+//! [`admission`] says which servers may vote.
 //!
 //! This room votes by the kinds of replies. What was asked, and what a grant is good for, is not
 //! its business.
 
 mod admission;
 mod ballot;
+mod decided;
 mod driver;
 mod fanout;
 mod handover;
