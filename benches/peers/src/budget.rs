@@ -52,7 +52,7 @@ impl Figure {
 }
 
 /// One node and five: the callers, whose figure, against whom, how much.
-const BUDGETS: [Budget; 23] = [
+const BUDGETS: [Budget; 27] = [
     five(1, "ours", Current, "floor/", Figure::P50, 1.10),
     five(1, "ours", Multi, "floor/", Figure::P50, 1.10),
     five(1, "ours", Current, "floor/", Figure::P99, 1.25),
@@ -62,10 +62,14 @@ const BUDGETS: [Budget; 23] = [
     five(1, "ours", Current, "redis-quorum", Figure::P50, 0.90),
     five(1, "ours", Multi, "redis-quorum", Figure::P50, 0.90),
     five(1, "ours-body", Multi, "floor/", Figure::P50, 1.60),
+    five(64, "ours", Current, "floor/", Figure::Cycles, 0.95),
+    five(64, "ours", Multi, "floor/", Figure::Cycles, 0.88),
+    five(512, "ours", Current, "floor/", Figure::Cycles, 0.95),
+    five(512, "ours", Multi, "floor/", Figure::Cycles, 0.85),
     five(64, "ours", Current, "redis", Figure::Cycles, 1.6),
     five(64, "ours", Multi, "redis", Figure::Cycles, 2.2),
-    five(64, "ours", Current, "redis", Figure::Cpu, 0.3),
-    five(64, "ours", Multi, "redis", Figure::Cpu, 0.2),
+    five(64, "ours", Current, "redis", Figure::Cpu, 0.28),
+    five(64, "ours", Multi, "redis", Figure::Cpu, 0.25),
     five(64, "ours", Current, "rslock", Figure::Cycles, 2.2),
     five(64, "ours", Multi, "rslock", Figure::Cycles, 2.2),
     five(512, "ours", Current, "redis", Figure::Cycles, 2.2),
