@@ -50,7 +50,7 @@
 //! | `tls-native-roots` | the platform's root certificates beside those |
 //! | `tokio-util` | a `CancellationToken` that is cancelled when a lock is lost |
 //! | `tracing` | `TracingObserver`: events for the `tracing` crate |
-//! | `serde` | `NodeOptions` out of a configuration |
+//! | `serde` | `NodeOptions` out of a configuration, a `Fence` as a number |
 //! | `testing` | servers inside the process, under tokio's clock, and faults for them |
 //! | `blocking` | the same face for plain threads: `quorlock::blocking` |
 //!
@@ -87,7 +87,7 @@ pub mod testing;
 
 pub use client::{Client, Pipeline};
 pub use error::{Error, ErrorKind};
-pub use lease::{LeftLock, OwnerToken, Release, Shutdown};
+pub use lease::{Fence, LeftLock, OwnerToken, Release, Shutdown};
 pub use lock::{Acquire, Held, LockGuard, LockKey, LockRequest, Locker, LockerBuilder, OnLoss};
 #[cfg(feature = "tracing")]
 pub use observe::TracingObserver;

@@ -38,8 +38,9 @@ extend it, or when a majority of them no longer holds it.
 
 The command starts without a shell, in a process group of its own. INT, TERM, HUP, QUIT, USR1 and
 USR2 are passed on to it; a second INT kills it. On Linux it is killed when quorlock dies. Its
-environment has QUORLOCK_KEY, QUORLOCK_TOKEN (the value that the nodes hold) and
-QUORLOCK_DEADLINE_MS (since the epoch): the first deadline, which moves on with each extension.
+environment has QUORLOCK_KEY, QUORLOCK_TOKEN (the value that the nodes hold), QUORLOCK_FENCE with
+--fenced, and QUORLOCK_DEADLINE_MS (since the epoch): the first deadline, which moves on with each
+extension.
 
 With --key given several times all of the keys are locked or none of them: where another client
 holds one, quorlock waits for it and holds no other meanwhile. The lock excludes every other lock on
@@ -185,6 +186,10 @@ pub(crate) struct LockArgs {
     /// not be run) and after a loss the lock is released at once
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = duration::parse)]
     pub(crate) min_hold: Duration,
+    /// Give the lock a fence, as QUORLOCK_FENCE: a number above that of every holder before. What
+    /// the command writes to can refuse a write with a lower one than it has seen
+    #[arg(long)]
+    pub(crate) fenced: bool,
     /// What happens to the command, and what it has started, when the lock is lost
     #[arg(long, value_name = "HOW", value_enum, default_value_t = OnLost::Term)]
     pub(crate) on_lost: OnLost,

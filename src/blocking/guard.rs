@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::park;
 use crate::error::Error;
-use crate::lease::{OwnerToken, Release};
+use crate::lease::{Fence, OwnerToken, Release};
 use crate::lock::{self, LockKey};
 use crate::observe::Loss;
 use crate::report::NodeReport;
@@ -35,6 +35,12 @@ impl LockGuard {
     #[must_use]
     pub fn keys(&self) -> Vec<LockKey> {
         self.guard.keys()
+    }
+
+    /// As [`crate::LockGuard::fence`].
+    #[must_use]
+    pub fn fence(&self) -> Option<Fence> {
+        self.guard.fence()
     }
 
     /// As [`crate::LockGuard::owner_token`].

@@ -171,6 +171,7 @@ macro_rules! options {
 
 impl LockRequest {
     options! {
+        fenced(),
         ttl(ttl: Duration),
         wait(wait: Duration),
         wait_forever(),

@@ -172,7 +172,7 @@ impl Tries {
                     self.step_out_of_line(spec, ended, started)
                 }
                 Step::Asking(claim) => {
-                    let verdict = ready!(claim.election.poll_verdict(cx));
+                    let verdict = ready!(claim.poll_verdict(spec.fenced, cx));
                     self.decide(spec, verdict, started)
                 }
                 Step::Looking { looking, drawn } => {
@@ -274,6 +274,10 @@ impl Tries {
     /// The lock was handed on, if it is the one that is wanted.
     fn inherit(&mut self, spec: &AcquireSpec, gift: Gift, started: Moment) -> Done {
         let at = spec.leases.context.nodes.clock().read();
+        if spec.fenced {
+            drop(gift); // it has no fence, and only the nodes can give one
+            return self.go_on(Step::Start);
+        }
         let accepted = hand_on::accept(gift, &spec.resource, spec.ttl, at.stamp);
         let Some((mut claim, inherited)) = accepted else { return self.go_on(Step::Start) };
         claim.set_turn(self.order.take());
@@ -284,12 +288,17 @@ impl Tries {
 
     /// The nodes have answered, or enough of them. Unless the lock is held, the claim is dropped,
     /// which releases what was granted.
-    fn decide(&mut self, spec: &AcquireSpec, verdict: Verdict, started: Moment) -> Done {
+    fn decide(
+        &mut self,
+        spec: &AcquireSpec,
+        verdict: Result<Verdict, Error>,
+        started: Moment,
+    ) -> Done {
         let Step::Asking(claim) = &mut self.step else { return Ok(None) };
-        if verdict == Verdict::Won {
+        if matches!(verdict, Ok(Verdict::Won)) {
             claim.set_turn(self.order.take());
         }
-        let judged = spec.judge(claim, verdict, &mut self.waiting);
+        let judged = verdict.and_then(|verdict| spec.judge(claim, verdict, &mut self.waiting));
         let Step::Asking(claim) = std::mem::replace(&mut self.step, Step::Start) else {
             return Ok(None);
         };
@@ -369,7 +378,10 @@ impl Tries {
                 self.count = self.count.saturating_add(1);
                 (self.waiting.tried, self.queueing.was_refused) = (sent, true);
                 self.step = Step::Asking(claim);
-                return self.decide(spec, verdict, started);
+                if spec.fenced {
+                    return Ok(None); // which gets its fence first
+                }
+                return self.decide(spec, Ok(verdict), started);
             }
             queue::Ended::Past(place) => self.queueing.keep(place),
             queue::Ended::Overtaken => {}
@@ -451,7 +463,11 @@ fn spent() -> Error {
 impl AcquireSpec {
     fn ask(&self, sent: Moment) -> Result<Claim, Error> {
         let (context, resource) = (&self.leases.context, self.resource.clone());
-        Claim::ask(context, resource, None, self.ttl, sent)
+        let mut claim = Claim::ask(context, resource, None, self.ttl, sent)?;
+        if self.fenced {
+            claim.ask_fence()?;
+        }
+        Ok(claim)
     }
 
     /// The step after a refusal. The holder is looked up when the lock is found held for the first

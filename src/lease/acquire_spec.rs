@@ -27,6 +27,8 @@ pub(crate) struct AcquireSpec {
     pub(crate) unavailable_wait: Duration,
     pub(crate) retry: Retry,
     pub(crate) extend: Extend,
+    /// Whether it gets a fence.
+    pub(crate) fenced: bool,
 }
 
 /// How often an acquisition is sent again at once because nodes had forgotten its script, or had

@@ -17,6 +17,7 @@
 //!  taken over ─────────▶ Adopting ──────let_go──────▶ PutBack
 //! ```
 
+mod fenced;
 mod queued;
 
 use std::num::NonZeroU64;
@@ -27,6 +28,7 @@ pub(super) use queued::Reply;
 
 use super::command::{Encoded, Subject};
 use super::context::LeaseContext;
+use super::fencing::Fencing;
 use super::key::{Key, Resource};
 use super::primitive::Adopt;
 use super::queue_node::QueueNode;
@@ -72,6 +74,8 @@ struct Aside {
     former: Option<Former>,
     /// The node that keeps the key's queue, if it is known to be waited for, or was waited for.
     queue_node: Option<QueueNode>,
+    /// Of a lock that is fenced.
+    fencing: Option<Fencing>,
 }
 
 /// Whether the lock is ours, and what has become of its key if it is not any more.
@@ -131,7 +135,7 @@ impl Claim {
             Some(former) => {
                 let election = subject.with_adopt(former, ttl, volatile, ask)??;
                 let former = Some(Former { value: former.into(), was_held: None });
-                (election, State::Adopting, Some(Box::new(Aside { former, queue_node: None })))
+                (election, State::Adopting, Some(Box::new(Aside { former, ..Aside::default() })))
             }
         };
         let (context, ttl) = (context.clone(), nanoseconds(ttl));

@@ -6,6 +6,7 @@
 //! | release | `EVALSHA` of a script | 1, 0, −1 |
 //! | extend | `EVALSHA` of a script | 1, 0, −1 |
 //! | adopt | `EVAL` of a script | {1, ms}, 0, −1 |
+//! | fence | `EVALSHA` of `fence.lua` | 1, 0, −f |
 //! | let expire | `EVAL` of the extension, `exactly` | 1, 0, −1 |
 //! | put the former value back | `EVAL` of the release | 1, 0, −1 |
 //! | leave the queue | `ZREM queue value`, `ZREM beats value` | 1, 0 |
@@ -25,14 +26,19 @@ use std::time::Duration;
 use quorlock_resp::encode;
 
 use super::durability::Volatile;
+use super::fence::Fence;
 use super::key::{Key, Resource};
-use super::primitive::{AcquireBy, Adopt, Script, ScriptForm};
+use super::primitive::{AcquireBy, Adopt, Script, ScriptForm, script};
 use super::wire::{DECIMAL_MAX, Value, decimal, put_millis, with_scratch};
 use crate::error::Error;
 use crate::link::{ReplyKind, Undo, UndoScript};
 
 /// Puts a node into service. Seldom sent, and so always in full.
 const INITIALISE: Script = Script { text: include_str!("script/initialise.lua"), by_digest: "" };
+
+/// Lets a fence rise. (A test compares the digest with the script.)
+pub(crate) const FENCE: Script =
+    script!(include_str!("script/fence.lua"), "d8cb5b23d74e3dc32b56d606422d1d2e1a932e61");
 
 const SET: &[u8] = b"*6\r\n$3\r\nSET\r\n";
 const ZREM: &[u8] = b"*3\r\n$4\r\nZREM\r\n";
@@ -165,6 +171,27 @@ impl Subject<'_> {
         let extend = &self.resource.primitive.extend;
         let call = Call::new(extend, ScriptForm::Whole, ReplyKind::Script);
         self.with_call(Call { ttl: Some(left), exactly: true, ..call }, send)
+    }
+
+    /// Encodes what lets the lock's `fences` rise to the token, if that lies no further `ahead` of
+    /// a node's clock in microseconds, and hands it to `send`.
+    pub(crate) fn with_fence<R>(
+        &self,
+        fences: &[Key],
+        (token, ahead): (Fence, u64),
+        form: ScriptForm,
+        send: impl FnOnce(Encoded<'_>) -> R,
+    ) -> R {
+        with_scratch(|out| {
+            let keys = fences.len() + usize::from(self.resource.count());
+            put_call(out, &FENCE, form, keys, 3);
+            fences.iter().for_each(|fence| encode::bulk(out, fence.full()));
+            let pair = self.put_pair(out);
+            for number in [token.number(), ahead] {
+                encode::bulk(out, decimal(number, &mut [0; DECIMAL_MAX]));
+            }
+            send(Encoded { bytes: out, kind: ReplyKind::Fence, undo: Undo::nothing(&out[pair]) })
+        })
     }
 
     /// Encodes a script's call and hands it to `send`. Its undo follows from the reply's kind and

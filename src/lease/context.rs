@@ -11,6 +11,7 @@ use super::command::Encoded;
 use super::contention::Contention;
 use super::counters::Counters;
 use super::durability::Volatile;
+use super::fence::Tokens;
 use super::key::{Key, Resource};
 use super::notices::Notices;
 use super::primitive::{AcquireBy, Primitive, ScriptForm};
@@ -47,6 +48,8 @@ pub(crate) struct LeaseContext {
     /// Who of this process is woken when another hands a key over.
     pub(super) notices: Arc<Notices>,
     pub(super) counters: Arc<Counters>,
+    /// Which token a fenced lock tries next.
+    pub(super) tokens: Tokens,
 }
 
 impl LeaseContext {
@@ -72,6 +75,7 @@ impl LeaseContext {
             contention,
             notices,
             counters: Arc::default(),
+            tokens: Tokens::new(),
         }
     }
 

@@ -65,6 +65,10 @@ impl Volatile {
         Some(Self { keys: keys.into_boxed_slice(), longest_ttl })
     }
 
+    pub(super) fn longest_ttl(&self) -> Duration {
+        self.longest_ttl
+    }
+
     /// Puts the keys that it adds to a script's call, before the lock's own.
     pub(super) fn put_keys(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.keys);

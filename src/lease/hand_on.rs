@@ -2,8 +2,9 @@
 //!
 //! The hold itself moves: the nodes see the same value before and after. So it moves only while
 //! nothing is under way that could end the one hold and strike the other: every node has answered
-//! the acquisition, no extension is on its way, and no one was told the value. Otherwise the lock
-//! is released, and the next one's command goes out behind that, as ever.
+//! the acquisition, no extension is on its way, and no one was told the value. And each holder has
+//! a fence of its own, which only the nodes can give. Otherwise the lock is released, and the next
+//! one's command goes out behind that, as ever.
 //!
 //! What is handed on has been held for less than the budget, counted from the acquisition from the
 //! nodes: so the processes that wait elsewhere have their turn.
@@ -26,6 +27,7 @@ struct HandedOn {
 /// Hands the lock on to the next of this process who waits for it. It comes back, to be let go of,
 /// where none does or where it may not be handed on.
 pub(crate) fn hand_on(mut claim: Claim, inherited: Option<Inherited>) -> Option<Claim> {
+    let inherited = inherited.filter(|_| claim.fence().is_none());
     let Some((turn, inherited)) = claim.turn().zip(inherited) else { return Some(claim) };
     let context = claim.context().clone();
     claim.set_turn(None);

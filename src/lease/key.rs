@@ -25,10 +25,13 @@ pub(super) const QUARANTINE: &[u8] = b"quorlock:quarantine";
 const QUEUE: &[u8] = b"quorlock:queue";
 const BEATS: &[u8] = b"quorlock:beats";
 
+/// What a node keeps beside a lock that is fenced; see `fence`.
+const FENCE: &[u8] = b"quorlock:fence";
+
 /// Whether a full key is a node's own, behind some locker's prefix or some lock's key: no lock may
 /// have such a name. Taking or deleting it would change whether the node may vote, or who waits.
 fn is_nodes_own(full: &[u8]) -> bool {
-    [EPOCH, QUARANTINE, QUEUE, BEATS].iter().any(|own| full.ends_with(own))
+    [EPOCH, QUARANTINE, QUEUE, BEATS, FENCE].iter().any(|own| full.ends_with(own))
 }
 
 /// How many keys one lock may have. Each of its commands carries them all.
@@ -101,6 +104,25 @@ impl Resource {
         let given = key.given().into();
         let keys = Keys::Several(Box::new(Several { keys: keys.into(), given }));
         Some(Self { primitive, keys, class: self.class })
+    }
+
+    /// The key of each key's fence. An error where a name could not be told to be of one slot.
+    pub(super) fn fences(&self) -> Result<Vec<Key>, Error> {
+        let beside = |key: &Key| {
+            key.beside(FENCE).ok_or_else(|| {
+                let key = key.given().escape_ascii();
+                Error::misuse(format!(
+                    "the key \"{key}\" has a brace that ends no tag, and so there is no name for \
+                     its fence; leave the brace out, or do not fence it"
+                ))
+            })
+        };
+        self.keys().iter().map(beside).collect()
+    }
+
+    /// An error where a key's fence can have no name.
+    pub(crate) fn check_fences(&self) -> Result<(), Error> {
+        self.fences().map(drop)
     }
 
     /// Whether it is the same lock: of the same kind, on the same keys.
@@ -205,8 +227,9 @@ impl Key {
         let key = Self::of(bytes);
         match is_nodes_own(key.full()) {
             true => Err(Error::misuse(
-                "the key ends in `quorlock:epoch`, `quorlock:quarantine`, `quorlock:queue` or \
-                 `quorlock:beats`, which are the nodes' own; choose another name",
+                "the key ends in `quorlock:epoch`, `quorlock:quarantine`, `quorlock:queue`, \
+                 `quorlock:beats` or `quorlock:fence`, which are the nodes' own; choose another \
+                 name",
             )),
             false => Ok(key),
         }

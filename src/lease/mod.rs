@@ -5,8 +5,8 @@
 //! is dropped; [`validity`] says until when a lock is held. A held lock rests in its place among
 //! the [`leases`], where the [`keeper`] extends it (an [`extension`]) and finds its loss; a
 //! [`hold_ref`] is how a guard names it. Around these: [`takeover`] (locks of others, by their
-//! [`token`]s), [`shutdown`], [`durability`] (nodes that may forget). The wire is written in
-//! [`command`].
+//! [`token`]s), [`shutdown`], [`durability`] (nodes that may forget), [`fence`] (numbers that rise
+//! with every holder). The wire is written in [`command`].
 //!
 //! Those that wait for a lock stand in two orders. The tasks of one locker stand in a *line* for
 //! each key ([`turns`], [`in_line`]): one at a time asks the nodes, and the one that is done with
@@ -34,6 +34,8 @@ mod context;
 mod counters;
 mod durability;
 mod extension;
+mod fence;
+mod fencing;
 mod hand_on;
 mod hold;
 mod hold_id;
@@ -66,10 +68,12 @@ mod wire;
 pub(crate) use acquire::Acquiring;
 pub(crate) use acquire_spec::AcquireSpec;
 pub(crate) use claim::Claim;
+pub(crate) use command::FENCE;
 pub(crate) use context::LeaseContext;
 pub(crate) use durability::Epoch;
 #[cfg(test)]
 pub(crate) use durability::Volatile;
+pub use fence::Fence;
 pub(crate) use hand_on::hand_on;
 pub(crate) use hold::Ended;
 pub(crate) use hold_ref::HoldRef;

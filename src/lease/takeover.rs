@@ -52,15 +52,15 @@ pub(crate) async fn adopt(
     resource: Resource,
     token: &OwnerToken,
     ttl: Duration,
-    extend: Extend,
+    (extend, is_fenced): (Extend, bool),
 ) -> Result<HoldRef, Error> {
     let context = &leases.context;
     token.check_one_key()?;
     // Dropped anywhere below, the claim and the hold put the former value back.
     let now = context.nodes.clock().now();
-    let claim = Claim::ask(context, resource, Some(token.value()), ttl, now)?;
+    let mut claim = Claim::ask(context, resource, Some(token.value()), ttl, now)?;
     let verdict = poll_fn(|cx| claim.election.poll_verdict(cx)).await;
-    let at = context.nodes.clock().read();
+    let mut at = context.nodes.clock().read();
     let longest =
         claim.election.granted().nodes().filter_map(|node| claim.election.time(node)).max();
     if let Some(longest) = longest.filter(|longest| *longest > context.options.ttl) {
@@ -73,6 +73,11 @@ pub(crate) async fn adopt(
     context.check_open()?;
     if verdict != Verdict::Won {
         return Err(claim.error(why_not(context, &claim.election)));
+    }
+    if is_fenced {
+        // Above the former holder's, who may still write under that.
+        poll_fn(|cx| claim.poll_fence(cx)).await?;
+        at = context.nodes.clock().read();
     }
     if !at.stamp.is_before(claim.warning()) {
         return Err(claim.error(Kind::TooSlow { ttl, elapsed: at.stamp.since(claim.sent) }));

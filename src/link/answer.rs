@@ -45,6 +45,9 @@ pub(crate) enum ReplyKind {
     /// The reply to a script about several keys that may refuse for a reason: as `Keys`, or one of
     /// the reasons 2 to 4 and a number. Its command names the server.
     KeysVote,
+    /// The reply to the script that lets a fence rise: 1 (done), 0 (the lock is not held with that
+    /// value), or −f (the fence stands at f).
+    Fence,
     /// The reply to an undo that was pending (see [`pending`](super::pending)): as to an undo, and
     /// any answer that is for good settles it.
     PendingUndo,
@@ -60,6 +63,9 @@ pub(crate) enum ReplyKind {
 
 /// How many keys a script can be given: so low may the number of a key in the way be.
 const KEYS_MAX: i64 = u16::MAX as i64;
+
+/// No fence is above this.
+const FENCE_MAX: i64 = (1 << 53) - 1;
 
 impl ReplyKind {
     /// Whether such commands are sent for what earlier ones may have left.
@@ -80,6 +86,12 @@ impl ReplyKind {
         matches!(self, Self::Any | Self::Tracked | Self::TrackingRequest)
     }
 
+    /// Whether a number below zero tells more than that the node refuses.
+    #[inline]
+    fn tells_by_number(self) -> bool {
+        matches!(self, Self::Keys | Self::KeysVote | Self::Fence)
+    }
+
     /// Whether this can be the reply to such a command.
     pub(super) fn accepts(self, reply: &Reply) -> bool {
         match reply {
@@ -90,6 +102,7 @@ impl ReplyKind {
                 }
                 Self::NativeUndo => (0..=1).contains(number),
                 Self::Keys | Self::KeysVote => (-KEYS_MAX..=1).contains(number),
+                Self::Fence => (-FENCE_MAX..=1).contains(number),
                 Self::Adopt => (-1..=0).contains(number),
                 Self::Ended | Self::Any | Self::Tracked | Self::TrackingRequest => true,
                 Self::Status | Self::Queue => false,
@@ -126,7 +139,7 @@ impl ReplyKind {
             Reply::Ok | Reply::Integer(1..) => (NodeVote::Granted, None),
             Reply::Null => (NodeVote::Held, None),
             Reply::Integer(0) => (NodeVote::Gone, None),
-            Reply::Integer(number) if matches!(self, Self::Keys | Self::KeysVote) => {
+            Reply::Integer(number) if self.tells_by_number() => {
                 (NodeVote::Held, Some(Frame::Integer(number)))
             }
             Reply::Integer(-1) => (NodeVote::Held, None),
@@ -248,6 +261,11 @@ pub(crate) fn time_beside(reply: &Frame) -> Option<Duration> {
 /// The time beside the reason for which a node refused; a node that has none to tell says zero.
 pub(crate) fn time_of_refusal(reply: &Frame) -> Option<Duration> {
     time_beside(reply).filter(|time| !time.is_zero())
+}
+
+/// Where a fence stands that has not risen, by the frame of a vote `Held`.
+pub(crate) fn fence_of(reply: &Frame) -> Option<u64> {
+    u64::try_from(reply.as_integer().ok()?.checked_neg()?).ok()
 }
 
 /// Which of several keys has another's value, counted from 0, by the frame of a vote `Held`.

@@ -49,7 +49,7 @@ mod tests;
 mod tls;
 mod undo;
 
-pub(crate) use answer::{ReplyKind, key_in_the_way, time_beside, time_of_refusal};
+pub(crate) use answer::{ReplyKind, fence_of, key_in_the_way, time_beside, time_of_refusal};
 pub(crate) use dial::Network;
 pub(crate) use handshake::{Handshake, HandshakeConfig};
 pub(crate) use inbound::{Ended, Inbound};

@@ -12,7 +12,7 @@ use super::queued::QUEUED;
 use crate::clock::Clock;
 use crate::entropy::Entropy;
 use crate::error::Error;
-use crate::lease::{AcquireBy, Epoch, LeaseContext, Notices, Primitive};
+use crate::lease::{AcquireBy, Epoch, FENCE, LeaseContext, Notices, Primitive};
 use crate::link::{Dial, HandshakeConfig, Network};
 use crate::observe::Observer;
 #[cfg(feature = "tls-rustls")]
@@ -196,6 +196,14 @@ impl LockerBuilder {
     /// other processes wait less long.
     pub fn local_handover(mut self, budget: Duration) -> Self {
         self.options.local_handover = budget;
+        self
+    }
+
+    /// Whether every lock gets a [fence](crate::LockGuard::fence), as if
+    /// [`fenced`](crate::LockRequest::fenced) was asked for with each, and one that is
+    /// [adopted](crate::Locker::adopt) too. Default: `false`.
+    pub fn fenced(mut self, fenced: bool) -> Self {
+        self.options.fenced = fenced;
         self
     }
 
@@ -424,7 +432,8 @@ impl LockerBuilder {
         for address in &mut self.addresses {
             address.tcp.get_or_insert(self.options.tcp);
         }
-        let scripts = scripts(self.options.durability != Durability::Persistent);
+        let mut scripts = scripts(self.options.durability != Durability::Persistent);
+        scripts.extend(self.options.fenced.then_some(FENCE.text));
         Ok(HandshakeConfig {
             scripts,
             policy: Some(Arc::new(Epoch::new(&self.options))),

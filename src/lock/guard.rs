@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::key::LockKey;
 use crate::error::Error;
-use crate::lease::{Claim, Ended, HoldRef, OwnerToken, Release, Releasing, hand_on};
+use crate::lease::{Claim, Ended, Fence, HoldRef, OwnerToken, Release, Releasing, hand_on};
 use crate::observe::{Event, Loss};
 use crate::report::NodeReport;
 
@@ -51,6 +51,18 @@ impl LockGuard {
     #[must_use]
     pub fn keys(&self) -> Vec<LockKey> {
         self.hold.keys().into_iter().map(LockKey::new).collect()
+    }
+
+    /// The fence of a lock that was asked for as [`fenced`](crate::LockRequest::fenced): a number
+    /// above that of every holder before this one, and below that of every one after. It stays the
+    /// same while the lock is held. Whatever is written under the lock carries it, and what is
+    /// written to refuses a write whose fence is below the highest that it has seen: so a holder
+    /// who was paused past the end of its lock cannot write over what a later one wrote.
+    ///
+    /// `None` for a lock that is not fenced.
+    #[must_use]
+    pub fn fence(&self) -> Option<Fence> {
+        self.hold.claim(Claim::fence).flatten()
     }
 
     /// What it takes to release the lock, or to [`adopt`](crate::Locker::adopt) it. Each guard has
@@ -307,11 +319,12 @@ impl fmt::Debug for LockGuard {
 pub struct Held {
     hold: HoldRef,
     key: LockKey,
+    fence: Option<Fence>,
 }
 
 impl Held {
     pub(crate) fn new(guard: &LockGuard) -> Self {
-        Self { hold: guard.hold.clone(), key: guard.key() }
+        Self { hold: guard.hold.clone(), key: guard.key(), fence: guard.fence() }
     }
 
     /// How long the lock is still held, if it is, without the effect that asking has.
@@ -336,6 +349,12 @@ impl Held {
     #[must_use]
     pub fn key(&self) -> &LockKey {
         &self.key
+    }
+
+    /// As [`LockGuard::fence`]; also when the lock has been released.
+    #[must_use]
+    pub fn fence(&self) -> Option<Fence> {
+        self.fence
     }
 
     /// As [`LockGuard::votes`]; none when the lock has been released.

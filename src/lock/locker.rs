@@ -83,6 +83,7 @@ impl Locker {
             unavailable_wait: options.unavailable_wait,
             retry: options.retry.clone(),
             extend: options.extend,
+            fenced: options.fenced,
         });
         LockRequest::new(spec)
     }
@@ -214,9 +215,10 @@ impl Locker {
         token: &OwnerToken,
     ) -> Result<LockGuard, Error> {
         self.leases.context.check_open()?;
-        let Options { ttl, extend, .. } = &self.leases.context.options;
+        let Options { ttl, extend, fenced, .. } = &self.leases.context.options;
         let resource = self.leases.context.resource(&MUTEX, key.as_ref())?;
-        let adopted = takeover::adopt(&self.leases, resource, token, *ttl, *extend).await;
+        let adopted =
+            takeover::adopt(&self.leases, resource, token, *ttl, (*extend, *fenced)).await;
         adopted.map(LockGuard::new)
     }
 

@@ -246,19 +246,18 @@
 //!
 //! | with | one key | several keys | waiting | fenced | native |
 //! |---|---|---|---|---|---|
-//! | `Durability::Volatile` | yes | yes | yes | not yet | yes |
-//! | `adopt` | yes | no: neither adopted nor released | yes | not yet | yes |
-//! | `release_by_token` | yes | no: neither adopted nor released | yes | not yet | yes |
-//! | `blocking` | yes | yes | yes | not yet | yes |
-//! | a `Client` beside it | yes | yes | yes | not yet | yes |
-//! | TLS | yes | yes | yes | not yet | yes |
-//! | `quorlock lock` | yes | yes | yes | not yet | yes |
-//! | `release_after` | yes | yes | yes | not yet | yes |
-//! | `shutdown_leaving` | yes | yes | yes | not yet | yes |
+//! | `Durability::Volatile` | yes | yes | yes | yes | yes |
+//! | `adopt` | yes | no: neither adopted nor released | yes | yes | yes |
+//! | `release_by_token` | yes | no: neither adopted nor released | yes | yes | yes |
+//! | `blocking` | yes | yes | yes | yes | yes |
+//! | a `Client` beside it | yes | yes | yes | yes | yes |
+//! | TLS | yes | yes | yes | yes | yes |
+//! | `quorlock lock` | yes | yes | yes | yes | yes |
+//! | `release_after` | yes | yes | yes | yes | yes |
+//! | `shutdown_leaving` | yes | yes | yes | yes | yes |
 //!
-//! Each *yes* has a test. *Not yet* is what has none, for fences do not exist. *Native* is a lock
-//! on servers that have `DELIFEQ` ([`native_commands`](crate::LockerBuilder::native_commands)).
-//! Of one key:
+//! Each *yes* has a test. *Native* is a lock on servers that have `DELIFEQ`
+//! ([`native_commands`](crate::LockerBuilder::native_commands)). Of one key:
 //!
 //! | with | the test |
 //! |---|---|
@@ -297,6 +296,20 @@
 //! | `quorlock lock` | `program::codes::one_that_waits_gets_it_after_the_release` |
 //! | `release_after` | `waiting::beside::a_lock_that_ends_after_a_time_goes_to_who_waits` |
 //! | `shutdown_leaving` | `waiting::beside::a_lock_that_a_shutdown_leaves_goes_on_at_its_end` |
+//!
+//! And of a lock with a [fence](crate::LockRequest::fenced):
+//!
+//! | with | the test |
+//! |---|---|
+//! | `Durability::Volatile` | `fencing::on_servers_that_may_forget_a_lock_is_fenced_as_well` |
+//! | `adopt` | `fencing::who_adopts_a_lock_has_a_higher_fence_than_who_left_it` |
+//! | `release_by_token` | `fencing::a_token_releases_a_fenced_lock_and_the_next_fence_is_higher` |
+//! | `blocking` | `fencing::a_plain_threads_lock_has_its_fence` |
+//! | a `Client` beside it | `fencing::a_client_beside_fenced_locks_changes_neither` |
+//! | TLS | `tls::order::a_lock_has_its_fence_over_tls` |
+//! | `quorlock lock` | `program::child::its_fence_is_told_and_rises` |
+//! | `release_after` | `fencing::a_fenced_lock_that_ends_after_a_time_leaves_its_fence` |
+//! | `shutdown_leaving` | `fencing::what_a_shutdown_leaves_is_adopted_with_higher_fences` |
 //!
 //! And on servers that delete natively:
 //!

@@ -172,5 +172,5 @@
 //!
 //! *A fencing token: `INCR` everywhere, the largest of a majority.* Nodes 0, 1, 2. A asks {1, 2}
 //! and has 1. B asks {0, 2} and has 2. C comes after both, asks {0, 1}: both go from 1 to 2, and C
-//! has 2. **Instead:** a token must be confirmed as larger by a majority; that is why it is not one
-//! line.
+//! has 2. **Instead:** a token must be confirmed as larger by a majority, as a
+//! [`fence`](super::fencing) is.

@@ -43,6 +43,7 @@
 //! | `unavailable_wait` | 1 s | how much of that without a quorum |
 //! | `retry` | `Retry::full_jitter`, 50–200 ms, doubling to 1 s | the pause between two tries |
 //! | `local_handover` | 0 | how long tasks of one locker pass a lock on without the nodes |
+//! | `fenced` | no | whether every lock gets a [fence](super::fencing) |
 //!
 //! **`wait`.** No call waits forever unless it asks to
 //! ([`wait_forever`](crate::LockerBuilder::wait_forever)). In a server, stay below the time limit
@@ -58,6 +59,10 @@
 //! **`local_handover`.** Off, for other processes wait as long: none of them has the lock before
 //! the budget is over, or no task of this locker wants it. With it, the next task has the lock in
 //! microseconds. Choose a few times the length of the work.
+//!
+//! **`fenced`.** No, for it costs each node a script more, and is of use only where what is written
+//! to compares. Then ask for it with each lock, or here for all. A fenced lock is not handed on
+//! without the nodes.
 //!
 //! **`retry`.** A process that waits in a queue for another (see [`choosing`](super::choosing))
 //! does not poll; the pause is for where there is none. It is drawn between 50 ms and a ceiling

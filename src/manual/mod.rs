@@ -4,6 +4,7 @@
 //! - [`when_not_to_lock`]: better tools for some jobs, and what belongs behind every lock.
 //! - [`choosing`]: single or quorum, how many nodes, TTL, extension, waiting, durability, driver;
 //!   what goes with which kind of lock.
+//! - [`fencing`]: numbers that rise with every holder, for the store to refuse one who is late.
 //! - [`copied_recipes`]: the recipes that everyone copies, and how each breaks.
 //! - [`others_failures`]: what went wrong for others, what we do about it, and the test for it.
 //! - [`defaults`]: every default, its reason, and what goes wrong with another.
@@ -18,6 +19,7 @@ pub mod choosing;
 pub mod compatibility;
 pub mod copied_recipes;
 pub mod defaults;
+pub mod fencing;
 pub mod hot_path;
 pub mod others_failures;
 pub mod promises;

@@ -150,9 +150,10 @@
 //! and advises the cure: a *fencing token*, a number that grows with every holder and that the
 //! store compares before it writes.
 //!
-//! quorlock does not issue fencing tokens yet; they are to come. Until then, and behind them, the
-//! store's own check is the last line: a version, a condition, a unique key. The chapter
-//! [`when_not_to_lock`](super::when_not_to_lock) shows the statements.
+//! A lock that is asked for as [`fenced`](crate::LockRequest::fenced) has such a number, its
+//! [`fence`](crate::LockGuard::fence); the chapter [`fencing`](super::fencing) says what it
+//! promises. Without it, the store's own check is the last line: a version, a condition, a unique
+//! key. The chapter [`when_not_to_lock`](super::when_not_to_lock) shows the statements.
 //!
 //! A holder's [`owner_token`](crate::LockGuard::owner_token) is **not** such a number. It is
 //! random: it can be compared for equality, and for nothing else.

@@ -120,6 +120,8 @@ pub(crate) struct Options {
     pub(crate) unavailable_wait: Duration,
     /// For how long a lock may go from hand to hand in this process; zero is not at all.
     pub(crate) local_handover: Duration,
+    /// Whether locks get a fence.
+    pub(crate) fenced: bool,
     /// What a node's clock may gain on ours within a TTL: 1 % and 2 ms, the figure of the Redlock
     /// specification's implementations.
     pub(crate) drift: Drift,
@@ -152,6 +154,7 @@ impl Default for Options {
             wait: Some(Duration::from_secs(10)),
             unavailable_wait: Duration::from_secs(1),
             local_handover: Duration::ZERO,
+            fenced: false,
             drift: Drift::default(),
             node_timeout: None,
             extend: Extend::default(),

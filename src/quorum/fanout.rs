@@ -17,7 +17,7 @@ use super::tally::{Patience, Rule, Verdict, Vote};
 use crate::clock::Moment;
 use crate::error::Error;
 use crate::link::{Entry, Outgoing, ReplyKind, Sent, Ticket, Undo, Urgency};
-use crate::link::{key_in_the_way, time_beside, time_of_refusal};
+use crate::link::{fence_of, key_in_the_way, time_beside, time_of_refusal};
 use crate::node::Node;
 use crate::node_vote::NodeVote;
 use crate::report::{Fault, NodeReport, Outcome, printable};
@@ -301,6 +301,11 @@ impl Election {
         let reply = self.set.shared.slots.peek(self.ticket, node)?;
         let number = |at: usize| reply.as_items().ok()?.get(at)?.as_integer().ok();
         Some((number(0)?, number(1)?))
+    }
+
+    /// Where the fence stands that has not risen on a node.
+    pub(crate) fn fence(&self, node: usize) -> Option<u64> {
+        fence_of(&self.set.shared.slots.peek(self.ticket, node)?)
     }
 
     /// Which of the command's keys another holds on a node, counted from 0, where the node's vote

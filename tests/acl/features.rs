@@ -37,7 +37,7 @@ macro_rules! features {
     };
 }
 
-pub(crate) const FEATURES: [Feature; 19] = features![
+pub(crate) const FEATURES: [Feature; 20] = features![
     "acquire and release, by release or by dropping" => acquire_and_release,
     "extend, by extend or by itself" => extend,
     "wait for a lock, and be told who holds it" => wait,
@@ -49,6 +49,7 @@ pub(crate) const FEATURES: [Feature; 19] = features![
     "release_by_token, quorlock release" => release_by_token,
     "force_release" => force_release,
     "quorlock release --force" => look_and_force_release,
+    "acquire a lock with a fence" => fenced,
     "Durability::Volatile, with initialise" => volatile,
     "undo exactly what a dead connection left" => undo_exactly,
     "the same over RESP2" => undo_exactly_resp2,
@@ -253,6 +254,19 @@ async fn force_release(server: &Server, url: &str) -> Outcome {
     let locker = ready(builder(url)).await?;
     locker.force_release("k").await.map_err(said)?;
     check(is_gone(server), "it is gone")
+}
+
+async fn fenced(server: &Server, url: &str) -> Outcome {
+    let locker = ready(builder(url).fenced(true)).await?;
+    let mut last = None;
+    for _ in 0..2 {
+        let guard = acquire(&locker).await?;
+        check(guard.fence() > last, "the fence has risen")?;
+        last = guard.fence();
+        release(guard).await?;
+        server.command(&["SCRIPT", "FLUSH"]);
+    }
+    Ok(())
 }
 
 async fn volatile(server: &Server, url: &str) -> Outcome {

@@ -53,6 +53,7 @@ mod durability;
 mod errors;
 mod events;
 mod faults;
+mod fencing;
 mod handover;
 mod handshake;
 mod health;

@@ -87,6 +87,22 @@ async fn a_lock_is_deleted_natively_over_tls() {
     assert_eq!((valkey.calls("delifeq"), valkey.calls("release")), (301, 0));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lock_has_its_fence_over_tls() {
+    let node = in_process::serve(quorlock::testing::Node::builder()).unwrap();
+    let config = authority().server().server_config(None, rustls::ALL_VERSIONS);
+    let terminator = Terminator::with(node.addr().unwrap(), config, Behaviour::Serve);
+    let locker = builder(&terminator.url("127.0.0.1"), trusting()).build().unwrap();
+    locker.ready(Duration::from_secs(5)).await.unwrap();
+    let mut last = None;
+    for _ in 0..20 {
+        let guard = locker.lock("k").fenced().await.unwrap();
+        assert!(guard.fence() > last);
+        last = guard.fence();
+        assert!(guard.release().await.unwrap().is_released());
+    }
+}
+
 /// The wake-up comes on a connection on which nothing was asked.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lock_is_handed_over_to_the_one_that_waits_over_tls() {

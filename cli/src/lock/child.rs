@@ -44,6 +44,9 @@ impl Child {
             .env("QUORLOCK_DEADLINE_MS", clock::epoch_ms_in(guard.remaining()).to_string())
             // It could be inherited from an enclosing lock, and does not belong to this one.
             .env_remove("QUORLOCK_FENCE");
+        if let Some(fence) = guard.fence() {
+            command.env("QUORLOCK_FENCE", fence.to_string());
+        }
         if leads {
             command.process_group(0);
         }

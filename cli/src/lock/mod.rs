@@ -71,6 +71,7 @@ async fn hold_and_run(
     let granted = clock::now();
     report.wait = Some(granted.saturating_duration_since(began));
     let guard = acquired?;
+    report.fence = guard.fence();
 
     let ended = match Child::start(args, &guard) {
         Ok(child) => supervise(child, args, &guard, &mut signals).await,
@@ -123,6 +124,7 @@ async fn acquire(locker: &Locker, args: &LockArgs) -> Result<LockGuard, Failure>
         [only] => locker.lock(only.as_encoded_bytes()),
         several => locker.lock_all(several.iter().map(|key| key.as_encoded_bytes())),
     };
+    let request = if args.fenced { request.fenced() } else { request };
     request.wait(wait).await.map_err(Failure::of_options)
 }
 

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use quorlock::Fence;
+
 use super::child::Ended;
 use crate::args::LockArgs;
 use crate::exit::Failure;
@@ -15,6 +17,7 @@ pub(crate) struct Report {
     /// From the lock to the command's end.
     pub(crate) hold: Option<Duration>,
     pub(crate) child: Option<Ended>,
+    pub(crate) fence: Option<Fence>,
     /// How often the lock was extended.
     pub(crate) extensions: u64,
     /// Why the lock was lost, in a word: it expired, is gone from the nodes, or was taken.
@@ -34,6 +37,7 @@ impl Report {
             .text("outcome", failure.map_or("done", |failure| failure.cause.word()))
             .number("wait_us", self.wait.map(micros))
             .number("hold_us", self.hold.map(micros))
+            .number("fence", self.fence.map(Fence::number))
             .number("extensions", Some(self.extensions))
             .text("lost", self.lost)
             .number("child_code", self.child.map(Ended::code))

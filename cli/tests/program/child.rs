@@ -32,6 +32,23 @@ fn the_environment_tells_about_the_lock() {
 }
 
 #[test]
+fn its_fence_is_told_and_rises() {
+    need_server!();
+    let server = Server::start();
+    let mut last = 0;
+    for keys in [&["job"][..], &["--key", "job", "--key", "other"], &["job"]] {
+        let words = [&["lock", "--fenced", "--json"], keys, &["--", "printenv", "QUORLOCK_FENCE"]];
+        let ended = run(program_on(&server, &words.concat()));
+        let fence: u64 = ended.stdout.trim().parse().expect("a number");
+        assert!(fence > last, "{fence} behind {last}");
+        assert!(ended.stderr.contains(&format!("\"fence\":{fence},")), "{ended:?}");
+        last = fence;
+    }
+    let plain = run(program_on(&server, &["lock", "--json", "job", "--", "true"]));
+    assert!(plain.stderr.contains("\"fence\":null"), "{plain:?}");
+}
+
+#[test]
 fn its_streams_are_its_own() {
     need_server!();
     let server = Server::start();

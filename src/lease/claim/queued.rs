@@ -68,7 +68,7 @@ impl Claim {
             state: State::Queued,
             // Whatever it answers, it may have the value.
             healed: one,
-            aside: Some(Box::new(Aside { former: None, queue_node: Some(queue_node) })),
+            aside: Some(Box::new(Aside { queue_node: Some(queue_node), ..Aside::default() })),
             turn: None,
         })
     }

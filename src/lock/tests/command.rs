@@ -5,13 +5,14 @@ use std::time::Duration;
 use quorlock_resp::encode;
 
 use crate::entropy::Nonce;
-use crate::lease::command::{Encoded, Subject};
+use crate::lease::command::{Encoded, FENCE, Subject};
 use crate::lease::{
     AcquireBy, Adopt, Key, Primitive, Resource, Script, ScriptForm, Value, Volatile,
 };
 use crate::link::{ReplyKind, Undo};
 use crate::lock::all::ALL;
 use crate::lock::mutex::MUTEX;
+use crate::lock::queued::QUEUED;
 use crate::options::{Durability, Options};
 use crate::testing::store::digest;
 
@@ -73,7 +74,8 @@ fn scripts(primitive: &'static Primitive) -> Vec<&'static Script> {
 
 #[test]
 fn a_scripts_digest_is_that_of_its_text() {
-    for script in scripts(&MUTEX).into_iter().chain(scripts(&ALL)) {
+    let of_locks = [&MUTEX, &ALL, &QUEUED].into_iter().flat_map(scripts);
+    for script in of_locks.chain([&FENCE]) {
         assert_eq!(digest(script.text.as_bytes()), script.sha1(), "{}", script.text);
     }
 }

@@ -11,6 +11,8 @@
 
 #![allow(dead_code, reason = "either user of the table leaves out a part of it")]
 
+#[path = "scripts_fenced.rs"]
+mod fenced;
 #[path = "scripts_hindrance.rs"]
 mod hindrance;
 #[path = "scripts_queued.rs"]
@@ -24,12 +26,13 @@ use queued::{ask, ask_where_it_votes, leave};
 pub(crate) type Words = Vec<&'static str>;
 
 /// The files with Lua in them, below the `script` of `src/lock`, `src/lease` and `src/link`.
-pub(crate) const FILES: [(&str, &str); 12] = [
+pub(crate) const FILES: [(&str, &str); 13] = [
     ("acquire.lua", include_str!("../../../src/lock/script/acquire.lua")),
     ("acquire_all.lua", include_str!("../../../src/lock/script/acquire_all.lua")),
     ("adopt.lua", include_str!("../../../src/lock/script/adopt.lua")),
     ("extend.lua", include_str!("../../../src/lock/script/extend.lua")),
     ("extend_all.lua", include_str!("../../../src/lock/script/extend_all.lua")),
+    ("fence.lua", include_str!("../../../src/lease/script/fence.lua")),
     ("initialise.lua", include_str!("../../../src/lease/script/initialise.lua")),
     ("may_delifeq.lua", include_str!("../../../src/link/script/may_delifeq.lua")),
     ("release.lua", include_str!("../../../src/lock/script/release.lua")),
@@ -90,7 +93,7 @@ struct Calls {
 /// A name, and the commands that lead there.
 type State = (&'static str, &'static str);
 
-pub(crate) const SCRIPTS: [Script; 14] = [
+pub(crate) const SCRIPTS: [Script; 15] = [
     Script {
         name: "acquire",
         files: &["standing.lua", "acquire.lua"],
@@ -137,6 +140,7 @@ pub(crate) const SCRIPTS: [Script; 14] = [
         grids: &[all(&[LOCK, SECOND])],
         words: release_all,
     },
+    Script { name: "fence", files: &["fence.lua"], grids: fenced::RISES, words: fenced::rises },
     Script { name: "turn_ask", files: &["turn_ask.lua"], grids: queued::ASKED, words: ask },
     Script {
         name: "turn_ask",

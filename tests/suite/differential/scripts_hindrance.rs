@@ -30,7 +30,7 @@ const COMMANDS: [&str; 13] = [
 ];
 
 /// The keys that scripts touch.
-pub(super) const KEYS: [&str; 6] = ["e", "q", "k", "l", "z", "b"];
+pub(super) const KEYS: [&str; 7] = ["e", "q", "f", "k", "l", "z", "b"];
 
 /// The user who lacks the right to any channel.
 const CHANNELS: &str = "channels";

@@ -1,0 +1,203 @@
+//! Fences: numbers that rise with every holder of a lock, so that what the lock protects can refuse
+//! a holder who comes too late.
+//!
+//! Each node keeps a fence beside the lock. A token is put to all nodes behind the acquisition, and
+//! a node takes it only if the lock is held there and the fence is below it (`fence.lua`). A token
+//! that a majority has taken is the holder's fence. Two such majorities share a node, on which one
+//! came after the other and was above it: so no two holders have the same fence, and who asks after
+//! another has got its own gets a higher one. That holds whatever the clocks say and however long
+//! the locks last; the clock only picks a token that is likely to be high enough. Where it was not,
+//! the answers say what is.
+//!
+//! A node whose fence is missing puts its own time in its place, in microseconds: so a fence may be
+//! dropped once that time is past it (a week past it, for clocks that are set back), and a node
+//! that has forgotten all its fences does not begin at zero.
+//!
+//! `tests/fence_model.rs` looks at every order of events with few clients, and shows of each rule
+//! what happens without it.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::sync::{Mutex, lock};
+
+/// A number that rises with every holder of a lock:
+/// see [`LockGuard::fence`](crate::LockGuard::fence).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Fence(u64);
+
+impl Fence {
+    /// The greatest one: all of them are below 2⁵³, so that they stay exact in JSON, in JavaScript
+    /// and in Lua.
+    pub const MAX: Self = Self((1 << 53) - 1);
+
+    /// The number. `None` for one that is no fence.
+    #[must_use]
+    pub fn from_number(number: u64) -> Option<Self> {
+        (number <= Self::MAX.0).then_some(Self(number))
+    }
+
+    /// As a number, to be stored beside what is written.
+    #[must_use]
+    pub fn number(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for Fence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// As a number.
+#[cfg(feature = "serde")]
+impl serde::Serialize for Fence {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(self.0)
+    }
+}
+
+/// A number below 2⁵³.
+#[cfg(feature = "serde")]
+impl<'de> serde::Deserialize<'de> for Fence {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let number = u64::deserialize(deserializer)?;
+        Self::from_number(number)
+            .ok_or_else(|| serde::de::Error::custom("a fence is a whole number below 2^53"))
+    }
+}
+
+/// How far ahead of a node's clock a token may lie: so far apart the clocks of clients may be
+/// without a round trip more, and so far a client whose clock is wrong can carry a fence.
+const AHEAD_MAX: Duration = Duration::from_secs(10);
+
+/// How far the tokens may lie ahead of this process's clock because other clocks are ahead of it.
+const LEAD_MAX: Duration = Duration::from_secs(5);
+
+/// What a locker begins with: more than a command takes to a node whose clock is the same.
+const LEAD_FIRST: Duration = Duration::from_millis(10);
+
+/// Which token a locker tries next.
+pub(super) struct Tokens(Mutex<Known>);
+
+struct Known {
+    /// The last token that was tried.
+    last: u64,
+    /// How far ahead of this process's clock the tokens are, in microseconds.
+    lead: u64,
+}
+
+impl Tokens {
+    pub(super) fn new() -> Self {
+        Self(Mutex::new(Known { last: 0, lead: micros(LEAD_FIRST) }))
+    }
+
+    /// A token of this time, above all that were picked before.
+    pub(super) fn pick(&self, now: Duration) -> Fence {
+        let mut known = lock(&self.0);
+        let token = micros(now).saturating_add(known.lead).max(known.last.saturating_add(1));
+        known.last = token.min(Fence::MAX.0);
+        Fence(known.last)
+    }
+
+    /// The token was too low at this time: the nodes that have told it stand at these fences, and
+    /// so many must take the next one. It is the lowest that so many of them would take, and above
+    /// those that are near it: a node whose clock runs far ahead does not carry the others with it.
+    /// `None` where none has told.
+    pub(super) fn next(&self, now: Duration, fences: &mut [Fence], needed: usize) -> Option<Fence> {
+        fences.sort_unstable();
+        let enough = fences.get(needed.saturating_sub(1)).or_else(|| fences.last())?.0;
+        let near = |fence: &&Fence| fence.0 <= enough.saturating_add(micros(LEAD_MAX));
+        let highest = fences.iter().rfind(near).map_or(enough, |fence| fence.0);
+        let mut known = lock(&self.0);
+        let lead = highest.saturating_sub(micros(now)).min(micros(LEAD_MAX));
+        known.lead = known.lead.max(lead);
+        Fence::from_number(highest + 1)
+    }
+}
+
+/// How far ahead of a node's clock a token may lie there. Where servers may forget, no further than
+/// a node that has forgotten takes no part: then its time is past all that it may have taken.
+pub(super) fn ahead(longest_ttl: Option<Duration>) -> u64 {
+    micros(longest_ttl.map_or(AHEAD_MAX, |longest| longest.min(AHEAD_MAX)))
+}
+
+/// Of a time since 1970: below 2⁵³ until the year 2255.
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Duration = Duration::from_secs(1_800_000_000);
+    const SECOND: u64 = 1_000_000;
+
+    fn fences(numbers: &[u64]) -> Vec<Fence> {
+        numbers.iter().map(|number| Fence::from_number(*number).unwrap()).collect()
+    }
+
+    #[test]
+    fn tokens_follow_the_clock_and_rise_when_it_does_not() {
+        let tokens = Tokens::new();
+        let first = tokens.pick(NOW);
+        assert_eq!(first.number(), micros(NOW + LEAD_FIRST));
+        assert_eq!(tokens.pick(NOW).number(), first.number() + 1);
+        assert_eq!(tokens.pick(NOW - LEAD_MAX).number(), first.number() + 2);
+        let later = NOW + Duration::from_millis(1);
+        assert_eq!(tokens.pick(later).number(), micros(later + LEAD_FIRST));
+    }
+
+    #[test]
+    fn the_next_token_is_above_what_a_majority_has_told() {
+        let tokens = Tokens::new();
+        let now = micros(NOW);
+        let next = |told: &[u64], needed| {
+            let next = tokens.next(NOW, &mut fences(told), needed);
+            next.map(|fence| fence.number() - now)
+        };
+        assert_eq!(next(&[now + 7, now + 5, now + 3], 2), Some(8));
+        assert_eq!(next(&[now + 3_600 * SECOND, now + 5, now + 3], 2), Some(6), "one is far ahead");
+        assert_eq!(next(&[now + 5], 2), Some(6), "the others have told nothing");
+        assert_eq!(next(&[], 2), None);
+    }
+
+    #[test]
+    fn what_was_too_low_is_learned_from_and_only_so_far() {
+        let tokens = Tokens::new();
+        tokens.next(NOW, &mut fences(&[micros(NOW) + SECOND]), 1);
+        assert_eq!(tokens.pick(NOW).number(), micros(NOW) + SECOND);
+        tokens.next(NOW, &mut fences(&[micros(NOW) + 3_600 * SECOND]), 1);
+        assert_eq!(tokens.pick(NOW).number(), micros(NOW + LEAD_MAX));
+    }
+
+    #[test]
+    fn no_fence_is_above_the_highest() {
+        assert_eq!(Fence::from_number(Fence::MAX.number()), Some(Fence::MAX));
+        assert_eq!(Fence::from_number(Fence::MAX.number() + 1), None);
+        let tokens = Tokens::new();
+        assert_eq!(tokens.next(NOW, &mut [Fence::MAX], 1), None);
+        assert_eq!(tokens.pick(Duration::from_secs(u64::MAX)), Fence::MAX);
+        assert_eq!(Fence(42).to_string(), "42");
+    }
+
+    #[cfg(feature = "serde")]
+    #[test]
+    fn a_fence_is_a_number_to_serde() {
+        assert_eq!(serde_json::to_string(&Fence::MAX).unwrap(), "9007199254740991");
+        assert_eq!(serde_json::from_str::<Fence>("42").unwrap().number(), 42);
+        for none in ["9007199254740992", "-1", "1.5", "\"42\""] {
+            assert!(serde_json::from_str::<Fence>(none).is_err(), "{none}");
+        }
+    }
+
+    /// A node that has forgotten takes no part for so long.
+    #[test]
+    fn no_token_lies_further_ahead_than_a_quarantine_lasts() {
+        assert_eq!(ahead(None), 10 * SECOND);
+        assert_eq!(ahead(Some(Duration::from_secs(30))), 10 * SECOND);
+        assert_eq!(ahead(Some(Duration::from_millis(700))), 700_000);
+    }
+}

@@ -1,0 +1,75 @@
+//! A lock on the way to its fence, and there: which token was put to the nodes, and what follows
+//! from their answers.
+
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use super::fence::{Fence, Tokens};
+use super::key::Key;
+use crate::quorum::{Election, Verdict};
+
+/// How many tokens are tried. The second is above all that the nodes have told to the first, and is
+/// too low only where another holder's has come between.
+const TOKENS_MAX: u32 = 8;
+
+/// A lock on the way to its fence, and there.
+pub(super) struct Fencing {
+    /// The keys of the lock's fences.
+    pub(super) keys: Box<[Key]>,
+    /// The token that the nodes were asked to take last, and what they did.
+    token: Fence,
+    election: Election,
+    tokens: u32,
+    /// A majority has taken the token.
+    is_taken: bool,
+}
+
+impl Fencing {
+    /// A first token was put to the nodes.
+    pub(super) fn new(keys: Box<[Key]>, token: Fence, election: Election) -> Self {
+        Self { keys, token, election, tokens: 1, is_taken: false }
+    }
+
+    /// Another token was.
+    pub(super) fn put(&mut self, token: Fence, election: Election) {
+        (self.token, self.election) = (token, election);
+        self.tokens += 1;
+    }
+
+    /// Whether a majority has taken the token.
+    pub(super) fn poll_taken(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+        self.is_taken = ready!(self.election.poll_verdict(cx)) == Verdict::Won;
+        Poll::Ready(self.is_taken)
+    }
+
+    /// The fence, once a majority has taken it.
+    pub(super) fn fence(&self) -> Option<Fence> {
+        self.is_taken.then_some(self.token)
+    }
+
+    /// What each node did with the token.
+    pub(super) fn election(&self) -> &Election {
+        &self.election
+    }
+
+    /// What is to be put to the nodes next, where too few have taken the last one: a token above
+    /// what they have told; the same one where they only lack the script. `None` where too few
+    /// could take any.
+    pub(super) fn next(&self, tokens: &Tokens, wall: Duration) -> Option<Fence> {
+        let (election, needed) = (&self.election, self.election.needed());
+        let (mut fences, mut lacking) = (Vec::new(), 0);
+        for (node, _) in election.votes() {
+            let took = election.granted().has(node).then_some(self.token);
+            let told = election.fence(node).and_then(Fence::from_number);
+            fences.extend(took.or(told));
+            lacking += usize::from(election.lacks_script(node));
+        }
+        if self.tokens == TOKENS_MAX || fences.len() + lacking < needed {
+            return None;
+        }
+        match fences.is_empty() {
+            true => Some(self.token),
+            false => tokens.next(wall, &mut fences, needed),
+        }
+    }
+}

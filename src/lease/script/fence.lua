@@ -1,0 +1,52 @@
+-- Lets a lock's fence rise to ARGV[2], if the lock is held with the value ARGV[1] and the fence is
+-- below that.
+--
+-- KEYS: of each key of the lock its fence, and then each key. A fence that is missing stands at this
+-- server's own time in microseconds, and is stored so: then it does not run ahead of who asks again.
+-- It lives until the server's clock is past it by a week. A token that lies further than ARGV[3]
+-- microseconds ahead of that clock is taken only if it is hardly above a fence that does, too.
+--
+-- Answers 1 when the fence stands at the token now, 0 when the lock is not held with that value; -f
+-- when it stands at f, which the token is not above, or lies too far ahead of. Never makes a key
+-- without an end, never lets a fence fall. Reads and checks first and writes last: a script is not
+-- undone by its own error.
+local fences, value, token, ahead = #KEYS / 2, ARGV[1], ARGV[2], ARGV[3]
+local week, hardly, limit = 604800000, 1000, 9007199254740991
+for n = 2, 3 do
+  if not string.match(ARGV[n], '^%d+$') or #ARGV[n] > 16 or tonumber(ARGV[n]) > limit then
+    return redis.error_reply('ERR a fence must be a whole number below 2^53')
+  end
+end
+for n = fences + 1, #KEYS do
+  local held = redis.pcall('GET', KEYS[n])
+  if type(held) == 'table' and not string.find(held.err, 'WRONGTYPE', 1, true) then
+    return held
+  end
+  if held ~= value then
+    return 0
+  end
+end
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local highest, missing = 0, false
+for n = 1, fences do
+  local fence = redis.pcall('GET', KEYS[n])
+  if type(fence) == 'table' then
+    return fence
+  end
+  missing = missing or not fence
+  if fence and (not string.match(fence, '^%d+$') or #fence > 16 or tonumber(fence) > limit) then
+    return redis.error_reply('ERR the fence of this lock is not a whole number below 2^53')
+  end
+  highest = math.max(highest, fence or now)
+end
+local set = tonumber(token)
+local rises = set > highest and set <= math.max(now + ahead, highest + hardly)
+if rises or missing then
+  local stands = rises and set or highest
+  local life = string.format('%.0f', math.max(0, math.floor((stands - now) / 1000)) + week)
+  for n = 1, fences do
+    redis.call('SET', KEYS[n], string.format('%.0f', stands), 'PX', life)
+  end
+end
+return rises and 1 or -highest

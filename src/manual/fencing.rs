@@ -1,0 +1,80 @@
+//! Fences: the number that lets a store refuse a holder who comes too late.
+//!
+//! # The argument
+//!
+//! A lock with a time limit can end while its holder is stopped: by a pause of its process, by a
+//! machine that is suspended, by a slow disk. The holder goes on and writes, and does not know.
+//! Kleppmann's *How to do distributed locking* (2016) shows it of Redlock, and that better clocks
+//! would not help, for the pause can fall between the last check and the write. His cure: each
+//! holder gets a number above the one before, every write carries it, and the store refuses a
+//! number below the highest that it has seen.
+//!
+//! Sanfilippo's reply, *Is Redlock safe?* (2016), grants the pause, and asks two things. Which
+//! store can compare such a number, and could not as well compare a version, or the lock's random
+//! value? And does the number have to rise in order, where any check at the store already excludes?
+//! Both have a point: a store that can check makes a lock a matter of efficiency, and a lock
+//! without such a store is never more than that.
+//!
+//! What a fence adds to a version column: it is known *before* anything is read, it is the same for
+//! all that one holder writes, in several rows and several stores, and an old holder's write is
+//! refused also where it does not overlap the new one's. **A version column is enough** where each
+//! write replaces one row that the same holder has read; see
+//! [`when_not_to_lock`](super::when_not_to_lock).
+//!
+//! # How to use it
+//!
+//! ```no_run
+//! # async fn example(locker: quorlock::Locker) -> Result<(), quorlock::Error> {
+//! let guard = locker.lock("order:42").fenced().await?;
+//! if let Some(fence) = guard.fence() {
+//!     println!("every write under this lock carries {fence}");
+//! }
+//! # Ok(()) }
+//! ```
+//!
+//! [`LockerBuilder::fenced`](crate::LockerBuilder::fenced) does it for every lock, and for what is
+//! adopted. `quorlock lock --fenced` tells its command, as `QUORLOCK_FENCE`.
+//!
+//! Beside the data stands the highest fence that has written it, and each write compares: not below
+//! that, where one holder writes several times; above it, where each holder writes once. A write
+//! that is refused is no error of the store's: the lock was lost, and whatever else was done under
+//! it is in doubt. Stop, and begin anew with a new lock.
+//!
+//! # What is promised
+//!
+//! | | |
+//! |---|---|
+//! | no two holders have the same fence | always, whatever the clocks say |
+//! | who asks for a lock after another got its fence gets a higher one | always |
+//! | the same where a node forgets all it knows | if its clock is past the fences that it had |
+//! | the same where a node's clock is set back | by up to a week |
+//! | that a store refuses what is late | no: the store must compare |
+//!
+//! A node of a [`Volatile`](crate::Durability::Volatile) deployment that has forgotten takes no
+//! part until its clock is past them.
+//!
+//! `tests/fence_model.rs` looks at every order of events with three nodes and two clients, each
+//! message late, doubled or lost, and each lock ended at any moment; it also leaves out each rule
+//! in turn, and prints what then goes wrong.
+//!
+//! # How it works
+//!
+//! Each node keeps a fence beside the lock, under a key that ends in `quorlock:fence`, in the same
+//! slot of a cluster. Right behind the acquisition the nodes are asked to take a *token*: each
+//! takes it if the lock is held there with our value, and if its fence is below. A token that a
+//! majority has taken is the fence. Two such majorities share a node, and there one token came
+//! after the other and was above it. The first token is of this process's clock in microseconds, a
+//! little ahead, so that as a rule the first is taken, and the lock costs no more round trips than
+//! without a fence; where it is too low, the nodes tell where they stand, the next one is above
+//! that, and the locker picks higher ones from then on.
+//!
+//! A fence lives until the node's clock is past it by a week. One that is missing counts as that
+//! clock's time: so dropping it changes nothing, unless the clock is set back by more than that. A
+//! node takes no token that lies more than ten seconds ahead of its clock (or the longest TTL, if
+//! that is less, of a `Volatile` deployment), so a client or a node whose clock is wrong cannot
+//! carry the fences with it.
+//!
+//! # What it costs
+//!
+//! One script more on each node for each acquisition, a key for each lock that was fenced within a
+//! week, and the right to `TIME`. A lock that is not fenced costs and writes nothing of this.

@@ -1,0 +1,70 @@
+//! What `fence.lua` does.
+
+use bytes::Bytes;
+use quorlock_resp::Frame;
+
+use super::super::call::Refusal;
+use super::run::{Outcome, Run, is_wrong_type};
+use super::standing::{is_digits, number};
+
+/// How long a fence lives behind the server's time, in milliseconds.
+const WEEK: f64 = 604_800_000.0;
+
+/// How far above a fence a token may be that lies too far ahead, in microseconds.
+const HARDLY: f64 = 1_000.0;
+
+const LIMIT: f64 = 9_007_199_254_740_991.0;
+
+/// `fence.lua`
+pub(super) fn rise(run: &mut Run<'_, '_>) -> Outcome<Frame> {
+    let (fences, locks) = run.keys.split_at(run.keys.len() / 2);
+    let (value, token) = (run.argument(0), run.argument(1));
+    let Some((set, ahead)) = fence(token).zip(fence(run.argument(2))) else {
+        return Ok(Refusal::of("ERR a fence must be a whole number below 2^53").into_frame());
+    };
+    for lock in locks {
+        match run.get(21, lock) {
+            Err(error) if !is_wrong_type(&error) => return Ok(error),
+            Ok(Some(held)) if *held == *value => {}
+            _ => return Ok(Frame::Integer(0)),
+        }
+    }
+    let time = run.call(29, &[b"TIME"])?;
+    let now = micros(&time).unwrap_or_default();
+    let (mut highest, mut missing) = (0.0, false);
+    for key in fences {
+        let found = match run.get(33, key) {
+            Ok(found) => found,
+            Err(error) => return Ok(error),
+        };
+        missing |= found.is_none();
+        let Some(found) = found.map_or(Some(now), |found| fence(&found)) else {
+            let what = "ERR the fence of this lock is not a whole number below 2^53";
+            return Ok(Refusal::of(what).into_frame());
+        };
+        highest = f64::max(highest, found);
+    }
+    let rises = set > highest && set <= (now + ahead).max(highest + HARDLY);
+    if rises || missing {
+        let stands = if rises { set } else { highest };
+        let life = ((stands - now) / 1000.0).floor().max(0.0) + WEEK;
+        let (stands, life) = (format!("{stands:.0}"), format!("{life:.0}"));
+        for key in fences {
+            run.call(49, &[b"SET", key, stands.as_bytes(), b"PX", life.as_bytes()])?;
+        }
+    }
+    Ok(Frame::Integer(if rises { 1 } else { -(highest as i64) }))
+}
+
+/// A whole number below 2⁵³.
+fn fence(text: &[u8]) -> Option<f64> {
+    let is_short = is_digits(text) && text.len() <= 16;
+    number(text).filter(|found| is_short && *found <= LIMIT)
+}
+
+/// What `TIME` tells, in microseconds.
+fn micros(time: &Frame) -> Option<f64> {
+    let word =
+        |at: usize| -> Option<Bytes> { time.as_items().ok()?.get(at)?.clone().into_bytes().ok() };
+    Some(number(&word(0)?)? * 1_000_000.0 + number(&word(1)?)?)
+}
