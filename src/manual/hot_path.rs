@@ -70,6 +70,8 @@
 //!   worker takes it. That costs an empty task, for a dropped guard and for the first lock after a
 //!   pause. A permanent task, woken for this, would cost nothing, and was tried: it may still be
 //!   queued from the last time, and then the driver stays where it is.
+//! - *The callers of a pass are woken by a task of their own* on several workers
+//!   (`src/quorum/decided.rs`), so that one worker wakes another once for all of them.
 //! - *A suspect node is not asked again* until it answers: with three of five hung, the first try
 //!   costs a node's timeout and the next ones nothing, and the queue of a hung node stays small.
 //! - *A late timer means that this process stalled.* A loaded machine can stall it for longer than
@@ -107,7 +109,9 @@
 //! other worker by `eventfd` and futex), the program 32 % (`Inbound::decode` 5 %, `Link::send` 4 %,
 //! no other function above 2 %), the C library 6 %, and reading the clock 6 %. So many callers are
 //! bound by the servers' own work, and next by the kernel's. We could save only the wake-ups
-//! between workers, which one thread does not have.
+//! between workers, which one thread does not have; most of them have been since (see below,
+//! *Waking the callers of a pass*), and two workers do as many cycles as one thread
+//! (`2026-11-25-peers.md`).
 //!
 //! With one caller the kernel has 88 % of the client's processor time, and so nearly all of the
 //! latency: eleven system calls an operation, as the bare sockets need. The program's own part is

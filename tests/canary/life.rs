@@ -75,7 +75,8 @@ async fn held_and_released(fleet: &Fleet) {
 async fn several(fleet: &Fleet) {
     let locker = builder(fleet).build().unwrap();
     look(show(locker.lock_all(["a", "b"])).into_future());
-    let guard = show(locker.lock_all(["a", "b"]).await.unwrap());
+    let guard = show(locker.lock_all(["a", "b"]).fenced().await.unwrap());
+    look(guard.fence().unwrap());
     look(guard.keys());
     look(guard.key());
     look(guard.votes());
