@@ -11,7 +11,7 @@ use super::command::Encoded;
 use super::contention::Contention;
 use super::counters::Counters;
 use super::durability::Volatile;
-use super::fence::Tokens;
+use super::fence::{Tokens, ahead};
 use super::key::{Key, Resource};
 use super::notices::Notices;
 use super::primitive::{AcquireBy, Primitive, ScriptForm};
@@ -63,6 +63,7 @@ impl LeaseContext {
         let (closing, on_close) = (AtomicBool::new(false), Notify::new());
         let contention = Contention::new();
         let (nodes, volatile) = (Arc::new(nodes), Volatile::new(&options));
+        let tokens = Tokens::new(ahead(volatile.as_ref().map(Volatile::longest_ttl)));
         Self {
             nodes,
             options,
@@ -75,7 +76,7 @@ impl LeaseContext {
             contention,
             notices,
             counters: Arc::default(),
-            tokens: Tokens::new(),
+            tokens,
         }
     }
 

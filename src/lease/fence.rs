@@ -72,14 +72,16 @@ impl<'de> serde::Deserialize<'de> for Fence {
 /// without a round trip more, and so far a client whose clock is wrong can carry a fence.
 const AHEAD_MAX: Duration = Duration::from_secs(10);
 
-/// How far the tokens may lie ahead of this process's clock because other clocks are ahead of it.
-const LEAD_MAX: Duration = Duration::from_secs(5);
-
 /// What a locker begins with: more than a command takes to a node whose clock is the same.
 const LEAD_FIRST: Duration = Duration::from_millis(10);
 
 /// Which token a locker tries next.
-pub(super) struct Tokens(Mutex<Known>);
+pub(super) struct Tokens {
+    known: Mutex<Known>,
+    /// How far ahead of this process's clock tokens may be, because other clocks are ahead of it:
+    /// half of what a node takes.
+    lead_max: u64,
+}
 
 struct Known {
     /// The last token that was tried.
@@ -89,36 +91,47 @@ struct Known {
 }
 
 impl Tokens {
-    pub(super) fn new() -> Self {
-        Self(Mutex::new(Known { last: 0, lead: micros(LEAD_FIRST) }))
+    /// For nodes that take tokens so far [`ahead`] of their clocks.
+    pub(super) fn new(ahead: u64) -> Self {
+        let lead_max = ahead / 2;
+        let known = Known { last: 0, lead: micros(LEAD_FIRST).min(lead_max) };
+        Self { known: Mutex::new(known), lead_max }
     }
 
     /// A token of this time, above all that were picked before.
     pub(super) fn pick(&self, now: Duration) -> Fence {
-        let mut known = lock(&self.0);
+        let mut known = lock(&self.known);
         let token = micros(now).saturating_add(known.lead).max(known.last.saturating_add(1));
         known.last = token.min(Fence::MAX.0);
         Fence(known.last)
     }
 
     /// The token was too low at this time: the nodes that have told it stand at these fences, and
-    /// so many must take the next one. It is the lowest that so many of them would take, and above
-    /// those that are near it: a node whose clock runs far ahead does not carry the others with it.
-    /// `None` where none has told.
-    pub(super) fn next(&self, now: Duration, fences: &mut [Fence], needed: usize) -> Option<Fence> {
+    /// so many must take the next one. It is the lowest that so many of them would take, and unless
+    /// it is to be the `lowest` above those that are near it: a node whose clock runs far ahead
+    /// does not carry the others with it. `None` where none has told.
+    pub(super) fn next(
+        &self,
+        now: Duration,
+        fences: &mut [Fence],
+        needed: usize,
+        lowest: bool,
+    ) -> Option<Fence> {
         fences.sort_unstable();
         let enough = fences.get(needed.saturating_sub(1)).or_else(|| fences.last())?.0;
-        let near = |fence: &&Fence| fence.0 <= enough.saturating_add(micros(LEAD_MAX));
+        let reach = if lowest { 0 } else { self.lead_max };
+        let near = |fence: &&Fence| fence.0 <= enough.saturating_add(reach);
         let highest = fences.iter().rfind(near).map_or(enough, |fence| fence.0);
-        let mut known = lock(&self.0);
-        let lead = highest.saturating_sub(micros(now)).min(micros(LEAD_MAX));
+        let mut known = lock(&self.known);
+        let lead = highest.saturating_sub(micros(now)).min(self.lead_max);
         known.lead = known.lead.max(lead);
         Fence::from_number(highest + 1)
     }
 }
 
 /// How far ahead of a node's clock a token may lie there. Where servers may forget, no further than
-/// a node that has forgotten takes no part: then its time is past all that it may have taken.
+/// a node that has forgotten takes no part: then its time is past all that it may have taken, if
+/// its clock was not set back.
 pub(super) fn ahead(longest_ttl: Option<Duration>) -> u64 {
     micros(longest_ttl.map_or(AHEAD_MAX, |longest| longest.min(AHEAD_MAX)))
 }
@@ -141,44 +154,46 @@ mod tests {
 
     #[test]
     fn tokens_follow_the_clock_and_rise_when_it_does_not() {
-        let tokens = Tokens::new();
+        let tokens = Tokens::new(ahead(None));
         let first = tokens.pick(NOW);
         assert_eq!(first.number(), micros(NOW + LEAD_FIRST));
         assert_eq!(tokens.pick(NOW).number(), first.number() + 1);
-        assert_eq!(tokens.pick(NOW - LEAD_MAX).number(), first.number() + 2);
+        assert_eq!(tokens.pick(NOW - Duration::from_secs(5)).number(), first.number() + 2);
         let later = NOW + Duration::from_millis(1);
         assert_eq!(tokens.pick(later).number(), micros(later + LEAD_FIRST));
     }
 
     #[test]
     fn the_next_token_is_above_what_a_majority_has_told() {
-        let tokens = Tokens::new();
+        let tokens = Tokens::new(ahead(None));
         let now = micros(NOW);
         let next = |told: &[u64], needed| {
-            let next = tokens.next(NOW, &mut fences(told), needed);
+            let next = tokens.next(NOW, &mut fences(told), needed, false);
             next.map(|fence| fence.number() - now)
         };
         assert_eq!(next(&[now + 7, now + 5, now + 3], 2), Some(8));
         assert_eq!(next(&[now + 3_600 * SECOND, now + 5, now + 3], 2), Some(6), "one is far ahead");
         assert_eq!(next(&[now + 5], 2), Some(6), "the others have told nothing");
+        let lowest = tokens.next(NOW, &mut fences(&[now + 7, now + 5, now + 3]), 2, true);
+        assert_eq!(lowest.map(Fence::number), Some(now + 6));
         assert_eq!(next(&[], 2), None);
     }
 
     #[test]
     fn what_was_too_low_is_learned_from_and_only_so_far() {
-        let tokens = Tokens::new();
-        tokens.next(NOW, &mut fences(&[micros(NOW) + SECOND]), 1);
+        let tokens = Tokens::new(ahead(None));
+        tokens.next(NOW, &mut fences(&[micros(NOW) + SECOND]), 1, false);
         assert_eq!(tokens.pick(NOW).number(), micros(NOW) + SECOND);
-        tokens.next(NOW, &mut fences(&[micros(NOW) + 3_600 * SECOND]), 1);
-        assert_eq!(tokens.pick(NOW).number(), micros(NOW + LEAD_MAX));
+        tokens.next(NOW, &mut fences(&[micros(NOW) + 3_600 * SECOND]), 1, false);
+        assert_eq!(tokens.pick(NOW).number(), micros(NOW) + 5 * SECOND);
     }
 
     #[test]
     fn no_fence_is_above_the_highest() {
         assert_eq!(Fence::from_number(Fence::MAX.number()), Some(Fence::MAX));
         assert_eq!(Fence::from_number(Fence::MAX.number() + 1), None);
-        let tokens = Tokens::new();
-        assert_eq!(tokens.next(NOW, &mut [Fence::MAX], 1), None);
+        let tokens = Tokens::new(ahead(None));
+        assert_eq!(tokens.next(NOW, &mut [Fence::MAX], 1, false), None);
         assert_eq!(tokens.pick(Duration::from_secs(u64::MAX)), Fence::MAX);
         assert_eq!(Fence(42).to_string(), "42");
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::fence::{Fence, Tokens};
 use super::key::Key;
+use crate::node_vote::NodeVote;
 use crate::quorum::{Election, Verdict};
 
 /// How many tokens are tried. The second is above all that the nodes have told to the first, and is
@@ -57,19 +58,21 @@ impl Fencing {
     /// could take any.
     pub(super) fn next(&self, tokens: &Tokens, wall: Duration) -> Option<Fence> {
         let (election, needed) = (&self.election, self.election.needed());
-        let (mut fences, mut lacking) = (Vec::new(), 0);
-        for (node, _) in election.votes() {
+        let (mut fences, mut others) = (Vec::new(), 0);
+        for (node, vote) in election.votes() {
             let took = election.granted().has(node).then_some(self.token);
             let told = election.fence(node).and_then(Fence::from_number);
             fences.extend(took.or(told));
-            lacking += usize::from(election.lacks_script(node));
+            // One that has not answered yet may take it, too.
+            others += usize::from(vote == NodeVote::None || election.lacks_script(node));
         }
-        if self.tokens == TOKENS_MAX || fences.len() + lacking < needed {
+        if self.tokens == TOKENS_MAX || fences.len() + others < needed {
             return None;
         }
         match fences.is_empty() {
             true => Some(self.token),
-            false => tokens.next(wall, &mut fences, needed),
+            // Where the one above all that are near was too far ahead for some, the lowest.
+            false => tokens.next(wall, &mut fences, needed, self.tokens % 2 == 0),
         }
     }
 }

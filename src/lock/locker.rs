@@ -83,9 +83,10 @@ impl Locker {
             unavailable_wait: options.unavailable_wait,
             retry: options.retry.clone(),
             extend: options.extend,
-            fenced: options.fenced,
+            fenced: false,
         });
-        LockRequest::new(spec)
+        let request = LockRequest::new(spec);
+        if options.fenced { request.fenced() } else { request }
     }
 
     /// Connects, and waits until every node is usable; after `timeout`, a majority is enough.
@@ -217,6 +218,9 @@ impl Locker {
         self.leases.context.check_open()?;
         let Options { ttl, extend, fenced, .. } = &self.leases.context.options;
         let resource = self.leases.context.resource(&MUTEX, key.as_ref())?;
+        if *fenced {
+            resource.check_fences()?;
+        }
         let adopted =
             takeover::adopt(&self.leases, resource, token, *ttl, (*extend, *fenced)).await;
         adopted.map(LockGuard::new)

@@ -100,8 +100,9 @@ impl LockRequest {
 
     /// Gives the lock a [fence](LockGuard::fence): a number that rises with every holder, for what
     /// the lock protects to refuse one who comes too late. It is asked of the nodes together with
-    /// the lock, and as a rule costs no round trip more. A user with few rights needs those of
-    /// `fence.lua` ([`compatibility`](crate::manual::compatibility)).
+    /// the lock, and as a rule costs no round trip more; one, where others were waited for. A user
+    /// with few rights needs those of `fence.lua`
+    /// ([`compatibility`](crate::manual::compatibility)).
     ///
     /// # Errors
     ///

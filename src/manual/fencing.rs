@@ -44,18 +44,20 @@
 //!
 //! | | |
 //! |---|---|
-//! | no two holders have the same fence | always, whatever the clocks say |
-//! | who asks for a lock after another got its fence gets a higher one | always |
+//! | no two holders have the same fence | as long as nodes forget no fence, whatever clocks say |
+//! | who asks for a lock after another got its fence gets a higher one | likewise |
 //! | the same where a node forgets all it knows | if its clock is past the fences that it had |
+//! | the same where a node goes back to an earlier state | no, as after a restore or a failover |
 //! | the same where a node's clock is set back | by up to a week |
 //! | that a store refuses what is late | no: the store must compare |
 //!
 //! A node of a [`Volatile`](crate::Durability::Volatile) deployment that has forgotten takes no
-//! part until its clock is past them.
+//! part until its clock is past them, unless that was set back before.
 //!
 //! `tests/fence_model.rs` looks at every order of events with three nodes and two clients, each
-//! message late, doubled or lost, and each lock ended at any moment; it also leaves out each rule
-//! in turn, and prints what then goes wrong.
+//! message late, doubled or lost, and each lock ended at any moment, with two tokens for each and
+//! with nodes that forget; it also leaves out one rule after another, and prints what then goes
+//! wrong. The week and clocks that are set back are not in it.
 //!
 //! # How it works
 //!
@@ -66,15 +68,18 @@
 //! after the other and was above it. The first token is of this process's clock in microseconds, a
 //! little ahead, so that as a rule the first is taken, and the lock costs no more round trips than
 //! without a fence; where it is too low, the nodes tell where they stand, the next one is above
-//! that, and the locker picks higher ones from then on.
+//! that, and the locker picks higher ones from then on, up to five seconds ahead. After waiting
+//! for another process, and to adopt, it takes one more.
 //!
 //! A fence lives until the node's clock is past it by a week. One that is missing counts as that
 //! clock's time: so dropping it changes nothing, unless the clock is set back by more than that. A
 //! node takes no token that lies more than ten seconds ahead of its clock (or the longest TTL, if
 //! that is less, of a `Volatile` deployment), so a client or a node whose clock is wrong cannot
-//! carry the fences with it.
+//! carry the fences with it. So a fenced lock needs a majority of the nodes that can be reached to
+//! have clocks that are no further apart than that.
 //!
 //! # What it costs
 //!
-//! One script more on each node for each acquisition, a key for each lock that was fenced within a
-//! week, and the right to `TIME`. A lock that is not fenced costs and writes nothing of this.
+//! One script more on each node for each acquisition, a key for each lock that was to be fenced
+//! within a week, and the right to `TIME`. A lock that is not fenced costs and writes nothing of
+//! this.

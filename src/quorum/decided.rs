@@ -3,10 +3,10 @@
 //! On tokio's multi-threaded scheduler, a worker that wakes a second task notifies another worker
 //! at once. That one may get the processor before the third task is woken: it runs the one or two
 //! that it finds, falls asleep, and is notified again, for each few callers of a pass. So several
-//! callers are woken by a task of their own ([`Batch`]). It stands in the queue from which every
-//! worker takes, other workers are notified once, and whoever comes to it first wakes all callers
-//! in one go, while nobody sleeps. [`hot_path`](crate::manual::hot_path) says what that gives, and
-//! what else was tried.
+//! callers are woken by a task of their own ([`Batch`]). It stands in a queue from which every
+//! worker may take, other workers are notified once, and whoever comes to it first wakes all
+//! callers in one go, while nobody sleeps. [`hot_path`](crate::manual::hot_path) says what that
+//! gives, and what else was tried.
 //!
 //! A task that is woken goes to a place of the worker's own, from which no other worker takes it,
 //! until a second one is woken (see `handover`). That is why an empty task follows: without it, a
@@ -17,7 +17,7 @@
 
 use std::sync::Arc;
 
-use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::runtime::Handle;
 
 use super::shared::Shared;
 use super::slots::Slots;
@@ -36,7 +36,7 @@ pub(super) struct Decided {
 impl Decided {
     /// For a driver that runs there.
     pub(super) fn new(home: Option<Handle>) -> Self {
-        let several = |home: &Handle| home.runtime_flavor() != RuntimeFlavor::CurrentThread;
+        let several = |home: &Handle| home.metrics().num_workers() > 1;
         Self { tickets: Vec::new(), workers: home.filter(several) }
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorlock::testing::{Node, NodeBuilder};
+use quorlock::testing::{Node, NodeBuilder, Reaction, When};
 use quorlock::{Client, Durability, Fence, LockGuard, Locker, LockerBuilder};
 use support::eventually_async;
 use support::in_process::{self, Inside};
@@ -333,4 +333,32 @@ async fn a_client_that_knows_no_fences_is_no_way_round_them() {
     let last = fenced.lock("k").await.unwrap();
     assert!(fence(&last) > before);
     released(last).await;
+}
+
+/// The first of two answers says that the token is too low, and the other one is yet to come.
+#[tokio::test]
+async fn with_a_node_down_too_low_a_token_is_followed_by_a_higher_one() {
+    for _ in 0..20 {
+        let nodes = nodes(3);
+        let ahead = now(&nodes[0]) + 2_000_000;
+        let locker = connected(builder(&nodes)).await;
+        for node in &nodes {
+            node.command(["SET", KEY, &ahead.to_string()]);
+        }
+        nodes[2].add(When::before_any().then(Reaction::Cut { after_bytes: 0 }));
+        // The scripts are not known there either.
+        let guard = locker.lock("k").fenced().wait(Duration::ZERO).await.unwrap();
+        assert!(fence(&guard).number() > ahead);
+        released(guard).await;
+    }
+}
+
+#[tokio::test]
+async fn a_locker_all_of_whose_locks_are_fenced_refuses_a_name_before_it_sends_it() {
+    let nodes = nodes(1);
+    let locker = locker(&nodes).await;
+    assert!(locker.lock("a}b").await.unwrap_err().is_misuse());
+    let token = quorlock::OwnerToken::from("left:x".to_owned());
+    assert!(locker.adopt("a}b", &token).await.unwrap_err().is_misuse());
+    assert_eq!((nodes[0].calls("set"), nodes[0].calls("adopt")), (0, 0));
 }

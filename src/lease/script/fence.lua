@@ -6,7 +6,7 @@
 -- It lives until the server's clock is past it by a week. A token that lies further than ARGV[3]
 -- microseconds ahead of that clock is taken only if it is hardly above a fence that does, too.
 --
--- Answers 1 when the fence stands at the token now, 0 when the lock is not held with that value; -f
+-- Answers 1 when the fence has risen to the token, 0 when the lock is not held with that value; -f
 -- when it stands at f, which the token is not above, or lies too far ahead of. Never makes a key
 -- without an end, never lets a fence fall. Reads and checks first and writes last: a script is not
 -- undone by its own error.
