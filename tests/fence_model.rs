@@ -10,7 +10,12 @@
 //! and tokens that lie too far ahead of that are refused. A node that has forgotten takes no part
 //! until its clock is past all that it may have taken.
 //!
-//! Each rule that is left out is found out, with the shortest history that shows why.
+//! Five rules are left out in turn, and each is found out by the shortest history that shows why. A
+//! sixth, that the lock must be held, turns out to be needed for neither of the two things.
+//!
+//! *Every order* is within bounds: the tokens are as high as `TOP`, and each attempt tries as many
+//! as its model says. A fence that is dropped after a week, a clock that is set back and a node
+//! that goes back to an earlier state are not in the model.
 
 use std::collections::HashMap;
 

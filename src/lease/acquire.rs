@@ -3,7 +3,7 @@
 //! ```text
 //!  Start ──another of this process comes first──▶ InLine ──its turn──▶ Start
 //!    │                                                └─ was handed on ─▶ guard
-//!    └─▶ Asking ──won, time left──▶ guard
+//!    └─▶ Asking ──won, and fenced if asked for, time left──▶ guard
 //!          │ lost, or too slow (the claim is dropped, and with it undone)
 //!          ├── not retryable ──▶ error
 //!          ├── held by another ──▶ Looking ─┐

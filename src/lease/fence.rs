@@ -13,8 +13,9 @@
 //! dropped once that time is past it (a week past it, for clocks that are set back), and a node
 //! that has forgotten all its fences does not begin at zero.
 //!
-//! `tests/fence_model.rs` looks at every order of events with few clients, and shows of each rule
-//! what happens without it.
+//! `tests/fence_model.rs` looks at every order of events with few clients, and shows what happens
+//! where a node takes a token that is not above its fence, where a token counts that no majority
+//! has taken, and where a node that has forgotten begins at zero or votes at once.
 
 use std::fmt;
 use std::time::Duration;

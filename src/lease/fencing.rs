@@ -9,8 +9,8 @@ use super::key::Key;
 use crate::node_vote::NodeVote;
 use crate::quorum::{Election, Verdict};
 
-/// How many tokens are tried. The second is above all that the nodes have told to the first, and is
-/// too low only where another holder's has come between.
+/// How many tokens are tried. The second is above what a majority has told to the first: it is too
+/// low only where another holder's has come between, or where too few had told.
 const TOKENS_MAX: u32 = 8;
 
 /// A lock on the way to its fence, and there.

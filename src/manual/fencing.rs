@@ -56,7 +56,7 @@
 //!
 //! `tests/fence_model.rs` looks at every order of events with three nodes and two clients, each
 //! message late, doubled or lost, and each lock ended at any moment, with two tokens for each and
-//! with nodes that forget; it also leaves out one rule after another, and prints what then goes
+//! with nodes that forget; it also leaves out five rules in turn, and prints what then goes
 //! wrong. The week and clocks that are set back are not in it.
 //!
 //! # How it works

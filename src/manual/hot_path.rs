@@ -109,8 +109,8 @@
 //! other worker by `eventfd` and futex), the program 32 % (`Inbound::decode` 5 %, `Link::send` 4 %,
 //! no other function above 2 %), the C library 6 %, and reading the clock 6 %. So many callers are
 //! bound by the servers' own work, and next by the kernel's. We could save only the wake-ups
-//! between workers, which one thread does not have; most of them have been since (see below,
-//! *Waking the callers of a pass*), and two workers do as many cycles as one thread
+//! between workers, which one thread does not have; most of them have been saved since (see below,
+//! *Waking the callers of a pass*), and two workers do nearly as many cycles as one thread
 //! (`2026-11-25-peers.md`).
 //!
 //! With one caller the kernel has 88 % of the client's processor time, and so nearly all of the
@@ -186,12 +186,15 @@
 //!   cycles with 64 and 512; three runs each on one thread: nothing with 8, 7 % fewer with 64. Most
 //!   passes that wake a caller have nothing to write.
 //! - *Waking the callers of a pass by a task of their own* (`src/quorum/decided.rs`), on several
-//!   workers and from four callers on: kept. Cycles a second beside the driver that wakes each by
-//!   itself, 20 rounds in random order, five Redis 7.0.15 with the script and five Valkey 9.1.2
-//!   with the native delete: 1.16 and 1.12 with 64 callers, 1.11 and 1.14 with 512; processor time
-//!   of the client 4.6 → 3.1 µs and 4.4 → 3.4 µs, 3.8 → 2.7 µs and 3.2 → 2.4 µs; context switches
-//!   of the client for each cycle 0.57 → 0.11 with 64 callers. With one caller nothing, with four
-//!   and eight 1.05 to 1.1. (Beside itself: 0.99 to 1.04.)
+//!   workers and from four callers on: kept. In the records, two workers do 0.94 times the cycles
+//!   of the bare sockets with 64 and with 512 callers (`2026-11-25-peers.md`). The figures here and
+//!   of the next two entries were measured once (2026-11-25), by a program that held all variants
+//!   and was not kept. Cycles a second beside the driver that wakes each by itself, 20 rounds in
+//!   random order, five Redis 7.0.15 with the script and five Valkey 9.1.2 with the native delete:
+//!   1.16 and 1.12 with 64 callers, 1.11 and 1.14 with 512; processor time of the client
+//!   4.6 → 3.1 µs and 4.4 → 3.4 µs, 3.8 → 2.7 µs and 3.2 → 2.4 µs; context switches of the client
+//!   for each cycle 0.57 → 0.11 with 64 callers. With one caller nothing, with four and eight 1.05
+//!   to 1.15. (Beside itself: 0.99 to 1.04.)
 //! - *The same in other ways*, on Valkey, 64 and 512 callers: waking all at the end of the pass
 //!   without a task (1.01, 0.99); the wakers put off until the worker polls its sockets, through
 //!   tokio's `yield_now` (0.92, 1.06), where besides a task that computes on that worker holds all
@@ -200,8 +203,8 @@
 //!   the place of the empty task (0.97, 1.15); the driver woken behind the callers by the same
 //!   task, which would spare it the pass in which it yields (as without): rejected.
 //! - *Fewer atomic operations*: a flag for a driver that is woken already, one for a slot without
-//!   frames, one for a hold that nobody watches, and a look before a link's flag is set. All
-//!   together 1.00 to 1.03 on two workers and 1.02 on one thread, where a run beside itself gives
+//!   frames, one for a hold whose loss no task waits for, and a look before a link's flag is set.
+//!   Together 1.00 to 1.03 on two workers and 1.02 on one thread, where a run beside itself gives
 //!   1.00 to 1.03: rejected, for each is a race more to check.
 //! - *Yielding by tokio's own `yield_now`*, which lets the worker empty its queue and look at the
 //!   reactor first: rejected. The other worker cannot take the driver meanwhile, and with 64

@@ -4,9 +4,9 @@
 //! at once. That one may get the processor before the third task is woken: it runs the one or two
 //! that it finds, falls asleep, and is notified again, for each few callers of a pass. So several
 //! callers are woken by a task of their own ([`Batch`]). It stands in a queue from which every
-//! worker may take, other workers are notified once, and whoever comes to it first wakes all
-//! callers in one go, while nobody sleeps. [`hot_path`](crate::manual::hot_path) says what that
-//! gives, and what else was tried.
+//! worker may take, other workers are notified once, and the worker that runs it wakes all callers
+//! while no other sleeps. [`hot_path`](crate::manual::hot_path) says what that gives, and what else
+//! was tried.
 //!
 //! A task that is woken goes to a place of the worker's own, from which no other worker takes it,
 //! until a second one is woken (see `handover`). That is why an empty task follows: without it, a
@@ -141,7 +141,7 @@ mod tests {
             drop(on.spawn(async move {
                 let verdict = poll_fn(|cx| {
                     let polled = shared.slots.poll_verdict(ticket, cx);
-                    let _ = waits.send(ticket); // nobody listens the second time
+                    let _ = waits.send(ticket); // the receiver is gone by the second poll
                     polled
                 });
                 assert_eq!(verdict.await, Verdict::Won);
@@ -185,7 +185,7 @@ mod tests {
         let (shared, mut decided) = (shared(), Decided::new(Some(ended.handle().clone())));
         let woken = callers(other.handle(), &shared, &mut decided, BATCH_MIN);
         drop(ended);
-        assert!(woken.try_recv().is_err(), "nobody is woken before the pass ends");
+        assert!(woken.try_recv().is_err(), "a caller was woken before the pass ended");
         decided.wake(&shared);
         all(&woken, BATCH_MIN);
     }
