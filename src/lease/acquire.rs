@@ -358,7 +358,8 @@ impl Tries {
     ) -> Result<Option<Queued>, Error> {
         let Some(turn) = self.order.turn() else { return Ok(None) };
         let place = self.queueing.place(&spec.leases, &spec.resource, spec.ttl)?;
-        let wait = Wait { turn, until: self.waiting.until, pause, untold };
+        let (until, is_fenced) = (self.waiting.until, spec.fenced);
+        let wait = Wait { turn, until, pause, untold, is_fenced };
         let queued = |place| Box::pin(queue::wait(spec.leases.clone(), place, wait)) as Queued;
         Ok(place.map(queued))
     }

@@ -87,6 +87,8 @@ pub(super) struct Wait {
     pub(super) pause: Duration,
     /// The observers have not been told that it waits, since then.
     pub(super) untold: Option<Moment>,
+    /// The lock is to have a fence.
+    pub(super) is_fenced: bool,
 }
 
 /// What an acquisition knows of queues.
@@ -358,19 +360,22 @@ pub(super) async fn wait(
             },
         }
     }
-    ask_all(&leases, place.claim, wait.until).await
+    ask_all(&leases, place.claim, &wait).await
 }
 
 /// Asks all nodes; and where that which keeps the queue grants, and too few others do, asks those
 /// again. It runs a script, and so often answers last.
-async fn ask_all(leases: &Arc<Leases>, mut claim: Claim, until: Moment) -> Result<Ended, Error> {
+async fn ask_all(leases: &Arc<Leases>, mut claim: Claim, wait: &Wait) -> Result<Ended, Error> {
     let context = &leases.context;
     let clock = context.nodes.clock();
     let (mut sent, mut reasks) = (clock.now(), 0);
     claim.ask_all_from_queue(sent)?;
+    if wait.is_fenced {
+        claim.ask_fence()?;
+    }
     loop {
         let verdict = poll_fn(|cx| claim.election.poll_verdict(cx)).await;
-        let may_reask = reasks < REASKS_MAX && claim.may_queue_grant() && clock.now() < until;
+        let may_reask = reasks < REASKS_MAX && claim.may_queue_grant() && clock.now() < wait.until;
         if verdict == Verdict::Won || !may_reask {
             return Ok(Ended::Asked { claim, verdict, sent });
         }

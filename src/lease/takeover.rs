@@ -59,6 +59,10 @@ pub(crate) async fn adopt(
     // Dropped anywhere below, the claim and the hold put the former value back.
     let now = context.nodes.clock().now();
     let mut claim = Claim::ask(context, resource, Some(token.value()), ttl, now)?;
+    if is_fenced {
+        // Above the former holder's, who may still write under that.
+        claim.ask_fence()?;
+    }
     let verdict = poll_fn(|cx| claim.election.poll_verdict(cx)).await;
     let mut at = context.nodes.clock().read();
     let longest =
@@ -75,7 +79,6 @@ pub(crate) async fn adopt(
         return Err(claim.error(why_not(context, &claim.election)));
     }
     if is_fenced {
-        // Above the former holder's, who may still write under that.
         poll_fn(|cx| claim.poll_fence(cx)).await?;
         at = context.nodes.clock().read();
     }

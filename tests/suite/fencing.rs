@@ -226,6 +226,45 @@ async fn who_waits_has_a_higher_fence_than_who_is_waited_for() {
     released(guard).await;
 }
 
+/// The fence is asked for behind what takes the lock, and no answer is awaited before: it costs no
+/// round trip.
+#[tokio::test]
+async fn who_adopts_asks_for_the_lock_and_its_fence_at_once() {
+    let nodes = nodes(3);
+    let (holder, adopter) = (locker(&nodes).await, locker(&nodes).await);
+    let token = holder.lock("k").await.unwrap().forget();
+    // The fence may have been taken by a majority.
+    eventually_async("all were asked", async || asked(&nodes) == [1; 3]).await;
+    for node in &nodes {
+        node.add(When::after("adopt").then(Reaction::Drop));
+    }
+    let adopts = tokio::spawn(async move { adopter.adopt("k", &token).await });
+    eventually_async("the fence is asked for", async || asked(&nodes) == [2; 3]).await;
+    adopts.abort();
+}
+
+/// The same, when the lock goes over to one that waits.
+#[tokio::test]
+async fn whose_turn_it_is_asks_for_the_lock_and_its_fence_at_once() {
+    let nodes = nodes(5);
+    let lockers = [locker(&nodes).await, locker(&nodes).await];
+    let guard = lockers[0].lock("k").await.unwrap();
+    eventually_async("all were asked", async || asked(&nodes) == [1; 5]).await;
+    let waiting = lockers[1].clone();
+    let waits = tokio::spawn(async move { waiting.lock("k").await });
+    eventually_async("it waits", async || lockers[1].stats().waiting == 1).await;
+    let before = asked(&nodes);
+    for node in &nodes {
+        node.add(When::after("set").then(Reaction::Drop));
+    }
+    released(guard).await;
+    let is_asked = async || {
+        asked(&nodes).iter().zip(&before).filter(|(now, before)| now > before).count() >= 4
+    };
+    eventually_async("the fence is asked for", is_asked).await;
+    waits.abort();
+}
+
 #[tokio::test]
 async fn on_servers_that_may_forget_a_lock_is_fenced_as_well() {
     let nodes = nodes(3);

@@ -57,6 +57,13 @@ impl Claim {
         self.aside.as_ref()?.fencing.as_ref()?.fence()
     }
 
+    /// Nodes that had not granted the lock are asked for it again: their no to the token is none.
+    pub(super) fn forget_fence(&mut self) {
+        if let Some(aside) = &mut self.aside {
+            aside.fencing = None;
+        }
+    }
+
     fn fencing_mut(&mut self) -> Option<&mut Fencing> {
         self.aside.as_mut()?.fencing.as_mut()
     }

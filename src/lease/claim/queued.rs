@@ -152,6 +152,7 @@ impl Claim {
         self.note_others(None);
         // What has not answered may have the value, whatever is said later.
         self.healed = self.touched();
+        self.forget_fence();
         let (context, volatile) = (&self.context, self.context.volatile.as_ref());
         let (ttl, form) = (self.ttl(), context.script_form(self.resource.primitive));
         self.election = self.subject().with_acquire(form, ttl, volatile, |encoded| {
