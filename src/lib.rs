@@ -33,6 +33,7 @@
 //! | hand a lock over to another process | [`LockGuard::forget`], [`Locker::adopt`] |
 //! | tell what went wrong | [`Error`], [`ErrorKind`], [`report`] |
 //! | see what happens: logs, metrics | [`Observer`], [`Event`] |
+//! | let a store refuse a holder who is late | [`LockRequest::fenced`], [`guarded`] |
 //! | find out who holds a lock | [`Locker::inspect`], [`Locker::health`] |
 //! | stop in good order | [`Locker::shutdown`] |
 //! | TLS, passwords that change, Unix sockets | [`NodeOptions`] |
@@ -64,6 +65,7 @@ mod client;
 mod clock;
 mod entropy;
 mod error;
+pub mod guarded;
 mod lease;
 mod link;
 mod lock;

@@ -51,6 +51,14 @@ impl fmt::Display for Fence {
     }
 }
 
+/// As SQL's `bigint` has it.
+impl From<Fence> for i64 {
+    fn from(fence: Fence) -> Self {
+        // Below 2⁵³.
+        fence.0 as Self
+    }
+}
+
 /// As a number.
 #[cfg(feature = "serde")]
 impl serde::Serialize for Fence {
@@ -197,6 +205,7 @@ mod tests {
         assert_eq!(tokens.next(NOW, &mut [Fence::MAX], 1, false), None);
         assert_eq!(tokens.pick(Duration::from_secs(u64::MAX)), Fence::MAX);
         assert_eq!(Fence(42).to_string(), "42");
+        assert_eq!(i64::from(Fence::MAX), 9_007_199_254_740_991);
     }
 
     #[cfg(feature = "serde")]

@@ -28,10 +28,13 @@ const BEATS: &[u8] = b"quorlock:beats";
 /// What a node keeps beside a lock that is fenced; see `fence`.
 const FENCE: &[u8] = b"quorlock:fence";
 
+/// What stands beside data that fences guard; see `guarded`.
+const WRITTEN: &[u8] = b"quorlock:written";
+
 /// Whether a full key is a node's own, behind some locker's prefix or some lock's key: no lock may
 /// have such a name. Taking or deleting it would change whether the node may vote, or who waits.
 fn is_nodes_own(full: &[u8]) -> bool {
-    [EPOCH, QUARANTINE, QUEUE, BEATS, FENCE].iter().any(|own| full.ends_with(own))
+    [EPOCH, QUARANTINE, QUEUE, BEATS, FENCE, WRITTEN].iter().any(|own| full.ends_with(own))
 }
 
 /// How many keys one lock may have. Each of its commands carries them all.
@@ -108,16 +111,7 @@ impl Resource {
 
     /// The key of each key's fence. An error where a name could not be told to be of one slot.
     pub(super) fn fences(&self) -> Result<Vec<Key>, Error> {
-        let beside = |key: &Key| {
-            key.beside(FENCE).ok_or_else(|| {
-                let key = key.given().escape_ascii();
-                Error::misuse(format!(
-                    "the key \"{key}\" has a brace that ends no tag, and so there is no name for \
-                     its fence; leave the brace out, or do not fence it"
-                ))
-            })
-        };
-        self.keys().iter().map(beside).collect()
+        self.keys().iter().map(|key| key.fenced_beside(FENCE)).collect()
     }
 
     /// An error where a key's fence can have no name.
@@ -228,8 +222,8 @@ impl Key {
         match is_nodes_own(key.full()) {
             true => Err(Error::misuse(
                 "the key ends in `quorlock:epoch`, `quorlock:quarantine`, `quorlock:queue`, \
-                 `quorlock:beats` or `quorlock:fence`, which are the nodes' own; choose another \
-                 name",
+                 `quorlock:beats`, `quorlock:fence` or `quorlock:written`, which are the nodes' \
+                 own; choose another name",
             )),
             false => Ok(key),
         }
@@ -253,6 +247,22 @@ impl Key {
             _ => [b"{", full, b"}:", name].concat(),
         };
         Some(Self::of(KeyBytes::Heap { prefix_len: 0, bytes: bytes.into() }))
+    }
+
+    /// Where the highest fence stands that has written what this key names. An error as for
+    /// [`Resource::fences`].
+    pub(crate) fn written(&self) -> Result<Self, Error> {
+        self.fenced_beside(WRITTEN)
+    }
+
+    fn fenced_beside(&self, name: &[u8]) -> Result<Self, Error> {
+        self.beside(name).ok_or_else(|| {
+            let key = self.given().escape_ascii();
+            Error::misuse(format!(
+                "the key \"{key}\" has a brace that ends no tag, and so there is no name for its \
+                 fence; leave the brace out, or do not fence it"
+            ))
+        })
     }
 
     /// As the servers know it.
@@ -313,6 +323,9 @@ mod tests {
             // Of locks that others wait for.
             ("p:", "{k}:quorlock:queue"),
             ("", "{k}:quorlock:beats"),
+            // Of fences.
+            ("p:", "{k}:quorlock:fence"),
+            ("", "{k}:quorlock:written"),
         ];
         for (prefix, key) in own {
             let error = Key::new(prefix.as_bytes(), key.as_bytes()).err().unwrap();

@@ -77,9 +77,7 @@ pub use fence::Fence;
 pub(crate) use hand_on::hand_on;
 pub(crate) use hold::Ended;
 pub(crate) use hold_ref::HoldRef;
-#[cfg(test)]
-pub(crate) use key::Key;
-pub(crate) use key::Resource;
+pub(crate) use key::{Key, Resource};
 pub(crate) use leases::Leases;
 pub(crate) use notices::Notices;
 #[cfg(test)]

@@ -46,8 +46,8 @@ impl Locker {
 
     /// Asks for the lock of this key: any bytes but none, at most 4,096 of them with the prefix.
     /// Keys are compared byte by byte; none may end in `quorlock:epoch`, `quorlock:quarantine`,
-    /// `quorlock:queue` or `quorlock:beats`, which are the nodes' own. Nothing happens until the
-    /// request is awaited.
+    /// `quorlock:queue`, `quorlock:beats`, `quorlock:fence` or `quorlock:written`, which are the
+    /// nodes' own. Nothing happens until the request is awaited.
     pub fn lock(&self, key: impl AsRef<[u8]>) -> LockRequest {
         self.request(self.leases.context.resource(&MUTEX, key.as_ref()))
     }

@@ -174,9 +174,9 @@
 //! ACL say `~pay:lock:*`, and lets you find them. All clients of a lock need the same one; a
 //! different prefix is a different lock, silently, and has an epoch of its own under
 //! `Durability::Volatile`. No key may end in `quorlock:epoch`, `quorlock:quarantine`,
-//! `quorlock:queue` or `quorlock:beats`: those are the nodes' own, behind this prefix or another. A
-//! `{hash tag}` in the prefix keeps them in one slot with the locks. Keys are bytes, compared one
-//! by one, prefix included at most 4,096 of them.
+//! `quorlock:queue`, `quorlock:beats`, `quorlock:fence` or `quorlock:written`: those are the nodes'
+//! own, behind this prefix or another. A `{hash tag}` in the prefix keeps them in one slot with the
+//! locks. Keys are bytes, compared one by one, prefix included at most 4,096 of them.
 //!
 //! **`owner`.** Give a service's name; host and process are added to it. It stands in the value
 //! behind the random part, so it shows in `quorlock status`, in errors of those who wait, and in

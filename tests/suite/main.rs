@@ -12,6 +12,8 @@
 //! | `errors` | what an error says of its cause, and of each node |
 //! | `events` | what an observer is told, in what order, and how often |
 //! | `faults` | stopped, hung, restarted and late nodes |
+//! | `fencing` | a number that rises with every holder |
+//! | `guarded` | writes that a store refuses where their holder is late |
 //! | `handover` | locks that are left and adopted, by tokens |
 //! | `handshake` | servers that stall, refuse or mislead at each step of it |
 //! | `health` | what a locker tells of its nodes |
@@ -54,6 +56,7 @@ mod errors;
 mod events;
 mod faults;
 mod fencing;
+mod guarded;
 mod handover;
 mod handshake;
 mod health;

@@ -13,13 +13,15 @@ const LONGEST: Duration = Duration::from_secs(30);
 const VOLATILE: Durability = Durability::Volatile { longest_ttl: LONGEST };
 
 /// Behind no prefix, and as a locker of another prefix would have them.
-const OWN: [&str; 6] = [
+const OWN: [&str; 8] = [
     "quorlock:epoch",
     "quorlock:quarantine",
     "p:quorlock:epoch",
     "p:quorlock:quarantine",
     "{k}:quorlock:queue",
     "{k}:quorlock:beats",
+    "{k}:quorlock:fence",
+    "{k}:quorlock:written",
 ];
 
 /// What each way in says of this key.

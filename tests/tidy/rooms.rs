@@ -7,7 +7,7 @@
 use crate::source::{Fault, Source, is_word, item_end};
 
 /// The ranks. A room of `src` that is not here has no place yet, and that is a fault.
-const RANKS: [(&str, u8); 20] = [
+const RANKS: [(&str, u8); 21] = [
     ("options", BASE),
     ("error", BASE),
     ("loss", BASE),
@@ -26,6 +26,7 @@ const RANKS: [(&str, u8); 20] = [
     ("lock", 6),
     ("client", 6),
     ("blocking", 7),
+    ("guarded", 7),
     ("testing", 7),
     ("simulation", 8),
 ];
