@@ -35,10 +35,51 @@
 //! [`LockerBuilder::fenced`](crate::LockerBuilder::fenced) does it for every lock, and for what is
 //! adopted. `quorlock lock --fenced` tells its command, as `QUORLOCK_FENCE`.
 //!
-//! Beside the data stands the highest fence that has written it, and each write compares: not below
-//! that, where one holder writes several times; above it, where each holder writes once. A write
-//! that is refused is no error of the store's: the lock was lost, and whatever else was done under
-//! it is in doubt. Stop, and begin anew with a new lock.
+//! # The guarded write
+//!
+//! Beside the data stands the highest fence that has written it, and each write compares, in the
+//! same step: *not below it*, where one holder writes several times; *above it*, where each holder
+//! writes once. A write that is refused is no error of the store's: the lock was lost, and whatever
+//! else was done under it is in doubt. Stop, and begin anew with a new lock.
+//!
+//! **PostgreSQL.** [`guarded::sql`](crate::guarded::sql) has the statements, for any driver, and
+//! says which isolation is enough. In a transaction the fence comes first; a statement that writes
+//! one row can have it in a column of that row. The example `examples/fenced_order` does it, and
+//! its tests try both on PostgreSQL 18, at each level of isolation.
+//!
+//! **Redis and Valkey.** [`guarded::Write`](crate::guarded::Write): a script compares and writes,
+//! on any server, also on one that keeps no locks. Its fence stands under
+//! `{stock:7}:quorlock:written` beside the data.
+//!
+//! The following are recipes that are not tried here.
+//!
+//! **MySQL, MariaDB** (InnoDB). There is no condition on what an upsert writes, so the row is
+//! locked first and looked at then:
+//!
+//! ```sql
+//! CREATE TABLE quorlock_fences (resource varchar(255) PRIMARY KEY, fence bigint NOT NULL);
+//!
+//! START TRANSACTION;
+//! INSERT INTO quorlock_fences (resource, fence) VALUES (?, ?)
+//!     ON DUPLICATE KEY UPDATE fence = GREATEST(fence, VALUES(fence));
+//! SELECT fence FROM quorlock_fences WHERE resource = ? FOR UPDATE;
+//! -- our own number: go on and write; a higher one: ROLLBACK
+//! COMMIT;
+//! ```
+//!
+//! **Object stores** with conditional writes, as S3 has them. The fence is metadata of the object
+//! (`x-amz-meta-fence`): read the object with its `ETag`, give up if its fence is higher than ours,
+//! else write it with our fence and `If-Match: <ETag>`, or with `If-None-Match: *` where there was
+//! none. After `412 Precondition Failed` begin at the reading. The compare is ours and the write is
+//! conditional on what was compared, which together is one step.
+//!
+//! **A service of your own** takes the number as a parameter of each request that writes, compares
+//! it in the transaction in which it writes, and answers `409 Conflict` with the number that
+//! stands.
+//!
+//! **Files.** A rename has no condition. Have one process write, which keeps the fence beside the
+//! file, and others ask it; or take `flock` on a second file around reading the fence, comparing,
+//! and renaming, where that file system has locks that work for all its clients.
 //!
 //! # What is promised
 //!
@@ -68,8 +109,7 @@
 //! after the other and was above it. The first token is of this process's clock in microseconds, a
 //! little ahead, so that as a rule the first is taken, and the lock costs no more round trips than
 //! without a fence; where it is too low, the nodes tell where they stand, the next one is above
-//! that, and the locker picks higher ones from then on, up to five seconds ahead. After waiting
-//! for another process, and to adopt, it takes one more.
+//! that, and the locker picks higher ones from then on, up to five seconds ahead.
 //!
 //! A fence lives until the node's clock is past it by a week. One that is missing counts as that
 //! clock's time: so dropping it changes nothing, unless the clock is set back by more than that. A

@@ -17,6 +17,7 @@
 //! | `wait` | `Watchdog`, `eventually`: waiting for a condition, never for a time |
 //! | `tools`, `skip` | finding servers and programs; skipping a test, visibly, without them |
 //! | `wire` | a tiny blocking RESP2 client: an opinion on the protocol that is not ours |
+//! | `postgres` | a PostgreSQL |
 //! | `process`, `port` | children that die with us; ports of our own |
 //! | `scratch`, `sha1` | directories that are removed; the names of scripts |
 //!
@@ -33,6 +34,8 @@ pub mod greeting;
 pub mod in_process;
 mod launch;
 pub mod port;
+#[cfg(unix)]
+pub mod postgres;
 pub mod process;
 pub mod proxy;
 pub mod reach;
@@ -53,6 +56,8 @@ pub use cancel::{PollTimes, poll_times};
 pub use fleet::Fleet;
 pub use greeting::Greeting;
 pub use port::Port;
+#[cfg(unix)]
+pub use postgres::Postgres;
 pub use proxy::Proxy;
 pub use script::{Gate, Script};
 pub use scripted::{Heard, Scripted};

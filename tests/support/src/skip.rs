@@ -123,3 +123,17 @@ macro_rules! need_python {
         }
     };
 }
+
+/// The path of the program `postgres`, or skips the test.
+#[macro_export]
+macro_rules! need_postgres {
+    () => {
+        match $crate::tools::find_postgres() {
+            Ok(path) => path,
+            Err(why) => {
+                $crate::skip::skip($crate::test_name!(), &why);
+                return;
+            }
+        }
+    };
+}

@@ -1,4 +1,4 @@
-//! Finding the programs that tests run: servers, `redis-cli`, a Python with redis-py.
+//! Finding the programs that tests run: servers, `redis-cli`, PostgreSQL, a Python with redis-py.
 //!
 //! Order: the environment variable that names it, the path, what `tests/servers` fetched. A
 //! variable that names nothing is an error and never a skip, for it was set on purpose.
@@ -52,6 +52,13 @@ pub fn find_server() -> Result<PathBuf, String> {
 /// The `redis-cli` (or `valkey-cli`) program, or why there is none.
 pub fn find_redis_cli() -> Result<PathBuf, String> {
     find("QUORLOCK_REDIS_CLI", &["redis-cli", "valkey-cli"])
+}
+
+/// The `postgres` program that `tests/servers` fetched, or why there is none. One on the path may
+/// be without the programs that belong beside it.
+pub fn find_postgres() -> Result<PathBuf, String> {
+    let found = fetched(&["postgres"]).into_iter().next();
+    found.ok_or_else(|| "no postgres (run tests/servers all)".into())
 }
 
 /// A Python that can `import redis`, as a command ready for arguments, or why there is none.
