@@ -259,3 +259,20 @@ async fn a_lock_is_extended_after_its_locker_was_dropped() {
     pass(ms(1_000)).await;
     assert!(nodes.iter().all(|node| node.value("k").is_none()));
 }
+
+/// Each time too few nodes, and yet, one time with another, a majority.
+#[tokio::test(start_paused = true)]
+async fn extensions_that_fail_can_make_a_lock_last_longer_and_tell_how_long() {
+    let world = World::ready(5).await;
+    let guard = world.locker.lock("k").auto_extend(Extend::Forever).await.unwrap();
+    world.set(2..5, Hangs);
+    pass(ms(5_000)).await;
+    assert_eq!(guard.remaining(), ms(10_000 - 102 - 5_000));
+    world.set(0..2, Hangs);
+    world.set(2..3, Grants);
+    pass(ms(1_500)).await;
+    assert_eq!(world.told.extensions(), [], "not one has succeeded");
+    let (at, told) = *world.told.failures().last().unwrap();
+    assert_eq!(told - now().since(at), guard.remaining());
+    assert!(guard.remaining() > ms(10_000 - 102 - 5_000), "{:?}", guard.remaining());
+}

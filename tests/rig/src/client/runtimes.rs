@@ -33,14 +33,31 @@ const NAMES: [&str; 2] = ["lost()", "token"];
 /// The latest end of the lock's time that its extensions have told of. A look at the guard would
 /// say it as well, but may set going what has stopped.
 #[derive(Default)]
-struct Extended(Mutex<Option<Instant>>);
+struct Extensions(Mutex<Told>);
 
-impl Observer for Extended {
+#[derive(Clone, Copy, Default)]
+struct Told {
+    end: Option<Instant>,
+    /// The last extension has failed. Also then the lock may last longer, by what some nodes have
+    /// granted now and others before; and what comes in later is not told.
+    has_failed: bool,
+}
+
+impl Extensions {
+    fn told(&self) -> Told {
+        *lock(&self.0)
+    }
+}
+
+impl Observer for Extensions {
     fn on_event(&self, event: &Event<'_>) {
-        if let Event::Extended { remaining, .. } = event {
-            let mut latest = lock(&self.0);
-            *latest = (*latest).max(Some(Instant::now() + *remaining));
-        }
+        let (remaining, has_failed) = match event {
+            Event::Extended { remaining, .. } => (*remaining, false),
+            Event::ExtensionFailed { remaining, .. } => (*remaining, true),
+            _ => return,
+        };
+        let mut told = lock(&self.0);
+        *told = Told { end: told.end.max(Some(Instant::now() + remaining)), has_failed };
     }
 }
 
@@ -49,7 +66,7 @@ struct Watch<'a> {
     journal: &'a Journal,
     stop: &'a Stop,
     monitor: &'a StallMonitor,
-    extended: Arc<Extended>,
+    extensions: Arc<Extensions>,
 }
 
 /// Repeats the round until told to stop.
@@ -58,11 +75,11 @@ pub(super) fn work(args: &ClientArgs) -> Result<(), Failure> {
     let (journal, (stop, _)) = (Journal::watched_by(&monitor), inbox::listen());
     let mut random = Random::new(args.seed, 20_000 + args.slot as u64);
     while !stop.is_set() {
-        let extended = Arc::default();
+        let extensions = Arc::default();
         round(
             args,
             &mut random,
-            Watch { journal: &journal, stop: &stop, monitor: &monitor, extended },
+            Watch { journal: &journal, stop: &stop, monitor: &monitor, extensions },
         )?;
         journal.count("cycles");
     }
@@ -74,7 +91,7 @@ fn round(args: &ClientArgs, random: &mut Random, watch: Watch<'_>) -> Result<(),
     let journal = watch.journal;
     // By turns one of each kind, which the place in the run decides for other clients.
     let kind = ClientArgs { slot: random.below(4) as usize, ..args.clone() };
-    let locker = super::locker(&kind)?.observer(watch.extended.clone()).build()?;
+    let locker = super::locker(&kind)?.observer(watch.extensions.clone()).build()?;
     let first = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let second = Builder::new_current_thread().enable_all().build()?;
     first.block_on(async {
@@ -106,7 +123,7 @@ fn round(args: &ClientArgs, random: &mut Random, watch: Watch<'_>) -> Result<(),
 }
 
 /// When a signal came, and the end that the lock had then, if it still had one.
-type Told = Option<(Instant, Option<Instant>)>;
+type Signalled = Option<(Instant, Option<Instant>)>;
 
 /// Holds the lock while the first runtime ends, and sees that both signals tell its loss.
 async fn hold(
@@ -114,7 +131,7 @@ async fn hold(
     guard: LockGuard,
     (first, ttl): (Runtime, Duration),
     random: &mut Random,
-    Watch { journal, stop, monitor, extended }: &Watch<'_>,
+    Watch { journal, stop, monitor, extensions }: &Watch<'_>,
 ) {
     let Some(number) = begin(journal, key, &guard) else { return first.shutdown_background() };
     let guard = Arc::new(guard);
@@ -131,7 +148,7 @@ async fn hold(
     loop {
         sleep(LOOK_EVERY).await;
         let now = Instant::now();
-        known = lock(&extended.0).map_or(known, |end| known.max(end));
+        known = extensions.told().end.map_or(known, |end| known.max(end));
         if silent(*lock(&told), awaited).is_empty() || held && (stop.is_set() || now >= until) {
             break;
         }
@@ -150,7 +167,8 @@ async fn hold(
         }
     }
     let signals = *lock(&told);
-    judge(journal, &guard, signals, known, monitor).await;
+    let is_known = !(rarely && extensions.told().has_failed);
+    judge(journal, &guard, signals, (known, is_known), monitor).await;
     end(journal, number, if guard.is_valid() { "drop" } else { "found-lost" });
     if ending.join().is_err() {
         journal.write(&Line::Broken("the end of a runtime has panicked".into()));
@@ -158,14 +176,14 @@ async fn hold(
 }
 
 /// The names of the signals that are awaited and have not come.
-fn silent(told: [Told; 2], awaited: [bool; 2]) -> Vec<&'static str> {
+fn silent(told: [Signalled; 2], awaited: [bool; 2]) -> Vec<&'static str> {
     let signals = NAMES.iter().zip(told).zip(awaited);
     let silent = signals.filter(|((_, told), awaited)| *awaited && told.is_none());
     silent.map(|((name, _), _)| *name).collect()
 }
 
 /// Tasks that wait for the signals that are awaited, and when these came.
-fn await_loss(guard: &Arc<LockGuard>, awaited: [bool; 2]) -> Arc<Mutex<[Told; 2]>> {
+fn await_loss(guard: &Arc<LockGuard>, awaited: [bool; 2]) -> Arc<Mutex<[Signalled; 2]>> {
     let told = Arc::new(Mutex::new([None; 2]));
     if awaited[0] {
         let (holder, note) = (guard.clone(), told.clone());
@@ -189,18 +207,23 @@ fn await_loss(guard: &Arc<LockGuard>, awaited: [bool; 2]) -> Arc<Mutex<[Told; 2]
     told
 }
 
-/// Enters the signals that came, and sees that the loss that they tell is not taken back.
+/// Enters the signals that came, if it `is_known` until when the lock lasted, and sees that the loss
+/// that they tell is not taken back.
 async fn judge(
     journal: &Journal,
     guard: &LockGuard,
-    told: [Told; 2],
-    known: Instant,
+    told: [Signalled; 2],
+    (known, is_known): (Instant, bool),
     monitor: &StallMonitor,
 ) {
     let ends = told.iter().flatten().filter_map(|(_, end)| *end);
     let known = ends.fold(known, Instant::max);
     for (name, told) in NAMES.iter().zip(told) {
         let Some((at, _)) = told else { continue };
+        if !is_known {
+            journal.count("end-not-known");
+            continue;
+        }
         while !monitor.knows(at) {
             sleep(LOOK_EVERY).await;
         }
