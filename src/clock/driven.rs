@@ -81,6 +81,11 @@ impl Driven {
         self.step_wall(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX));
     }
 
+    /// What the wall clock shows.
+    pub(crate) fn wall(&self) -> Duration {
+        self.stamp(Clock::default().now()).wall()
+    }
+
     /// Sets the wall clock ahead, or back.
     pub(crate) fn step_wall(&self, nanos: i64) {
         self.wall_ahead.fetch_add(nanos, SeqCst);

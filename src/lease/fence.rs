@@ -115,13 +115,13 @@ impl Tokens {
         Fence(known.last)
     }
 
-    /// The token was too low at this time: the nodes that have told it stand at these fences, and
-    /// so many must take the next one. It is the lowest that so many of them would take, and unless
-    /// it is to be the `lowest` above those that are near it: a node whose clock runs far ahead
-    /// does not carry the others with it. `None` where none has told.
+    /// The token that was put to the nodes at this time was too low: those that have told it stand
+    /// at these fences, and so many must take the next one. It is the lowest that so many of them
+    /// would take, and unless it is to be the `lowest` above those that are near it: a node whose
+    /// clock runs far ahead does not carry the others with it. `None` where none has told.
     pub(super) fn next(
         &self,
-        now: Duration,
+        put: Duration,
         fences: &mut [Fence],
         needed: usize,
         lowest: bool,
@@ -132,7 +132,8 @@ impl Tokens {
         let near = |fence: &&Fence| fence.0 <= enough.saturating_add(reach);
         let highest = fences.iter().rfind(near).map_or(enough, |fence| fence.0);
         let mut known = lock(&self.known);
-        let lead = highest.saturating_sub(micros(now)).min(self.lead_max);
+        // Just enough, had it been so much then; to be above by more would have others follow.
+        let lead = (highest + 1).saturating_sub(micros(put)).min(self.lead_max);
         known.lead = known.lead.max(lead);
         Fence::from_number(highest + 1)
     }
@@ -192,7 +193,7 @@ mod tests {
     fn what_was_too_low_is_learned_from_and_only_so_far() {
         let tokens = Tokens::new(ahead(None));
         tokens.next(NOW, &mut fences(&[micros(NOW) + SECOND]), 1, false);
-        assert_eq!(tokens.pick(NOW).number(), micros(NOW) + SECOND);
+        assert_eq!(tokens.pick(NOW).number(), micros(NOW) + SECOND + 1);
         tokens.next(NOW, &mut fences(&[micros(NOW) + 3_600 * SECOND]), 1, false);
         assert_eq!(tokens.pick(NOW).number(), micros(NOW) + 5 * SECOND);
     }

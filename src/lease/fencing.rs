@@ -17,8 +17,10 @@ const TOKENS_MAX: u32 = 8;
 pub(super) struct Fencing {
     /// The keys of the lock's fences.
     pub(super) keys: Box<[Key]>,
-    /// The token that the nodes were asked to take last, and what they did.
+    /// The token that the nodes were asked to take last, this process's time since 1970 then, and
+    /// what they did.
     token: Fence,
+    put: Duration,
     election: Election,
     tokens: u32,
     /// A majority has taken the token.
@@ -27,13 +29,17 @@ pub(super) struct Fencing {
 
 impl Fencing {
     /// A first token was put to the nodes.
-    pub(super) fn new(keys: Box<[Key]>, token: Fence, election: Election) -> Self {
-        Self { keys, token, election, tokens: 1, is_taken: false }
+    pub(super) fn new(
+        keys: Box<[Key]>,
+        (token, put): (Fence, Duration),
+        election: Election,
+    ) -> Self {
+        Self { keys, token, put, election, tokens: 1, is_taken: false }
     }
 
-    /// Another token was.
-    pub(super) fn put(&mut self, token: Fence, election: Election) {
-        (self.token, self.election) = (token, election);
+    /// Another token was, at this time.
+    pub(super) fn put(&mut self, (token, put): (Fence, Duration), election: Election) {
+        (self.token, self.put, self.election) = (token, put, election);
         self.tokens += 1;
     }
 
@@ -56,7 +62,7 @@ impl Fencing {
     /// What is to be put to the nodes next, where too few have taken the last one: a token above
     /// what they have told; the same one where they only lack the script. `None` where too few
     /// could take any.
-    pub(super) fn next(&self, tokens: &Tokens, wall: Duration) -> Option<Fence> {
+    pub(super) fn next(&self, tokens: &Tokens) -> Option<Fence> {
         let (election, needed) = (&self.election, self.election.needed());
         let (mut fences, mut others) = (Vec::new(), 0);
         for (node, vote) in election.votes() {
@@ -72,7 +78,7 @@ impl Fencing {
         match fences.is_empty() {
             true => Some(self.token),
             // Where the one above all that are near was too far ahead for some, the lowest.
-            false => tokens.next(wall, &mut fences, needed, self.tokens % 2 == 0),
+            false => tokens.next(self.put, &mut fences, needed, self.tokens % 2 == 0),
         }
     }
 }

@@ -17,9 +17,10 @@ impl Claim {
     /// Asks the nodes to take a first token, behind what was said to them before.
     pub(in crate::lease) fn ask_fence(&mut self) -> Result<(), Error> {
         let keys = self.resource.fences()?.into_boxed_slice();
-        let token = self.context.tokens.pick(self.wall());
+        let put = self.wall();
+        let token = self.context.tokens.pick(put);
         let election = self.put_token(&keys, token, ScriptForm::Digest)?;
-        let fencing = Fencing::new(keys, token, election);
+        let fencing = Fencing::new(keys, (token, put), election);
         self.aside.get_or_insert_default().fencing = Some(fencing);
         Ok(())
     }
@@ -71,18 +72,18 @@ impl Claim {
     /// Too few nodes have taken the last token: asks them to take another one, in full, for one may
     /// lack the script. An error where too few could take any.
     fn ask_higher_fence(&mut self) -> Result<(), Error> {
-        let wall = self.wall();
+        let put = self.wall();
         let Some(fencing) = self.aside.as_ref().and_then(|aside| aside.fencing.as_ref()) else {
             return Ok(());
         };
-        let Some(token) = fencing.next(&self.context.tokens, wall) else {
+        let Some(token) = fencing.next(&self.context.tokens) else {
             let nodes = fencing.election().report();
             let kind = Kind::no_quorum(&nodes, fencing.election().needed());
             return Err(Error::new(kind).with_key(self.resource.given()).with_nodes(nodes));
         };
         let election = self.put_token(&fencing.keys, token, ScriptForm::Whole)?;
         if let Some(fencing) = self.fencing_mut() {
-            fencing.put(token, election);
+            fencing.put((token, put), election);
         }
         Ok(())
     }

@@ -16,6 +16,7 @@ mod complete;
 mod deadlines;
 mod ending;
 mod extension;
+mod fence;
 mod frugal;
 mod hand_on;
 mod healing;

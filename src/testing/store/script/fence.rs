@@ -13,6 +13,9 @@ const WEEK: f64 = 604_800_000.0;
 /// How far above a fence a token may be that lies too far ahead, in microseconds.
 const HARDLY: f64 = 1_000.0;
 
+/// How far above the server's time a missing fence is stored where the token was below that.
+const ROOM: f64 = 10_000.0;
+
 const LIMIT: f64 = 9_007_199_254_740_991.0;
 
 /// `fence.lua`
@@ -23,17 +26,17 @@ pub(super) fn rise(run: &mut Run<'_, '_>) -> Outcome<Frame> {
         return Ok(Refusal::of("ERR a fence must be a whole number below 2^53").into_frame());
     };
     for lock in locks {
-        match run.get(21, lock) {
+        match run.get(22, lock) {
             Err(error) if !is_wrong_type(&error) => return Ok(error),
             Ok(Some(held)) if *held == *value => {}
             _ => return Ok(Frame::Integer(0)),
         }
     }
-    let time = run.call(29, &[b"TIME"])?;
+    let time = run.call(30, &[b"TIME"])?;
     let now = micros(&time).unwrap_or_default();
     let (mut highest, mut missing) = (0.0, false);
     for key in fences {
-        let found = match run.get(33, key) {
+        let found = match run.get(34, key) {
             Ok(found) => found,
             Err(error) => return Ok(error),
         };
@@ -45,12 +48,15 @@ pub(super) fn rise(run: &mut Run<'_, '_>) -> Outcome<Frame> {
         highest = f64::max(highest, found);
     }
     let rises = set > highest && set <= (now + ahead).max(highest + HARDLY);
+    if missing {
+        highest = highest.max(now + ROOM);
+    }
     if rises || missing {
         let stands = if rises { set } else { highest };
         let life = ((stands - now) / 1000.0).floor().max(0.0) + WEEK;
         let (stands, life) = (format!("{stands:.0}"), format!("{life:.0}"));
         for key in fences {
-            run.call(49, &[b"SET", key, stands.as_bytes(), b"PX", life.as_bytes()])?;
+            run.call(53, &[b"SET", key, stands.as_bytes(), b"PX", life.as_bytes()])?;
         }
     }
     Ok(Frame::Integer(if rises { 1 } else { -(highest as i64) }))

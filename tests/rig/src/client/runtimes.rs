@@ -207,8 +207,8 @@ fn await_loss(guard: &Arc<LockGuard>, awaited: [bool; 2]) -> Arc<Mutex<[Signalle
     told
 }
 
-/// Enters the signals that came, if it `is_known` until when the lock lasted, and sees that the loss
-/// that they tell is not taken back.
+/// Enters the signals that came, if it `is_known` until when the lock lasted, and sees that the
+/// loss that they tell is not taken back.
 async fn judge(
     journal: &Journal,
     guard: &LockGuard,
