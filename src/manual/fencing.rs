@@ -100,6 +100,12 @@
 //! with nodes that forget; it also leaves out five rules in turn, and prints what then goes
 //! wrong. The week and clocks that are set back are not in it.
 //!
+//! The simulation breaks the assumptions of the leases, and so gives locks two holders: it sets the
+//! clocks of a majority ahead, or has nodes forget that are away for 20 ms at least; and it stops
+//! holders, who then write without a look at their lock. A store that compares the fences has
+//! refused each write that came late. Where nodes forget while their clocks are set back by
+//! seconds, fences are too low: a test finds that, too.
+//!
 //! # How it works
 //!
 //! Each node keeps a fence beside the lock, under a key that ends in `quorlock:fence`, in the same

@@ -28,7 +28,7 @@ pub(super) fn start(hub: &Arc<Hub>, place: usize) {
         let number = (machine * 8 + worker) as u64;
         let chance = Chance::new(seed, chance::WORKERS + number);
         let takes_several = worker >= FIRST_OF_SEVERAL;
-        let worker = Worker { hub: hub.clone(), machine, number, takes_several, chance };
+        let worker = Worker::new(hub, (machine, number), takes_several, chance);
         begin(hub, machine, &clock, worker.run());
     }
     if hub.with(|world| world.plan.actors.shutdown_pause) > 0 {

@@ -62,6 +62,7 @@ impl Worker {
             Some(wait) => request.wait(ms(wait)),
             None => request.wait_forever(),
         };
+        self.asked = self.hub.with(|world| world.nanos());
         self.tell(format_args!("asks for {}, ttl {ttl}", keys.join(", ")));
         (request, wait)
     }

@@ -9,6 +9,10 @@ use super::world::World;
 /// How long a machine that has crashed is missed.
 const ABSENCE: u64 = 200;
 
+/// How long a node that forgets is away at least, its clock being right: fences are a little ahead
+/// of it.
+const FORGETTING: u64 = 20;
+
 impl World {
     /// Causes the next fault.
     pub(super) fn cause_fault(&mut self) {
@@ -58,6 +62,10 @@ impl World {
     }
 
     fn stop_node(&mut self, node: usize, state: State, until: u64) {
+        let until = match self.plan.regime {
+            Regime::AmnesiaFenced => until.max(self.now() + FORGETTING),
+            _ => until,
+        };
         if !self.nodes[node].stop(state, until) {
             return;
         }
@@ -71,7 +79,7 @@ impl World {
                 self.send(line, Way::Down, Parcel::End);
             }
         }
-        let forgets = self.plan.longest_ttl.is_some() || self.plan.regime == Regime::Amnesia;
+        let forgets = self.plan.longest_ttl.is_some() || self.plan.regime.forgets();
         let keeps_data = !forgets || self.chance.percent(30);
         self.nodes[node].restart(keeps_data);
         self.tell(format_args!("n{node} keeps its keys: {keeps_data}"));
@@ -141,6 +149,13 @@ impl World {
     fn set_clocks(&mut self, machine: usize, node: usize) {
         let now = self.now();
         match (self.chance.below(4), self.plan.regime) {
+            (_, Regime::AmnesiaFenced) => self.tell(format_args!("no clock is set")),
+            (_, Regime::BeyondFenced) => {
+                let back = self.chance.between(1_000, 5_000) as i64;
+                let majority = self.nodes.len() / 2 + 1;
+                self.tell(format_args!("{majority} clocks set back by {back}"));
+                self.nodes.iter_mut().take(majority).for_each(|node| node.step(now, -back));
+            }
             (0, _) => {
                 let ahead = self.chance.lasting(2_000);
                 self.oracle.leap(self.nanos(), machine);
@@ -153,7 +168,7 @@ impl World {
                 self.machines[machine].step_wall(by);
                 self.tell(format_args!("m{machine} wall clock set by {by}"));
             }
-            (_, Regime::Stepped) => {
+            (_, regime) if regime.steps() => {
                 let ahead = self.chance.between(100, 3_000) as i64;
                 let majority = self.nodes.len() / 2 + 1;
                 self.tell(format_args!("{majority} clocks set ahead by {ahead}"));

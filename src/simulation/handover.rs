@@ -54,7 +54,7 @@ pub(super) fn send(worker: &mut Worker, (key, token, ttl): (&str, &OwnerToken, u
         });
         let chance = Chance::new(seed, chance::ADOPTERS + number);
         let number = chance::ADOPTERS + number;
-        let adopter = Worker { hub: hub.clone(), machine, number, takes_several: false, chance };
+        let adopter = Worker::new(&hub, (machine, number), false, chance);
         begin(&hub, machine, &clock, adopter.receive(sent.clone()));
     }
 }
@@ -110,6 +110,7 @@ impl Worker {
             attempt
         });
         let cuts = (polls, Some(patience));
+        self.asked = self.hub.with(|world| world.nanos());
         let acquiring = Acquiring::begin(self, number);
         let adopted = cut(&self.hub, cuts, locker.adopt(key, &token)).await;
         drop(acquiring);

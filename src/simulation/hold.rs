@@ -157,8 +157,8 @@ impl Worker {
         let number = self.hub.with(|world| {
             let (now, rate) = (world.nanos(), world.machines[machine].rate);
             let owner = &owner(machine, locker);
-            let (held, value) = (held.clone(), value.value());
-            let grant = Grant { machine, keys, value, held, rate, owner };
+            let (copy, value) = (held.clone(), value.value());
+            let grant = Grant { machine, keys, value, held: copy, rate, owner };
             if world.oracle.is_handed_on(&grant) {
                 world.count(Action::HandedOn);
             }
@@ -167,6 +167,12 @@ impl Worker {
                 world.count(Action::SeveralTaken);
             }
             keys.iter().for_each(|key| world.waiters.served(key));
+            if let Some(fence) = held.fence() {
+                let (fence, times) = (fence.number(), (self.asked, now));
+                let begin = |key: &String| world.protected.begin(key, fence, times);
+                let wrong: Vec<_> = keys.iter().filter_map(begin).collect();
+                wrong.into_iter().for_each(|wrong| world.oracle.add(wrong));
+            }
             world.look();
             number
         });
@@ -191,6 +197,7 @@ impl Worker {
             let step = end.saturating_sub(now).min(next).clamp(1, 50);
             watch.wait(step).await;
             let (now, told) = (self.hub.now(), watch.seen.lost);
+            self.write(hold);
             if now >= end + if told { careless } else { 0 } || (told && careless == 0) {
                 return;
             }
@@ -205,6 +212,17 @@ impl Worker {
                 self.extend(guard, &mut watch).await;
             }
         }
+    }
+
+    /// Writes to what the lock protects, whatever has become of the lock meanwhile: who has looked
+    /// at it may be stopped before it writes.
+    fn write(&self, hold: &Hold) {
+        let Some(fence) = hold.held.fence() else { return };
+        self.hub.with(|world| {
+            let write = |key: &String| world.protected.write(key, fence.number());
+            let wrong: Vec<_> = hold.keys.iter().filter_map(write).collect();
+            wrong.into_iter().for_each(|wrong| world.oracle.add(wrong));
+        });
     }
 
     /// Extends a lock, while its loss may be told.

@@ -23,6 +23,7 @@
 //! | `oracle`, `violation` | what must always be true; what was found wrong |
 //! | `holds`, `releases` | who held what and when; what releases found |
 //! | `value_owners` | whose each value is; what adoptions did to those of others |
+//! | `protected` | what the locks protect, and who writes it under which fence |
 //! | `waiters`, `waiting` | that none who waits is forgotten, and no place in a queue is left |
 //! | `finality`, `completeness` | what losses and shutdowns tell, beside what is so |
 //! | `counts` | how often each action happened |
@@ -62,6 +63,7 @@ mod node;
 mod oracle;
 mod plan;
 mod port;
+mod protected;
 mod releases;
 mod restarter;
 mod scripts;
@@ -104,6 +106,8 @@ struct Report {
     lines: u64,
     acquired: u64,
     faults: u64,
+    /// Writes that came too late, and were refused by their fence.
+    refused: u64,
     counts: counts::Counts,
 }
 
@@ -130,6 +134,7 @@ fn run(plan: Plan, printed: bool) -> Report {
             lines: world.trace.lines(),
             acquired: world.oracle.acquired(),
             faults: world.faults,
+            refused: world.protected.refused,
             counts: std::mem::take(&mut world.counts),
         });
         drop(lockers);

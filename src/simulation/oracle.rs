@@ -278,7 +278,7 @@ impl Oracle {
         self.add(Violation { kind, what });
     }
 
-    fn add(&mut self, violation: Violation) {
+    pub(super) fn add(&mut self, violation: Violation) {
         if !self.violations.contains(&violation) {
             self.violations.push(violation);
         }

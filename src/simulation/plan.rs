@@ -13,10 +13,40 @@ pub(super) enum Regime {
     OneStepped,
     /// Nodes come back without their keys, and the clients believe that they never do.
     Amnesia,
+    /// As `Stepped`, and the locks are fenced.
+    SteppedFenced,
+    /// As `Amnesia`, and the locks are fenced. Clocks are not set, and nodes are away for at least
+    /// as long as fences are ahead of their clocks.
+    AmnesiaFenced,
+    /// The same, and a majority of the nodes have their clocks set back meanwhile, which is further
+    /// than fences are made for.
+    BeyondFenced,
 }
 
 impl Regime {
-    pub(super) const ALL: [Self; 4] = [Self::Kept, Self::Stepped, Self::OneStepped, Self::Amnesia];
+    pub(super) const ALL: [Self; 7] = [
+        Self::Kept,
+        Self::Stepped,
+        Self::OneStepped,
+        Self::Amnesia,
+        Self::SteppedFenced,
+        Self::AmnesiaFenced,
+        Self::BeyondFenced,
+    ];
+
+    pub(super) const fn is_fenced(self) -> bool {
+        matches!(self, Self::SteppedFenced | Self::AmnesiaFenced | Self::BeyondFenced)
+    }
+
+    /// Whether a majority's clocks are set ahead.
+    pub(super) const fn steps(self) -> bool {
+        matches!(self, Self::Stepped | Self::SteppedFenced)
+    }
+
+    /// Whether nodes come back without their keys, and no client expects it.
+    pub(super) const fn forgets(self) -> bool {
+        matches!(self, Self::Amnesia | Self::AmnesiaFenced | Self::BeyondFenced)
+    }
 
     pub(super) const fn name(self) -> &'static str {
         match self {
@@ -24,6 +54,9 @@ impl Regime {
             Self::Stepped => "stepped",
             Self::OneStepped => "one-stepped",
             Self::Amnesia => "amnesia",
+            Self::SteppedFenced => "stepped-fenced",
+            Self::AmnesiaFenced => "amnesia-fenced",
+            Self::BeyondFenced => "beyond-fenced",
         }
     }
 }

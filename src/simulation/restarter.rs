@@ -110,7 +110,7 @@ impl Restarter {
             let ttl = self.hub.with(|world| world.plan.ttls[0]);
             self.hub.with(|world| world.count(Action::HandedByShutdown));
             let number = machine as u64;
-            let mut sender = Worker { hub, machine, number, takes_several: false, chance };
+            let mut sender = Worker::new(&hub, (machine, number), false, chance);
             handover::send(&mut sender, (&String::from_utf8_lossy(key), token, ttl));
         }
         found?.ok()

@@ -57,6 +57,8 @@ struct Sum {
     faults: u64,
     lines: u64,
     hash: u64,
+    /// Late writes that were refused, and in how many runs there was one.
+    refused: [u64; 2],
     counts: Counts,
     failed: Vec<(u64, Vec<Violation>)>,
     overlaps: Vec<Standing>,
@@ -115,6 +117,8 @@ impl Sum {
         self.faults += report.faults;
         self.lines += report.lines;
         self.hash = self.hash.wrapping_add(report.hash);
+        self.refused[0] += report.refused;
+        self.refused[1] += u64::from(report.refused > 0);
         self.counts.join(&report.counts);
         self.overlaps.extend(report.overlaps);
         if !report.violations.is_empty() {
@@ -234,6 +238,36 @@ fn one_clock_set_ahead_gives_away_a_lock_that_just_has_its_majority() {
         let is_explained = nodes % 2 == 1 && stands.iter().any(had_just_its_majority);
         assert!(is_explained, "one had just its majority, with n0: {stands:?} of {nodes}");
     }
+}
+
+/// What is wrong with a fence, or with what a store does that compares them.
+fn is_of_fences(kind: Kind) -> bool {
+    matches!(kind, Kind::FenceTwice | Kind::FenceTooLow | Kind::LateWrite)
+}
+
+/// The locks fail, and have two holders. The store does no write of the earlier one behind the
+/// later one's; without fences it would have.
+#[test]
+fn no_late_write_is_done_where_fences_are_compared_though_locks_fail() {
+    for regime in [Regime::SteppedFenced, Regime::AmnesiaFenced] {
+        let sum = run_many(regime, seeds(), 5, is_of_fences);
+        sum.tell(regime.name());
+        let [writes, runs] = sum.refused;
+        println!("simulation, {}: {writes} late writes refused, in {runs} seeds", regime.name());
+        let wrong: Vec<_> = sum.failing(is_of_fences).collect();
+        let again = wrong.first().map(|(seed, _)| replay(*seed, regime));
+        assert!(wrong.is_empty(), "{wrong:?}\n{again:?}");
+        assert!(runs * 100 >= sum.runs, "a simulation that finds nothing proves nothing");
+    }
+}
+
+/// A node that has forgotten stands at its time. Where its clock was set back meanwhile, that is
+/// below what it has taken before: see the manual's chapter of fences.
+#[test]
+fn a_node_that_forgets_and_is_set_back_takes_a_fence_that_is_too_low() {
+    let sum = run_many(Regime::BeyondFenced, 10_000, 1, is_of_fences);
+    sum.tell(Regime::BeyondFenced.name());
+    assert!(sum.failures(is_of_fences) > 0, "the manual says more than is known");
 }
 
 #[test]

@@ -43,6 +43,12 @@ pub(super) enum Kind {
     Forgotten,
     /// A place in a queue was left by none, or a queue would last forever.
     PlaceLeft,
+    /// Two holders had the same fence.
+    FenceTwice,
+    /// Who asked for a lock when another one had its fence got no higher one.
+    FenceTooLow,
+    /// A store that compares fences has done a write that came too late.
+    LateWrite,
     /// A node was sent a command that it does not know.
     Unknown,
     /// The world never came to rest.

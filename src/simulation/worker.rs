@@ -15,6 +15,8 @@ pub(super) struct Worker {
     pub(super) number: u64,
     /// It takes locks of several keys.
     pub(super) takes_several: bool,
+    /// When it asked for its lock, in nanoseconds of true time.
+    pub(super) asked: u64,
     pub(super) chance: Chance,
 }
 
@@ -40,6 +42,15 @@ impl Drop for Acquiring {
 }
 
 impl Worker {
+    pub(super) fn new(
+        hub: &Arc<Hub>,
+        (machine, number): (usize, u64),
+        takes_several: bool,
+        chance: Chance,
+    ) -> Self {
+        Self { hub: hub.clone(), machine, number, takes_several, asked: 0, chance }
+    }
+
     /// The machine's locker, and its number.
     pub(super) fn locker(&self) -> Option<(Locker, u64)> {
         self.hub.with(|world| world.machines[self.machine].locker())

@@ -19,6 +19,7 @@ use super::network::{Network, Parcel, Way};
 use super::node::{Found, Node, State, moment};
 use super::oracle::Oracle;
 use super::plan::{Plan, Waits};
+use super::protected::Protected;
 use super::trace::Trace;
 use super::value_owners::Values;
 use super::violation::Kind;
@@ -56,6 +57,7 @@ pub(super) struct World {
     pub(super) adoptions: u64,
     pub(super) counts: Counts,
     pub(super) waiters: Waiters,
+    pub(super) protected: Protected,
     /// The clients shall come to an end.
     pub(super) is_over: bool,
     /// How many faults there were.
@@ -95,6 +97,7 @@ impl Hub {
             adoptions: 0,
             counts: Counts::default(),
             waiters: Waiters::default(),
+            protected: Protected::default(),
             is_over: false,
             faults: 0,
             told: 0,
