@@ -1,0 +1,132 @@
+//! What a fence costs: the acquisition by one caller on fresh keys, cycles of 64 callers, and how
+//! often the nodes had to be asked again.
+//!
+//! `cargo bench --bench fenced` prints tables in Markdown, on five servers, in interleaved rounds;
+//! *plain* is run twice a round, so that its second row shows what two runs of the same differ by.
+//! *By script* is a plain lock for servers that may forget, which a script acquires.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "it reads real time, and ends on the spot when it cannot be set up"
+)]
+
+use std::time::{Duration, Instant};
+
+use quorlock::{Durability, Locker, LockerBuilder};
+use support::{Fleet, tools};
+use tokio::runtime::Builder;
+use tokio::task::JoinSet;
+
+const ACQUISITIONS: usize = 3_000;
+const CYCLES: usize = 30_000;
+const CALLERS: usize = 64;
+
+const KINDS: [&str; 4] = ["plain", "plain, again", "by script", "fenced"];
+
+/// `QUORLOCK_ROUNDS`, 7 without it.
+fn rounds() -> usize {
+    std::env::var("QUORLOCK_ROUNDS").map_or(7, |rounds| rounds.parse().unwrap())
+}
+
+fn builder(fleet: &Fleet, kind: &str) -> LockerBuilder {
+    let builder = Locker::quorum(fleet.urls()).unwrap();
+    match kind {
+        "by script" => {
+            builder.durability(Durability::Volatile { longest_ttl: Duration::from_secs(10) })
+        }
+        "fenced" => builder.fenced(true),
+        _ => builder,
+    }
+}
+
+/// A locker that is connected, and whose nodes know the scripts.
+async fn locker(fleet: &Fleet, kind: &str) -> Locker {
+    let locker = builder(fleet, kind).build().unwrap();
+    locker.ready(Duration::from_secs(5)).await.unwrap();
+    if kind == "by script" {
+        locker.initialise().await.unwrap();
+    }
+    for warm in 0..100 {
+        let guard = locker.lock(format!("warm-{warm}")).await.unwrap();
+        assert!(guard.release().await.unwrap().is_released());
+    }
+    locker
+}
+
+/// How long an acquisition takes, in the middle, in microseconds.
+async fn one_caller(locker: &Locker, round: usize, kind: &str) -> f64 {
+    let mut taken = Vec::with_capacity(ACQUISITIONS);
+    for number in 0..ACQUISITIONS {
+        let key = format!("{kind}-{round}-{number}");
+        let began = Instant::now();
+        let guard = locker.lock(&key).await.unwrap();
+        taken.push(began.elapsed());
+        assert!(guard.release().await.unwrap().is_released());
+    }
+    taken.sort_unstable();
+    taken[ACQUISITIONS / 2].as_secs_f64() * 1e6
+}
+
+/// Cycles a second of many callers, each with a key of its own.
+async fn many_callers(locker: &Locker) -> f64 {
+    let began = Instant::now();
+    let mut tasks = JoinSet::new();
+    for caller in 0..CALLERS {
+        let (locker, key) = (locker.clone(), format!("key-{caller}"));
+        tasks.spawn(async move {
+            for _ in 0..CYCLES / CALLERS {
+                let guard = locker.lock(&key).await.unwrap();
+                assert!(guard.release().await.unwrap().is_released());
+            }
+        });
+    }
+    tasks.join_all().await;
+    CYCLES as f64 / began.elapsed().as_secs_f64()
+}
+
+/// How often the nodes were sent a whole script, and not its digest: the most of any node.
+fn asked_again(fleet: &Fleet) -> u64 {
+    (0..fleet.len()).map(|node| fleet[node].calls().of("eval")).max().unwrap_or_default()
+}
+
+fn main() {
+    if let Err(why) = tools::find_server() {
+        println!("skipped: {why}");
+        return;
+    }
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    let (mut latency, mut cycles) = (vec![Vec::new(); KINDS.len()], vec![Vec::new(); KINDS.len()]);
+    let mut again = 0;
+    for round in 0..rounds() {
+        for (place, kind) in KINDS.iter().enumerate() {
+            let fleet = Fleet::start(5);
+            runtime.block_on(async {
+                let locker = locker(&fleet, kind).await;
+                let before = asked_again(&fleet);
+                latency[place].push(one_caller(&locker, round, kind).await);
+                if *kind == "fenced" {
+                    again += asked_again(&fleet) - before;
+                }
+                cycles[place].push(many_callers(&locker).await);
+            });
+        }
+    }
+    table("p50 of an acquisition by one caller on fresh keys, µs", &mut latency, 1);
+    table("cycles a second, 64 callers", &mut cycles, 0);
+    let acquisitions = rounds() * ACQUISITIONS;
+    println!("Of {acquisitions} fenced locks on fresh keys, {again} took a second round trip.");
+}
+
+fn table(what: &str, figures: &mut [Vec<f64>], digits: usize) {
+    println!("\n| {what} | each round sorted | middle | beside plain |\n|---|---|---:|---:|");
+    let middle = |figures: &[f64]| figures[figures.len() / 2];
+    figures.iter_mut().for_each(|figures| figures.sort_unstable_by(f64::total_cmp));
+    let plain = middle(&figures[0]);
+    for (kind, figures) in KINDS.iter().zip(figures) {
+        let each: Vec<String> = figures.iter().map(|it| format!("{it:.digits$}")).collect();
+        let middle = middle(figures);
+        println!("| {kind} | {} | {middle:.digits$} | {:.3} |", each.join(" "), middle / plain);
+    }
+    println!();
+}
