@@ -65,6 +65,7 @@ mod client;
 mod clock;
 mod entropy;
 mod error;
+mod fence;
 pub mod guarded;
 mod lease;
 mod link;
@@ -89,7 +90,8 @@ pub mod testing;
 
 pub use client::{Client, Pipeline};
 pub use error::{Error, ErrorKind};
-pub use lease::{Fence, LeftLock, OwnerToken, Release, Shutdown};
+pub use fence::Fence;
+pub use lease::{LeftLock, OwnerToken, Release, Shutdown};
 pub use lock::{Acquire, Held, LockGuard, LockKey, LockRequest, Locker, LockerBuilder, OnLoss};
 #[cfg(feature = "tracing")]
 pub use observe::TracingObserver;

@@ -1,5 +1,6 @@
 //! Each example runs and does what it says. (`unit_test` is a test by itself, and the web service a
-//! package of its own: `examples/web_service`.)
+//! package of its own: `examples/web_service`; and so is `examples/fenced_order`, with its
+//! database.)
 
 #![expect(clippy::expect_used, reason = "what is not there shall fail the test")]
 

@@ -151,6 +151,9 @@ fn table(key: &OsStr, seen: &Inspection, verdict: &Verdict<'_>) -> String {
         table.push_str(&format!("  {node:width$}  {state}\n"));
     }
     table.push_str(&format!("  {MAJORITY:width$}  {}\n", verdict.sentence(seen)));
+    if let Some(fence) = seen.fence() {
+        table.push_str(&format!("  {:width$}  {fence}\n", "fence"));
+    }
     table
 }
 
@@ -181,6 +184,7 @@ fn json(key: &OsStr, seen: &Inspection, verdict: &Verdict<'_>) -> Object {
         .text("key", &*key.to_string_lossy())
         .array("nodes", nodes)
         .object("majority", state)
+        .number("fence", seen.fence())
 }
 
 fn held(object: Object, holder: &Holder) -> Object {

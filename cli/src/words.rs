@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::time::Duration;
 
-use quorlock::report::{Holder, NodeHealth};
+use quorlock::report::{ClockSkew, Holder, NodeHealth};
 
 /// A duration with its unit: `3.2 s`, `100 ms`, `2.5 ms`, `85 µs`.
 pub(crate) struct Humane(pub(crate) Duration);
@@ -62,6 +62,21 @@ pub(crate) fn forgets<'a>(nodes: impl IntoIterator<Item = &'a NodeHealth>) -> Op
         format!(
             "a lock that is held may be forgotten, and another client can have it then, by {}: set \
              appendonly yes and appendfsync always, or say --longest-ttl in every client",
+            named.join(", ")
+        )
+    })
+}
+
+/// What fenced locks come to whose nodes' clocks are far from ours.
+pub(crate) fn far_clocks<'a>(nodes: impl IntoIterator<Item = &'a NodeHealth>) -> Option<String> {
+    let named = nodes.into_iter().filter_map(|node| {
+        let clock = node.server.as_ref()?.clock.filter(ClockSkew::is_far)?;
+        Some(format!("{} ({clock})", node.node))
+    });
+    let named: Vec<String> = named.collect();
+    (!named.is_empty()).then(|| {
+        format!(
+            "a fenced lock can be slow or unavailable by the clock of {}: have NTP set it",
             named.join(", ")
         )
     })

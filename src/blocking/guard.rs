@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use super::park;
 use crate::error::Error;
-use crate::lease::{Fence, OwnerToken, Release};
+use crate::fence::Fence;
+use crate::lease::{OwnerToken, Release};
 use crate::lock::{self, LockKey};
 use crate::observe::Loss;
 use crate::report::NodeReport;

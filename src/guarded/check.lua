@@ -1,19 +1,31 @@
 do
-  -- Goes in front of a script that writes: lets it run if no higher fence than this one has
-  -- written, and notes this one. Of the keys the last one is where the highest fence stands; of the
-  -- arguments the last two are this fence, and 1 where each holder writes once. The script behind
-  -- it sees none of the three.
-  local standing, tried, once = KEYS[#KEYS], ARGV[#ARGV - 1], ARGV[#ARGV]
-  local stands = redis.call('GET', standing) or '0'
-  if not string.match(stands, '^%d+$') or #stands > 16 then
-    return redis.error_reply('ERR the key ' .. standing .. ' holds something else than a fence')
+  -- Goes in front of a script: lets it run if none of its keys has been reached by a higher fence
+  -- than this one, and notes this one. The second half of the keys is where the highest fence of
+  -- each key in the first half is kept; the last two arguments are this fence, and 1 for a script
+  -- that is to run once under it. The script itself sees none of these.
+  local keys, tried, once = #KEYS / 2, tonumber(ARGV[#ARGV - 1]), ARGV[#ARGV]
+  local below = {}
+  for n = keys + 1, #KEYS do
+    local found, accepted = redis.call('GET', KEYS[n]), -1
+    if found then
+      accepted = tonumber(found)
+      if not string.match(found, '^%d+$') or accepted > 9007199254740991 then
+        return redis.error_reply('ERR the key ' .. KEYS[n] .. ' holds something else than a fence')
+      end
+    end
+    if accepted > tried or accepted == tried and once == '1' then
+      return redis.error_reply('QUORLOCKSTALE ' .. found)
+    end
+    below[n] = accepted < tried
   end
-  local above = tonumber(tried) - tonumber(stands)
-  if above < 0 or above == 0 and once == '1' then
-    return redis.error_reply('STALE ' .. stands)
+  for n = keys + 1, #KEYS do
+    if below[n] then
+      redis.call('SET', KEYS[n], ARGV[#ARGV - 1])
+    end
   end
-  redis.call('SET', standing, tried)
-  KEYS[#KEYS] = nil
+  for n = #KEYS, keys + 1, -1 do
+    KEYS[n] = nil
+  end
   ARGV[#ARGV] = nil
   ARGV[#ARGV] = nil
 end

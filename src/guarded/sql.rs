@@ -1,56 +1,65 @@
-//! Statements for PostgreSQL: a table of the highest fences that have written.
+//! Statements for PostgreSQL: a table of the highest fence that has come for each resource.
 //!
-//! Each is one statement with its binds, for `tokio-postgres`, `sqlx` or any other driver. In one
-//! transaction, and *first*: the fence, then what you read, then what you write. The fence's row is
-//! locked from then on until the transaction ends, so no other holder comes between.
-//!
-//! ```text
-//! BEGIN;
-//! -- Table::advance, with the resource and the fence: 1 row, or 0 if a later holder has written.
-//! INSERT INTO quorlock_fences …;
-//! UPDATE stock SET pieces = pieces - 1 WHERE item = 7;
-//! COMMIT;
-//! ```
-//!
-//! With `tokio-postgres`:
+//! Each is one statement with its binds, for `tokio-postgres`, `sqlx` or any other driver. In the
+//! transaction that reads and writes, and *first*: the fence's row is locked from then on until the
+//! transaction ends, so no other holder comes between.
 //!
 //! ```ignore
 //! let fences = guarded::sql::Table::new("quorlock_fences")?;
 //! let work = database.transaction().await?;
-//! if work.execute(fences.advance(), &[&"stock:7", &i64::from(fence)]).await? == 0 {
-//!     let stands = work.query_one(fences.standing(), &[&"stock:7"]).await?.get(0);
-//!     return Err(guarded::Refused::new(fence, stands).into());
+//! // One row, or none: then a later holder has come.
+//! let fresh = work.query_opt(fences.advance(), &[&"stock:7", &i64::from(fence)]).await?;
+//! if fresh.is_none() {
+//!     let accepted = work.query_one(fences.accepted(), &[&"stock:7"]).await?.get(0);
+//!     return Err(guarded::Stale::new(fence, accepted).into());
 //! }
-//! work.execute("UPDATE stock SET pieces = pieces - 1 WHERE item = 7", &[]).await?;
+//! work.execute("UPDATE stock SET pieces = pieces - 1 WHERE item = 'stock:7'", &[]).await?;
 //! work.commit().await?;
+//! ```
+//!
+//! For a lock of several keys it is advanced once for each of them, in the order in which
+//! [`LockGuard::keys`](crate::LockGuard::keys) has them: in any other, transactions can deadlock.
+//!
+//! **A holder that is stopped in its transaction** keeps that row locked, and all later holders
+//! waiting, for as long as its connection lives. Set limits to both, as for each session:
+//!
+//! ```sql
+//! SET idle_in_transaction_session_timeout = '5s';  -- its work is undone, and others go on
+//! SET lock_timeout = '5s';
 //! ```
 //!
 //! **Isolation.** `READ COMMITTED`, PostgreSQL's own, is enough if the fence comes first. With
 //! `REPEATABLE READ` or `SERIALIZABLE` a transaction that began before another holder's ended fails
-//! with a serialization error (SQLSTATE 40001) in the place of 0 rows; nothing is written then
-//! either. Begin it anew, and it tells 0 rows if the lock was lost.
+//! with a serialization error (SQLSTATE 40001), in the place of one row or none; nothing is written
+//! then either. Begin it anew: then it is told which of the two it is.
 //!
-//! Where each write is one statement on one row, a column does without the table:
+//! **A column** does without the table where each write is one statement on one row that computes
+//! what it writes from that row alone:
 //!
 //! ```sql
+//! ALTER TABLE stock ADD COLUMN fence bigint NOT NULL DEFAULT 0;
 //! UPDATE stock SET pieces = pieces - 1, fence = $2 WHERE item = $1 AND fence <= $2;
 //! ```
 //!
-//! 0 rows then mean that a later holder has written, or that there is no such row.
+//! No row then means that a later holder has written, or that there is no such row. A value that
+//! was read before in a statement of its own is not protected.
 
 use crate::error::Error;
+
+/// The longest name that PostgreSQL does not cut.
+const LENGTH_MAX: usize = 63;
 
 /// A table that has the highest fence of each resource, and the statements that compare with it.
 ///
 /// A resource is what is protected, by any name; as a rule that of the lock. Rows are small and
-/// stay: a resource that is gone for good can be deleted when no holder from before can still be at
-/// work.
+/// stay. That of a resource which is gone for good can be deleted when no holder from before can
+/// still be at work.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Table {
     create: String,
     advance: String,
     advance_once: String,
-    standing: String,
+    accepted: String,
 }
 
 impl Table {
@@ -58,20 +67,25 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// [`is_misuse`](Error::is_misuse) for a name that would have to be quoted.
+    /// [`is_misuse`](Error::is_misuse) for a name of other characters than a to z, 0 to 9 and `_`,
+    /// or of more than 63 of them.
     pub fn new(name: &str) -> Result<Self, Error> {
-        if !is_name(name) {
+        let words: Vec<&str> = name.split('.').collect();
+        if words.len() > 2 || !words.iter().all(|word| is_plain(word)) {
             let name = name.escape_debug();
             return Err(Error::misuse(format!(
-                "\"{name}\" cannot be a table's name here; give one of a to z, 0 to 9 and _, as in \
-                 \"quorlock_fences\" or \"shop.quorlock_fences\""
+                "\"{name}\" cannot be a table's name here; give one of at most {LENGTH_MAX} \
+                 characters of a to z, 0 to 9 and _, as in \"quorlock_fences\" or \
+                 \"shop.quorlock_fences\""
             )));
         }
+        // Quoted: any word may be one that the language uses itself.
+        let name = words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(".");
         let advance = |compare: &str| {
             format!(
-                "INSERT INTO {name} AS standing (resource, fence) VALUES ($1, $2) \
+                "INSERT INTO {name} AS accepted (resource, fence) VALUES ($1, $2) \
                  ON CONFLICT (resource) DO UPDATE SET fence = excluded.fence \
-                 WHERE excluded.fence {compare} standing.fence"
+                 WHERE excluded.fence {compare} accepted.fence RETURNING accepted.fence"
             )
         };
         Ok(Self {
@@ -81,46 +95,49 @@ impl Table {
             ),
             advance: advance(">="),
             advance_once: advance(">"),
-            standing: format!("SELECT fence FROM {name} WHERE resource = $1"),
+            accepted: format!("SELECT fence FROM {name} WHERE resource = $1"),
         })
     }
 
-    /// Makes the table, if there is none.
+    /// Makes the table, if there is none: in a migration, for of two processes that make it at the
+    /// same time one can fail.
     #[must_use]
     pub fn create(&self) -> &str {
         &self.create
     }
 
-    /// Notes a fence: `$1` the resource, as text, and `$2` the fence, as `i64::from(fence)`.
-    /// Changes one row where it is not below the one that stands, and else none: then write
-    /// nothing, and roll back. For holders that write several times.
+    /// Brings a fence to the store: `$1` the resource, as text, and `$2` the fence, as
+    /// `i64::from(fence)`. Returns one row where it is not below the one that was accepted before,
+    /// and else none: **then roll back**. It protects what follows in its own transaction, and
+    /// nothing outside.
     #[must_use]
     pub fn advance(&self) -> &str {
         &self.advance
     }
 
-    /// As [`advance`](Self::advance), where the fence is above the one that stands: for holders
-    /// that write once.
+    /// As [`advance`](Self::advance), and returns no row either where this fence has come before:
+    /// for the one transaction of a holder, which must not be done twice.
     #[must_use]
     pub fn advance_once(&self) -> &str {
         &self.advance_once
     }
 
-    /// The fence that stands for the resource `$1`, for [`Refused::new`](super::Refused::new).
+    /// The fence that was accepted last for the resource `$1`, for
+    /// [`Stale::new`](super::Stale::new).
     #[must_use]
-    pub fn standing(&self) -> &str {
-        &self.standing
+    pub fn accepted(&self) -> &str {
+        &self.accepted
     }
 }
 
-/// One or two words that need no quotes.
-fn is_name(name: &str) -> bool {
-    let is_word = |word: &str| {
-        word.starts_with(|first: char| first.is_ascii_lowercase() || first == '_')
-            && word.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'))
-    };
-    let mut words = name.split('.');
-    name.len() <= 127 && words.clone().count() <= 2 && words.all(is_word)
+/// Whether it means the same with quotes and without.
+fn is_plain(word: &str) -> bool {
+    let is_letter = |byte: &u8| matches!(byte, b'a'..=b'z' | b'_');
+    let bytes = word.as_bytes();
+    let begins_well = bytes.first().is_some_and(is_letter);
+    begins_well
+        && bytes.len() <= LENGTH_MAX
+        && bytes.iter().all(|byte| is_letter(byte) || byte.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -128,14 +145,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_would_need_quotes_is_refused() {
-        for name in ["fences", "shop.fences_2", "_f"] {
-            assert!(Table::new(name).unwrap().advance().contains(name));
+    fn a_name_stands_in_quotes_and_needs_none() {
+        for (name, quoted) in [
+            ("fences", "\"fences\" AS"),
+            ("shop.fences_2", "\"shop\".\"fences_2\" AS"),
+            ("_f", "\"_f\" AS"),
+            ("order", "\"order\" AS"),
+        ] {
+            assert!(Table::new(name).unwrap().advance().contains(quoted), "{name}");
         }
-        for name in ["", "a.b.c", "a.", ".a", "Fences", "2f", "a b", "a;drop table b", "a\"", "é"]
+        assert!(Table::new(&"f".repeat(63)).is_ok());
+    }
+
+    #[test]
+    fn a_name_that_would_need_quotes_is_refused() {
+        let long = "f".repeat(64);
+        for name in
+            ["", "a.b.c", "a.", ".a", "Fences", "2f", "a b", "a;drop table b", "a\"", "é", &long]
         {
             assert!(Table::new(name).unwrap_err().is_misuse(), "{name}");
         }
-        assert!(Table::new(&"f".repeat(128)).is_err());
     }
 }

@@ -253,6 +253,7 @@ impl AcquireSpec {
             lock: self.leases.context.subject(&self.resource),
             tries,
             waited: self.leases.context.nodes.clock().now().since(started),
+            fence: hold.claim(Claim::fence).flatten(),
             votes: hold.votes(),
         });
         std::mem::forget(unguarded);

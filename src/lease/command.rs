@@ -26,11 +26,11 @@ use std::time::Duration;
 use quorlock_resp::encode;
 
 use super::durability::Volatile;
-use super::fence::Fence;
 use super::key::{Key, Resource};
 use super::primitive::{AcquireBy, Adopt, Script, ScriptForm, script};
 use super::wire::{DECIMAL_MAX, Value, decimal, put_millis, with_scratch};
 use crate::error::Error;
+use crate::fence::Fence;
 use crate::link::{ReplyKind, Undo, UndoScript};
 
 /// Puts a node into service. Seldom sent, and so always in full.
@@ -38,7 +38,7 @@ const INITIALISE: Script = Script { text: include_str!("script/initialise.lua"),
 
 /// Lets a fence rise. (A test compares the digest with the script.)
 pub(crate) const FENCE: Script =
-    script!(include_str!("script/fence.lua"), "e6c4e3df30aa91daae672bb89c4e73d2bf7400d9");
+    script!(include_str!("script/fence.lua"), "af2fcff35e5bc8a166e66784d24c4d92f7f74b20");
 
 const SET: &[u8] = b"*6\r\n$3\r\nSET\r\n";
 const ZREM: &[u8] = b"*3\r\n$4\r\nZREM\r\n";

@@ -17,65 +17,10 @@
 //! where a node takes a token that is not above its fence, where a token counts that no majority
 //! has taken, and where a node that has forgotten begins at zero or votes at once.
 
-use std::fmt;
 use std::time::Duration;
 
+use crate::fence::Fence;
 use crate::sync::{Mutex, lock};
-
-/// A number that rises with every holder of a lock:
-/// see [`LockGuard::fence`](crate::LockGuard::fence).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Fence(u64);
-
-impl Fence {
-    /// The greatest one: all of them are below 2⁵³, so that they stay exact in JSON, in JavaScript
-    /// and in Lua.
-    pub const MAX: Self = Self((1 << 53) - 1);
-
-    /// The number. `None` for one that is no fence.
-    #[must_use]
-    pub fn from_number(number: u64) -> Option<Self> {
-        (number <= Self::MAX.0).then_some(Self(number))
-    }
-
-    /// As a number, to be stored beside what is written.
-    #[must_use]
-    pub fn number(self) -> u64 {
-        self.0
-    }
-}
-
-impl fmt::Display for Fence {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-/// As SQL's `bigint` has it.
-impl From<Fence> for i64 {
-    fn from(fence: Fence) -> Self {
-        // Below 2⁵³.
-        fence.0 as Self
-    }
-}
-
-/// As a number.
-#[cfg(feature = "serde")]
-impl serde::Serialize for Fence {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_u64(self.0)
-    }
-}
-
-/// A number below 2⁵³.
-#[cfg(feature = "serde")]
-impl<'de> serde::Deserialize<'de> for Fence {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let number = u64::deserialize(deserializer)?;
-        Self::from_number(number)
-            .ok_or_else(|| serde::de::Error::custom("a fence is a whole number below 2^53"))
-    }
-}
 
 /// How far ahead of a node's clock a token may lie: so far apart the clocks of clients may be
 /// without a round trip more, and so far a client whose clock is wrong can carry a fence.
@@ -83,6 +28,18 @@ const AHEAD_MAX: Duration = Duration::from_secs(10);
 
 /// What a locker begins with: more than a command takes to a node whose clock is the same.
 const LEAD_FIRST: Duration = Duration::from_millis(10);
+
+/// Which of the fences that nodes have told the next token is to be above.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Aim {
+    /// Above as many as are needed, and those that are near them: a node whose clock runs far ahead
+    /// does not carry the others with it.
+    Near,
+    /// Above as many as are needed, and no more: the others may be too far ahead for these.
+    Lowest,
+    /// Above all: it may be the lower ones that are too far behind.
+    Highest,
+}
 
 /// Which token a locker tries next.
 pub(super) struct Tokens {
@@ -111,30 +68,36 @@ impl Tokens {
     pub(super) fn pick(&self, now: Duration) -> Fence {
         let mut known = lock(&self.known);
         let token = micros(now).saturating_add(known.lead).max(known.last.saturating_add(1));
-        known.last = token.min(Fence::MAX.0);
-        Fence(known.last)
+        let token = Fence::from_number(token).unwrap_or(Fence::MAX);
+        known.last = token.number();
+        token
     }
 
     /// The token that was put to the nodes at this time was too low: those that have told it stand
-    /// at these fences, and so many must take the next one. It is the lowest that so many of them
-    /// would take, and unless it is to be the `lowest` above those that are near it: a node whose
-    /// clock runs far ahead does not carry the others with it. `None` where none has told.
+    /// at these fences, and so many must take the next one. `None` where none has told.
     pub(super) fn next(
         &self,
         put: Duration,
         fences: &mut [Fence],
         needed: usize,
-        lowest: bool,
+        aim: Aim,
     ) -> Option<Fence> {
         fences.sort_unstable();
-        let enough = fences.get(needed.saturating_sub(1)).or_else(|| fences.last())?.0;
-        let reach = if lowest { 0 } else { self.lead_max };
-        let near = |fence: &&Fence| fence.0 <= enough.saturating_add(reach);
-        let highest = fences.iter().rfind(near).map_or(enough, |fence| fence.0);
-        let mut known = lock(&self.known);
-        // Just enough, had it been so much then; to be above by more would have others follow.
-        let lead = (highest + 1).saturating_sub(micros(put)).min(self.lead_max);
-        known.lead = known.lead.max(lead);
+        let enough = fences.get(needed.saturating_sub(1)).or_else(|| fences.last())?.number();
+        let reach = match aim {
+            Aim::Near => self.lead_max,
+            Aim::Lowest => 0,
+            Aim::Highest => u64::MAX,
+        };
+        let near = |fence: &&Fence| fence.number() <= enough.saturating_add(reach);
+        let highest = fences.iter().rfind(near).map_or(enough, |fence| fence.number());
+        // What would have been enough when it was sent. If clients took more, each would push the
+        // leads of the others up; nor is one node whose clock is wrong to be followed.
+        if aim != Aim::Highest {
+            let lead = (highest + 1).saturating_sub(micros(put)).min(self.lead_max);
+            let mut known = lock(&self.known);
+            known.lead = known.lead.max(lead);
+        }
         Fence::from_number(highest + 1)
     }
 }
@@ -178,13 +141,19 @@ mod tests {
         let tokens = Tokens::new(ahead(None));
         let now = micros(NOW);
         let next = |told: &[u64], needed| {
-            let next = tokens.next(NOW, &mut fences(told), needed, false);
+            let next = tokens.next(NOW, &mut fences(told), needed, Aim::Near);
             next.map(|fence| fence.number() - now)
         };
         assert_eq!(next(&[now + 7, now + 5, now + 3], 2), Some(8));
         assert_eq!(next(&[now + 3_600 * SECOND, now + 5, now + 3], 2), Some(6), "one is far ahead");
         assert_eq!(next(&[now + 5], 2), Some(6), "the others have told nothing");
-        let lowest = tokens.next(NOW, &mut fences(&[now + 7, now + 5, now + 3]), 2, true);
+        let told = [now + 7, now + 5, now + 3_600 * SECOND];
+        let aims = [(Aim::Near, 8), (Aim::Lowest, 8), (Aim::Highest, 3_600 * SECOND + 1)];
+        for (aim, above) in aims {
+            let next = tokens.next(NOW, &mut fences(&told), 2, aim).unwrap();
+            assert_eq!(next.number() - now, above, "{aim:?}");
+        }
+        let lowest = tokens.next(NOW, &mut fences(&[now + 7, now + 5, now + 3]), 2, Aim::Lowest);
         assert_eq!(lowest.map(Fence::number), Some(now + 6));
         assert_eq!(next(&[], 2), None);
     }
@@ -192,31 +161,17 @@ mod tests {
     #[test]
     fn what_was_too_low_is_learned_from_and_only_so_far() {
         let tokens = Tokens::new(ahead(None));
-        tokens.next(NOW, &mut fences(&[micros(NOW) + SECOND]), 1, false);
+        tokens.next(NOW, &mut fences(&[micros(NOW) + SECOND]), 1, Aim::Near);
         assert_eq!(tokens.pick(NOW).number(), micros(NOW) + SECOND + 1);
-        tokens.next(NOW, &mut fences(&[micros(NOW) + 3_600 * SECOND]), 1, false);
+        tokens.next(NOW, &mut fences(&[micros(NOW) + 3_600 * SECOND]), 1, Aim::Near);
         assert_eq!(tokens.pick(NOW).number(), micros(NOW) + 5 * SECOND);
     }
 
     #[test]
-    fn no_fence_is_above_the_highest() {
-        assert_eq!(Fence::from_number(Fence::MAX.number()), Some(Fence::MAX));
-        assert_eq!(Fence::from_number(Fence::MAX.number() + 1), None);
+    fn no_token_is_above_the_highest_fence() {
         let tokens = Tokens::new(ahead(None));
-        assert_eq!(tokens.next(NOW, &mut [Fence::MAX], 1, false), None);
+        assert_eq!(tokens.next(NOW, &mut [Fence::MAX], 1, Aim::Near), None);
         assert_eq!(tokens.pick(Duration::from_secs(u64::MAX)), Fence::MAX);
-        assert_eq!(Fence(42).to_string(), "42");
-        assert_eq!(i64::from(Fence::MAX), 9_007_199_254_740_991);
-    }
-
-    #[cfg(feature = "serde")]
-    #[test]
-    fn a_fence_is_a_number_to_serde() {
-        assert_eq!(serde_json::to_string(&Fence::MAX).unwrap(), "9007199254740991");
-        assert_eq!(serde_json::from_str::<Fence>("42").unwrap().number(), 42);
-        for none in ["9007199254740992", "-1", "1.5", "\"42\""] {
-            assert!(serde_json::from_str::<Fence>(none).is_err(), "{none}");
-        }
     }
 
     /// A node that has forgotten takes no part for so long.

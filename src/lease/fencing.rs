@@ -4,14 +4,18 @@
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use super::fence::{Fence, Tokens};
+use super::fence::{Aim, Tokens};
 use super::key::Key;
+use crate::fence::Fence;
 use crate::node_vote::NodeVote;
 use crate::quorum::{Election, Verdict};
 
 /// How many tokens are tried. The second is above what a majority has told to the first: it is too
 /// low only where another holder's has come between, or where too few had told.
 const TOKENS_MAX: u32 = 8;
+
+/// What the tokens behind the first aim at, in turn: see [`Fencing::next`].
+const AIMS: [Aim; 3] = [Aim::Highest, Aim::Near, Aim::Lowest];
 
 /// A lock on the way to its fence, and there.
 pub(super) struct Fencing {
@@ -77,8 +81,7 @@ impl Fencing {
         }
         match fences.is_empty() {
             true => Some(self.token),
-            // Where the one above all that are near was too far ahead for some, the lowest.
-            false => tokens.next(self.put, &mut fences, needed, self.tokens % 2 == 0),
+            false => tokens.next(self.put, &mut fences, needed, AIMS[self.tokens as usize % 3]),
         }
     }
 }

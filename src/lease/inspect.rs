@@ -16,6 +16,7 @@ use super::key::Key;
 use super::leases::Leases;
 use super::wire::owner_of;
 use crate::error::Error;
+use crate::fence::Fence;
 use crate::link::ReplyKind;
 use crate::quorum::{Election, NodeMask, NodeSet};
 use crate::report::{Holder, Inspection, KeyState, NodeInspection, Outcome, printable};
@@ -66,7 +67,31 @@ pub(crate) async fn look(
         name_own(&mut nodes, &values, &leases, &key);
     }
     let holder = holder_of(&nodes, &values, majority);
-    Inspection::new(nodes, majority, holder)
+    let fence = if extent == Extent::AllNodes { look_at_fence(context, &key).await } else { None };
+    Inspection::new(nodes, majority, holder, fence)
+}
+
+/// The highest fence of the key that a majority of the nodes has. A node that does not tell, as
+/// for want of a right, counts as one that has none.
+async fn look_at_fence(context: &LeaseContext, key: &Key) -> Option<Fence> {
+    let key = key.fence()?;
+    let nodes = 0..context.nodes.len();
+    let asked: Vec<_> = nodes.map(|node| ask(context, &key, node, b"GET")).collect();
+    let mut fences = Vec::new();
+    for (node, asked) in asked.into_iter().enumerate() {
+        fences.extend(answer(node, asked).await.ok().and_then(|frame| fence_in(&frame)));
+    }
+    reached_by(context.nodes.majority(), fences)
+}
+
+fn fence_in(frame: &Frame) -> Option<Fence> {
+    Fence::from_number(frame.as_str().ok()?.parse().ok()?)
+}
+
+/// The highest fence that so many of these have reached.
+fn reached_by(majority: usize, mut fences: Vec<Fence>) -> Option<Fence> {
+    fences.sort_unstable_by_key(|fence| std::cmp::Reverse(*fence));
+    fences.get(majority.checked_sub(1)?).copied()
 }
 
 fn ask(context: &LeaseContext, key: &Key, node: usize, name: &[u8]) -> Result<Election, Error> {
@@ -232,6 +257,22 @@ mod tests {
             state_of(forbidden(), Ok(Frame::Integer(5)), None).0,
             KeyState::Unknown(_)
         ));
+    }
+
+    #[test]
+    fn a_fence_counts_that_a_majority_has_reached() {
+        let reached = |numbers: &[u64]| {
+            let fences = numbers.iter().copied().filter_map(Fence::from_number).collect();
+            reached_by(2, fences).map(Fence::number)
+        };
+        assert_eq!(reached(&[7, 9, 8]), Some(8));
+        assert_eq!(reached(&[9, 9]), Some(9));
+        assert_eq!(reached(&[9]), None);
+        assert_eq!(fence_in(&bulk("42")), Fence::from_number(42));
+        for none in ["-1", "x", "9007199254740992"] {
+            assert_eq!(fence_in(&bulk(none)), None, "{none}");
+        }
+        assert_eq!(fence_in(&Frame::Null), None);
     }
 
     #[test]

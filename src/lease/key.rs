@@ -28,7 +28,7 @@ const BEATS: &[u8] = b"quorlock:beats";
 /// What a node keeps beside a lock that is fenced; see `fence`.
 const FENCE: &[u8] = b"quorlock:fence";
 
-/// What stands beside data that fences guard; see `guarded`.
+/// What a server keeps beside data: the highest fence that has come; see `guarded`.
 const WRITTEN: &[u8] = b"quorlock:written";
 
 /// Whether a full key is a node's own, behind some locker's prefix or some lock's key: no lock may
@@ -249,7 +249,12 @@ impl Key {
         Some(Self::of(KeyBytes::Heap { prefix_len: 0, bytes: bytes.into() }))
     }
 
-    /// Where the highest fence stands that has written what this key names. An error as for
+    /// Where a node keeps the fence of the lock of this key; none where it can have no name.
+    pub(super) fn fence(&self) -> Option<Self> {
+        self.beside(FENCE)
+    }
+
+    /// Where the highest fence is kept that has come for the data under this key. An error as for
     /// [`Resource::fences`].
     pub(crate) fn written(&self) -> Result<Self, Error> {
         self.fenced_beside(WRITTEN)

@@ -73,7 +73,6 @@ pub(crate) use context::LeaseContext;
 pub(crate) use durability::Epoch;
 #[cfg(test)]
 pub(crate) use durability::Volatile;
-pub use fence::Fence;
 pub(crate) use hand_on::hand_on;
 pub(crate) use hold::Ended;
 pub(crate) use hold_ref::HoldRef;

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::key::LockKey;
 use crate::error::Error;
-use crate::lease::{Claim, Ended, Fence, HoldRef, OwnerToken, Release, Releasing, hand_on};
+use crate::fence::Fence;
+use crate::lease::{Claim, Ended, HoldRef, OwnerToken, Release, Releasing, hand_on};
 use crate::observe::{Event, Loss};
 use crate::report::NodeReport;
 

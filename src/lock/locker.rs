@@ -145,7 +145,8 @@ impl Locker {
     /// TTL.
     /// **For an operator who knows that no client holds a lock**, once, by hand: with all nodes
     /// restarted it lifts the very quarantine that protects their locks. A program must not do it
-    /// when it starts.
+    /// when it starts. Where locks are fenced, ten seconds must have passed since the last of them,
+    /// or the longest TTL, if that is less: so far ahead of the nodes' clocks fences can be.
     ///
     /// Returns each node's part. It does nothing where all nodes are in service. A task that waits
     /// for a lock meanwhile may wait until the quarantine would have ended.

@@ -98,11 +98,11 @@ impl LockRequest {
         self.with(|spec| spec.extend = extend)
     }
 
-    /// Gives the lock a [fence](LockGuard::fence): a number that rises with every holder, for what
-    /// the lock protects to refuse one who comes too late. It is asked of the nodes together with
-    /// the lock, and as a rule costs no round trip more; one, where others were waited for. A user
-    /// with few rights needs those of `fence.lua`
-    /// ([`compatibility`](crate::manual::compatibility)).
+    /// Gives the lock a [fence](LockGuard::fence), or fencing token: a number that rises with every
+    /// holder, for what the lock protects to refuse one who comes too late (see
+    /// [`guarded`](crate::guarded)). The nodes are asked for it together with the lock, so as a
+    /// rule it costs no round trip more, and one where the first number is too low. A user with few
+    /// rights needs those of `fence.lua` ([`compatibility`](crate::manual::compatibility)).
     ///
     /// # Errors
     ///

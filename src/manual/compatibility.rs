@@ -81,8 +81,8 @@
 //!   that has a `{tag}` are that key with `/quorlock:queue` and `/quorlock:beats` behind it. Where
 //!   a right to the queue is missing, processes poll: each waits up to a second longer, and every
 //!   node has more to do.
-//! - A fence's key is `{pay:order:42}:quorlock:fence`, beside those of the queue. What a
-//!   [`guarded::Write`](crate::guarded::Write) writes has its own, `{stock:7}:quorlock:written`.
+//! - A fence's key is `{pay:order:42}:quorlock:fence`, beside those of the queue. A key of a
+//!   [`guarded::Command`](crate::guarded::Command) has its own, `{stock:7}:quorlock:written`.
 //! - `+delifeq`, on a Valkey from 9.0 on, halves what a lock costs the server. Without the right
 //!   the script is sent, and the server has nothing to complain of.
 //! - `+client|kill` lets a user end *any* connection. Without it, what a dead connection may have

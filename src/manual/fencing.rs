@@ -37,45 +37,51 @@
 //!
 //! # The guarded write
 //!
-//! Beside the data stands the highest fence that has written it, and each write compares, in the
-//! same step: *not below it*, where one holder writes several times; *above it*, where each holder
-//! writes once. A write that is refused is no error of the store's: the lock was lost, and whatever
+//! Beside the data the store keeps the highest fence that has come. Whatever is done under the lock
+//! compares, in the same step: *not below it*, where one holder does several things; *above it*,
+//! where it does one. What is refused is no error of the store's: the lock was lost, and whatever
 //! else was done under it is in doubt. Stop, and begin anew with a new lock.
 //!
-//! **PostgreSQL.** [`guarded::sql`](crate::guarded::sql) has the statements, for any driver, and
-//! says which isolation is enough. In a transaction the fence comes first; a statement that writes
-//! one row can have it in a column of that row. The example `examples/fenced_order` does it, and
-//! its tests try both on PostgreSQL 18, at each level of isolation.
+//! **First the fence, then read, then write.** A later holder that has read, and has not brought
+//! its fence to the store, stops no earlier one: that writes behind its back, and the later one
+//! then writes over it. For a lock of several keys the fence goes to each of them.
 //!
-//! **Redis and Valkey.** [`guarded::Write`](crate::guarded::Write): a script compares and writes,
-//! on any server, also on one that keeps no locks. Its fence stands under
-//! `{stock:7}:quorlock:written` beside the data.
+//! **PostgreSQL.** [`guarded::sql`](crate::guarded::sql) has the statements, for any driver, and
+//! says which isolation is enough, and which limits keep a holder that is stopped in its
+//! transaction from stopping all others. The example `examples/fenced_order` uses it, and its tests
+//! try the statements on PostgreSQL 18, that of the table at each level of isolation.
+//!
+//! **Redis and Valkey.** [`guarded::Command`](crate::guarded::Command): a script compares, and
+//! reads or writes, on any server, also on one that keeps no locks.
 //!
 //! The following are recipes that are not tried here.
 //!
 //! **MySQL, MariaDB** (InnoDB). There is no condition on what an upsert writes, so the row is
-//! locked first and looked at then:
+//! locked first and looked at then. The fence comes first here, too: what a plain `SELECT` before
+//! it has read is old, and nothing fails.
 //!
 //! ```sql
-//! CREATE TABLE quorlock_fences (resource varchar(255) PRIMARY KEY, fence bigint NOT NULL);
+//! CREATE TABLE quorlock_fences (resource varbinary(255) PRIMARY KEY, fence bigint NOT NULL);
 //!
 //! START TRANSACTION;
 //! INSERT INTO quorlock_fences (resource, fence) VALUES (?, ?)
 //!     ON DUPLICATE KEY UPDATE fence = GREATEST(fence, VALUES(fence));
 //! SELECT fence FROM quorlock_fences WHERE resource = ? FOR UPDATE;
-//! -- our own number: go on and write; a higher one: ROLLBACK
+//! -- our own number: go on, read and write; a higher one: ROLLBACK
 //! COMMIT;
 //! ```
 //!
-//! **Object stores** with conditional writes, as S3 has them. The fence is metadata of the object
-//! (`x-amz-meta-fence`): read the object with its `ETag`, give up if its fence is higher than ours,
-//! else write it with our fence and `If-Match: <ETag>`, or with `If-None-Match: *` where there was
-//! none. After `412 Precondition Failed` begin at the reading. The compare is ours and the write is
-//! conditional on what was compared, which together is one step.
+//! **Object stores** with conditional writes. Keep the fence *in the object's content*: read it
+//! with its `ETag`, give up if its fence is higher than ours, else write it with our fence and
+//! `If-Match: <ETag>`, or with `If-None-Match: *` where there was none. After `412 Precondition
+//! Failed` or `409 Conflict` begin at the reading. Metadata will not do where the tag is a digest
+//! of the content, as in S3: two objects that differ in their fence alone have the same one. Do not
+//! delete such an object; leave an empty one with its fence. To bring the fence before reading is
+//! to write the object once more as it is, with our fence.
 //!
-//! **A service of your own** takes the number as a parameter of each request that writes, compares
-//! it in the transaction in which it writes, and answers `409 Conflict` with the number that
-//! stands.
+//! **A service of your own** takes the number as a parameter of each request, reads included,
+//! compares it in the transaction in which it reads or writes, and answers `409 Conflict` with the
+//! number that it has accepted.
 //!
 //! **Files.** A rename has no condition. Have one process write, which keeps the fence beside the
 //! file, and others ask it; or take `flock` on a second file around reading the fence, comparing,
@@ -89,11 +95,12 @@
 //! | who asks for a lock after another got its fence gets a higher one | likewise |
 //! | the same where a node forgets all it knows | if its clock is past the fences that it had |
 //! | the same where a node goes back to an earlier state | no, as after a restore or a failover |
-//! | the same where a node's clock is set back | by up to a week |
+//! | the same where a node's clock is set back | by up to a week, if it has forgotten nothing |
 //! | that a store refuses what is late | no: the store must compare |
 //!
 //! A node of a [`Volatile`](crate::Durability::Volatile) deployment that has forgotten takes no
-//! part until its clock is past them, unless that was set back before.
+//! part until its clock is past them, unless that was set back before, or it was
+//! [put into service](crate::Locker::initialise) by hand.
 //!
 //! `tests/fence_model.rs` looks at every order of events with three nodes and two clients, each
 //! message late, doubled or lost, and each lock ended at any moment, with two tokens for each and
@@ -102,9 +109,9 @@
 //!
 //! The simulation breaks the assumptions of the leases, and so gives locks two holders: it sets the
 //! clocks of a majority ahead, or has nodes forget that are away for 20 ms at least; and it stops
-//! holders, who then write without a look at their lock. A store that compares the fences has
-//! refused each write that came late. Where nodes forget while their clocks are set back by
-//! seconds, fences are too low: a test finds that, too.
+//! holders, who then write without a look at their lock. A model of a store that compares the
+//! fences has refused each write that came late. Where nodes forget while their clocks are set back
+//! by seconds, fences are too low: a test finds that, too.
 //!
 //! # How it works
 //!
@@ -122,7 +129,8 @@
 //! node takes no token that lies more than ten seconds ahead of its clock (or the longest TTL, if
 //! that is less, of a `Volatile` deployment), so a client or a node whose clock is wrong cannot
 //! carry the fences with it. So a fenced lock needs a majority of the nodes that can be reached to
-//! have clocks that are no further apart than that.
+//! have clocks that are no further apart than that; and where clocks were set back by more, a node
+//! that has missed the last fences takes none before its clock has caught up with them.
 //!
 //! # What it costs
 //!

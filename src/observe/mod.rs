@@ -14,6 +14,7 @@ use std::time::Duration;
 pub use self::tracing::TracingObserver;
 
 use crate::error::Error;
+use crate::fence::Fence;
 pub use crate::loss::Loss;
 use crate::report::{Fault, Holder, NodeReport, Persistence};
 
@@ -39,6 +40,8 @@ pub enum Event<'a> {
         lock: Subject<'a>,
         tries: u32,
         waited: Duration,
+        /// The lock's fence, if it has one.
+        fence: Option<Fence>,
         /// What each node had done by then.
         votes: Vec<NodeReport>,
     },

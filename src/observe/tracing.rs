@@ -5,6 +5,7 @@ use std::fmt;
 use ::tracing::{Level, event};
 
 use super::{Event, Observer};
+use crate::fence::Fence;
 use crate::report::{NodeReport, Outcome, listed};
 
 /// Hands each [`Event`] to the `tracing` crate; needs the feature `tracing`.
@@ -95,10 +96,11 @@ macro_rules! of_a_node {
 
 fn acquiring(event: &Event<'_>) {
     match event {
-        Event::Acquired { lock, tries, waited, votes } => {
+        Event::Acquired { lock, tries, waited, fence, votes } => {
             of_a_lock!(DEBUG, "lock acquired", "acquire", lock, {
                 tries = *tries,
                 waited_s = waited.as_secs_f64(),
+                fence = fence.map(Fence::number),
                 granted = granted(votes),
                 nodes = votes.len(),
             });
@@ -316,9 +318,12 @@ mod tests {
         let error = &Error::new(Kind::Contended { holder: None }).with_key(b"k");
         let why = "error.type=\"contended\" reason=lock \"k\" is held by another client ";
         let votes = vec![vote(Outcome::Granted), vote(Outcome::Pending)];
-        let event = Event::Acquired { lock, tries: 2, waited, votes };
-        let more = "tries=2 waited_s=1.0 granted=1 nodes=2 ";
-        check(&event, Level::DEBUG, "lock acquired", "acquire", more);
+        for (fence, told) in [(None, ""), (Fence::from_number(42), "fence=42 ")] {
+            let votes = votes.clone();
+            let event = Event::Acquired { lock, tries: 2, waited, fence, votes };
+            let more = format!("tries=2 waited_s=1.0 {told}granted=1 nodes=2 ");
+            check(&event, Level::DEBUG, "lock acquired", "acquire", &more);
+        }
         let event = Event::Waiting { lock, holder: Some(&holder), waited };
         let more = "waited_s=1.0 holder=\"you\" holder_is_own=false holder_remaining_s=2.0 ";
         check(&event, Level::DEBUG, "waiting for a lock", "acquire", more);

@@ -232,8 +232,12 @@ impl fmt::Display for Persistence {
     }
 }
 
+/// So far apart the clocks may be without fenced locks taking notice.
+const APART_MAX: Duration = Duration::from_secs(5);
+
 /// How far a server's wall clock was from ours when it was connected to. A constant difference does
-/// not hurt a lock; one that changes does.
+/// not hurt a lock; one that changes does. Fenced locks want clocks that are near one another: see
+/// [`is_far`](Self::is_far).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ClockSkew {
@@ -252,6 +256,14 @@ impl ClockSkew {
         let within = received.saturating_sub(sent) / 2;
         let ours = sent + within;
         Self { apart: server.abs_diff(ours), is_ahead: server > ours, within }
+    }
+
+    /// Whether the clocks were more than five seconds apart. A [fenced](crate::LockRequest::fenced)
+    /// lock takes round trips more then; and where a majority of the nodes have clocks that are
+    /// more than ten apart from each other, it may not be had at all.
+    #[must_use]
+    pub fn is_far(&self) -> bool {
+        self.apart.saturating_sub(self.within) > APART_MAX
     }
 }
 
@@ -330,6 +342,7 @@ mod tests {
         assert_eq!(skew(1_200).to_string(), "0 µs behind (± 200 µs)");
         assert_eq!(skew(3_300).to_string(), "2.1 ms ahead (± 200 µs)");
         assert_eq!(skew(1_100).to_string(), "100 µs behind (± 200 µs)");
+        assert!(!skew(5_001_400).is_far() && skew(5_001_401).is_far());
         let set_back = ClockSkew::measured(at(1_000), at(1_000), at(400));
         assert_eq!((set_back.apart, set_back.within), (Duration::ZERO, Duration::ZERO));
     }

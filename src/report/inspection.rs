@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::Outcome;
 use super::humane::Humane;
+use crate::fence::Fence;
 
 /// The client that holds a key, as far as the nodes told.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -42,6 +43,7 @@ pub struct Inspection {
     pub majority: usize,
     /// Who holds the lock: the one value that a majority has.
     holder: Option<Holder>,
+    fence: Option<Fence>,
 }
 
 /// What one node holds under a key.
@@ -73,8 +75,21 @@ pub enum KeyState {
 }
 
 impl Inspection {
-    pub(crate) fn new(nodes: Vec<NodeInspection>, majority: usize, holder: Option<Holder>) -> Self {
-        Self { nodes, majority, holder }
+    pub(crate) fn new(
+        nodes: Vec<NodeInspection>,
+        majority: usize,
+        holder: Option<Holder>,
+        fence: Option<Fence>,
+    ) -> Self {
+        Self { nodes, majority, holder, fence }
+    }
+
+    /// The fence that a majority of the nodes has reached: the holder's, if its lock is
+    /// [fenced](crate::LockRequest::fenced), or that of the last holder whose lock was. `None`
+    /// where none was within a week, and where too few nodes told.
+    #[must_use]
+    pub fn fence(&self) -> Option<Fence> {
+        self.fence
     }
 
     /// Who holds the lock: whose value a majority of the nodes has. `None` when no client has one,

@@ -23,13 +23,14 @@ struct Holder {
 struct Record {
     /// All who had a fence, by that.
     holders: BTreeMap<u64, Holder>,
-    /// The highest fence that a holder had by when.
+    /// Times, and the highest fence that a holder had by then.
     highest: Vec<(u64, u64)>,
-    /// The highest fence that has written.
-    written: u64,
-    /// When the last one asked of those that have written, and of those that have tried to.
-    wrote: u64,
-    tried: u64,
+    /// The highest fence that the store has accepted.
+    accepted: u64,
+    /// The latest time at which a holder asked for its lock whose write was done.
+    latest_written: u64,
+    /// The same of those that have tried to write.
+    latest_tried: u64,
 }
 
 /// What all keys protect.
@@ -71,15 +72,15 @@ impl Protected {
     pub(super) fn write(&mut self, key: &str, fence: u64) -> Option<Violation> {
         let record = self.keys.get_mut(key)?;
         let Holder { asked, got } = *record.holders.get(&fence)?;
-        let is_late = record.tried > got;
-        record.tried = record.tried.max(asked);
-        if fence < record.written {
+        let is_late = record.latest_tried > got;
+        record.latest_tried = record.latest_tried.max(asked);
+        if fence < record.accepted {
             self.refused += u64::from(is_late);
             return None;
         }
-        let is_stale = record.wrote > got;
-        record.written = fence;
-        record.wrote = record.wrote.max(asked);
+        let is_stale = record.latest_written > got;
+        record.accepted = fence;
+        record.latest_written = record.latest_written.max(asked);
         is_stale.then(|| {
             let what = format!("a write of `{key}` under the fence {fence} is done, and is late");
             Violation { kind: Kind::LateWrite, what }

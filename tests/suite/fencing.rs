@@ -1,9 +1,10 @@
 //! Fences: numbers that rise with every holder of a lock.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use quorlock::testing::{Node, NodeBuilder, Reaction, When};
-use quorlock::{Client, Durability, Fence, LockGuard, Locker, LockerBuilder};
+use quorlock::{Client, Durability, Event, Fence, LockGuard, Locker, LockerBuilder, Observer};
 use support::eventually_async;
 use support::in_process::{self, Inside};
 use support::wait::PATIENCE;
@@ -70,6 +71,43 @@ async fn a_fence_rises_with_every_holder_whoever_it_is() {
             released(guard).await;
         }
     }
+}
+
+#[tokio::test]
+async fn who_inspects_a_lock_sees_its_fence() {
+    let nodes = nodes(3);
+    let locker = connected(builder(&nodes)).await;
+    let seen = async || locker.inspect("k").await.unwrap().fence();
+    let plain = locker.lock("k").await.unwrap();
+    assert_eq!(seen().await, None);
+    released(plain).await;
+    let fenced = locker.lock("k").fenced().await.unwrap();
+    let fence = fenced.fence();
+    assert_eq!(seen().await, fence);
+    released(fenced).await;
+    assert_eq!(seen().await, fence, "it outlasts its lock");
+    assert_eq!(locker.inspect("a}b").await.unwrap().fence(), None, "it can have no name");
+}
+
+/// Observers are told of a lock's fence with the lock.
+#[tokio::test]
+async fn an_observer_is_told_of_the_fence() {
+    #[derive(Default)]
+    struct Fences(Mutex<Vec<Option<Fence>>>);
+    impl Observer for Fences {
+        fn on_event(&self, event: &Event<'_>) {
+            if let Event::Acquired { fence, .. } = event {
+                self.0.lock().unwrap().push(*fence);
+            }
+        }
+    }
+    let (nodes, fences) = (nodes(3), Arc::new(Fences::default()));
+    let locker = connected(builder(&nodes).observer(fences.clone())).await;
+    let fenced = locker.lock("k").fenced().await.unwrap();
+    let expected = [fenced.fence(), None];
+    released(fenced).await;
+    released(locker.lock("k").await.unwrap()).await;
+    assert_eq!(*fences.0.lock().unwrap(), expected);
 }
 
 #[tokio::test]

@@ -1,15 +1,15 @@
-//! Writes that a server refuses where their holder comes too late.
+//! Commands that a server refuses once a later holder has come.
 
 use std::time::Duration;
 
-use quorlock::guarded::{Refused, Write, WriteError};
+use quorlock::guarded::{self, Command, Stale};
 use quorlock::{Client, Extend, Fence, Frame};
 use support::wait::PATIENCE;
 use support::{Fleet, Reply, Server, need_process};
 
 use crate::{builder, connected};
 
-const STANDING: &str = "{stock}:quorlock:written";
+const ACCEPTED: &str = "{stock}:quorlock:written";
 
 fn client(server: &Server) -> Client {
     Client::new(server.url_as("")).unwrap().timeout(PATIENCE)
@@ -19,8 +19,8 @@ fn fence(number: u64) -> Fence {
     Fence::from_number(number).unwrap()
 }
 
-fn refused(tried: u64, stands: i64) -> Option<Refused> {
-    Some(Refused::new(fence(tried), stands))
+fn stale(tried: u64, accepted: i64) -> Option<Stale> {
+    Some(Stale::new(fence(tried), accepted))
 }
 
 fn text(server: &Server, key: &str) -> String {
@@ -28,8 +28,8 @@ fn text(server: &Server, key: &str) -> String {
 }
 
 /// What became of setting `stock` under this fence.
-async fn set(store: &Client, value: &str, number: u64) -> Result<Frame, WriteError> {
-    Write::set("stock", value, fence(number)).unwrap().send(store).await
+async fn set(store: &Client, value: &str, number: u64) -> Result<Frame, guarded::Error> {
+    Command::set("stock", value, fence(number)).unwrap().send(store).await
 }
 
 #[tokio::test]
@@ -42,10 +42,10 @@ async fn a_late_write_is_refused_and_changes_nothing() {
         assert_eq!(text(&server, "stock"), value);
     }
     let late = set(&store, "12", 42).await.unwrap_err();
-    assert_eq!(late.refused(), refused(42, Fence::MAX.number() as i64 - 1), "{late}");
+    assert_eq!(late.stale(), stale(42, Fence::MAX.number() as i64 - 1), "{late}");
     assert_eq!(text(&server, "stock"), "10");
     assert!(set(&store, "9", Fence::MAX.number()).await.unwrap().is_ok());
-    assert_eq!(server.command(&["TTL", STANDING]), Reply::Int(-1));
+    assert_eq!(server.command(&["TTL", ACCEPTED]), Reply::Int(-1));
 }
 
 #[tokio::test]
@@ -54,18 +54,61 @@ async fn who_may_write_once_is_refused_the_second_time() {
     let server = Server::start();
     let store = client(&server);
     let once = |number| {
-        Write::eval("return redis.call('DECR', KEYS[1])", ["stock"], ["x"; 0], fence(number))
+        Command::eval("return redis.call('DECR', KEYS[1])", ["stock"], ["x"; 0], fence(number))
             .unwrap()
             .once()
     };
     assert_eq!(once(42).send(&store).await.unwrap().as_integer(), Ok(-1));
     let again = once(42).send(&store).await.unwrap_err();
-    assert_eq!(again.refused(), refused(42, 42), "{again}");
+    assert!(matches!(again, guarded::Error::Used(used) if used == fence(42)), "{again}");
     assert_eq!(once(43).send(&store).await.unwrap().as_integer(), Ok(-2));
     assert_eq!(text(&server, "stock"), "-2");
 }
 
-/// A script of a user's own, behind the check, is what it would be alone.
+/// What a holder has read is not changed by an earlier one, if it has brought its fence with that.
+/// By a plain read it has not.
+#[tokio::test]
+async fn who_has_read_stops_all_earlier_holders() {
+    need_process!();
+    let server = Server::start();
+    let store = client(&server);
+    server.command(&["SET", "stock", "10"]);
+    assert_eq!(store.command(["GET", "stock"]).await.unwrap().as_str(), Ok("10"));
+    assert!(set(&store, "9", 5).await.unwrap().is_ok(), "fence 6 has read, and told no one");
+
+    let read = Command::get("stock", fence(6)).unwrap().send(&store).await.unwrap();
+    assert_eq!(read.as_str(), Ok("9"));
+    let late = set(&store, "8", 5).await.unwrap_err();
+    assert_eq!(late.stale(), stale(5, 6), "{late}");
+    let late = Command::get("stock", fence(5)).unwrap().send(&store).await.unwrap_err();
+    assert_eq!(late.stale(), stale(5, 6), "{late}");
+    assert!(set(&store, "8", 6).await.unwrap().is_ok());
+    assert!(Command::get("none", fence(1)).unwrap().send(&store).await.unwrap().is_null());
+}
+
+/// Of several keys each has its own fence: who has one of them later is not written over.
+#[tokio::test]
+async fn a_script_is_refused_if_one_of_its_keys_has_met_a_later_fence() {
+    need_process!();
+    let server = Server::start();
+    let store = client(&server);
+    let both = |number: u64, keys: [&str; 2]| {
+        let script = "redis.call('SET', KEYS[1], ARGV[1]) redis.call('SET', KEYS[2], ARGV[1])";
+        Command::eval(script, keys, [number.to_string()], fence(number)).unwrap()
+    };
+    assert!(both(5, ["stock", "price"]).send(&store).await.unwrap().is_null());
+    assert!(Command::set("price", "6", fence(6)).unwrap().send(&store).await.unwrap().is_ok());
+    for keys in [["stock", "price"], ["price", "stock"]] {
+        let late = both(5, keys).send(&store).await.unwrap_err();
+        assert_eq!(late.stale(), stale(5, 6), "{late}");
+    }
+    assert_eq!((text(&server, "stock"), text(&server, "price")), ("5".into(), "6".into()));
+    assert!(set(&store, "5", 5).await.unwrap().is_ok(), "what was refused has noted no fence");
+    assert!(both(7, ["price", "stock"]).send(&store).await.unwrap().is_null());
+    assert_eq!(set(&store, "6", 6).await.unwrap_err().stale(), stale(6, 7));
+}
+
+/// A script of a user's own finds its keys and arguments as it would without the check.
 #[tokio::test]
 async fn a_script_sees_its_own_keys_and_arguments_and_nothing_of_the_check() {
     need_process!();
@@ -74,7 +117,7 @@ async fn a_script_sees_its_own_keys_and_arguments_and_nothing_of_the_check() {
     let script = "local function all(of) return table.concat(of, ' ') end
         redis.call('SET', KEYS[2], all(ARGV))
         return {#KEYS, all(KEYS), #ARGV, all(ARGV)}";
-    let write = Write::eval(script, ["stock", "price"], ["a", "b c"], fence(42)).unwrap();
+    let write = Command::eval(script, ["stock", "price"], ["a", "b c"], fence(42)).unwrap();
     let told = write.send(&store).await.unwrap().into_items().unwrap().into_vec();
     let told: Vec<String> = told
         .iter()
@@ -86,40 +129,42 @@ async fn a_script_sees_its_own_keys_and_arguments_and_nothing_of_the_check() {
     assert_eq!(told, ["2", "stock price", "2", "a b c"]);
     assert_eq!(text(&server, "price"), "a b c");
 
-    let nothing = Write::eval("local done = 1", ["stock"], ["x"; 0], fence(42)).unwrap();
+    let nothing = Command::eval("local done = 1", ["stock"], ["x"; 0], fence(42)).unwrap();
     assert!(nothing.send(&store).await.unwrap().is_null());
 }
 
-/// Neither the data nor the fence changes where the server does not do the whole.
+/// Neither the data nor the fence changes where the check fails. A script that fails in its middle
+/// has had its fence noted.
 #[tokio::test]
 async fn what_a_server_rejects_is_told_with_its_words() {
     need_process!();
     let server = Server::start();
     let store = client(&server);
     let rejected = async |number| match set(&store, "1", number).await {
-        Err(WriteError::Rejected(error)) => error.into_string(),
+        Err(guarded::Error::Rejected(error)) => error.into_string(),
         other => panic!("{other:?}"),
     };
-    server.command(&["LPUSH", STANDING, "x"]);
+    server.command(&["LPUSH", ACCEPTED, "x"]);
     assert!(rejected(42).await.contains("WRONGTYPE"));
-    server.command(&["DEL", STANDING]);
-    for stands in ["", "x", "-1", "1.5", "12345678901234567"] {
-        server.command(&["SET", STANDING, stands]);
-        assert!(rejected(42).await.contains("something else than a fence"), "{stands:?}");
+    server.command(&["DEL", ACCEPTED]);
+    for none in ["", "x", "-1", "1.5", "9007199254740992", "12345678901234567"] {
+        server.command(&["SET", ACCEPTED, none]);
+        assert!(rejected(42).await.contains("something else than a fence"), "{none:?}");
     }
-    server.command(&["SET", STANDING, "41"]);
+    server.command(&["SET", ACCEPTED, "41"]);
     server.command(&["CONFIG", "SET", "maxmemory", "1"]);
     assert!(rejected(42).await.contains("OOM"));
     server.command(&["CONFIG", "SET", "maxmemory", "0"]);
-    assert_eq!(text(&server, STANDING), "41");
+    assert_eq!(text(&server, ACCEPTED), "41");
     assert_eq!(server.command(&["EXISTS", "stock"]), Reply::Int(0));
     assert!(set(&store, "1", 41).await.unwrap().is_ok());
 
-    let broken = Write::eval("return redis.call('INCR')", ["stock"], ["x"; 0], fence(42)).unwrap();
+    let broken =
+        Command::eval("return redis.call('INCR')", ["stock"], ["x"; 0], fence(42)).unwrap();
     let broken = broken.send(&store).await.unwrap_err();
-    assert!(matches!(broken, WriteError::Rejected(_)) && broken.refused().is_none(), "{broken}");
+    assert!(matches!(broken, guarded::Error::Rejected(_)) && broken.stale().is_none(), "{broken}");
     let late = set(&store, "1", 41).await.unwrap_err();
-    assert_eq!(late.refused(), refused(41, 42), "a script that fails has had its fence noted");
+    assert_eq!(late.stale(), stale(41, 42), "a script that fails has had its fence noted");
 }
 
 /// By its words it goes through any client.
@@ -128,7 +173,7 @@ async fn writes_can_be_sent_in_a_pipeline() {
     need_process!();
     let server = Server::start();
     let store = client(&server);
-    let writes = [43, 42, 44].map(|number| Write::set("stock", "1", fence(number)).unwrap());
+    let writes = [43, 42, 44].map(|number| Command::set("stock", "1", fence(number)).unwrap());
     let mut pipeline = store.pipeline();
     for write in &writes {
         pipeline.command(write.words());
@@ -136,7 +181,7 @@ async fn writes_can_be_sent_in_a_pipeline() {
     let replies = pipeline.run().await.unwrap();
     let outcomes: Vec<_> = writes.iter().zip(replies).map(|(w, reply)| w.outcome(reply)).collect();
     assert!(outcomes[0].is_ok() && outcomes[2].is_ok());
-    assert_eq!(outcomes[1].as_ref().unwrap_err().refused(), refused(42, 43));
+    assert_eq!(outcomes[1].as_ref().unwrap_err().stale(), stale(42, 43));
 }
 
 /// A holder is stopped until its lock has ended and another has written, on a server that keeps
@@ -154,8 +199,8 @@ async fn who_was_stopped_past_its_lock_writes_nothing() {
     let second = next.lock("stock").fenced().await.unwrap();
     assert!(set(&store, "9", second.fence().unwrap().number()).await.unwrap().is_ok());
 
-    let refused = set(&store, "10", late.number()).await.unwrap_err().refused().unwrap();
-    assert_eq!((refused.tried(), refused.stands()), (late, second.fence().unwrap().number()));
+    let refused = set(&store, "10", late.number()).await.unwrap_err().stale().unwrap();
+    assert_eq!((refused.tried(), refused.accepted()), (late, second.fence().unwrap().number()));
     assert_eq!(text(&server, "stock"), "9");
     assert!(store.command(["SET", "stock", "10"]).await.unwrap().is_ok());
     assert_eq!(text(&server, "stock"), "10");

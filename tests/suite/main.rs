@@ -13,7 +13,7 @@
 //! | `events` | what an observer is told, in what order, and how often |
 //! | `faults` | stopped, hung, restarted and late nodes |
 //! | `fencing` | a number that rises with every holder |
-//! | `guarded` | writes that a store refuses where their holder is late |
+//! | `guarded` | commands that a server refuses once a later holder has come |
 //! | `handover` | locks that are left and adopted, by tokens |
 //! | `handshake` | servers that stall, refuse or mislead at each step of it |
 //! | `health` | what a locker tells of its nodes |

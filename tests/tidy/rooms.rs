@@ -7,9 +7,10 @@
 use crate::source::{Fault, Source, is_word, item_end};
 
 /// The ranks. A room of `src` that is not here has no place yet, and that is a fault.
-const RANKS: [(&str, u8); 21] = [
+const RANKS: [(&str, u8); 22] = [
     ("options", BASE),
     ("error", BASE),
+    ("fence", BASE),
     ("loss", BASE),
     ("report", BASE),
     ("server_error", BASE),

@@ -18,7 +18,8 @@ impl Node {
 
     /// Warnings about a node that works.
     pub(super) fn warnings(&self) -> impl Iterator<Item = String> {
-        words::forgets([&self.health]).into_iter().chain(self.evicts())
+        let of_all = [words::forgets([&self.health]), words::far_clocks([&self.health])];
+        of_all.into_iter().flatten().chain(self.evicts())
     }
 
     pub(super) fn evicts(&self) -> Option<String> {

@@ -54,7 +54,8 @@ fn show(out: &mut impl Write, args: &PingArgs, nodes: &[Node]) -> fmt::Result {
     }
     let forgets = words::forgets(nodes.iter().map(|node| &node.health));
     let evicts = nodes.iter().filter_map(Node::evicts);
-    let warnings: Vec<String> = forgets.into_iter().chain(evicts).collect();
+    let far = words::far_clocks(nodes.iter().map(|node| &node.health));
+    let warnings: Vec<String> = forgets.into_iter().chain(evicts).chain(far).collect();
     if !warnings.is_empty() {
         writeln!(out)?;
     }

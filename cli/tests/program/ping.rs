@@ -227,3 +227,18 @@ fn what_cannot_be_right_is_refused_before_anything_is_sent() {
     run(program(&["ping", "--node", "redis://h?x=1"])).says(78, "unknown parameter");
     run(program(&["ping", "--node", &node])).says(69, "refused the connection");
 }
+
+#[test]
+fn a_clock_that_is_far_from_ours_is_warned_of() {
+    let nodes = [0, 20_000].map(|ahead| {
+        let node = support::in_process::serve(quorlock::testing::Node::builder()).unwrap();
+        node.step_clock(ahead);
+        node
+    });
+    let urls = nodes.each_ref().map(|node| node.url().unwrap());
+    let ended = run(ping_on(&urls, &[]));
+    let warnings = ended.stdout.lines().filter(|line| line.contains("fenced lock"));
+    let warnings: Vec<&str> = warnings.collect();
+    let named = format!("{} (20.0 s ahead", nodes[1].addr().unwrap());
+    assert!(matches!(warnings[..], [warning] if warning.contains(&named)), "{ended:?}");
+}

@@ -101,8 +101,23 @@ fn in_json_each_key_is_an_object() {
     let free = [
         r#"{"key":"fr\"ee","nodes":[{"node":""#,
         &node.to_string(),
-        r#"","state":"free"}],"majority":{"state":"free","answered":1,"needed":1}}"#,
+        r#"","state":"free"}],"majority":{"state":"free","answered":1,"needed":1},"fence":null}"#,
     ];
     assert_eq!(lines[1..], [free.concat()]);
     drop(first);
+}
+
+#[test]
+fn a_fence_is_shown_that_a_majority_has() {
+    need_server!();
+    let fleet = Fleet::start(3);
+    let shown = || (status(&fleet, &["job"]).stdout, status(&fleet, &["job", "--json"]).stdout);
+    fleet[0].command(&["SET", "{job}:quorlock:fence", "42"]);
+    let (table, json) = shown();
+    assert!(!table.contains("fence") && json.contains(",\"fence\":null}"), "{table}{json}");
+    fleet[2].command(&["SET", "{job}:quorlock:fence", "43"]);
+    let (table, json) = shown();
+    let last = table.lines().last().unwrap_or_default();
+    assert!(last.trim_start().starts_with("fence ") && last.ends_with(" 42"), "{table}");
+    assert!(json.contains(",\"fence\":42}"), "{json}");
 }

@@ -16,7 +16,7 @@ fn who_was_stopped_sells_nothing() {
     let begin = [
         "alice has the lock with fence ",
         "bob has the lock with fence ",
-        "alice goes on, and sells nothing: a write under fence ",
+        "alice goes on, and sells nothing: refused under fence ",
         "9 left",
     ];
     let as_told = lines.iter().zip(begin).all(|(line, begin)| line.starts_with(begin));

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use quorlock::guarded::sql::Table;
 use support::{Postgres, eventually_async, need_postgres};
+use tokio::sync::Barrier;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, NoTls, Transaction};
 
@@ -28,8 +29,9 @@ async fn stock(client: &Client) -> Table {
     let fences = Table::new("fences").unwrap();
     client.batch_execute(fences.create()).await.unwrap();
     client.batch_execute(fences.create()).await.unwrap();
-    let stock = "CREATE TABLE stock (item text PRIMARY KEY, pieces bigint, fence bigint);
-        INSERT INTO stock VALUES ('stock:7', 10, 0)";
+    let stock = "CREATE TABLE stock (item text PRIMARY KEY, pieces bigint);
+        INSERT INTO stock VALUES ('stock:7', 10);
+        ALTER TABLE stock ADD COLUMN fence bigint NOT NULL DEFAULT 0";
     client.batch_execute(stock).await.unwrap();
     fences
 }
@@ -65,7 +67,7 @@ async fn a_fence_below_the_one_that_stands_changes_no_row() {
         assert_eq!(changed, rows, "{fence}, once");
     }
     for (resource, stands) in [(ITEM, 9_007_199_254_740_991_i64), ("other", 43)] {
-        let row = client.query_one(fences.standing(), &[&resource]).await.unwrap();
+        let row = client.query_one(fences.accepted(), &[&resource]).await.unwrap();
         assert_eq!(row.get::<_, i64>(0), stands);
     }
 }
@@ -103,7 +105,7 @@ async fn the_next_holder_waits_for_a_transaction_that_is_under_way() {
 }
 
 /// A holder has begun, and read, and is stopped; another one sells. Whatever the isolation, the
-/// first one writes nothing then.
+/// first one writes nothing then, and is told so.
 #[tokio::test]
 async fn who_is_late_writes_nothing_at_any_isolation() {
     let server = Postgres::start(&need_postgres!());
@@ -122,15 +124,16 @@ async fn who_is_late_writes_nothing_at_any_isolation() {
         left -= 1;
 
         let late = stopped.execute(fences.advance(), &[&ITEM, &(fence - 1)]).await;
-        match (isolation, late) {
-            ("READ COMMITTED", Ok(rows)) => assert_eq!(rows, 0),
-            (_, Err(error)) => {
-                let why = error.code();
-                assert_eq!(why, Some(&SqlState::T_R_SERIALIZATION_FAILURE), "{isolation}");
-            }
-            (_, Ok(rows)) => panic!("{isolation}: {rows} rows"),
+        if isolation == "READ COMMITTED" {
+            assert_eq!(late.unwrap(), 0);
+        } else {
+            let why = late.unwrap_err();
+            assert_eq!(why.code(), Some(&SqlState::T_R_SERIALIZATION_FAILURE), "{isolation}");
         }
         stopped.rollback().await.unwrap();
+        let again = begin(&mut first, isolation).await;
+        assert_eq!(advance(&again, &fences, fence - 1).await, 0, "{isolation}, begun anew");
+        again.rollback().await.unwrap();
         assert_eq!(pieces(&second).await, left, "{isolation}");
     }
 }
@@ -165,7 +168,7 @@ async fn what_is_read_before_the_fence_is_not_protected() {
     }
 }
 
-/// The fence as a column of the row that is written: the manual's statement.
+/// The fence as a column of the row that is written, by one statement.
 #[tokio::test]
 async fn a_column_guards_its_own_row() {
     let server = Postgres::start(&need_postgres!());
@@ -195,6 +198,26 @@ async fn a_column_guards_its_own_row() {
     assert_eq!((rows, pieces(&second).await), (0, 6));
 }
 
+/// A holder is stopped in its transaction, and keeps the fence's row locked: its session's limit
+/// ends that, and nothing of it is written.
+#[tokio::test]
+async fn who_is_stopped_in_its_transaction_keeps_no_one_waiting_for_good() {
+    let server = Postgres::start(&need_postgres!());
+    let (mut first, mut second) = (connect(&server).await, connect(&server).await);
+    let fences = stock(&second).await;
+    let limit = "SET idle_in_transaction_session_timeout = '100ms'";
+    first.batch_execute(limit).await.unwrap();
+    let stopped = begin(&mut first, "READ COMMITTED").await;
+    assert_eq!(advance(&stopped, &fences, 5).await, 1);
+    stopped.execute(SELL, &[]).await.unwrap();
+
+    let work = begin(&mut second, "READ COMMITTED").await;
+    assert_eq!(advance(&work, &fences, 6).await, 1);
+    work.commit().await.unwrap();
+    assert!(stopped.commit().await.is_err());
+    assert_eq!(pieces(&second).await, 10);
+}
+
 /// Many holders, who write when they come to it: what was written rises.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_many_holders_write_rises() {
@@ -203,15 +226,18 @@ async fn what_many_holders_write_rises() {
     let fences = stock(&client).await;
     let log = "CREATE TABLE log (id bigserial PRIMARY KEY, fence bigint)";
     client.batch_execute(log).await.unwrap();
-    let last = Arc::new(AtomicI64::new(0));
+    let (last, all) = (Arc::new(AtomicI64::new(0)), Arc::new(Barrier::new(8)));
     let mut writers = Vec::new();
     for _ in 0..8 {
-        let (mut client, fences, last) = (connect(&server).await, fences.clone(), last.clone());
+        let (mut client, fences) = (connect(&server).await, fences.clone());
+        let (last, all) = (last.clone(), all.clone());
         writers.push(tokio::spawn(async move {
             let mut refused = 0;
             for _ in 0..50 {
                 // Ordering: a counter, and nothing is published through it.
                 let fence = last.fetch_add(1, Ordering::Relaxed) + 1;
+                // Each has its fence before the first of them writes.
+                all.wait().await;
                 let work = client.transaction().await.unwrap();
                 if advance(&work, &fences, fence).await == 1 {
                     work.execute("INSERT INTO log (fence) VALUES ($1)", &[&fence]).await.unwrap();
@@ -231,5 +257,6 @@ async fn what_many_holders_write_rises() {
     let written: Vec<i64> = rows.iter().map(|row| row.get(0)).collect();
     assert!(written.is_sorted(), "{written:?}");
     assert_eq!(written.len() + refused, 400);
+    assert!(refused > 0, "there was nothing to refuse");
     assert_eq!(written.last(), Some(&400), "the highest is never refused");
 }

@@ -5,12 +5,13 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use super::super::durability::Volatile;
-use super::super::fence::{Fence, ahead};
+use super::super::fence::ahead;
 use super::super::fencing::Fencing;
 use super::super::key::Key;
 use super::super::primitive::ScriptForm;
 use super::Claim;
 use crate::error::{Error, Kind};
+use crate::fence::Fence;
 use crate::quorum::{Election, Patience, Verdict};
 
 impl Claim {
@@ -58,7 +59,7 @@ impl Claim {
         self.aside.as_ref()?.fencing.as_ref()?.fence()
     }
 
-    /// Nodes that had not granted the lock are asked for it again: their no to the token is none.
+    /// Nodes that had not granted the lock, and so refused the token, are asked for it again.
     pub(super) fn forget_fence(&mut self) {
         if let Some(aside) = &mut self.aside {
             aside.fencing = None;

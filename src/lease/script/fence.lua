@@ -2,17 +2,17 @@
 -- below that.
 --
 -- KEYS: of each key of the lock its fence, and then each key. A fence that is missing stands at this
--- server's own time in microseconds. If the token is below that, the fence is stored 10 ms above it:
--- then it does not run ahead of who asks again, and who goes by it later has time to come. It lives
--- until the server's clock is past it by a week. A token that lies further than ARGV[3]
--- microseconds ahead of that clock is taken only if it is hardly above a fence that does, too.
+-- server's own time in microseconds. If it does not rise to the token it is stored 10 ms above that
+-- time: then a client that learns it has so long to come with a higher one, though the clock goes on.
+-- It lives until the server's clock is past it by a week. A token that lies further than ARGV[3]
+-- microseconds ahead of that clock is taken only if it is no more than 1 ms above the fence.
 --
 -- Answers 1 when the fence has risen to the token, 0 when the lock is not held with that value; -f
 -- when it stands at f, which the token is not above, or lies too far ahead of. Never makes a key
 -- without an end, never lets a fence fall. Reads and checks first and writes last: a script is not
 -- undone by its own error.
 local fences, value, token, ahead = #KEYS / 2, ARGV[1], ARGV[2], ARGV[3]
-local week, hardly, room, limit = 604800000, 1000, 10000, 9007199254740991
+local week_ms, step, margin, limit = 604800000, 1000, 10000, 9007199254740991
 for n = 2, 3 do
   if not string.match(ARGV[n], '^%d+$') or #ARGV[n] > 16 or tonumber(ARGV[n]) > limit then
     return redis.error_reply('ERR a fence must be a whole number below 2^53')
@@ -42,13 +42,13 @@ for n = 1, fences do
   highest = math.max(highest, fence or now)
 end
 local set = tonumber(token)
-local rises = set > highest and set <= math.max(now + ahead, highest + hardly)
+local rises = set > highest and set <= math.max(now + ahead, highest + step)
 if missing then
-  highest = math.max(highest, now + room)
+  highest = math.max(highest, now + math.min(margin, ahead))
 end
 if rises or missing then
   local stands = rises and set or highest
-  local life = string.format('%.0f', math.max(0, math.floor((stands - now) / 1000)) + week)
+  local life = string.format('%.0f', math.max(0, math.floor((stands - now) / 1000)) + week_ms)
   for n = 1, fences do
     redis.call('SET', KEYS[n], string.format('%.0f', stands), 'PX', life)
   end

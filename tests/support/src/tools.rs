@@ -1,7 +1,8 @@
 //! Finding the programs that tests run: servers, `redis-cli`, PostgreSQL, a Python with redis-py.
 //!
-//! Order: the environment variable that names it, the path, what `tests/servers` fetched. A
-//! variable that names nothing is an error and never a skip, for it was set on purpose.
+//! Order: the environment variable that names it, the path, what `tests/servers` fetched; of
+//! PostgreSQL the last alone. A variable that names nothing is an error and never a skip, for it
+//! was set on purpose.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

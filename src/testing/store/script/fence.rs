@@ -8,13 +8,14 @@ use super::run::{Outcome, Run, is_wrong_type};
 use super::standing::{is_digits, number};
 
 /// How long a fence lives behind the server's time, in milliseconds.
-const WEEK: f64 = 604_800_000.0;
+const WEEK_MS: f64 = 604_800_000.0;
 
-/// How far above a fence a token may be that lies too far ahead, in microseconds.
-const HARDLY: f64 = 1_000.0;
+/// How far above a fence a token may be that lies too far ahead of the server's time, in
+/// microseconds.
+const STEP: f64 = 1_000.0;
 
-/// How far above the server's time a missing fence is stored where the token was below that.
-const ROOM: f64 = 10_000.0;
+/// How far above the server's time a missing fence is stored that does not rise to a token.
+const MARGIN: f64 = 10_000.0;
 
 const LIMIT: f64 = 9_007_199_254_740_991.0;
 
@@ -47,13 +48,13 @@ pub(super) fn rise(run: &mut Run<'_, '_>) -> Outcome<Frame> {
         };
         highest = f64::max(highest, found);
     }
-    let rises = set > highest && set <= (now + ahead).max(highest + HARDLY);
+    let rises = set > highest && set <= (now + ahead).max(highest + STEP);
     if missing {
-        highest = highest.max(now + ROOM);
+        highest = highest.max(now + MARGIN.min(ahead));
     }
     if rises || missing {
         let stands = if rises { set } else { highest };
-        let life = ((stands - now) / 1000.0).floor().max(0.0) + WEEK;
+        let life = ((stands - now) / 1000.0).floor().max(0.0) + WEEK_MS;
         let (stands, life) = (format!("{stands:.0}"), format!("{life:.0}"));
         for key in fences {
             run.call(53, &[b"SET", key, stands.as_bytes(), b"PX", life.as_bytes()])?;
