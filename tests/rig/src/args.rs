@@ -10,10 +10,11 @@ use crate::foreign;
 use crate::line::{Copies, Source};
 
 /// What processes of ours can do beside taking locks, by the names of the command line.
-pub(crate) const ACTORS: [&str; 3] = [RUNTIMES, PROGRAM, SATURATED];
+pub(crate) const ACTORS: [&str; 4] = [RUNTIMES, PROGRAM, SATURATED, GUARDED];
 pub(crate) const RUNTIMES: &str = "runtimes";
 pub(crate) const PROGRAM: &str = "program";
 pub(crate) const SATURATED: &str = "saturated";
+pub(crate) const GUARDED: &str = "guarded";
 
 const USAGE: &str = "\
 usage: quorlock-rig [adoption-cost] [options]
@@ -23,7 +24,7 @@ usage: quorlock-rig [adoption-cost] [options]
   --seconds N           how long faults come (60)
   --seed N              the faults and the clients' choices (chance; it is printed)
   --rate N              cycles each second, of all clients of ours together (120)
-  --clients N           client processes of ours, 1 to 16 (4)
+  --clients N           client processes of ours, 1 to 16, or 0 beside actors (4)
   --nodes N             servers, 1 to 15 (5)
   --server KIND         redis-8.2, redis-7.0, redis-6.2, or a program's path (valkey-9.1)
   --network KIND        namespaces, proxy, or auto: namespaces where root allows (auto)
@@ -40,7 +41,10 @@ usage: quorlock-rig [adoption-cost] [options]
                         one, two, again (all)
   --actors NAME,…       one more process each: `runtimes` ends runtimes while guards live on others,
                         `program` runs `quorlock lock` with a full pipe for stderr, `saturated`
-                        holds as many locks as it can (none)
+                        holds as many locks as it can, `guarded` writes to a PostgreSQL and a Redis
+                        under fenced locks, at which it does not look (none)
+  --fences WORD         compared: what `guarded` writes is refused if it is late; plain: it is not
+                        (compared)
   --locks N             how many locks `saturated` wants to hold (24000)
   --replies-late-ms N   for 2.5 s of every 5 s replies to `saturated` come so much later; needs
                         --network proxy (0)
@@ -86,6 +90,8 @@ pub(crate) struct Args {
     /// The sources of tokens and the numbers of copies; where none of a sort is named, all.
     pub(crate) handing: Vec<String>,
     pub(crate) actors: Vec<String>,
+    /// What `guarded` writes is compared by its fence.
+    pub(crate) compares: bool,
     pub(crate) locks: u64,
     pub(crate) replies_late_ms: u16,
     pub(crate) program: Option<PathBuf>,
@@ -114,6 +120,7 @@ impl Default for Args {
             handovers: 0.0,
             handing: Vec::new(),
             actors: Vec::new(),
+            compares: true,
             locks: 24_000,
             replies_late_ms: 0,
             program: None,
@@ -129,8 +136,9 @@ impl Args {
     pub(crate) fn parse(args: impl Iterator<Item = String>) -> Result<Self, Failure> {
         let mut parsed = Self::default();
         each(args, |name, value| parsed.set(name, value))?;
-        if !(1..=15).contains(&parsed.nodes) || !(1..=16).contains(&parsed.clients) {
-            return Err("--nodes is 1 to 15, and --clients 1 to 16".into());
+        let least = usize::from(parsed.actors.is_empty());
+        if !(1..=15).contains(&parsed.nodes) || !(least..=16).contains(&parsed.clients) {
+            return Err("--nodes is 1 to 15, and --clients 1 to 16, or 0 beside actors".into());
         }
         if parsed.ttl < Duration::from_millis(50) || parsed.keys == 0 {
             return Err("--ttl-ms is at least 50, and --keys at least 1".into());
@@ -163,6 +171,9 @@ impl Args {
                 let actors = value.split(',').map(|actor| one_of(name, actor, &known));
                 self.actors =
                     actors.map(|actor| actor.map(String::from)).collect::<Result<_, _>>()?;
+            }
+            "--fences" => {
+                self.compares = one_of(name, value, &[("compared", true), ("plain", false)])?;
             }
             "--locks" => self.locks = number(name, value)?,
             "--replies-late-ms" => self.replies_late_ms = u16::try_from(number(name, value)?)?,
@@ -227,6 +238,8 @@ pub(crate) struct ClientArgs {
     pub(crate) handing: Vec<String>,
     pub(crate) locks: u64,
     pub(crate) program: PathBuf,
+    /// Where `guarded` writes.
+    pub(crate) store: Option<String>,
 }
 
 impl ClientArgs {
@@ -250,6 +263,7 @@ impl ClientArgs {
                 "--handing" => parsed.handing = value.split(',').map(String::from).collect(),
                 "--locks" => parsed.locks = number(name, value)?,
                 "--program" => parsed.program = value.into(),
+                "--store" => parsed.store = Some(value.into()),
                 _ => return Err(format!("a client knows no `{name}`").into()),
             }
             Ok(())
@@ -277,6 +291,9 @@ impl ClientArgs {
             words.push(("--handing", self.handing.join(",")));
             words.push(("--locks", self.locks.to_string()));
             words.push(("--program", self.program.display().to_string()));
+        }
+        if let Some(store) = &self.store {
+            words.push(("--store", store.clone()));
         }
         if let Some(deadline) = self.node_timeout_ms {
             words.push(("--node-timeout-ms", deadline.to_string()));
@@ -331,6 +348,7 @@ mod tests {
             handing: vec!["living".into(), "two".into()],
             locks: 7,
             program: "a/b".into(),
+            store: Some("a b|c|plain".into()),
             ..ClientArgs::default()
         };
         let read = ClientArgs::parse(told.words().into_iter()).expect("its own words");
@@ -346,8 +364,10 @@ mod tests {
             ("--network pigeon", "one of auto, namespaces, proxy"),
             ("--faults meteor", "known: freeze-server"),
             ("--nodes 16", "1 to 15"),
+            ("--clients 0", "or 0 beside actors"),
+            ("--fences tall", "one of compared, plain"),
             ("--handing none", "one of forgotten, left, living, one, two, again"),
-            ("--actors clown", "one of runtimes, program, saturated"),
+            ("--actors clown", "one of runtimes, program, saturated, guarded"),
             ("--replies-late-ms 70000", "out of range"),
         ];
         for (line, words) in cases {

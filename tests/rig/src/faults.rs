@@ -37,7 +37,8 @@ pub(crate) enum Kind {
     ClockRate,
     /// Servers' clocks jump, within the bound ahead, and by more back.
     ClockStep,
-    /// A majority's clocks jump ahead by more than any TTL: no lock can bear it.
+    /// A majority's clocks jump ahead by more than any TTL, and are set right later: no lock can
+    /// bear it.
     ClockLeap,
 }
 

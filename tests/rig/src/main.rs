@@ -33,6 +33,14 @@
 //! cargo run --release -p quorlock-rig -- adoption-cost
 //! ```
 //!
+//! What a store lets through that compares fences, where locks fail again and again, and what one
+//! that does not:
+//!
+//! ```text
+//! cargo run --release -p quorlock-rig -- --seconds 3600 --clients 0 --ttl-ms 500 --keys 2 \
+//!     --actors guarded,guarded,guarded,guarded,guarded,guarded --faults freeze-client,clock-leap
+//! ```
+//!
 //! What the locks are promised under is kept, unless an option breaks it: the servers' clocks gain
 //! less than 1 % within a TTL, and servers that forget are told to lockers as such. With
 //! `--faults clock-leap`, or `--durability forgetful`, the promise is broken, and the rig must find
@@ -56,6 +64,7 @@
 //! | `commands` | which commands outlived their lock because the machine was busy: pure |
 //! | `handovers`, `disturbances` | tokens between processes; which fault met whom: both pure |
 //! | `cost` | what an adoption costs, without faults |
+//! | `stores` | what fenced locks protect, and which writes there are stale |
 //! | `leftovers`, `report` | what must not be left on the nodes; what a run has shown |
 //! | `clock`, `random`, `tools` | the one clock; chance by a seed; the programs that are needed |
 
@@ -80,6 +89,7 @@ mod random;
 mod report;
 mod run;
 mod shim;
+mod stores;
 mod tools;
 
 use std::io::Write;

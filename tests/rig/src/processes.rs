@@ -9,11 +9,12 @@ use std::sync::mpsc::Sender;
 use support::process::Process;
 
 use crate::Failure;
-use crate::args::{Args, ClientArgs, Durability, PROGRAM};
+use crate::args::{Args, ClientArgs, Durability, GUARDED, PROGRAM};
 use crate::foreign;
 use crate::history::Who;
 use crate::line::{Line, Order};
 use crate::network::Network;
+use crate::stores::Address;
 
 /// What the supervisor hears.
 #[derive(Debug)]
@@ -50,6 +51,7 @@ impl Processes {
     pub(crate) fn start(
         args: &Args,
         network: &Network,
+        store: Option<&Address>,
         news: Sender<News>,
     ) -> Result<Self, Failure> {
         let program = std::env::current_exe()?;
@@ -63,7 +65,8 @@ impl Processes {
             return Err(format!("no program {}: {how}", quorlock.display()).into());
         }
         let place = |(slot, library): (usize, String)| {
-            let rate = args.rate / args.clients as f64;
+            let clients = args.clients.max(1) as f64;
+            let store = store.filter(|_| library == GUARDED).map(Address::words);
             let args = ClientArgs {
                 library,
                 slot,
@@ -71,15 +74,16 @@ impl Processes {
                 urls: network.urls(slot),
                 prefix: foreign::PREFIX.into(),
                 keys: args.keys,
-                rate,
+                rate: args.rate / clients,
                 ttl_ms: args.ttl.as_millis() as u64,
                 node_timeout_ms: args.node_timeout_ms,
                 volatile: args.durability == Durability::Volatile,
                 long: args.with.is_empty(),
-                handovers: args.handovers / args.clients as f64,
+                handovers: args.handovers / clients,
                 handing: args.handing.clone(),
                 locks: args.locks,
                 program: quorlock.clone(),
+                store,
             };
             Place { args, life: 0, process: None, input: None }
         };

@@ -9,7 +9,7 @@ use support::skip;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::Failure;
-use crate::args::{self, Args, SATURATED};
+use crate::args::{self, Args, GUARDED, SATURATED};
 use crate::clock;
 use crate::collector::Collector;
 use crate::commands::Commands;
@@ -25,6 +25,7 @@ use crate::paths::{Path, Paths, Way};
 use crate::processes::{News, Processes};
 use crate::random::Random;
 use crate::report::Report;
+use crate::stores::{Stores, Written};
 
 /// How often the clocks go on and everything is looked at.
 const TICK: Duration = Duration::from_millis(20);
@@ -57,7 +58,10 @@ pub(crate) fn run(args: &Args) -> Result<Report, Failure> {
     let kinds = kinds(&args, means)?;
     let seats = (places, args.nodes);
     let schedule = Schedule::new(args.seed, &kinds, args.fault_rate, seats, args.ttl);
-    let processes = Processes::start(&args, &network, sender)?;
+    let stores = args.actors.iter().any(|actor| actor == GUARDED);
+    let stores = stores.then(|| Stores::start(args.compares)).transpose()?;
+    let address = stores.as_ref().map(Stores::address);
+    let processes = Processes::start(&args, &network, address.as_ref(), sender)?;
     let report = Report::new(&args, &kinds, &nodes, &processes);
     let node_timeout = args::node_timeout(args.node_timeout_ms, args.ttl);
     let (handovers, random) =
@@ -82,6 +86,7 @@ pub(crate) fn run(args: &Args) -> Result<Report, Failure> {
     let mut supervisor = Supervisor {
         args,
         nodes,
+        stores,
         network,
         schedule: schedule.peekable(),
         active: Vec::new(),
@@ -133,6 +138,8 @@ fn listen_for_signals(runtime: &Runtime, news: Sender<News>) {
 struct Supervisor {
     args: Args,
     nodes: Nodes,
+    /// What fenced locks protect, if any are.
+    stores: Option<Stores>,
     network: Network,
     schedule: Peekable<Schedule>,
     /// The faults that are not over, and when they will be.
@@ -220,6 +227,7 @@ impl Supervisor {
             left.into_iter().for_each(|key| self.collector.report.broken(key));
         }
         self.collector.conclude();
+        self.look_at_stores()?;
         let now = self.now();
         self.show(now);
         self.collector.report.finish(
@@ -228,6 +236,22 @@ impl Supervisor {
             &self.collector.counts,
             self.collector.handovers.summary(),
         );
+        Ok(())
+    }
+
+    /// Counts what was written under fenced locks. Where fences are compared nothing may be stale.
+    fn look_at_stores(&mut self) -> Result<(), Failure> {
+        let Some(stores) = &self.stores else { return Ok(()) };
+        let found = stores.look(self.args.keys)?;
+        for (store, Written { writes, stale }) in ["PostgreSQL", "Redis"].into_iter().zip(found) {
+            let counts = &mut self.collector.counts;
+            counts.insert(format!("{GUARDED}: writes that stand in {store}"), writes);
+            counts.insert(format!("{GUARDED}: of these stale, in {store}"), stale);
+            if writes == 0 || self.args.compares && stale > 0 {
+                let what = format!("{stale} of {writes} writes in {store} are stale");
+                self.collector.report.broken(what);
+            }
+        }
         Ok(())
     }
 
@@ -301,10 +325,10 @@ impl Supervisor {
 
     /// Ends a fault; that of a path ends when the paths are applied anew.
     fn end(&mut self, fault: &Fault) -> Result<(), Failure> {
-        let nodes = &self.nodes;
         match fault.kind {
-            Kind::FreezeServer => nodes.of(fault.nodes).for_each(|node| node.resume()),
+            Kind::FreezeServer => self.nodes.of(fault.nodes).for_each(|node| node.resume()),
             Kind::KillServer => {
+                let nodes = &self.nodes;
                 self.collector.meanwhile(|| nodes.of(fault.nodes).for_each(|node| node.restart()));
             }
             Kind::FreezeClient => {
@@ -317,6 +341,12 @@ impl Supervisor {
             }
             Kind::ClockRate => {
                 self.nodes.clocks(fault.nodes).for_each(|clock| clock.set_rate(0));
+            }
+            // Else they would be further apart each time.
+            Kind::ClockLeap => {
+                for clock in self.nodes.clocks(fault.nodes) {
+                    clock.step(-fault.amount)?;
+                }
             }
             _ => {}
         }

@@ -31,3 +31,22 @@ fn a_majority_that_forgets_unnoticed_gives_a_lock_away() {
 fn a_majority_whose_clocks_leap_gives_a_lock_away() {
     finds_two_holders("--faults clock-leap");
 }
+
+/// Where fences are not compared there are stale writes, which the rig then counts; where they are,
+/// it takes one for a fault.
+#[test]
+fn without_fences_holders_that_were_stopped_write_late() {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_quorlock-rig"));
+    command.args(["--seconds", "30", "--seed", "1", "--ttl-ms", "500", "--keys", "1"]);
+    command.args(["--clients", "0", "--actors", "guarded,guarded,guarded,guarded"]);
+    command.args(["--fences", "plain", "--faults", "freeze-client,clock-leap"]);
+    let output = command.output().expect("the rig runs");
+    let told = String::from_utf8_lossy(&output.stdout);
+    for store in ["PostgreSQL", "Redis"] {
+        let begin = format!("| guarded: of these stale, in {store} | ");
+        let stale = told.lines().find_map(|line| line.strip_prefix(&begin)?.strip_suffix(" |"));
+        let stale: Option<u64> = stale.and_then(|stale| stale.parse().ok());
+        assert!(stale > Some(0), "{told}{}", String::from_utf8_lossy(&output.stderr));
+    }
+}

@@ -1,4 +1,4 @@
-//! One PostgreSQL, with a database of its own: where the writes go that fences guard.
+//! One PostgreSQL, with data of its own: for what fences guard.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use crate::process::{Process, tied};
 use crate::scratch::Scratch;
 use crate::wait::Watchdog;
 
-/// Who runs it where we are root, which it refuses to be run by.
+/// PostgreSQL refuses to run as root. There the tests run it as this user.
 const NOBODY: u32 = 65_534;
 
 /// A running PostgreSQL, stopped and removed when dropped.
@@ -19,7 +19,7 @@ pub struct Postgres {
     // First, so that the process is dead before its directory goes.
     process: Process,
     port: Port,
-    _dir: Scratch,
+    dir: Scratch,
 }
 
 impl Postgres {
@@ -47,7 +47,7 @@ impl Postgres {
         command.current_dir(dir.path()).stdin(Stdio::null()).stdout(Stdio::null());
         command.stderr(Stdio::null());
         let process = Process::spawn(command).expect("it starts");
-        let server = Self { process, port, _dir: dir };
+        let server = Self { process, port, dir };
         server.wait_until_ready(&program.with_file_name("pg_isready"));
         server
     }
@@ -55,6 +55,12 @@ impl Postgres {
     /// Its address as drivers take it, with the user and the database.
     pub fn url(&self) -> String {
         format!("postgres://quorlock@127.0.0.1:{}/postgres", self.port.number())
+    }
+
+    /// The same by its socket in the file system, which is reached from every network namespace.
+    pub fn socket(&self) -> String {
+        let (dir, port) = (self.dir.path().display(), self.port.number());
+        format!("host={dir} port={port} user=quorlock dbname=postgres")
     }
 
     fn wait_until_ready(&self, pg_isready: &Path) {

@@ -10,6 +10,7 @@
 
 mod child;
 mod cycle;
+mod guarded;
 mod handover;
 mod inbox;
 mod journal;
@@ -55,6 +56,7 @@ pub(crate) fn run(args: ClientArgs) -> Result<(), Failure> {
         args::PROGRAM => program::work(&args),
         child::NAME => single()?.block_on(child::work(&args)),
         args::SATURATED => single()?.block_on(saturate::work(args)),
+        args::GUARDED => runtime_of(args.slot)?.block_on(guarded::work(args)),
         "rslock" => runtime_of(args.slot)?.block_on(rslock::work(args)),
         _ => runtime_of(args.slot)?.block_on(work(args)),
     }
