@@ -135,5 +135,6 @@
 //! # What it costs
 //!
 //! One script more on each node for each acquisition, a key for each lock that was to be fenced
-//! within a week, and the right to `TIME`. A lock that is not fenced costs and writes nothing of
-//! this.
+//! within a week, and the right to `TIME`. On five nodes of one machine an acquisition takes 120 µs
+//! then, where it takes 55 without (`benches/record/fenced-2026-11-26.md`). A lock that is not
+//! fenced costs and writes nothing of this.
