@@ -122,8 +122,9 @@ impl Command {
     }
 
     /// Refuses it also where this fence has come already with any guarded command on one of its
-    /// keys, a read among them: for the one write of a holder, which must not be done twice. Where
-    /// no reply came it can be sent again, and [`Error::Used`] says then that it was executed.
+    /// keys, a read among them: for the one command of a holder, which must not be done twice.
+    /// Where no reply came it can be sent again: [`Error::Used`] then says that an earlier attempt
+    /// has reached the server.
     pub fn once(mut self) -> Self {
         if let Some(once) = self.words.last_mut() {
             *once = b"1".to_vec();

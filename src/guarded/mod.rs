@@ -13,7 +13,7 @@
 //! - [`Command`]: reads and writes on a Redis or Valkey, which need not be one of those that keep
 //!   the locks.
 //!
-//! Whoever writes the data has to do it this way: a plain write is refused by no one.
+//! Every writer of the data has to do it this way: nothing refuses a plain write.
 //! [`manual::fencing`](https://docs.rs/quorlock/latest/quorlock/manual/fencing/) has the argument,
 //! and recipes for other stores.
 

@@ -1,5 +1,5 @@
-//! Fences: numbers that rise with every holder of a lock, so that what the lock protects can refuse
-//! a holder who comes too late.
+//! How a locker picks the tokens that it asks nodes to take as a lock's fence, and why a fence
+//! rises with every holder.
 //!
 //! Each node keeps a fence beside the lock. A token is put to all nodes behind the acquisition, and
 //! a node takes it only if the lock is held there and the fence is below it (`fence.lua`). A token

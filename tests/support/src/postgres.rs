@@ -11,7 +11,7 @@ use crate::scratch::Scratch;
 use crate::wait::Watchdog;
 
 /// PostgreSQL refuses to run as root. There the tests run it as this user.
-const NOBODY: u32 = 65_534;
+const UNPRIVILEGED: u32 = 65_534;
 
 /// A running PostgreSQL, stopped and removed when dropped.
 #[derive(Debug)]
@@ -29,7 +29,8 @@ impl Postgres {
         let (dir, port) = (Scratch::new(), Port::claim());
         if is_root() {
             let path = dir.path();
-            std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).expect("we are root");
+            std::os::unix::fs::chown(path, Some(UNPRIVILEGED), Some(UNPRIVILEGED))
+                .expect("we are root");
         }
         let data = dir.path().join("data");
         let mut initdb = as_allowed(&program.with_file_name("initdb"));
@@ -96,7 +97,7 @@ fn as_allowed(program: &Path) -> Command {
         return tied(program);
     }
     let mut command = Command::new("setpriv");
-    let user = NOBODY.to_string();
+    let user = UNPRIVILEGED.to_string();
     command.args(["--reuid", &user, "--regid", &user, "--clear-groups", "--pdeathsig", "KILL"]);
     command.arg("--").arg(program);
     command

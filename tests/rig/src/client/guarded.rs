@@ -7,6 +7,7 @@ use quorlock::guarded::{self, Command, sql};
 use quorlock::{Extend, Fence};
 use tokio::time::sleep;
 use tokio_postgres::NoTls;
+use tokio_postgres::error::SqlState;
 
 use super::lease::tell;
 use super::{Journal, inbox};
@@ -40,8 +41,10 @@ struct Write<'a> {
 enum Outcome {
     Done,
     Refused,
-    /// The store has ended the session, or did not answer in time.
+    /// The store has ended the session, or did not answer in time: this client was stopped.
     Failed,
+    /// No fault explains it.
+    Odd(String),
 }
 
 pub(super) async fn work(args: Arc<ClientArgs>) -> Result<(), Failure> {
@@ -86,6 +89,7 @@ fn tell_outcome(journal: &Journal, store: &str, outcome: Outcome) {
         Outcome::Done => "written in",
         Outcome::Refused => "refused by",
         Outcome::Failed => "failed in",
+        Outcome::Odd(why) => return journal.write(&Line::Broken(format!("{store}: {why}"))),
     };
     journal.write(&Line::Count(format!("{what} {store}")));
 }
@@ -109,11 +113,15 @@ impl Stores {
             return if pushed.is_ok() { Outcome::Done } else { Outcome::Failed };
         }
         let push = "return redis.call('RPUSH', KEYS[1], ARGV[1])";
-        let Ok(push) = Command::eval(push, [list], [value], *fence) else { return Outcome::Failed };
+        let push = match Command::eval(push, [list], [value], *fence) {
+            Ok(push) => push,
+            Err(error) => return Outcome::Odd(error.to_string()),
+        };
         match push.send(&self.redis).await {
             Ok(_) => Outcome::Done,
             Err(guarded::Error::Stale(_)) => Outcome::Refused,
-            Err(_) => Outcome::Failed,
+            Err(guarded::Error::Client(_)) => Outcome::Failed,
+            Err(odd) => Outcome::Odd(odd.to_string()),
         }
     }
 
@@ -121,7 +129,14 @@ impl Stores {
         match self.transaction(write).await {
             Ok(true) => Outcome::Done,
             Ok(false) => Outcome::Refused,
-            Err(_) => Outcome::Failed,
+            Err(error) => match error.code() {
+                // The session's own limits, or its connection has ended by them.
+                None
+                | Some(
+                    &SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT | &SqlState::LOCK_NOT_AVAILABLE,
+                ) => Outcome::Failed,
+                Some(_) => Outcome::Odd(error.to_string()),
+            },
         }
     }
 
