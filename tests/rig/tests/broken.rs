@@ -33,14 +33,14 @@ fn a_majority_whose_clocks_leap_gives_a_lock_away() {
 }
 
 /// Where fences are not compared there are stale writes, which the rig then counts; where they are,
-/// it takes one for a fault.
+/// it takes one for a fault. Some twenty come in this time, so that none at all means a broken rig.
 #[test]
 fn without_fences_holders_that_were_stopped_write_late() {
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let mut command = Command::new(env!("CARGO_BIN_EXE_quorlock-rig"));
-    command.args(["--seconds", "30", "--seed", "1", "--ttl-ms", "500", "--keys", "1"]);
+    command.args(["--seconds", "30", "--seed", "1", "--ttl-ms", "300", "--keys", "1"]);
     command.args(["--clients", "0", "--actors", "guarded,guarded,guarded,guarded"]);
-    command.args(["--fences", "plain", "--faults", "freeze-client,clock-leap"]);
+    command.args(["--fences", "plain", "--faults", "freeze-client", "--fault-rate", "8"]);
     let output = command.output().expect("the rig runs");
     let told = String::from_utf8_lossy(&output.stdout);
     for store in ["PostgreSQL", "Redis"] {
