@@ -118,12 +118,39 @@ pub(crate) struct Program {
 /// One line of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Line {
-    Granted { hold: u64, key: String, at: u64, until: u64 },
-    Held { hold: u64, at: u64, until: u64 },
-    Ended { hold: u64, at: u64, how: String },
+    Granted {
+        hold: u64,
+        key: String,
+        at: u64,
+        until: u64,
+    },
+    Held {
+        hold: u64,
+        at: u64,
+        until: u64,
+    },
+    Ended {
+        hold: u64,
+        at: u64,
+        how: String,
+    },
     Handed(Handed),
-    Adopted { delivery: u64, hold: u64, at: u64, waited: u64, tries: u64 },
-    NotAdopted { delivery: u64, asked: u64, at: u64, stalled: u64, why: String },
+    Adopted {
+        delivery: u64,
+        hold: u64,
+        at: u64,
+        waited: u64,
+        tries: u64,
+    },
+    /// `earlier` are the answers to the tries before the last: `word@when,word@when`, or `none`.
+    NotAdopted {
+        delivery: u64,
+        asked: u64,
+        at: u64,
+        stalled: u64,
+        why: String,
+        earlier: String,
+    },
     Program(Program),
     Losses(Losses),
     Count(String),
@@ -161,6 +188,7 @@ impl Line {
                 at: words.number()?,
                 stalled: words.number()?,
                 why: words.word()?,
+                earlier: words.word()?,
             },
             "& " => Self::Program(Program::parse(&mut words)?),
             "# " => Self::Losses(Losses::parse(&mut words)?),
@@ -277,8 +305,8 @@ impl fmt::Display for Line {
             Self::Adopted { delivery, hold, at, waited, tries } => {
                 write!(f, "< {delivery} {hold} {at} {waited} {tries}")
             }
-            Self::NotAdopted { delivery, asked, at, stalled, why } => {
-                write!(f, "x {delivery} {asked} {at} {stalled} {why}")
+            Self::NotAdopted { delivery, asked, at, stalled, why, earlier } => {
+                write!(f, "x {delivery} {asked} {at} {stalled} {why} {earlier}")
             }
             Self::Program(Program { began, ended, looks }) => {
                 write!(f, "& {began} {ended}")?;
@@ -351,7 +379,14 @@ mod tests {
             Line::Ended { hold: 1, at: 7, how: "released".into() },
             Line::Handed(handed),
             Line::Adopted { delivery: 1, hold: 2, at: 3, waited: 4, tries: 5 },
-            Line::NotAdopted { delivery: 1, asked: 2, at: 3, stalled: 4, why: "lost".into() },
+            Line::NotAdopted {
+                delivery: 1,
+                asked: 2,
+                at: 3,
+                stalled: 4,
+                why: "lost".into(),
+                earlier: "contended@7".into(),
+            },
             Line::Losses(losses),
             Line::Program(Program { began: 1, ended: 2, looks: vec![] }),
             Line::Program(Program {

@@ -79,6 +79,16 @@ struct Asked {
     at: u64,
     /// The same on the monitor's clock.
     instant: Instant,
+    /// What tries were answered, and when, after which it asked again.
+    answers: Vec<(&'static str, u64)>,
+}
+
+impl Asked {
+    fn earlier(&self) -> String {
+        let answers = self.answers.iter().map(|(word, at)| format!("{word}@{at}"));
+        let answers: Vec<_> = answers.collect();
+        if answers.is_empty() { "none".into() } else { answers.join(",") }
+    }
 }
 
 /// A lock that is held and told of.
@@ -331,8 +341,9 @@ impl Hands {
         let token = OwnerToken::from(order.token.clone());
         let cancels = random.percent(6);
         let patience = random.between(Duration::ZERO, Duration::from_millis(10));
-        let asked = Asked { order, at: clock::now(), instant: Instant::now() };
-        let key = &asked.order.key;
+        let (at, instant) = (clock::now(), Instant::now());
+        let mut asked = Asked { order, at, instant, answers: Vec::new() };
+        let key = &asked.order.key.clone();
         let mut cut = None;
         for tries in 1.. {
             let adopted = match cancels && tries == 1 {
@@ -340,6 +351,7 @@ impl Hands {
                     Ok(adopted) => adopted,
                     Err(_) => {
                         cut = Some(clock::now());
+                        asked.answers.push(("cut", clock::now()));
                         continue;
                     }
                 },
@@ -368,6 +380,7 @@ impl Hands {
                 return None;
             }
             self.journal.count("adoption-again");
+            asked.answers.push((word, now));
             let pause = random.between(Duration::from_millis(2), Duration::from_millis(20));
             let undo = since_cut.filter(|_| error.is_lost());
             let undo = undo.map(|since| self.undone_after().saturating_sub(since));
@@ -403,9 +416,10 @@ impl Hands {
             sleep(SAMPLE_EVERY / 4).await;
         }
         let stalled = clock::nanos(self.monitor.stalled(asked.instant, now));
-        let (delivery, asked, why) = (asked.order.delivery, asked.at, why.to_owned());
+        let (delivery, earlier, why) = (asked.order.delivery, asked.earlier(), why.to_owned());
         self.journal.count(&format!("not-adopted-{why}"));
-        self.journal.write(&Line::NotAdopted { delivery, asked, at, stalled, why });
+        let asked = asked.at;
+        self.journal.write(&Line::NotAdopted { delivery, asked, at, stalled, why, earlier });
     }
 }
 

@@ -57,6 +57,8 @@ struct Copy {
     /// When its process got it, if it has answered, and for how long that was not let run.
     asked: Option<u64>,
     stalled: u64,
+    /// What its earlier tries were answered, and when.
+    earlier: String,
     /// When it was answered, and how.
     answer: Option<(u64, Answer)>,
 }
@@ -71,12 +73,16 @@ struct Handover {
     copies: Vec<Copy>,
     /// The giver ended its living hold by itself.
     let_go: bool,
+    /// When the giver ended its living hold because that was lost.
+    found_lost: Option<u64>,
 }
 
 /// All hand-overs that are not judged yet, and what the others have shown.
 #[derive(Debug)]
 pub(crate) struct Handovers {
     majority: u32,
+    /// For how long a node is waited for.
+    node_timeout: u64,
     /// What must be left of a lock's time for an adoption.
     needed: u64,
     open: HashMap<u64, Handover>,
@@ -93,6 +99,7 @@ impl Handovers {
         // may take as long as the slowest node is waited for.
         let needed = clock::nanos(2 * node_timeout + Duration::from_millis(20));
         Self {
+            node_timeout: clock::nanos(node_timeout),
             needed,
             majority: (nodes / 2 + 1) as u32,
             open: HashMap::new(),
@@ -111,7 +118,7 @@ impl Handovers {
         self.next += 1;
         let unsent = if handed.copies == Copies::One { 1 } else { 2 };
         let (handed, copies) = (handed.clone(), Vec::new());
-        let new = Handover { giver, handed, unsent, copies, let_go: false };
+        let new = Handover { giver, handed, unsent, copies, let_go: false, found_lost: None };
         self.open.insert(self.next, new);
         self.next
     }
@@ -128,6 +135,7 @@ impl Handovers {
             sent: Some(at),
             asked: None,
             stalled: 0,
+            earlier: String::new(),
             answer: None,
         });
         self.copies.insert(number, handover);
@@ -153,10 +161,11 @@ impl Handovers {
                 }
                 self.adopted_twice(*delivery)
             }
-            Line::NotAdopted { delivery, asked, at, stalled, why } => {
+            Line::NotAdopted { delivery, asked, at, stalled, why, earlier } => {
                 self.answer(*delivery, *asked, *at, Answer::Refused(why.clone()));
                 if let Some(copy) = self.copy(*delivery) {
                     copy.stalled = *stalled;
+                    copy.earlier.clone_from(earlier);
                 }
                 self.adopted_twice(*delivery)
             }
@@ -170,9 +179,12 @@ impl Handovers {
                 given.for_each(|known| known.handed.until = known.handed.until.max(*until));
                 Ok(())
             }
-            Line::Ended { hold, how, .. } if how.starts_with("let-go") => {
+            Line::Ended { hold, at, how } => {
                 let own = |known: &&mut Handover| known.giver == who && known.handed.hold == *hold;
-                self.open.values_mut().filter(own).for_each(|known| known.let_go = true);
+                for known in self.open.values_mut().filter(own) {
+                    known.let_go |= how.starts_with("let-go");
+                    known.found_lost = (how == "found-lost").then_some(*at);
+                }
                 Ok(())
             }
             _ => Ok(()),
@@ -347,7 +359,10 @@ impl Handovers {
         // As if it had been asked so much later. The waits of several threads are added up: one
         // that answered in time was not kept from it.
         let stalled = copy.stalled.min(at.saturating_sub(asked));
-        (asked.saturating_add(stalled) > latest).then(|| NOT_LET_RUN.into())
+        // A try that was kept for as long as a node is waited for may fail, and puts the former
+        // value back: a giver that has found its lock lost by then deletes that.
+        let may_have_failed = known.found_lost.is_some() && stalled >= self.node_timeout;
+        (may_have_failed || asked.saturating_add(stalled) > latest).then(|| NOT_LET_RUN.into())
     }
 }
 
@@ -368,6 +383,9 @@ impl Handover {
         let (giver, source) = (self.giver, source.name());
         let mut text = format!("{key}, {source}, of {giver} hold {hold}, at {at} ns, ");
         text += &format!("held until {until} ns, nodes {nodes:b}");
+        if let Some(at) = self.found_lost {
+            text += &format!(", found lost at {at} ns");
+        }
         for copy in &self.copies {
             let what = match &copy.answer {
                 None => "no answer".into(),
@@ -380,6 +398,7 @@ impl Handover {
             text += &format!("\n  {}", copy.to);
             if let Some(asked) = copy.asked {
                 text += &format!(", asked at {asked} ns, not let run for {} ns", copy.stalled);
+                text += &format!(", earlier answers: {}", copy.earlier);
             }
             text += &format!(": {what}");
         }

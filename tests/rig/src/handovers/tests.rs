@@ -73,7 +73,7 @@ fn refused(delivery: u64, why: &str) -> String {
 }
 
 fn asked_and_refused(delivery: u64, [asked, at, stalled]: [u64; 3], why: &str) -> String {
-    format!("x {delivery} {asked} {at} {stalled} {why}")
+    format!("x {delivery} {asked} {at} {stalled} {why} none")
 }
 
 #[test]
@@ -282,6 +282,22 @@ fn an_adopter_that_was_not_let_run_is_excused_for_what_the_lease_had_left() {
         let (broken, summary) = play.judge();
         assert_eq!(broken.is_empty(), explains, "{stalled}");
         assert_eq!(summary.to_string().contains("| not let run | 1 |"), explains, "{summary}");
+    }
+}
+
+#[test]
+fn a_try_that_was_kept_for_a_nodes_time_may_have_failed_if_the_giver_lost_its_lock() {
+    let deadline = NODE_DEADLINE.as_nanos() as u64;
+    for (stalled, ended, explains) in [
+        (deadline, "found-lost", true),
+        (deadline - 1, "found-lost", false),
+        (deadline, "seen-by-none", false),
+    ] {
+        let mut play = Play::new();
+        let sent = play.give("living", "one", 0b11111);
+        play.tell(0, &format!("- 1 {} {ended}", 2 * SECOND + 4));
+        play.tell(1, &asked_and_refused(sent[0], [2 * SECOND, LATEST, stalled], "lost"));
+        assert_eq!(play.judge().0.is_empty(), explains, "{stalled} {ended}");
     }
 }
 
