@@ -140,6 +140,7 @@ impl Outcome {
     pub(crate) fn is_authentication(&self) -> bool {
         match self {
             Self::Refused { error } => ServerError::new(error.as_bytes()).is_authentication(),
+            Self::Failed { error } => ServerError::new(error.as_bytes()).is_forbidden_in_script(),
             Self::Down { fault } => {
                 matches!(fault, Fault::Authentication { .. } | Fault::Anonymous)
             }

@@ -70,6 +70,9 @@ const LOGIN_REFUSED: [&[u8]; 3] = [
     b"ERR AUTH <password> called without any password",
 ];
 
+/// What a script is told whose user lacks a right, since Redis 7 and before.
+const FORBIDDEN_IN_SCRIPT: [&str; 2] = ["ACL failure in script: ", "The user executing the script"];
+
 /// How a server refuses a connection that is one too many.
 const TOO_MANY_CLIENTS: &[u8] = b"ERR max number of clients";
 
@@ -84,7 +87,7 @@ impl<'a> ServerError<'a> {
 
     /// The word that it begins with.
     fn word(self) -> &'a [u8] {
-        self.0.split(|byte| *byte == b' ').next().unwrap_or_default()
+        self.answered().0.split(|byte| *byte == b' ').next().unwrap_or_default()
     }
 
     /// The error that a script's command was told, where this one wraps it; otherwise itself. Redis
@@ -101,11 +104,26 @@ impl<'a> ServerError<'a> {
         self
     }
 
+    /// Without the script's name, which Redis 6.2 puts before an error that a script was told and
+    /// has answered: `@user_script: 7: -READONLY You …`.
+    fn answered(self) -> Self {
+        let number = self.0.strip_prefix(b"@user_script: ").unwrap_or_default();
+        let digits = number.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let error = number.get(digits..).and_then(|rest| rest.strip_prefix(b": -"));
+        error.filter(|_| digits > 0).map_or(self, Self)
+    }
+
     /// Whether it says that nothing was applied. A word that is not known leaves it open, and so
-    /// does an error inside a script: what the script did before that has been applied.
+    /// does an error that has ended a script: what the script did before that has been applied.
+    /// Ours answer errors only before they have done anything.
     pub(crate) fn was_refused(self) -> bool {
+        self.says(Says::Refused) && !self.has_ended_script()
+    }
+
+    /// Whether it has ended a script, and was not answered by one.
+    fn has_ended_script(self) -> bool {
         const OF_SCRIPT: &[u8] = b"@user_script";
-        self.says(Says::Refused) && !self.0.windows(OF_SCRIPT.len()).any(|part| part == OF_SCRIPT)
+        self.answered().0.windows(OF_SCRIPT.len()).any(|part| part == OF_SCRIPT)
     }
 
     /// Whether an undo that was answered so may be tried again later.
@@ -139,6 +157,12 @@ impl<'a> ServerError<'a> {
     /// Whether nothing can be asked on the connection that brought it.
     pub(crate) fn leaves_nothing_usable(self) -> bool {
         self.says(Says::Unusable) || self.0.starts_with(TOO_MANY_CLIENTS)
+    }
+
+    /// Whether a script was told that its user lacks a right, whatever it had done by then.
+    pub(crate) fn is_forbidden_in_script(self) -> bool {
+        let text = String::from_utf8_lossy(self.0);
+        FORBIDDEN_IN_SCRIPT.iter().any(|words| text.contains(words))
     }
 
     /// Whether the user, the password or a right is missing or wrong.
@@ -188,7 +212,7 @@ mod tests {
     }
 
     /// Errors, and whether they say that nothing was applied.
-    const REFUSALS: [(&str, bool); 14] = [
+    const REFUSALS: [(&str, bool); 18] = [
         ("OOM command not allowed when used memory > 'maxmemory'.", true),
         ("NOSCRIPT No matching script.", true),
         ("BUSY", true),
@@ -205,6 +229,11 @@ mod tests {
         ("OOM command not allowed script: f_67, on @user_script:7.", false),
         ("ERR Error running script (call to f_67): @user_script:7: -OOM command", false),
         ("NOPERM @user_script: 3: no", false),
+        // Answered by a script, which has done nothing then: of Redis 6.2, and what is none.
+        ("@user_script: 48: -READONLY You can't write against a read only replica.", true),
+        ("@user_script: 48: -ERR no", false),
+        ("@user_script: : -READONLY", false),
+        ("@user_script: 4: -OOM @user_script: 5: -OOM", false),
     ];
 
     #[test]
