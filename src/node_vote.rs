@@ -20,11 +20,13 @@ pub(crate) enum NodeVote {
     NotAsked,
     Quarantined,
     DurabilityMismatch,
+    /// The lock was granted, and its fence has not risen.
+    Unfenced,
 }
 
 impl NodeVote {
     /// All of them, each at the place of its number.
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 15] = [
         Self::None,
         Self::Granted,
         Self::Held,
@@ -39,5 +41,6 @@ impl NodeVote {
         Self::NotAsked,
         Self::Quarantined,
         Self::DurabilityMismatch,
+        Self::Unfenced,
     ];
 }

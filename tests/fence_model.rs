@@ -1,10 +1,11 @@
 //! Fences as a model: every order of events on few nodes with few attempts, and chance on more.
 //!
 //! A node keeps who holds the lock, and the fence. An attempt asks the nodes for the lock and then
-//! to take a token; a token that a majority has taken is its fence. Nothing is assumed of time: a
-//! token is any number, the lock ends on any node at any moment, and what was sent may arrive late,
-//! also when the attempt has long ended, twice, or never. Two things must hold: no two attempts
-//! have the same fence, and one that begins after another got its fence gets a higher one.
+//! to take a token (one script that does both is the case in which nothing comes between); a token
+//! that a majority has taken is its fence. Nothing is assumed of time: a token is any number, the
+//! lock ends on any node at any moment, and what was sent may arrive late, also when the attempt
+//! has long ended, twice, or never. Two things must hold: no two attempts have the same fence, and
+//! one that begins after another got its fence gets a higher one.
 //!
 //! Where nodes may forget, each has a clock: a fence that is missing stands at the node's own time,
 //! and tokens that lie too far ahead of that are refused. A node that has forgotten takes no part

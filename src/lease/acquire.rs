@@ -298,7 +298,7 @@ impl Tries {
         if matches!(verdict, Ok(Verdict::Won)) {
             claim.set_turn(self.order.take());
         }
-        let judged = verdict.and_then(|verdict| spec.judge(claim, verdict, &mut self.waiting));
+        let judged = spec.judge(claim, verdict, &mut self.waiting);
         let Step::Asking(claim) = std::mem::replace(&mut self.step, Step::Start) else {
             return Ok(None);
         };
@@ -464,6 +464,9 @@ fn spent() -> Error {
 impl AcquireSpec {
     fn ask(&self, sent: Moment) -> Result<Claim, Error> {
         let (context, resource) = (&self.leases.context, self.resource.clone());
+        if self.fenced && resource.count() == 1 {
+            return Claim::ask_fenced(context, resource, self.ttl, sent);
+        }
         let mut claim = Claim::ask(context, resource, None, self.ttl, sent)?;
         if self.fenced {
             claim.ask_fence()?;

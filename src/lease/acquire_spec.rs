@@ -11,6 +11,7 @@ use super::leases::Leases;
 use super::retry::{Known, draw};
 use crate::clock::{Moment, Reading};
 use crate::error::{Effort, Error, Kind};
+use crate::node_vote::NodeVote;
 use crate::observe::Event;
 use crate::options::{Extend, Retry};
 use crate::quorum::Verdict;
@@ -90,7 +91,13 @@ impl Waiting {
     /// which is in the way.
     pub(super) fn note_votes(&mut self, claim: &Claim, spec: &AcquireSpec) {
         let (context, primitive) = (&spec.leases.context, spec.resource.primitive);
-        self.lacks_script = context.note_scripts(primitive, &claim.election);
+        let is_lacked = match claim.is_fenced_by_acquisition() {
+            true => context.lacked_fence.note(&claim.election),
+            false => context.note_scripts(primitive, &claim.election),
+        };
+        // Where others hold the lock on too many nodes, none that lacks the script changes that.
+        let held = || claim.election.votes().filter(|(_, vote)| *vote == NodeVote::Held).count();
+        self.lacks_script = is_lacked && held() + claim.election.needed() <= context.nodes.len();
         if spec.resource.count() > 1 {
             let key = claim.key_in_the_way();
             self.is_other_key = self.key.as_ref().is_none_or(|last| last.full() != key.full());
@@ -101,8 +108,8 @@ impl Waiting {
     /// Takes one of the few immediate repeats, if the try failed because a node lacked the script:
     /// the next one brings it, or comes behind one that does.
     pub(super) fn take_repeat(&mut self, failure: &Error) -> bool {
-        let is_worth_it =
-            self.lacks_script && self.repeats < REPEATS_MAX && failure.is_unavailable();
+        let may_be_won = failure.is_unavailable() || failure.is_contended();
+        let is_worth_it = self.lacks_script && self.repeats < REPEATS_MAX && may_be_won;
         self.repeats += u32::from(is_worth_it);
         is_worth_it
     }
@@ -138,7 +145,7 @@ impl AcquireSpec {
     pub(super) fn judge(
         &self,
         claim: &Claim,
-        verdict: Verdict,
+        verdict: Result<Verdict, Error>,
         waiting: &mut Waiting,
     ) -> Result<Reading, Error> {
         waiting.note_votes(claim, self);
@@ -147,7 +154,7 @@ impl AcquireSpec {
         if let Some(volatile) = &context.volatile {
             volatile.check(&claim.election)?;
         }
-        if verdict == Verdict::Won {
+        if verdict? == Verdict::Won {
             if at.stamp.is_before(claim.warning()) {
                 return Ok(at);
             }

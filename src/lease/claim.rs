@@ -115,29 +115,45 @@ impl Claim {
         ttl: Duration,
         now: Moment,
     ) -> Result<Self, Error> {
+        // Of an adoption: what the nodes hold is known best when all have answered.
+        let (patience, state) = match former {
+            None => (Patience::Early, State::Owned),
+            Some(_) => (Patience::All, State::Adopting),
+        };
+        let aside = former.map(|former| {
+            let former = Some(Former { value: former.into(), was_held: None });
+            Box::new(Aside { former, ..Aside::default() })
+        });
+        let volatile = context.volatile.as_ref();
+        Self::send(context, resource, (ttl, state), aside, |subject, _| {
+            let ask = |encoded: Encoded<'_>| {
+                let command = context.command(encoded, subject.resource.affinity(), ttl, now);
+                context.nodes.ask(&command, context.nodes.rule(patience))
+            };
+            match former {
+                None => {
+                    let form = context.script_form(subject.resource.primitive);
+                    subject.with_acquire(form, ttl, volatile, ask)
+                }
+                Some(former) => subject.with_adopt(former, ttl, volatile, ask)?,
+            }
+        })
+    }
+
+    /// Sends what asks for the key, with a value that no attempt ever had. Inlined, for a claim
+    /// that is made where it is wanted is not copied there.
+    #[inline(always)]
+    fn send(
+        context: &Arc<LeaseContext>,
+        resource: Resource,
+        (ttl, state): (Duration, State),
+        aside: Option<Box<Aside>>,
+        ask: impl FnOnce(&Subject<'_>, Option<&Aside>) -> Result<Election, Error>,
+    ) -> Result<Self, Error> {
         let nonce = context.nodes.entropy().nonce();
         let value = Value::Drawn { nonce, owner: &context.owner };
-        let subject = Subject { resource: &resource, value };
         let sent = context.nodes.clock().stamp();
-        // Of an adoption: what the nodes hold is known best when all have answered.
-        let patience = if former.is_some() { Patience::All } else { Patience::Early };
-        let ask = |encoded: Encoded<'_>| {
-            let command = context.command(encoded, resource.affinity(), ttl, now);
-            context.nodes.ask(&command, context.nodes.rule(patience))
-        };
-        let volatile = context.volatile.as_ref();
-        let (election, state, aside) = match former {
-            None => {
-                let form = context.script_form(resource.primitive);
-                let election = subject.with_acquire(form, ttl, volatile, ask)?;
-                (election, State::Owned, None)
-            }
-            Some(former) => {
-                let election = subject.with_adopt(former, ttl, volatile, ask)??;
-                let former = Some(Former { value: former.into(), was_held: None });
-                (election, State::Adopting, Some(Box::new(Aside { former, ..Aside::default() })))
-            }
-        };
+        let election = ask(&Subject { resource: &resource, value }, aside.as_deref())?;
         let (context, ttl) = (context.clone(), nanoseconds(ttl));
         let (healed, turn) = (NodeMask::NONE, None);
         Ok(Self { context, resource, nonce, ttl, sent, election, state, healed, aside, turn })

@@ -7,14 +7,15 @@
 //! | extend | `EVALSHA` of a script | 1, 0, −1 |
 //! | adopt | `EVAL` of a script | {1, ms}, 0, −1 |
 //! | fence | `EVALSHA` of `fence.lua` | 1, 0, −f |
+//! | acquire with a fence | the same, with a TTL | 1, 0, −f |
 //! | let expire | `EVAL` of the extension, `exactly` | 1, 0, −1 |
 //! | put the former value back | `EVAL` of the release | 1, 0, −1 |
 //! | leave the queue | `ZREM queue value`, `ZREM beats value` | 1, 0 |
 //! | put into service | `EVAL` of `initialise.lua` | 1, 0, {3…4, ms} |
 //!
 //! Which scripts these are is the lock's [`Primitive`]. Where servers may forget, `standing.lua`
-//! goes before the script that adopts, and before the one that acquires, which is by `EVALSHA`
-//! there; both then may answer {2…4, ms} as well.
+//! goes before the script that adopts, and before those that acquire, which is by `EVALSHA` there;
+//! all then may answer {2…4, ms} as well.
 //!
 //! The keys stand verbatim behind the prefix. The same bytes go to every node, but for the hole at
 //! the end of the commands for servers that may forget, which each link fills with its server's
@@ -38,7 +39,13 @@ const INITIALISE: Script = Script { text: include_str!("script/initialise.lua"),
 
 /// Lets a fence rise. (A test compares the digest with the script.)
 pub(crate) const FENCE: Script =
-    script!(include_str!("script/fence.lua"), "af2fcff35e5bc8a166e66784d24c4d92f7f74b20");
+    script!(include_str!("script/fence.lua"), "0bf0c025c394c00f609996a0a5b158b624ae4ba5");
+
+/// The same where servers may forget, of an acquisition.
+pub(crate) const FENCE_VOTE: Script = script!(
+    concat!(include_str!("script/standing.lua"), include_str!("script/fence.lua")),
+    "ff4d12b426dcc96d86f36c29214899ce0e422b45"
+);
 
 const SET: &[u8] = b"*6\r\n$3\r\nSET\r\n";
 const ZREM: &[u8] = b"*3\r\n$4\r\nZREM\r\n";
@@ -58,6 +65,20 @@ pub(crate) struct Encoded<'a> {
     pub(crate) kind: ReplyKind,
     /// What undoes it, and the keys and the value that it is about.
     pub(crate) undo: Undo<'a>,
+}
+
+/// A token that nodes are asked to take as a lock's fence.
+pub(crate) struct TokenOffer<'a> {
+    /// The keys of the lock's fences.
+    pub(crate) fences: &'a [Key],
+    pub(crate) token: Fence,
+    /// How far ahead of a node's clock it may lie, in microseconds.
+    pub(crate) ahead: u64,
+}
+
+impl TokenOffer<'_> {
+    /// How many arguments it comes to, the lock's value among them.
+    const ARGUMENTS: usize = 3;
 }
 
 /// A script's call. Its arguments behind the value are `former`, `ttl`, `exactly` and `volatile`,
@@ -173,24 +194,49 @@ impl Subject<'_> {
         self.with_call(Call { ttl: Some(left), exactly: true, ..call }, send)
     }
 
-    /// Encodes what lets the lock's `fences` rise to the token, if that lies no further `ahead` of
-    /// a node's clock in microseconds, and hands it to `send`.
+    /// Encodes what lets the lock's fences rise, and hands it to `send`.
     pub(crate) fn with_fence<R>(
         &self,
-        fences: &[Key],
-        (token, ahead): (Fence, u64),
+        offer: &TokenOffer<'_>,
         form: ScriptForm,
         send: impl FnOnce(Encoded<'_>) -> R,
     ) -> R {
         with_scratch(|out| {
-            let keys = fences.len() + usize::from(self.resource.count());
-            put_call(out, &FENCE, form, keys, 3);
-            fences.iter().for_each(|fence| encode::bulk(out, fence.full()));
-            let pair = self.put_pair(out);
-            for number in [token.number(), ahead] {
-                encode::bulk(out, decimal(number, &mut [0; DECIMAL_MAX]));
-            }
+            let keys = offer.fences.len() + usize::from(self.resource.count());
+            put_call(out, &FENCE, form, keys, TokenOffer::ARGUMENTS);
+            let pair = self.put_offer(out, offer);
             send(Encoded { bytes: out, kind: ReplyKind::Fence, undo: Undo::nothing(&out[pair]) })
+        })
+    }
+
+    /// Encodes an acquisition that lets the lock's fence rise, and hands it to `send`. Of a lock of
+    /// one key.
+    pub(crate) fn with_acquire_fenced<R>(
+        &self,
+        offer: &TokenOffer<'_>,
+        form: ScriptForm,
+        ttl: Duration,
+        volatile: Option<&Volatile>,
+        send: impl FnOnce(Encoded<'_>) -> R,
+    ) -> R {
+        debug_assert_eq!(self.resource.count(), 1);
+        let (script, kind) = match volatile {
+            None => (&FENCE, ReplyKind::AcquireFenced),
+            Some(_) => (&FENCE_VOTE, ReplyKind::AcquireFencedVote),
+        };
+        let keys = 2 + volatile.map_or(0, |_| Volatile::KEYS);
+        let arguments = TokenOffer::ARGUMENTS + 1 + volatile.map_or(0, |_| Volatile::ARGUMENTS);
+        with_scratch(|out| {
+            put_call(out, script, form, keys, arguments);
+            if let Some(volatile) = volatile {
+                volatile.put_keys(out);
+            }
+            let pair = self.put_offer(out, offer);
+            put_millis(out, ttl);
+            if let Some(volatile) = volatile {
+                volatile.put_arguments(out);
+            }
+            send(Encoded { bytes: out, kind, undo: self.deletes(&out[pair]) })
         })
     }
 
@@ -247,6 +293,16 @@ impl Subject<'_> {
 
     fn undo_script(&self) -> (&'static UndoScript, u16) {
         (&self.resource.primitive.undo, self.resource.count())
+    }
+
+    /// The keys and arguments of `fence.lua`; where the pair stands.
+    fn put_offer(&self, out: &mut Vec<u8>, offer: &TokenOffer<'_>) -> Range<usize> {
+        offer.fences.iter().for_each(|fence| encode::bulk(out, fence.full()));
+        let pair = self.put_pair(out);
+        for number in [offer.token.number(), offer.ahead] {
+            encode::bulk(out, decimal(number, &mut [0; DECIMAL_MAX]));
+        }
+        pair
     }
 
     fn put_pair(&self, out: &mut Vec<u8>) -> Range<usize> {

@@ -35,8 +35,9 @@ pub(crate) struct LeaseContext {
     pub(crate) volatile: Option<Volatile>,
     /// The holder's full name, as it stands in each value.
     pub(crate) owner: Arc<str>,
-    /// A node has not known the script of an acquisition: the next one brings it whole.
-    script_forgotten: AtomicBool,
+    /// The script of an acquisition, and the one that acquires with a fence.
+    lacked: LackedScript,
+    pub(super) lacked_fence: LackedScript,
     /// How many locks are held.
     pub(super) held: AtomicUsize,
     /// The locker was shut down.
@@ -52,6 +53,29 @@ pub(crate) struct LeaseContext {
     pub(super) tokens: Tokens,
 }
 
+/// Whether a node has not known a script: the next command brings it whole.
+#[derive(Default)]
+pub(super) struct LackedScript(AtomicBool);
+
+impl LackedScript {
+    /// How the next command names the script.
+    pub(super) fn next_form(&self) -> ScriptForm {
+        // Ordering: a task that misses the flag sends the digest, and sets the flag again.
+        let is_lacked = self.0.load(Ordering::Relaxed) && self.0.swap(false, Ordering::Relaxed);
+        if is_lacked { ScriptForm::Whole } else { ScriptForm::Digest }
+    }
+
+    /// Notes, and returns, whether a node has not known it.
+    pub(super) fn note(&self, election: &Election) -> bool {
+        let lacks_script = |(node, vote)| vote == NodeVote::Refused && election.lacks_script(node);
+        let is_lacked = election.votes().any(lacks_script);
+        if is_lacked {
+            self.0.store(true, Ordering::Relaxed);
+        }
+        is_lacked
+    }
+}
+
 impl LeaseContext {
     pub(crate) fn new(
         nodes: NodeSet,
@@ -59,7 +83,7 @@ impl LeaseContext {
         owner: Arc<str>,
         notices: Arc<Notices>,
     ) -> Self {
-        let (held, script_forgotten) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let (lacked, lacked_fence) = (LackedScript::default(), LackedScript::default());
         let (closing, on_close) = (AtomicBool::new(false), Notify::new());
         let contention = Contention::new();
         let (nodes, volatile) = (Arc::new(nodes), Volatile::new(&options));
@@ -69,8 +93,9 @@ impl LeaseContext {
             options,
             volatile,
             owner,
-            script_forgotten,
-            held,
+            lacked,
+            lacked_fence,
+            held: AtomicUsize::new(0),
             closing,
             on_close,
             contention,
@@ -196,23 +221,17 @@ impl LeaseContext {
         self.volatile.is_some() || matches!(primitive.acquire, AcquireBy::Script(..))
     }
 
-    /// How the next acquisition by a script names it.
+    /// How the next acquisition of such a lock names its script, if it is by one.
     pub(super) fn script_form(&self, primitive: &Primitive) -> ScriptForm {
-        // Ordering: a task that misses the flag sends the digest, and sets the flag again.
-        let is_forgotten = self.acquires_by_script(primitive)
-            && self.script_forgotten.load(Ordering::Relaxed)
-            && self.script_forgotten.swap(false, Ordering::Relaxed);
-        if is_forgotten { ScriptForm::Whole } else { ScriptForm::Digest }
+        match self.acquires_by_script(primitive) {
+            true => self.lacked.next_form(),
+            false => ScriptForm::Digest,
+        }
     }
 
-    /// Notes, and returns, whether a node has not known the script of an acquisition.
+    /// Notes, and returns, whether a node has not known the script of such a lock's acquisition.
     pub(super) fn note_scripts(&self, primitive: &Primitive, election: &Election) -> bool {
-        let lacks_script = |(node, vote)| vote == NodeVote::Refused && election.lacks_script(node);
-        let is_lacking = self.acquires_by_script(primitive) && election.votes().any(lacks_script);
-        if is_lacking {
-            self.script_forgotten.store(true, Ordering::Relaxed);
-        }
-        is_lacking
+        self.acquires_by_script(primitive) && self.lacked.note(election)
     }
 
     /// How long before its end a lock with this TTL counts as lost.

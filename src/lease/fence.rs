@@ -1,13 +1,13 @@
 //! How a locker picks the tokens that it asks nodes to take as a lock's fence, and why a fence
 //! rises with every holder.
 //!
-//! Each node keeps a fence beside the lock. A token is put to all nodes behind the acquisition, and
-//! a node takes it only if the lock is held there and the fence is below it (`fence.lua`). A token
-//! that a majority has taken is the holder's fence. Two such majorities share a node, on which one
-//! came after the other and was above it: so no two holders have the same fence, and who asks after
-//! another has got its own gets a higher one. That holds whatever the clocks say and however long
-//! the locks last; the clock only picks a token that is likely to be high enough. Where it was not,
-//! the answers say what is.
+//! Each node keeps a fence beside the lock. A token is put to all nodes with the acquisition, or
+//! behind it, and a node takes it only if the lock is held there and the fence is below it
+//! (`fence.lua`). A token that a majority has taken is the holder's fence. Two such majorities
+//! share a node, on which one came after the other and was above it: so no two holders have the
+//! same fence, and who asks after another has got its own gets a higher one. That holds whatever
+//! the clocks say and however long the locks last; the clock only picks a token that is likely to
+//! be high enough. Where it was not, the answers say what is.
 //!
 //! A node whose fence is missing puts its own time in its place, in microseconds: so a fence may be
 //! dropped once that time is past it (a week past it, for clocks that are set back), and a node

@@ -21,35 +21,42 @@ const AIMS: [Aim; 3] = [Aim::Highest, Aim::Near, Aim::Lowest];
 pub(super) struct Fencing {
     /// The keys of the lock's fences.
     pub(super) keys: Box<[Key]>,
-    /// The token that the nodes were asked to take last, this process's time since 1970 then, and
-    /// what they did.
+    /// The token that the nodes were asked to take last, and this process's time since 1970 then.
     token: Fence,
     put: Duration,
-    election: Election,
+    /// What they did; `None` where it went with the acquisition, whose votes say that.
+    election: Option<Election>,
     tokens: u32,
+    came_with_acquisition: bool,
     /// A majority has taken the token.
     is_taken: bool,
 }
 
 impl Fencing {
-    /// A first token was put to the nodes.
+    /// A first token was put to the nodes, with the acquisition or behind it.
     pub(super) fn new(
         keys: Box<[Key]>,
         (token, put): (Fence, Duration),
-        election: Election,
+        election: Option<Election>,
     ) -> Self {
-        Self { keys, token, put, election, tokens: 1, is_taken: false }
+        let came_with_acquisition = election.is_none();
+        Self { keys, token, put, election, tokens: 1, came_with_acquisition, is_taken: false }
     }
 
     /// Another token was, at this time.
     pub(super) fn put(&mut self, (token, put): (Fence, Duration), election: Election) {
-        (self.token, self.put, self.election) = (token, put, election);
+        (self.token, self.put, self.election) = (token, put, Some(election));
         self.tokens += 1;
     }
 
     /// Whether a majority has taken the token.
-    pub(super) fn poll_taken(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
-        self.is_taken = ready!(self.election.poll_verdict(cx)) == Verdict::Won;
+    pub(super) fn poll_taken(
+        &mut self,
+        acquisition: &Election,
+        cx: &mut Context<'_>,
+    ) -> Poll<bool> {
+        let election = self.votes_of(acquisition);
+        self.is_taken = ready!(election.poll_verdict(cx)) == Verdict::Won;
         Poll::Ready(self.is_taken)
     }
 
@@ -58,16 +65,22 @@ impl Fencing {
         self.is_taken.then_some(self.token)
     }
 
+    /// Whether the first token went with the acquisition.
+    pub(super) fn came_with_acquisition(&self) -> bool {
+        self.came_with_acquisition
+    }
+
     /// What each node did with the token.
-    pub(super) fn election(&self) -> &Election {
-        &self.election
+    pub(super) fn votes_of<'a>(&'a self, acquisition: &'a Election) -> &'a Election {
+        self.election.as_ref().unwrap_or(acquisition)
     }
 
     /// What is to be put to the nodes next, where too few have taken the last one: a token above
     /// what they have told; the same one where they only lack the script. `None` where too few
     /// could take any.
-    pub(super) fn next(&self, tokens: &Tokens) -> Option<Fence> {
-        let (election, needed) = (&self.election, self.election.needed());
+    pub(super) fn next(&self, acquisition: &Election, tokens: &Tokens) -> Option<Fence> {
+        let election = self.votes_of(acquisition);
+        let needed = election.needed();
         let (mut fences, mut others) = (Vec::new(), 0);
         for (node, vote) in election.votes() {
             let took = election.granted().has(node).then_some(self.token);

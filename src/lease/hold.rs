@@ -138,7 +138,7 @@ impl Hold {
         now: Moment,
         context: &LeaseContext,
     ) {
-        let (granted, end, ttl) = (claim.election.granted(), claim.end_of(claim.sent), claim.ttl());
+        let (granted, end, ttl) = (claim.granted(), claim.end_of(claim.sent), claim.ttl());
         self.claim = Some(claim);
         (self.extend, self.began) = (extend, now);
         (self.acquired, self.is_value_told) = (now, false);
@@ -280,7 +280,7 @@ impl Hold {
             return;
         }
         let Some(claim) = &self.claim else { return };
-        self.validity.grant(claim.election.granted().nodes(), claim.sent, claim.end_of(claim.sent));
+        self.validity.grant(claim.granted().nodes(), claim.sent, claim.end_of(claim.sent));
     }
 
     /// Enters what an extension has brought, unless the lock was lost before, and says what follows

@@ -250,7 +250,7 @@ impl Key {
     }
 
     /// Where a node keeps the fence of the lock of this key; none where it can have no name.
-    pub(super) fn fence(&self) -> Option<Self> {
+    pub(crate) fn fence(&self) -> Option<Self> {
         self.beside(FENCE)
     }
 

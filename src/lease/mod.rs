@@ -68,7 +68,7 @@ mod wire;
 pub(crate) use acquire::Acquiring;
 pub(crate) use acquire_spec::AcquireSpec;
 pub(crate) use claim::Claim;
-pub(crate) use command::FENCE;
+pub(crate) use command::{FENCE, FENCE_VOTE};
 pub(crate) use context::LeaseContext;
 pub(crate) use durability::Epoch;
 #[cfg(test)]

@@ -48,6 +48,12 @@ pub(crate) enum ReplyKind {
     /// The reply to the script that lets a fence rise: 1 (done), 0 (the lock is not held with that
     /// value), or −f (the fence stands at f).
     Fence,
+    /// The reply to the same script where it acquires the lock: 1 (done), 0 (another holds it), or
+    /// −f (the lock was set, and its fence stands at f).
+    AcquireFenced,
+    /// The same where it may refuse for a reason: as `AcquireFenced`, or one of the reasons 2 to 4
+    /// and a number. Its command names the server.
+    AcquireFencedVote,
     /// The reply to an undo that was pending (see [`pending`](super::pending)): as to an undo, and
     /// any answer that is for good settles it.
     PendingUndo,
@@ -77,13 +83,20 @@ impl ReplyKind {
     /// the `run_id` of the server process that it is connected to.
     #[inline]
     pub(super) fn names_server(self) -> bool {
-        matches!(self, Self::Vote | Self::KeysVote)
+        matches!(self, Self::Vote | Self::KeysVote | Self::AcquireFencedVote)
     }
 
     /// Whether any frame can be the reply that is no push.
     #[inline]
     fn takes_any(self) -> bool {
         matches!(self, Self::Any | Self::Tracked | Self::TrackingRequest)
+    }
+
+    /// Whether the script sets the lock, too: then 0 is another's value, and −f a lock without its
+    /// fence.
+    #[inline]
+    fn sets_the_lock(self) -> bool {
+        matches!(self, Self::AcquireFenced | Self::AcquireFencedVote)
     }
 
     /// Whether a number below zero tells more than that the node refuses.
@@ -102,7 +115,9 @@ impl ReplyKind {
                 }
                 Self::NativeUndo => (0..=1).contains(number),
                 Self::Keys | Self::KeysVote => (-KEYS_MAX..=1).contains(number),
-                Self::Fence => (-FENCE_MAX..=1).contains(number),
+                Self::Fence | Self::AcquireFenced | Self::AcquireFencedVote => {
+                    (-FENCE_MAX..=1).contains(number)
+                }
                 Self::Adopt => (-1..=0).contains(number),
                 Self::Ended | Self::Any | Self::Tracked | Self::TrackingRequest => true,
                 Self::Status | Self::Queue => false,
@@ -114,7 +129,7 @@ impl ReplyKind {
                 (Self::Vote, Frame::Array(items)) => {
                     matches!(items[..], [Frame::Integer(_), Frame::Integer(_)])
                 }
-                (Self::KeysVote, Frame::Array(items)) => {
+                (Self::KeysVote | Self::AcquireFencedVote, Frame::Array(items)) => {
                     matches!(items[..], [Frame::Integer(2..=4), Frame::Integer(_)])
                 }
                 (Self::Queue, Frame::Array(items)) => {
@@ -138,7 +153,11 @@ impl ReplyKind {
         match reply {
             Reply::Ok | Reply::Integer(1..) => (NodeVote::Granted, None),
             Reply::Null => (NodeVote::Held, None),
+            Reply::Integer(0) if self.sets_the_lock() => (NodeVote::Held, None),
             Reply::Integer(0) => (NodeVote::Gone, None),
+            Reply::Integer(number) if self.sets_the_lock() => {
+                (NodeVote::Unfenced, Some(Frame::Integer(number)))
+            }
             Reply::Integer(number) if self.tells_by_number() => {
                 (NodeVote::Held, Some(Frame::Integer(number)))
             }
@@ -263,7 +282,7 @@ pub(crate) fn time_of_refusal(reply: &Frame) -> Option<Duration> {
     time_beside(reply).filter(|time| !time.is_zero())
 }
 
-/// Where a fence stands that has not risen, by the frame of a vote `Held`.
+/// Where a fence stands that has not risen, by the frame of a vote `Held` or `Unfenced`.
 pub(crate) fn fence_of(reply: &Frame) -> Option<u64> {
     u64::try_from(reply.as_integer().ok()?.checked_neg()?).ok()
 }

@@ -12,7 +12,7 @@ use super::queued::QUEUED;
 use crate::clock::Clock;
 use crate::entropy::Entropy;
 use crate::error::Error;
-use crate::lease::{AcquireBy, Epoch, FENCE, LeaseContext, Notices, Primitive};
+use crate::lease::{AcquireBy, Epoch, FENCE, FENCE_VOTE, LeaseContext, Notices, Primitive};
 use crate::link::{Dial, HandshakeConfig, Network};
 use crate::observe::Observer;
 #[cfg(feature = "tls-rustls")]
@@ -432,8 +432,12 @@ impl LockerBuilder {
         for address in &mut self.addresses {
             address.tcp.get_or_insert(self.options.tcp);
         }
-        let mut scripts = scripts(self.options.durability != Durability::Persistent);
-        scripts.extend(self.options.fenced.then_some(FENCE.text));
+        let is_volatile = self.options.durability != Durability::Persistent;
+        let mut scripts = scripts(is_volatile);
+        if self.options.fenced {
+            scripts.push(FENCE.text);
+            scripts.extend(is_volatile.then_some(FENCE_VOTE.text));
+        }
         Ok(HandshakeConfig {
             scripts,
             policy: Some(Arc::new(Epoch::new(&self.options))),

@@ -1,7 +1,8 @@
 //! The lock of one key, as the leases are told of it.
 //!
-//! Acquired by `SET NX PX`, released and extended by scripts that compare first. Where servers may
-//! forget, `standing.lua` goes before: it looks whether the node may vote.
+//! Acquired by `SET NX PX`, or with a fence by `fence.lua`; released and extended by scripts that
+//! compare first. Where servers may forget, `standing.lua` goes before what acquires: it looks
+//! whether the node may vote.
 
 use super::behind_standing::behind_standing;
 use super::queued::QUEUED;

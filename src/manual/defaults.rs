@@ -60,9 +60,9 @@
 //! the budget is over, or no task of this locker wants it. With it, the next task has the lock in
 //! microseconds. Choose a few times the length of the work.
 //!
-//! **`fenced`.** No, for it costs each node a script more, and is of use only where what is written
-//! to compares. Then ask for it with each lock, or here for all. A fenced lock is not handed on
-//! without the nodes.
+//! **`fenced`.** No, for each node runs a script then where `SET` would do, and writes a second
+//! key; and it is of use only where what is written to compares. Then ask for it with each lock, or
+//! here for all. A fenced lock is not handed on without the nodes.
 //!
 //! **`retry`.** A process that waits in a queue for another (see [`choosing`](super::choosing))
 //! does not poll; the pause is for where there is none. It is drawn between 50 ms and a ceiling

@@ -116,13 +116,15 @@
 //! # How it works
 //!
 //! Each node keeps a fence beside the lock, under a key that ends in `quorlock:fence`, in the same
-//! slot of a cluster. Right behind the acquisition the nodes are asked to take a *token*: each
-//! takes it if the lock is held there with our value, and if its fence is below. A token that a
-//! majority has taken is the fence. Two such majorities share a node, and there one token came
-//! after the other and was above it. The first token is of this process's clock in microseconds, a
-//! little ahead, so that as a rule the first is taken, and the lock costs no more round trips than
-//! without a fence; where it is too low, the nodes tell where they stand, the next one is above
-//! that, and the locker picks higher ones from then on, up to five seconds ahead.
+//! slot of a cluster. The nodes are asked to take a *token*: each takes it if the lock is held
+//! there with our value, and if its fence is below. One script sets a lock of one key and takes its
+//! token; where that is not so, the token follows right behind what acquires: for several keys, for
+//! what was waited for in a queue, and for what is adopted. A token that a majority has taken is
+//! the fence. Two such majorities share a node, and there one token came after the other and was
+//! above it. The first token is of this process's clock in microseconds, a little ahead, so that as
+//! a rule the first is taken, and the lock costs no more round trips than without a fence; where it
+//! is too low, the nodes tell where they stand, the next one is above that, and the locker picks
+//! higher ones from then on, up to five seconds ahead.
 //!
 //! A fence lives until the node's clock is past it by a week. One that is missing counts as that
 //! clock's time: so dropping it changes nothing, unless the clock is set back by more than that. A
@@ -134,7 +136,7 @@
 //!
 //! # What it costs
 //!
-//! One script more on each node for each acquisition, a key for each lock that was to be fenced
-//! within a week, and the right to `TIME`. On five nodes of one machine an acquisition takes 120 µs
-//! then, where it takes 55 without (`benches/record/fenced-2026-11-26.md`). A lock that is not
-//! fenced costs and writes nothing of this.
+//! A script on each node in the place of `SET`, a key for each lock that was to be fenced within a
+//! week, and the right to `TIME`. On five nodes of one machine an acquisition takes 68 µs then,
+//! where it takes 47 without (`benches/record/fenced-2026-11-26.md`). A lock that is not fenced
+//! costs and writes nothing of this.

@@ -57,6 +57,8 @@
 //! | `DEL` renamed | yes | yes | open: script |
 //! | `PEXPIRE` renamed | yes | open: script | yes |
 //!
+//! A lock with a fence is acquired by a script: not without `evalsha`, `set`, `get` and `time`.
+//!
 //! # Temporary refusals, and servers of the wrong kind
 //!
 //! | state | acquire | extend | release |

@@ -205,8 +205,9 @@ impl Election {
         details.map(|(vote, _)| vote).enumerate()
     }
 
-    /// The nodes that have not answered by now, and those whose answer is lost, or says nothing.
-    /// One look at the votes tells both: every release asks for them.
+    /// The nodes that have not answered by now, and those whose answer is lost, says nothing, or
+    /// says that the lock was granted without its fence. One look at the votes tells both: every
+    /// release asks for them.
     pub(crate) fn untold(&self) -> (NodeMask, NodeMask) {
         let votes = self.set.shared.slots.votes(self.ticket);
         let lost = votes.by(Vote::Unknown);
@@ -217,6 +218,12 @@ impl Election {
     /// The nodes that have granted by now.
     pub(crate) fn granted(&self) -> NodeMask {
         self.set.shared.slots.votes(self.ticket).by(Vote::Granted)
+    }
+
+    /// The nodes that have granted the lock by now, and whose fence has not risen.
+    pub(crate) fn unfenced(&self) -> NodeMask {
+        let unfenced = self.votes().filter(|(_, vote)| *vote == NodeVote::Unfenced);
+        unfenced.fold(NodeMask::NONE, |mask, (node, _)| mask.with(node))
     }
 
     /// A node has answered, says a model.
@@ -246,7 +253,7 @@ impl Election {
         };
         let outcome = match vote {
             NodeVote::None => Outcome::Pending,
-            NodeVote::Granted => Outcome::Granted,
+            NodeVote::Granted | NodeVote::Unfenced => Outcome::Granted,
             NodeVote::Held => Outcome::Held,
             NodeVote::Gone => Outcome::Gone,
             NodeVote::Silent => Outcome::Silent { after: self.allowed() },
@@ -322,7 +329,7 @@ impl Election {
         let mut found = Found::default();
         for (node, vote) in self.votes() {
             match vote {
-                NodeVote::Granted => found.granted += 1,
+                NodeVote::Granted | NodeVote::Unfenced => found.granted += 1,
                 NodeVote::Held | NodeVote::Gone if unsure.has(node) => found.unknown += 1,
                 NodeVote::Held => found.held += 1,
                 NodeVote::Gone => found.gone += 1,

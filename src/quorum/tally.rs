@@ -1,9 +1,9 @@
 //! When is an operation decided? Pure arithmetic over counts.
 //!
 //! A *vote* is what one node did: granted, refused (certainly nothing was applied), or unknown (it
-//! may have been applied). A *verdict* follows from the votes as soon as no further vote can change
-//! it: with early quorum, no caller waits for a slow or hung node. This also settles even numbers
-//! of nodes: with four nodes, two refusals decide.
+//! may have been applied, or a part of it was). A *verdict* follows from the votes as soon as no
+//! further vote can change it: with early quorum, no caller waits for a slow or hung node. This
+//! also settles even numbers of nodes: with four nodes, two refusals decide.
 
 use crate::node_vote::NodeVote;
 
@@ -29,9 +29,12 @@ impl Vote {
             | NodeVote::NotAsked
             | NodeVote::Quarantined
             | NodeVote::DurabilityMismatch => Self::Refused,
-            NodeVote::None | NodeVote::Silent | NodeVote::Disconnected | NodeVote::Failed => {
-                Self::Unknown
-            }
+            // One without its fence has to be let go of like one that may have been granted.
+            NodeVote::None
+            | NodeVote::Silent
+            | NodeVote::Disconnected
+            | NodeVote::Failed
+            | NodeVote::Unfenced => Self::Unknown,
         }
     }
 }

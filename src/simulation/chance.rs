@@ -14,6 +14,7 @@ pub(super) const SEVERAL: u64 = 6;
 pub(super) const WAITS: u64 = 7;
 pub(super) const HANDOVERS: u64 = 9;
 pub(super) const NATIVE: u64 = 10;
+pub(super) const FENCES: u64 = 11;
 pub(super) const BARGERS: u64 = 50;
 pub(super) const NODES: u64 = 100;
 /// Which server each process of a node is.

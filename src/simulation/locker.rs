@@ -40,7 +40,7 @@ pub(super) fn build(
     let seed = plan.seed ^ (machine as u64) << 40 ^ number << 32;
     builder
         .local_handover(ms(plan.local_handover))
-        .fenced(plan.regime.is_fenced())
+        .fenced(plan.fenced)
         .owner(owner(machine, number))
         .ttl(ms(plan.ttls[0]))
         .durability(durability)

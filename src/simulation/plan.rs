@@ -119,6 +119,8 @@ pub(super) struct Plan {
     pub(super) bargers: usize,
     /// For so long a lock is handed on inside its process; 0 is not at all.
     pub(super) local_handover: u64,
+    /// Whether the locks are fenced.
+    pub(super) fenced: bool,
     /// Of a hundred processes of nodes, how many know `DELIFEQ`. A node's processes differ.
     pub(super) native: u64,
     /// Between two locks a task pauses so long at most.
@@ -289,6 +291,7 @@ impl Plan {
             waits,
             bargers: 0,
             local_handover: if kept { local_handover(seed) } else { 0 },
+            fenced: regime.is_fenced() || kept && Chance::new(seed, chance::FENCES).percent(15),
             native: native(seed),
             think: chance.pick(&[0, 20, 100]),
             actors: if kept { Actors::new(seed) } else { Actors::default() },

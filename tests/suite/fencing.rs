@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use quorlock::testing::{Node, NodeBuilder, Reaction, When};
 use quorlock::{Client, Durability, Event, Fence, LockGuard, Locker, LockerBuilder, Observer};
-use support::eventually_async;
 use support::in_process::{self, Inside};
 use support::wait::PATIENCE;
+use support::{Reply, Server, eventually_async, need_server};
 
-use crate::{connected, quorum};
+use crate::{connected, quorum, single};
 
 const KEY: &str = "{k}:quorlock:fence";
 
@@ -438,4 +438,31 @@ async fn a_locker_all_of_whose_locks_are_fenced_refuses_a_name_before_it_sends_i
     let token = quorlock::OwnerToken::from("left:x".to_owned());
     assert!(locker.adopt("a}b", &token).await.unwrap_err().is_misuse());
     assert_eq!((nodes[0].calls("set"), nodes[0].calls("adopt")), (0, 0));
+}
+
+/// By the words of each server. Rights to read a key alone came with Redis 7.
+#[tokio::test]
+async fn what_a_user_may_not_is_told_as_a_right_and_leaves_no_lock() {
+    need_server!();
+    let server = Server::start();
+    let cases = [
+        ("set", "~* &* +@all -set"),
+        ("time", "~* &* +@all -time"),
+        ("get", "~* &* +@all -get"),
+        ("write", "~k %R~{k}:quorlock:fence &* +@all"),
+    ];
+    for (user, rules) in cases {
+        let words = ["ACL", "SETUSER", user, "on", ">pw"];
+        let words: Vec<&str> = words.into_iter().chain(rules.split(' ')).collect();
+        if server.command(&words) != Reply::ok() {
+            assert_eq!(user, "write", "every server knows the others");
+            continue;
+        }
+        let url = server.url_as(&format!("{user}:pw"));
+        let locker = connected(single(url).fenced(true)).await;
+        let error = locker.lock("k").wait(Duration::ZERO).await.unwrap_err();
+        assert!(error.is_authentication(), "{user}: {error}");
+        let is_gone = async || server.command(&["EXISTS", "k"]).int() == 0;
+        eventually_async("no lock is left", is_gone).await;
+    }
 }

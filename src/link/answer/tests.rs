@@ -47,7 +47,33 @@ error   failed+ failed+ failed+ failed+ failed+ failed+   failed+ failed+ failed
 refusal refuse+ refuse+ refuse+ refuse+ refuse+ refuse+   refuse+ refuse+ refuse+   refuse+ grant+
 ";
 
-/// A reply, by its name in the table.
+/// The kinds of fencing, and their table: `bare` is a lock without its fence.
+const FENCING: [ReplyKind; 3] =
+    [ReplyKind::Fence, ReplyKind::AcquireFenced, ReplyKind::AcquireFencedVote];
+
+const FENCING_VOTES: &str = "
+reply   Fence   AcquireFenced AcquireFencedVote
+OK      -       -             -
+null    -       -             -
+1       grant   grant         grant
+0       gone    held          held
+-1      held+   bare+         bare+
+2       -       -             -
+-65536  held+   bare+         bare+
+1-2^53  held+   bare+         bare+
+-2^53   -       -             -
+1,9     -       -             -
+2,9     -       -             waits+
+3,9     -       -             mismatch+
+4,0     -       -             mismatch+
+5,0     -       -             -
+simple  -       -             -
+push    -       -             -
+error   failed+ failed+       failed+
+refusal refuse+ refuse+       refuse+
+";
+
+/// A reply, by its name in the tables.
 fn reply(name: &str) -> Frame {
     let item = |item: &str| match item.parse() {
         Ok(number) => Frame::Integer(number),
@@ -61,6 +87,8 @@ fn reply(name: &str) -> Frame {
         "push" => Frame::Push(vec![Frame::Integer(1)].into()),
         "error" => Frame::Error("ODD thing".into()),
         "refusal" => Frame::Error("OOM command not allowed".into()),
+        "1-2^53" => Frame::Integer(-FENCE_MAX),
+        "-2^53" => Frame::Integer(-FENCE_MAX - 1),
         "2," => Frame::Array(vec![Frame::Integer(2)].into()),
         items if items.contains(',') => Frame::Array(items.split(',').map(item).collect()),
         number => item(number),
@@ -78,6 +106,7 @@ fn meaning(kind: ReplyKind, frame: Frame) -> String {
     let word = match vote {
         NodeVote::Granted => "grant",
         NodeVote::Held => "held",
+        NodeVote::Unfenced => "bare",
         NodeVote::Gone => "gone",
         NodeVote::Quarantined => "waits",
         NodeVote::DurabilityMismatch => "mismatch",
@@ -90,16 +119,21 @@ fn meaning(kind: ReplyKind, frame: Frame) -> String {
 
 #[test]
 fn each_kind_gives_each_reply_its_meaning() {
-    let mut rows = VOTES.lines().filter(|row| !row.is_empty()).map(str::split_whitespace);
+    check(&KINDS, VOTES);
+    check(&FENCING, FENCING_VOTES);
+}
+
+fn check(kinds: &[ReplyKind], table: &str) {
+    let mut rows = table.lines().filter(|row| !row.is_empty()).map(str::split_whitespace);
     let head: Vec<&str> = rows.next().unwrap().skip(1).collect();
-    let shown = |kind| match kind {
+    let shown = |kind: &ReplyKind| match kind {
         ReplyKind::PendingUndo | ReplyKind::NativeUndo => format!("{kind:?}").replace("Undo", ""),
         _ => format!("{kind:?}"),
     };
-    assert_eq!(head, KINDS.map(shown));
+    assert_eq!(head, kinds.iter().map(shown).collect::<Vec<_>>());
     for mut row in rows {
         let name = row.next().unwrap();
-        let meanings: Vec<String> = KINDS.iter().map(|kind| meaning(*kind, reply(name))).collect();
+        let meanings: Vec<String> = kinds.iter().map(|kind| meaning(*kind, reply(name))).collect();
         assert_eq!(meanings, row.collect::<Vec<_>>(), "{name}");
     }
 }

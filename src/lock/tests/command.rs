@@ -5,7 +5,8 @@ use std::time::Duration;
 use quorlock_resp::encode;
 
 use crate::entropy::Nonce;
-use crate::lease::command::{Encoded, FENCE, Subject};
+use crate::fence::Fence;
+use crate::lease::command::{Encoded, FENCE, FENCE_VOTE, Subject, TokenOffer};
 use crate::lease::{
     AcquireBy, Adopt, Key, Primitive, Resource, Script, ScriptForm, Value, Volatile,
 };
@@ -75,7 +76,7 @@ fn scripts(primitive: &'static Primitive) -> Vec<&'static Script> {
 #[test]
 fn a_scripts_digest_is_that_of_its_text() {
     let of_locks = [&MUTEX, &ALL, &QUEUED].into_iter().flat_map(scripts);
-    for script in of_locks.chain([&FENCE]) {
+    for script in of_locks.chain([&FENCE, &FENCE_VOTE]) {
         assert_eq!(digest(script.text.as_bytes()), script.sha1(), "{}", script.text);
     }
 }
@@ -113,6 +114,34 @@ fn a_vote_names_the_nodes_own_keys_first_and_ends_in_a_hole() {
     let undo = vec!["EVAL", ALL.release.text, "2", "p:k", "p:l", VALUE];
     let check_all = check(words, ReplyKind::KeysVote, undo);
     subject(&two()).with_acquire(ScriptForm::Whole, TTL, Some(&volatile), check_all);
+}
+
+#[test]
+fn a_fence_stands_before_its_lock_and_is_acquired_with_it() {
+    let (fence, token) = ("{p:k}:quorlock:fence", Fence::from_number(1_234).unwrap());
+    let fences = [key("k").fence().unwrap()];
+    let offer = TokenOffer { fences: &fences, token, ahead: 10_000_000 };
+    let risen = ["2", fence, "p:k", VALUE, "1234", "10000000"];
+    let words = [&["EVALSHA", FENCE.sha1()][..], &risen].concat();
+    let check_fence = check(words, ReplyKind::Fence, vec![]);
+    subject(&one()).with_fence(&offer, ScriptForm::Digest, check_fence);
+
+    let undo = vec!["EVAL", MUTEX.release.text, "1", "p:k", VALUE];
+    let words = [&["EVAL", FENCE.text][..], &risen, &["10000"]].concat();
+    let check_one = check(words, ReplyKind::AcquireFenced, undo.clone());
+    subject(&one()).with_acquire_fenced(&offer, ScriptForm::Whole, TTL, None, check_one);
+
+    let (volatile, hole) = (volatile(), "0".repeat(40));
+    let own = ["EVALSHA", FENCE_VOTE.sha1(), "4", EPOCH, QUARANTINE];
+    let words = [&own[..], &risen[1..], &["10000", "30000", &hole]].concat();
+    let check_vote = check(words, ReplyKind::AcquireFencedVote, undo);
+    subject(&one()).with_acquire_fenced(
+        &offer,
+        ScriptForm::Digest,
+        TTL,
+        Some(&volatile),
+        check_vote,
+    );
 }
 
 #[test]

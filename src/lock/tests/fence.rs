@@ -1,13 +1,15 @@
-//! How many round trips a lock takes to its fence, for clients whose clocks differ.
+//! How many round trips a lock takes to its fence, for clients whose clocks differ; and what
+//! becomes of a lock that nodes grant without it.
 
 use std::time::Duration;
 
 use tokio::task::JoinSet;
 
 use super::Behaviour::After;
-use super::{World, ms};
+use super::{World, ms, pass};
 use crate::Locker;
 use crate::lease::FENCE;
+use crate::report::Outcome;
 
 /// The clocks of clients differ by as much to both sides.
 const APART: i64 = 50;
@@ -22,9 +24,9 @@ fn set_clock(world: &World, ahead: i64) {
     world.driven.step_wall(nanos + ahead * 1_000_000);
 }
 
-/// How often nodes were asked again: with a higher token, or with the script that they lacked.
+/// How often nodes were asked again, with a higher token: without a TTL, for the lock is set.
 fn asked_again(world: &World) -> usize {
-    let is_again = |words: &[bytes::Bytes]| words[0] == b"EVAL"[..] && words[1] == FENCE.text;
+    let is_again = |words: &[bytes::Bytes]| words.len() == 8 && words[1] == FENCE.text;
     let heard = world.nodes.iter().map(|node| node.heard());
     heard.map(|heard| heard.iter().filter(|heard| is_again(&heard.words)).count()).max().unwrap()
 }
@@ -68,4 +70,116 @@ async fn for_many_on_one_key_one_of_ten_at_most_takes_a_second_round_trip() {
     JoinSet::from_iter(lockers.map(take)).join_all().await;
     let again = asked_again(&clients[0]);
     assert!(again <= 1_920 / 10, "{again} of 1,920");
+}
+
+/// Where a lock's fence stands.
+const FENCE_OF_K: &str = "{k}:quorlock:fence";
+
+/// Fences of these nodes that no token is above.
+fn end_fences(world: &World, nodes: &[usize]) {
+    for node in nodes {
+        world.nodes[*node].command(["SET", FENCE_OF_K, "9007199254740991"]);
+    }
+}
+
+fn hold_by_another(world: &World, nodes: &[usize]) {
+    for node in nodes {
+        world.nodes[*node].command(["SET", "k", "another's", "PX", "60000"]);
+    }
+}
+
+/// Nodes that answer within a millisecond, and a client that knows them and whose clock is theirs.
+async fn world(nodes: usize) -> World {
+    let world = World::behaving(&vec![After(ms(1)); nodes]).await;
+    world.locker.ready(ms(1_000)).await.unwrap();
+    set_clock(&world, 0);
+    world
+}
+
+/// On which of the nodes the key stands with another value than another client's.
+fn left(world: &World) -> Vec<usize> {
+    let is_left = |node: &usize| world.nodes[*node].value("k").is_some_and(|it| it.contains(&b'@'));
+    (0..world.nodes.len()).filter(is_left).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_script_sets_the_lock_and_its_fence() {
+    let world = world(3).await;
+    let guard = world.locker.lock("k").fenced().await.unwrap();
+    assert!(guard.fence().is_some());
+    for node in &world.nodes {
+        let heard = node.heard();
+        assert!(heard.iter().all(|heard| heard.words[0] != b"SET"[..]), "{heard:?}");
+    }
+}
+
+/// A node whose fence cannot rise counts for the lock, and not for its fence.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_grants_the_lock_without_its_fence_is_let_go_of_as_well() {
+    let world = world(3).await;
+    end_fences(&world, &[0]);
+    hold_by_another(&world, &[2]);
+    let error = world.locker.lock("k").fenced().wait(ms(0)).await.unwrap_err();
+    assert!(error.is_unavailable(), "{error}");
+    pass(ms(10)).await;
+    assert!(left(&world).is_empty(), "too few have taken a token");
+    world.nodes[2].command(["DEL", "k"]);
+    let guard = world.locker.lock("k").fenced().await.unwrap();
+    pass(ms(10)).await;
+    assert_eq!(world.holders(&guard), [0, 1, 2]);
+    let granted = guard.votes().iter().filter(|vote| vote.outcome == Outcome::Granted).count();
+    assert_eq!(granted, 3);
+    assert!(guard.release().await.unwrap().is_released());
+    pass(ms(10)).await;
+    assert_eq!(world.keys("k"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn fences_that_cannot_rise_leave_no_lock_and_say_so() {
+    let world = world(3).await;
+    end_fences(&world, &[0, 1]);
+    let error = world.locker.lock("k").fenced().wait(ms(0)).await.unwrap_err();
+    assert!(error.is_unavailable(), "{error}");
+    pass(ms(10)).await;
+    assert_eq!(world.keys("k"), 0);
+}
+
+/// Of what a node without a fence grants, others hold the rest.
+#[tokio::test(start_paused = true)]
+async fn a_lock_that_others_hold_is_told_as_contended_whatever_a_fence_says() {
+    let world = world(3).await;
+    end_fences(&world, &[0]);
+    hold_by_another(&world, &[1, 2]);
+    for slow in [0, 1, 2] {
+        world.behave(&[After(ms(1)); 3]);
+        world.nodes[slow].set(After(ms(20)));
+        let error = world.locker.lock("k").fenced().wait(ms(0)).await.unwrap_err();
+        assert!(error.is_contended(), "{slow}: {error}");
+        pass(ms(50)).await;
+        assert!(left(&world).is_empty(), "{slow}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_whose_future_is_dropped_while_a_higher_token_is_on_its_way_leaves_no_lock() {
+    let world = world(3).await;
+    end_fences(&world, &[0, 1]);
+    for dropped in 1..20 {
+        let acquiring = world.locker.lock("k").fenced();
+        drop(tokio::time::timeout(ms(dropped), acquiring.acquire()).await);
+        pass(ms(20)).await;
+        assert_eq!(world.keys("k"), 0, "dropped after {dropped} ms");
+    }
+}
+
+/// The third node's key stands in the way, and one of the two others does not know the script.
+#[tokio::test(start_paused = true)]
+async fn a_node_without_the_script_is_sent_it_though_another_refuses() {
+    let world = world(3).await;
+    let other = world.locker.lock("other").fenced().await.unwrap();
+    assert!(other.release().await.unwrap().is_released());
+    hold_by_another(&world, &[2]);
+    world.nodes[0].command(["SCRIPT", "FLUSH"]);
+    let guard = world.locker.lock("k").fenced().try_acquire().await.unwrap();
+    assert!(guard.is_some_and(|guard| guard.fence().is_some()));
 }

@@ -35,7 +35,7 @@ macro_rules! behind_standing {
 }
 
 /// The scripts that this node can run, with their names.
-static KNOWN: [(&str, &str, Body); 15] = [
+static KNOWN: [(&str, &str, Body); 16] = [
     ("release", include_str!("../../lock/script/release.lua"), release),
     ("extend", include_str!("../../lock/script/extend.lua"), extend),
     ("acquire", behind_standing!("../../lock/script/acquire.lua"), acquire),
@@ -51,6 +51,7 @@ static KNOWN: [(&str, &str, Body); 15] = [
     ("extend_all", include_str!("../../lock/script/extend_all.lua"), extend_all),
     ("release_all", include_str!("../../lock/script/release_all.lua"), release_all),
     ("fence", include_str!("../../lease/script/fence.lua"), fence::rise),
+    ("fence", behind_standing!("../../lease/script/fence.lua"), fence::rise_where_it_votes),
     ("turn_ask", include_str!("../../lock/script/turn_ask.lua"), queued::ask),
     ("turn_ask", behind_standing!("../../lock/script/turn_ask.lua"), queued::ask_where_it_votes),
     ("turn_leave", include_str!("../../lock/script/turn_leave.lua"), queued::leave),

@@ -93,7 +93,7 @@ struct Calls {
 /// A name, and the commands that lead there.
 type State = (&'static str, &'static str);
 
-pub(crate) const SCRIPTS: [Script; 15] = [
+pub(crate) const SCRIPTS: [Script; 16] = [
     Script {
         name: "acquire",
         files: &["standing.lua", "acquire.lua"],
@@ -141,6 +141,12 @@ pub(crate) const SCRIPTS: [Script; 15] = [
         words: release_all,
     },
     Script { name: "fence", files: &["fence.lua"], grids: fenced::RISES, words: fenced::rises },
+    Script {
+        name: "fence",
+        files: &["standing.lua", "fence.lua"],
+        grids: fenced::RISES_WHERE_IT_VOTES,
+        words: fenced::rises_where_it_votes,
+    },
     Script { name: "turn_ask", files: &["turn_ask.lua"], grids: queued::ASKED, words: ask },
     Script {
         name: "turn_ask",

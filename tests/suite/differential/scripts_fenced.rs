@@ -1,9 +1,22 @@
 //! What a fence can hold, and what is said about it: a part of the table in `scripts`.
 
-use super::{Calls, Grid, LOCK, State, Words, all, usual};
+use super::{Calls, Grid, LOCK, SERVICE, State, TTLS, Words, all, usual};
 
-pub(super) const RISES: &[Grid] =
-    &[all(&[FENCE, HELD]), all(&[FENCE, BOTH_HELD]), usual(&[LOW_FENCE, LOCK])];
+pub(super) const RISES: &[Grid] = &[
+    all(&[FENCE, HELD]),
+    all(&[FENCE, BOTH_HELD]),
+    all(&[FENCE, FREE]),
+    usual(&[LOW_FENCE, LOCK]),
+];
+
+pub(super) const RISES_WHERE_IT_VOTES: &[Grid] = &[
+    all(&[SERVICE, LOW_FENCE, FREE]),
+    usual(&[SERVICE, FENCE]),
+    usual(&[SERVICE, LOW_FENCE, LOCK]),
+];
+
+/// A lock that nobody holds.
+const FREE: &[State] = &[("absent", "")];
 
 /// A lock that is ours.
 const HELD: &[State] = &[("ours", "SET k v PX 60000")];
@@ -37,7 +50,9 @@ const LOW_FENCE: &[State] = &[("a fence", "SET f 1000")];
 
 pub(super) fn rises() -> Calls {
     let words = |value, token, ahead| vec!["2", "f", "k", value, token, ahead];
-    let usual = ["v", "w"].map(|value| words(value, "2000", "10000000"));
+    let acquires = |token, ttl| vec!["2", "f", "k", "v", token, "10000000", ttl];
+    let mut usual: Vec<Words> = ["v", "w"].map(|value| words(value, "2000", "10000000")).into();
+    usual.extend(["500", "2000"].map(|token| acquires(token, "10000")));
     let tokens = [
         "",
         "x",
@@ -57,5 +72,14 @@ pub(super) fn rises() -> Calls {
     let mut edges: Vec<Words> = tokens.map(|token| words("v", token, "10000000")).into();
     edges.extend(["", "x", "0", "-1", "9007199254740991"].map(|ahead| words("v", "2000", ahead)));
     edges.push(vec!["4", "f", "g", "k", "l", "v", "2000", "10000000"]);
-    Calls { usual: usual.into(), edges }
+    edges.extend(tokens.map(|token| acquires(token, "10000")));
+    edges.extend(TTLS.map(|ttl| acquires("2000", ttl)));
+    Calls { usual, edges }
+}
+
+pub(super) fn rises_where_it_votes() -> Calls {
+    let words =
+        |ttl, name| vec!["4", "e", "q", "f", "k", "v", "2000", "10000000", ttl, "30000", name];
+    let edges = TTLS.map(|ttl| words(ttl, "abc")).into();
+    Calls { usual: ["abc", "def"].map(|name| words("10000", name)).into(), edges }
 }

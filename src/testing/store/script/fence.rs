@@ -5,7 +5,7 @@ use quorlock_resp::Frame;
 
 use super::super::call::Refusal;
 use super::run::{Outcome, Run, is_wrong_type};
-use super::standing::{is_digits, number};
+use super::standing::{STANDING_LINES, is_digits, number, standing};
 
 /// How long a fence lives behind the server's time, in milliseconds.
 const WEEK_MS: f64 = 604_800_000.0;
@@ -21,23 +21,40 @@ const LIMIT: f64 = 9_007_199_254_740_991.0;
 
 /// `fence.lua`
 pub(super) fn rise(run: &mut Run<'_, '_>) -> Outcome<Frame> {
-    let (fences, locks) = run.keys.split_at(run.keys.len() / 2);
-    let (value, token) = (run.argument(0), run.argument(1));
+    rise_behind(run, 0)
+}
+
+/// `standing.lua` and `fence.lua`
+pub(super) fn rise_where_it_votes(run: &mut Run<'_, '_>) -> Outcome<Frame> {
+    match standing(run)? {
+        Some(reason) => Ok(reason),
+        None => rise_behind(run, STANDING_LINES),
+    }
+}
+
+/// `fence.lua`, behind so many lines.
+fn rise_behind(run: &mut Run<'_, '_>, lines: u32) -> Outcome<Frame> {
+    let own = run.keys.get(if run.arguments.len() > 4 { 2.. } else { 0.. }).unwrap_or_default();
+    let (fences, locks) = own.split_at(own.len() / 2);
+    let (value, token, ttl) = (run.argument(0), run.argument(1), run.arguments.get(3));
     let Some((set, ahead)) = fence(token).zip(fence(run.argument(2))) else {
         return Ok(Refusal::of("ERR a fence must be a whole number below 2^53").into_frame());
     };
-    for lock in locks {
-        match run.get(22, lock) {
+    for lock in locks.iter().filter(|_| ttl.is_none()) {
+        match run.get(lines + 31, lock) {
             Err(error) if !is_wrong_type(&error) => return Ok(error),
             Ok(Some(held)) if *held == *value => {}
             _ => return Ok(Frame::Integer(0)),
         }
     }
-    let time = run.call(30, &[b"TIME"])?;
+    let time = match run.call(lines + 40, &[b"TIME"]) {
+        Ok(time) => time,
+        Err((_, error)) => return Ok(error.into_frame()),
+    };
     let now = micros(&time).unwrap_or_default();
     let (mut highest, mut missing) = (0.0, false);
     for key in fences {
-        let found = match run.get(34, key) {
+        let found = match run.get(lines + 47, key) {
             Ok(found) => found,
             Err(error) => return Ok(error),
         };
@@ -52,15 +69,23 @@ pub(super) fn rise(run: &mut Run<'_, '_>) -> Outcome<Frame> {
     if missing {
         highest = highest.max(now + MARGIN.min(ahead));
     }
+    let lock = locks.first().copied().unwrap_or_default();
+    if let Some(ttl) = ttl {
+        match run.call(lines + 63, &[b"SET", lock, value, b"NX", b"PX", ttl]) {
+            Ok(acquired) if acquired.is_null() => return Ok(Frame::Integer(0)),
+            Ok(_) => {}
+            Err((_, error)) => return Ok(error.into_frame()),
+        }
+    }
     if rises || missing {
         let stands = if rises { set } else { highest };
         let life = ((stands - now) / 1000.0).floor().max(0.0) + WEEK_MS;
         let (stands, life) = (format!("{stands:.0}"), format!("{life:.0}"));
         for key in fences {
-            run.call(53, &[b"SET", key, stands.as_bytes(), b"PX", life.as_bytes()])?;
+            run.call(lines + 75, &[b"SET", key, stands.as_bytes(), b"PX", life.as_bytes()])?;
         }
     }
-    Ok(Frame::Integer(if rises { 1 } else { -(highest as i64) }))
+    Ok(Frame::Integer(if rises { 1 } else { -(highest as i64).max(1) }))
 }
 
 /// A whole number below 2⁵³.
