@@ -35,8 +35,9 @@ pub(crate) struct LeaseContext {
     pub(crate) volatile: Option<Volatile>,
     /// The holder's full name, as it stands in each value.
     pub(crate) owner: Arc<str>,
-    /// The script of an acquisition, and the one that acquires with a fence.
+    /// Whether a node has lacked the script of an acquisition.
     lacked: LackedScript,
+    /// The same of the script that acquires with a fence.
     pub(super) lacked_fence: LackedScript,
     /// How many locks are held.
     pub(super) held: AtomicUsize,

@@ -111,7 +111,8 @@
 //! clocks of a majority ahead, or has nodes forget that are away for 20 ms at least; and it stops
 //! holders, who then write without a look at their lock. A model of a store that compares the
 //! fences has refused each write that came late. Where nodes forget while their clocks are set back
-//! by seconds, fences are too low: a test finds that, too.
+//! by seconds, fences are too low: a test finds that, too. It does not notice nodes that compare no
+//! tokens, or that begin at zero after they have forgotten: those two rules rest on the model.
 //!
 //! # How it works
 //!

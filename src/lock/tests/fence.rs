@@ -96,7 +96,7 @@ async fn world(nodes: usize) -> World {
     world
 }
 
-/// On which of the nodes the key stands with another value than another client's.
+/// The nodes that still hold a value of this client's.
 fn left(world: &World) -> Vec<usize> {
     let is_left = |node: &usize| world.nodes[*node].value("k").is_some_and(|it| it.contains(&b'@'));
     (0..world.nodes.len()).filter(is_left).collect()

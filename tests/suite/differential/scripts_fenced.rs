@@ -15,7 +15,7 @@ pub(super) const RISES_WHERE_IT_VOTES: &[Grid] = &[
     usual(&[SERVICE, LOW_FENCE, LOCK]),
 ];
 
-/// A lock that nobody holds.
+/// A free lock.
 const FREE: &[State] = &[("absent", "")];
 
 /// A lock that is ours.
