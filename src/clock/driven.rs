@@ -16,9 +16,6 @@ use tokio::time::{Instant, Sleep};
 use super::{Clock, Moment, Stamp, nanoseconds};
 use crate::sync::{Mutex, lock};
 
-/// Far from zero, so that the wall clock can be set back.
-const EPOCH: u64 = 1 << 60;
-
 #[derive(Default)]
 pub(crate) struct Driven {
     /// From when moments count: a run that counts from its own start is the same each time.
@@ -58,6 +55,9 @@ impl fmt::Debug for Driven {
 }
 
 impl Driven {
+    /// What wall clocks show at the moment zero: far from zero, so that they can be set back.
+    pub(crate) const EPOCH: Duration = Duration::from_nanos(1 << 60);
+
     /// A clock, and the handle that drives it.
     pub(crate) fn clock() -> (Clock, Arc<Self>) {
         Self::of(Self::default())
@@ -71,7 +71,8 @@ impl Driven {
     pub(super) fn stamp(&self, now: Moment) -> Stamp {
         let gained = i128::from(now.0) * i128::from(self.rate.load(SeqCst)) / 1_000_000;
         let now = now.0.saturating_add_signed(i64::try_from(gained).unwrap_or_default());
-        let wall = (EPOCH + now).saturating_add_signed(self.wall_ahead.load(SeqCst));
+        let wall =
+            (nanoseconds(Self::EPOCH) + now).saturating_add_signed(self.wall_ahead.load(SeqCst));
         Stamp { steady: now + self.steady_ahead.load(SeqCst), wall }
     }
 

@@ -108,11 +108,13 @@
 //! wrong. The week and clocks that are set back are not in it.
 //!
 //! The simulation breaks the assumptions of the leases, and so gives locks two holders: it sets the
-//! clocks of a majority ahead, or has nodes forget that are away for 20 ms at least; and it stops
-//! holders, who then write without a look at their lock. A model of a store that compares the
-//! fences has refused each write that came late. Where nodes forget while their clocks are set back
-//! by seconds, fences are too low: a test finds that, too. It does not notice nodes that compare no
-//! tokens, or that begin at zero after they have forgotten: those two rules rest on the model.
+//! clocks of a majority ahead, or has nodes forget that are away until their clocks are past the
+//! fences; it has the clocks of clients and nodes differ from the start, by up to two seconds; and
+//! it stops holders, who then write without a look at their lock. A model of a store that compares
+//! the fences has refused each write that came late. Where nodes forget while their clocks are set
+//! back by seconds, fences are too low: a test finds that, too. So does it find nodes that compare
+//! no tokens, nodes that begin at zero after they have forgotten, and a fence that only a minority
+//! has taken.
 //!
 //! # How it works
 //!

@@ -15,15 +15,19 @@ pub(super) const WAITS: u64 = 7;
 pub(super) const HANDOVERS: u64 = 9;
 pub(super) const NATIVE: u64 = 10;
 pub(super) const FENCES: u64 = 11;
+/// By how much wall clocks are wrong at most; and those of the nodes, and of the machines.
+pub(super) const CLOCKS: u64 = 12;
 pub(super) const BARGERS: u64 = 50;
 pub(super) const NODES: u64 = 100;
 /// Which server each process of a node is.
 pub(super) const VERSIONS: u64 = 200;
+pub(super) const NODE_CLOCKS: u64 = 300;
 pub(super) const WORKERS: u64 = 1_000;
 /// Tasks of adopters, restarters of lockers, and the order in which tasks run.
 pub(super) const ADOPTERS: u64 = 1_000_000;
 pub(super) const RESTARTERS: u64 = 2_000_000;
 pub(super) const ORDERS: u64 = 3_000_000;
+pub(super) const MACHINE_CLOCKS: u64 = 4_000_000;
 
 /// Draws choices from the same generator as the servers of `testing`.
 #[derive(Clone, Debug)]

@@ -48,6 +48,7 @@ pub(super) fn set_up(hub: &Arc<Hub>, place: usize) -> (usize, Locker, Clock) {
     });
     driven.run_at(rate);
     let plan = hub.with(|world| world.plan.clone());
+    driven.step_wall(plan.machine_ahead(machine) * 1_000_000);
     let mut chance = Chance::new(plan.seed, chance::ORDERS + machine as u64);
     driven.reorder(move || match &plan.actors {
         actors if chance.percent(actors.delayed) => Turn::Late(ms(chance.between(1, 12))),

@@ -9,10 +9,6 @@ use super::world::World;
 /// How long a machine that has crashed is missed.
 const ABSENCE: u64 = 200;
 
-/// How long a node that forgets is away at least, its clock being right: fences are a little ahead
-/// of it.
-const FORGETTING: u64 = 20;
-
 impl World {
     /// Causes the next fault.
     pub(super) fn cause_fault(&mut self) {
@@ -63,7 +59,7 @@ impl World {
 
     fn stop_node(&mut self, node: usize, state: State, until: u64) {
         let until = match self.plan.regime {
-            Regime::AmnesiaFenced => until.max(self.now() + FORGETTING),
+            Regime::AmnesiaFenced => until.max(self.now() + self.plan.fences_ahead()),
             _ => until,
         };
         if !self.nodes[node].stop(state, until) {
@@ -149,7 +145,11 @@ impl World {
     fn set_clocks(&mut self, machine: usize, node: usize) {
         let now = self.now();
         match (self.chance.below(4), self.plan.regime) {
-            (_, Regime::AmnesiaFenced) => self.tell(format_args!("no clock is set")),
+            (_, Regime::AmnesiaFenced) => {
+                let back = self.chance.between(0, 2_000) as i64;
+                self.machines[machine].step_wall(-back);
+                self.tell(format_args!("m{machine} wall clock set back by {back}"));
+            }
             (_, Regime::BeyondFenced) => {
                 let back = self.chance.between(1_000, 5_000) as i64;
                 let majority = self.nodes.len() / 2 + 1;
@@ -181,10 +181,11 @@ impl World {
                 self.nodes[0].step(now, ahead as i64);
             }
             _ => {
-                let back = self.chance.lasting(2_000) as i64;
-                self.waiters.set_back += back as u64;
+                let most = self.plan.set_back_most().saturating_sub(self.waiters.set_back);
+                let back = self.chance.lasting(2_000).min(most);
+                self.waiters.set_back += back;
                 self.tell(format_args!("n{node} clock set back by {back}"));
-                self.nodes[node].step(now, -back);
+                self.nodes[node].step(now, -(back as i64));
             }
         }
     }

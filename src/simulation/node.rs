@@ -9,7 +9,7 @@ use super::chance::{self, Chance};
 use super::network::Parcel;
 use super::plan::Plan;
 use super::scripts;
-use crate::clock::Moment;
+use crate::clock::{Driven, Moment};
 use crate::testing::NodeClock;
 use crate::testing::store::{Dialect, Effects, SessionId, Setup, Store, Version};
 
@@ -92,9 +92,6 @@ pub(super) struct Node {
     versions: Chance,
 }
 
-/// The time of day when a run begins.
-const DAY: Duration = Duration::from_secs(1_000_000);
-
 impl Node {
     pub(super) fn new(index: usize, plan: &Plan, drifts: bool) -> Self {
         let Plan { seed, native, .. } = *plan;
@@ -104,8 +101,9 @@ impl Node {
         let setup = Setup { run_id: run_id(index, 1), runs_lua, version, ..Setup::default() };
         // With the slowest client: within the margin of 1 %.
         let rate = if drifts { chance.between(0, 12_000) as i32 - 6_000 } else { 0 };
-        let mut clock = NodeClock::showing(DAY);
+        let mut clock = NodeClock::showing(Driven::EPOCH);
         clock.drift(Moment::default(), rate);
+        clock.step(Moment::default(), plan.node_ahead(index));
         Self {
             index,
             store: Store::new(setup),

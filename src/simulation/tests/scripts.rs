@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use super::super::plan::{Plan, Regime};
-use super::super::scripts::{look_at_first_key_only, run_by_lua};
+use super::super::scripts::{Wrong, run_by_lua, run_wrong};
 use super::super::violation::Kind;
 use super::super::{Report, run};
 use crate::testing::store::lua_runs;
@@ -47,19 +47,28 @@ fn lua_and_the_functions_give_the_same_run() {
     );
 }
 
-/// So many seeds are enough to find a lock of several keys that is given though one is held.
-const SEEDS_FOR_WRONG: u64 = 200;
+/// So many seeds are enough to find each of them.
+const SEEDS_FOR_WRONG: u64 = 400;
+
+/// The wrong scripts, and in which runs each must be caught at what.
+const WRONG: [(Wrong, Regime, Kind); 3] = [
+    (Wrong::FirstKeyOnly, Regime::Kept, Kind::Overlap),
+    (Wrong::FenceNotCompared, Regime::SteppedFenced, Kind::FenceTooLow),
+    (Wrong::FenceFromZero, Regime::AmnesiaFenced, Kind::FenceTooLow),
+];
 
 #[test]
-fn nodes_that_look_at_the_first_of_several_keys_only_are_caught_with_two_holders() {
-    let overlaps = |seed: u64| {
-        let report = run(Plan::new(seed, Regime::Kept), false);
-        report.violations.into_iter().find(|violation| violation.kind == Kind::Overlap)
-    };
-    look_at_first_key_only(true);
-    let caught = (0..SEEDS_FOR_WRONG).find_map(|seed| Some((seed, overlaps(seed)?)));
-    look_at_first_key_only(false);
-    let (seed, found) = caught.expect("an oracle that finds nothing proves nothing");
-    println!("simulation, the first key only: caught at seed {seed}: {}", found.what);
-    assert_eq!(overlaps(seed), None, "with the right script");
+fn nodes_that_run_a_wrong_script_are_caught() {
+    for (wrong, regime, kind) in WRONG {
+        let caught_at = |seed: u64| {
+            let report = run(Plan::new(seed, regime), false);
+            report.violations.into_iter().find(|violation| violation.kind == kind)
+        };
+        run_wrong(Some(wrong));
+        let caught = (0..SEEDS_FOR_WRONG).find_map(|seed| Some((seed, caught_at(seed)?)));
+        run_wrong(None);
+        let (seed, found) = caught.expect("an oracle that finds nothing proves nothing");
+        println!("simulation, {wrong:?}: caught at seed {seed}: {}", found.what);
+        assert_eq!(caught_at(seed), None, "with the right script");
+    }
 }
