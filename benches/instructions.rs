@@ -2,9 +2,10 @@
 //! the same on a quiet machine and on a busy one, but for how many replies one wait finds. With
 //! many callers it is what a reply and a command cost beyond the system calls that they share.
 //!
-//! `cargo bench --bench instructions` runs itself twice under valgrind against five servers; the
-//! difference of the two counts is what so many more cycles cost. It prints a table in Markdown,
-//! with the functions that cost most. The counts of the past are in `benches/record/`.
+//! `cargo bench -p quorlock --bench instructions` runs itself twice under valgrind against five
+//! servers; the difference of the two counts is what so many more cycles cost. Without `-p` tokio
+//! is built with what the program needs of it. It prints a table in Markdown, with the functions
+//! that cost most. The counts of the past are in `benches/record/`.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "it ends when it cannot be set up")]
 
