@@ -8,6 +8,7 @@ use quorlock_resp::Frame;
 use super::park;
 use crate::client;
 use crate::error::Error;
+use crate::guarded;
 use crate::options::IntoNode;
 #[cfg(feature = "tls-rustls")]
 use crate::options::Tls;
@@ -65,6 +66,16 @@ impl Client {
         A::Item: AsRef<[u8]>,
     {
         park::wait(self.client.command(args))?
+    }
+
+    /// Sends a guarded command, as [`guarded::Command::send`] does, and waits for what the server
+    /// answers.
+    ///
+    /// # Errors
+    ///
+    /// As there; [`guarded::Error::Client`] also on a thread that is polling futures.
+    pub fn send(&self, command: &guarded::Command) -> Result<Frame, guarded::Error> {
+        command.outcome(self.command(command.words())?)
     }
 }
 

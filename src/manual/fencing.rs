@@ -54,11 +54,12 @@
 //! **Redis and Valkey.** [`guarded::Command`](crate::guarded::Command): a script compares, and
 //! reads or writes, on any server, also on one that keeps no locks.
 //!
-//! The following are recipes that are not tried here.
-//!
 //! **MySQL, MariaDB** (InnoDB). There is no condition on what an upsert writes, so the row is
-//! locked first and looked at then. The fence comes first here, too: what a plain `SELECT` before
-//! it has read is old, and nothing fails.
+//! locked first and looked at then. Any isolation is enough. The fence comes first here, too: what
+//! a plain `SELECT` before it has read is old, and nothing fails (but with
+//! `innodb_snapshot_isolation`, which MariaDB has on from 11.6). A holder that is stopped in its
+//! transaction stops all others, until `idle_transaction_timeout` (MariaDB) or `wait_timeout` ends
+//! it. The tests of `examples/fenced_order` try these on MariaDB 10.11; MySQL is not tried here.
 //!
 //! ```sql
 //! CREATE TABLE quorlock_fences (resource varbinary(255) PRIMARY KEY, fence bigint NOT NULL);
@@ -70,6 +71,8 @@
 //! -- our own number: go on, read and write; a higher one: ROLLBACK
 //! COMMIT;
 //! ```
+//!
+//! The following are recipes that are not tried here.
 //!
 //! **Object stores** with conditional writes. Keep the fence *in the object's content*: read it
 //! with its `ETag`, give up if its fence is higher than ours, else write it with our fence and

@@ -48,6 +48,21 @@ async fn a_late_write_is_refused_and_changes_nothing() {
     assert_eq!(server.command(&["TTL", ACCEPTED]), Reply::Int(-1));
 }
 
+#[test]
+fn a_plain_thread_writes_by_the_same_rules() {
+    need_process!();
+    let server = Server::start();
+    let store = quorlock::blocking::Client::new(server.url_as("")).unwrap().timeout(PATIENCE);
+    let set =
+        |value: &str, number| store.send(&Command::set("stock", value, fence(number)).unwrap());
+    assert!(set("12", 42).unwrap().is_ok());
+    let late = set("13", 41).unwrap_err();
+    assert_eq!(late.stale(), stale(41, 42), "{late}");
+    assert_eq!(text(&server, "stock"), "12");
+    drop(server);
+    assert!(matches!(set("11", 43).unwrap_err(), guarded::Error::Client(_)));
+}
+
 #[tokio::test]
 async fn who_may_write_once_is_refused_the_second_time() {
     need_process!();

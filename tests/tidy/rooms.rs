@@ -26,10 +26,10 @@ const RANKS: [(&str, u8); 22] = [
     ("lease", 5),
     ("lock", 6),
     ("client", 6),
-    ("blocking", 7),
     ("guarded", 7),
-    ("testing", 7),
-    ("simulation", 8),
+    ("blocking", 8),
+    ("testing", 8),
+    ("simulation", 9),
 ];
 
 /// The rank whose files make one room together.
@@ -309,8 +309,8 @@ mod tests {
             ("src/lock/mod.rs", "use crate::client::Client;", "`client` (rank 6)"),
             ("src/lock/mod.rs", "use crate::link::pipeline::Slot;", "not by `pipeline`"),
             ("src/blocking/mod.rs", "use crate::node::pool::Pool;", "not by `pool`"),
-            ("src/blocking/mod.rs", "use crate::testing::Node;", "`testing` (rank 7)"),
-            ("src/lock/guard.rs", "use crate::testing::Node;", "`testing` (rank 7)"),
+            ("src/blocking/mod.rs", "use crate::testing::Node;", "`testing` (rank 8)"),
+            ("src/lock/guard.rs", "use crate::testing::Node;", "`testing` (rank 8)"),
             ("src/link/tests.rs", "use crate::lock::Guard;", "`lock` (rank 6)"),
             ("src/quorum/mod.rs", "mod tests { use super::super::lock::Guard; }", "`lock`"),
             ("src/link/mod.rs", "use crate::nothing::Known;", "in no room"),

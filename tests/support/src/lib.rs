@@ -17,7 +17,7 @@
 //! | `wait` | `Watchdog`, `eventually`: waiting for a condition, never for a time |
 //! | `tools`, `skip` | finding servers and programs; skipping a test, visibly, without them |
 //! | `wire` | a tiny blocking RESP2 client: an opinion on the protocol that is not ours |
-//! | `postgres` | a PostgreSQL |
+//! | `postgres`, `mariadb` | databases; `unprivileged`: as another user where we are root |
 //! | `process`, `port` | children that die with us; ports of our own |
 //! | `scratch`, `sha1` | directories that are removed; the names of scripts |
 //!
@@ -33,6 +33,8 @@ pub mod greeting;
 #[cfg(feature = "in-process")]
 pub mod in_process;
 mod launch;
+#[cfg(unix)]
+pub mod mariadb;
 pub mod port;
 #[cfg(unix)]
 pub mod postgres;
@@ -48,6 +50,8 @@ pub mod skip;
 pub mod terminator;
 pub mod tls;
 pub mod tools;
+#[cfg(unix)]
+mod unprivileged;
 pub mod wait;
 pub mod wire;
 
@@ -55,6 +59,8 @@ pub use calls::Calls;
 pub use cancel::{PollTimes, poll_times};
 pub use fleet::Fleet;
 pub use greeting::Greeting;
+#[cfg(unix)]
+pub use mariadb::Mariadb;
 pub use port::Port;
 #[cfg(unix)]
 pub use postgres::Postgres;

@@ -6,12 +6,10 @@ use std::process::{Command, Stdio};
 use rustix::process::Signal;
 
 use crate::port::Port;
-use crate::process::{Process, tied};
+use crate::process::Process;
 use crate::scratch::Scratch;
+use crate::unprivileged;
 use crate::wait::Watchdog;
-
-/// PostgreSQL refuses to run as root. There the tests run it as this user.
-const UNPRIVILEGED: u32 = 65_534;
 
 /// A running PostgreSQL, stopped and removed when dropped.
 #[derive(Debug)]
@@ -27,13 +25,9 @@ impl Postgres {
     #[track_caller]
     pub fn start(program: &Path) -> Self {
         let (dir, port) = (Scratch::new(), Port::claim());
-        if is_root() {
-            let path = dir.path();
-            std::os::unix::fs::chown(path, Some(UNPRIVILEGED), Some(UNPRIVILEGED))
-                .expect("we are root");
-        }
+        unprivileged::give(dir.path());
         let data = dir.path().join("data");
-        let mut initdb = as_allowed(&program.with_file_name("initdb"));
+        let mut initdb = unprivileged::command(&program.with_file_name("initdb"));
         initdb.arg("--pgdata").arg(&data);
         run(initdb.args(["--username", "quorlock", "--auth", "trust", "--no-sync"]).args([
             "--encoding",
@@ -42,7 +36,7 @@ impl Postgres {
             "C",
         ]));
 
-        let mut command = as_allowed(program);
+        let mut command = unprivileged::command(program);
         command.arg("-D").arg(&data).arg("-k").arg(dir.path()).args(["-h", "127.0.0.1"]);
         command.args(["-p", &port.number().to_string(), "-c", "fsync=off"]);
         command.current_dir(dir.path()).stdin(Stdio::null()).stdout(Stdio::null());
@@ -89,22 +83,6 @@ impl Drop for Postgres {
             watchdog.pause();
         }
     }
-}
-
-/// A command for `program`, which dies with us, as another user where we are root.
-fn as_allowed(program: &Path) -> Command {
-    if !is_root() {
-        return tied(program);
-    }
-    let mut command = Command::new("setpriv");
-    let user = UNPRIVILEGED.to_string();
-    command.args(["--reuid", &user, "--regid", &user, "--clear-groups", "--pdeathsig", "KILL"]);
-    command.arg("--").arg(program);
-    command
-}
-
-fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
 }
 
 #[track_caller]

@@ -137,3 +137,17 @@ macro_rules! need_postgres {
         }
     };
 }
+
+/// The path of the program `mariadbd`, or skips the test.
+#[macro_export]
+macro_rules! need_mariadb {
+    () => {
+        match $crate::tools::find_mariadb() {
+            Ok(path) => path,
+            Err(why) => {
+                $crate::skip::skip($crate::test_name!(), &why);
+                return;
+            }
+        }
+    };
+}

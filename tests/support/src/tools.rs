@@ -62,6 +62,12 @@ pub fn find_postgres() -> Result<PathBuf, String> {
     found.ok_or_else(|| "no postgres (run tests/servers all)".into())
 }
 
+/// The `mariadbd` program that `tests/servers` fetched, or why there is none.
+pub fn find_mariadb() -> Result<PathBuf, String> {
+    let found = fetched(&["mariadbd"]).into_iter().next();
+    found.ok_or_else(|| "no mariadbd (run tests/servers all, where apt-get is)".into())
+}
+
 /// A Python that can `import redis`, as a command ready for arguments, or why there is none.
 pub fn find_python() -> Result<Command, String> {
     static FOUND: OnceLock<Result<PathBuf, String>> = OnceLock::new();
