@@ -92,7 +92,9 @@ pub use client::{Client, Pipeline};
 pub use error::{Error, ErrorKind};
 pub use fence::Fence;
 pub use lease::{LeftLock, OwnerToken, Release, Shutdown};
-pub use lock::{Acquire, Held, LockGuard, LockKey, LockRequest, Locker, LockerBuilder, OnLoss};
+pub use lock::{
+    Acquire, Held, LockGuard, LockKey, LockRequest, Locker, LockerBuilder, OnLoss, Segments,
+};
 #[cfg(feature = "tracing")]
 pub use observe::TracingObserver;
 pub use observe::{Event, Loss, Observer, Subject};

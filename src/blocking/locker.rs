@@ -44,6 +44,11 @@ impl Locker {
         LockRequest { request: self.locker.lock_all(keys) }
     }
 
+    /// As [`crate::Locker::segments`].
+    pub fn segments(&self, key: impl AsRef<[u8]>, count: u16) -> Segments {
+        Segments { segments: self.locker.segments(key, count) }
+    }
+
     /// As [`crate::Locker::ready`].
     ///
     /// # Errors
@@ -148,6 +153,35 @@ impl Locker {
 impl fmt::Debug for Locker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.locker.fmt(f)
+    }
+}
+
+/// One hot key as several locks, as [`crate::Segments`].
+#[derive(Clone, Debug)]
+pub struct Segments {
+    segments: lock::Segments,
+}
+
+impl Segments {
+    /// As [`crate::Segments::of`]: nothing happens until the request is acquired.
+    pub fn of(&self, hash: u64) -> LockRequest {
+        LockRequest { request: self.segments.of(hash) }
+    }
+
+    /// As [`crate::Segments::of_part`]: nothing happens until the request is acquired.
+    pub fn of_part(&self, part: impl AsRef<[u8]>) -> LockRequest {
+        LockRequest { request: self.segments.of_part(part) }
+    }
+
+    /// As [`crate::Segments::all`]: nothing happens until the request is acquired.
+    pub fn all(&self) -> LockRequest {
+        LockRequest { request: self.segments.all() }
+    }
+
+    /// As [`crate::Segments::count`].
+    #[must_use]
+    pub fn count(&self) -> u16 {
+        self.segments.count()
     }
 }
 

@@ -284,14 +284,14 @@ impl Key {
         &self.full()[prefix_len..]
     }
 
-    /// Which of a node's links carries it: FNV-1a, the same on all nodes and for all uses.
+    /// Which of a node's links carries it, the same on all nodes and for all uses.
     pub(crate) fn affinity(&self) -> u64 {
         self.hash
     }
 
-    /// The hash of a key by its full name.
-    pub(super) fn hash(full: &[u8]) -> u64 {
-        full.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+    /// The hash of a key by its full name, and of other bytes: FNV-1a of 64 bits (RFC 9923).
+    pub(crate) fn hash(bytes: &[u8]) -> u64 {
+        bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
             (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
         })
     }
@@ -300,6 +300,14 @@ impl Key {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Vectors of RFC 9923. The segments of a key rely on it, in every process alike.
+    #[test]
+    fn a_hash_is_what_others_compute() {
+        assert_eq!(Key::hash(b""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(Key::hash(b"a"), 0xaf63_dc4c_8601_ec8c);
+        assert_eq!(Key::hash(b"foobar"), 0x8594_4171_f739_67e8);
+    }
 
     #[test]
     fn the_prefix_goes_before_and_is_not_the_callers() {

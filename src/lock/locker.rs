@@ -72,6 +72,11 @@ impl Locker {
         self.request(self.leases.context.resources(&ALL, keys))
     }
 
+    /// A request for what cannot be asked for.
+    pub(super) fn refused(&self, error: Error) -> LockRequest {
+        self.request(Err(error))
+    }
+
     #[inline]
     fn request(&self, resource: Result<Resource, Error>) -> LockRequest {
         let LeaseContext { options, .. } = &*self.leases.context;

@@ -21,6 +21,7 @@ mod locker;
 mod mutex;
 mod queued;
 mod request;
+mod segments;
 #[cfg(test)]
 mod tests;
 
@@ -30,3 +31,4 @@ pub use guard::{Held, LockGuard};
 pub use key::LockKey;
 pub use locker::Locker;
 pub use request::{LockRequest, OnLoss};
+pub use segments::Segments;

@@ -29,6 +29,7 @@
 //! | one server's failure must not stop or double it | `quorum` of 3 or 5, a store's condition |
 //! | overlap must not happen | a condition in the store; a lock in front of it |
 //! | one job that needs several things at once | `lock_all`: no order, and no deadlock |
+//! | one key that many want, each for a part of it | `segments`: see [One hot key](#one-hot-key) |
 //! | work of milliseconds | TTL 10 s, `Extend::Off` |
 //! | work of unknown length | TTL 10 to 30 s, `Extend::For` the longest that you accept |
 //! | servers without `appendfsync always` | `Durability::Volatile` |
@@ -148,6 +149,28 @@
 //! to 200 ms at first and 1 s at most. So does one whose `Retry` is `custom`, or counts the tries.
 //! Many waiters on one
 //! key are a queue of work: see [`when_not_to_lock`](super::when_not_to_lock).
+//!
+//! # One hot key
+//!
+//! A lock lets one in at a time, however many servers there are. Where a key protects what has
+//! parts, as the stock of an article that thousands buy, [`segments`](crate::Locker::segments)
+//! makes it several locks: the stock lies on sixteen heaps, a buyer takes from the heap of its own
+//! segment, and from the next one where that is sold out.
+//!
+//! | | |
+//! |---|---|
+//! | two that ask for the same segment | exclude each other |
+//! | two that ask for different ones | do not |
+//! | `all()` of a key | excludes each of its segments: it is their `lock_all`, of 64 at most |
+//! | `lock("stock:7/3")` | is segment 3 of `stock:7` |
+//! | `lock("stock:7")` | excludes none of them |
+//! | processes that know different numbers of segments | do **not** exclude each other |
+//! | waiting, extension, loss, fences, tokens | as for every lock: each segment has its own |
+//! | on the wire | what the lock of one key costs |
+//!
+//! It needs that the parts are independent: what is true of all heaps, as that they hold ten pieces
+//! together, is known only under `all()`. And a segment is only as many as wanted at once: with 64
+//! buyers on 16 heaps there are still four for each.
 //!
 //! # Durability
 //!

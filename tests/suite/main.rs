@@ -8,6 +8,7 @@
 //! | `durability` | servers that forget what they granted |
 //! | `scripts` | our scripts on servers that are not as they expect |
 //! | `combinations` | is what goes with which kind of lock tested, or refused? |
+//! | `segments` | one hot key as several locks |
 //! | `states` | servers in every state: what each operation says of a node, and what is left |
 //! | `errors` | what an error says of its cause, and of each node |
 //! | `events` | what an observer is told, in what order, and how often |
@@ -71,6 +72,7 @@ mod own_keys;
 mod retry;
 mod runtimes;
 mod scripts;
+mod segments;
 mod shared;
 mod states;
 mod waiting;
