@@ -73,7 +73,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// As there; [`guarded::Error::Client`] also on a thread that is polling futures.
+    /// As there. On a thread that is polling futures, [`guarded::Error::Client`] with an error that
+    /// [`is_misuse`](Error::is_misuse).
     pub fn send(&self, command: &guarded::Command) -> Result<Frame, guarded::Error> {
         command.outcome(self.command(command.words())?)
     }

@@ -55,8 +55,8 @@ impl fmt::Debug for Driven {
 }
 
 impl Driven {
-    /// What wall clocks show at the moment zero: far from zero, so that they can be set back.
-    pub(crate) const EPOCH: Duration = Duration::from_nanos(1 << 60);
+    /// What wall clocks show at the moment zero: so much that they can be set back.
+    pub(crate) const WALL_AT_START: Duration = Duration::from_nanos(1 << 60);
 
     /// A clock, and the handle that drives it.
     pub(crate) fn clock() -> (Clock, Arc<Self>) {
@@ -71,8 +71,8 @@ impl Driven {
     pub(super) fn stamp(&self, now: Moment) -> Stamp {
         let gained = i128::from(now.0) * i128::from(self.rate.load(SeqCst)) / 1_000_000;
         let now = now.0.saturating_add_signed(i64::try_from(gained).unwrap_or_default());
-        let wall =
-            (nanoseconds(Self::EPOCH) + now).saturating_add_signed(self.wall_ahead.load(SeqCst));
+        let wall = (nanoseconds(Self::WALL_AT_START) + now)
+            .saturating_add_signed(self.wall_ahead.load(SeqCst));
         Stamp { steady: now + self.steady_ahead.load(SeqCst), wall }
     }
 

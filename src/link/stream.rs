@@ -82,6 +82,7 @@ impl Reader {
     ///
     /// A read that comes back short has cleared the socket's readiness without registering the
     /// waker: the caller polls again until `Pending`, which costs no system call.
+    // Called twice for each reply, from a room that is compiled apart.
     #[inline]
     pub(crate) fn poll_read(
         &mut self,
@@ -131,6 +132,7 @@ pub(crate) enum Writer {
 impl Writer {
     /// Hands bytes to the kernel; `WouldBlock` when it takes none now: then the caller passes the
     /// same bytes again, and perhaps more behind them. Works without a runtime.
+    // Called for each command, as above.
     #[inline]
     pub(crate) fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         match self {

@@ -54,12 +54,11 @@
 //! **Redis and Valkey.** [`guarded::Command`](crate::guarded::Command): a script compares, and
 //! reads or writes, on any server, also on one that keeps no locks.
 //!
-//! **MySQL, MariaDB** (InnoDB). There is no condition on what an upsert writes, so the row is
-//! locked first and looked at then. Any isolation is enough. The fence comes first here, too: what
-//! a plain `SELECT` before it has read is old, and nothing fails (but with
-//! `innodb_snapshot_isolation`, which MariaDB has on from 11.6). A holder that is stopped in its
-//! transaction stops all others, until `idle_transaction_timeout` (MariaDB) or `wait_timeout` ends
-//! it. The tests of `examples/fenced_order` try these on MariaDB 10.11; MySQL is not tried here.
+//! **MySQL, MariaDB** (InnoDB). An upsert takes no condition, so the statements lock the fence's
+//! row and then compare. Every level of isolation is enough if the fence comes first. Below
+//! `SERIALIZABLE` what a plain `SELECT` has read before it may be old, and the write succeeds all
+//! the same; only MariaDB's `innodb_snapshot_isolation` (on by default from 11.6.2) has it fail,
+//! and only at `REPEATABLE READ`.
 //!
 //! ```sql
 //! CREATE TABLE quorlock_fences (resource varbinary(255) PRIMARY KEY, fence bigint NOT NULL);
@@ -71,6 +70,13 @@
 //! -- our own number: go on, read and write; a higher one: ROLLBACK
 //! COMMIT;
 //! ```
+//!
+//! A holder that is stopped in its transaction keeps that row locked: by default for eight hours,
+//! while each other holder fails after 50 s. Set both limits for each session:
+//! `idle_transaction_timeout = 5` (MySQL has only `wait_timeout`) and `innodb_lock_wait_timeout =
+//! 5`. **Roll back after any error**: a lock timeout (1205) undoes its statement and not the
+//! transaction. The tests of `examples/fenced_order` run these statements, and
+//! `idle_transaction_timeout`, on MariaDB as Debian has it (10.11 at last). MySQL was not tried.
 //!
 //! The following are recipes that are not tried here.
 //!
@@ -112,12 +118,13 @@
 //!
 //! The simulation breaks the assumptions of the leases, and so gives locks two holders: it sets the
 //! clocks of a majority ahead, or has nodes forget that are away until their clocks are past the
-//! fences; it has the clocks of clients and nodes differ from the start, by up to two seconds; and
-//! it stops holders, who then write without a look at their lock. A model of a store that compares
-//! the fences has refused each write that came late. Where nodes forget while their clocks are set
-//! back by seconds, fences are too low: a test finds that, too. So does it find nodes that compare
-//! no tokens, nodes that begin at zero after they have forgotten, and a fence that only a minority
-//! has taken.
+//! fences; in half of the seeds the clocks of clients and nodes are wrong from the start, by up to
+//! 50 ms or two seconds each (where nodes forget, theirs by no more than 50 ms); and it stops
+//! holders, who then write without a look at their lock. A model of a store that compares the
+//! fences has refused each write that came late. Where nodes forget while their clocks are set back
+//! by seconds, fences are too low: a test finds that, too. So does it find nodes that compare no
+//! tokens, nodes that begin at zero after they have forgotten, and a fence that only a minority has
+//! taken.
 //!
 //! # How it works
 //!

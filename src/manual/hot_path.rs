@@ -84,7 +84,7 @@
 //! ```sh
 //! cargo run --release -p quorlock-peers -- quick           # beside the floor and the peers
 //! cargo run --release -p quorlock-peers -- record          # the same, long, into benches/record/
-//! cargo bench --bench instructions                         # what a cycle costs, by callgrind
+//! cargo bench -p quorlock --bench instructions             # what a cycle costs, by callgrind
 //! cargo bench --bench promises                             # the times that are promised
 //! cargo bench --bench memory                               # what lockers, operations, locks hold
 //! ```

@@ -59,7 +59,7 @@ impl World {
 
     fn stop_node(&mut self, node: usize, state: State, until: u64) {
         let until = match self.plan.regime {
-            Regime::AmnesiaFenced => until.max(self.now() + self.plan.fences_ahead()),
+            Regime::AmnesiaFenced => until.max(self.now() + self.plan.fences_ahead_ms_max()),
             _ => until,
         };
         if !self.nodes[node].stop(state, until) {
@@ -181,7 +181,7 @@ impl World {
                 self.nodes[0].step(now, ahead as i64);
             }
             _ => {
-                let most = self.plan.set_back_most().saturating_sub(self.waiters.set_back);
+                let most = self.plan.set_back_ms_max().saturating_sub(self.waiters.set_back);
                 let back = self.chance.lasting(2_000).min(most);
                 self.waiters.set_back += back;
                 self.tell(format_args!("n{node} clock set back by {back}"));

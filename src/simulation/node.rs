@@ -101,7 +101,7 @@ impl Node {
         let setup = Setup { run_id: run_id(index, 1), runs_lua, version, ..Setup::default() };
         // With the slowest client: within the margin of 1 %.
         let rate = if drifts { chance.between(0, 12_000) as i32 - 6_000 } else { 0 };
-        let mut clock = NodeClock::showing(Driven::EPOCH);
+        let mut clock = NodeClock::showing(Driven::WALL_AT_START);
         clock.drift(Moment::default(), rate);
         clock.step(Moment::default(), plan.node_ahead(index));
         Self {
@@ -258,7 +258,7 @@ impl Node {
             [b"SCRIPT", b"LOAD", script, rest @ ..] => (&[b"SCRIPT", b"LOAD"], script, rest),
             _ => return self.store.execute(session, words, now),
         };
-        let Some(wrong) = scripts::wrong_instead_of(script) else {
+        let Some(wrong) = scripts::mutated(script) else {
             return self.store.execute(session, words, now);
         };
         let words = [head, &[wrong.as_bytes()], rest].concat();

@@ -121,10 +121,10 @@ pub(super) struct Plan {
     pub(super) local_handover: u64,
     /// Whether the locks are fenced.
     pub(super) fenced: bool,
-    /// The wall clocks of machines are behind by so much at most, from the start.
-    pub(super) machines_behind: u64,
-    /// They are ahead by so much at most, and those of nodes are ahead or behind.
-    pub(super) clocks_apart: u64,
+    /// The largest error from the start of a machine's wall clock that is behind.
+    pub(super) machine_behind_ms_max: u64,
+    /// That of one that is ahead, and of a node's wall clock, either way.
+    pub(super) clock_error_ms_max: u64,
     /// Of a hundred processes of nodes, how many know `DELIFEQ`. A node's processes differ.
     pub(super) native: u64,
     /// Between two locks a task pauses so long at most.
@@ -230,10 +230,11 @@ fn native(seed: u64) -> u64 {
     Chance::new(seed, chance::NATIVE).pick(&[0, 0, 0, 50, 50, 100])
 }
 
-/// By how much wall clocks are wrong at most: of all, and of machines that are behind. Where nodes
-/// forget, the first is less than seconds: they are away until their clocks are past the fences, or
-/// take no token that is further ahead than the longest TTL.
-fn clocks_wrong(seed: u64, forgets: bool) -> (u64, u64) {
+/// Draws `(clock_error_ms_max, machine_behind_ms_max)`. Where nodes forget, the first is at most
+/// 50: they have to be away until their clocks are past all fences, or refuse tokens that are
+/// further ahead than the longest TTL. Machines may be behind by more: their tokens are too low
+/// then, and never too high.
+fn clock_errors(seed: u64, forgets: bool) -> (u64, u64) {
     let behind = Chance::new(seed, chance::CLOCKS).pick(&[0, 0, 50, 2_000]);
     (if forgets { behind.min(50) } else { behind }, behind)
 }
@@ -242,26 +243,28 @@ impl Plan {
     /// By how much the wall clock of this machine is ahead from the start.
     pub(super) fn machine_ahead(&self, machine: usize) -> i64 {
         let mut chance = Chance::new(self.seed, chance::MACHINE_CLOCKS + machine as u64);
-        let drawn = chance.between(0, self.machines_behind + self.clocks_apart);
-        drawn as i64 - self.machines_behind as i64
+        let drawn = chance.between(0, self.machine_behind_ms_max + self.clock_error_ms_max);
+        drawn as i64 - self.machine_behind_ms_max as i64
     }
 
     /// The same of a node.
     pub(super) fn node_ahead(&self, node: usize) -> i64 {
         let mut chance = Chance::new(self.seed, chance::NODE_CLOCKS + node as u64);
-        chance.between(0, 2 * self.clocks_apart) as i64 - self.clocks_apart as i64
+        chance.between(0, 2 * self.clock_error_ms_max) as i64 - self.clock_error_ms_max as i64
     }
 
-    /// How long a node that forgets is away at least: fences are so far ahead of its clock, where
-    /// clocks are no further apart than these.
-    pub(super) fn fences_ahead(&self) -> u64 {
-        20 + 4 * self.clocks_apart
+    /// How far fences may be ahead of a node's clock; a node that forgets is away for as long. A
+    /// token is 10 ms ahead of its machine's clock, or follows a missing fence 10 ms ahead of
+    /// another node's: the clocks are two errors apart. Twice the errors, to be on the safe side.
+    pub(super) fn fences_ahead_ms_max(&self) -> u64 {
+        20 + 4 * self.clock_error_ms_max
     }
 
-    /// How far the clocks of nodes are set back altogether, at most: if more of them are further
-    /// apart than tokens may lie ahead, no token is taken by a majority.
-    pub(super) fn set_back_most(&self) -> u64 {
-        let ahead = self.longest_ttl.unwrap_or(10_000);
+    /// How far the clocks of nodes are set back altogether, at most: a node refuses tokens that are
+    /// too far ahead of its clock, and if a majority did, no lock could be fenced.
+    pub(super) fn set_back_ms_max(&self) -> u64 {
+        const AHEAD_MS_MAX: u64 = 10_000;
+        let ahead = self.longest_ttl.unwrap_or(AHEAD_MS_MAX);
         if self.fenced { ahead / 2 } else { u64::MAX }
     }
 
@@ -308,7 +311,8 @@ impl Plan {
         let kept = regime == Regime::Kept;
         let queues = kept && !long && chance.percent(15);
         let waits = Waits::new(seed, (kept && !long && !queues, forgets));
-        let (clocks_apart, machines_behind) = clocks_wrong(seed, forgets || regime.forgets());
+        let (clock_error_ms_max, machine_behind_ms_max) =
+            clock_errors(seed, forgets || regime.forgets());
         let plan = Self {
             seed,
             regime,
@@ -331,8 +335,8 @@ impl Plan {
             bargers: 0,
             local_handover: if kept { local_handover(seed) } else { 0 },
             fenced: regime.is_fenced() || kept && Chance::new(seed, chance::FENCES).percent(15),
-            machines_behind,
-            clocks_apart,
+            machine_behind_ms_max,
+            clock_error_ms_max,
             native: native(seed),
             think: chance.pick(&[0, 20, 100]),
             actors: if kept { Actors::new(seed) } else { Actors::default() },

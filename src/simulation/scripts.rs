@@ -6,22 +6,22 @@ use std::cell::Cell;
 
 thread_local! {
     static BY_LUA: Cell<bool> = const { Cell::new(true) };
-    static WRONG: Cell<Option<Wrong>> = const { Cell::new(None) };
+    static MUTATION: Cell<Option<Mutation>> = const { Cell::new(None) };
 }
 
-/// What nodes do that run a wrong script.
+/// A deliberate error in a script, which the oracle must notice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Wrong {
-    /// They look at the first of several keys only before they set all.
+pub(super) enum Mutation {
+    /// A node looks at the first of several keys only before it sets all.
     FirstKeyOnly,
-    /// They take a token that is not above their fence.
+    /// A node takes a token that is not above its fence.
     FenceNotCompared,
-    /// A fence that they have forgotten stands at zero, and not at their time.
+    /// A node treats a missing fence as zero, and not as its own time.
     FenceFromZero,
 }
 
-impl Wrong {
-    /// The script that is a wrong one, and the lines that are, as they are and as they become.
+impl Mutation {
+    /// The script, the text to replace, and its replacement.
     const fn change(self) -> [&'static str; 3] {
         const ACQUIRE_ALL: &str = include_str!("../lock/script/acquire_all.lua");
         const FENCE: &str = include_str!("../lease/script/fence.lua");
@@ -42,16 +42,15 @@ pub(super) fn are_run_by_lua() -> bool {
     BY_LUA.get()
 }
 
-/// Has the nodes of this thread run a wrong script from now on, or the right ones: to see whether
-/// the oracle notices.
-pub(super) fn run_wrong(wrong: Option<Wrong>) {
-    WRONG.set(wrong);
+/// Has the nodes of this thread run scripts with this error from now on, or without any.
+pub(super) fn mutate(mutation: Option<Mutation>) {
+    MUTATION.set(mutation);
 }
 
-/// What a node loads and runs instead of this script, if it is to be a wrong one. (It does not know
-/// the right one by its digest then, and is sent it whole each time.)
-pub(super) fn wrong_instead_of(script: &[u8]) -> Option<String> {
-    let [text, right, wrong] = WRONG.get()?.change();
+/// The script with its error, if it is to have one. (A node does not know the right one by its
+/// digest then, and is sent it whole each time.)
+pub(super) fn mutated(script: &[u8]) -> Option<String> {
+    let [text, right, wrong] = MUTATION.get()?.change();
     if !script.ends_with(text.as_bytes()) {
         return None;
     }

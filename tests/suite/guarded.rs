@@ -49,7 +49,7 @@ async fn a_late_write_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn a_plain_thread_writes_by_the_same_rules() {
+fn a_blocking_client_is_refused_a_late_write() {
     need_process!();
     let server = Server::start();
     let store = quorlock::blocking::Client::new(server.url_as("")).unwrap().timeout(PATIENCE);
@@ -59,6 +59,9 @@ fn a_plain_thread_writes_by_the_same_rules() {
     let late = set("13", 41).unwrap_err();
     assert_eq!(late.stale(), stale(41, 42), "{late}");
     assert_eq!(text(&server, "stock"), "12");
+    let polling = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let refused = polling.block_on(async { set("11", 43).unwrap_err() });
+    assert!(matches!(&refused, guarded::Error::Client(error) if error.is_misuse()), "{refused}");
     drop(server);
     assert!(matches!(set("11", 43).unwrap_err(), guarded::Error::Client(_)));
 }

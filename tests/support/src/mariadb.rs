@@ -4,6 +4,7 @@ use std::fs::File;
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::Stdio;
+use std::time::Duration;
 
 use rustix::process::Signal;
 
@@ -11,10 +12,13 @@ use crate::port::Port;
 use crate::process::Process;
 use crate::scratch::Scratch;
 use crate::unprivileged;
-use crate::wait::{Watchdog, eventually};
+use crate::wait::Watchdog;
 
-/// A running MariaDB, stopped and removed when dropped. It knows no users: whoever comes may do
-/// all, and there is nobody but us.
+/// It makes its files first, on a disk that others may use.
+const START_MAX: Duration = Duration::from_secs(30);
+
+/// A running MariaDB, stopped and removed when dropped. It checks no passwords: only its test
+/// connects.
 #[derive(Debug)]
 pub struct Mariadb {
     // First, so that the process is dead before its directory goes.
@@ -42,9 +46,14 @@ impl Mariadb {
         // Nothing of it outlives its test.
         command.arg("--innodb-flush-log-at-trx-commit=0");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
-        let process = Process::spawn(command).expect("it starts");
+        let mut process = Process::spawn(command).expect("it starts");
         let number = port.number();
-        eventually("MariaDB to listen", || TcpStream::connect(("127.0.0.1", number)).is_ok());
+        let watchdog = Watchdog::with_patience("MariaDB to listen", START_MAX);
+        while TcpStream::connect(("127.0.0.1", number)).is_err() {
+            let log = || std::fs::read_to_string(dir.path().join("log")).unwrap_or_default();
+            assert!(process.exited().is_none(), "mariadbd has ended: {}", log());
+            watchdog.pause();
+        }
         Self { process, port, _dir: dir }
     }
 

@@ -5,8 +5,8 @@
 //! a node opens with `need_process!()`, `need_redis_cli!()` or `need_python!()`. Without the
 //! program it says `skipped: <test>: <why>` and returns; under `QUORLOCK_REQUIRE_SERVERS=1`, as
 //! `tests/run` sets it, it panics instead. `QUORLOCK_SKIPPED` may name a file to collect the lines.
-//! What was given up by name may be skipped even there: a Python, with `QUORLOCK_PYTHON=none`, and
-//! processes, with `QUORLOCK_SERVER=in-process`.
+//! What was given up by name may be skipped even there: a Python, with `QUORLOCK_PYTHON=none`, a
+//! MariaDB, with `QUORLOCK_MARIADB=none`, and processes, with `QUORLOCK_SERVER=in-process`.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -14,12 +14,15 @@ use std::io::Write;
 /// Why a test with redis-py is skipped where there is no Python at all.
 pub const NO_PYTHON: &str = "no Python here (QUORLOCK_PYTHON=none)";
 
+/// Why a test with MariaDB is skipped where there is none to be had.
+pub(crate) const NO_MARIADB: &str = "no MariaDB here (QUORLOCK_MARIADB=none)";
+
 /// Why a test that needs a process is skipped where nodes inside this one are asked for.
 pub(crate) const NO_PROCESS: &str = "it needs a real server (QUORLOCK_SERVER=in-process)";
 
 /// Reports that `test` is skipped for want of `why`, or panics where nothing may be skipped.
 pub fn skip(test: &str, why: &str) {
-    let allowed = why == NO_PYTHON || why == NO_PROCESS;
+    let allowed = [NO_PYTHON, NO_MARIADB, NO_PROCESS].contains(&why);
     assert!(
         allowed || !servers_are_required(),
         "{test} cannot be skipped under QUORLOCK_REQUIRE_SERVERS=1: {why}"

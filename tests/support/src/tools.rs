@@ -1,7 +1,8 @@
-//! Finding the programs that tests run: servers, `redis-cli`, PostgreSQL, a Python with redis-py.
+//! Finding the programs that tests run: servers, `redis-cli`, PostgreSQL, MariaDB, a Python with
+//! redis-py.
 //!
-//! Order: the environment variable that names it, the path, what `tests/servers` fetched; of
-//! PostgreSQL the last alone. A variable that names nothing is an error and never a skip, for it
+//! Order: the environment variable that names it, the path, what `tests/servers` fetched; of the
+//! two databases the last alone. A variable that names nothing is an error and never a skip, for it
 //! was set on purpose.
 
 use std::collections::BTreeMap;
@@ -9,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use crate::skip::{NO_PROCESS, NO_PYTHON, servers_are_required};
+use crate::skip::{NO_MARIADB, NO_PROCESS, NO_PYTHON, servers_are_required};
 
 /// What the tests' servers are.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -64,6 +65,9 @@ pub fn find_postgres() -> Result<PathBuf, String> {
 
 /// The `mariadbd` program that `tests/servers` fetched, or why there is none.
 pub fn find_mariadb() -> Result<PathBuf, String> {
+    if std::env::var_os("QUORLOCK_MARIADB").is_some_and(|value| value == "none") {
+        return Err(NO_MARIADB.to_owned());
+    }
     let found = fetched(&["mariadbd"]).into_iter().next();
     found.ok_or_else(|| "no mariadbd (run tests/servers all, where apt-get is)".into())
 }

@@ -5,10 +5,10 @@ use std::process::Command;
 
 use crate::process::tied;
 
-/// Who they run as.
+/// The user `nobody`, as whom databases run when the tests run as root.
 const USER: u32 = 65_534;
 
-/// Makes a directory theirs.
+/// Gives a directory to that user, if we are root.
 #[track_caller]
 pub(crate) fn give(directory: &Path) {
     if is_root() {
