@@ -124,7 +124,8 @@ fn bare(fleet: &Fleet, round: usize, kind: &str) -> f64 {
         let now = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_micros() + 10_000;
         let token = now.to_string();
         let set = ["SET", &key, &value, "NX", "PX", "10000"];
-        let fenced = ["EVALSHA", &digest, "2", &fence, &key, &value, &token, "10000000", "10000"];
+        let numbers = [&token, "10000000", "0", "10000"];
+        let fenced = [&["EVALSHA", &digest, "2", &fence, &key, &value][..], &numbers].concat();
         taken.push(match kind == FLOORS[0] {
             true => ask(&mut nodes, &set, "+OK\r\n"),
             false => ask(&mut nodes, &fenced, ":1\r\n"),

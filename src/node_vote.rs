@@ -20,7 +20,7 @@ pub(crate) enum NodeVote {
     NotAsked,
     Quarantined,
     DurabilityMismatch,
-    /// The lock was granted, and its fence has not risen.
+    /// The lock is ours there, and its fence has not risen.
     Unfenced,
 }
 

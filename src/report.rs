@@ -67,6 +67,13 @@ pub enum Outcome {
     Granted,
     /// Nothing was applied: the key is held by another value.
     Held,
+    /// The node has granted the lock, but not with a fence: its own stands at this number, which
+    /// no token could pass that was tried.
+    #[non_exhaustive]
+    Unfenced {
+        /// Where its fence stands: as a rule its time since 1970 in microseconds, or a little more.
+        fence: u64,
+    },
     /// Nothing was applied: the key is not there (any more).
     Gone,
     /// Nothing was applied: the node has lost what it had granted, or may have, and gives no vote
@@ -155,6 +162,12 @@ impl fmt::Display for Outcome {
             Self::Connected => f.write_str("is connected"),
             Self::Granted => f.write_str("granted it"),
             Self::Held => f.write_str("says that another holds it"),
+            Self::Unfenced { fence } => {
+                write!(
+                    f,
+                    "granted it without a fence: its own stands at {fence} (is its clock right?)"
+                )
+            }
             Self::Gone => f.write_str("no longer has it"),
             Self::Quarantined { remaining } => {
                 write!(f, "has lost its keys and gives no vote for {}", Humane(*remaining))

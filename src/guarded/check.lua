@@ -4,7 +4,7 @@ do
   -- each key in the first half is kept; the last two arguments are this fence, and 1 for a script
   -- that is to run once under it. The script itself sees none of these.
   local keys, tried, once = #KEYS / 2, tonumber(ARGV[#ARGV - 1]), ARGV[#ARGV]
-  local below = {}
+  local below, used = {}, nil
   for n = keys + 1, #KEYS do
     local found, accepted = redis.call('GET', KEYS[n]), -1
     if found then
@@ -13,10 +13,16 @@ do
         return redis.error_reply('ERR the key ' .. KEYS[n] .. ' holds something else than a fence')
       end
     end
-    if accepted > tried or accepted == tried and once == '1' then
+    if accepted > tried then
       return redis.error_reply('QUORLOCKSTALE ' .. found)
     end
+    if accepted == tried and once == '1' then
+      used = found
+    end
     below[n] = accepted < tried
+  end
+  if used then
+    return redis.error_reply('QUORLOCKSTALE ' .. used)
   end
   for n = keys + 1, #KEYS do
     if below[n] then

@@ -3,7 +3,7 @@
 
 use quorlock_resp::Frame;
 
-use super::error::{Error, Stale};
+use super::error::Error;
 use crate::client::Client;
 use crate::fence::Fence;
 use crate::lease::Key;
@@ -22,8 +22,9 @@ const STALE: &[u8] = b"QUORLOCKSTALE ";
 /// Beside each of its keys the server keeps the highest fence that has come with a command: of
 /// `stock:7` under `{stock:7}:quorlock:written`, which is in the same slot of a cluster and has no
 /// TTL. The server's user needs both keys, and `EVAL`, `GET` and `SET`. It protects as long as that
-/// key is there: have the server evict nothing, and delete it, if at all, with the data, when no
-/// holder from before can still be at work.
+/// key is there and does not go back to an earlier fence: not over a failover to a replica that
+/// lags, nor a restart that loses the last writes. Have the server evict nothing, and delete the
+/// key, if at all, with the data, when no holder from before can still be at work.
 ///
 /// The server need not be one of those that keep the locks. If it is, **no lock may have the name
 /// of a key that is written**: give the locker a [`prefix`](crate::LockerBuilder::prefix).
@@ -122,9 +123,9 @@ impl Command {
     }
 
     /// Refuses it also where this fence has come already with any guarded command on one of its
-    /// keys, a read among them: for the one command of a holder, which must not be done twice.
-    /// Where no reply came it can be sent again: [`Error::Used`] then says that an earlier attempt
-    /// has reached the server.
+    /// keys, a read among them: for the one command of a holder, which must not be done twice. So
+    /// send no guarded `get` of its keys before it. Where no reply came it can be sent again:
+    /// [`Error::Used`] then says that an earlier attempt has reached the server.
     pub fn once(mut self) -> Self {
         if let Some(once) = self.words.last_mut() {
             *once = b"1".to_vec();
@@ -163,18 +164,16 @@ impl Command {
         let Some(error) = reply.as_error() else { return Ok(reply) };
         let number = error.strip_prefix(STALE).and_then(|text| std::str::from_utf8(text).ok());
         let accepted: Option<i64> = number.and_then(|number| number.parse().ok());
-        Err(match accepted.map(|accepted| (accepted, accepted.cmp(&self.fence.into()))) {
-            Some((accepted, std::cmp::Ordering::Greater)) => {
-                Error::Stale(Stale::new(self.fence, accepted))
-            }
-            Some((_, std::cmp::Ordering::Equal)) => Error::Used(self.fence),
-            _ => Error::Rejected(String::from_utf8_lossy(error).into()),
+        Err(match accepted.filter(|accepted| *accepted >= self.fence.into()) {
+            Some(accepted) => Error::refused(self.fence, accepted),
+            None => Error::Rejected(String::from_utf8_lossy(error).into()),
         })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::error::Stale;
     use super::*;
 
     fn fence() -> Fence {

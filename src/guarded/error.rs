@@ -56,21 +56,33 @@ impl std::error::Error for Stale {}
 pub enum Error {
     /// A later holder's fence has reached the store. Nothing was done.
     Stale(Stale),
-    /// Of a command that is to be done [`once`](super::Command::once): this fence has been used.
-    /// Such a command was executed before, or its script has failed in its middle. The lock need
-    /// not be lost.
+    /// Of what is to be done [`once`](super::Command::once): this very fence has come before. So it
+    /// was done, or begun, or something else was done under this fence, as a guarded `get`. The
+    /// lock need not be lost.
     Used(Fence),
     /// The server answered with this error. The fence may have been accepted, and a script that
     /// failed in its middle has done what came before.
     Rejected(Box<str>),
     /// There is no reply: see [`Client::command`](crate::Client::command). Where it
-    /// [`is_unknown`](crate::Error::is_unknown), the command may have been executed, or may be
-    /// still. Send it again only if doing it twice is harmless, and before anything else is written
-    /// under this fence; or, if it is to be done [`once`](super::Command::once), at any time.
+    /// [`is_unknown`](crate::Error::is_unknown), the command may have been executed, or may be at
+    /// any later time, also behind what is written under this fence from now on. So write nothing
+    /// more under it: take the lock anew, and bring the new fence, behind which the late command is
+    /// refused. If it is to be done [`once`](super::Command::once), send it again.
     Client(crate::Error),
 }
 
 impl Error {
+    /// What the refusal of a fence means by a store that has accepted this number, as
+    /// [`sql::Table::accepted`](super::sql::Table::accepted) tells it: [`Used`](Self::Used) where
+    /// it is that very fence, and else [`Stale`](Self::Stale).
+    #[must_use]
+    pub fn refused(tried: Fence, accepted: i64) -> Self {
+        match accepted == i64::from(tried) {
+            true => Self::Used(tried),
+            false => Self::Stale(Stale::new(tried, accepted)),
+        }
+    }
+
     /// Both numbers, where a later holder has come.
     #[must_use]
     pub fn stale(&self) -> Option<Stale> {
@@ -87,8 +99,8 @@ impl fmt::Display for Error {
             Self::Stale(stale) => stale.fmt(f),
             Self::Used(fence) => write!(
                 f,
-                "refused under fence {fence}, which has been used for a command that is to be done \
-                 once (read what it has done)"
+                "refused under fence {fence}, which has come before, and this is to be done once \
+                 (read what was done)"
             ),
             Self::Rejected(error) => write!(f, "the server rejected a guarded command: {error}"),
             Self::Client(error) => error.fmt(f),
@@ -121,8 +133,10 @@ mod tests {
         assert_eq!(Stale::new(tried, -1).accepted(), 0);
         assert_eq!(Error::Stale(stale).to_string(), stale.to_string());
         assert_eq!(Error::Stale(stale).stale(), Some(stale));
+        assert_eq!(Error::refused(tried, 42).stale(), Some(stale));
+        assert!(matches!(Error::refused(tried, 41), Error::Used(used) if used == tried));
         let client = Error::from(crate::Error::misuse("why"));
         assert_eq!((client.to_string(), client.stale()), ("why".to_owned(), None));
-        assert!(Error::Used(tried).to_string().contains("fence 41, which has been used"));
+        assert!(Error::Used(tried).to_string().contains("fence 41, which has come before"));
     }
 }

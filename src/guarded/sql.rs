@@ -11,7 +11,7 @@
 //! let fresh = work.query_opt(fences.advance(), &[&"stock:7", &i64::from(fence)]).await?;
 //! if fresh.is_none() {
 //!     let accepted = work.query_one(fences.accepted(), &[&"stock:7"]).await?.get(0);
-//!     return Err(guarded::Stale::new(fence, accepted).into());
+//!     return Err(guarded::Error::refused(fence, accepted).into());
 //! }
 //! work.execute("UPDATE stock SET pieces = pieces - 1 WHERE item = 'stock:7'", &[]).await?;
 //! work.commit().await?;
@@ -116,14 +116,16 @@ impl Table {
     }
 
     /// As [`advance`](Self::advance), and returns no row either where this fence has come before:
-    /// for the one transaction of a holder, which must not be done twice.
+    /// for the one transaction of a holder, which must not be done twice. Where
+    /// [`accepted`](Self::accepted) then is this very fence it may have been done: the lock need
+    /// not be lost.
     #[must_use]
     pub fn advance_once(&self) -> &str {
         &self.advance_once
     }
 
     /// The fence that was accepted last for the resource `$1`, for
-    /// [`Stale::new`](super::Stale::new).
+    /// [`Error::refused`](super::Error::refused).
     #[must_use]
     pub fn accepted(&self) -> &str {
         &self.accepted

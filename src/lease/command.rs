@@ -39,12 +39,12 @@ const INITIALISE: Script = Script { text: include_str!("script/initialise.lua"),
 
 /// Lets a fence rise. (A test compares the digest with the script.)
 pub(crate) const FENCE: Script =
-    script!(include_str!("script/fence.lua"), "0bf0c025c394c00f609996a0a5b158b624ae4ba5");
+    script!(include_str!("script/fence.lua"), "94421759fcf080025823f1d85a90f8e7667e56c8");
 
 /// The same where servers may forget, of an acquisition.
 pub(crate) const FENCE_VOTE: Script = script!(
     concat!(include_str!("script/standing.lua"), include_str!("script/fence.lua")),
-    "ff4d12b426dcc96d86f36c29214899ce0e422b45"
+    "8f107f0cb4e534b61559187c955d40ca9ea46dc6"
 );
 
 const SET: &[u8] = b"*6\r\n$3\r\nSET\r\n";
@@ -74,11 +74,13 @@ pub(crate) struct TokenOffer<'a> {
     pub(crate) token: Fence,
     /// How far ahead of a node's clock it may lie, in microseconds.
     pub(crate) ahead: u64,
+    /// How far above the node's fence it may lie where it is further ahead than that.
+    pub(crate) step: u64,
 }
 
 impl TokenOffer<'_> {
     /// How many arguments it comes to, the lock's value among them.
-    const ARGUMENTS: usize = 3;
+    const ARGUMENTS: usize = 4;
 }
 
 /// A script's call. Its arguments behind the value are `former`, `ttl`, `exactly` and `volatile`,
@@ -299,7 +301,7 @@ impl Subject<'_> {
     fn put_offer(&self, out: &mut Vec<u8>, offer: &TokenOffer<'_>) -> Range<usize> {
         offer.fences.iter().for_each(|fence| encode::bulk(out, fence.full()));
         let pair = self.put_pair(out);
-        for number in [offer.token.number(), offer.ahead] {
+        for number in [offer.token.number(), offer.ahead, offer.step] {
             encode::bulk(out, decimal(number, &mut [0; DECIMAL_MAX]));
         }
         pair

@@ -9,6 +9,7 @@ use super::key::Key;
 use crate::fence::Fence;
 use crate::node_vote::NodeVote;
 use crate::quorum::{Election, Verdict};
+use crate::report::{NodeReport, Outcome};
 
 /// How many tokens are tried. The second is above what a majority has told to the first: it is too
 /// low only where another holder's has come between, or where too few had told.
@@ -73,6 +74,18 @@ impl Fencing {
     /// What each node did with the token.
     pub(super) fn votes_of<'a>(&'a self, acquisition: &'a Election) -> &'a Election {
         self.election.as_ref().unwrap_or(acquisition)
+    }
+
+    /// What became of the token on each node; of one whose fence has not risen, where that stands.
+    pub(super) fn report(&self, acquisition: &Election) -> Vec<NodeReport> {
+        let election = self.votes_of(acquisition);
+        let mut nodes = election.report();
+        for (node, report) in nodes.iter_mut().enumerate() {
+            if let Some(fence) = election.fence(node).filter(|_| election.unfenced().has(node)) {
+                report.outcome = Outcome::Unfenced { fence };
+            }
+        }
+        nodes
     }
 
     /// What is to be put to the nodes next, where too few have taken the last one: a token above

@@ -92,17 +92,22 @@ impl ReplyKind {
         matches!(self, Self::Any | Self::Tracked | Self::TrackingRequest)
     }
 
-    /// Whether the script sets the lock, too: then 0 is another's value, and −f a lock without its
-    /// fence.
+    /// Whether the script sets the lock, too: then 0 is another's value.
     #[inline]
     fn sets_the_lock(self) -> bool {
         matches!(self, Self::AcquireFenced | Self::AcquireFencedVote)
     }
 
-    /// Whether a number below zero tells more than that the node refuses.
+    /// Whether −f tells where a fence stands that has not risen, of a lock that is ours.
     #[inline]
-    fn tells_by_number(self) -> bool {
-        matches!(self, Self::Keys | Self::KeysVote | Self::Fence)
+    fn tells_fence(self) -> bool {
+        self == Self::Fence || self.sets_the_lock()
+    }
+
+    /// Whether a number below zero tells which key is in the way.
+    #[inline]
+    fn tells_key(self) -> bool {
+        matches!(self, Self::Keys | Self::KeysVote)
     }
 
     /// Whether this can be the reply to such a command.
@@ -155,10 +160,10 @@ impl ReplyKind {
             Reply::Null => (NodeVote::Held, None),
             Reply::Integer(0) if self.sets_the_lock() => (NodeVote::Held, None),
             Reply::Integer(0) => (NodeVote::Gone, None),
-            Reply::Integer(number) if self.sets_the_lock() => {
+            Reply::Integer(number) if self.tells_fence() => {
                 (NodeVote::Unfenced, Some(Frame::Integer(number)))
             }
-            Reply::Integer(number) if self.tells_by_number() => {
+            Reply::Integer(number) if self.tells_key() => {
                 (NodeVote::Held, Some(Frame::Integer(number)))
             }
             Reply::Integer(-1) => (NodeVote::Held, None),
@@ -282,7 +287,7 @@ pub(crate) fn time_of_refusal(reply: &Frame) -> Option<Duration> {
     time_beside(reply).filter(|time| !time.is_zero())
 }
 
-/// Where a fence stands that has not risen, by the frame of a vote `Held` or `Unfenced`.
+/// Where a fence stands that has not risen, by the frame of a vote `Unfenced`.
 pub(crate) fn fence_of(reply: &Frame) -> Option<u64> {
     u64::try_from(reply.as_integer().ok()?.checked_neg()?).ok()
 }

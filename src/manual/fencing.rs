@@ -39,8 +39,9 @@
 //!
 //! Beside the data the store keeps the highest fence that has come. Whatever is done under the lock
 //! compares, in the same step: *not below it*, where one holder does several things; *above it*,
-//! where it does one. What is refused is no error of the store's: the lock was lost, and whatever
-//! else was done under it is in doubt. Stop, and begin anew with a new lock.
+//! where it does one. What is refused by a higher number is no error of the store's: the lock was
+//! lost, and whatever else was done under it is in doubt. Stop, and begin anew with a new lock.
+//! What is refused by its own number was done before, or begun.
 //!
 //! **First the fence, then read, then write.** A later holder that has read, and has not brought
 //! its fence to the store, stops no earlier one: that writes behind its back, and the later one
@@ -55,10 +56,12 @@
 //! reads or writes, on any server, also on one that keeps no locks.
 //!
 //! **MySQL, MariaDB** (InnoDB). An upsert takes no condition, so the statements lock the fence's
-//! row and then compare. Every level of isolation is enough if the fence comes first. Below
-//! `SERIALIZABLE` what a plain `SELECT` has read before it may be old, and the write succeeds all
-//! the same; only MariaDB's `innodb_snapshot_isolation` (on by default from 11.6.2) has it fail,
-//! and only at `REPEATABLE READ`.
+//! row and then compare. Every level of isolation is enough if the fence is the transaction's first
+//! statement. At `REPEATABLE READ`, the default, the first plain `SELECT`, of whatever table,
+//! settles what all later ones see: with one before the fence, what is read *behind* the fence is
+//! old as well, and the write succeeds all the same. Use `READ COMMITTED`, or read with `FOR
+//! UPDATE`. (MariaDB's `innodb_snapshot_isolation`, on by default from 11.6.2, has the fence fail
+//! then, at that level alone.)
 //!
 //! ```sql
 //! CREATE TABLE quorlock_fences (resource varbinary(255) PRIMARY KEY, fence bigint NOT NULL);
@@ -67,7 +70,7 @@
 //! INSERT INTO quorlock_fences (resource, fence) VALUES (?, ?)
 //!     ON DUPLICATE KEY UPDATE fence = GREATEST(fence, VALUES(fence));
 //! SELECT fence FROM quorlock_fences WHERE resource = ? FOR UPDATE;
-//! -- our own number: go on, read and write; a higher one: ROLLBACK
+//! -- our own number: go on, read and write; a higher one, or no row: ROLLBACK
 //! COMMIT;
 //! ```
 //!
@@ -103,13 +106,14 @@
 //! | no two holders have the same fence | as long as nodes forget no fence, whatever clocks say |
 //! | who asks for a lock after another got its fence gets a higher one | likewise |
 //! | the same where a node forgets all it knows | if its clock is past the fences that it had |
-//! | the same where a node goes back to an earlier state | no, as after a restore or a failover |
+//! | the same where a node goes back in time | no: a restore, a failover, a snapshot |
 //! | the same where a node's clock is set back | by up to a week, if it has forgotten nothing |
 //! | that a store refuses what is late | no: the store must compare |
 //!
-//! A node of a [`Volatile`](crate::Durability::Volatile) deployment that has forgotten takes no
-//! part until its clock is past them, unless that was set back before, or it was
-//! [put into service](crate::Locker::initialise) by hand.
+//! A node of a [`Volatile`](crate::Durability::Volatile) deployment that has forgotten all fences
+//! takes no part until its clock is past them, unless that was set back before, or it was [put into
+//! service](crate::Locker::initialise) by hand. One that is restarted from a snapshot has forgotten
+//! some, and its fence may be too low.
 //!
 //! `tests/fence_model.rs` looks at every order of events with three nodes and two clients, each
 //! message late, doubled or lost, and each lock ended at any moment, with two tokens for each and
@@ -141,11 +145,12 @@
 //!
 //! A fence lives until the node's clock is past it by a week. One that is missing counts as that
 //! clock's time: so dropping it changes nothing, unless the clock is set back by more than that. A
-//! node takes no token that lies more than ten seconds ahead of its clock (or the longest TTL, if
-//! that is less, of a `Volatile` deployment), so a client or a node whose clock is wrong cannot
-//! carry the fences with it. So a fenced lock needs a majority of the nodes that can be reached to
-//! have clocks that are no further apart than that; and where clocks were set back by more, a node
-//! that has missed the last fences takes none before its clock has caught up with them.
+//! node takes no first token that lies more than ten seconds ahead of its clock (or the longest
+//! TTL, if that is less, of a `Volatile` deployment), so a client or a node whose clock is wrong
+//! cannot carry the fences with it. So a fenced lock needs a majority of the nodes that can be
+//! reached to have clocks that are no further apart than that; and where clocks were set back by
+//! more, a node that has missed the last fences takes none before its clock has caught up with
+//! them.
 //!
 //! # What it costs
 //!

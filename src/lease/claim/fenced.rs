@@ -22,6 +22,12 @@ use crate::error::{Error, Kind};
 use crate::fence::Fence;
 use crate::quorum::{Election, NodeMask, Patience, Verdict};
 
+/// How far above a fence a token may lie that follows what nodes have told, in microseconds, though
+/// it is too far ahead of their clocks: the fences of several nodes may be as far apart. A first
+/// token is of this process's clock; with a step, one that runs fast could carry the fences with
+/// it.
+const STEP: u64 = 1_000;
+
 impl Claim {
     /// Asks every node for the key, which is one, as [`ask`](Self::ask) does, and to take a first
     /// token. Not inlined: most locks have no fence.
@@ -41,7 +47,7 @@ impl Claim {
         Self::send(context, resource, (ttl, State::Owned), aside, |subject, aside| {
             let fencing = aside.and_then(|aside| aside.fencing.as_ref());
             let fences = fencing.map(|fencing| &*fencing.keys).unwrap_or_default();
-            let offer = TokenOffer { fences, token, ahead: ahead_of(context) };
+            let offer = TokenOffer { fences, token, ahead: ahead_of(context), step: 0 };
             subject.with_acquire_fenced(&offer, form, ttl, volatile, |encoded| {
                 let command = context.command(encoded, subject.resource.affinity(), ttl, now);
                 context.nodes.ask(&command, context.nodes.rule(Patience::Early))
@@ -54,7 +60,7 @@ impl Claim {
         let keys = self.resource.fences()?.into_boxed_slice();
         let put = self.wall();
         let token = self.context.tokens.pick(put);
-        let election = self.put_token(&keys, token, ScriptForm::Digest)?;
+        let election = self.put_token((&keys, token), 0, ScriptForm::Digest)?;
         let fencing = Fencing::new(keys, (token, put), Some(election));
         self.aside.get_or_insert_default().fencing = Some(fencing);
         Ok(())
@@ -160,21 +166,25 @@ impl Claim {
         let put = self.wall();
         let Some(fencing) = self.fencing() else { return Ok(()) };
         let Some(token) = fencing.next(&self.election, &self.context.tokens) else {
-            let election = fencing.votes_of(&self.election);
-            let nodes = election.report();
-            let kind = Kind::no_quorum(&nodes, election.needed());
+            let nodes = fencing.report(&self.election);
+            let kind = Kind::no_quorum(&nodes, self.election.needed());
             return Err(Error::new(kind).with_key(self.resource.given()).with_nodes(nodes));
         };
-        let election = self.put_token(&fencing.keys, token, ScriptForm::Whole)?;
+        let election = self.put_token((&fencing.keys, token), STEP, ScriptForm::Whole)?;
         if let Some(fencing) = self.fencing_mut() {
             fencing.put((token, put), election);
         }
         Ok(())
     }
 
-    fn put_token(&self, keys: &[Key], token: Fence, form: ScriptForm) -> Result<Election, Error> {
+    fn put_token(
+        &self,
+        (fences, token): (&[Key], Fence),
+        step: u64,
+        form: ScriptForm,
+    ) -> Result<Election, Error> {
         let context = &self.context;
-        let offer = TokenOffer { fences: keys, token, ahead: ahead_of(context) };
+        let offer = TokenOffer { fences, token, ahead: ahead_of(context), step };
         self.subject().with_fence(&offer, form, |encoded| {
             let (affinity, now) = (self.resource.affinity(), context.nodes.clock().now());
             let command = context.command(encoded, affinity, self.ttl(), now);

@@ -1,27 +1,27 @@
 -- Lets a lock's fence rise to ARGV[2], if the lock is held with the value ARGV[1] and the fence is
--- below that. With a TTL in ARGV[4] it also sets the lock, of one key, if that is free.
+-- below that. With a TTL in ARGV[5] it also sets the lock, of one key, if that is free.
 --
--- KEYS: of each key of the lock its fence, and then each key. With more than four of ARGV it runs
+-- KEYS: of each key of the lock its fence, and then each key. With more than five of ARGV it runs
 -- behind standing.lua: the first two keys and the last two of ARGV are that script's.
 --
 -- A fence that is missing stands at this server's own time in microseconds. If it does not rise to
 -- the token it is stored 10 ms above that time: then a client that learns it has so long to come
 -- with a higher one, though the clock goes on. It lives until the server's clock is past it by a
 -- week. A token that lies further than ARGV[3] microseconds ahead of that clock is taken only if it
--- is no more than 1 ms above the fence.
+-- is no more than ARGV[4] above the fence.
 --
 -- Answers 1 when the fence has risen to the token; 0 when the lock is not held with that value, or
 -- with a TTL, when another holds it; -f when the lock is held, or was set, and the fence stands at
 -- f, which the token is not above, or lies too far ahead of. Never makes a key without an end, and
 -- never lets a fence fall. Reads and checks first and writes last: a script is not undone by its
 -- own error. An error that is answered, and does not end the script, says that nothing was done.
-local own, value, token, ahead, ttl = 1, ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-if #ARGV > 4 then
+local own, value, token, ahead, step, ttl = 1, ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+if #ARGV > 5 then
   own = 3
 end
 local lock = own + (#KEYS - own + 1) / 2
-local week_ms, step, margin, limit = 604800000, 1000, 10000, 9007199254740991
-for n = 2, 3 do
+local week_ms, margin, limit = 604800000, 10000, 9007199254740991
+for n = 2, 4 do
   if not string.match(ARGV[n], '^%d+$') or #ARGV[n] > 16 or tonumber(ARGV[n]) > limit then
     return redis.error_reply('ERR a fence must be a whole number below 2^53')
   end

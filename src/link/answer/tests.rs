@@ -57,10 +57,10 @@ OK      -       -             -
 null    -       -             -
 1       grant   grant         grant
 0       gone    held          held
--1      held+   bare+         bare+
+-1      bare+   bare+         bare+
 2       -       -             -
--65536  held+   bare+         bare+
-1-2^53  held+   bare+         bare+
+-65536  bare+   bare+         bare+
+1-2^53  bare+   bare+         bare+
 -2^53   -       -             -
 1,9     -       -             -
 2,9     -       -             waits+

@@ -120,8 +120,8 @@ fn a_vote_names_the_nodes_own_keys_first_and_ends_in_a_hole() {
 fn a_fence_stands_before_its_lock_and_is_acquired_with_it() {
     let (fence, token) = ("{p:k}:quorlock:fence", Fence::from_number(1_234).unwrap());
     let fences = [key("k").fence().unwrap()];
-    let offer = TokenOffer { fences: &fences, token, ahead: 10_000_000 };
-    let risen = ["2", fence, "p:k", VALUE, "1234", "10000000"];
+    let offer = TokenOffer { fences: &fences, token, ahead: 10_000_000, step: 1_000 };
+    let risen = ["2", fence, "p:k", VALUE, "1234", "10000000", "1000"];
     let words = [&["EVALSHA", FENCE.sha1()][..], &risen].concat();
     let check_fence = check(words, ReplyKind::Fence, vec![]);
     subject(&one()).with_fence(&offer, ScriptForm::Digest, check_fence);

@@ -14,19 +14,23 @@ use crate::report::Outcome;
 /// The clocks of clients differ by as much to both sides.
 const APART: i64 = 50;
 
-/// Sets a client's wall clock to that of the nodes, and so many milliseconds ahead.
-fn set_clock(world: &World, ahead: i64) {
+/// The nodes' time since 1970.
+fn wall_of_nodes(world: &World) -> Duration {
     let time = world.nodes[0].command(["TIME"]);
     let words = time.as_items().unwrap();
     let number = |at: usize| words[at].as_str().unwrap().parse::<u64>().unwrap();
-    let nodes = Duration::new(number(0), u32::try_from(number(1)).unwrap() * 1_000);
-    let nanos = nodes.as_nanos() as i64 - world.driven.wall().as_nanos() as i64;
+    Duration::new(number(0), u32::try_from(number(1)).unwrap() * 1_000)
+}
+
+/// Sets a client's wall clock to that of the nodes, and so many milliseconds ahead.
+fn set_clock(world: &World, ahead: i64) {
+    let nanos = wall_of_nodes(world).as_nanos() as i64 - world.driven.wall().as_nanos() as i64;
     world.driven.step_wall(nanos + ahead * 1_000_000);
 }
 
 /// How often nodes were asked again, with a higher token: without a TTL, for the lock is set.
 fn asked_again(world: &World) -> usize {
-    let is_again = |words: &[bytes::Bytes]| words.len() == 8 && words[1] == FENCE.text;
+    let is_again = |words: &[bytes::Bytes]| words.len() == 9 && words[1] == FENCE.text;
     let heard = world.nodes.iter().map(|node| node.heard());
     heard.map(|heard| heard.iter().filter(|heard| is_again(&heard.words)).count()).max().unwrap()
 }
@@ -70,6 +74,24 @@ async fn for_many_on_one_key_one_of_ten_at_most_takes_a_second_round_trip() {
     JoinSet::from_iter(lockers.map(take)).join_all().await;
     let again = asked_again(&clients[0]);
     assert!(again <= 1_920 / 10, "{again} of 1,920");
+}
+
+/// It takes the lock more than once in each millisecond that its clock gains.
+#[tokio::test(start_paused = true)]
+async fn a_client_whose_clock_runs_fast_does_not_carry_the_fences_with_it() {
+    let world = World::behaving(&[After(ms(0)); 3]).await;
+    world.locker.ready(ms(1_000)).await.unwrap();
+    set_clock(&world, 9_000);
+    let (mut highest, began) = (0, wall_of_nodes(&world));
+    for _ in 0..4_000 {
+        world.driven.step_wall(500_000);
+        let guard = world.locker.lock("k").fenced().await.unwrap();
+        highest = guard.fence().unwrap().number();
+        assert!(guard.release().await.unwrap().is_released());
+    }
+    let passed = (wall_of_nodes(&world) - began).as_micros() as u64;
+    let ahead = highest - began.as_micros() as u64 - passed;
+    assert!((9_900_000..10_010_000).contains(&ahead), "{ahead} µs");
 }
 
 /// Where a lock's fence stands.
@@ -140,6 +162,12 @@ async fn fences_that_cannot_rise_leave_no_lock_and_say_so() {
     end_fences(&world, &[0, 1]);
     let error = world.locker.lock("k").fenced().wait(ms(0)).await.unwrap_err();
     assert!(error.is_unavailable(), "{error}");
+    let stands = |node: &usize| match error.nodes()[*node].outcome {
+        Outcome::Unfenced { fence, .. } => fence == 9_007_199_254_740_991,
+        _ => false,
+    };
+    assert_eq!((0..3).filter(stands).collect::<Vec<_>>(), [0, 1]);
+    assert_eq!(error.to_string().matches("stands at 9007199254740991 (is its clock").count(), 2);
     pass(ms(10)).await;
     assert_eq!(world.keys("k"), 0);
 }

@@ -49,8 +49,8 @@ const FENCE: &[State] = &[
 const LOW_FENCE: &[State] = &[("a fence", "SET f 1000")];
 
 pub(super) fn rises() -> Calls {
-    let words = |value, token, ahead| vec!["2", "f", "k", value, token, ahead];
-    let acquires = |token, ttl| vec!["2", "f", "k", "v", token, "10000000", ttl];
+    let words = |value, token, ahead| vec!["2", "f", "k", value, token, ahead, "1000"];
+    let acquires = |token, ttl| vec!["2", "f", "k", "v", token, "10000000", "0", ttl];
     let mut usual: Vec<Words> = ["v", "w"].map(|value| words(value, "2000", "10000000")).into();
     usual.extend(["500", "2000"].map(|token| acquires(token, "10000")));
     let tokens = [
@@ -71,7 +71,9 @@ pub(super) fn rises() -> Calls {
     ];
     let mut edges: Vec<Words> = tokens.map(|token| words("v", token, "10000000")).into();
     edges.extend(["", "x", "0", "-1", "9007199254740991"].map(|ahead| words("v", "2000", ahead)));
-    edges.push(vec!["4", "f", "g", "k", "l", "v", "2000", "10000000"]);
+    let steps = ["", "x", "0", "-1", "1", "999", "9007199254740991"];
+    edges.extend(steps.map(|step| vec!["2", "f", "k", "v", "9007199254740990", "0", step]));
+    edges.push(vec!["4", "f", "g", "k", "l", "v", "2000", "10000000", "1000"]);
     edges.extend(tokens.map(|token| acquires(token, "10000")));
     edges.extend(TTLS.map(|ttl| acquires("2000", ttl)));
     Calls { usual, edges }
@@ -79,7 +81,7 @@ pub(super) fn rises() -> Calls {
 
 pub(super) fn rises_where_it_votes() -> Calls {
     let words =
-        |ttl, name| vec!["4", "e", "q", "f", "k", "v", "2000", "10000000", ttl, "30000", name];
+        |ttl, name| vec!["4", "e", "q", "f", "k", "v", "2000", "10000000", "0", ttl, "30000", name];
     let edges = TTLS.map(|ttl| words(ttl, "abc")).into();
     Calls { usual: ["abc", "def"].map(|name| words("10000", name)).into(), edges }
 }

@@ -10,10 +10,6 @@ use super::standing::{STANDING_LINES, is_digits, number, standing};
 /// How long a fence lives behind the server's time, in milliseconds.
 const WEEK_MS: f64 = 604_800_000.0;
 
-/// How far above a fence a token may be that lies too far ahead of the server's time, in
-/// microseconds.
-const STEP: f64 = 1_000.0;
-
 /// How far above the server's time a missing fence is stored that does not rise to a token.
 const MARGIN: f64 = 10_000.0;
 
@@ -34,10 +30,11 @@ pub(super) fn rise_where_it_votes(run: &mut Run<'_, '_>) -> Outcome<Frame> {
 
 /// `fence.lua`, behind so many lines.
 fn rise_behind(run: &mut Run<'_, '_>, lines: u32) -> Outcome<Frame> {
-    let own = run.keys.get(if run.arguments.len() > 4 { 2.. } else { 0.. }).unwrap_or_default();
+    let own = run.keys.get(if run.arguments.len() > 5 { 2.. } else { 0.. }).unwrap_or_default();
     let (fences, locks) = own.split_at(own.len() / 2);
-    let (value, token, ttl) = (run.argument(0), run.argument(1), run.arguments.get(3));
-    let Some((set, ahead)) = fence(token).zip(fence(run.argument(2))) else {
+    let (value, token, ttl) = (run.argument(0), run.argument(1), run.arguments.get(4));
+    let numbers = (fence(token), fence(run.argument(2)), fence(run.argument(3)));
+    let (Some(set), Some(ahead), Some(step)) = numbers else {
         return Ok(Refusal::of("ERR a fence must be a whole number below 2^53").into_frame());
     };
     for lock in locks.iter().filter(|_| ttl.is_none()) {
@@ -65,7 +62,7 @@ fn rise_behind(run: &mut Run<'_, '_>, lines: u32) -> Outcome<Frame> {
         };
         highest = f64::max(highest, found);
     }
-    let rises = set > highest && set <= (now + ahead).max(highest + STEP);
+    let rises = set > highest && set <= (now + ahead).max(highest + step);
     if missing {
         highest = highest.max(now + MARGIN.min(ahead));
     }

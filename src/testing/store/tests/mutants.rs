@@ -94,7 +94,7 @@ const EQUIVALENTS: [Equivalent; 35] = [
     equivalent("if time[1] and", "1 → 2 (1)", "TIME tells both numbers or an error"),
     equivalent("#ARGV[n] > 16", "match → find", "as in `standing.lua`"),
     equivalent("#fence > 16", "match → find", "as in `standing.lua`"),
-    equivalent("if #ARGV > 4 then", "4 → 5", "there are three, four or six"),
+    equivalent("if #ARGV > 5 then", "5 → 6", "there are four, five or seven"),
     equivalent("local highest, missing = 0, false", "0 → -1", "no fence is below zero"),
     equivalent("string.sub(first, 1, 8)", "1 → 0", "Lua takes no place before the first"),
 ];
