@@ -22,8 +22,8 @@ use std::time::Duration;
 use crate::fence::Fence;
 use crate::sync::{Mutex, lock};
 
-/// How far ahead of a node's clock a token may lie: so far apart the clocks of clients may be
-/// without a round trip more, and so far a client whose clock is wrong can carry a fence.
+/// How far ahead of a node's clock a token may lie; a first one half as far. By that half the
+/// clocks of clients may be ahead without a round trip more, and those of nodes may be apart.
 const AHEAD_MAX: Duration = Duration::from_secs(10);
 
 /// What a locker begins with: more than a command takes to a node whose clock is the same.

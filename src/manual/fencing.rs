@@ -145,12 +145,13 @@
 //!
 //! A fence lives until the node's clock is past it by a week. One that is missing counts as that
 //! clock's time: so dropping it changes nothing, unless the clock is set back by more than that. A
-//! node takes no first token that lies more than ten seconds ahead of its clock (or the longest
-//! TTL, if that is less, of a `Volatile` deployment), so a client or a node whose clock is wrong
-//! cannot carry the fences with it. So a fenced lock needs a majority of the nodes that can be
-//! reached to have clocks that are no further apart than that; and where clocks were set back by
-//! more, a node that has missed the last fences takes none before its clock has caught up with
-//! them.
+//! node takes no token that lies more than ten seconds ahead of its clock (or the longest TTL, if
+//! that is less, of a `Volatile` deployment), and no first one, which is of a client's clock, that
+//! lies more than half as far ahead: so a client or a node whose clock is wrong cannot carry the
+//! fences with it. Wherever the clocks of a majority of the nodes that can be reached are no
+//! further apart than that half, a fenced lock can be had, whatever clients' clocks say; where they
+//! are further apart than the whole, it may not. Where clocks were set back by more, a node that
+//! has missed the last fences takes none before its clock has caught up with them.
 //!
 //! # What it costs
 //!

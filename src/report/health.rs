@@ -259,8 +259,8 @@ impl ClockSkew {
     }
 
     /// Whether the clocks were more than five seconds apart. A [fenced](crate::LockRequest::fenced)
-    /// lock takes round trips more then; and where a majority of the nodes have clocks that are
-    /// more than ten apart from each other, it may not be had at all.
+    /// lock takes round trips more then; and where the clocks of the nodes are so far apart from
+    /// each other that no majority has them within five seconds, it may not be had at all.
     #[must_use]
     pub fn is_far(&self) -> bool {
         self.apart.saturating_sub(self.within) > APART_MAX

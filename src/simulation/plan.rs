@@ -260,12 +260,16 @@ impl Plan {
         20 + 4 * self.clock_error_ms_max
     }
 
-    /// How far the clocks of nodes are set back altogether, at most: a node refuses tokens that are
-    /// too far ahead of its clock, and if a majority did, no lock could be fenced.
+    /// How far the clocks of nodes are set back altogether, at most: where they are further apart
+    /// than half of what tokens may be ahead of them, with all else that drives them apart, no
+    /// majority may take a token.
     pub(super) fn set_back_ms_max(&self) -> u64 {
         const AHEAD_MS_MAX: u64 = 10_000;
-        let ahead = self.longest_ttl.unwrap_or(AHEAD_MS_MAX);
-        if self.fenced { ahead / 2 } else { u64::MAX }
+        /// By 12,000 millionths, in the half minute that a run takes at most.
+        const DRIFT_MS_MAX: u64 = 360;
+        let apart = self.longest_ttl.unwrap_or(AHEAD_MS_MAX) / 2;
+        let else_apart = DRIFT_MS_MAX + 2 * self.clock_error_ms_max;
+        if self.fenced { apart.saturating_sub(else_apart) } else { u64::MAX }
     }
 
     /// The keys that a task takes at once: some neighbours of a ring.

@@ -22,12 +22,6 @@ use crate::error::{Error, Kind};
 use crate::fence::Fence;
 use crate::quorum::{Election, NodeMask, Patience, Verdict};
 
-/// How far above a fence a token may lie that follows what nodes have told, in microseconds, though
-/// it is too far ahead of their clocks: the fences of several nodes may be as far apart. A first
-/// token is of this process's clock; with a step, one that runs fast could carry the fences with
-/// it.
-const STEP: u64 = 1_000;
-
 impl Claim {
     /// Asks every node for the key, which is one, as [`ask`](Self::ask) does, and to take a first
     /// token. Not inlined: most locks have no fence.
@@ -47,7 +41,7 @@ impl Claim {
         Self::send(context, resource, (ttl, State::Owned), aside, |subject, aside| {
             let fencing = aside.and_then(|aside| aside.fencing.as_ref());
             let fences = fencing.map(|fencing| &*fencing.keys).unwrap_or_default();
-            let offer = TokenOffer { fences, token, ahead: ahead_of(context), step: 0 };
+            let offer = first_offer(context, fences, token);
             subject.with_acquire_fenced(&offer, form, ttl, volatile, |encoded| {
                 let command = context.command(encoded, subject.resource.affinity(), ttl, now);
                 context.nodes.ask(&command, context.nodes.rule(Patience::Early))
@@ -60,7 +54,8 @@ impl Claim {
         let keys = self.resource.fences()?.into_boxed_slice();
         let put = self.wall();
         let token = self.context.tokens.pick(put);
-        let election = self.put_token((&keys, token), 0, ScriptForm::Digest)?;
+        let offer = first_offer(&self.context, &keys, token);
+        let election = self.put_token(&offer, ScriptForm::Digest)?;
         let fencing = Fencing::new(keys, (token, put), Some(election));
         self.aside.get_or_insert_default().fencing = Some(fencing);
         Ok(())
@@ -170,22 +165,17 @@ impl Claim {
             let kind = Kind::no_quorum(&nodes, self.election.needed());
             return Err(Error::new(kind).with_key(self.resource.given()).with_nodes(nodes));
         };
-        let election = self.put_token((&fencing.keys, token), STEP, ScriptForm::Whole)?;
+        let offer = later_offer(&self.context, &fencing.keys, token);
+        let election = self.put_token(&offer, ScriptForm::Whole)?;
         if let Some(fencing) = self.fencing_mut() {
             fencing.put((token, put), election);
         }
         Ok(())
     }
 
-    fn put_token(
-        &self,
-        (fences, token): (&[Key], Fence),
-        step: u64,
-        form: ScriptForm,
-    ) -> Result<Election, Error> {
+    fn put_token(&self, offer: &TokenOffer<'_>, form: ScriptForm) -> Result<Election, Error> {
         let context = &self.context;
-        let offer = TokenOffer { fences, token, ahead: ahead_of(context), step };
-        self.subject().with_fence(&offer, form, |encoded| {
+        self.subject().with_fence(offer, form, |encoded| {
             let (affinity, now) = (self.resource.affinity(), context.nodes.clock().now());
             let command = context.command(encoded, affinity, self.ttl(), now);
             context.nodes.ask(&command, context.nodes.rule(Patience::Early))
@@ -196,6 +186,20 @@ impl Claim {
     fn wall(&self) -> Duration {
         self.context.nodes.clock().stamp().wall()
     }
+}
+
+/// A first token is of this process's clock, which may be wrong. Nodes take it half as far ahead of
+/// theirs as a later one: so wherever their clocks are no further apart than the other half, a
+/// token above what all have told is not too far ahead of any, whatever clients' clocks say.
+fn first_offer<'a>(context: &LeaseContext, fences: &'a [Key], token: Fence) -> TokenOffer<'a> {
+    TokenOffer { fences, token, ahead: ahead_of(context) / 2, step: 0 }
+}
+
+/// A later token follows what nodes have told. It may lie a little above a fence that is too far
+/// ahead itself, for those of several nodes may be as far apart; a first one may not, for a clock
+/// that runs fast would carry the fences with it.
+fn later_offer<'a>(context: &LeaseContext, fences: &'a [Key], token: Fence) -> TokenOffer<'a> {
+    TokenOffer { fences, token, ahead: ahead_of(context), step: 1_000 }
 }
 
 /// How far ahead of a node's clock a token may lie, in microseconds.
