@@ -87,8 +87,7 @@ impl Waiting {
         }
     }
 
-    /// Notes what the nodes say beside their votes: that one lacks the script, and of several keys
-    /// which is in the way.
+    /// Notes what the nodes say beside their votes: that one lacks the script.
     pub(super) fn note_votes(&mut self, claim: &Claim, spec: &AcquireSpec) {
         let (context, primitive) = (&spec.leases.context, spec.resource.primitive);
         let is_lacked = match claim.is_fenced_by_acquisition() {
@@ -98,7 +97,11 @@ impl Waiting {
         // Where others hold the lock on too many nodes, none that lacks the script changes that.
         let held = || claim.election.votes().filter(|(_, vote)| *vote == NodeVote::Held).count();
         self.lacks_script = is_lacked && held() + claim.election.needed() <= context.nodes.len();
-        if spec.resource.count() > 1 {
+    }
+
+    /// Notes which key others hold, where the lock has no queue: that is watched.
+    fn note_key(&mut self, claim: &Claim, spec: &AcquireSpec) {
+        if spec.resource.queued().is_none() {
             let key = claim.key_in_the_way();
             self.is_other_key = self.key.as_ref().is_none_or(|last| last.full() != key.full());
             self.key = Some(Box::new(key.clone()));
@@ -114,7 +117,7 @@ impl Waiting {
         is_worth_it
     }
 
-    /// The key of several that is watched during the next pause.
+    /// The key that is watched during the next pause.
     pub(super) fn watched(&mut self) -> Option<Key> {
         let key = self.key.as_deref().filter(|_| self.cuts < CUTS_MAX).cloned();
         if key.is_none() {
@@ -170,6 +173,10 @@ impl AcquireSpec {
         // time.
         let may_answer = count(|outcome| outcome.is_answer() || *outcome == Outcome::Pending);
         let contended = is_held && may_answer >= needed;
+        if contended {
+            waiting.note_key(claim, self);
+            context.contention.note(self.resource.affinity(), at.now);
+        }
         let (kind, key) = if contended {
             (Kind::Contended { holder: None }, claim.key_in_the_way().given())
         } else {
@@ -214,7 +221,9 @@ impl AcquireSpec {
 
     /// As [`order`](Self::order), for one that tries once.
     pub(super) fn order_of_one_try(&self) -> in_line::Kind {
-        if self.resource.count() == 1 { in_line::Kind::Beside } else { in_line::Kind::Apart }
+        // Who holds several keys stands in no line, nor in a queue, also where they are one.
+        let is_queued = self.resource.primitive.queued.is_some();
+        if is_queued { in_line::Kind::Beside } else { in_line::Kind::Apart }
     }
 
     /// Whether others were met at its key a moment ago.

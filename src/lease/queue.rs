@@ -45,8 +45,8 @@ pub(super) const HEARTBEAT: Duration = Duration::from_millis(500);
 /// lock that is free.
 const ASKS_ALL_EVERY: u32 = 8;
 
-/// How often the queue's node is asked at most between two beats. A lock that others change all the
-/// time, and never let go of, is asked for no more often than that.
+/// How often the queue's node is asked between two beats, at most, because the lock has changed or
+/// has ended: others may change it all the time, and never let go of it.
 const ASKS_MAX: u32 = 16;
 
 /// After this pause the first in the queue watches a key whose holder was told that it is waited
@@ -183,6 +183,15 @@ impl Place {
         context.contention.note(self.claim.resource.affinity(), now);
     }
 
+    /// It waits for others, says the queue's node; since when, if that is untold.
+    fn note_others(&self, context: &LeaseContext, untold: Option<Moment>, now: Moment) {
+        let resource = &self.claim.resource;
+        context.contention.note(resource.affinity(), now);
+        if let Some(began) = untold {
+            context.tell_waiting(resource, None, now.since(began));
+        }
+    }
+
     /// Asks how long the lock lives, and has the node tell when it changes.
     fn watch(&self, context: &LeaseContext) -> Result<Option<Election>, Error> {
         let key = self.claim.resource.keys().first();
@@ -276,7 +285,10 @@ impl Plan {
         match poll {
             None if !is_heard => self.watch = now,
             None if left.is_some() => self.watch = now.plus(WATCHED_AFTER),
-            Some(pause) if !is_heard => self.ask_at(expiry.min(now.plus(pause.max(MILLISECOND)))),
+            // As often as the request says: what is bounded is how often changes are followed.
+            Some(pause) if !is_heard => {
+                self.ask = self.ask.min(now.plus(pause.max(MILLISECOND))).min(self.beat);
+            }
             _ => {}
         }
     }
@@ -342,9 +354,7 @@ pub(super) async fn wait(
                     if !context.turns().renew(wait.turn, plan.beat) {
                         return Ok(Ended::Overtaken);
                     }
-                    if let Some(began) = wait.untold.take() {
-                        context.tell_waiting(&place.claim.resource, None, now.since(began));
-                    }
+                    place.note_others(context, wait.untold.take(), now);
                     let is_told = context.nodes.tells_changes(place.node);
                     plan.wait(left, is_heard, (!is_told).then_some(wait.pause), now);
                 }

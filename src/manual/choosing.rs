@@ -135,13 +135,16 @@
 //! wait has the node tell it when the key changes, and asks then. So does one that waits for a lock
 //! of several keys, which stands in no queue: to be handed one of its keys would block that
 //! for nothing while another is held. Where each of its keys is wanted without a pause it may wait
-//! for long.
+//! for long. And so does one that waits for a key with a `}` that ends no tag, as `a}b` and `{}`,
+//! for which there is no queue.
 //!
 //! What can be relied on is the order at that node while it can be reached, and no more. These may
 //! come first: a first try of a process that has not met the key contended within the last second,
 //! `try_acquire`, a lock of several keys, a client of another library, and a process that cannot
-//! reach the node. Where the node is down another one begins a new queue. None of that ever gives
-//! two holders.
+//! reach the node. Where the node is down another one begins a new queue. And where another has
+//! taken a majority without that node, as a client of another library can that was quicker, each of
+//! those that wait tries, loses its place, and comes again within half a second: their order is
+//! lost. None of that ever gives two holders.
 //!
 //! The queue needs RESP3 and some rights ([`compatibility`](super::compatibility));
 //! [`health`](crate::Locker::health) says of each node whether it tells this process what it needs.

@@ -280,22 +280,47 @@ async fn who_is_handed_a_lock_before_the_others_are_told_of_its_release_asks_the
     assert!(began.elapsed() <= ms(10), "{:?}", began.elapsed());
 }
 
-/// It has no place in the queue of one of them.
+/// It has no place in a queue: of several keys, also where they are one, and of a key whose queue
+/// can have no name.
 #[tokio::test(start_paused = true)]
-async fn a_lock_of_several_keys_is_acquired_as_soon_as_the_one_in_its_way_is_released() {
+async fn a_lock_without_a_queue_is_acquired_as_soon_as_the_key_in_its_way_is_released() {
     let nodes = Nodes::new(3);
     let [holder] = processes(&nodes).await;
     let patient = Retry::fixed(Duration::from_secs(60));
     let waiter = ready(nodes.locker().ttl(ms(10_000)).retry(patient).build().unwrap()).await;
-    let held = holder.lock("b").await.unwrap();
-    let request = waiter.lock_all(["a", "b", "c"]).wait_forever();
-    let waiting = tokio::spawn(async move { request.await });
-    tokio::time::sleep(ms(100)).await;
-    assert!(!waiting.is_finished());
-    let began = Instant::now();
-    assert!(held.release().await.unwrap().is_released());
-    assert!(waiting.await.unwrap().is_ok());
-    assert!(began.elapsed() <= ms(10), "{:?}", began.elapsed());
+    let requests = [
+        ("b", waiter.lock_all(["a", "b", "c"])),
+        ("b", waiter.lock_all(["b"])),
+        ("a}b", waiter.lock("a}b")),
+        ("job:{}", waiter.lock("job:{}")),
+    ];
+    for (key, request) in requests {
+        let held = holder.lock(key).await.unwrap();
+        let request = request.wait_forever();
+        let waiting = tokio::spawn(async move { request.await });
+        tokio::time::sleep(ms(100)).await;
+        assert!(!waiting.is_finished(), "{key}");
+        let began = Instant::now();
+        assert!(held.release().await.unwrap().is_released());
+        assert!(waiting.await.unwrap().is_ok());
+        assert!(began.elapsed() <= ms(10), "{key}: {:?}", began.elapsed());
+    }
+}
+
+/// It would be ahead of those that wait, in the round trip behind the release.
+#[tokio::test(start_paused = true)]
+async fn who_was_refused_a_moment_ago_asks_the_queue_before_all_nodes() {
+    let nodes = Nodes::new(3);
+    let [holder, waiter] = processes(&nodes).await;
+    let held = holder.lock("k").await.unwrap();
+    assert!(waiter.lock("k").try_acquire().await.unwrap().is_none());
+    let calls = || ["set", "turn_ask"].map(|name| nodes.iter().map(|it| it.calls(name)).sum());
+    let [tries, asked]: [u64; 2] = calls();
+    let waiting = waits(&waiter);
+    tokio::time::sleep(ms(10)).await;
+    assert_eq!(calls(), [tries, asked + 1]);
+    drop(held);
+    drop(waiting.await.unwrap().unwrap());
 }
 
 /// Keeps whether the holder was known to those that began to wait, and was a guard of their own.
