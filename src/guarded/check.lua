@@ -29,9 +29,9 @@ do
       redis.call('SET', KEYS[n], ARGV[#ARGV - 1])
     end
   end
-  for n = #KEYS, keys + 1, -1 do
-    KEYS[n] = nil
+  for n = 1, keys do
+    table.remove(KEYS)
   end
-  ARGV[#ARGV] = nil
-  ARGV[#ARGV] = nil
+  table.remove(ARGV)
+  table.remove(ARGV)
 end

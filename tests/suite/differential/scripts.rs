@@ -13,11 +13,14 @@
 
 #[path = "scripts_fenced.rs"]
 mod fenced;
+#[path = "scripts_guarded.rs"]
+mod guarded;
 #[path = "scripts_hindrance.rs"]
 mod hindrance;
 #[path = "scripts_queued.rs"]
 mod queued;
 
+pub(crate) use guarded::GUARDED;
 use hindrance::KEYS;
 pub(crate) use hindrance::{Hindrance, users};
 use queued::{ask, ask_where_it_votes, leave};
@@ -379,6 +382,16 @@ pub(crate) struct Case {
     pub(crate) fleeting: bool,
 }
 
+/// Those of the locks' scripts, and those of [`GUARDED`].
+pub(crate) fn all_files() -> impl Iterator<Item = (&'static str, &'static str)> {
+    FILES.into_iter().chain(guarded::FILES)
+}
+
+/// Those that nodes run by functions as well, and [`GUARDED`].
+pub(crate) fn all_scripts() -> impl Iterator<Item = Script> {
+    SCRIPTS.into_iter().chain([GUARDED])
+}
+
 impl Script {
     /// The script's text.
     pub(crate) fn text(&self) -> &'static str {
@@ -387,7 +400,7 @@ impl Script {
 
     /// The script's text, each of its files as `change` makes it of the file's name and text.
     pub(crate) fn text_with(&self, change: impl Fn(&str, &str) -> String) -> String {
-        let file = |name: &&str| FILES.iter().find(|(file, _)| file == name);
+        let file = |name: &&str| all_files().find(|(file, _)| file == name);
         let files = self.files.iter().map(|name| file(name).unwrap_or_else(|| panic!("{name}")));
         files.map(|(name, text)| change(name, text)).collect()
     }

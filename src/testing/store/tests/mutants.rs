@@ -13,7 +13,7 @@ use bytes::Bytes;
 use super::super::sha1::digest;
 use super::super::{Version, lua};
 use super::bench::{Bench, Node, Outcome};
-use super::table::{Case, FILES, SCRIPTS};
+use super::table::{Case, Script, all_files, all_scripts};
 use mutate::{Mutant, code_lines, mutants};
 
 /// A mutant that does what the script does, in whichever file the code stands.
@@ -25,7 +25,7 @@ struct Equivalent {
     reason: &'static str,
 }
 
-const EQUIVALENTS: [Equivalent; 35] = [
+const EQUIVALENTS: [Equivalent; 39] = [
     equivalent(
         "if not string.match(ttl, '^%d+$')",
         "match → find (1)",
@@ -96,6 +96,14 @@ const EQUIVALENTS: [Equivalent; 35] = [
     equivalent("#fence > 16", "match → find", "as in `standing.lua`"),
     equivalent("if #ARGV > 5 then", "5 → 6", "there are four, five or seven"),
     equivalent("local highest, missing = 0, false", "0 → -1", "no fence is below zero"),
+    equivalent("accepted = redis.call('GET', KEYS[n]), -1", "1 → 2", "either is below every fence"),
+    equivalent("if not string.match(found,", "match → find", "as in `standing.lua`"),
+    equivalent("for n = keys + 1, #KEYS do", "1 → 0", "of a key nothing is below"),
+    equivalent(
+        "return {#KEYS, #ARGV,",
+        "call → pcall",
+        "the user's script, and no part of the check",
+    ),
     equivalent("string.sub(first, 1, 8)", "1 → 0", "Lua takes no place before the first"),
 ];
 
@@ -109,7 +117,7 @@ const fn equivalent(code: &'static str, what: &'static str, reason: &'static str
 
 /// A script on every case, and what comes of it.
 struct Proof {
-    place: usize,
+    script: Script,
     cases: Vec<Case>,
     benches: Vec<Arc<Bench>>,
     outcomes: Vec<Outcome>,
@@ -120,8 +128,7 @@ struct Proof {
 }
 
 impl Proof {
-    fn new(place: usize) -> Self {
-        let script = &SCRIPTS[place];
+    fn new(script: Script) -> Self {
         let cases = script.cases();
         let benches = Node::new(Version::default(), true, script.text()).prepare(&cases);
         let run = |(bench, case): (&Arc<Bench>, &Case)| {
@@ -129,14 +136,14 @@ impl Proof {
             (outcome, (calls.values().sum::<u64>(), lines))
         };
         let (outcomes, (counts, lines)) = benches.iter().zip(&cases).map(run).unzip();
-        Self { place, cases, benches, outcomes, counts, lines }
+        Self { script, cases, benches, outcomes, counts, lines }
     }
 
     /// The cases that a mutant can change: those in which a line of it runs. All cases where that
     /// is unknown: a line with `else` has no code that runs, and some lines may never run.
     fn reached(&self, file: &str, mutant: &Mutant) -> Vec<usize> {
-        let before = SCRIPTS[self.place].files.iter().take_while(|name| **name != file);
-        let text = |name: &str| FILES.iter().find(|(file, _)| *file == name).unwrap().1;
+        let before = self.script.files.iter().take_while(|name| **name != file);
+        let text = |name: &str| all_files().find(|(file, _)| *file == name).unwrap().1;
         let before: usize = before.map(|name| text(name).lines().count()).sum();
         let all = 0..self.cases.len();
         let has_else = |line: &usize| text(file).lines().nth(line - 1).unwrap().contains("else");
@@ -151,7 +158,7 @@ impl Proof {
     /// by more commands. Fewer commands tell nothing: if the same comes of them, the others are not
     /// needed.
     fn catch(&self, file: &str, mutant: &Mutant) -> Option<String> {
-        let script = &SCRIPTS[self.place];
+        let script = &self.script;
         let text =
             script.text_with(
                 |name, text| {
@@ -188,10 +195,9 @@ impl Verdict {
 
 /// The mutants of a file that are Lua.
 fn viable(file: &str, text: &str) -> Vec<Mutant> {
-    let of_file = SCRIPTS.iter().filter(|script| script.files.contains(&file));
     let parses =
         |mutant: &Mutant| {
-            of_file.clone().all(|script| {
+            all_scripts().filter(|script| script.files.contains(&file)).all(|script| {
                 let text = script.text_with(|name, text| {
                     if name == file { mutant.text.clone() } else { text.to_owned() }
                 });
@@ -203,11 +209,11 @@ fn viable(file: &str, text: &str) -> Vec<Mutant> {
 
 /// Runs all mutants, on all processors.
 fn judge() -> Vec<Verdict> {
-    let proofs: Vec<Proof> = (0..SCRIPTS.len()).map(Proof::new).collect();
-    let all = FILES.iter().flat_map(|(file, text)| {
+    let proofs: Vec<Proof> = all_scripts().map(Proof::new).collect();
+    let all = all_files().flat_map(|(file, text)| {
         viable(file, text).into_iter().map(move |mutant| {
             let code = text.lines().nth(mutant.lines[0] - 1).unwrap().trim().to_owned();
-            (*file, code, mutant)
+            (file, code, mutant)
         })
     });
     let all: Vec<(&str, String, Mutant)> = all.collect();
@@ -219,7 +225,7 @@ fn judge() -> Vec<Verdict> {
                 // Ordering: the numbers need only differ.
                 while let Some(index) = Some(next.fetch_add(1, Ordering::Relaxed)) {
                     let Some((file, code, mutant)) = all.get(index) else { return };
-                    let of_file = |proof: &&Proof| SCRIPTS[proof.place].files.contains(file);
+                    let of_file = |proof: &&Proof| proof.script.files.contains(file);
                     let mut of_file = proofs.iter().filter(of_file);
                     let caught_by = of_file.find_map(|proof| proof.catch(file, mutant));
                     let (code, mutant) = (code.clone(), mutant.clone());
@@ -243,7 +249,7 @@ impl Equivalent {
 #[test]
 fn every_line_of_every_script_is_needed() {
     let verdicts = judge();
-    FILES.iter().for_each(|(file, text)| print(file, text, &verdicts));
+    all_files().for_each(|(file, text)| print(file, text, &verdicts));
     let survivors = verdicts.iter().filter(|verdict| verdict.caught_by.is_none());
     let (listed, unlisted): (Vec<&Verdict>, Vec<&Verdict>) =
         survivors.partition(|verdict| verdict.reason().is_some());
@@ -257,7 +263,7 @@ fn every_line_of_every_script_is_needed() {
     let stale = EQUIVALENTS.iter().filter(|it| !listed.iter().any(|verdict| it.is(verdict)));
     let stale: Vec<_> = stale.map(|it| (it.code, it.what)).collect();
     assert!(stale.is_empty(), "listed as equivalent, but caught or not there: {stale:?}");
-    for (file, text) in FILES {
+    for (file, text) in all_files() {
         for line in code_lines(text) {
             let is_of_line = |it: &Verdict| it.file == file && it.mutant.lines.contains(&line);
             assert!(verdicts.iter().any(is_of_line), "{file}:{line} has no mutant");

@@ -178,12 +178,15 @@ impl Mutator<'_> {
         }
     }
 
-    /// Leaves out each block, from its `if` or its `for` to its `end`.
+    /// Leaves out each block, from its `if` or its `for` to its `end`, or from a `do` by itself.
     fn blocks(&mut self) {
         let mut open = Vec::new();
         for index in 0..self.tokens.len() {
             match self.word(index) {
                 "if" | "for" => open.push(index),
+                "do" if index == 0 || self.tokens[index - 1].line < self.tokens[index].line => {
+                    open.push(index);
+                }
                 "else" => {
                     let at = self.tokens[index].at.clone();
                     self.replace(at, "elseif false then", "the other branch left out".into());
