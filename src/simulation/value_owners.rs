@@ -53,6 +53,8 @@ struct Attempt {
     stands: BTreeSet<usize>,
     /// The fresh value that it has put in the place of the old one, and those that may be its.
     fresh: BTreeSet<String>,
+    /// One of them is its for sure: it puts no other.
+    is_fresh_sure: bool,
     /// Fresh values that its machine has deleted.
     deleted: BTreeSet<String>,
     /// When it failed; nothing while it is under way.
@@ -124,6 +126,7 @@ impl ValueOwners {
             token: token.into(),
             stands: stands.map(|(node, _)| *node).collect(),
             fresh: BTreeSet::new(),
+            is_fresh_sure: false,
             deleted: BTreeSet::new(),
             failed: None,
         };
@@ -154,8 +157,9 @@ impl ValueOwners {
             match after {
                 Some(fresh) if setters.contains(number) => {
                     attempt.fresh.insert(fresh.clone());
-                    if setters.len() > 1 {
-                        attempt.stands.remove(node);
+                    match setters.len() {
+                        1 => attempt.is_fresh_sure = true,
+                        _ => drop(attempt.stands.remove(node)),
                     }
                 }
                 Some(old) if attempt.fresh.contains(before) && *old == attempt.token => {}
@@ -202,7 +206,7 @@ impl ValueOwners {
         let may_come =
             |attempt: &Attempt| attempt.failed.is_none_or(|at_last| at_last + LATE_MAX >= *at);
         let known = which(&|attempt| attempt.fresh.contains(fresh));
-        let first = which(&|attempt| attempt.fresh.is_empty() && may_come(attempt));
+        let first = which(&|attempt| !attempt.is_fresh_sure && may_come(attempt));
         let any = which(&|_| true);
         [known, first, any].into_iter().find(|found| !found.is_empty()).unwrap_or_default()
     }
