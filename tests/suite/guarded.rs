@@ -48,6 +48,7 @@ async fn a_late_write_is_refused_and_changes_nothing() {
     assert_eq!(server.command(&["TTL", ACCEPTED]), Reply::Int(-1));
 }
 
+#[cfg(feature = "blocking")]
 #[test]
 fn a_blocking_client_is_refused_a_late_write() {
     need_process!();
