@@ -133,8 +133,8 @@ impl Command {
         self
     }
 
-    /// Sends it, and tells what the server answered; from a plain thread `blocking::Client::send`
-    /// does. (The servers of [`testing`](crate::testing)
+    /// Sends it, and tells what the server answered. From a plain thread: `blocking::Client::send`.
+    /// (The servers of [`testing`](crate::testing)
     /// run no scripts but the locks' own, and reject it.)
     ///
     /// # Errors

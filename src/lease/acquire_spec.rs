@@ -46,7 +46,7 @@ pub(super) struct Waiting {
     pub(super) until: Moment,
     /// How many tries have found the lock held.
     contended: u32,
-    /// Of several keys, the one in whose way the last try has found another's value.
+    /// Where the lock has no queue, the key that the last try has found held by another.
     pub(super) key: Option<Box<Key>>,
     /// The try before that has found another key in the way.
     is_other_key: bool,

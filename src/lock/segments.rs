@@ -6,12 +6,12 @@ use crate::error::Error;
 use crate::lease::Key;
 
 /// One hot key as several locks, each for a part of what the key protects:
-/// [`Locker::segments`]. Whoever works on different parts does not wait for one another.
+/// [`Locker::segments`]. Tasks that work on parts in different segments do not wait for each other.
 ///
 /// Segment 3 of `stock:7` is the lock of the key `stock:7/3`, and nothing more: `lock("stock:7/3")`
-/// excludes it and is excluded, and costs the same. **Every process must know the same number of
-/// segments**, for by it the same part would fall into another segment. Change it only while
-/// nobody holds one, or along with the key's name.
+/// excludes it and is excluded, and costs the same. **Every process must use the same number of
+/// segments**: with another number a part falls into another segment. Change the number only while
+/// no segment is held, or together with the key.
 ///
 /// ```no_run
 /// # async fn example(locker: quorlock::Locker) -> Result<(), quorlock::Error> {
@@ -34,8 +34,8 @@ pub struct Segments {
 }
 
 impl Locker {
-    /// One hot key as so many locks, each for a part of what it protects, so that whoever works on
-    /// different parts does not wait for one another: see [`Segments`].
+    /// Divides a hot key into `count` locks, each for a part of what the key protects: see
+    /// [`Segments`].
     pub fn segments(&self, key: impl AsRef<[u8]>, count: u16) -> Segments {
         Segments { locker: self.clone(), key: key.as_ref().into(), count }
     }
@@ -70,7 +70,7 @@ impl Segments {
         }
     }
 
-    /// How many they are.
+    /// How many segments the key has.
     #[must_use]
     pub fn count(&self) -> u16 {
         self.count

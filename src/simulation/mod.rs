@@ -31,9 +31,9 @@
 //!
 //! The clients are the library as it is; only the clock, the source of randomness and the streams
 //! are other ones. A machine that is frozen is one whose tasks are not polled; one that has crashed
-//! is never polled again. While the assumptions are kept, clocks drift within the margin, those of
-//! nodes are set back and never ahead (one is enough: see `tests`), and a node forgets its keys
-//! only where its clients expect it.
+//! is never polled again. While the assumptions are kept, clocks drift within the margin; in half
+//! of the runs wall clocks are wrong from the start; those of nodes are set back and never ahead
+//! (one is enough: see `tests`), and a node forgets its keys only where its clients expect it.
 //!
 //! The same seed gives the same run, byte by byte of its trace. A run is printed by
 //!

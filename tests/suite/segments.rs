@@ -1,5 +1,5 @@
-//! One hot key as several locks: who works on different parts does not wait, and who works on the
-//! same one does.
+//! One hot key as several locks: tasks on different segments do not wait for each other, and tasks
+//! on the same segment do.
 
 use std::collections::BTreeMap;
 

@@ -14,13 +14,13 @@
 #[path = "scripts_fenced.rs"]
 mod fenced;
 #[path = "scripts_guarded.rs"]
-mod guarded;
+pub(crate) mod guarded;
 #[path = "scripts_hindrance.rs"]
 mod hindrance;
 #[path = "scripts_queued.rs"]
 mod queued;
 
-pub(crate) use guarded::GUARDED;
+use guarded::all_files;
 use hindrance::KEYS;
 pub(crate) use hindrance::{Hindrance, users};
 use queued::{ask, ask_where_it_votes, leave};
@@ -380,16 +380,6 @@ pub(crate) struct Case {
     pub(crate) frozen: bool,
     /// What it leaves may be over before it is looked at, but where time stands still.
     pub(crate) fleeting: bool,
-}
-
-/// Those of the locks' scripts, and those of [`GUARDED`].
-pub(crate) fn all_files() -> impl Iterator<Item = (&'static str, &'static str)> {
-    FILES.into_iter().chain(guarded::FILES)
-}
-
-/// Those that nodes run by functions as well, and [`GUARDED`].
-pub(crate) fn all_scripts() -> impl Iterator<Item = Script> {
-    SCRIPTS.into_iter().chain([GUARDED])
 }
 
 impl Script {

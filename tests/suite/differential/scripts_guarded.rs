@@ -1,20 +1,30 @@
 //! The check that stands before a user's script in a guarded command: a part of the table in
 //! `scripts`. Nodes inside the process run it by Lua alone.
 
-use super::{Calls, Script, State, Words, all};
+use super::{Calls, FILES, SCRIPTS, Script, State, Words, all};
 
 /// The check, and what stands for the user's script: it shows what it sees.
-pub(super) const FILES: [(&str, &str); 2] = [
+const CHECK: [(&str, &str); 2] = [
     ("check.lua", include_str!("../../../src/guarded/check.lua")),
     ("shows", "return {#KEYS, #ARGV, KEYS[1], ARGV[1], redis.call('GET', KEYS[1])}\n"),
 ];
 
-pub(crate) const GUARDED: Script = Script {
+const GUARDED: Script = Script {
     name: "guarded",
     files: &["check.lua", "shows"],
     grids: &[all(&[WRITTEN, SECOND_WRITTEN])],
     words: guarded,
 };
+
+/// The files of the locks' scripts, and of the check.
+pub(crate) fn all_files() -> impl Iterator<Item = (&'static str, &'static str)> {
+    FILES.into_iter().chain(CHECK)
+}
+
+/// The locks' scripts, and the check.
+pub(crate) fn all_scripts() -> impl Iterator<Item = Script> {
+    SCRIPTS.into_iter().chain([GUARDED])
+}
 
 /// Which fence has come with a command on `k`.
 const WRITTEN: &[State] = &[

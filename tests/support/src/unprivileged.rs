@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::process::tied;
 
-/// The user `nobody`, as whom databases run when the tests run as root.
+/// The user that runs databases when the tests run as root.
 const USER: u32 = 65_534;
 
 /// Gives a directory to that user, if we are root.

@@ -13,7 +13,8 @@ use bytes::Bytes;
 use super::super::sha1::digest;
 use super::super::{Version, lua};
 use super::bench::{Bench, Node, Outcome};
-use super::table::{Case, Script, all_files, all_scripts};
+use super::table::guarded::{all_files, all_scripts};
+use super::table::{Case, Script};
 use mutate::{Mutant, code_lines, mutants};
 
 /// A mutant that does what the script does, in whichever file the code stands.
