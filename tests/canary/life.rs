@@ -31,6 +31,7 @@ pub(crate) async fn run(tokens: &mut Tokens) {
     let fleet = fleet(3);
     held_and_released(&fleet).await;
     several(&fleet).await;
+    divided(&fleet).await;
     contended(&fleet).await;
     lost(&fleet).await;
     panicked(&fleet).await;
@@ -95,6 +96,12 @@ async fn several(fleet: &Fleet) {
     for key in ["a", "b", "stays", "too"] {
         fleet.command(&["DEL", key]);
     }
+}
+
+async fn divided(fleet: &Fleet) {
+    let segments = show(builder(fleet).build().unwrap().segments("stock", 4));
+    look(segments.of_part("customer:42").await.unwrap().release().await.unwrap());
+    fails(builder(fleet).build().unwrap().segments("stock", 0).all().await);
 }
 
 async fn contended(fleet: &Fleet) {
