@@ -17,6 +17,7 @@ use quorlock_resp::Frame;
 #[cfg(doc)]
 use super::RunId;
 use super::reply::Reply;
+use super::undo::Form;
 use crate::node_vote::NodeVote;
 use crate::server_error::ServerError;
 
@@ -197,7 +198,9 @@ pub(super) enum FollowUp {
     /// command in its place has changed nothing, and its answer does not say all that the script's
     /// does.
     WithScript,
-    /// The same, and send no more native commands: the server rejects them.
+    /// Send what deletes the first key alone, at once: the user may have no right to the others.
+    ForFirstKey,
+    /// As `WithScript`, and send no more native commands: the server rejects them.
     WithoutNative,
     /// The native command may have been executed, or not. The sender is told so; the script is sent
     /// for the case that it was not, and no more native commands are.
@@ -218,20 +221,30 @@ pub(super) enum FollowUp {
 }
 
 impl FollowUp {
+    /// Whether the sender waits for the reply to what follows.
+    pub(super) fn is_answered_later(self) -> bool {
+        matches!(self, Self::WithScript | Self::WithoutNative | Self::ForFirstKey)
+    }
+
     /// Whether something was sent again for it, or is to be.
     pub(super) fn has_sent_or_will(self) -> bool {
         use FollowUp::{Ended, Settled, TrackingFailed, TrackingRefused};
         !matches!(self, Settled | Ended | TrackingFailed | TrackingRefused)
     }
 
-    /// What a reply to a command of this kind asks for, which some sender awaits or none; `None`
-    /// where nothing follows.
+    /// What a reply to a command of this kind, with an undo of this form, asks for, which some
+    /// sender awaits or none; `None` where nothing follows.
     #[inline]
-    pub(super) fn after(kind: ReplyKind, is_awaited: bool, reply: &Reply) -> Option<Self> {
+    pub(super) fn after(
+        kind: ReplyKind,
+        form: Form,
+        is_awaited: bool,
+        reply: &Reply,
+    ) -> Option<Self> {
         match kind {
-            ReplyKind::Undo => Self::after_undo(reply),
+            ReplyKind::Undo => Self::after_undo(form, reply),
             ReplyKind::NativeUndo => Self::after_native(is_awaited, reply),
-            ReplyKind::PendingUndo => Some(Self::after_undo(reply).unwrap_or(Self::Settled)),
+            ReplyKind::PendingUndo => Some(Self::after_undo(form, reply).unwrap_or(Self::Settled)),
             ReplyKind::Ended if reply.as_error().is_some() => Some(Self::Doubt),
             ReplyKind::Ended => Some(Self::Ended),
             ReplyKind::TrackingRequest => Self::after_tracking_request(reply),
@@ -262,11 +275,14 @@ impl FollowUp {
         }
     }
 
-    fn after_undo(reply: &Reply) -> Option<Self> {
+    fn after_undo(form: Form, reply: &Reply) -> Option<Self> {
         // Inside a script, what counts is the error that its command was told.
         match ServerError::new(reply.as_error()?).cause() {
             error if error.lacks_script() => Some(Self::WithScript),
             error if error.is_for_now() => Some(Self::Later),
+            error if error.is_authentication() && form.has_first_key_form() => {
+                Some(Self::ForFirstKey)
+            }
             _ => None,
         }
     }

@@ -172,16 +172,16 @@ impl Pipeline {
         }
         self.waiting.pop_front();
         let is_awaited = entry.ticket != Ticket::UNAWAITED && !tombstone;
-        let follow_up = FollowUp::after(entry.kind, is_awaited, &reply);
+        let follow_up = FollowUp::after(entry.kind, undo_form, is_awaited, &reply);
         if let Some(follow_up) = follow_up {
-            let undo = Undo { bytes: &self.undo.as_slice()[..undo_len], form: undo_form }.kept();
+            let undo = Undo { bytes: &self.undo.as_slice()[..undo_len], form: undo_form };
             let is_told = tombstone || follow_up == FollowUp::Repeat;
             let ticket = if is_told { Ticket::UNAWAITED } else { entry.ticket };
-            let error = reply.as_error().map(printable);
-            unsettled.push(Unsettled { entry: Entry { ticket, ..entry }, undo, follow_up, error });
+            let (entry, error) = (Entry { ticket, ..entry }, reply.as_error().map(printable));
+            unsettled.push(Unsettled { entry, undo: undo.kept(), follow_up, error });
         }
         self.undo.advance(undo_len);
-        if matches!(follow_up, Some(FollowUp::WithScript | FollowUp::WithoutNative)) {
+        if follow_up.is_some_and(FollowUp::is_answered_later) {
             return Ok(None); // its sender waits for the reply to that one
         }
         let Entry { ticket, kind, sent, .. } = entry;
@@ -271,7 +271,7 @@ mod tests {
     use crate::link::UndoScript;
 
     const SCRIPT: (&UndoScript, u16) =
-        (&UndoScript { text: "a script", compares_and_deletes: true }, 1);
+        (&UndoScript { text: "a script", compares_and_deletes: true, for_first_key: None }, 1);
 
     fn entry(ticket: u64, kind: ReplyKind, deadline: u64) -> Entry {
         Entry {

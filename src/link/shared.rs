@@ -8,7 +8,7 @@ use super::needs_flush::NeedsFlush;
 use super::outgoing::{Outgoing, Sent, Urgency};
 use super::peer::RunId;
 use super::pending::{Client, PendingUndos};
-use super::pipeline::{Completion, Lapsed, Pipeline, Ticket, Unsettled};
+use super::pipeline::{Completion, Entry, Lapsed, Pipeline, Ticket, Unsettled};
 use super::reply::Reply;
 use super::state::{Phase, QUEUED_CAPACITY, State};
 use super::stream::Writer;
@@ -198,6 +198,14 @@ impl Link {
                     let undo = undo.lent();
                     state.append(entry.again(now), &undo.whole(), undo);
                     self.needs_flush.set();
+                }
+                FollowUp::ForFirstKey => {
+                    state.pending.handle_executed(undo.lent());
+                    if let Some(first) = undo.lent().for_first_key() {
+                        let entry = Entry { kind: ReplyKind::Undo, ..entry.again(now) };
+                        state.append(entry, &first.lent().whole(), first.lent());
+                        self.needs_flush.set();
+                    }
                 }
                 FollowUp::TrackingFailed => state.is_tracking = false,
                 // Not where it follows from a request before it that has failed.

@@ -15,7 +15,8 @@ use crate::clock::Moment;
 use crate::options::LinkOptions;
 
 /// What undoes a command of one key.
-const SCRIPT: (&UndoScript, u16) = (&UndoScript { text: "UNDO", compares_and_deletes: true }, 1);
+const SCRIPT: (&UndoScript, u16) =
+    (&UndoScript { text: "UNDO", compares_and_deletes: true, for_first_key: None }, 1);
 
 /// Has the server end the connection before.
 const KILL: &str = "CLIENT KILL ID 7";

@@ -3,8 +3,8 @@
 //! An *undo* is a script, by which it is a command of its own, and the arguments of that: the keys,
 //! the value that was set, and for a lock that was being handed over the former value, which is
 //! put back. Its *pair* is the keys and the value: no two attempts have the same value, so the pair
-//! says which undo it is. The encoder of a command states all this; nothing is parsed back from
-//! the bytes.
+//! says which undo it is. The encoder of a command states all this; the value, and what undoes the
+//! first key alone, are all that is read back from the bytes.
 
 use std::sync::Arc;
 
@@ -20,10 +20,14 @@ pub(crate) struct UndoScript {
     /// Whether all that it does to one key is to [compare and delete](super::native) it, where no
     /// former value is put back.
     pub(crate) compares_and_deletes: bool,
+    /// What compares and deletes the first of several keys and no other, for a user who has no
+    /// right to the others.
+    pub(crate) for_first_key: Option<&'static Self>,
 }
 
 /// That of commands which need none.
-static NO_SCRIPT: UndoScript = UndoScript { text: "", compares_and_deletes: false };
+static NO_SCRIPT: UndoScript =
+    UndoScript { text: "", compares_and_deletes: false, for_first_key: None };
 
 /// What undoes a command, in encoded arguments that begin with its pair.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,6 +54,13 @@ enum Means {
     Delete,
     /// It puts the former value back.
     PutBack,
+}
+
+impl Form {
+    /// Whether there is an undo [for the first key](Undo::for_first_key).
+    pub(super) fn has_first_key_form(self) -> bool {
+        self.means == Means::Delete && self.script.for_first_key.is_some()
+    }
 }
 
 impl Undo<'static> {
@@ -120,6 +131,17 @@ impl<'a> Undo<'a> {
         means == Means::Delete && keys == 1 && script.compares_and_deletes
     }
 
+    /// What deletes the first of the keys and no other.
+    pub(super) fn for_first_key(self) -> Option<Kept> {
+        let script = self.form.script.for_first_key.filter(|_| self.form.has_first_key_form())?;
+        let mut rest = self.pair();
+        let first = split_bulk(&mut rest)?;
+        for _ in 1..self.form.keys {
+            split_bulk(&mut rest)?;
+        }
+        Some(Undo::delete((script, 1), &[first, rest].concat()).kept())
+    }
+
     /// The whole command, in the form that a server executes even if it has never seen the script.
     pub(crate) fn whole(self) -> Vec<u8> {
         let Form { script: UndoScript { text, .. }, keys, .. } = self.form;
@@ -142,6 +164,15 @@ impl<'a> Undo<'a> {
     }
 }
 
+/// Takes an encoded argument from the front of others.
+fn split_bulk<'a>(encoded: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let line = encoded.iter().position(|byte| *byte == b'\r')?;
+    let len: usize = std::str::from_utf8(encoded.get(1..line)?).ok()?.parse().ok()?;
+    let (bulk, rest) = encoded.split_at_checked(line + len + 2 * b"\r\n".len())?;
+    *encoded = rest;
+    Some(bulk)
+}
+
 /// An undo that outlives its command.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Kept {
@@ -160,7 +191,7 @@ mod tests {
     use super::*;
 
     const SCRIPT: (&UndoScript, u16) =
-        (&UndoScript { text: "a script", compares_and_deletes: true }, 1);
+        (&UndoScript { text: "a script", compares_and_deletes: true, for_first_key: None }, 1);
 
     fn encoded(arguments: &[&[u8]]) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -188,7 +219,8 @@ mod tests {
 
     #[test]
     fn only_the_deletion_of_one_key_has_a_native_form() {
-        const OTHER: UndoScript = UndoScript { text: "another", compares_and_deletes: false };
+        const OTHER: UndoScript =
+            UndoScript { text: "another", compares_and_deletes: false, for_first_key: None };
         assert!(Undo::delete(SCRIPT, b"k:v;").has_native_form());
         for other in [
             Undo::put_back(SCRIPT, b"k:v;old;", 4),
@@ -197,6 +229,23 @@ mod tests {
             Undo::nothing(b"k:v;"),
         ] {
             assert!(!other.has_native_form(), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn of_several_keys_the_first_can_be_deleted_alone() {
+        const BOTH: UndoScript =
+            UndoScript { text: "both", compares_and_deletes: false, for_first_key: Some(SCRIPT.0) };
+        let pair = encoded(&[b"$3\r\nkey", b"$queue", b"", b"the value"]);
+        let alone = encoded(&[b"$3\r\nkey", b"the value"]);
+        let undo = Undo::delete((&BOTH, 3), &pair);
+        assert_eq!(undo.for_first_key(), Some(Undo::delete(SCRIPT, &alone).kept()));
+        for other in [
+            Undo::delete(SCRIPT, &alone),
+            Undo::put_back((&BOTH, 3), &pair, pair.len() - 1),
+            Undo::nothing(&pair),
+        ] {
+            assert_eq!(other.for_first_key(), None, "{other:?}");
         }
     }
 

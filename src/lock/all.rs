@@ -28,7 +28,7 @@ pub(crate) static ALL: Primitive = Primitive {
         "3159e1c630d057f32734180033cfa02ee3d0b11a"
     ),
     release: script!(RELEASE, "4f2e98f404cfd16f3b256a0bd41c98bc3dc0b889"),
-    undo: UndoScript { text: RELEASE, compares_and_deletes: false },
+    undo: UndoScript { text: RELEASE, compares_and_deletes: false, for_first_key: None },
     adopt: Adopt::Refused("a lock of several keys is not adopted"),
     queued: None,
 };

@@ -21,7 +21,7 @@ pub(crate) static MUTEX: Primitive = Primitive {
     vote_reply: ReplyKind::Vote,
     extend: script!(include_str!("script/extend.lua"), "38c4b48c016c265132124c20017671204b3fa277"),
     release: script!(RELEASE, "916642b5b6dd4b1989e91ed6ff2b86d233493ab3"),
-    undo: UndoScript { text: RELEASE, compares_and_deletes: true },
+    undo: UndoScript { text: RELEASE, compares_and_deletes: true, for_first_key: None },
     adopt: Adopt::Scripts {
         plain: include_str!("script/adopt.lua"),
         vote: behind_standing!("script/adopt.lua"),

@@ -1,7 +1,7 @@
 //! The commands that the node with a key's queue runs for it.
 //!
 //! Their keys are the lock's, its queue's and its beats', in this order. It is extended as on any
-//! other node, by its first key.
+//! other node, by its first key; and so released by a user who has a right to that key alone.
 
 use super::behind_standing::behind_standing;
 use crate::lease::{AcquireBy, Adopt, Primitive, script};
@@ -23,7 +23,15 @@ pub(crate) static QUEUED: Primitive = Primitive {
     vote_reply: ReplyKind::Vote,
     extend: script!(include_str!("script/extend.lua"), "38c4b48c016c265132124c20017671204b3fa277"),
     release: script!(LEAVE, "738b726a9367949d615ed0790fa5930860bd6f92"),
-    undo: UndoScript { text: LEAVE, compares_and_deletes: false },
+    undo: UndoScript {
+        text: LEAVE,
+        compares_and_deletes: false,
+        for_first_key: Some(&UndoScript {
+            text: include_str!("script/release.lua"),
+            compares_and_deletes: true,
+            for_first_key: None,
+        }),
+    },
     adopt: Adopt::Refused("what waits in a queue is not held"),
     queued: None,
 };

@@ -26,7 +26,7 @@ static PLAIN: Primitive = Primitive {
     vote_reply: ReplyKind::Vote,
     extend: NO_SCRIPT,
     release: NO_SCRIPT,
-    undo: UndoScript { text: "", compares_and_deletes: false },
+    undo: UndoScript { text: "", compares_and_deletes: false, for_first_key: None },
     queued: None,
     adopt: Adopt::Refused("not in a model"),
 };

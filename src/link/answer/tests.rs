@@ -3,6 +3,10 @@
 use bytes::Bytes;
 
 use super::*;
+use crate::link::undo::{Undo, UndoScript};
+
+/// An undo of no particular form.
+const NO_UNDO: Form = Undo::NONE.form;
 
 /// The kinds, in the order of the table's columns.
 const KINDS: [ReplyKind; 11] = [
@@ -195,8 +199,27 @@ fn each_error_says_whether_anything_was_applied_and_what_follows_an_undo() {
                 ReplyKind::Ended => Some(FollowUp::Doubt),
                 _ => None,
             };
-            assert_eq!(FollowUp::after(kind, true, &reply()), follows, "{kind:?}: {text}");
+            assert_eq!(FollowUp::after(kind, NO_UNDO, true, &reply()), follows, "{kind:?}: {text}");
         }
+    }
+}
+
+/// A user who may not touch a lock's queue, and is told that others wait, releases the lock.
+#[test]
+fn what_a_user_may_not_do_to_all_keys_is_done_to_the_first() {
+    static FIRST: UndoScript =
+        UndoScript { text: "first", compares_and_deletes: true, for_first_key: None };
+    static ALL: UndoScript =
+        UndoScript { text: "all", compares_and_deletes: false, for_first_key: Some(&FIRST) };
+    let undo = |script| Undo::delete((script, 1), b"").form;
+    let after = |kind, form, text: &'static str| {
+        FollowUp::after(kind, form, true, &Frame::Error(text.into()).into())
+    };
+    let denied = "NOPERM No permissions to access a key";
+    for kind in [ReplyKind::Undo, ReplyKind::PendingUndo] {
+        assert_eq!(after(kind, undo(&ALL), denied), Some(FollowUp::ForFirstKey));
+        assert_ne!(after(kind, undo(&FIRST), denied), Some(FollowUp::ForFirstKey));
+        assert_eq!(after(kind, undo(&ALL), "BUSY a script runs"), Some(FollowUp::Later));
     }
 }
 
@@ -206,7 +229,7 @@ fn the_script_follows_a_native_command_whose_answer_does_not_say_enough() {
     use FollowUp::{Repeat, WithScript, WithoutNative};
     let after = |reply: Frame| {
         let reply = Reply::from(reply);
-        [true, false].map(|it| FollowUp::after(ReplyKind::NativeUndo, it, &reply))
+        [true, false].map(|it| FollowUp::after(ReplyKind::NativeUndo, NO_UNDO, it, &reply))
     };
     assert_eq!(after(Frame::Integer(1)), [None, None]);
     assert_eq!(after(Frame::Integer(0)), [Some(WithScript), None]);
@@ -232,7 +255,8 @@ fn the_script_follows_a_native_command_whose_answer_does_not_say_enough() {
 #[test]
 fn a_request_for_tracking_has_failed_unless_it_is_ok() {
     use FollowUp::{TrackingFailed, TrackingRefused};
-    let after = |frame: Frame| FollowUp::after(ReplyKind::TrackingRequest, false, &frame.into());
+    let after =
+        |frame: Frame| FollowUp::after(ReplyKind::TrackingRequest, NO_UNDO, false, &frame.into());
     assert_eq!(after(reply("OK")), None);
     for odd in ["null", "1", "simple", "bulk", "1,9"] {
         assert_eq!(after(reply(odd)), Some(TrackingRefused), "{odd}");
@@ -252,10 +276,13 @@ fn a_request_for_tracking_has_failed_unless_it_is_ok() {
 fn an_undo_that_was_executed_is_settled_whatever_it_found() {
     for number in -1..=1 {
         let reply = Reply::Integer(number);
-        assert_eq!(FollowUp::after(ReplyKind::Undo, true, &reply), None);
-        assert_eq!(FollowUp::after(ReplyKind::PendingUndo, true, &reply), Some(FollowUp::Settled));
-        assert_eq!(FollowUp::after(ReplyKind::Ended, true, &reply), Some(FollowUp::Ended));
-        assert_eq!(FollowUp::after(ReplyKind::Script, true, &reply), None);
+        assert_eq!(FollowUp::after(ReplyKind::Undo, NO_UNDO, true, &reply), None);
+        assert_eq!(
+            FollowUp::after(ReplyKind::PendingUndo, NO_UNDO, true, &reply),
+            Some(FollowUp::Settled)
+        );
+        assert_eq!(FollowUp::after(ReplyKind::Ended, NO_UNDO, true, &reply), Some(FollowUp::Ended));
+        assert_eq!(FollowUp::after(ReplyKind::Script, NO_UNDO, true, &reply), None);
     }
 }
 

@@ -3,7 +3,8 @@
 use super::*;
 use crate::link::UndoScript;
 
-const SCRIPT: (&UndoScript, u16) = (&UndoScript { text: "UNDO", compares_and_deletes: true }, 1);
+const SCRIPT: (&UndoScript, u16) =
+    (&UndoScript { text: "UNDO", compares_and_deletes: true, for_first_key: None }, 1);
 const HORIZON: Duration = Duration::from_secs(21);
 
 const KILL_7: &str = "CLIENT KILL ID 7";
@@ -207,7 +208,7 @@ fn a_value_that_is_still_to_be_undone_is_known_by_other_keys() {
     };
     let mut pending = pending_undos();
     pending.add(Undo::delete(
-        (&UndoScript { text: "LEAVE", compares_and_deletes: false }, 3),
+        (&UndoScript { text: "LEAVE", compares_and_deletes: false, for_first_key: None }, 3),
         &in_queue("v-k"),
     ));
     assert!(concern(&pending, "k"), "an extension of the same attempt, by its own key");

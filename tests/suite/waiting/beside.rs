@@ -39,6 +39,29 @@ async fn a_lock_is_handed_over_on_servers_that_may_forget() {
     assert!(woken.handed_over + woken.changed >= 1, "{woken:?}");
 }
 
+/// Its ACL is for the lock's keys, whose queue has a name of its own; and it hears of those that
+/// wait, for that is said by channel.
+#[tokio::test]
+async fn who_may_not_touch_the_queue_releases_the_lock_all_the_same() {
+    need_process!();
+    let _watchdog = Watchdog::new("the lock of one that may not touch its queue");
+    let fleet =
+        Fleet::start_with(1, |_, server| server.user("cashier", "on >secret ~pay:* &* +@all"));
+    let url = fleet.urls()[0].replace("://", "://cashier:secret@");
+    let holder = listening(patient(hasty([url], "holder")).ttl(LONGEST)).await;
+    let waiter = hearing(&fleet, "waiter").await;
+    for is_dropped in [false, true] {
+        let held = holder.lock("pay:7").await.unwrap();
+        let waiting = wait(&waiter, "pay:7");
+        is_watched(&fleet).await;
+        match is_dropped {
+            true => drop(held),
+            false => assert!(held.release().await.unwrap().is_released()),
+        }
+        assert!(waiting.await.unwrap().release().await.unwrap().is_released());
+    }
+}
+
 /// One that adopts a lock is not told who waits for it: the first of these is told of the release.
 #[tokio::test]
 async fn an_adopted_lock_goes_to_the_one_that_waits_when_it_is_released() {
