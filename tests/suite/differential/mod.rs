@@ -20,6 +20,7 @@ mod scripts_run;
 mod snippets;
 mod table;
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -37,6 +38,9 @@ struct Pair {
     name: String,
     server: Server,
     node: Inside,
+    /// The connections so far: each side sees one that ends when it comes to it, and counts it
+    /// until then.
+    connected: RefCell<Vec<Raw>>,
 }
 
 impl Pair {
@@ -53,7 +57,7 @@ impl Pair {
             _ => Node::builder().redis(&version),
         };
         let node = in_process::serve(node(posing)).expect("a port is free");
-        Self { name: format!("{kind} {version}"), server, node }
+        Self { name: format!("{kind} {version}"), server, node, connected: RefCell::default() }
     }
 
     /// Says it all to both, and returns what differs.
@@ -74,6 +78,7 @@ impl Pair {
                 differences.push(format!("{}: {shown:?}\n  {ours}\n  {theirs}", self.name));
             }
         }
+        self.connected.borrow_mut().extend([theirs, ours]);
         differences
     }
 }

@@ -57,7 +57,7 @@ const PLAIN: &str = "
     HSET l f v | DEL h l none | UNLINK k | DBSIZE | SET a 1 | SET b 2 | KEYS b* | KEYS ?
     KEYS none*
     SCRIPT EXISTS ffff | EVALSHA ffff 0 | EVALSHA ffff x | EVALSHA ffff 1 | EVALSHA ffff -1
-    AUTH wrong | AUTH nobody wrong | AUTH default any | CLIENT KILL ID x | CLIENT KILL ID 0
+    AUTH wrong | AUTH nobody wrong | AUTH default any | CLIENT KILL ID x
     CLIENT KILL ID 99999 | CLIENT KILL FOO bar | CLIENT KILL ID 99999 TYPE normal
     CLIENT KILL TYPE normal | CLIENT GETNAME | CLIENT SETNAME me | CLIENT GETNAME
     CLIENT SETNAME a\u{1} | CLIENT GETNAME | CLIENT ID | HELLO 4 | HELLO 1 | HELLO x | HELLO
