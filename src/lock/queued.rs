@@ -13,12 +13,12 @@ const LEAVE: &str = include_str!("script/turn_leave.lua");
 /// scripts.)
 pub(crate) static QUEUED: Primitive = Primitive {
     acquire: AcquireBy::Script(
-        script!(include_str!("script/turn_ask.lua"), "14301c3608b36f12ce064c3616e2ca1a49b04efc"),
+        script!(include_str!("script/turn_ask.lua"), "3ce7c906b79b0c192b9d3fc633e9b64f67422db1"),
         ReplyKind::Queue,
     ),
     vote: script!(
         behind_standing!("script/turn_ask.lua"),
-        "dfc364ba6b1ef2ccdf3913254ee89880a68f50b2"
+        "1eee06f4023908743f0d24a9a153a6f1a11c3dad"
     ),
     vote_reply: ReplyKind::Vote,
     extend: script!(include_str!("script/extend.lua"), "38c4b48c016c265132124c20017671204b3fa277"),

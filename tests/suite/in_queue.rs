@@ -122,6 +122,30 @@ async fn one_that_died_before_a_server_was_set_back_holds_no_one_up() {
     assert!(began.elapsed() <= ms(5), "{:?}", began.elapsed());
 }
 
+/// Each question looks at 128 of them, and takes them out.
+#[tokio::test(start_paused = true)]
+async fn hundreds_that_died_in_the_queue_are_gone_after_one_beat() {
+    let nodes = Nodes::new(3);
+    let [holder, waiter] = processes(&nodes).await;
+    let held = holder.lock("k").await.unwrap();
+    let waiting = waits(&waiter);
+    tokio::time::sleep(ms(100)).await;
+    let node = &nodes[queue_node(&nodes, "k")];
+    for number in 0..1_000 {
+        let dead = format!("{number:03}@dead");
+        assert_eq!(
+            node.command(["ZADD", "{k}:quorlock:queue", "0", &dead]).as_integer(),
+            Ok(1),
+            "{dead}"
+        );
+    }
+    tokio::time::sleep(ms(500)).await;
+    let began = Instant::now();
+    assert!(held.release().await.unwrap().is_released());
+    assert!(waiting.await.unwrap().is_ok());
+    assert!(began.elapsed() <= ms(5), "{:?}", began.elapsed());
+}
+
 /// A key that was contended a moment ago is asked for in the queue first; all nodes are asked only
 /// after seconds, and have all the time there is to answer.
 #[tokio::test(start_paused = true)]

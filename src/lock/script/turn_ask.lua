@@ -6,10 +6,10 @@
 -- too far away was told before the server's clock was set back: no one is known to live by it.)
 --
 -- Answers {1, 1} when it set the lock and others wait, {1, 0} when none does; {-1, ms} when it is
--- to wait: the first in the queue is told what the lock has left to live, the others -1. The first
--- also has the holder told, by its channel, that it is waited for; {-2, ms} says to it that no one
--- heard: it has to watch the lock itself. Never makes a key without an end. Reads and checks first
--- and writes last: a script is not undone by its own error.
+-- to wait: the first is told what the lock has left to live, the others -1, or 0 for "ask again":
+-- too many before it were dead. The first has the holder told, by its channel, that it is waited
+-- for; {-2, ms} says that no one heard: it has to watch the lock itself. Never makes a key without
+-- an end. Reads and checks first and writes last: a script is not undone by its own error.
 local lock, queue, beats = KEYS[#KEYS - 2], KEYS[#KEYS - 1], KEYS[#KEYS]
 local beat, looks = 1500, 128
 local held, time = redis.pcall('GET', lock), redis.call('TIME')
@@ -53,7 +53,7 @@ redis.call('PEXPIREAT', beats, ends)
 redis.call('ZADD', queue, 'NX', string.format('%.0f', tonumber(last[2] or 0) + 1), ARGV[1])
 redis.call('PEXPIREAT', queue, ends)
 if not is_turn then
-  return {-1, -1}
+  return {-1, #dead < looks and -1 or 0}
 end
 local owner, heard = type(held) == 'string' and string.match(held, '^%x+@(.*)$'), 0
 if owner then

@@ -109,7 +109,7 @@ fn ask_behind(run: &mut Run<'_, '_>, lines: u32) -> Outcome<Frame> {
     run.call(lines + 53, &[b"ZADD", queue, b"NX", place.as_bytes(), value])?;
     run.call(lines + 54, &[b"PEXPIREAT", queue, ends.as_bytes()])?;
     if !is_turn {
-        return Ok(reason(-1, Some(-1.0)));
+        return Ok(reason(-1, Some(if dead.len() < LOOKS { -1.0 } else { 0.0 })));
     }
     let is_heard = held
         .owner()
