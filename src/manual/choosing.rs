@@ -129,8 +129,8 @@
 //! queue's node up. So 1,000 waiting processes are 2,000 short scripts a second on that node. The
 //! holder's release hands the lock to the first of them and wakes that process alone, which asks
 //! all nodes, and holds it when a majority has said so. So the lock changes hands in two round
-//! trips, at the same cost however many wait (`benches/record/crowd-2026-11-25.md`; what waiters
-//! take of memory: `memory-2026-11-24.md`). A holder of another library hands nothing over, nor
+//! trips, at the same cost however many wait (`benches/record/crowd-2026-11-26.md`; what waiters
+//! take of memory: `memory-2026-11-26.md`). A holder of another library hands nothing over, nor
 //! does one that has adopted its lock, or that holds several keys as one: the first of those that
 //! wait has the node tell it when the key changes, and asks then. So does one that waits for a lock
 //! of several keys, which stands in no queue: to be handed one of its keys would block that

@@ -80,7 +80,7 @@
 //!   that all are in one slot of a cluster, and need a rule beside the prefix's own. Those of a key
 //!   that has a `{tag}` are that key with `/quorlock:queue` and `/quorlock:beats` behind it. Where
 //!   a right to the queue is missing, processes poll: each waits up to a second longer, and every
-//!   node has more to do.
+//!   node has more to do. They release their locks all the same.
 //! - A fence's key is `{pay:order:42}:quorlock:fence`, beside those of the queue. A key of a
 //!   [`guarded::Command`](crate::guarded::Command) has its own, `{stock:7}:quorlock:written`.
 //! - `+delifeq`, on a Valkey from 9.0 on, halves what a lock costs the server. Without the right
