@@ -47,7 +47,7 @@ async fn who_may_not_touch_the_queue_releases_the_lock_all_the_same() {
     let _watchdog = Watchdog::new("the lock of one that may not touch its queue");
     let fleet =
         Fleet::start_with(1, |_, server| server.user("cashier", "on >secret ~pay:* &* +@all"));
-    let url = fleet.urls()[0].replace("://", "://cashier:secret@");
+    let url = format!("redis://cashier:secret@{}", fleet[0].addr());
     let holder = listening(patient(hasty([url], "holder")).ttl(LONGEST)).await;
     let waiter = hearing(&fleet, "waiter").await;
     for is_dropped in [false, true] {
