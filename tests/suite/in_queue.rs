@@ -76,15 +76,22 @@ fn waits(locker: &Locker) -> JoinHandle<Result<LockGuard, Error>> {
     tokio::spawn(async move { request.await })
 }
 
+/// A lock, another process that waits for it in a queue, and the node that keeps the queue.
+async fn held_and_waited_for(
+    nodes: &Nodes,
+) -> (LockGuard, JoinHandle<Result<LockGuard, Error>>, usize) {
+    let [holder, waiter] = processes(nodes).await;
+    let held = holder.lock("k").await.unwrap();
+    let waiting = waits(&waiter);
+    tokio::time::sleep(ms(100)).await;
+    (held, waiting, queue_node(nodes, "k"))
+}
+
 /// Its value would stay first in the queue, before those that wait, until its beat ends.
 #[tokio::test(start_paused = true)]
 async fn who_leaves_a_lock_that_the_node_with_the_queue_has_not_granted_leaves_the_queue_too() {
     let nodes = Nodes::new(3);
-    let [holder, waiter] = processes(&nodes).await;
-    let held = holder.lock("k").await.unwrap();
-    let waiting = waits(&waiter);
-    tokio::time::sleep(ms(100)).await;
-    let node = queue_node(&nodes, "k");
+    let (held, waiting, node) = held_and_waited_for(&nodes).await;
     let busy = Reaction::Answer(b"-BUSY a script runs\r\n".to_vec());
     nodes[node].add(When::before("turn_ask").nth(1).then(busy));
     assert!(held.release().await.unwrap().is_released());
@@ -104,11 +111,8 @@ async fn who_leaves_a_lock_that_the_node_with_the_queue_has_not_granted_leaves_t
 #[tokio::test(start_paused = true)]
 async fn one_that_died_before_a_server_was_set_back_holds_no_one_up() {
     let nodes = Nodes::new(3);
-    let [holder, waiter] = processes(&nodes).await;
-    let held = holder.lock("k").await.unwrap();
-    let waiting = waits(&waiter);
-    tokio::time::sleep(ms(100)).await;
-    let node = &nodes[queue_node(&nodes, "k")];
+    let (held, waiting, node) = held_and_waited_for(&nodes).await;
+    let node = &nodes[node];
     let seconds = node.command(["TIME"]).as_items().unwrap()[0].as_bytes().unwrap().to_vec();
     let seconds: u64 = String::from_utf8(seconds).unwrap().parse().unwrap();
     let ends = ((seconds + 3_600) * 1_000).to_string();
@@ -126,11 +130,8 @@ async fn one_that_died_before_a_server_was_set_back_holds_no_one_up() {
 #[tokio::test(start_paused = true)]
 async fn hundreds_that_died_in_the_queue_are_gone_after_one_beat() {
     let nodes = Nodes::new(3);
-    let [holder, waiter] = processes(&nodes).await;
-    let held = holder.lock("k").await.unwrap();
-    let waiting = waits(&waiter);
-    tokio::time::sleep(ms(100)).await;
-    let node = &nodes[queue_node(&nodes, "k")];
+    let (held, waiting, node) = held_and_waited_for(&nodes).await;
+    let node = &nodes[node];
     for number in 0..1_000 {
         let dead = format!("{number:03}@dead");
         assert_eq!(
