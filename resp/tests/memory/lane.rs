@@ -40,6 +40,30 @@ fn replies_in_pieces_and_longer_integers_allocate_nothing() {
     assert_eq!(counter::now().calls, 0);
 }
 
+/// To share the buffer's bytes takes an allocation. A text without bytes has nothing to share,
+/// whatever its type and wherever it stands.
+#[test]
+fn empty_texts_take_no_share_in_the_buffer() {
+    let calls = |reply: &str| {
+        let mut buffer = BytesMut::from(reply.as_bytes());
+        let mut decoder = Decoder::new(Limits::default());
+        counter::start();
+        let frame = decoder.decode(&mut buffer).expect("sound").expect("whole");
+        let calls = counter::now().calls;
+        drop(frame);
+        calls
+    };
+    let none = calls("*2\r\n:1\r\n_\r\n");
+    for empty in ["$0\r\n\r\n", "+\r\n", "-\r\n", "!0\r\n\r\n"] {
+        assert_eq!(calls(&format!("*2\r\n:1\r\n{empty}")), none, "{empty:?}");
+        assert_eq!(calls(&format!("*2\r\n{empty}{empty}")), none, "{empty:?}, twice");
+    }
+    let shared = none + 1;
+    for texts in ["$1\r\na\r\n+\r\n", "+\r\n$1\r\na\r\n", "-E\r\n+a\r\n"] {
+        assert_eq!(calls(&format!("*2\r\n{texts}")), shared, "{texts:?}");
+    }
+}
+
 #[test]
 fn short_errors_read_in_place_allocate_nothing() {
     let mut buffer = BytesMut::from(&b"-NOSCRIPT No matching script. Please use EVAL.\r\n"[..]);
