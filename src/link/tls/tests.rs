@@ -1,8 +1,10 @@
 //! What a link relies on: that its account of what was written is exact.
 
-use std::io::{ErrorKind, Read};
+use std::future::poll_fn;
+use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream as Blocking};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use rcgen::generate_simple_self_signed;
@@ -10,15 +12,16 @@ use rustls::pki_types::{PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection};
 use tokio::net::TcpStream;
 
-use super::Writer;
 use super::session::{Incoming, RECORD_MAX, Session};
+use super::{Reader, Writer};
+use crate::report::Fault;
 use crate::sync::Mutex;
 
 /// Long beside anything that happens on loopback.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Both ends of a connection that have shaken hands; ours has small buffers.
-async fn shaken() -> (Session, TcpStream, ServerConnection, Blocking) {
+/// Our end of a connection and the server's, before a word is said; ours has small buffers.
+async fn strangers() -> (ClientConnection, TcpStream, ServerConnection, Blocking) {
     let made = generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let certificate = made.cert.der().clone();
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
@@ -41,7 +44,13 @@ async fn shaken() -> (Session, TcpStream, ServerConnection, Blocking) {
     let (far, _) = listener.accept().unwrap();
     socket2::SockRef::from(&far).set_recv_buffer_size(64 << 10).unwrap();
     near.writable().await.unwrap();
-    let (mut session, mut server) = (Session::new(client), server);
+    (client, near, server, far)
+}
+
+/// The same, once hands are shaken.
+async fn shaken() -> (Session, TcpStream, ServerConnection, Blocking) {
+    let (client, near, mut server, far) = strangers().await;
+    let mut session = Session::new(client);
     let mut incoming = Incoming::default();
     while session.is_handshaking() || server.is_handshaking() {
         session.push(&near).unwrap();
@@ -54,12 +63,24 @@ async fn shaken() -> (Session, TcpStream, ServerConnection, Blocking) {
         }
         if session.is_handshaking() {
             near.readable().await.unwrap();
-            let filled = incoming.fill(|bytes| std::task::Poll::Ready(near.try_read(bytes)));
+            let filled = incoming.fill(|bytes| Poll::Ready(near.try_read(bytes)));
             assert!(filled.is_ready());
             session.shake(&mut incoming).unwrap();
         }
     }
     (session, near, server, far)
+}
+
+/// What one poll of a handshake gives, where nothing can be written any more and what the peer has
+/// sent, or its end, has arrived.
+async fn poll_once(client: ClientConnection, near: TcpStream) -> Poll<Result<(), Fault>> {
+    near.readable().await.unwrap();
+    let (half, writer) = near.into_split();
+    // Ends our direction: from now on each write is an error.
+    drop(writer);
+    let session = Arc::new(Mutex::new(Session::new(client)));
+    let mut reader = Reader { half, session, incoming: Incoming::default(), ended: None };
+    poll_fn(|cx| Poll::Ready(reader.poll_handshake(cx))).await
 }
 
 /// Everything that the server can decrypt of what has arrived.
@@ -154,4 +175,29 @@ async fn an_abort_resets_the_connection() {
     drop(reader);
     let error = far.read(&mut [0]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+}
+
+/// To wait until the socket can be written to would be to wait for ever: what is read says why.
+#[tokio::test]
+async fn a_handshake_that_cannot_write_ends_with_what_the_peer_has_sent() {
+    const REFUSED: &[u8] = b"\x15\x03\x03\x00\x02\x02\x28";
+    let cases = [("an alert", REFUSED, "refuses the handshake"), ("its end", b"", "closed")];
+    for (what, left, words) in cases {
+        let (client, near, _, mut far) = strangers().await;
+        far.write_all(left).unwrap();
+        drop(far);
+        let ended = poll_once(client, near).await;
+        let Poll::Ready(Err(fault)) = ended else { panic!("{what}: {ended:?}") };
+        assert!(fault.to_string().contains(words), "{what}: {fault}");
+    }
+}
+
+#[tokio::test]
+async fn a_handshake_that_meets_a_reset_ends() {
+    let (client, near, _, far) = strangers().await;
+    socket2::SockRef::from(&far).set_linger(Some(Duration::ZERO)).unwrap();
+    drop(far);
+    let ended = poll_once(client, near).await;
+    let Poll::Ready(Err(fault)) = ended else { panic!("{ended:?}") };
+    assert!(fault.to_string().contains("the server closed the connection"), "{fault}");
 }
