@@ -13,6 +13,7 @@ use super::{GRAIN, World, ms, now, pass};
 use crate::lock::acquire::Acquire;
 use crate::lock::guard::LockGuard;
 use crate::options::{Extend, Options, Retry};
+use crate::testing::{Reaction, When};
 
 #[expect(clippy::disallowed_methods, reason = "a caller's own tasks")]
 fn run<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
@@ -173,6 +174,31 @@ async fn without_a_quorum_all_find_out_by_themselves_and_as_soon_as_alone() {
     }
     assert!(now().since(began) <= ms(2_500), "{:?}", now().since(began));
     world.set(1..3, Grants);
+}
+
+/// In the outage it goes by its own pauses, not by those of who has the turn.
+#[tokio::test(start_paused = true)]
+async fn who_was_let_go_asks_by_itself_until_the_nodes_answer_and_then_gets_in_line_again() {
+    let world = World::ready(3).await;
+    let beside = world.beside();
+    let _foreign = beside.locker.lock("k").auto_extend(Extend::Forever).await.unwrap();
+    world.nodes.iter().for_each(|node| node.clear_log());
+    let began = now();
+    for pause in [ms(1_000), ms(100)] {
+        let lock = world.locker.lock("k").wait_forever().unavailable_wait(ms(60_000));
+        run(lock.retry(Retry::fixed(pause)).acquire());
+        pass(ms(10)).await;
+    }
+    // From the second try of who has the turn on, for half a second.
+    pass(ms(500)).await;
+    let outage = When::before("SET").then(Reaction::Answer(b"-OOM out of memory\r\n".to_vec()));
+    world.nodes.iter().for_each(|node| node.add(outage.clone()));
+    pass(ms(950)).await;
+    world.set(0..3, Grants);
+    pass(ms(2_000)).await;
+    let asked = world.got(0, "SET").into_iter().map(|said| said.at.since(began).as_millis() / 10);
+    let asked: Vec<_> = asked.collect();
+    assert_eq!(asked, [0, 100, 100, 110, 120, 130, 140, 150, 200, 300], "in 10 ms");
 }
 
 /// Two keys with one FNV-1a hash, found by search.
