@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::Behaviour::{After, Grants, Hangs};
 use super::{News, World, assert_due, ms, now, pass, warning};
 use crate::clock::Moment;
+use crate::lock::LockGuard;
 use crate::observe::Loss;
 use crate::options::{Drift, Extend, Options};
 
@@ -245,6 +246,45 @@ async fn the_lock_whose_end_is_nearest_is_extended_first() {
     pass(ms(60_000)).await;
     let held = guards.iter().filter(|guard| guard.is_valid()).count();
     assert_eq!((held, world.told.losses().len()), (201, 0));
+}
+
+/// Two locks are due, and no more than one extension may be in flight: the nodes have got the one
+/// and not answered it, and the other waits for room.
+async fn one_extended_and_one_to_be(extend: Extend) -> (World, [LockGuard; 2]) {
+    let options = Options { ttl: TTL, extend, extensions_max: 1, ..Options::default() };
+    let world = World::with(3, options).await;
+    let guards = [world.locker.lock("a").await.unwrap(), world.locker.lock("b").await.unwrap()];
+    world.set(0..3, Hangs);
+    tokio::time::advance(ms(4_000)).await;
+    pass(ms(1)).await;
+    assert_eq!(world.got(0, "extend").len(), 1);
+    (world, guards)
+}
+
+/// The machine is suspended, and the first thing that comes behind that makes room: a key of a lock
+/// that is lost shall not live on, for another client waits for its end.
+#[tokio::test(start_paused = true)]
+async fn a_lock_that_ends_while_it_waits_to_be_extended_is_told_and_not_extended() {
+    let (world, guards) = one_extended_and_one_to_be(Extend::Forever).await;
+    world.driven.suspend(TTL);
+    world.set(0..3, Grants);
+    let began = now();
+    pass(ms(1)).await;
+    let losses = world.told.losses();
+    assert!(matches!(losses[..], [(_, Loss::Expired), (_, Loss::Expired)]), "{losses:?}");
+    assert!(losses.iter().all(|(at, _)| *at == began), "at once: {losses:?}");
+    assert!(guards.iter().all(|guard| !guard.is_valid()));
+    assert_eq!(world.got(0, "extend").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lock_whose_time_is_up_while_it_waits_to_be_extended_is_told_and_not_extended() {
+    let (world, _guards) = one_extended_and_one_to_be(Extend::For(ms(4_010))).await;
+    pass(ms(20)).await;
+    world.set(0..3, Grants);
+    pass(ms(1)).await;
+    assert_eq!((world.told.extensions().len(), overlong(&world).len()), (1, 2));
+    assert_eq!(world.got(0, "extend").len(), 1);
 }
 
 /// A guard keeps what extends it.
