@@ -1,15 +1,16 @@
 //! Clocks that leap, step and stall.
 
 use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-use super::{News, World, ms, now, pass};
+use super::{News, World, assert_due, ms, now, pass, warning};
 use crate::clock::Clock;
 use crate::lock::LockGuard;
 use crate::observe::Loss;
+use crate::options::Extend;
 
 const HOUR_NANOS: i64 = 3_600_000_000_000;
 
@@ -34,16 +35,36 @@ async fn a_waiter_for_a_loss_is_woken_within_a_tick_after_a_suspension() {
     let world = World::ready(3).await;
     let guard = world.locker.lock("k").await.unwrap();
     let mut lost = pin!(guard.lost());
-    let mut pause = pin!(pass(ms(1_000)));
+    wait_on(lost.as_mut(), ms(1_000)).await;
+    world.driven.suspend(ms(100_000));
+    let began = now();
+    lost.await;
+    assert!(now().since(began) <= ms(102));
+}
+
+/// Lets time pass for a task that waits for a loss, which does not come.
+async fn wait_on(mut lost: Pin<&mut impl Future>, duration: Duration) {
+    let mut pause = pin!(pass(duration));
     poll_fn(|cx| {
         assert!(lost.as_mut().poll(cx).is_pending(), "nothing is lost yet");
         pause.as_mut().poll(cx)
     })
     .await;
-    world.driven.suspend(ms(100_000));
-    let began = now();
+}
+
+/// The keeper has woken it by then, to set its timer anew: the loss needs no keeper any more.
+#[tokio::test(start_paused = true)]
+async fn a_waiter_for_a_loss_needs_no_keeper_a_tick_after_a_suspension() {
+    let world = World::ready(3).await;
+    let guard = world.locker.lock("k").auto_extend(Extend::Off).await.unwrap();
+    let mut lost = pin!(guard.lost());
+    wait_on(lost.as_mut(), ms(1_000)).await;
+    world.driven.suspend(ms(5_000));
+    wait_on(lost.as_mut(), ms(101)).await;
+    world.driven.end_runtime();
+    let due = warning(&guard, ms(10_000));
     lost.await;
-    assert!(now().since(began) <= ms(102));
+    assert_due(now(), due);
 }
 
 /// A suspension that the lease outlives loses nothing: the lock is extended after it.
