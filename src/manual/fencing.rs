@@ -156,6 +156,6 @@
 //! # What it costs
 //!
 //! A script on each node in the place of `SET`, a key for each lock that was to be fenced within a
-//! week, and the right to `TIME`. On five nodes of one machine an acquisition takes 68 µs then,
-//! where it takes 47 without (`benches/record/fenced-2026-11-26.md`). A lock that is not fenced
+//! week, and the right to `TIME`. On five nodes of one machine an acquisition takes 69 µs then,
+//! where it takes 46 without (`benches/record/fenced-2026-11-26.md`). A lock that is not fenced
 //! costs and writes nothing of this.
