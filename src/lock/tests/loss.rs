@@ -171,7 +171,7 @@ async fn a_lock_that_was_told_to_be_lost_can_be_extended_no_more() {
 async fn losses_do_not_wait_behind_extensions() {
     use crate::lock::guard::Held;
     use crate::options::Options;
-    let options = Options { ttl: ms(1_000), extensions_max: 4, ..Options::default() };
+    let options = Options { ttl: ms(1_000), extensions_max: 1, ..Options::default() };
     let world = World::with(3, options).await;
     let mut held = Vec::new();
     for key in 0..100 {
