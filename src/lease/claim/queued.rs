@@ -32,8 +32,8 @@ pub(in crate::lease) enum Reply {
     /// It has set the key, for which so many others wait. It counts when the other nodes have, too.
     Granted { waiting: u64 },
     Wait {
-        /// To the first in the queue: how long the key lives. Zero, too, to one behind so many dead
-        /// ones that it had better ask again.
+        /// To the first in the queue: how long the key lives. Zero also tells one behind many dead
+        /// ones to ask again at once.
         left: Option<Duration>,
         /// Who holds the key has been told that it is waited for, or it is for the first in the
         /// queue to see to that.

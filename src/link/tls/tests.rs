@@ -177,7 +177,8 @@ async fn an_abort_resets_the_connection() {
     assert_eq!(error.kind(), ErrorKind::ConnectionReset);
 }
 
-/// To wait until the socket can be written to would be to wait for ever: what is read says why.
+/// The socket can never be written to again, so the handshake must not wait for that. What it reads
+/// says why.
 #[tokio::test]
 async fn a_handshake_that_cannot_write_ends_with_what_the_peer_has_sent() {
     const REFUSED: &[u8] = b"\x15\x03\x03\x00\x02\x02\x28";

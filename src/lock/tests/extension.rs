@@ -261,8 +261,8 @@ async fn one_extended_and_one_to_be(extend: Extend) -> (World, [LockGuard; 2]) {
     (world, guards)
 }
 
-/// The machine is suspended, and the first thing that comes behind that makes room: a key of a lock
-/// that is lost shall not live on, for another client waits for its end.
+/// The first event after the suspension makes room for its extension, which must not be sent: the
+/// lock is lost, and another client may wait for its key to end.
 #[tokio::test(start_paused = true)]
 async fn a_lock_that_ends_while_it_waits_to_be_extended_is_told_and_not_extended() {
     let (world, guards) = one_extended_and_one_to_be(Extend::Forever).await;

@@ -176,7 +176,7 @@ async fn without_a_quorum_all_find_out_by_themselves_and_as_soon_as_alone() {
     world.set(1..3, Grants);
 }
 
-/// In the outage it goes by its own pauses, not by those of who has the turn.
+/// During the outage it tries after its own pauses, and not when the one with the turn does.
 #[tokio::test(start_paused = true)]
 async fn who_was_let_go_asks_by_itself_until_the_nodes_answer_and_then_gets_in_line_again() {
     let world = World::ready(3).await;
