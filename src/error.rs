@@ -422,6 +422,7 @@ mod tests {
         let holder = Holder {
             owner: Some("pay-api@web-7:812".into()),
             remaining: Duration::from_millis(3_200),
+            is_shared: false,
             is_own: false,
         };
         let error = Error::new(Kind::Contended { holder: Some(holder) })

@@ -100,6 +100,16 @@ impl LockGuard {
         park::wait(self.guard.extend(ttl))?
     }
 
+    /// As [`crate::LockGuard::downgrade`].
+    ///
+    /// # Errors
+    ///
+    /// As there, and [`is_misuse`](Error::is_misuse) on a thread that is polling futures: the lock
+    /// is released then.
+    pub fn downgrade(self) -> Result<Self, Error> {
+        park::wait(self.guard.downgrade())?.map(Self::new)
+    }
+
     /// As [`crate::LockGuard::release`].
     ///
     /// # Errors

@@ -44,6 +44,16 @@ impl Locker {
         LockRequest { request: self.locker.lock_all(keys) }
     }
 
+    /// As [`crate::Locker::read`]: nothing happens until the request is acquired.
+    pub fn read(&self, key: impl AsRef<[u8]>) -> LockRequest {
+        LockRequest { request: self.locker.read(key) }
+    }
+
+    /// As [`crate::Locker::write`]: nothing happens until the request is acquired.
+    pub fn write(&self, key: impl AsRef<[u8]>) -> LockRequest {
+        LockRequest { request: self.locker.write(key) }
+    }
+
     /// As [`crate::Locker::segments`].
     pub fn segments(&self, key: impl AsRef<[u8]>, count: u16) -> Segments {
         Segments { segments: self.locker.segments(key, count) }

@@ -337,6 +337,8 @@ impl Tries {
         drawn: Option<Duration>,
         started: Moment,
     ) -> Done {
+        let is_writer = !spec.resource.primitive.is_shared;
+        self.queueing.has_met_readers |= is_writer && seen.are_readers_there();
         match spec.learn(seen, &self.waiting, &mut self.failure) {
             Ok(known) => self.go_on(Step::Refused { drawn, known }),
             Err(error) => self.give_up(spec, error, started),
@@ -356,10 +358,14 @@ impl Tries {
         pause: Duration,
         untold: Option<Moment>,
     ) -> Result<Option<Queued>, Error> {
-        let Some(turn) = self.order.turn() else { return Ok(None) };
+        if !self.order.may_queue() {
+            return Ok(None);
+        }
+        let turn = self.order.turn();
         let place = self.queueing.place(&spec.leases, &spec.resource, spec.ttl)?;
         let (until, is_fenced) = (self.waiting.until, spec.fenced);
-        let wait = Wait { turn, until, pause, untold, is_fenced };
+        let has_met_readers = self.queueing.has_met_readers;
+        let wait = Wait { turn, has_met_readers, until, pause, untold, is_fenced };
         let queued = |place| Box::pin(queue::wait(spec.leases.clone(), place, wait)) as Queued;
         Ok(place.map(queued))
     }
@@ -462,18 +468,6 @@ fn spent() -> Error {
 }
 
 impl AcquireSpec {
-    fn ask(&self, sent: Moment) -> Result<Claim, Error> {
-        let (context, resource) = (&self.leases.context, self.resource.clone());
-        if self.fenced && resource.count() == 1 {
-            return Claim::ask_fenced(context, resource, self.ttl, sent);
-        }
-        let mut claim = Claim::ask(context, resource, None, self.ttl, sent)?;
-        if self.fenced {
-            claim.ask_fence()?;
-        }
-        Ok(claim)
-    }
-
     /// The step after a refusal. The holder is looked up when the lock is found held for the first
     /// time, and at the end.
     fn after(&self, failure: &Error, tries: u32, waiting: &Waiting) -> Step {

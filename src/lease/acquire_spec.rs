@@ -8,6 +8,7 @@ use super::hold_ref::HoldRef;
 use super::in_line;
 use super::key::{Key, Resource};
 use super::leases::Leases;
+use super::primitive::Primitive;
 use super::retry::{Known, draw};
 use crate::clock::{Moment, Reading};
 use crate::error::{Effort, Error, Kind};
@@ -209,21 +210,39 @@ impl AcquireSpec {
         Ok(Known { holder: holder.map(|holder| holder.remaining), ..Known::default() })
     }
 
+    /// Asks all nodes.
+    pub(super) fn ask(&self, sent: Moment) -> Result<Claim, Error> {
+        let (context, resource) = (&self.leases.context, self.resource.clone());
+        if self.fenced && resource.count() == 1 {
+            return Claim::ask_fenced(context, resource, self.ttl, sent);
+        }
+        let mut claim = Claim::ask(context, resource, None, self.ttl, sent)?;
+        if self.fenced {
+            claim.ask_fence()?;
+        }
+        Ok(claim)
+    }
+
     /// Whether it waits its turn behind others of this process. Who says how often or when to try
     /// tries by that.
     pub(super) fn order(&self) -> in_line::Kind {
         let waits = self.wait.is_none_or(|wait| !wait.is_zero());
+        let waits = waits && self.retry.is_open_ended();
         match self.order_of_one_try() {
-            in_line::Kind::Beside if waits && self.retry.is_open_ended() => in_line::Kind::InLine,
+            in_line::Kind::Beside if waits => in_line::Kind::InLine,
+            in_line::Kind::Apart if waits && self.resource.primitive.is_shared => {
+                in_line::Kind::QueueOnly
+            }
             kind => kind,
         }
     }
 
     /// As [`order`](Self::order), for one that tries once.
     pub(super) fn order_of_one_try(&self) -> in_line::Kind {
-        // Who holds several keys stands in no line, nor in a queue, also where they are one.
-        let is_queued = self.resource.primitive.queued.is_some();
-        if is_queued { in_line::Kind::Beside } else { in_line::Kind::Apart }
+        // Who holds several keys stands in no line, nor in a queue, also where they are one;
+        // readers stand in a queue alone.
+        let Primitive { queued, is_shared, .. } = self.resource.primitive;
+        if queued.is_some() && !is_shared { in_line::Kind::Beside } else { in_line::Kind::Apart }
     }
 
     /// Whether others were met at its key a moment ago.

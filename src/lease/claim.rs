@@ -11,12 +11,13 @@
 //!                    └─all nodes are asked─▶ Owned
 //!  acquired ─────────────▶ Owned ──release, let_go──▶ Released
 //!                           ▲  │                        ▲ let_go_after_all
-//!                           │  └──leave, expire──────▶ Left
+//!                           │  └──leave, expire, downgrade──▶ Left
 //!                          own
 //!                           │
 //!  taken over ─────────▶ Adopting ──────let_go──────▶ PutBack
 //! ```
 
+mod downgraded;
 mod fenced;
 mod queued;
 
@@ -74,6 +75,9 @@ struct Aside {
     former: Option<Former>,
     /// The node that keeps the key's queue, if it is known to be waited for, or was waited for.
     queue_node: Option<QueueNode>,
+    /// It has shut the lock's gate, for readers had the lock. It is opened when the lock is let go
+    /// of, before what does that: until then readers are kept out by the lock itself.
+    has_shut_gate: bool,
     /// Of a lock that is fenced.
     fencing: Option<Fencing>,
 }
@@ -88,7 +92,8 @@ enum State {
     Adopting,
     /// It was acquired, or has been taken over: letting go deletes the key.
     Owned,
-    /// It was ours, and its key is left to its expiry, or to who adopts it.
+    /// It was ours, and its key is left to its expiry, to who adopts it, or to the read lock that
+    /// it has become.
     Left,
     /// It was ours, and the nodes have been told to delete its key.
     Released,
@@ -322,6 +327,7 @@ impl Claim {
     pub(crate) fn release(&mut self) -> Result<Releasing, Error> {
         self.check_owned()?;
         let unsure = self.unsure();
+        self.open_gate();
         self.look_for_waiters();
         let election = self.with_undo(Urgency::Undo, |commands| self.ask_each(commands))?;
         self.state = State::Released;
@@ -391,21 +397,27 @@ impl Claim {
     /// lock was left.
     pub(crate) fn leave(&mut self) -> OwnerToken {
         if matches!(self.state, State::Owned) {
-            self.state = State::Left;
             for pair in self.pairs() {
                 self.context.nodes.withdraw(self.resource.affinity(), &pair);
             }
-            self.leave_queue();
-            self.pass_turn();
+            self.end_left();
         }
         self.token()
+    }
+
+    /// Ends, and lets the key stand.
+    fn end_left(&mut self) {
+        self.state = State::Left;
+        self.open_gate();
+        self.leave_queue();
+        self.pass_turn();
     }
 
     /// What it takes to adopt the lock, now or when its guard has ended. It says that the lock was
     /// left behind only if it was: such a lock is adopted without waiting.
     pub(crate) fn token(&self) -> OwnerToken {
         let kind = match (&self.resource.primitive.adopt, &self.state) {
-            (Adopt::Refused(_), _) => token::Kind::Several,
+            (Adopt::Refused { token, .. }, _) => *token,
             (_, State::Left) => token::Kind::Left,
             _ => token::Kind::Held,
         };
@@ -426,6 +438,7 @@ impl Claim {
             State::Adopting => State::PutBack,
             State::Left | State::Released | State::PutBack => return,
         };
+        self.open_gate();
         self.look_for_waiters();
         self.with_undo(Urgency::Drop, |commands| self.tell(commands));
         self.state = next;

@@ -9,6 +9,7 @@
 //! | fence | `EVALSHA` of `fence.lua` | 1, 0, −f |
 //! | acquire with a fence | the same, with a TTL | 1, 0, −f |
 //! | let expire | `EVAL` of the extension, `exactly` | 1, 0, −1 |
+//! | make a reader of a writer | `EVAL` of a script | 1, 0, −1 |
 //! | put the former value back | `EVAL` of the release | 1, 0, −1 |
 //! | leave the queue | `ZREM queue value`, `ZREM beats value` | 1, 0 |
 //! | put into service | `EVAL` of `initialise.lua` | 1, 0, {3…4, ms} |
@@ -140,12 +141,15 @@ impl Subject<'_> {
     }
 
     /// Encodes what takes the value out of this key, which is a [queue's](Resource::queue), and
-    /// hands it to `send`.
+    /// hands it to `send`. A reader stands there with an `r` before its value.
     pub(crate) fn with_leave_queue<R>(&self, of: &Key, send: impl FnOnce(Encoded<'_>) -> R) -> R {
         with_scratch(|out| {
             out.extend_from_slice(ZREM);
             encode::bulk(out, of.full());
-            self.value.put(out);
+            match self.resource.primitive.is_shared {
+                true => encode::bulk(out, format!("r{}", self.value).as_bytes()),
+                false => self.value.put(out),
+            }
             send(Encoded { bytes: out, kind: ReplyKind::Any, undo: Undo::NONE })
         })
     }
@@ -167,7 +171,7 @@ impl Subject<'_> {
         send: impl FnOnce(Encoded<'_>) -> R,
     ) -> Result<R, Error> {
         let (text, kind) = match (&self.resource.primitive.adopt, volatile) {
-            (Adopt::Refused(why), _) => return Err(Error::misuse(*why)),
+            (Adopt::Refused { why, .. }, _) => return Err(Error::misuse(*why)),
             (Adopt::Scripts { plain, .. }, None) => (plain, ReplyKind::Adopt),
             (Adopt::Scripts { vote, .. }, Some(_)) => (vote, ReplyKind::Vote),
         };
@@ -175,6 +179,20 @@ impl Subject<'_> {
         let call = Call::new(&script, ScriptForm::Whole, kind);
         let call = Call { former: Some(former), ttl: Some(ttl), volatile, ..call };
         Ok(self.with_call(call, send))
+    }
+
+    /// Encodes what makes a reader of the writer with this value, and hands it to `send`. Seldom
+    /// sent, and so always in full.
+    pub(crate) fn with_downgrade<R>(
+        &self,
+        text: &'static str,
+        ttl: Duration,
+        send: impl FnOnce(Encoded<'_>) -> R,
+    ) -> R {
+        let script = Script { text, by_digest: "" };
+        // Not as to an undo: where one is refused, another follows in its place.
+        let call = Call::new(&script, ScriptForm::Whole, ReplyKind::Keys);
+        self.with_call(Call { ttl: Some(ttl), ..call }, send)
     }
 
     /// Encodes an extension and hands it to `send`.

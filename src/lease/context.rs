@@ -161,6 +161,15 @@ impl LeaseContext {
         Ok(Resource::one(primitive, self.key(given)?, self.options.observers.class))
     }
 
+    /// The resource of a read lock of this kind on this key.
+    pub(crate) fn read_resource(
+        &self,
+        primitive: &'static Primitive,
+        given: &[u8],
+    ) -> Result<Resource, Error> {
+        Resource::read(primitive, self.key(given)?, self.options.observers.class)
+    }
+
     /// The resource of a lock of this kind, on these keys.
     pub(crate) fn resources<K: AsRef<[u8]>>(
         &self,

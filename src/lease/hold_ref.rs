@@ -219,6 +219,15 @@ impl HoldRef {
         Ok(())
     }
 
+    /// How it is extended; `None` once it has ended.
+    pub(crate) fn extends(&self) -> Option<Extend> {
+        self.with(|hold| hold.extend)
+    }
+
+    pub(crate) fn leases(&self) -> &Arc<Leases> {
+        &self.leases
+    }
+
     /// How much of `min_hold`, counted from the acquisition, is left: in milliseconds, rounded up.
     pub(crate) fn left_of(&self, min_hold: Duration) -> Duration {
         let now = self.leases.context.nodes.clock().now();

@@ -19,7 +19,10 @@ pub(super) enum Kind {
     InLine,
     /// It takes the turn if that is free, and tries without it if not: the caller says how often.
     Beside,
-    /// It is about several keys, and has nothing to do with the turn of one.
+    /// It waits in a node's queue, and not for others of this process, which may have the lock,
+    /// too.
+    QueueOnly,
+    /// Neither a turn nor a queue: a lock of several keys, or a read lock that is tried once.
     Apart,
 }
 
@@ -79,9 +82,17 @@ impl Order {
         self.number.get_or_insert(turn.number);
     }
 
-    /// Its turn, if it has one and waits behind others.
+    /// Whether it may wait in a node's queue.
+    pub(super) fn may_queue(&self) -> bool {
+        match self.kind {
+            Kind::InLine => self.turn.is_some(),
+            Kind::QueueOnly => true,
+            Kind::Beside | Kind::Apart => false,
+        }
+    }
+
     pub(super) fn turn(&self) -> Option<Turn> {
-        self.turn.filter(|_| self.kind == Kind::InLine)
+        self.turn
     }
 
     /// The turn, for what was won by it.

@@ -12,7 +12,7 @@ use std::time::Duration;
 use quorlock_resp::Frame;
 
 use super::context::LeaseContext;
-use super::key::Key;
+use super::key::{Key, READERS};
 use super::leases::Leases;
 use super::wire::owner_of;
 use crate::error::Error;
@@ -170,7 +170,8 @@ fn state_of(
         Ok(millis) => {
             let owner = owner_of(value).map(|owner| printable(owner.as_bytes()));
             let remaining = Duration::from_millis(millis);
-            let holder = Holder { owner, remaining, is_own: false };
+            let is_shared = value == READERS;
+            let holder = Holder { owner, remaining, is_shared, is_own: false };
             (KeyState::Held(holder), Some(value.to_vec()))
         }
         Err(_) if remaining == -1 => {
@@ -181,17 +182,24 @@ fn state_of(
 }
 
 /// Marks what this locker holds itself, by a guard that lives. Its name alone does not tell: others
-/// may have the same. It may hold several values of one key: of a lock that is lost, too.
+/// may have the same. It may hold several values of one key: of a lock that is lost, too. Where
+/// readers hold the key no value of theirs stands there, and any read lock of this locker counts.
 fn name_own(nodes: &mut [NodeInspection], values: &[Option<Vec<u8>>], leases: &Leases, key: &Key) {
     let context = &*leases.context;
     let name = Some(&*context.owner);
-    if !values.iter().flatten().any(|value| owner_of(value) == name) {
+    let may_be_own = |value: &Vec<u8>| value == READERS || owner_of(value) == name;
+    if !values.iter().flatten().any(may_be_own) {
         return;
     }
     let own = leases.find(|claim| {
-        let is_meant = claim.was_owned() && claim.resource.has(key);
-        let value = is_meant.then(|| claim.value().to_string())?;
-        values.iter().flatten().find(|found| **found == value.as_bytes())
+        if !claim.was_owned() || !claim.resource.has(key) {
+            return None;
+        }
+        let stands = match claim.resource.primitive.is_shared {
+            true => READERS.to_vec(),
+            false => claim.value().to_string().into_bytes(),
+        };
+        values.iter().flatten().find(|found| **found == stands)
     });
     for (node, value) in nodes.iter_mut().zip(values) {
         if let (KeyState::Held(holder), Some(_)) = (&mut node.state, own) {
@@ -235,7 +243,12 @@ mod tests {
         let ours = format!("{}@me@h:1", "ab".repeat(20));
         let held = |owner: Option<&str>| {
             let owner = owner.map(Into::into);
-            KeyState::Held(Holder { owner, remaining: Duration::from_millis(70), is_own: false })
+            KeyState::Held(Holder {
+                owner,
+                remaining: Duration::from_millis(70),
+                is_shared: false,
+                is_own: false,
+            })
         };
         let foreign = |what: &str| KeyState::Foreign { what: what.into() };
         let wrong_type = || Frame::Error(Bytes::from_static(b"WRONGTYPE Operation against a key"));
@@ -282,6 +295,7 @@ mod tests {
             state: KeyState::Held(Holder {
                 owner: None,
                 remaining: Duration::from_millis(millis),
+                is_shared: false,
                 is_own: false,
             }),
         };

@@ -28,13 +28,20 @@ const BEATS: &[u8] = b"quorlock:beats";
 /// What a node keeps beside a lock that is fenced; see `fence`.
 const FENCE: &[u8] = b"quorlock:fence";
 
+/// What a node keeps beside a lock that readers may have: who they are, and whether more may come.
+/// The first is also what the lock holds while they have it.
+pub(super) const READERS: &[u8] = b"quorlock:readers";
+const GATE: &[u8] = b"quorlock:gate";
+
 /// What a server keeps beside data: the highest fence that has come; see `guarded`.
 const WRITTEN: &[u8] = b"quorlock:written";
 
 /// Whether a full key is a node's own, behind some locker's prefix or some lock's key: no lock may
 /// have such a name. Taking or deleting it would change whether the node may vote, or who waits.
 fn is_nodes_own(full: &[u8]) -> bool {
-    [EPOCH, QUARANTINE, QUEUE, BEATS, FENCE, WRITTEN].iter().any(|own| full.ends_with(own))
+    [EPOCH, QUARANTINE, QUEUE, BEATS, FENCE, READERS, GATE, WRITTEN]
+        .iter()
+        .any(|own| full.ends_with(own))
 }
 
 /// How many keys one lock may have. Each of its commands carries them all.
@@ -51,7 +58,16 @@ pub(crate) struct Resource {
 #[derive(Clone)]
 enum Keys {
     One(Key),
+    /// One key, with what nodes keep beside it that its commands touch, too.
+    Beside(Box<Beside>),
     Several(Box<Several>),
+}
+
+#[derive(Clone)]
+struct Beside {
+    key: Key,
+    /// Those of a [queue](Resource::queue) stand last.
+    beside: Box<[Key]>,
 }
 
 #[derive(Clone)]
@@ -97,15 +113,41 @@ impl Resource {
         })
     }
 
-    /// The key of a lock that has a queue, and the keys of that: for the node that keeps it. `None`
-    /// where their names could not be told to be of one slot.
+    /// A read lock of a key, with what is kept beside that. An error where the names could not be
+    /// told to be of one slot.
+    pub(crate) fn read(
+        primitive: &'static Primitive,
+        key: Key,
+        class: &'static str,
+    ) -> Result<Self, Error> {
+        let names = [READERS, GATE, QUEUE, BEATS];
+        let beside: Option<Vec<Key>> = names.into_iter().map(|name| key.beside(name)).collect();
+        let beside = beside.ok_or_else(|| no_name(&key, "readers", "lock it without readers"))?;
+        Ok(Self { primitive, keys: Keys::with_beside(key, beside), class })
+    }
+
+    /// The read lock that this lock becomes, which must be of one key and none itself.
+    pub(crate) fn downgraded(&self, primitive: &'static Primitive) -> Result<Self, Error> {
+        match &self.keys {
+            Keys::One(key) => Self::read(primitive, key.clone(), self.class),
+            Keys::Beside(_) => Err(Error::misuse("it is a read lock already")),
+            Keys::Several(_) => Err(Error::misuse(
+                "a lock of several keys cannot be downgraded; release it, and read each key",
+            )),
+        }
+    }
+
+    /// A lock that has a queue, with the keys of that: for the node that keeps it. `None` where
+    /// their names could not be told to be of one slot.
     pub(super) fn queued(&self) -> Option<Self> {
-        let (primitive, Keys::One(key)) = (self.primitive.queued?, &self.keys) else {
-            return None;
+        let primitive = self.primitive.queued?;
+        let keys = match &self.keys {
+            Keys::One(key) => {
+                let beside = vec![key.beside(QUEUE)?, key.beside(BEATS)?];
+                Keys::with_beside(key.clone(), beside)
+            }
+            keys => keys.clone(),
         };
-        let keys = [key.clone(), key.beside(QUEUE)?, key.beside(BEATS)?];
-        let given = key.given().into();
-        let keys = Keys::Several(Box::new(Several { keys: keys.into(), given }));
         Some(Self { primitive, keys, class: self.class })
     }
 
@@ -114,8 +156,13 @@ impl Resource {
         self.keys().iter().map(|key| key.fenced_beside(FENCE)).collect()
     }
 
-    /// An error where a key's fence can have no name.
+    /// An error where a key's fence can have no name, and for what has none.
     pub(crate) fn check_fences(&self) -> Result<(), Error> {
+        if self.primitive.is_shared {
+            return Err(Error::misuse(
+                "readers have no fence; ask for the lock as a writer, or do not fence it",
+            ));
+        }
         self.fences().map(drop)
     }
 
@@ -125,22 +172,33 @@ impl Resource {
         std::ptr::eq(self.primitive, other.primitive) && own.eq(others)
     }
 
-    /// Each key.
+    /// Each key of the lock.
     pub(crate) fn keys(&self) -> &[Key] {
         match &self.keys {
             Keys::One(key) => std::slice::from_ref(key),
+            Keys::Beside(with) => std::slice::from_ref(&with.key),
             Keys::Several(several) => &several.keys,
         }
     }
 
+    /// What nodes keep beside the lock, and its commands touch.
+    fn beside(&self) -> &[Key] {
+        match &self.keys {
+            Keys::Beside(with) => &with.beside,
+            Keys::One(_) | Keys::Several(_) => &[],
+        }
+    }
+
+    /// How many keys its commands touch.
     pub(crate) fn count(&self) -> u16 {
-        self.keys().len() as u16
+        (self.keys().len() + self.beside().len()) as u16
     }
 
     /// The key, or all of them with commas between, as the caller gave them.
     pub(crate) fn given(&self) -> &[u8] {
         match &self.keys {
             Keys::One(key) => key.given(),
+            Keys::Beside(with) => with.key.given(),
             Keys::Several(several) => &several.given,
         }
     }
@@ -155,6 +213,11 @@ impl Resource {
         self.keys().first().map(Key::affinity).unwrap_or_default()
     }
 
+    /// Where nodes keep whether more readers may come, if there is a name for it.
+    pub(super) fn gate(&self) -> Option<Key> {
+        self.keys().first()?.beside(GATE)
+    }
+
     /// Whether a key is one of these.
     pub(crate) fn has(&self, key: &Key) -> bool {
         self.keys().iter().any(|own| own.full() == key.full())
@@ -162,12 +225,19 @@ impl Resource {
 
     /// What the node keeps beside the lock, of [those keys](Self::queued): its queue and its beats.
     pub(super) fn queue(&self) -> &[Key] {
-        self.keys().get(1..).unwrap_or_default()
+        let beside = self.beside();
+        beside.get(beside.len().saturating_sub(2)..).unwrap_or_default()
     }
 
-    /// The keys, encoded.
+    /// The keys that its commands touch, encoded.
     pub(crate) fn put(&self, out: &mut Vec<u8>) {
-        self.keys().iter().for_each(|key| encode::bulk(out, key.full()));
+        self.keys().iter().chain(self.beside()).for_each(|key| encode::bulk(out, key.full()));
+    }
+}
+
+impl Keys {
+    fn with_beside(key: Key, beside: Vec<Key>) -> Self {
+        Self::Beside(Box::new(Beside { key, beside: beside.into() }))
     }
 }
 
@@ -222,8 +292,8 @@ impl Key {
         match is_nodes_own(key.full()) {
             true => Err(Error::misuse(
                 "the key ends in `quorlock:epoch`, `quorlock:quarantine`, `quorlock:queue`, \
-                 `quorlock:beats`, `quorlock:fence` or `quorlock:written`, which are the nodes' \
-                 own; choose another name",
+                 `quorlock:beats`, `quorlock:fence`, `quorlock:readers`, `quorlock:gate` or \
+                 `quorlock:written`, which are the nodes' own; choose another name",
             )),
             false => Ok(key),
         }
@@ -261,13 +331,7 @@ impl Key {
     }
 
     fn fenced_beside(&self, name: &[u8]) -> Result<Self, Error> {
-        self.beside(name).ok_or_else(|| {
-            let key = self.given().escape_ascii();
-            Error::misuse(format!(
-                "the key \"{key}\" has a brace that ends no tag, and so there is no name for its \
-                 fence; leave the brace out, or do not fence it"
-            ))
-        })
+        self.beside(name).ok_or_else(|| no_name(self, "fence", "do not fence it"))
     }
 
     /// As the servers know it.
@@ -295,6 +359,15 @@ impl Key {
             (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
         })
     }
+}
+
+/// The error where nothing can be kept beside a key.
+fn no_name(key: &Key, of: &str, advice: &str) -> Error {
+    let key = key.given().escape_ascii();
+    Error::misuse(format!(
+        "the key \"{key}\" has a brace that ends no tag, and so there is no name for its {of}; \
+         leave the brace out, or {advice}"
+    ))
 }
 
 #[cfg(test)]
@@ -339,6 +412,9 @@ mod tests {
             // Of fences.
             ("p:", "{k}:quorlock:fence"),
             ("", "{k}:quorlock:written"),
+            // Of readers.
+            ("p:", "{k}:quorlock:readers"),
+            ("", "{k}:quorlock:gate"),
         ];
         for (prefix, key) in own {
             let error = Key::new(prefix.as_bytes(), key.as_bytes()).err().unwrap();

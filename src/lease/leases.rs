@@ -107,11 +107,13 @@ impl Leases {
     pub(super) fn own_holder(&self, key: &Key) -> Option<Holder> {
         let now = self.context.nodes.clock().stamp();
         let holder = |hold: &mut Hold| {
-            let is_meant = |claim: &Claim| claim.was_owned() && claim.resource.has(key);
-            let is_held = hold.claim.as_ref().is_some_and(is_meant) && hold.is_valid(now);
-            is_held.then(|| Holder {
+            let claim = hold.claim.as_ref()?;
+            let is_meant = claim.was_owned() && claim.resource.has(key);
+            let is_shared = claim.resource.primitive.is_shared;
+            (is_meant && hold.is_valid(now)).then(|| Holder {
                 owner: Some(printable(self.context.owner.as_bytes())),
                 remaining: hold.validity.remaining(now),
+                is_shared,
                 is_own: true,
             })
         };

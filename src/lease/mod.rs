@@ -5,8 +5,9 @@
 //! is dropped; [`validity`] says until when a lock is held. A held lock rests in its place among
 //! the [`leases`], where the [`keeper`] extends it (an [`extension`]) and finds its loss; a
 //! [`hold_ref`] is how a guard names it. Around these: [`takeover`] (locks of others, by their
-//! [`token`]s), [`shutdown`], [`durability`] (nodes that may forget), [`fence`] (numbers that rise
-//! with every holder). The wire is written in [`command`].
+//! [`token`]s), [`downgrade`] (a write lock that becomes a read lock), [`shutdown`], [`durability`]
+//! (nodes that may forget), [`fence`] (numbers that rise with every holder). The wire is written in
+//! [`command`].
 //!
 //! Those that wait for a lock stand in two orders. The tasks of one locker stand in a *line* for
 //! each key ([`turns`], [`in_line`]): one at a time asks the nodes, and the one that is done with
@@ -32,6 +33,7 @@ pub(crate) mod command;
 mod contention;
 mod context;
 mod counters;
+mod downgrade;
 mod durability;
 mod extension;
 mod fence;
@@ -70,6 +72,7 @@ pub(crate) use acquire_spec::AcquireSpec;
 pub(crate) use claim::Claim;
 pub(crate) use command::{FENCE, FENCE_VOTE};
 pub(crate) use context::LeaseContext;
+pub(crate) use downgrade::downgrade;
 pub(crate) use durability::Epoch;
 #[cfg(test)]
 pub(crate) use durability::Volatile;
@@ -86,6 +89,7 @@ pub use release::Release;
 pub(crate) use release::Releasing;
 pub(crate) use shutdown::{Fate, shut_down};
 pub use shutdown::{LeftLock, Shutdown};
+pub(crate) use token::Kind as TokenKind;
 pub use token::OwnerToken;
 #[cfg(test)]
 pub(crate) use wire::Value;

@@ -2,9 +2,9 @@
 //!
 //! Each command of a lock stands by itself: it says what it needs in its own bytes, and what undoes
 //! it. A node answers with what the kinds of replies here admit, and that becomes a vote. Another
-//! kind of lock is another description. One exception: `Claim::token` takes every lock that
-//! refuses adoption for one of several keys.
+//! kind of lock is another description.
 
+use super::token::Kind as TokenKind;
 use crate::link::{ReplyKind, UndoScript};
 
 /// What a kind of lock says to the nodes.
@@ -19,6 +19,9 @@ pub(crate) struct Primitive {
     /// What undoes an acquisition or an adoption: the text of the release.
     pub(crate) undo: UndoScript,
     pub(crate) adopt: Adopt,
+    /// Whether several may have it at once. They stand in no line of their process; and the node
+    /// that keeps the queue only says that it is their turn, and sets nothing.
+    pub(crate) is_shared: bool,
     /// What is said to the node that keeps a key's queue, of a lock that has one: about the key and
     /// those of its queue.
     pub(crate) queued: Option<&'static Self>,
@@ -36,8 +39,8 @@ pub(crate) enum AcquireBy {
 pub(crate) enum Adopt {
     /// By these scripts: the second one where servers may forget. Seldom sent, and so always whole.
     Scripts { plain: &'static str, vote: &'static str },
-    /// It cannot be, for this reason.
-    Refused(&'static str),
+    /// It cannot be, for this reason, and its token says of which kind it is.
+    Refused { token: TokenKind, why: &'static str },
 }
 
 /// A script, and the digest by which a server knows it that has seen it. Made by [`script!`].

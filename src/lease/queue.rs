@@ -78,8 +78,10 @@ pub(super) enum Ended {
 
 /// How one waits.
 pub(super) struct Wait {
-    /// Its turn among those of this locker.
-    pub(super) turn: Turn,
+    /// Its turn among those of this locker, if it has to have one.
+    pub(super) turn: Option<Turn>,
+    /// It is a writer, and readers were in its way.
+    pub(super) has_met_readers: bool,
     /// Until then, and no longer.
     pub(super) until: Moment,
     /// After such pauses the queue's node is asked again, where nothing tells when the holder lets
@@ -103,11 +105,18 @@ pub(super) struct Queueing {
     pub(super) was_refused: bool,
     /// It has waited in a queue.
     pub(super) has_waited: bool,
+    /// It is a writer, and readers were in its way.
+    pub(super) has_met_readers: bool,
 }
 
 impl Queueing {
-    pub(super) const NOT_YET: Self =
-        Self { kept: None, avoided: NodeMask::NONE, was_refused: false, has_waited: false };
+    pub(super) const NOT_YET: Self = Self {
+        kept: None,
+        avoided: NodeMask::NONE,
+        was_refused: false,
+        has_waited: false,
+        has_met_readers: false,
+    };
 
     /// A place to wait in; `None` where no node has one to offer, or the last try came from there.
     pub(super) fn place(
@@ -183,8 +192,18 @@ impl Place {
         context.contention.note(self.claim.resource.affinity(), now);
     }
 
-    /// It waits for others, says the queue's node; since when, if that is untold.
-    fn note_others(&self, context: &LeaseContext, untold: Option<Moment>, now: Moment) {
+    /// It waits for others, says the queue's node, and if these are readers, for no more of them;
+    /// since when, if that is untold.
+    fn note_wait(
+        &mut self,
+        context: &LeaseContext,
+        is_read: bool,
+        untold: Option<Moment>,
+        now: Moment,
+    ) {
+        if is_read {
+            self.claim.shut_gate();
+        }
         let resource = &self.claim.resource;
         context.contention.note(resource.affinity(), now);
         if let Some(began) = untold {
@@ -350,11 +369,11 @@ pub(super) async fn wait(
             }
             Woken::Answered => match place.claim.queue_reply() {
                 Some(Reply::Granted { .. }) => break,
-                Some(Reply::Wait { left, is_heard }) => {
-                    if !context.turns().renew(wait.turn, plan.beat) {
+                Some(Reply::Wait { left, is_heard, is_read }) => {
+                    if wait.turn.is_some_and(|turn| !context.turns().renew(turn, plan.beat)) {
                         return Ok(Ended::Overtaken);
                     }
-                    place.note_others(context, wait.untold.take(), now);
+                    place.note_wait(context, is_read, wait.untold.take(), now);
                     let is_told = context.nodes.tells_changes(place.node);
                     plan.wait(left, is_heard, (!is_told).then_some(wait.pause), now);
                 }
@@ -379,17 +398,26 @@ async fn ask_all(leases: &Arc<Leases>, mut claim: Claim, wait: &Wait) -> Result<
     let context = &leases.context;
     let clock = context.nodes.clock();
     let (mut sent, mut reasks) = (clock.now(), 0);
+    // Of what is granted so much may be over before the rest is.
+    let patience = sent.plus(claim.ttl() / 3);
     claim.ask_all_from_queue(sent)?;
     if wait.is_fenced {
         claim.ask_fence()?;
     }
     loop {
         let verdict = poll_fn(|cx| claim.election.poll_verdict(cx)).await;
-        let may_reask = reasks < REASKS_MAX && claim.may_queue_grant() && clock.now() < wait.until;
+        let now = clock.now();
+        let is_worth_it = reasks < REASKS_MAX || wait.has_met_readers && now < patience;
+        let may_reask = is_worth_it && claim.may_queue_grant() && now < wait.until;
         if verdict == Verdict::Won || !may_reask {
             return Ok(Ended::Asked { claim, verdict, sent });
         }
-        pause::plain(leases.clone(), REASK_AFTER.saturating_mul(1 << reasks)).await;
+        if wait.has_met_readers {
+            // They may be on the others alone, and no more of them shall come there.
+            claim.shut_gate();
+        }
+        let pause = REASK_AFTER.saturating_mul(1 << reasks.min(9)).min(HEARTBEAT);
+        pause::plain(leases.clone(), pause).await;
         context.check_not_closed()?;
         if claim.is_granted_by_queue() {
             sent = clock.now();

@@ -38,7 +38,7 @@ pub(crate) enum ReplyKind {
     Vote,
     /// The reply to a script that takes a lock over: 1 and a number (done), 0, or −1.
     Adopt,
-    /// The reply to a script that asks in turn: 1 and a number (done), or −1 or −2 and a number.
+    /// The reply to a script that asks in turn: 1 and a number (done), or −1 to −3 and a number.
     Queue,
     /// The reply to a script about several keys: 1 (done), 0 (nothing there), or −n (the n-th key,
     /// counted from 1, has another's value).
@@ -139,7 +139,7 @@ impl ReplyKind {
                     matches!(items[..], [Frame::Integer(2..=4), Frame::Integer(_)])
                 }
                 (Self::Queue, Frame::Array(items)) => {
-                    matches!(items[..], [Frame::Integer(-2 | -1 | 1), Frame::Integer(_)])
+                    matches!(items[..], [Frame::Integer(-3..=-1 | 1), Frame::Integer(_)])
                 }
                 (Self::Adopt, Frame::Array(items)) => {
                     matches!(items[..], [Frame::Integer(1), Frame::Integer(_)])
@@ -179,7 +179,7 @@ fn vote_of_frame(frame: &Frame) -> NodeVote {
     match frame {
         Frame::Array(items) => match items.first() {
             Some(Frame::Integer(1)) => NodeVote::Granted,
-            Some(Frame::Integer(-2 | -1)) => NodeVote::Held,
+            Some(Frame::Integer(-3..=-1)) => NodeVote::Held,
             Some(Frame::Integer(2)) => NodeVote::Quarantined,
             _ => NodeVote::DurabilityMismatch,
         },

@@ -6,8 +6,8 @@
 //! counts as having lost the lock, and is given the lost ones again; those that it still has keep
 //! the longer of their remaining life and the TTL.
 
-use super::behind_standing::behind_standing;
-use crate::lease::{AcquireBy, Adopt, Primitive, script};
+use super::behind::behind_standing;
+use crate::lease::{AcquireBy, Adopt, Primitive, TokenKind, script};
 use crate::link::{ReplyKind, UndoScript};
 
 const RELEASE: &str = include_str!("script/release_all.lua");
@@ -29,6 +29,10 @@ pub(crate) static ALL: Primitive = Primitive {
     ),
     release: script!(RELEASE, "4f2e98f404cfd16f3b256a0bd41c98bc3dc0b889"),
     undo: UndoScript { text: RELEASE, compares_and_deletes: false, for_first_key: None },
-    adopt: Adopt::Refused("a lock of several keys is not adopted"),
+    adopt: Adopt::Refused {
+        token: TokenKind::Several,
+        why: "a lock of several keys is not adopted",
+    },
+    is_shared: false,
     queued: None,
 };

@@ -199,7 +199,7 @@ impl LockerBuilder {
         self
     }
 
-    /// Whether every lock gets a [fence](crate::LockGuard::fence), as if
+    /// Whether every lock but a read lock gets a [fence](crate::LockGuard::fence), as if
     /// [`fenced`](crate::LockRequest::fenced) was asked for with each, and one that is
     /// [adopted](crate::Locker::adopt) too. Default: `false`.
     pub fn fenced(mut self, fenced: bool) -> Self {

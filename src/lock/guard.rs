@@ -5,9 +5,10 @@ use std::future::Future;
 use std::time::{Duration, Instant};
 
 use super::key::LockKey;
+use super::reading::{DOWNGRADE, READ};
 use crate::error::Error;
 use crate::fence::Fence;
-use crate::lease::{Claim, Ended, HoldRef, OwnerToken, Release, Releasing, hand_on};
+use crate::lease::{Claim, Ended, HoldRef, OwnerToken, Release, Releasing, downgrade, hand_on};
 use crate::observe::{Event, Loss};
 use crate::report::NodeReport;
 
@@ -60,7 +61,7 @@ impl LockGuard {
     /// written to refuses a write whose fence is below the highest that it has seen: so a holder
     /// who was paused past the end of its lock cannot write over what a later one wrote.
     ///
-    /// `None` for a lock that is not fenced.
+    /// `None` for a lock that is not fenced, and after a [`downgrade`](Self::downgrade).
     #[must_use]
     pub fn fence(&self) -> Option<Fence> {
         self.hold.claim(Claim::fence).flatten()
@@ -182,6 +183,43 @@ impl LockGuard {
         self.hold.extend_to(ttl).await
     }
 
+    /// Turns a write lock into a read lock, in one round trip and without a gap: no other writer
+    /// has the lock before this reader and all others have ended. Readers that are next in the
+    /// queue are woken; those behind a writer that waits wait on.
+    ///
+    /// Stop writing before the call: from then on other readers may have the lock. Its TTL counts
+    /// from now, and so do the limit of [`Extend::For`](crate::Extend::For) and the time of
+    /// [`release_after`](Self::release_after). It has no fence. Observers are told of a release and
+    /// of an acquisition, and a token of `cancellation` that was taken before is cancelled.
+    ///
+    /// # Errors
+    ///
+    /// The lock is released, or was lost before. [`is_misuse`](Error::is_misuse) for a lock of
+    /// several keys, a read lock, and a key with a brace that ends no tag;
+    /// [`is_lost`](Error::is_lost) when it was lost, or a majority does not hold it;
+    /// [`is_unavailable`](Error::is_unavailable), [`is_full`](Error::is_full) or
+    /// [`is_authentication`](Error::is_authentication) when no majority did it in time;
+    /// [`is_too_slow`](Error::is_too_slow) when nothing of the TTL was left;
+    /// [`is_closed`](Error::is_closed) without a runtime, or when the locker was shut down.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future releases the lock.
+    pub async fn downgrade(self) -> Result<Self, Error> {
+        let lost = || self.hold.lost_error();
+        let shared = self.hold.claim(|claim| claim.resource.downgraded(&READ));
+        let shared = shared.ok_or_else(lost)??;
+        let extend = self.hold.extends().filter(|_| self.is_valid()).ok_or_else(lost)?;
+        let mut claim = None;
+        let ended = self.hold.end(&mut claim).ok_or_else(lost)?;
+        self.tell_end(&ended, &claim);
+        let (claim, leases) = (claim.ok_or_else(lost)?, self.hold.leases().clone());
+        let started = leases.context.nodes.clock().now();
+        let guard = Self::new(downgrade(&leases, claim, (shared, DOWNGRADE), extend).await?);
+        guard.tell_acquired(started);
+        Ok(guard)
+    }
+
     /// Releases the lock and waits for a majority of the nodes to say so.
     ///
     /// An extension that is on its way is overtaken by nothing: the release stands behind it. A
@@ -286,6 +324,20 @@ impl LockGuard {
         self.tell_end(&ended, claim);
         *claim = claim.take().and_then(|claim| hand_on(claim, inherited));
         true
+    }
+
+    fn tell_acquired(&self, started: crate::clock::Moment) {
+        let context = self.hold.context();
+        let subject = |claim: &Claim| {
+            context.options.observers.tell(|| Event::Acquired {
+                lock: context.subject(&claim.resource),
+                tries: 1,
+                waited: context.nodes.clock().now().since(started),
+                fence: None,
+                votes: claim.election.report(),
+            });
+        };
+        self.hold.claim(subject);
     }
 
     fn tell_end(&self, ended: &Ended, claim: &Option<Claim>) {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::all::ALL;
 use super::guard::LockGuard;
 use super::mutex::MUTEX;
+use super::reading::READ;
 use super::request::LockRequest;
 use crate::error::Error;
 use crate::lease::{
@@ -46,8 +47,8 @@ impl Locker {
 
     /// Asks for the lock of this key: any bytes but none, at most 4,096 of them with the prefix.
     /// Keys are compared byte by byte; none may end in `quorlock:epoch`, `quorlock:quarantine`,
-    /// `quorlock:queue`, `quorlock:beats`, `quorlock:fence` or `quorlock:written`, which are the
-    /// nodes' own. Nothing happens until the request is awaited.
+    /// `quorlock:queue`, `quorlock:beats`, `quorlock:fence`, `quorlock:readers`, `quorlock:gate` or
+    /// `quorlock:written`, which are the nodes' own. Nothing happens until the request is awaited.
     pub fn lock(&self, key: impl AsRef<[u8]>) -> LockRequest {
         self.request(self.leases.context.resource(&MUTEX, key.as_ref()))
     }
@@ -72,6 +73,39 @@ impl Locker {
         self.request(self.leases.context.resources(&ALL, keys))
     }
 
+    /// Asks for a read lock of this key: any number of clients may have one at once, and none has a
+    /// write lock meanwhile, nor any other lock of the key. Each read lock has its own TTL, and is
+    /// extended, lost and released by itself. Keys are as for [`lock`](Self::lock), but for those
+    /// with a brace that ends no tag. Nothing happens until the request is awaited.
+    ///
+    /// Those that have to wait do so in the order of their arrival. Once a writer is the first that
+    /// waits, readers that come later wait behind it. Which writers can be kept out, and which
+    /// tasks wait for themselves, is in [`readers`](crate::manual::readers).
+    ///
+    /// A read lock is not [adopted](Self::adopt), and does not become a write lock: two readers
+    /// that both wanted that would wait for each other. Release it, ask for
+    /// [`write`](Self::write), and look again at what was read. It has no fence: who only reads
+    /// sends nothing that a store could compare. When awaited, the request fails as misuse for such
+    /// a key, and where it is to be [`fenced`](LockRequest::fenced).
+    ///
+    /// ```no_run
+    /// # async fn example(locker: quorlock::Locker) -> Result<(), quorlock::Error> {
+    /// let guard = locker.read("prices").await?;
+    /// // … what must not change meanwhile …
+    /// guard.release().await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn read(&self, key: impl AsRef<[u8]>) -> LockRequest {
+        // Not by `request`: it has no fence, also where the locker's locks have one.
+        LockRequest::new(self.spec(self.leases.context.read_resource(&READ, key.as_ref())))
+    }
+
+    /// Asks for a write lock of this key: the same as [`lock`](Self::lock), by the name that goes
+    /// with [`read`](Self::read).
+    pub fn write(&self, key: impl AsRef<[u8]>) -> LockRequest {
+        self.lock(key)
+    }
+
     /// A request for what cannot be asked for.
     pub(super) fn refused(&self, error: Error) -> LockRequest {
         self.request(Err(error))
@@ -79,8 +113,14 @@ impl Locker {
 
     #[inline]
     fn request(&self, resource: Result<Resource, Error>) -> LockRequest {
+        let request = LockRequest::new(self.spec(resource));
+        if self.leases.context.options.fenced { request.fenced() } else { request }
+    }
+
+    #[inline]
+    fn spec(&self, resource: Result<Resource, Error>) -> Result<AcquireSpec, Error> {
         let LeaseContext { options, .. } = &*self.leases.context;
-        let spec = resource.map(|resource| AcquireSpec {
+        resource.map(|resource| AcquireSpec {
             leases: self.leases.clone(),
             resource,
             ttl: options.ttl,
@@ -89,9 +129,7 @@ impl Locker {
             retry: options.retry.clone(),
             extend: options.extend,
             fenced: false,
-        });
-        let request = LockRequest::new(spec);
-        if options.fenced { request.fenced() } else { request }
+        })
     }
 
     /// Connects, and waits until every node is usable; after `timeout`, a majority is enough.

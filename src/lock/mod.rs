@@ -13,13 +13,14 @@
 
 mod acquire;
 mod all;
-mod behind_standing;
+mod behind;
 mod builder;
 mod guard;
 mod key;
 mod locker;
 mod mutex;
 mod queued;
+mod reading;
 mod request;
 mod segments;
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! compare first. Where servers may forget, `standing.lua` goes before what acquires: it looks
 //! whether the node may vote.
 
-use super::behind_standing::behind_standing;
+use super::behind::behind_standing;
 use super::queued::QUEUED;
 use crate::lease::{AcquireBy, Adopt, Primitive, script};
 use crate::link::{ReplyKind, UndoScript};
@@ -26,5 +26,6 @@ pub(crate) static MUTEX: Primitive = Primitive {
         plain: include_str!("script/adopt.lua"),
         vote: behind_standing!("script/adopt.lua"),
     },
+    is_shared: false,
     queued: Some(&QUEUED),
 };

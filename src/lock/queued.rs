@@ -3,26 +3,25 @@
 //! Their keys are the lock's, its queue's and its beats', in this order. It is extended as on any
 //! other node, by its first key; and so released by a user who has a right to that key alone.
 
-use super::behind_standing::behind_standing;
-use crate::lease::{AcquireBy, Adopt, Primitive, script};
+use super::behind::{behind_hand_on, behind_standing};
+use crate::lease::{AcquireBy, Adopt, Primitive, Script, TokenKind, script};
 use crate::link::{ReplyKind, UndoScript};
 
-const LEAVE: &str = include_str!("script/turn_leave.lua");
+const LEAVE: &str = behind_hand_on!("script/turn_leave.lua");
 
-/// A lock of one key, on the node that keeps its queue. (A test compares the digests with the
-/// scripts.)
+/// Asks for a place in a queue. (A test compares the digests with the scripts.)
+pub(super) const ASK: Script =
+    script!(include_str!("script/turn_ask.lua"), "96866cd96b5db38635d417c292d819396c71fef3");
+pub(super) const ASK_WHERE_IT_VOTES: Script =
+    script!(behind_standing!("script/turn_ask.lua"), "ec3303c2f7fffeb3aab853cebdeeaa93526ff9e5");
+
+/// A lock of one key, on the node that keeps its queue.
 pub(crate) static QUEUED: Primitive = Primitive {
-    acquire: AcquireBy::Script(
-        script!(include_str!("script/turn_ask.lua"), "3ce7c906b79b0c192b9d3fc633e9b64f67422db1"),
-        ReplyKind::Queue,
-    ),
-    vote: script!(
-        behind_standing!("script/turn_ask.lua"),
-        "1eee06f4023908743f0d24a9a153a6f1a11c3dad"
-    ),
+    acquire: AcquireBy::Script(ASK, ReplyKind::Queue),
+    vote: ASK_WHERE_IT_VOTES,
     vote_reply: ReplyKind::Vote,
     extend: script!(include_str!("script/extend.lua"), "38c4b48c016c265132124c20017671204b3fa277"),
-    release: script!(LEAVE, "738b726a9367949d615ed0790fa5930860bd6f92"),
+    release: script!(LEAVE, "b1f2442d116d36ff8e160774c9b4971593543faa"),
     undo: UndoScript {
         text: LEAVE,
         compares_and_deletes: false,
@@ -32,6 +31,7 @@ pub(crate) static QUEUED: Primitive = Primitive {
             for_first_key: None,
         }),
     },
-    adopt: Adopt::Refused("what waits in a queue is not held"),
+    adopt: Adopt::Refused { token: TokenKind::Held, why: "what waits in a queue is not held" },
+    is_shared: false,
     queued: None,
 };

@@ -21,10 +21,11 @@ use crate::options::{Extend, Retry, whole_millis};
 /// # Ok(()) }
 /// ```
 ///
-/// No lock is reentrant: who holds the guard and asks again waits until [`wait`](Self::wait) is
-/// over, and the error says that a guard of this very locker holds the lock. An observer is told so
-/// at once, by [`Event::Waiting`](crate::Event::Waiting). It is no error at once, for two futures
-/// of one task (`join!`) may rightly wait for one another, and look the same.
+/// No lock is reentrant (for read locks see [`readers`](crate::manual::readers)): who holds the
+/// guard and asks again waits until [`wait`](Self::wait) is over, and the error says that a guard
+/// of this very locker holds the lock. An observer is told so at once, by
+/// [`Event::Waiting`](crate::Event::Waiting). It is no error at once, for two futures of one task
+/// (`join!`) may rightly wait for one another, and look the same.
 #[must_use = "a lock that is asked for is acquired when this is awaited"]
 pub struct LockRequest {
     /// The error of a bad key is told when the lock is asked for.

@@ -30,6 +30,7 @@
 //! | overlap must not happen | a condition in the store; a lock in front of it |
 //! | one job that needs several things at once | `lock_all`: no order, and no deadlock |
 //! | one key that many want, each for a part of it | `segments`: see [One hot key](#one-hot-key) |
+//! | many that look, few that change | `read` and `write`: see [`readers`](super::readers) |
 //! | work of milliseconds | TTL 10 s, `Extend::Off` |
 //! | work of unknown length | TTL 10 to 30 s, `Extend::For` the longest that you accept |
 //! | servers without `appendfsync always` | `Durability::Volatile` |
@@ -271,17 +272,17 @@
 //! as much, on five nodes (`benches/record/several-2026-11-23.md`).
 //! Where a cell says *no*, the call is refused as misuse, with these words in its error.
 //!
-//! | with | one key | several keys | waiting | fenced | native |
-//! |---|---|---|---|---|---|
-//! | `Durability::Volatile` | yes | yes | yes | yes | yes |
-//! | `adopt` | yes | no: neither adopted nor released | yes | yes | yes |
-//! | `release_by_token` | yes | no: neither adopted nor released | yes | yes | yes |
-//! | `blocking` | yes | yes | yes | yes | yes |
-//! | a `Client` beside it | yes | yes | yes | yes | yes |
-//! | TLS | yes | yes | yes | yes | yes |
-//! | `quorlock lock` | yes | yes | yes | yes | yes |
-//! | `release_after` | yes | yes | yes | yes | yes |
-//! | `shutdown_leaving` | yes | yes | yes | yes | yes |
+//! | with | one key | several keys | waiting | fenced | native | read |
+//! |---|---|---|---|---|---|---|
+//! | `Durability::Volatile` | yes | yes | yes | yes | yes | yes |
+//! | `adopt` | yes | no: not adopted | yes | yes | yes | no: not adopted |
+//! | `release_by_token` | yes | no: not released | yes | yes | yes | no: not released |
+//! | `blocking` | yes | yes | yes | yes | yes | yes |
+//! | a `Client` beside it | yes | yes | yes | yes | yes | yes |
+//! | TLS | yes | yes | yes | yes | yes | yes |
+//! | `quorlock lock` | yes | yes | yes | yes | yes | yes |
+//! | `release_after` | yes | yes | yes | yes | yes | yes |
+//! | `shutdown_leaving` | yes | yes | yes | yes | yes | yes |
 //!
 //! Each *yes* has a test. *Native* is a lock on servers that have `DELIFEQ`
 //! ([`native_commands`](crate::LockerBuilder::native_commands)). Of one key:
@@ -351,6 +352,18 @@
 //! | `quorlock lock` | `program::codes::a_server_that_deletes_natively_deletes_its_lock_so` |
 //! | `release_after` | `native::beside::a_lock_that_ends_after_a_time_is_left_to_its_end` |
 //! | `shutdown_leaving` | `native::beside::a_lock_that_a_shutdown_leaves_is_adopted_and_deleted` |
+//!
+//! And of a read lock ([`read`](crate::Locker::read)):
+//!
+//! | with | the test |
+//! |---|---|
+//! | `Durability::Volatile` | `reading::beside::on_servers_that_may_forget_readers_share_as_well` |
+//! | `blocking` | `reading::beside::plain_threads_share_a_lock` |
+//! | a `Client` beside it | `reading::beside::a_client_beside_readers_changes_neither` |
+//! | TLS | `tls::order::readers_share_a_lock_over_tls` |
+//! | `quorlock lock` | `program::shared::those_that_share_a_lock_run_at_once` |
+//! | `release_after` | `reading::beside::a_part_that_is_released_after_a_time_ends_then` |
+//! | `shutdown_leaving` | `reading::beside::parts_that_a_shutdown_leaves_stay_until_their_ttl` |
 //!
 //! # An example
 //!

@@ -5,6 +5,7 @@
 //! - [`choosing`]: single or quorum, how many nodes, TTL, extension, waiting, durability, driver;
 //!   what goes with which kind of lock.
 //! - [`fencing`]: numbers that rise with every holder, for the store to refuse one who is late.
+//! - [`readers`]: many that look at once, and one alone that changes.
 //! - [`copied_recipes`]: the recipes that everyone copies, and how each breaks.
 //! - [`others_failures`]: what went wrong for others, what we do about it, and the test for it.
 //! - [`defaults`]: every default, its reason, and what goes wrong with another.
@@ -23,6 +24,7 @@ pub mod fencing;
 pub mod hot_path;
 pub mod others_failures;
 pub mod promises;
+pub mod readers;
 pub mod runbook;
 pub mod server_states;
 pub mod when_not_to_lock;

@@ -111,6 +111,7 @@ fn acquiring(event: &Event<'_>) {
                 waited_s = waited.as_secs_f64(),
                 holder = name,
                 holder_is_own = holder.map(|holder| holder.is_own),
+                holder_is_shared = holder.map(|holder| holder.is_shared),
                 holder_remaining_s = holder.map(|holder| holder.remaining.as_secs_f64()),
             });
         }
@@ -313,7 +314,8 @@ mod tests {
     #[test]
     fn each_event_of_acquiring_arrives_with_its_level_and_its_fields() {
         let (lock, waited) = (LOCK, S);
-        let holder = Holder { owner: Some("you".into()), remaining: 2 * S, is_own: false };
+        let holder =
+            Holder { owner: Some("you".into()), remaining: 2 * S, is_shared: false, is_own: false };
         let own = Holder { owner: None, is_own: true, ..holder.clone() };
         let error = &Error::new(Kind::Contended { holder: None }).with_key(b"k");
         let why = "error.type=\"contended\" reason=lock \"k\" is held by another client ";
@@ -325,10 +327,11 @@ mod tests {
             check(&event, Level::DEBUG, "lock acquired", "acquire", &more);
         }
         let event = Event::Waiting { lock, holder: Some(&holder), waited };
-        let more = "waited_s=1.0 holder=\"you\" holder_is_own=false holder_remaining_s=2.0 ";
+        let more = "waited_s=1.0 holder=\"you\" holder_is_own=false holder_is_shared=false \
+                    holder_remaining_s=2.0 ";
         check(&event, Level::DEBUG, "waiting for a lock", "acquire", more);
         let event = Event::Waiting { lock, holder: Some(&own), waited };
-        let more = "waited_s=1.0 holder_is_own=true holder_remaining_s=2.0 ";
+        let more = "waited_s=1.0 holder_is_own=true holder_is_shared=false holder_remaining_s=2.0 ";
         check(&event, Level::DEBUG, "waiting for a lock", "acquire", more);
         let event = Event::Waiting { lock, holder: None, waited };
         check(&event, Level::DEBUG, "waiting for a lock", "acquire", "waited_s=1.0 ");

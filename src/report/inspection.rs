@@ -16,15 +16,24 @@ pub struct Holder {
     pub owner: Option<Box<str>>,
     /// How long the key still lives unless it is extended.
     pub remaining: Duration,
+    /// Readers hold the lock ([`Locker::read`](crate::Locker::read)), one or more: how many is not
+    /// known, nor their names. What remains is that of the one that ends last.
+    pub is_shared: bool,
     /// A guard of the same locker holds it. A task that waits for its own guard never gets the
     /// lock.
     pub is_own: bool,
 }
 
 impl fmt::Display for Holder {
-    /// `pay-api@web-7:812, 3.2 s left`; `a guard of this very locker, 3.2 s left`.
+    /// `pay-api@web-7:812, 3.2 s left`; `a guard of this very locker, 3.2 s left`; `readers, 3.2 s
+    /// left`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let owner = if self.is_own { "a guard of this very locker" } else { ANOTHER };
+        let owner = match self {
+            Self { is_own: true, is_shared: true, .. } => "readers, this very locker among them",
+            Self { is_own: true, .. } => "a guard of this very locker",
+            Self { is_shared: true, .. } => "readers",
+            _ => ANOTHER,
+        };
         let owner = self.owner.as_deref().filter(|_| !self.is_own).unwrap_or(owner);
         write!(f, "{owner}, {} left", Humane(self.remaining))
     }
@@ -114,6 +123,13 @@ impl Inspection {
         let first = foreign.next()?;
         (1 + foreign.count() > self.nodes.len() - self.majority).then_some(first)
     }
+
+    /// Whether readers have the key on some node.
+    pub(crate) fn are_readers_there(&self) -> bool {
+        let is_shared =
+            |state: &KeyState| matches!(state, KeyState::Held(holder) if holder.is_shared);
+        self.nodes.iter().any(|node| is_shared(&node.state))
+    }
 }
 
 #[cfg(test)]
@@ -122,7 +138,12 @@ mod tests {
 
     #[test]
     fn a_holder_without_a_name_is_another_client() {
-        let holder = Holder { owner: None, remaining: Duration::from_millis(70), is_own: false };
+        let holder = Holder {
+            owner: None,
+            remaining: Duration::from_millis(70),
+            is_shared: false,
+            is_own: false,
+        };
         assert_eq!(holder.to_string(), "another client, 70 ms left");
     }
 }

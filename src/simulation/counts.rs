@@ -31,6 +31,14 @@ pub(super) enum Action {
     RuntimeEnded,
     /// A lock of more than one key.
     SeveralTaken,
+    /// A read lock.
+    Read,
+    /// … beside another reader's of the same key.
+    ReadTogether,
+    /// A writer's lock has become a read lock.
+    Downgraded,
+    DowngradeFailed,
+    DowngradeDropped,
     ReleaseDropped,
     Extended,
     ExtensionFailed,
@@ -87,6 +95,11 @@ impl Action {
         ShutdownIncomplete,
         RuntimeEnded,
         SeveralTaken,
+        Read,
+        ReadTogether,
+        Downgraded,
+        DowngradeFailed,
+        DowngradeDropped,
         ReleaseDropped,
         Extended,
         ExtensionFailed,

@@ -5,6 +5,7 @@ use std::pin::pin;
 
 use super::counts::Action;
 use super::handover;
+use super::hold::Hold;
 use super::plan::Waits;
 use super::task::{cut, ms};
 use super::violation::Kind;
@@ -51,10 +52,17 @@ impl Worker {
             false if waits == Waits::Short => Some(self.chance.pick(&[0, 50, 400, 1_200])),
             false => Some(self.chance.pick(&[400, 2_000, 4_000, 6_000])),
         };
-        let extend = if self.chance.percent(50) { Extend::Off } else { Extend::Forever };
-        let request = match self.takes_several {
-            true => locker.lock_all(keys),
-            false => locker.lock(&keys[0]),
+        let are_alone = waits == Waits::Alone && self.hub.with(|world| world.plan.clients) > 1;
+        // Of two that are alone, each waits for the other's release: who waits behind it hears of
+        // an end by time at its next beat.
+        let is_off = self.chance.percent(50) && !are_alone;
+        let extend = if is_off { Extend::Off } else { Extend::Forever };
+        let request = if self.takes_several {
+            locker.lock_all(keys)
+        } else if self.reads() {
+            locker.read(&keys[0])
+        } else {
+            locker.lock(&keys[0])
         };
         let request =
             request.ttl(ms(ttl)).auto_extend(extend).unavailable_wait(std::time::Duration::MAX);
@@ -65,6 +73,13 @@ impl Worker {
         self.asked = self.hub.with(|world| world.nanos());
         self.tell(format_args!("asks for {}, ttl {ttl}", keys.join(", ")));
         (request, wait)
+    }
+
+    /// Whether the next lock is to be a read lock.
+    fn reads(&mut self) -> bool {
+        let share = self.hub.with(|world| world.plan.readers);
+        // Where there are none, nothing is drawn.
+        share > 0 && self.chance.percent(share)
     }
 
     /// Asks for a lock, and may give up before there is an answer.
@@ -157,6 +172,10 @@ impl Worker {
             self.work(&guard, &hold, work).await;
         }
         let (number, value) = (hold.number, hold.value.clone());
+        if self.downgrades(&hold) {
+            drop(hold);
+            return Box::pin(self.downgrade(guard, locker, keys, ttl)).await;
+        }
         self.tell(format_args!("lets go of {}", keys.join(", ")));
         let in_haste = self.is_in_haste();
         let is_handed = self.chance.percent(actors.handed) && !in_haste;
@@ -170,6 +189,27 @@ impl Worker {
             5..=8 => drop(guard),
             _ if self.hub.with(|world| world.plan.waits == Waits::Alone) => drop(guard),
             _ => drop(self.forget(guard, &value)),
+        }
+    }
+
+    /// Whether a lock is to become a read lock.
+    fn downgrades(&mut self, hold: &Hold) -> bool {
+        let share = self.hub.with(|world| world.plan.readers);
+        share > 0 && !self.takes_several && !hold.reads() && self.chance.percent(30)
+    }
+
+    /// Makes a read lock of a lock, works with that, and lets go of it.
+    async fn downgrade(&mut self, guard: LockGuard, locker: u64, keys: &[String], ttl: u64) {
+        let polls = self.cuts(3);
+        let outcome = cut(&self.hub, (polls, None), guard.downgrade()).await;
+        self.count(match &outcome {
+            None => Action::DowngradeDropped,
+            Some(Err(_)) => Action::DowngradeFailed,
+            Some(Ok(_)) => Action::Downgraded,
+        });
+        self.tell(format_args!("downgraded: {:?}", outcome.as_ref().map(Result::is_ok)));
+        if let Some(Ok(guard)) = outcome {
+            self.hold(guard, locker, keys, ttl).await;
         }
     }
 

@@ -20,10 +20,10 @@ pub(super) struct SentToken {
     ttl: u64,
 }
 
-/// Sends the token of a lock to one machine or two, its own among them now and then; but not the
-/// token of a lock of several keys, which is not adopted.
+/// Sends the token of a lock to one machine or two, its own among them now and then; but not one
+/// that is not adopted, of a lock of several keys or of a read lock.
 pub(super) fn send(worker: &mut Worker, (key, token, ttl): (&str, &OwnerToken, u64)) {
-    if token.as_str().starts_with("all:") {
+    if ["all:", "read:"].iter().any(|kind| token.as_str().starts_with(kind)) {
         return;
     }
     let (hub, chance) = (worker.hub.clone(), &mut worker.chance);

@@ -47,6 +47,11 @@ impl Hold {
         })
     }
 
+    /// Whether it is a read lock.
+    pub(super) fn reads(&self) -> bool {
+        is_read_lock(&self.held)
+    }
+
     fn is_held(&self) -> bool {
         self.held.looks_left().is_some()
     }
@@ -72,6 +77,10 @@ impl Hold {
             }
         });
     }
+}
+
+fn is_read_lock(held: &Held) -> bool {
+    held.looks_token().as_str().starts_with("read:")
 }
 
 /// What tells a holder of the loss.
@@ -153,13 +162,14 @@ impl<'a> Watch<'a> {
 impl Worker {
     /// Enters a guard that was given for this lock: from here on it is held.
     pub(super) fn enter(&self, held: Held, locker: u64, keys: &[String], ttl: u64) -> Hold {
-        let (machine, value) = (self.machine, held.looks_token());
+        let (machine, token) = (self.machine, held.looks_token());
         let number = self.hub.with(|world| {
             let (now, rate) = (world.nanos(), world.machines[machine].rate);
             let owner = &owner(machine, locker);
-            let (copy, value) = (held.clone(), value.value());
-            let grant = Grant { machine, keys, value, held: copy, rate, owner };
-            if world.oracle.is_handed_on(&grant) {
+            let (copy, value) = (held.clone(), token.value());
+            let reads = is_read_lock(&held);
+            let grant = Grant { machine, keys, value, held: copy, rate, reads, owner };
+            if !reads && world.oracle.is_handed_on(&grant) {
                 world.count(Action::HandedOn);
             }
             let number = world.oracle.acquire(now, grant);
@@ -174,9 +184,15 @@ impl Worker {
                 wrong.into_iter().for_each(|wrong| world.oracle.add(wrong));
             }
             world.look();
+            if reads {
+                world.count(Action::Read);
+            }
+            if reads && world.oracle.are_several(&keys[0], now) {
+                world.count(Action::ReadTogether);
+            }
             number
         });
-        let (hub, keys, value) = (self.hub.clone(), keys.to_vec(), value.value().to_owned());
+        let (hub, keys, value) = (self.hub.clone(), keys.to_vec(), token.value().to_owned());
         Hold { hub, machine, number, keys, value, ttl, held }
     }
 

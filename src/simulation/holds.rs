@@ -13,7 +13,14 @@
 //! A machine that crashes lets go of nothing: what it held it holds for as long as it claimed. All
 //! that can move an end happens at an event of the world, and all holds are looked at before and
 //! behind each event, so none moves unseen. Two holds of one key that share a nanosecond are two
-//! holders.
+//! holders, unless both are readers'.
+//!
+//! This decides whether a history of locks is linearizable. One by one, in a sequence, a lock may
+//! be taken by a writer when none has it, and by a reader when no writer has. A history has such an
+//! order if and only if it has one in which each lock is taken at the last instant at which that
+//! can have been, when its guard is in hand, and is let go of at the first one: to take it later,
+//! or to let go of it earlier, shortens a hold, and what was alone before is so still. These are
+//! the instants of a hold here.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -24,6 +31,8 @@ const MILLION: i128 = 1_000_000;
 pub(super) struct View {
     /// How long it is still held, if it is.
     pub(super) left: Box<dyn Fn() -> Option<Duration> + Send>,
+    /// It is a reader's.
+    pub(super) reads: bool,
     /// How much faster than true time the holder's clocks run, in millionths.
     pub(super) rate: i64,
 }
@@ -36,6 +45,8 @@ struct Hold {
     value: String,
     /// `None` once it is let go of, or its machine is gone.
     view: Option<View>,
+    /// Others may have the key at the same time that read it, too.
+    reads: bool,
     from: u64,
     until: u64,
     /// When it was looked at last.
@@ -85,6 +96,7 @@ impl Holds {
             machine,
             key: key.into(),
             value: value.into(),
+            reads: view.reads,
             view: Some(view),
             from: now,
             until: now,
@@ -136,6 +148,12 @@ impl Holds {
         }
     }
 
+    /// Whether more than one have this key.
+    pub(super) fn are_several(&self, key: &str, now: u64) -> bool {
+        let mut of_key = self.holds.iter().filter(|hold| hold.key == key && hold.until > now);
+        of_key.nth(1).is_some()
+    }
+
     /// The values of all guards that are in hand on a machine.
     pub(super) fn live(&self, machine: usize) -> Vec<String> {
         let live = self.holds.iter().filter(|hold| hold.machine == machine && hold.view.is_some());
@@ -153,7 +171,7 @@ impl Holds {
 
 impl Hold {
     fn look(&mut self, now: u64) {
-        let Some(View { left, rate }) = &self.view else { return };
+        let Some(View { left, rate, .. }) = &self.view else { return };
         if let Some(left) = left() {
             if self.is_over {
                 (self.is_over, self.from) = (false, now);
@@ -168,10 +186,15 @@ impl Hold {
         self.seen = now;
     }
 
-    fn overlaps(&self, other: &Self) -> bool {
+    /// Whether both have the key at some instant.
+    fn meets(&self, other: &Self) -> bool {
         self.number != other.number
             && self.key == other.key
             && self.from.max(other.from) < self.until.min(other.until)
+    }
+
+    fn overlaps(&self, other: &Self) -> bool {
+        self.meets(other) && !(self.reads && other.reads)
     }
 }
 
@@ -185,10 +208,21 @@ mod tests {
     /// Begins a hold of the one key on a machine of its own. What is left of it is what the test
     /// says; 0 is nothing.
     fn begin(holds: &mut Holds, number: u64, now: u64, left: u64) -> Arc<AtomicU64> {
+        begin_to(holds, number, (now, left), false)
+    }
+
+    /// The same, which may be a reader's.
+    fn begin_to(
+        holds: &mut Holds,
+        number: u64,
+        (now, left): (u64, u64),
+        reads: bool,
+    ) -> Arc<AtomicU64> {
         let told = Arc::new(AtomicU64::new(left));
         let left = told.clone();
         let left = move || Some(left.load(SeqCst)).filter(|left| *left > 0);
-        let view = View { left: Box::new(move || left().map(Duration::from_nanos)), rate: 0 };
+        let left = Box::new(move || left().map(Duration::from_nanos));
+        let view = View { left, rate: 0, reads };
         holds.begin((number, number as usize), ("k", "v"), view, now);
         told
     }
@@ -265,10 +299,24 @@ mod tests {
     }
 
     #[test]
+    fn readers_meet_one_another_and_no_writer() {
+        let mut holds = Holds::default();
+        let first = begin_to(&mut holds, 1, (0, 50), true);
+        begin_to(&mut holds, 2, (0, 60), true);
+        assert_eq!(look(&mut holds, 10), [[0; 2]; 0]);
+        assert!(holds.are_several("k", 10));
+        first.store(0, SeqCst);
+        begin(&mut holds, 3, 55, 10);
+        assert_eq!(look(&mut holds, 55), [[2, 3]], "the first is over");
+        begin_to(&mut holds, 4, (58, 10), true);
+        assert_eq!(look(&mut holds, 58), [[3, 4]]);
+    }
+
+    #[test]
     fn a_slow_clock_holds_for_longer() {
         let mut holds = Holds::default();
         let left = Box::new(|| Some(Duration::from_nanos(997)));
-        holds.begin((1, 1), ("k", "v"), View { left, rate: -3_000 }, 0);
+        holds.begin((1, 1), ("k", "v"), View { left, rate: -3_000, reads: false }, 0);
         look(&mut holds, 0);
         holds.end_machine(1);
         begin(&mut holds, 2, 999, 10);

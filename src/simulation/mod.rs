@@ -8,6 +8,7 @@
 //! | `agenda` | what is to happen, and when |
 //! | `network` | bytes on their way: late, in order, or not at all |
 //! | `node` | a node: its keys, its clock, what it has not read yet |
+//! | `readers` | what a node has of a lock that readers may have |
 //! | `scripts` | whether nodes run the locks' scripts by Lua, and whether the right ones |
 //! | `machine` | a client's machine: what happens to it |
 //! | `port` | how its connections are made |
@@ -64,6 +65,7 @@ mod oracle;
 mod plan;
 mod port;
 mod protected;
+mod readers;
 mod releases;
 mod restarter;
 mod scripts;

@@ -8,6 +8,7 @@ use quorlock_resp::Frame;
 use super::chance::{self, Chance};
 use super::network::Parcel;
 use super::plan::Plan;
+use super::readers::{self, READERS};
 use super::scripts;
 use crate::clock::{Driven, Moment};
 use crate::testing::NodeClock;
@@ -65,10 +66,10 @@ impl Observation {
 /// How the keys end in which a node keeps a queue: who waits, and who of them lives.
 const QUEUES: [&[u8]; 2] = [b":quorlock:queue", b":quorlock:beats"];
 
-/// A key of a queue on a node.
+/// A key of a queue on a node, or the one of a lock's readers.
 pub(super) struct Queue {
     pub(super) key: String,
-    /// The values that wait.
+    /// The values that wait. Of readers those are not here that have the lock.
     pub(super) values: Vec<String>,
     /// It has no end.
     pub(super) is_endless: bool,
@@ -206,16 +207,20 @@ impl Node {
         at: u64,
     ) -> (Effects, Vec<Observation>) {
         let now = self.clock.read(moment(at));
-        let Some(Subject { keys, value, is_release, is_native }) = subject(words) else {
+        let Some(Subject { keys, value, is_release, is_native, readers }) = subject(words) else {
             return (self.execute_any(session, words, now), Vec::new());
         };
-        let stood: Vec<_> = keys.iter().map(|key| self.value(key, now)).collect();
+        let stands = |node: &Self, key: &[u8]| match readers {
+            Some(readers) => node.value_of_reader((key, readers), value, now),
+            None => node.value(key, now),
+        };
+        let stood: Vec<_> = keys.iter().map(|key| stands(self, key)).collect();
         let effects = self.execute_any(session, words, now);
         if effects.messages.iter().any(|(_, frame)| frame.as_error().is_some()) {
             return (effects, Vec::new());
         }
         let observe = |(key, stood): (&&[u8], Option<String>)| {
-            let stands = self.value(key, now);
+            let stands = stands(self, key);
             let [before, after] = [&stood, &stands].map(|found| find(found.as_deref(), value));
             let (node, value) = (self.index, String::from_utf8_lossy(value).into_owned());
             Observation { node, value, before, after, is_release, is_native, stood, stands }
@@ -242,12 +247,18 @@ impl Node {
     pub(super) fn queues(&self, at: u64) -> Vec<Queue> {
         let now = self.clock.read(moment(at));
         let keys = self.store.keys().into_iter();
-        let keys = keys.filter(|key| QUEUES.iter().any(|end| key.ends_with(end)));
+        let is_beside = |key: &bytes::Bytes| {
+            readers::lock_of(key).is_some() || QUEUES.iter().any(|end| key.ends_with(end))
+        };
+        let keys = keys.filter(is_beside);
         let queue = |key: bytes::Bytes| {
-            let (members, end) = self.store.members(&key, now)?;
+            let (mut members, end) = self.store.members(&key, now)?;
+            if readers::lock_of(&key).is_some() {
+                members.clear();
+            }
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-            let values = members.iter().map(|member| text(member)).collect();
-            Some(Queue { key: text(&key), values, is_endless: end.is_none() })
+            let values = members.iter().map(|(member, _)| readers::value_in_queue(&text(member)));
+            Some(Queue { key: text(&key), values: values.collect(), is_endless: end.is_none() })
         };
         keys.filter_map(queue).collect()
     }
@@ -265,6 +276,23 @@ impl Node {
         self.store.execute(session, &words, now)
     }
 
+    /// A reader's value, if it has the lock of this key; another value that stands there. To one
+    /// that does not read, others are nothing.
+    fn value_of_reader(
+        &self,
+        (lock, readers): (&[u8], &[u8]),
+        value: &[u8],
+        now: Duration,
+    ) -> Option<String> {
+        let stands = self.value(lock, now)?;
+        if stands.as_bytes() != READERS {
+            return Some(stands);
+        }
+        let (members, _) = self.store.members(readers, now)?;
+        let found = readers::living(&members, now).find(|member| **member == *value)?;
+        Some(String::from_utf8_lossy(found).into_owned())
+    }
+
     fn value(&self, key: &[u8], now: Duration) -> Option<String> {
         self.store.text(key, now).map(|(text, _)| String::from_utf8_lossy(&text).into_owned())
     }
@@ -279,12 +307,20 @@ impl Node {
         self.held(at).iter().any(|(_, held)| held == value)
     }
 
-    /// The keys that are there, and what stands under them.
+    /// The keys that are there, and what stands under them: of a lock that readers have, each.
     pub(super) fn held(&self, at: u64) -> Vec<(String, String)> {
         let now = self.clock.read(moment(at));
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let keys = self.store.keys().into_iter();
-        keys.filter_map(|key| Some((text(&key), text(&self.store.text(&key, now)?.0)))).collect()
+        let held = |key: &bytes::Bytes| {
+            let (value, _) = self.store.text(key, now)?;
+            if value != READERS {
+                return Some(vec![(text(key), text(&value))]);
+            }
+            let (members, _) =
+                self.store.members(readers::readers_of(&text(key)).as_bytes(), now)?;
+            Some(readers::living(&members, now).map(|value| (text(key), text(value))).collect())
+        };
+        self.store.keys().iter().filter_map(held).flatten().collect()
     }
 }
 
@@ -307,17 +343,19 @@ struct Subject<'a> {
     value: &'a [u8],
     is_release: bool,
     is_native: bool,
+    /// The key of the lock's readers, if it is a reader's command.
+    readers: Option<&'a [u8]>,
 }
 
 fn subject<'a>(words: &'a [&'a [u8]]) -> Option<Subject<'a>> {
     match words {
         [b"SET", key, value, ..] => {
             let keys = std::slice::from_ref(key);
-            Some(Subject { keys, value, is_release: false, is_native: false })
+            Some(Subject { keys, value, is_release: false, is_native: false, readers: None })
         }
         [b"DELIFEQ", key, value] => {
             let keys = std::slice::from_ref(key);
-            Some(Subject { keys, value, is_release: true, is_native: true })
+            Some(Subject { keys, value, is_release: true, is_native: true, readers: None })
         }
         [b"EVAL" | b"EVALSHA", _, count, rest @ ..] => {
             let count: usize = std::str::from_utf8(count).ok()?.parse().ok()?;
@@ -325,12 +363,13 @@ fn subject<'a>(words: &'a [&'a [u8]]) -> Option<Subject<'a>> {
             // They stand behind the keys of the node's epoch and of its quarantine.
             let is_vote = keys.first().is_some_and(|key| key.ends_with(b"quorlock:epoch"));
             let keys = if is_vote { keys.get(2..)? } else { keys };
-            // Those of a queue stand behind its lock's.
+            // Those of a queue, and of readers, stand behind their lock's.
+            let readers = keys.get(1).copied().filter(|key| readers::lock_of(key).is_some());
             let is_queued = keys.get(1).is_some_and(|key| key.ends_with(QUEUES[0]));
-            let keys = if is_queued { keys.get(..1)? } else { keys };
+            let keys = if is_queued || readers.is_some() { keys.get(..1)? } else { keys };
             let (value, more) = arguments.split_first()?;
             let is_release = more.is_empty() && !is_vote;
-            Some(Subject { keys, value, is_release, is_native: false })
+            Some(Subject { keys, value, is_release, is_native: false, readers })
         }
         _ => None,
     }

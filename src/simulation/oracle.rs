@@ -23,6 +23,8 @@ pub(super) struct Grant<'a> {
     pub(super) held: Held,
     /// How much faster than true time its machine's clocks run, in millionths.
     pub(super) rate: i64,
+    /// It is a read lock.
+    pub(super) reads: bool,
     /// The locker whose guard it is.
     pub(super) owner: &'a str,
 }
@@ -76,7 +78,7 @@ impl Oracle {
     pub(super) fn acquire(&mut self, now: u64, grant: Grant<'_>) -> u64 {
         self.numbers += 1;
         let is_handed_on = self.is_handed_on(&grant);
-        let Grant { machine, keys, value, held, rate, owner } = grant;
+        let Grant { machine, keys, value, held, rate, reads, owner } = grant;
         let (number, key) = (self.numbers, keys.join(", "));
         if held.looks_left().is_none() {
             let what = format!("guard {number} of `{key}` was not held when it was given");
@@ -89,19 +91,24 @@ impl Oracle {
         self.value_owners.assign(value, owner, machine);
         for key in keys {
             let held = held.clone();
-            let view = View { left: Box::new(move || held.looks_left()), rate };
+            let view = View { left: Box::new(move || held.looks_left()), rate, reads };
             self.holds.begin((number, machine), (key, value), view, now);
         }
         number
     }
 
-    /// Whether a guard's lock was handed on to it inside its process: another guard of the same
-    /// locker had it before, and has it no more.
+    /// Whether a guard's lock was handed on to it inside its process, or is a part that was a
+    /// writer's: another guard of the same locker had it before, and has it no more.
     pub(super) fn is_handed_on(&self, grant: &Grant<'_>) -> bool {
-        let Grant { machine, value, owner, .. } = *grant;
+        let Grant { machine, value, owner, reads, .. } = *grant;
         let has_ended = || !self.live(machine).iter().any(|live| live == value);
         let was_its = || self.tokens.contains(value) && self.value_owners.owner(value) == owner;
-        self.are_handed_on && was_its() && has_ended()
+        (self.are_handed_on || reads) && was_its() && has_ended()
+    }
+
+    /// Whether more than one have this key, as of the last look.
+    pub(super) fn are_several(&self, key: &str, now: u64) -> bool {
+        self.holds.are_several(key, now)
     }
 
     /// Enters a lock that a client of another library has. It ends by its time, or by `end`.
@@ -112,7 +119,7 @@ impl Oracle {
         left: Box<dyn Fn() -> Option<Duration> + Send>,
     ) -> u64 {
         self.numbers += 1;
-        let view = View { left, rate: 0 };
+        let view = View { left, rate: 0, reads: false };
         self.holds.begin((self.numbers, usize::MAX), (key, value), view, now);
         self.numbers
     }

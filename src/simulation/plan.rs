@@ -68,8 +68,8 @@ pub(super) enum Waits {
     Short,
     /// For some seconds. Some give up meanwhile, and clients of other libraries take locks, too.
     Long,
-    /// As `Long`, but one task waits alone for what only clients of other libraries take. There are
-    /// no faults: it is known when it must have the lock.
+    /// As `Long`, but one task waits alone, for a client of another library or for one other task.
+    /// There are no faults: it is known when it must have the lock.
     Alone,
 }
 
@@ -119,6 +119,8 @@ pub(super) struct Plan {
     pub(super) bargers: usize,
     /// For so long a lock is handed on inside its process; 0 is not at all.
     pub(super) local_handover: u64,
+    /// Of a hundred locks of one key, how many are a reader's.
+    pub(super) readers: u64,
     /// Whether the locks are fenced.
     pub(super) fenced: bool,
     /// The largest error from the start of a machine's wall clock that is behind.
@@ -181,8 +183,8 @@ impl Actors {
 
     fn leave_out(&mut self, name: &str) {
         let left_out = match name {
-            // It is looked at where the plan is made.
-            "" | "several" => return,
+            // They are looked at where the plan is made.
+            "" | "several" | "readers" => return,
             "handed" => &mut self.handed,
             "handed-twice" => &mut self.handed_twice,
             "handed-alive" => &mut self.handed_alive,
@@ -224,6 +226,13 @@ fn several(seed: u64) -> usize {
 
 fn local_handover(seed: u64) -> u64 {
     Chance::new(seed, chance::HANDOVERS).pick(&[0, 0, 0, 0, 100, 1_000])
+}
+
+fn readers(seed: u64) -> u64 {
+    if without().split(',').any(|name| name == "readers") {
+        return 0;
+    }
+    Chance::new(seed, chance::READERS).pick(&[0, 0, 30, 60, 90])
 }
 
 fn native(seed: u64) -> u64 {
@@ -338,6 +347,7 @@ impl Plan {
             waits,
             bargers: 0,
             local_handover: if kept { local_handover(seed) } else { 0 },
+            readers: if kept { readers(seed) } else { 0 },
             fenced: regime.is_fenced() || kept && Chance::new(seed, chance::FENCES).percent(15),
             machine_behind_ms_max,
             clock_error_ms_max,
@@ -359,8 +369,10 @@ impl Plan {
         // Where nodes forget, others would take locks from those that are in quarantine.
         self.bargers = if self.longest_ttl.is_some() { 0 } else { chance.pick(&[0, 1, 1, 2]) };
         if self.waits == Waits::Alone {
-            (self.clients, self.workers, self.several, self.keys) = (1, 1, 0, 1);
-            (self.bargers, self.fault_pause, self.actors) = (1, 0, Actors::default());
+            (self.workers, self.several, self.keys) = (1, 0, 1);
+            (self.fault_pause, self.actors) = (0, Actors::default());
+            // For a client of another library, or for one that may read, as it itself may.
+            (self.clients, self.bargers) = if self.readers > 0 { (2, 0) } else { (1, 1) };
         }
         self
     }

@@ -18,6 +18,16 @@ pub(super) enum Mutation {
     FenceNotCompared,
     /// A node treats a missing fence as zero, and not as its own time.
     FenceFromZero,
+    /// A node makes a reader of one that asks while a writer has the lock.
+    ReaderBesideWriter,
+    /// The key of a lock that readers have ends with the one that came last.
+    KeyOfTheNewestReader,
+    /// The key is deleted with the first reader that leaves.
+    FirstReaderDeletes,
+    /// A reader that is extended does not take the key with it.
+    KeyNotExtended,
+    /// The last reader that leaves tells none of those that wait.
+    LastReaderTellsNone,
 }
 
 impl Mutation {
@@ -25,6 +35,9 @@ impl Mutation {
     const fn change(self) -> [&'static str; 3] {
         const ACQUIRE_ALL: &str = include_str!("../lock/script/acquire_all.lua");
         const FENCE: &str = include_str!("../lease/script/fence.lua");
+        const READ: &str = include_str!("../lock/script/read.lua");
+        const READ_EXTEND: &str = include_str!("../lock/script/read_extend.lua");
+        const READ_LEAVE: &str = include_str!("../lock/script/read_leave.lua");
         match self {
             Self::FirstKeyOnly => [
                 ACQUIRE_ALL,
@@ -33,6 +46,13 @@ impl Mutation {
             ],
             Self::FenceNotCompared => [FENCE, "rises = set > highest and set", "rises = set"],
             Self::FenceFromZero => [FENCE, "fence or now", "fence or 0"],
+            Self::ReaderBesideWriter => [READ, "held and held ~= word", "false"],
+            Self::KeyOfTheNewestReader => {
+                [READ, "if redis.call('PTTL', lock) < last - now then", "do\n  last = ends"]
+            }
+            Self::FirstReaderDeletes => [READ_LEAVE, "(own and last <= now)", "own"],
+            Self::KeyNotExtended => [READ_EXTEND, "redis.call('PTTL', lock) < last - now", "false"],
+            Self::LastReaderTellsNone => [READ_LEAVE, "tell(found)", ""],
         }
     }
 }

@@ -13,7 +13,7 @@ const LONGEST: Duration = Duration::from_secs(30);
 const VOLATILE: Durability = Durability::Volatile { longest_ttl: LONGEST };
 
 /// Behind no prefix, and as a locker of another prefix would have them.
-const OWN: [&str; 8] = [
+const OWN: [&str; 10] = [
     "quorlock:epoch",
     "quorlock:quarantine",
     "p:quorlock:epoch",
@@ -22,6 +22,8 @@ const OWN: [&str; 8] = [
     "{k}:quorlock:beats",
     "{k}:quorlock:fence",
     "{k}:quorlock:written",
+    "{k}:quorlock:readers",
+    "{k}:quorlock:gate",
 ];
 
 /// What each way in says of this key.
@@ -39,6 +41,7 @@ async fn every_way_in(
         ("try_acquire", lock().try_acquire().await.unwrap_err()),
         ("run", work.await.unwrap_err()),
         ("run_async", lock().run_async(async |_| Ok::<_, Error>(())).await.unwrap_err()),
+        ("read", locker.read(key).await.unwrap_err()),
         ("adopt", locker.adopt(key, token).await.unwrap_err()),
         ("release_by_token", locker.release_by_token(key, token).await.unwrap_err()),
         ("force_release", locker.force_release(key).await.unwrap_err()),

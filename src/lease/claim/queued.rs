@@ -14,6 +14,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use quorlock_resp::encode;
+
 use super::super::command::{Encoded, Subject};
 use super::super::context::LeaseContext;
 use super::super::key::Resource;
@@ -23,7 +25,7 @@ use super::{Aside, Claim, State};
 use crate::clock::{Moment, nanoseconds};
 use crate::entropy::Nonce;
 use crate::error::Error;
-use crate::link::Urgency;
+use crate::link::{ReplyKind, Undo, Urgency};
 use crate::node_vote::NodeVote;
 use crate::quorum::{Command, Election, NodeMask, NodeSet, Patience};
 
@@ -38,11 +40,20 @@ pub(in crate::lease) enum Reply {
         /// Who holds the key has been told that it is waited for, or it is for the first in the
         /// queue to see to that.
         is_heard: bool,
+        /// Readers hold the key, and a writer asks.
+        is_read: bool,
     },
 }
 
-/// The word of `turn_ask.lua` that no one has heard.
-const UNHEARD: i64 = -2;
+/// The words of `turn_ask.lua` to one that is to wait: the holder has been told, or is to be by
+/// another; it was not told; readers hold the key.
+const WAIT: i64 = -1;
+const WAIT_UNHEARD: i64 = -2;
+const WAIT_FOR_READERS: i64 = -3;
+
+/// How long a gate stays shut that is not shut again, in milliseconds: three heartbeats, for as
+/// long as `turn_ask.lua` takes one that waits for alive.
+const GATE_LIFE_MS: &[u8] = b"1500";
 
 impl Claim {
     /// Asks the node that keeps the key's queue, with a nonce that no attempt ever had: it grants
@@ -85,7 +96,10 @@ impl Claim {
     pub(in crate::lease) fn ask_all_from_queue(&mut self, now: Moment) -> Result<(), Error> {
         let Some(queue_node) = self.queue_node() else { return Ok(()) };
         let (context, ttl, value) = (&self.context, self.ttl(), self.value());
-        let queued = Subject { resource: &queue_node.resource, value };
+        // The node with the queue has said that it is a reader's turn, and no more.
+        let is_shared = self.resource.primitive.is_shared;
+        let asked = if is_shared { &self.resource } else { &queue_node.resource };
+        let queued = Subject { resource: asked, value };
         let plain = Subject { resource: &self.resource, value };
         let affinity = self.resource.affinity();
         let sent = context.nodes.clock().stamp();
@@ -96,12 +110,38 @@ impl Claim {
             let one = Command { to: NodeMask::only(queue_node.node), ..one };
             context.nodes.ask_each(&[one, others], context.nodes.rule(Patience::Early))
         };
-        let form = context.script_form(queue_node.resource.primitive);
+        let form = context.script_form(asked.primitive);
         let election = queued.with_acquire(form, ttl, volatile, |one| {
             plain.with_acquire(form, ttl, volatile, |others| send(one, others))
         })?;
         (self.sent, self.election, self.state) = (sent, election, State::Owned);
         Ok(())
+    }
+
+    /// Keeps readers out on every node that come now, for a while: those that have the lock are
+    /// waited for, and no others. Waits for nothing.
+    pub(in crate::lease) fn shut_gate(&mut self) {
+        let Some(gate) = self.resource.gate() else { return };
+        self.tell_all(&[b"SET", gate.full(), b"shut", b"PX", GATE_LIFE_MS]);
+        self.aside.get_or_insert_default().has_shut_gate = true;
+    }
+
+    /// Has them let in readers again, if it has kept them out.
+    pub(super) fn open_gate(&mut self) {
+        let aside = self.aside.as_mut();
+        if !aside.is_some_and(|aside| std::mem::take(&mut aside.has_shut_gate)) {
+            return;
+        }
+        if let Some(gate) = self.resource.gate() {
+            self.tell_all(&[b"DEL", gate.full()]);
+        }
+    }
+
+    fn tell_all(&self, words: &[&[u8]]) {
+        let mut bytes = Vec::new();
+        encode::command(&mut bytes, words);
+        let encoded = Encoded { bytes: &bytes, kind: ReplyKind::Any, undo: Undo::NONE };
+        self.context.nodes.tell(&self.command(encoded, Urgency::Usual, NodeMask::ALL));
     }
 
     /// Whether the node that keeps the queue has not known its script: the next command brings it.
@@ -116,9 +156,10 @@ impl Claim {
         let left = u64::try_from(number).ok();
         match word {
             1 => Some(Reply::Granted { waiting: left.unwrap_or_default() }),
-            -1 | UNHEARD => {
+            WAIT | WAIT_UNHEARD | WAIT_FOR_READERS => {
                 let left = left.map(Duration::from_millis);
-                Some(Reply::Wait { left, is_heard: word != UNHEARD })
+                let (is_heard, is_read) = (word == WAIT, word == WAIT_FOR_READERS);
+                Some(Reply::Wait { left, is_heard, is_read })
             }
             _ => None,
         }

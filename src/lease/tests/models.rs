@@ -11,6 +11,7 @@ use super::super::key::{Key, Resource};
 use super::super::leases::Leases;
 use super::super::notices::Notices;
 use super::super::primitive::{AcquireBy, Adopt, Primitive, Script};
+use super::super::token::Kind as TokenKind;
 use crate::clock::{Driven, Reading};
 use crate::entropy::Entropy;
 use crate::link::{Dial, Dialing, HandshakeConfig, ReplyKind, UndoScript};
@@ -27,8 +28,9 @@ static PLAIN: Primitive = Primitive {
     extend: NO_SCRIPT,
     release: NO_SCRIPT,
     undo: UndoScript { text: "", compares_and_deletes: false, for_first_key: None },
+    is_shared: false,
     queued: None,
-    adopt: Adopt::Refused("not in a model"),
+    adopt: Adopt::Refused { token: TokenKind::Held, why: "not in a model" },
 };
 
 /// A network on which no connection is ever made.

@@ -8,6 +8,7 @@
 
 mod fence;
 mod queued;
+mod reading;
 mod run;
 mod standing;
 
@@ -34,8 +35,15 @@ macro_rules! behind_standing {
     };
 }
 
+/// A script behind the one that says who comes next.
+macro_rules! behind_hand_on {
+    ($script:literal) => {
+        concat!(include_str!("../../lock/script/hand_on.lua"), include_str!($script))
+    };
+}
+
 /// The scripts that this node can run, with their names.
-static KNOWN: [(&str, &str, Body); 16] = [
+static KNOWN: [(&str, &str, Body); 21] = [
     ("release", include_str!("../../lock/script/release.lua"), release),
     ("extend", include_str!("../../lock/script/extend.lua"), extend),
     ("acquire", behind_standing!("../../lock/script/acquire.lua"), acquire),
@@ -54,7 +62,12 @@ static KNOWN: [(&str, &str, Body); 16] = [
     ("fence", behind_standing!("../../lease/script/fence.lua"), fence::rise_where_it_votes),
     ("turn_ask", include_str!("../../lock/script/turn_ask.lua"), queued::ask),
     ("turn_ask", behind_standing!("../../lock/script/turn_ask.lua"), queued::ask_where_it_votes),
-    ("turn_leave", include_str!("../../lock/script/turn_leave.lua"), queued::leave),
+    ("turn_leave", behind_hand_on!("../../lock/script/turn_leave.lua"), queued::leave),
+    ("read", include_str!("../../lock/script/read.lua"), reading::read),
+    ("read", behind_standing!("../../lock/script/read.lua"), reading::read_where_it_votes),
+    ("read_extend", include_str!("../../lock/script/read_extend.lua"), reading::extend),
+    ("read_leave", behind_hand_on!("../../lock/script/read_leave.lua"), reading::leave),
+    ("downgrade", behind_hand_on!("../../lock/script/downgrade.lua"), reading::downgrade),
     ("may_delifeq", include_str!("../../link/script/may_delifeq.lua"), may_delifeq),
 ];
 

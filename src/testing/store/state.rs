@@ -99,6 +99,10 @@ impl Tracking {
     }
 }
 
+/// The members of a sorted set, each with its score.
+#[cfg(test)]
+type Scored = Vec<(Bytes, f64)>;
+
 /// What the node knows of one connection.
 #[derive(Clone, Debug)]
 pub(super) struct Session {
@@ -288,19 +292,15 @@ impl Store {
         }
     }
 
-    /// The members of a sorted set of the first database, in their order, and until when it is
-    /// there (forever: `None`).
+    /// The members of a sorted set of the first database with their scores, in their order, and
+    /// until when it is there (forever: `None`).
     #[cfg(test)]
-    pub(crate) fn members(
-        &self,
-        key: &[u8],
-        now: Duration,
-    ) -> Option<(Vec<Bytes>, Option<Duration>)> {
+    pub(crate) fn members(&self, key: &[u8], now: Duration) -> Option<(Scored, Option<Duration>)> {
         let entry = self.keys.get(&(0, Bytes::copy_from_slice(key)))?;
         let is_live = entry.end.is_none_or(|end| now < end);
         match &entry.value {
             keyspace::Value::Sorted(set) if is_live => {
-                let members = set.iter().map(|(_, member)| member.clone());
+                let members = set.iter().map(|(score, member)| (member.clone(), score.number()));
                 Some((members.collect(), entry.end))
             }
             _ => None,

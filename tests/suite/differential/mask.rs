@@ -51,10 +51,10 @@ fn beats(text: &str) -> String {
     text.split("\r\n").map(line).collect::<Vec<_>>().join("\r\n")
 }
 
-/// What a script answers beside a time: 1 (done), 2 (gives no vote), -1 and -2 (it is to wait); the
+/// What a script answers beside a time: 1 (done), 2 (gives no vote), -1 to -3 (it is to wait); the
 /// time left to the second.
 fn reason(text: &str) -> String {
-    let timed = [1, 2, -1, -2]
+    let timed = [1, 2, -1, -2, -3]
         .map(|code| format!("*2\r\n:{code}\r\n"))
         .into_iter()
         .find_map(|head| text.strip_prefix(&*head).map(|left| format!("{head}{}", rounded(left))));

@@ -19,6 +19,8 @@ pub(crate) mod guarded;
 mod hindrance;
 #[path = "scripts_queued.rs"]
 mod queued;
+#[path = "scripts_reading.rs"]
+mod reading;
 
 use guarded::all_files;
 use hindrance::KEYS;
@@ -29,15 +31,20 @@ use queued::{ask, ask_where_it_votes, leave};
 pub(crate) type Words = Vec<&'static str>;
 
 /// The files with Lua in them, below the `script` of `src/lock`, `src/lease` and `src/link`.
-pub(crate) const FILES: [(&str, &str); 13] = [
+pub(crate) const FILES: [(&str, &str); 18] = [
     ("acquire.lua", include_str!("../../../src/lock/script/acquire.lua")),
     ("acquire_all.lua", include_str!("../../../src/lock/script/acquire_all.lua")),
     ("adopt.lua", include_str!("../../../src/lock/script/adopt.lua")),
+    ("downgrade.lua", include_str!("../../../src/lock/script/downgrade.lua")),
     ("extend.lua", include_str!("../../../src/lock/script/extend.lua")),
     ("extend_all.lua", include_str!("../../../src/lock/script/extend_all.lua")),
     ("fence.lua", include_str!("../../../src/lease/script/fence.lua")),
+    ("hand_on.lua", include_str!("../../../src/lock/script/hand_on.lua")),
     ("initialise.lua", include_str!("../../../src/lease/script/initialise.lua")),
     ("may_delifeq.lua", include_str!("../../../src/link/script/may_delifeq.lua")),
+    ("read.lua", include_str!("../../../src/lock/script/read.lua")),
+    ("read_extend.lua", include_str!("../../../src/lock/script/read_extend.lua")),
+    ("read_leave.lua", include_str!("../../../src/lock/script/read_leave.lua")),
     ("release.lua", include_str!("../../../src/lock/script/release.lua")),
     ("release_all.lua", include_str!("../../../src/lock/script/release_all.lua")),
     ("standing.lua", include_str!("../../../src/lease/script/standing.lua")),
@@ -96,7 +103,7 @@ struct Calls {
 /// A name, and the commands that lead there.
 type State = (&'static str, &'static str);
 
-pub(crate) const SCRIPTS: [Script; 16] = [
+pub(crate) const SCRIPTS: [Script; 21] = [
     Script {
         name: "acquire",
         files: &["standing.lua", "acquire.lua"],
@@ -110,6 +117,12 @@ pub(crate) const SCRIPTS: [Script; 16] = [
         files: &["standing.lua", "adopt.lua"],
         grids: &[all(&[SERVICE, LOCK])],
         words: adopt_where_it_votes,
+    },
+    Script {
+        name: "downgrade",
+        files: &["hand_on.lua", "downgrade.lua"],
+        grids: reading::DOWNGRADED,
+        words: reading::downgrade,
     },
     Script { name: "extend", files: &["extend.lua"], grids: &[all(&[LOCK])], words: extend },
     Script {
@@ -157,7 +170,31 @@ pub(crate) const SCRIPTS: [Script; 16] = [
         grids: queued::ASKED_WHERE_IT_VOTES,
         words: ask_where_it_votes,
     },
-    Script { name: "turn_leave", files: &["turn_leave.lua"], grids: queued::LEFT, words: leave },
+    Script {
+        name: "turn_leave",
+        files: &["hand_on.lua", "turn_leave.lua"],
+        grids: queued::LEFT,
+        words: leave,
+    },
+    Script { name: "read", files: &["read.lua"], grids: reading::READ, words: reading::read },
+    Script {
+        name: "read",
+        files: &["standing.lua", "read.lua"],
+        grids: reading::READ_WHERE_IT_VOTES,
+        words: reading::read_where_it_votes,
+    },
+    Script {
+        name: "read_extend",
+        files: &["read_extend.lua"],
+        grids: reading::EXTENDED,
+        words: reading::extend,
+    },
+    Script {
+        name: "read_leave",
+        files: &["hand_on.lua", "read_leave.lua"],
+        grids: reading::LEFT,
+        words: reading::leave,
+    },
     Script {
         name: "may_delifeq",
         files: &["may_delifeq.lua"],
@@ -362,7 +399,7 @@ fn initialise() -> Calls {
 }
 
 /// The keys that hold sorted sets.
-pub(crate) const QUEUES: [&str; 2] = ["z", "b"];
+pub(crate) const QUEUES: [&str; 3] = ["z", "b", "r"];
 
 /// The channels on which another connection listens: those of some owners of values.
 pub(crate) const HEARD: [&str; 3] = ["quorlock:wake:her", "quorlock:wake:", "quorlock:wake:a@b"];

@@ -13,7 +13,7 @@ pub(crate) enum Hindrance {
 }
 
 /// The commands that scripts say.
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 14] = [
     "get",
     "set",
     "del",
@@ -26,11 +26,12 @@ const COMMANDS: [&str; 13] = [
     "zcard",
     "zrange",
     "zrem",
+    "zremrangebyscore",
     "zscore",
 ];
 
 /// The keys that scripts touch.
-pub(super) const KEYS: [&str; 7] = ["e", "q", "f", "k", "l", "z", "b"];
+pub(super) const KEYS: [&str; 9] = ["e", "q", "f", "k", "l", "r", "g", "z", "b"];
 
 /// The user who lacks the right to any channel.
 const CHANNELS: &str = "channels";

@@ -16,6 +16,7 @@ pub(super) const ASKED: &[Grid] = &[
     plain(&[LOCK_EDGES, ODD]),
     plain(&[LOCK_EDGES, NOW]),
     plain(&[ABSENT, CROWDS]),
+    plain(&[LOCK_EDGES, READERS_WAIT]),
 ];
 
 /// What it is run on behind `standing.lua`.
@@ -28,6 +29,7 @@ pub(super) const LEFT: &[Grid] = &[
     plain(&[LOCK_EDGES, ODD]),
     plain(&[LOCK_EDGES, NOW]),
     plain(&[OURS, CROWDS]),
+    plain(&[LOCK_EDGES, READERS_WAIT]),
 ];
 
 const ABSENT: &[State] = &[("absent", "")];
@@ -41,6 +43,7 @@ const LOCK: &[State] = &[
     ("hers, just expired", "SET k c0ffee123@her PX 1 | PASS 2000"),
     ("his", "SET k d1@him PX 60000"),
     ("a word", "SET k w PX 60000"),
+    ("readers", "SET k quorlock:readers PX 60000"),
     ("a hash", "HSET k f v"),
 ];
 
@@ -49,6 +52,7 @@ const LOCK_EDGES: &[State] = &[
     ("ours", "SET k v PX 60000"),
     ("hers", "SET k c0ffee123@her PX 60000"),
     ("empty", "SET k '' PX 60000"),
+    ("readers", "SET k quorlock:readers PX 60000"),
     ("a list that ends", "RPUSH k v | PEXPIRE k 60000"),
 ];
 
@@ -94,6 +98,29 @@ const QUEUE: &[State] = &[
     ("a hash as queue", "HSET z f v"),
     ("a text as beats", "SET b v PX 60000"),
     ("she waits, a list as beats", "ZADD z 1 c0ffee123@her | RPUSH b v"),
+];
+
+/// Readers among those that wait.
+const READERS_WAIT: &[State] = &[
+    ("a reader waits", "ZADD z 1 rc0ffee123@her | ZADD b +1000 rc0ffee123@her"),
+    ("a dead reader waits", "ZADD z 1 rc0ffee123@her | ZADD b 1 rc0ffee123@her"),
+    (
+        "a reader waits before a writer",
+        "ZADD z 1 rc0ffee123@her 2 d1@her | ZADD b +1000 rc0ffee123@her +1000 d1@her",
+    ),
+    (
+        "a writer waits before a reader",
+        "ZADD z 1 d1@her 2 rc0ffee123@her | ZADD b +1000 rc0ffee123@her +1000 d1@her",
+    ),
+    (
+        "two readers and we",
+        "ZADD z 1 rc0ffee123@her 2 rd1@her 3 v 4 rv
+         | ZADD b +1000 rc0ffee123@her +1000 rd1@her +1000 v +1000 rv",
+    ),
+    ("nine dead readers", "ZADD z 1 ra 2 rb 3 rc 4 rd 5 re 6 rf 7 rg 8 rh 9 ri"),
+    ("we as a reader", "ZADD z 1 rv | ZADD b +1000 rv"),
+    ("a reader without a name", "ZADD z 1 r | ZADD b +1000 r"),
+    ("a reader of no owner", "ZADD z 1 rd1 | ZADD b +1000 rd1"),
 ];
 
 const QUEUE_EDGES: &[State] = &[
@@ -151,15 +178,17 @@ const CROWDS: &[State] = &[
 
 pub(super) fn ask() -> Calls {
     let words = |value, ttl| vec!["3", "k", "z", "b", value, ttl];
+    let reads = vec!["5", "k", "r", "g", "z", "b", "v", "10000"];
     let mut edges: Vec<Words> = TTLS.map(|ttl| words("v", ttl)).into();
     edges.extend([words("", "10000"), words("c0ffee123@her", "10000"), words("new", "10000")]);
-    edges.push(vec!["4", "e", "k", "z", "b", "v", "10000"]);
-    Calls { usual: vec![words("v", "10000")], edges }
+    edges.push(vec!["5", "k", "r", "g", "z", "b", "new", "10000"]);
+    Calls { usual: vec![words("v", "10000"), reads], edges }
 }
 
 pub(super) fn ask_where_it_votes() -> Calls {
     let words = |name| vec!["5", "e", "q", "k", "z", "b", "v", "10000", "30000", name];
-    Calls { usual: ["abc", "def"].map(words).into(), edges: Vec::new() }
+    let reads = vec!["7", "e", "q", "k", "r", "g", "z", "b", "v", "10000", "30000", "abc"];
+    Calls { usual: vec![words("abc"), words("def"), reads], edges: Vec::new() }
 }
 
 pub(super) fn leave() -> Calls {

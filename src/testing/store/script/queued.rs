@@ -1,4 +1,4 @@
-//! What `turn_ask.lua` and `turn_leave.lua` do.
+//! What `turn_ask.lua` and `turn_leave.lua` do, and `hand_on.lua` for scripts that free a lock.
 
 use bytes::Bytes;
 use quorlock_resp::Frame;
@@ -15,9 +15,15 @@ const BEAT: f64 = 1500.0;
 /// How far away a time may be by which one that lives will have asked again.
 const LATEST: f64 = 2.0 * BEAT;
 
+/// How many lines `hand_on.lua` has, behind which scripts run that free a lock.
+pub(super) const HAND_ON_LINES: u32 = 36;
+
+/// What a lock holds that readers have.
+pub(super) const READERS: &[u8] = b"quorlock:readers";
+
 /// What stands under the lock's key.
 #[derive(PartialEq)]
-enum Held {
+pub(super) enum Held {
     Free,
     By(Bytes),
     OtherType,
@@ -26,7 +32,7 @@ enum Held {
 }
 
 impl Held {
-    fn of(got: Result<Option<Bytes>, Frame>) -> Self {
+    pub(super) fn of(got: Result<Option<Bytes>, Frame>) -> Self {
         match got {
             Ok(None) => Self::Free,
             Ok(Some(value)) => Self::By(value),
@@ -35,7 +41,7 @@ impl Held {
         }
     }
 
-    fn is(&self, value: &[u8]) -> bool {
+    pub(super) fn is(&self, value: &[u8]) -> bool {
         matches!(self, Self::By(held) if *held == *value)
     }
 
@@ -59,84 +65,123 @@ pub(super) fn ask_where_it_votes(run: &mut Run<'_, '_>) -> Outcome<Frame> {
 
 /// `turn_ask.lua`, behind so many lines.
 fn ask_behind(run: &mut Run<'_, '_>, lines: u32) -> Outcome<Frame> {
-    let own_keys = run.keys.len().saturating_sub(3);
-    let [lock, queue, beats] = [0, 1, 2].map(|number| run.key(own_keys + number));
+    let before = if run.arguments.len() > 2 { 2 } else { 0 };
+    let lock = run.key(before);
+    let [beats, queue] = [1, 2].map(|number| run.key(run.keys.len().saturating_sub(number)));
+    let reads = run.keys.len().saturating_sub(before) > 3;
     let (value, ttl) = (run.argument(0), run.argument(1));
-    let held = Held::of(run.get(lines + 15, lock));
-    let time = run.call(lines + 15, &[b"TIME"])?;
+    let own = if reads { reader(value) } else { value.to_vec() };
+    let held = Held::of(run.get(lines + 23, lock));
+    let time = run.call(lines + 23, &[b"TIME"])?;
     let held = match held {
         Held::Unknown(error) => return Ok(error),
         held => held,
     };
     let now = millis(&time).unwrap_or_default();
-    let (mut first, mut dead) = (None, Vec::new());
-    for at in 0..LOOKS {
-        let at = at.to_string();
-        let found = run.call(lines + 23, &[b"ZRANGE", queue, at.as_bytes(), at.as_bytes()])?;
-        let Some(found) = word(&found, 0) else { break };
-        let ends = run.call(lines + 27, &[b"ZSCORE", beats, &found])?;
-        if *found == *value || number_of(&ends).is_some_and(|ends| lives(ends, now)) {
-            first = Some(found);
-            break;
-        }
-        dead.push(found);
+    let (first, dead) = first_before(run, lines, (queue, beats), (&own, reads), now)?;
+    let last = run.call(lines + 50, &[b"ZRANGE", queue, b"-1", b"-1", b"WITHSCORES"])?;
+    let until_last = run.call(lines + 51, &[b"ZRANGE", beats, b"-1", b"-1", b"WITHSCORES"])?;
+    let (is_read, is_next) = (held.is(READERS), first.as_deref() == Some(&own));
+    if is_next && reads && (held == Held::Free || is_read) {
+        return Ok(reason(1, Some(0.0)));
     }
-    let last = run.call(lines + 34, &[b"ZRANGE", queue, b"-1", b"-1", b"WITHSCORES"])?;
-    let until_last = run.call(lines + 35, &[b"ZRANGE", beats, b"-1", b"-1", b"WITHSCORES"])?;
-    let is_turn = dead.len() < LOOKS && first.as_deref().is_none_or(|first| *first == *value);
-    if held.is(value) || held == Held::Free && is_turn {
-        run.call(lines + 38, &[b"SET", lock, value, b"PX", ttl])?;
-        drop(run.call(lines + 39, &[b"ZREM", queue, value])); // `pcall`, and so below
-        drop(run.call(lines + 40, &[b"ZREM", beats, value]));
-        let left = run.call(lines + 41, &[b"ZRANGE", queue, b"0", b"0"])?;
+    if held.is(&own) || is_next && held == Held::Free {
+        run.call(lines + 57, &[b"SET", lock, &own, b"PX", ttl])?;
+        drop(run.call(lines + 58, &[b"ZREM", queue, &own])); // `pcall`, and so below
+        drop(run.call(lines + 59, &[b"ZREM", beats, &own]));
+        let left = run.call(lines + 60, &[b"ZRANGE", queue, b"0", b"0"])?;
         let left = u8::from(word(&left, 0).is_some());
         return Ok(reason(1, Some(left.into())));
     }
-    let own = now + BEAT;
+    let next_beat = now + BEAT;
     let score = |last: &Frame| word(last, 1).and_then(|score| number(&score)).unwrap_or_default();
-    let ends = format!("{:.0}", own.max(score(&until_last).min(now + LATEST)));
-    run.call(lines + 46, &[b"PEXPIREAT", beats, ends.as_bytes()])?;
+    let ends = text(next_beat.max(score(&until_last).min(now + LATEST)));
+    run.call(lines + 65, &[b"PEXPIREAT", beats, &ends])?;
     if !dead.is_empty() {
-        for (line, key) in [(48, queue), (49, beats)] {
+        for (line, key) in [(67, queue), (68, beats)] {
             let dead = dead.iter().map(|dead| &dead[..]);
             let words: Vec<&[u8]> = [&b"ZREM"[..], key].into_iter().chain(dead).collect();
             run.call(lines + line, &words)?;
         }
     }
-    run.call(lines + 51, &[b"ZADD", beats, format!("{own:.0}").as_bytes(), value])?;
-    run.call(lines + 52, &[b"PEXPIREAT", beats, ends.as_bytes()])?;
-    let place = format!("{:.0}", score(&last) + 1.0);
-    run.call(lines + 53, &[b"ZADD", queue, b"NX", place.as_bytes(), value])?;
-    run.call(lines + 54, &[b"PEXPIREAT", queue, ends.as_bytes()])?;
-    if !is_turn {
-        return Ok(reason(-1, Some(if dead.len() < LOOKS { -1.0 } else { 0.0 })));
+    run.call(lines + 70, &[b"ZADD", beats, &text(next_beat), &own])?;
+    run.call(lines + 71, &[b"PEXPIREAT", beats, &ends])?;
+    run.call(lines + 72, &[b"ZADD", queue, b"NX", &text(score(&last) + 1.0), &own])?;
+    run.call(lines + 73, &[b"PEXPIREAT", queue, &ends])?;
+    if !is_next {
+        let is_told_no_more = first.is_some() || dead.is_empty();
+        return Ok(reason(-1, Some(if is_told_no_more { -1.0 } else { 0.0 })));
     }
     let is_heard = held
         .owner()
-        .is_some_and(|owner| publish(run, lines + 60, owner, &[b"wanted ", lock].concat()) > 0);
-    let left = run.pttl(lines + 62, lock).unwrap_or(-1);
-    Ok(reason(if is_heard { -1 } else { -2 }, Some(left as f64)))
+        .is_some_and(|owner| publish(run, lines + 79, owner, &[b"wanted ", lock].concat()) > 0);
+    let left = run.pttl(lines + 81, lock).unwrap_or(-1);
+    let code = if is_heard { -1 } else { -2 };
+    Ok(reason(if is_read { -3 } else { code }, Some(left as f64)))
 }
 
-/// `turn_leave.lua`
+/// Who is waited for in `turn_ask.lua`, and who is dead: up to the first that lives, or itself.
+fn first_before(
+    run: &mut Run<'_, '_>,
+    lines: u32,
+    (queue, beats): (&[u8], &[u8]),
+    (own, reads): (&[u8], bool),
+    now: f64,
+) -> Outcome<(Option<Bytes>, Vec<Bytes>)> {
+    let mut dead = Vec::new();
+    let all = match reads {
+        true => Some(run.call(lines + 32, &[b"ZRANGE", queue, b"0", b"127"])?),
+        false => None,
+    };
+    for at in 0..LOOKS {
+        let found = match all.as_ref().and_then(|all| word(all, at)) {
+            Some(found) => Some(found),
+            None => {
+                let at = at.to_string();
+                let at = at.as_bytes();
+                word(&run.call(lines + 34, &[b"ZRANGE", queue, at, at])?, 0)
+            }
+        };
+        let Some(found) = found.filter(|found| *found != *own) else {
+            return Ok((Some(Bytes::copy_from_slice(own)), dead));
+        };
+        let waits = !(reads && is_reader(&found));
+        if !waits && at >= 8 {
+            continue;
+        }
+        let ends = run.call(lines + 41, &[b"ZSCORE", beats, &found])?;
+        if !number_of(&ends).is_some_and(|ends| lives(ends, now)) {
+            dead.push(found);
+        } else if waits {
+            return Ok((Some(found), dead));
+        }
+    }
+    Ok((None, dead))
+}
+
+/// `hand_on.lua` and `turn_leave.lua`
 pub(super) fn leave(run: &mut Run<'_, '_>) -> Outcome<Frame> {
     let [lock, queue, beats] = [0, 1, 2].map(|number| run.key(number));
-    let value = run.argument(0);
-    let (held, time) = (Held::of(run.get(13, lock)), run.call(13, &[b"TIME"]).ok());
+    let (value, lines) = (run.argument(0), HAND_ON_LINES);
+    let held = Held::of(run.get(lines + 12, lock));
+    let time = run.call(lines + 12, &[b"TIME"]).ok();
     if let Held::Unknown(error) = held {
         return Ok(error);
     }
-    let is_ours = held.is(value);
-    let now = time.as_ref().and_then(millis).filter(|_| is_ours || held == Held::Free);
-    let first = now.and_then(|now| first_that_lives(run, (queue, beats), value, now));
-    let hands_over = |first: &Bytes| run.call(35, &[b"SET", lock, first, b"PX", b"1000"]).is_ok();
-    if is_ours && !first.as_ref().is_some_and(hands_over) {
-        run.call(36, &[b"DEL", lock])?;
+    let (is_ours, is_read) = (held.is(value), held.is(READERS));
+    let now = time.as_ref().and_then(millis);
+    let now = now.filter(|_| is_ours || is_read || held == Held::Free);
+    let found = now.map(|now| next_in(run, (queue, beats), value, now)).unwrap_or_default();
+    let writer = found.first().filter(|found| !is_reader(found));
+    let hands_over =
+        |writer: &Bytes| run.call(lines + 22, &[b"SET", lock, writer, b"PX", b"1000"]).is_ok();
+    if is_ours && !writer.is_some_and(hands_over) {
+        run.call(lines + 23, &[b"DEL", lock])?;
     }
-    drop(run.call(39, &[b"ZREM", queue, value])); // `pcall`, and so below
-    drop(run.call(40, &[b"ZREM", beats, value]));
-    if let Some((first, owner)) = first.as_deref().and_then(|first| Some((first, owner(first)?))) {
-        publish(run, 43, owner, &[b"yours ", first.get(..8).unwrap_or(first)].concat());
+    drop(run.call(lines + 26, &[b"ZREM", queue, value])); // `pcall`, and so below
+    drop(run.call(lines + 27, &[b"ZREM", beats, value]));
+    if !(is_read && writer.is_some()) {
+        tell(run, &found);
     }
     Ok(Frame::Integer(match held {
         _ if is_ours => 1,
@@ -145,24 +190,58 @@ pub(super) fn leave(run: &mut Run<'_, '_>) -> Outcome<Frame> {
     }))
 }
 
-/// The first in the queue that lives, but for this value.
-fn first_that_lives(
+/// Who comes next in the queue, but for the one that leaves it.
+pub(super) fn next_in(
     run: &mut Run<'_, '_>,
     (queue, beats): (&[u8], &[u8]),
-    value: &[u8],
+    leaving: &[u8],
     now: f64,
-) -> Option<Bytes> {
+) -> Vec<Bytes> {
+    let mut found = Vec::new();
     for at in 0..LOOKS {
         let at = at.to_string();
-        let found = run.call(22, &[b"ZRANGE", queue, at.as_bytes(), at.as_bytes()]).ok()?;
-        let found = word(&found, 0)?;
-        let ends = run.call(26, &[b"ZSCORE", beats, &found]).ok();
-        let ends = ends.as_ref().and_then(number_of);
-        if *found != *value && ends.is_some_and(|ends| lives(ends, now)) {
-            return Some(found);
+        let one = run.call(11, &[b"ZRANGE", queue, at.as_bytes(), at.as_bytes()]).ok();
+        let Some(one) = one.and_then(|one| word(&one, 0)) else { break };
+        let ends = run.call(15, &[b"ZSCORE", beats, &one]).ok();
+        let ends = ends.as_ref().and_then(number_of).filter(|_| *one != *leaving);
+        if !ends.is_some_and(|ends| lives(ends, now)) {
+            continue;
+        }
+        let reads = is_reader(&one);
+        if reads || found.is_empty() {
+            found.push(one);
+        }
+        if !reads {
+            break;
         }
     }
-    None
+    found
+}
+
+/// Tells those who come next.
+pub(super) fn tell(run: &mut Run<'_, '_>, found: &[Bytes]) {
+    for one in found {
+        let value = one.strip_prefix(b"r").unwrap_or(one);
+        if let Some(owner) = owner(value) {
+            let nonce = &value[..value.len() - owner.len() - 1];
+            let told = [b"yours ", nonce.get(..8).unwrap_or(nonce)].concat();
+            publish(run, 33, owner, &told);
+        }
+    }
+}
+
+/// How a reader of this value stands in a queue.
+pub(super) fn reader(value: &[u8]) -> Vec<u8> {
+    [b"r", value].concat()
+}
+
+pub(super) fn is_reader(one: &[u8]) -> bool {
+    one.starts_with(b"r")
+}
+
+/// `string.format('%.0f', …)`
+pub(super) fn text(number: f64) -> Vec<u8> {
+    format!("{number:.0}").into_bytes()
 }
 
 /// Whether one lives that will have asked again by then.
@@ -183,11 +262,11 @@ fn owner(value: &[u8]) -> Option<&[u8]> {
     value[at..].strip_prefix(b"@")
 }
 
-fn word(reply: &Frame, at: usize) -> Option<Bytes> {
+pub(super) fn word(reply: &Frame, at: usize) -> Option<Bytes> {
     reply.as_items().ok()?.get(at)?.clone().into_bytes().ok()
 }
 
-fn number_of(reply: &Frame) -> Option<f64> {
+pub(super) fn number_of(reply: &Frame) -> Option<f64> {
     number(reply.as_bytes().ok()?)
 }
 
@@ -196,7 +275,7 @@ fn number(text: &[u8]) -> Option<f64> {
 }
 
 /// What `TIME` tells, in milliseconds.
-fn millis(time: &Frame) -> Option<f64> {
+pub(super) fn millis(time: &Frame) -> Option<f64> {
     let seconds = number(&word(time, 0)?)?;
     Some(seconds * 1000.0 + (number(&word(time, 1)?)? / 1000.0).floor())
 }

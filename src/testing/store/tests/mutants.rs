@@ -26,7 +26,7 @@ struct Equivalent {
     reason: &'static str,
 }
 
-const EQUIVALENTS: [Equivalent; 39] = [
+const EQUIVALENTS: [Equivalent; 55] = [
     equivalent(
         "if not string.match(ttl, '^%d+$')",
         "match → find (1)",
@@ -47,11 +47,7 @@ const EQUIVALENTS: [Equivalent; 39] = [
     equivalent("if quarantine >= 0 then", "0 → -1", "-1 was answered for above"),
     equivalent("if not string.match(ARGV[3], '^%d+$')", "match → find", "as in `standing.lua`"),
     equivalent("math.max(left, tonumber(", "tonumber → nothing", "`math.max` reads digits itself"),
-    equivalent(
-        "redis.pcall('ZREM', queue, ARGV[1])",
-        "the two lines swapped",
-        "neither depends on the other",
-    ),
+    equivalent("redis.pcall('ZREM', ", "the two lines swapped", "neither depends on the other"),
     equivalent(
         "redis.call('ZREM', queue, unpack(dead))",
         "the two lines swapped",
@@ -67,7 +63,6 @@ const EQUIVALENTS: [Equivalent; 39] = [
         "call → pcall",
         "what refuses it has refused the first ZRANGE of the same key, which ends the script",
     ),
-    equivalent(OWN_END, "tonumber → nothing", "`math.min` reads digits itself"),
     equivalent(OWN_END, "0 → 1", "our own beat ends later than that"),
     equivalent(OWN_END, "0 → -1", "our own beat ends later than that"),
     equivalent(
@@ -88,6 +83,7 @@ const EQUIVALENTS: [Equivalent; 39] = [
         "what refuses it has refused the PEXPIREAT before it",
     ),
     equivalent("'^%x+@(.*)$')", "'^%x+@(.*)$' → '^%x+@(.*)'", "`.*` takes all there is"),
+    equivalent("'^r?(%x+)@(.*)$')", "'^r?(%x+)@(.*)$' → '^r?(%x+)@(.*)'", "as the one before it"),
     equivalent(", '^%x+@(.*)$'), 0", "0 → -1", "either way it is not above 0"),
     equivalent("queue, 0, 0)[1]", "call → pcall", "an error of this kind has come before"),
     equivalent("queue, 0, 0)[1]", "0 → 1 (2)", "what counts is whether there is a first one"),
@@ -105,10 +101,42 @@ const EQUIVALENTS: [Equivalent; 39] = [
         "call → pcall",
         "the user's script, and no part of the check",
     ),
-    equivalent("string.sub(first, 1, 8)", "1 → 0", "Lua takes no place before the first"),
+    equivalent("string.sub(nonce, 1, 8)", "1 → 0", "Lua takes no place before the first"),
+    equivalent("string.sub(one, 1, 1)", "1 → 0 (1)", "as the one before it"),
+    equivalent("string.sub(found, 1, 1)", "1 → 0 (1)", "as the one before it"),
+    equivalent("string.sub(found[1], 1, 1)", "1 → 0 (3)", "as the one before it"),
+    equivalent("if not string.match(ARGV[2],", "match → find", "as in `standing.lua`"),
+    equivalent(
+        "redis.call('PEXPIREAT', readers,",
+        "call → pcall",
+        "the last of them: what refuses it has refused one before it, which ends the script",
+    ),
+    equivalent("ZRANGE', readers, -2, -1", "2 → 3", "one reader more that ends before the others"),
+    equivalent(
+        "redis.call('PEXPIREAT', lock,",
+        "the two lines swapped",
+        "in `read_leave.lua`: what refuses one refuses the other",
+    ),
+    equivalent("own, last, found = nil, 0, {}", "0 → 1", "either is long over"),
+    equivalent("own, last, found = nil, 0, {}", "0 → -1", "either is long over"),
+    equivalent(
+        "if redis.call('PTTL', lock) < last",
+        "call → pcall",
+        "in `read.lua`: what refuses it has refused the PTTL before it, which ends the script",
+    ),
+    equivalent("if not (time[1] or", "1 → 2", "TIME tells both numbers or an error"),
+    equivalent("now = time[1] and", "1 → 2 (1)", "TIME tells both numbers or an error"),
+    equivalent("queue, 0, looks - 1)", "1 → 0", "one more than are looked at"),
+    equivalent("local before = #ARGV > 2", "2 → 3 (1)", "there are two, or four"),
+    equivalent("#KEYS - before > 3", "3 → 4", "there are three, or five"),
+    equivalent(
+        "(first or not dead[1])",
+        "1 → 2 (2)",
+        "differs behind one dead and 127 living readers, by a question that need not be asked",
+    ),
 ];
 
-const OWN_END: &str = "math.max(own, math.min(latest, tonumber(until_last[2] or 0)))";
+const OWN_END: &str = "math.max(next_beat, math.min(latest, until_last[2] or 0))";
 const NEXT_PLACE: &str = "redis.call('ZADD', queue, 'NX', ";
 const WRONG_TYPE: &str = ".err, 'WRONGTYPE', 1, true)";
 

@@ -178,12 +178,13 @@ impl Mutator<'_> {
         }
     }
 
-    /// Leaves out each block, from its `if` or its `for` to its `end`, or from a `do` by itself.
+    /// Leaves out each block, from its `if`, `for` or `function` to its `end`, or from a `do` by
+    /// itself.
     fn blocks(&mut self) {
         let mut open = Vec::new();
         for index in 0..self.tokens.len() {
             match self.word(index) {
-                "if" | "for" => open.push(index),
+                "if" | "for" | "function" => open.push(index),
                 "do" if index == 0 || self.tokens[index - 1].line < self.tokens[index].line => {
                     open.push(index);
                 }
@@ -192,7 +193,9 @@ impl Mutator<'_> {
                     self.replace(at, "elseif false then", "the other branch left out".into());
                 }
                 "end" => {
-                    let start = open.pop().unwrap();
+                    let start: usize = open.pop().unwrap();
+                    let is_local = start > 0 && self.word(start - 1) == "local";
+                    let start = if is_local { start - 1 } else { start };
                     let at = self.tokens[start].at.start..self.tokens[index].at.end;
                     self.replace(at, "", "the block left out".into());
                 }

@@ -1,0 +1,67 @@
+//! The lock of one key for readers, as the leases are told of it.
+//!
+//! Writers have the lock of the key itself, as `mutex` says it: with readers and with clients that
+//! know of none they exclude one another. While readers have it, the key holds a word of theirs,
+//! and ends with the last of them; each has its own end beside it, by the server's time, so that
+//! one that is gone ends alone. Any majority of a reader's shares a node with any majority of a
+//! writer's.
+//!
+//! Readers and writers wait in one queue, in the order of their arrival. A writer that is the first
+//! there shuts the gate of the lock on all nodes: readers that come later do not join those that
+//! have it, and so it waits for these alone.
+//!
+//! A writer may become a reader; then its value, which stood under the lock's key, stands among the
+//! readers.
+
+use super::behind::{behind_hand_on, behind_standing};
+use super::queued::{ASK, ASK_WHERE_IT_VOTES};
+use crate::lease::{AcquireBy, Adopt, Primitive, Script, TokenKind, script};
+use crate::link::{ReplyKind, UndoScript};
+
+/// Makes a reader of a writer. Seldom sent, and so always in full.
+pub(super) const DOWNGRADE: &str = behind_hand_on!("script/downgrade.lua");
+
+const LEAVE: &str = behind_hand_on!("script/read_leave.lua");
+
+const EXTEND: Script =
+    script!(include_str!("script/read_extend.lua"), "a07198394408d511607da0228d31217c5f20e38b");
+const RELEASE: Script = script!(LEAVE, "ce63c617c8f61fd11a94091c6758506b2aa95016");
+/// A user who may not touch what is kept beside a lock is no reader, and may have been a writer.
+const UNDO: UndoScript = UndoScript {
+    text: LEAVE,
+    compares_and_deletes: false,
+    for_first_key: Some(&UndoScript {
+        text: include_str!("script/release.lua"),
+        compares_and_deletes: true,
+        for_first_key: None,
+    }),
+};
+
+/// A read lock of one key. (A test compares the digests with the scripts.)
+pub(crate) static READ: Primitive = Primitive {
+    acquire: AcquireBy::Script(
+        script!(include_str!("script/read.lua"), "ab562bf2bcdbae7ace30557d4bcebcf7de688ae4"),
+        ReplyKind::Keys,
+    ),
+    vote: script!(behind_standing!("script/read.lua"), "0b492e8a017504eba310e17b9e719f729b4ce151"),
+    vote_reply: ReplyKind::KeysVote,
+    extend: EXTEND,
+    release: RELEASE,
+    undo: UNDO,
+    adopt: Adopt::Refused { token: TokenKind::Read, why: "a read lock is not adopted" },
+    is_shared: true,
+    queued: Some(&QUEUED_READER),
+};
+
+/// A reader on the node that keeps the lock's queue, until it has the lock.
+static QUEUED_READER: Primitive = Primitive {
+    acquire: AcquireBy::Script(ASK, ReplyKind::Queue),
+    vote: ASK_WHERE_IT_VOTES,
+    vote_reply: ReplyKind::Vote,
+    extend: EXTEND,
+    release: RELEASE,
+    undo: UNDO,
+    adopt: Adopt::Refused { token: TokenKind::Read, why: "what waits in a queue is not held" },
+    is_shared: true,
+    queued: None,
+};

@@ -1,0 +1,57 @@
+//! Readers and writers: many may look at once, and one alone may change.
+//!
+//! [`Locker::read`](crate::Locker::read) asks for a read lock of a key, and
+//! [`Locker::write`](crate::Locker::write), which is [`lock`](crate::Locker::lock), for all of it.
+//! Each works on one server and on a quorum, waits and is woken, is extended, lost and released as
+//! any lock is. In the shell it is `quorlock lock --shared KEY -- COMMAND`.
+//!
+//! | | a reader | a writer |
+//! |---|---|---|
+//! | excludes | writers, `lock_all` with this key, other clients' `SET NX` | all, readers too |
+//! | how many at once | any number | one |
+//! | on the wire | one script on each node, five keys | `SET NX PX` on each node |
+//! | its life | its own, by the server's clock: one that is gone ends alone | the key's |
+//! | extended | its own time: the key lives until the last reader ends | the key |
+//! | waits | in the key's queue, behind the writer that came before it | in the same queue |
+//! | is woken by | a writer's release, with those that read behind it | the last reader's release |
+//! | adopted by its token | no | yes |
+//! | fence | none: a reader writes nothing | as asked for |
+//! | becomes the other | never | by [`downgrade`], in one round trip |
+//!
+//! [`downgrade`]: crate::LockGuard::downgrade
+//!
+//! A writer that becomes a reader lets go of nothing in between: each node goes from the one to the
+//! other in one step. Its value stays the same, so that one command lets go of it whichever it is
+//! there; if a majority does not answer, the lock is let go of.
+//!
+//! A reader needs a majority of the nodes, and so does a writer. Two majorities share a node, and a
+//! node has readers or a writer, never both.
+//!
+//! # Who comes first
+//!
+//! Readers and writers that have to wait stand in one queue, which one node keeps, in the order of
+//! their arrival. Once a writer is the first there, it *shuts the gate* of the lock on all nodes:
+//! readers that ask from then on wait behind it, and do not join those that have the lock. So a
+//! writer waits for the readers that it has found there, each for as long as it goes on, and for no
+//! others; and a reader for the writers before it. The gate opens when the writer lets go of the
+//! lock, or gives up, and by itself a second and a half after a writer that is gone.
+//!
+//! A reader that finds the lock free, or held by readers with the gate open, has it at once, also
+//! before readers in the queue: these ask when they are woken, and every half second.
+//!
+//! # Where it ends
+//!
+//! - Only a writer that waits in the queue shuts the gate. Readers that always overlap keep these
+//!   out: `lock_all`, `try_acquire`, a [`Retry`](crate::Retry) with a limit or of your own, clients
+//!   of other libraries, users without the rights to the queue, connections by RESP2, and keys with
+//!   a brace that ends no tag.
+//! - A reader that goes on reading keeps all writers waiting. No one is thrown out; give readers a
+//!   [limit](crate::Extend::For).
+//! - No lock is reentrant. A task that asks for `write` with a read lock in hand waits for itself,
+//!   until its wait is over; the error says that this very locker is among the readers. Two tasks
+//!   that did so would wait for each other, which is why no read lock becomes a write lock: release
+//!   it, ask for the lock, and look again at what was read, for it may have changed.
+//! - To ask for `read` again succeeds, unless a writer waits, and that writer waits for the first
+//!   of the two: do not.
+//! - A read lock is worth its round trips where reading under it takes long beside them. A program
+//!   that reads for microseconds is better off with one writer's lock, or with none and a version.
