@@ -47,6 +47,9 @@ holds one, quorlock waits for it and holds no other meanwhile. The lock excludes
 any of these keys. QUORLOCK_KEY has a line for each of them. Such a lock cannot be released by its
 token: it ends with its command, or with its TTL.
 
+With --shared, commands that share a lock run at once, and none beside a command that does not.
+QUORLOCK_TOKEN begins with \"read:\" then; by it such a lock cannot be released either.
+
 A separate thread writes messages to stderr: neither the lock nor the command waits for it. While
 stderr is blocked (a pipe that is not read), 16 lines are kept and the rest are dropped; one line
 says how many. At the end quorlock waits up to 2s for stderr, then exits with the same code.
@@ -190,6 +193,10 @@ pub(crate) struct LockArgs {
     /// the command writes to can refuse a write with a lower one than it has seen
     #[arg(long)]
     pub(crate) fenced: bool,
+    /// Share the lock with other commands that give --shared, and exclude all others; takes KEY,
+    /// not --key, and does not go with --fenced
+    #[arg(long, conflicts_with_all = ["fenced", "several"])]
+    pub(crate) shared: bool,
     /// What happens to the command, and what it has started, when the lock is lost
     #[arg(long, value_name = "HOW", value_enum, default_value_t = OnLost::Term)]
     pub(crate) on_lost: OnLost,

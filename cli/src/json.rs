@@ -21,6 +21,11 @@ impl Object {
         self.raw(name, value)
     }
 
+    /// `true` or `false`.
+    pub(crate) fn bool(self, name: &str, value: bool) -> Self {
+        self.raw(name, Some(value))
+    }
+
     /// An array of objects.
     pub(crate) fn array(self, name: &str, objects: impl IntoIterator<Item = Self>) -> Self {
         let objects: Vec<String> = objects.into_iter().map(Self::end).collect();
@@ -86,9 +91,10 @@ mod tests {
             .text("b", None)
             .number("c", Some(1))
             .number("d", None::<u8>)
+            .bool("g", true)
             .array("e", [inner(1), inner(2)])
             .object("f", Object::new());
-        let text = r#"{"a":"x","b":null,"c":1,"d":null,"e":[{"n":1},{"n":2}],"f":{}}"#;
+        let text = r#"{"a":"x","b":null,"c":1,"d":null,"g":true,"e":[{"n":1},{"n":2}],"f":{}}"#;
         assert_eq!(object.end(), text);
     }
 

@@ -191,4 +191,5 @@ fn held(object: Object, holder: &Holder) -> Object {
     object
         .text("owner", holder.owner.as_deref())
         .number("remaining_ms", Some(holder.remaining.as_millis()))
+        .bool("shared", holder.is_shared)
 }

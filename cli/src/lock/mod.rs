@@ -121,6 +121,7 @@ async fn acquire(locker: &Locker, args: &LockArgs) -> Result<LockGuard, Failure>
     reach::majority(locker, args.unavailable_wait.min(wait)).await?;
     let wait = wait.saturating_sub(clock::now().saturating_duration_since(began));
     let request = match args.keys() {
+        [only] if args.shared => locker.read(only.as_encoded_bytes()),
         [only] => locker.lock(only.as_encoded_bytes()),
         several => locker.lock_all(several.iter().map(|key| key.as_encoded_bytes())),
     };

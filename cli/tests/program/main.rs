@@ -10,6 +10,7 @@
 //! | `on_lost` | what the command is told when the nodes forget, or hang |
 //! | `full_pipe`, `pipe` | a stderr or stdout that takes nothing; such a pipe |
 //! | `secret` | passwords: taken from the environment, and shown nowhere |
+//! | `shared` | a lock that several share |
 //! | `status` | who holds a key |
 //! | `release` | a lock that is ended by its token, or by force |
 //! | `bench`, `schema` | measuring on a user's nodes; what its JSON has to be |
@@ -34,6 +35,7 @@ mod release;
 mod run;
 mod schema;
 mod secret;
+mod shared;
 mod status;
 mod stream;
 #[cfg(feature = "tls-rustls")]
