@@ -36,6 +36,7 @@ usage: quorlock-rig [adoption-cost] [options]
   --ttl-ms N            the locks' TTL (1000)
   --keys N              how many keys the clients fight for (3)
   --node-timeout-ms N  the option of that name (the library's default)
+  --readers N           of a hundred locks, how many are a read lock (0)
   --handovers N         tokens each minute that clients hand over to one another (0)
   --handing WORD,…      only tokens of these sources: forgotten, left, living; only so many copies:
                         one, two, again (all)
@@ -85,6 +86,8 @@ pub(crate) struct Args {
     pub(crate) ttl: Duration,
     pub(crate) keys: u64,
     pub(crate) node_timeout_ms: Option<u64>,
+    /// Of a hundred locks, how many are a read lock.
+    pub(crate) readers: u64,
     /// Hand-overs each minute, of all clients of ours together.
     pub(crate) handovers: f64,
     /// The sources of tokens and the numbers of copies; where none of a sort is named, all.
@@ -117,6 +120,7 @@ impl Default for Args {
             ttl: Duration::from_secs(1),
             keys: 3,
             node_timeout_ms: None,
+            readers: 0,
             handovers: 0.0,
             handing: Vec::new(),
             actors: Vec::new(),
@@ -158,6 +162,7 @@ impl Args {
             "--ttl-ms" => self.ttl = Duration::from_millis(number(name, value)?),
             "--keys" => self.keys = number(name, value)?,
             "--node-timeout-ms" => self.node_timeout_ms = Some(number(name, value)?),
+            "--readers" => self.readers = number(name, value)?,
             "--handovers" => self.handovers = real(name, value)?,
             "--handing" => {
                 let words = [Source::ALL.map(Source::name), Copies::ALL.map(Copies::name)].concat();
@@ -233,6 +238,8 @@ pub(crate) struct ClientArgs {
     pub(crate) volatile: bool,
     /// Whether some keys live long.
     pub(crate) long: bool,
+    /// Of a hundred locks, how many are a read lock.
+    pub(crate) readers: u64,
     /// Hand-overs each minute.
     pub(crate) handovers: f64,
     pub(crate) handing: Vec<String>,
@@ -259,6 +266,7 @@ impl ClientArgs {
                 "--node-timeout-ms" => parsed.node_timeout_ms = Some(number(name, value)?),
                 "--volatile" => parsed.volatile = value == "true",
                 "--long" => parsed.long = value == "true",
+                "--readers" => parsed.readers = number(name, value)?,
                 "--handovers" => parsed.handovers = real(name, value)?,
                 "--handing" => parsed.handing = value.split(',').map(String::from).collect(),
                 "--locks" => parsed.locks = number(name, value)?,
@@ -287,6 +295,7 @@ impl ClientArgs {
         ];
         // Clients in other languages know no more than the words above.
         if foreign::is_ours(&self.library) {
+            words.push(("--readers", self.readers.to_string()));
             words.push(("--handovers", self.handovers.to_string()));
             words.push(("--handing", self.handing.join(",")));
             words.push(("--locks", self.locks.to_string()));

@@ -1,7 +1,8 @@
 //! Where the clients' lines come in: takes them down, and delivers tokens.
 //!
 //! A token's time runs while it is on its way. So tokens are delivered as soon as their lines come,
-//! also while something else takes its time, as a server's start does: see [`meanwhile`].
+//! also while something else takes its time, as a server's start does: see
+//! [`Collector::meanwhile`].
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::Receiver;
@@ -147,6 +148,7 @@ impl Collector {
     fn count(&mut self, slot: usize, line: &Line) {
         let library = self.processes.library(slot);
         let what = match line {
+            Line::Granted { reads: true, .. } => "read",
             Line::Granted { .. } => "granted",
             Line::Ended { .. } => "ended",
             Line::Held { .. } => "looked",

@@ -10,7 +10,7 @@
 //! - so far, while it goes on, at the last reading after which it was found valid.
 //!
 //! So two holds of one key that overlap are two holders, whatever the order in which their lines
-//! arrive. Every line is checked when it comes.
+//! arrive, unless both are readers'. Every line is checked when it comes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -52,15 +52,25 @@ pub(crate) struct Overlap {
     pub(crate) second: Hold,
 }
 
-/// A key's holds, in their order.
+/// Holds in their order.
 type Holds = BTreeMap<(u64, Who, u64), Hold>;
+
+/// A key's holds.
+#[derive(Debug, Default)]
+struct OfKey {
+    /// No two of these overlap.
+    writers: Holds,
+    readers: Holds,
+    /// No reader has had it for longer, in nanoseconds.
+    longest: u64,
+}
 
 /// All holds of a run.
 #[derive(Debug, Default)]
 pub(crate) struct History {
-    keys: HashMap<String, Holds>,
-    /// Those that go on: where they stand.
-    open: HashMap<(Who, u64), (String, u64)>,
+    keys: HashMap<String, OfKey>,
+    /// Those that go on: where they stand, and whether they are readers'.
+    open: HashMap<(Who, u64), (String, u64, bool)>,
     pub(crate) holds: u64,
     /// All holds' time, in nanoseconds.
     pub(crate) held: u64,
@@ -70,15 +80,15 @@ impl History {
     /// Takes down a line; an error if it shows two holders.
     pub(crate) fn record(&mut self, who: Who, line: &Line) -> Result<(), Box<Overlap>> {
         match line {
-            Line::Granted { hold, key, at, until } => {
+            Line::Granted { hold, key, reads, at, until } => {
                 self.holds += 1;
-                self.open.insert((who, *hold), (key.clone(), *at));
+                self.open.insert((who, *hold), (key.clone(), *at, *reads));
                 let (number, from) = (*hold, *at);
                 let claimed = *until;
                 let new = Hold { who, number, from, until: from, claimed, ended: None };
-                let holds = self.keys.entry(key.clone()).or_default();
-                holds.insert((from, who, number), new);
-                check(key, holds, (from, who, number))
+                let of_key = self.keys.entry(key.clone()).or_default();
+                of_key.of(*reads).insert((from, who, number), new);
+                of_key.check(key, *reads, (from, who, number))
             }
             Line::Held { hold, at, until } => self.change(who, *hold, |known| {
                 known.until = known.until.max(*at);
@@ -116,14 +126,18 @@ impl History {
         number: u64,
         change: impl FnOnce(&mut Hold),
     ) -> Result<(), Box<Overlap>> {
-        let Some((key, from)) = self.open.get(&(who, number)) else { return Ok(()) };
+        let Some((key, from, reads)) = self.open.get(&(who, number)) else { return Ok(()) };
         let place = (*from, who, number);
-        let Some(holds) = self.keys.get_mut(key) else { return Ok(()) };
-        let Some(hold) = holds.get_mut(&place) else { return Ok(()) };
+        let Some(of_key) = self.keys.get_mut(key) else { return Ok(()) };
+        let Some(hold) = of_key.of(*reads).get_mut(&place) else { return Ok(()) };
         let before = hold.until;
         change(hold);
-        self.held += hold.until - before;
-        check(key, holds, place)
+        let (until, lasted) = (hold.until, hold.until - hold.from);
+        self.held += until - before;
+        if *reads {
+            of_key.longest = of_key.longest.max(lasted);
+        }
+        of_key.check(key, *reads, place)
     }
 
     fn close(&mut self, who: Who, number: u64) {
@@ -131,18 +145,37 @@ impl History {
     }
 }
 
-/// Compares a hold with its neighbours: among holds that did not overlap before, that is enough.
-fn check(key: &str, holds: &Holds, place: (u64, Who, u64)) -> Result<(), Box<Overlap>> {
-    let Some(hold) = holds.get(&place) else { return Ok(()) };
-    let before = holds.range(..place).next_back().map(|(_, hold)| hold);
-    let after = holds.range(place..).nth(1).map(|(_, hold)| hold);
-    let pair = match (before, after) {
-        (Some(before), _) if before.until > hold.from => Some((before, hold)),
-        (_, Some(after)) if hold.until > after.from => Some((hold, after)),
-        _ => None,
-    };
-    let Some((first, second)) = pair else { return Ok(()) };
-    Err(Box::new(Overlap { key: key.into(), first: first.clone(), second: second.clone() }))
+impl OfKey {
+    fn of(&mut self, reads: bool) -> &mut Holds {
+        if reads { &mut self.readers } else { &mut self.writers }
+    }
+
+    /// Compares a hold with those that it may not overlap.
+    fn check<'a>(
+        &'a self,
+        key: &str,
+        reads: bool,
+        place: (u64, Who, u64),
+    ) -> Result<(), Box<Overlap>> {
+        let holds = if reads { &self.readers } else { &self.writers };
+        let Some(hold) = holds.get(&place) else { return Ok(()) };
+        // Among writers, which did not overlap before, its neighbours are enough.
+        let before = self.writers.range(..place).next_back().map(|(_, hold)| hold);
+        let after = self.writers.range(place..).map(|(_, hold)| hold);
+        let after = after.skip(usize::from(!reads)).take(1);
+        let readers = self.readers.range(..(hold.until, Who { slot: 0, life: 0 }, 0)).rev();
+        let readers = readers.map(|(_, reader)| reader).filter(|_| !reads);
+        let readers = readers.take_while(|reader| reader.from + self.longest > hold.from);
+        let in_order = |other: &'a Hold| match (other.from, other.who, other.number) < place {
+            true => [other, hold],
+            false => [hold, other],
+        };
+        // One that is known at an instant alone is held at that.
+        let overlaps = |[first, second]: &[&Hold; 2]| first.until > second.from;
+        let mut pairs = before.into_iter().chain(after).chain(readers).map(in_order);
+        let Some([first, second]) = pairs.find(overlaps) else { return Ok(()) };
+        Err(Box::new(Overlap { key: key.into(), first: first.clone(), second: second.clone() }))
+    }
 }
 
 impl fmt::Display for Overlap {
@@ -204,6 +237,17 @@ mod tests {
             let overlap = play(lines).expect_err("an overlap");
             assert_eq!((overlap.first.who.slot, overlap.second.who.slot), (0, 1), "{overlap}");
         }
+    }
+
+    #[test]
+    fn readers_overlap_one_another_and_no_writer() {
+        let readers =
+            [(0, "@ 1 k 10 200"), (1, "@ 1 k 20 99"), (0, "= 1 150 200"), (1, "- 1 90 r")];
+        let with =
+            |writer: &'static str| play(&[&readers[..], &[(2, writer), (2, "- 1 190 r")]].concat());
+        assert!(play(&readers).is_ok() && with("+ 1 k 150 199").is_ok());
+        assert!(with("+ 1 k 149 199").is_err(), "the first of them has it still");
+        assert!(play(&[(2, "+ 1 k 5 60"), (2, "= 1 11 60"), readers[0], readers[2]]).is_err());
     }
 
     #[test]

@@ -40,14 +40,26 @@ fn left_on(server: &Server, killed: &HashSet<u32>, spared: &[String]) -> Vec<Str
             // It has ended between the two commands.
             _ => continue,
         };
-        // A value ends with its process: `random@name@host:process`.
-        let process = value.rsplit(':').next().and_then(|number| number.parse().ok());
-        let was_killed = process.is_some_and(|number| killed.contains(&number));
-        if !was_killed && !spared.contains(&value) {
-            let ttl = server.command(&["PTTL", &key]).int();
-            let owner = value.split_once('@').map_or("?", |(_, owner)| owner);
-            left.push(format!("{key} of {owner}, for another {ttl} ms"));
+        for value in holders(server, &key, value) {
+            // A value ends with its process: `random@name@host:process`.
+            let process = value.rsplit(':').next().and_then(|number| number.parse().ok());
+            let was_killed = process.is_some_and(|number| killed.contains(&number));
+            if !was_killed && !spared.contains(&value) {
+                let ttl = server.command(&["PTTL", &key]).int();
+                let owner = value.split_once('@').map_or("?", |(_, owner)| owner);
+                left.push(format!("{key} of {owner}, for another {ttl} ms"));
+            }
         }
     }
     left
+}
+
+/// The values of those that have a key which holds this: itself, or those of its readers.
+fn holders(server: &Server, key: &str, value: String) -> Vec<String> {
+    if value != "quorlock:readers" {
+        return vec![value];
+    }
+    let readers = format!("{{{key}}}:quorlock:readers");
+    let readers = server.command(&["ZRANGE", &readers, "0", "-1"]).array();
+    readers.iter().map(Reply::text).collect()
 }

@@ -4,6 +4,7 @@
 //!
 //! ```text
 //! + HOLD KEY AT UNTIL    a lock was obtained before AT, and is claimed to be held until UNTIL
+//! @ HOLD KEY AT UNTIL    the same of a read lock
 //! = HOLD AT UNTIL        it was still held after AT, and is claimed to be held until UNTIL
 //! - HOLD AT HOW          it is being given up, which began after AT
 //! > HOLD SINCE AT UNTIL NODES SOURCE COPIES KEY TOKEN
@@ -121,6 +122,8 @@ pub(crate) enum Line {
     Granted {
         hold: u64,
         key: String,
+        /// It is a read lock.
+        reads: bool,
         at: u64,
         until: u64,
     },
@@ -166,9 +169,9 @@ impl Line {
         let (mark, rest) = text.split_at_checked(2)?;
         let mut words = Words(rest.split(' '));
         Some(match mark {
-            "+ " => {
-                let (hold, key) = (words.number()?, words.word()?);
-                Self::Granted { hold, key, at: words.number()?, until: words.number()? }
+            "+ " | "@ " => {
+                let (hold, key, reads) = (words.number()?, words.word()?, mark == "@ ");
+                Self::Granted { hold, key, reads, at: words.number()?, until: words.number()? }
             }
             "= " => {
                 Self::Held { hold: words.number()?, at: words.number()?, until: words.number()? }
@@ -295,7 +298,9 @@ impl Copies {
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Granted { hold, key, at, until } => write!(f, "+ {hold} {key} {at} {until}"),
+            Self::Granted { hold, key, reads, at, until } => {
+                write!(f, "{} {hold} {key} {at} {until}", if *reads { '@' } else { '+' })
+            }
             Self::Held { hold, at, until } => write!(f, "= {hold} {at} {until}"),
             Self::Ended { hold, at, how } => write!(f, "- {hold} {at} {how}"),
             Self::Handed(Handed { hold, since, at, until, nodes, source, copies, key, token }) => {
@@ -374,7 +379,8 @@ mod tests {
             ..Losses::default()
         };
         let lines = [
-            Line::Granted { hold: 1, key: "k0".into(), at: 5, until: 9 },
+            Line::Granted { hold: 1, key: "k0".into(), reads: false, at: 5, until: 9 },
+            Line::Granted { hold: 2, key: "k0".into(), reads: true, at: 5, until: 9 },
             Line::Held { hold: 1, at: 6, until: 10 },
             Line::Ended { hold: 1, at: 7, how: "released".into() },
             Line::Handed(handed),

@@ -33,6 +33,12 @@
 //! cargo run --release -p quorlock-rig -- adoption-cost
 //! ```
 //!
+//! With locks that many read, and some write:
+//!
+//! ```text
+//! cargo run --release -p quorlock-rig -- --seconds 600 --clients 8 --readers 70
+//! ```
+//!
 //! What a store lets through that compares fences, where locks fail again and again, and what one
 //! that does not:
 //!

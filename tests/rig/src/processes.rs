@@ -79,6 +79,7 @@ impl Processes {
                 node_timeout_ms: args.node_timeout_ms,
                 volatile: args.durability == Durability::Volatile,
                 long: args.with.is_empty(),
+                readers: args.readers,
                 handovers: args.handovers / clients,
                 handing: args.handing.clone(),
                 locks: args.locks,

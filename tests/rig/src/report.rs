@@ -63,6 +63,7 @@ impl Report {
             ("durability", durability.into()),
             ("TTL", ttl),
             ("rate", format!("{} cycles/s, {} faults/s", args.rate, args.fault_rate)),
+            ("readers", format!("{} of a hundred locks", args.readers)),
             ("hand-overs", format!("{} wanted a minute", args.handovers)),
             ("assumptions", if broken { "broken" } else { "held" }.into()),
         ];

@@ -64,7 +64,9 @@ impl Worker {
         };
         let overstays = !long && self.random.percent(4);
         let extend = if overstays { Extend::Off } else { Extend::default() };
-        let request = self.locker.lock(&key).ttl(ttl).auto_extend(extend);
+        let reads = !long && key.starts_with('k') && self.random.percent(self.args.readers);
+        let request = if reads { self.locker.read(&key) } else { self.locker.lock(&key) };
+        let request = request.ttl(ttl).auto_extend(extend);
         let patience = self.random.between(Duration::ZERO, ttl.min(Duration::from_secs(1)) / 4);
         let got = match self.random.below(10) {
             0..=4 => request.try_acquire().await,
@@ -73,9 +75,10 @@ impl Worker {
                 Ok(got) => got.map(Some),
                 Err(_) => return self.journal.count("cancelled"),
             },
-            _ => return self.run_under(&key, request).await,
+            _ => return self.run_under(&key, reads, request).await,
         };
         match got {
+            Ok(Some(guard)) if reads => self.use_read_lock(&key, guard, overstays).await,
             Ok(Some(guard)) => self.use_guard(&key, guard, overstays).await,
             Ok(None) => self.journal.count("busy"),
             Err(error) => tell(&self.journal, &error),
@@ -83,11 +86,11 @@ impl Worker {
     }
 
     /// By `run`, which releases by itself, or is dropped in the middle.
-    async fn run_under(&mut self, key: &str, request: LockRequest) {
+    async fn run_under(&mut self, key: &str, reads: bool, request: LockRequest) {
         let (journal, stop, mut random) =
             (self.journal.clone(), self.stop.clone(), self.random.clone());
         let worked = async |held: Held| {
-            let Some(number) = begin(&journal, key, &held) else { return Ok(()) };
+            let Some(number) = begin(&journal, (key, reads), &held) else { return Ok(()) };
             let _ending = Ending { journal: &journal, number };
             work(&journal, &stop, &mut random, number, &held, false).await;
             Ok::<_, Error>(())
@@ -102,17 +105,37 @@ impl Worker {
         self.random.next();
     }
 
+    /// A read lock, which was a writer's lock before or not.
+    async fn use_read_lock(&mut self, key: &str, guard: LockGuard, overstays: bool) {
+        let Some(number) = self.work_under((key, true), &guard, overstays).await else { return };
+        match self.random.below(10) {
+            0..=4 => self.release(number, guard).await,
+            5..=8 => {
+                end(&self.journal, number, "drop");
+                drop(guard);
+            }
+            _ => {
+                self.journal.write(&Line::Spared(guard.owner_token().value().into()));
+                end(&self.journal, number, "forgotten");
+                drop(guard.forget());
+            }
+        }
+    }
+
     async fn use_guard(&mut self, key: &str, guard: LockGuard, overstays: bool) {
-        let Some(number) = begin(&self.journal, key, &guard) else { return };
-        work(&self.journal, &self.stop, &mut self.random, number, &guard, overstays).await;
-        if self.random.percent(20) {
-            self.extend(number, &guard).await;
+        let Some(number) = self.work_under((key, false), &guard, overstays).await else { return };
+        if self.args.readers > 0 && key.starts_with('k') && self.random.percent(20) {
+            end(&self.journal, number, "downgrade");
+            return match guard.downgrade().await {
+                Ok(guard) => {
+                    self.journal.count("downgraded");
+                    self.use_read_lock(key, guard, overstays).await;
+                }
+                Err(error) => tell(&self.journal, &error),
+            };
         }
         match self.random.below(10) {
-            0..=4 => {
-                end(&self.journal, number, "release");
-                tell_release(&self.journal, &guard.release().await);
-            }
+            0..=4 => self.release(number, guard).await,
             5..=7 => {
                 end(&self.journal, number, "drop");
                 drop(guard);
@@ -139,6 +162,26 @@ impl Worker {
                 }
             }
         }
+    }
+
+    /// Works under a lock, and extends it now and then; the number of the hold.
+    async fn work_under(
+        &mut self,
+        lock: (&str, bool),
+        guard: &LockGuard,
+        overstays: bool,
+    ) -> Option<u64> {
+        let number = begin(&self.journal, lock, guard)?;
+        work(&self.journal, &self.stop, &mut self.random, number, guard, overstays).await;
+        if self.random.percent(20) {
+            self.extend(number, guard).await;
+        }
+        Some(number)
+    }
+
+    async fn release(&self, number: u64, guard: LockGuard) {
+        end(&self.journal, number, "release");
+        tell_release(&self.journal, &guard.release().await);
     }
 
     /// By hand, sometimes without waiting for the answer.

@@ -194,7 +194,7 @@ impl Hands {
 
     fn note(&self, key: String, guard: LockGuard) -> Option<Holding> {
         let since = clock::now();
-        let number = begin(&self.journal, &key, &guard)?;
+        let number = begin(&self.journal, (&key, false), &guard)?;
         Some(Holding { guard, key, number, since })
     }
 

@@ -67,8 +67,12 @@ pub(super) fn tell_release(journal: &Journal, release: &Result<Release, Error>) 
     }
 }
 
-/// Writes down that a lock was obtained, and gives the hold its number.
-pub(super) fn begin(journal: &Journal, key: &str, lease: &impl Lease) -> Option<u64> {
+/// Writes down that a lock was obtained, or a read lock, and gives the hold its number.
+pub(super) fn begin(
+    journal: &Journal,
+    (key, reads): (&str, bool),
+    lease: &impl Lease,
+) -> Option<u64> {
     let at = clock::now();
     let remaining = lease.remaining();
     if remaining.is_zero() || !lease.is_valid() {
@@ -78,7 +82,7 @@ pub(super) fn begin(journal: &Journal, key: &str, lease: &impl Lease) -> Option<
         return None;
     }
     let (hold, until) = (journal.number(), at + clock::nanos(remaining));
-    journal.write(&Line::Granted { hold, key: key.into(), at, until });
+    journal.write(&Line::Granted { hold, key: key.into(), reads, at, until });
     Some(hold)
 }
 

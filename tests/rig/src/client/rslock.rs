@@ -30,7 +30,7 @@ pub(super) async fn work(args: Arc<ClientArgs>) -> Result<(), Failure> {
                 // Its own word, and no more than it can have had when it was asked.
                 let valid = Duration::from_millis(lock.validity_time as u64);
                 let until = (at + clock::nanos(valid)).min(asked + clock::nanos(ttl));
-                journal.write(&Line::Granted { hold, key, at, until });
+                journal.write(&Line::Granted { hold, key, reads: false, at, until });
                 sleep(random.between(Duration::ZERO, Duration::from_millis(30))).await;
                 journal.write(&Line::Ended { hold, at: clock::now(), how: "unlock".into() });
                 manager.unlock(&lock).await;

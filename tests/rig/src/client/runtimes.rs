@@ -133,7 +133,9 @@ async fn hold(
     random: &mut Random,
     Watch { journal, stop, monitor, extensions }: &Watch<'_>,
 ) {
-    let Some(number) = begin(journal, key, &guard) else { return first.shutdown_background() };
+    let Some(number) = begin(journal, (key, false), &guard) else {
+        return first.shutdown_background();
+    };
     let guard = Arc::new(guard);
     // A task that waits for one signal may set going what the other needs: each comes alone, too.
     let awaited = random.choose(&[[true, true], [true, false], [false, true], [false, true]]);
