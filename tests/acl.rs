@@ -20,7 +20,7 @@ use support::{Reply, Server, acl, need_process, tools};
 
 /// Every command that the library has a use for, in the order in which they are taken away: first
 /// what saves a round trip or is for people, so that what stays is what there is no way around.
-const CANDIDATES: [&str; 30] = [
+const CANDIDATES: [&str; 31] = [
     "delifeq",
     "script|load",
     "time",
@@ -49,6 +49,7 @@ const CANDIDATES: [&str; 30] = [
     "zcard",
     "zrange",
     "zrem",
+    "zremrangebyscore",
     "zscore",
     "pexpireat",
 ];

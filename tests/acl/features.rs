@@ -37,7 +37,7 @@ macro_rules! features {
     };
 }
 
-pub(crate) const FEATURES: [Feature; 20] = features![
+pub(crate) const FEATURES: [Feature; 22] = features![
     "acquire and release, by release or by dropping" => acquire_and_release,
     "extend, by extend or by itself" => extend,
     "wait for a lock, and be told who holds it" => wait,
@@ -50,6 +50,8 @@ pub(crate) const FEATURES: [Feature; 20] = features![
     "force_release" => force_release,
     "quorlock release --force" => look_and_force_release,
     "acquire a lock with a fence" => fenced,
+    "read and write, extend and downgrade" => read,
+    "wait as a reader, and for readers" => read_in_turn,
     "Durability::Volatile, with initialise" => volatile,
     "undo exactly what a dead connection left" => undo_exactly,
     "the same over RESP2" => undo_exactly_resp2,
@@ -267,6 +269,44 @@ async fn fenced(server: &Server, url: &str) -> Outcome {
         server.command(&["SCRIPT", "FLUSH"]);
     }
     Ok(())
+}
+
+async fn read(_: &Server, url: &str) -> Outcome {
+    let locker = ready(builder(url)).await?;
+    let shared = async || {
+        let shared = locker.read("k").try_acquire().await.map_err(said)?;
+        shared.ok_or_else(|| "there is no read lock".to_owned())
+    };
+    let (one, two) = (shared().await?, shared().await?);
+    one.extend(Duration::from_secs(20)).await.map_err(said)?;
+    drop(one);
+    release(two).await?;
+    let read = acquire(&locker).await?.downgrade().await.map_err(said)?;
+    release(shared().await?).await?;
+    release(read).await
+}
+
+/// A reader waits for a writer, and a writer for that reader.
+async fn read_in_turn(server: &Server, url: &str) -> Outcome {
+    let (one, two) = (ready(patient(url)).await?, ready(patient(url)).await?);
+    let written = acquire(&one).await?;
+    let releasing = async |guard: LockGuard, of: &Locker| {
+        is_waited_for(server).await?;
+        // What the server has told the holder before comes before this answer.
+        of.inspect("k").await.map_err(said)?;
+        release(guard).await
+    };
+    let reading = async { two.read("k").await.map_err(said) };
+    let (shared, released) = tokio::join!(reading, releasing(written, &one));
+    released?;
+    let shared = shared?;
+    // One that joins, too.
+    release(one.read("k").await.map_err(said)?).await?;
+    let writing = async { one.write("k").await.map_err(said) };
+    let (written, released) = tokio::join!(writing, releasing(shared, &two));
+    released?;
+    check(one.stats().handed_over + two.stats().handed_over == 2, "each was told")?;
+    release(written?).await
 }
 
 async fn volatile(server: &Server, url: &str) -> Outcome {

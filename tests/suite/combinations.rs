@@ -24,7 +24,7 @@ const WITH: [&str; 9] = [
     "`release_after`",
     "`shutdown_leaving`",
 ];
-const KINDS: [&str; 5] = ["one key", "several keys", "waiting", "fenced", "native"];
+const KINDS: [&str; 6] = ["one key", "several keys", "waiting", "fenced", "native", "read"];
 
 /// A table's rows, each with its cells.
 type Table = Vec<Vec<String>>;
@@ -129,8 +129,12 @@ fn each_combination_is_answered_and_each_yes_has_a_test() {
 
 /// What a refused combination says. One that is not here is a hole.
 async fn refusal(locker: &Locker, with: &str, kind: &str) -> Error {
-    assert_eq!(kind, "several keys", "no other kind refuses anything");
-    let token = locker.lock_all(["a", "b"]).await.unwrap().forget();
+    let guard = match kind {
+        "several keys" => locker.lock_all(["a", "b"]).await,
+        "read" => locker.read("a").await,
+        _ => panic!("{kind} refuses nothing"),
+    };
+    let token = guard.unwrap().forget();
     // As it reaches another process.
     let token = OwnerToken::from(token.as_str().to_owned());
     let refused = match with {

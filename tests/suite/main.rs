@@ -68,7 +68,7 @@ mod native;
 mod nodes;
 mod overtaking;
 mod own_keys;
-
+mod reading;
 mod retry;
 mod runtimes;
 mod scripts;

@@ -103,6 +103,22 @@ async fn a_lock_has_its_fence_over_tls() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn readers_share_a_lock_over_tls() {
+    let node = in_process::serve(quorlock::testing::Node::builder()).unwrap();
+    let config = authority().server().server_config(None, rustls::ALL_VERSIONS);
+    let terminator = Terminator::with(node.addr().unwrap(), config, Behaviour::Serve);
+    let locker = builder(&terminator.url("127.0.0.1"), trusting()).build().unwrap();
+    locker.ready(Duration::from_secs(5)).await.unwrap();
+    for _ in 0..20 {
+        let parts = [locker.read("k").await.unwrap(), locker.read("k").await.unwrap()];
+        assert!(locker.write("k").try_acquire().await.unwrap().is_none());
+        for part in parts {
+            assert!(part.release().await.unwrap().is_released());
+        }
+    }
+}
+
 /// The wake-up comes on a connection on which nothing was asked.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lock_is_handed_over_to_the_one_that_waits_over_tls() {

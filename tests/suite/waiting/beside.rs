@@ -14,7 +14,7 @@ use crate::{connected, patient};
 const LONGEST: Duration = Duration::from_secs(20);
 
 /// Hears at once when a lock is handed over or changes.
-async fn hearing(fleet: &Fleet, name: &str) -> Locker {
+pub(crate) async fn hearing(fleet: &Fleet, name: &str) -> Locker {
     listening(patient(hasty(fleet.urls(), name)).ttl(LONGEST)).await
 }
 

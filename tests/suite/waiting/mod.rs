@@ -21,6 +21,7 @@ mod storm;
 
 use std::time::Duration;
 
+pub(crate) use beside::hearing;
 use quorlock::{LockGuard, Locker, LockerBuilder};
 use support::reach::with;
 use support::wait::PATIENCE;
@@ -67,11 +68,11 @@ fn calls(fleet: &Fleet, command: &str) -> u64 {
 }
 
 /// How many wait in the queue of a key.
-fn queued(fleet: &Fleet, key: &str) -> i64 {
+pub(crate) fn queued(fleet: &Fleet, key: &str) -> i64 {
     fleet.command(&["ZCARD", &format!("{{{key}}}:quorlock:queue")]).iter().map(Reply::int).sum()
 }
 
-async fn waits(fleet: &Fleet, key: &str, count: i64) {
+pub(crate) async fn waits(fleet: &Fleet, key: &str, count: i64) {
     eventually_async("so many wait in the queue", async || queued(fleet, key) == count).await;
 }
 
