@@ -9,10 +9,10 @@ use crate::error::Error;
 /// between processes.
 ///
 /// The text is the value that the nodes hold. That of a lock of several keys
-/// ([`lock_all`](crate::Locker::lock_all)) has `all:` before it, and that of a read lock in a
-/// lock ([`read`](crate::Locker::read)) `read:`: such are neither adopted nor released by their
-/// token. It has `left:` before it when the guard has let go of
-/// the lock, by [`forget`](crate::LockGuard::forget) or
+/// ([`lock_all`](crate::Locker::lock_all)) has `all:` before it, and that of a read lock
+/// ([`read`](crate::Locker::read)) `read:`: such are neither adopted nor released by their token.
+/// It has `left:` before it when the guard has let go of the lock, by
+/// [`forget`](crate::LockGuard::forget) or
 /// [`shutdown_leaving`](crate::Locker::shutdown_leaving): such a lock is adopted at once. The text
 /// is believed; with a `left:` of your own making before the token of a guard that lives, two
 /// guards of one lock are valid at once.

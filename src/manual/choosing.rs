@@ -362,8 +362,8 @@
 //! | a `Client` beside it | `reading::beside::a_client_beside_readers_changes_neither` |
 //! | TLS | `tls::order::readers_share_a_lock_over_tls` |
 //! | `quorlock lock` | `program::shared::those_that_share_a_lock_run_at_once` |
-//! | `release_after` | `reading::beside::a_part_that_is_released_after_a_time_ends_then` |
-//! | `shutdown_leaving` | `reading::beside::parts_that_a_shutdown_leaves_stay_until_their_ttl` |
+//! | `release_after` | `reading::beside::a_read_lock_released_after_a_time_ends_then` |
+//! | `shutdown_leaving` | `reading::beside::read_locks_that_a_shutdown_leaves_end_by_ttl` |
 //!
 //! # An example
 //!

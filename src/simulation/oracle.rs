@@ -97,7 +97,7 @@ impl Oracle {
         number
     }
 
-    /// Whether a guard's lock was handed on to it inside its process, or is a part that was a
+    /// Whether a guard's lock was handed on to it inside its process, or is a read lock that was a
     /// writer's: another guard of the same locker had it before, and has it no more.
     pub(super) fn is_handed_on(&self, grant: &Grant<'_>) -> bool {
         let Grant { machine, value, owner, reads, .. } = *grant;

@@ -111,10 +111,10 @@ async fn readers_share_a_lock_over_tls() {
     let locker = builder(&terminator.url("127.0.0.1"), trusting()).build().unwrap();
     locker.ready(Duration::from_secs(5)).await.unwrap();
     for _ in 0..20 {
-        let parts = [locker.read("k").await.unwrap(), locker.read("k").await.unwrap()];
+        let reads = [locker.read("k").await.unwrap(), locker.read("k").await.unwrap()];
         assert!(locker.write("k").try_acquire().await.unwrap().is_none());
-        for part in parts {
-            assert!(part.release().await.unwrap().is_released());
+        for read in reads {
+            assert!(read.release().await.unwrap().is_released());
         }
     }
 }

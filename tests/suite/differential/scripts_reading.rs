@@ -110,7 +110,7 @@ const ENDS: &[State] = &[
 const GATE: &[State] = &[
     ("the gate is open", ""),
     ("the gate is shut", "SET g shut PX 1500"),
-    ("the gate is shut for ever", "SET g shut"),
+    ("the gate is shut, without end", "SET g shut"),
     ("the gate is shut for too long", "SET g shut PX 60000"),
     ("a list as gate", "RPUSH g a | PEXPIRE g 2000"),
 ];

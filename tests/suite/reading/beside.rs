@@ -72,7 +72,7 @@ async fn a_client_beside_readers_changes_neither() {
 
 /// Its own end it is, and not the lock's.
 #[tokio::test]
-async fn a_part_that_is_released_after_a_time_ends_then() {
+async fn a_read_lock_released_after_a_time_ends_then() {
     need_process!();
     let fleet = Fleet::start(3);
     let locker = connected(builder(&fleet)).await;
@@ -93,7 +93,7 @@ async fn a_part_that_is_released_after_a_time_ends_then() {
 }
 
 #[tokio::test]
-async fn parts_that_a_shutdown_leaves_stay_until_their_ttl() {
+async fn read_locks_that_a_shutdown_leaves_end_by_ttl() {
     need_process!();
     let fleet = Fleet::start(3);
     let (one, two) = (connected(builder(&fleet)).await, connected(builder(&fleet)).await);
