@@ -21,11 +21,14 @@ mod hindrance;
 mod queued;
 #[path = "scripts_reading.rs"]
 mod reading;
+#[path = "scripts_several.rs"]
+mod several;
 
 use guarded::all_files;
 use hindrance::KEYS;
 pub(crate) use hindrance::{Hindrance, users};
 use queued::{ask, ask_where_it_votes, leave};
+use several::SECOND;
 
 /// A command's words.
 pub(crate) type Words = Vec<&'static str>;
@@ -136,25 +139,25 @@ pub(crate) const SCRIPTS: [Script; 21] = [
         name: "acquire_all",
         files: &["acquire_all.lua"],
         grids: &[all(&[LOCK, SECOND])],
-        words: acquire_all,
+        words: several::acquire_all,
     },
     Script {
         name: "acquire_all",
         files: &["standing.lua", "acquire_all.lua"],
         grids: &[all(&[SERVICE, LOCK, SECOND])],
-        words: acquire_all_where_it_votes,
+        words: several::acquire_all_where_it_votes,
     },
     Script {
         name: "extend_all",
         files: &["extend_all.lua"],
         grids: &[all(&[LOCK, SECOND])],
-        words: extend_all,
+        words: several::extend_all,
     },
     Script {
         name: "release_all",
         files: &["release_all.lua"],
         grids: &[all(&[LOCK, SECOND])],
-        words: release_all,
+        words: several::release_all,
     },
     Script { name: "fence", files: &["fence.lua"], grids: fenced::RISES, words: fenced::rises },
     Script {
@@ -220,15 +223,6 @@ const LOCK: &[State] = &[
     ("a number", "SET k 1 PX 60000"),
     ("a hash", "HSET k f v"),
     ("a list that ends", "RPUSH k v | PEXPIRE k 60000"),
-];
-
-/// What the second key of a lock of several can hold.
-const SECOND: &[State] = &[
-    ("second absent", ""),
-    ("second ours", "SET l v PX 60000"),
-    ("second ours, without end", "SET l v"),
-    ("second another's", "SET l w PX 60000"),
-    ("second a hash", "HSET l f v"),
 ];
 
 /// What a node's epoch can hold. Its process is `abc`, the deployment's longest TTL 30000.
@@ -343,41 +337,6 @@ fn acquire() -> Calls {
     edges.push(words("10000", "30000", ""));
     let usual = ["abc", "def"].map(|name| words("10000", "30000", name));
     Calls { usual: usual.into(), edges }
-}
-
-fn acquire_all() -> Calls {
-    let words = |ttl| vec!["2", "k", "l", "v", ttl];
-    let mut edges: Vec<Words> = TTLS.map(words).into();
-    edges.extend([vec!["1", "k", "v", "10000"], vec!["2", "l", "k", "v", "10000"]]);
-    edges.push(vec!["2", "k", "l", "", "10000"]);
-    edges.push(vec!["3", "k", "l", "e", "v", "10000"]);
-    edges.push(vec!["2", "k", "l", "v", "10000", "more"]);
-    Calls { usual: ["10000", "90000"].map(words).into(), edges }
-}
-
-fn acquire_all_where_it_votes() -> Calls {
-    let words = |ttl, name| vec!["4", "e", "q", "k", "l", "v", ttl, "30000", name];
-    let mut edges: Vec<Words> = TTLS.map(|ttl| words(ttl, "abc")).into();
-    edges.push(vec!["3", "e", "q", "k", "v", "10000", "30000", "abc"]);
-    Calls { usual: ["abc", "def"].map(|name| words("10000", name)).into(), edges }
-}
-
-fn extend_all() -> Calls {
-    let words = |value, ttl| vec!["2", "k", "l", value, ttl];
-    let exactly = |value, ttl| vec!["2", "k", "l", value, ttl, "exactly"];
-    let mut edges: Vec<Words> = TTLS.map(|ttl| words("v", ttl)).into();
-    edges.extend(TTLS.map(|ttl| exactly("v", ttl)));
-    edges.extend([words("", "90000"), words("w", "x"), words("v", "60000"), words("v", "61000")]);
-    edges.push(vec!["1", "k", "v", "90000"]);
-    let usual =
-        vec![words("v", "90000"), words("w", "90000"), words("v", "50"), exactly("v", "50")];
-    Calls { usual, edges }
-}
-
-fn release_all() -> Calls {
-    let words = |value| vec!["2", "k", "l", value];
-    let edges = vec![words(""), vec!["1", "k", "v"], vec!["2", "l", "k", "v"]];
-    Calls { usual: ["v", "w"].map(words).into(), edges }
 }
 
 fn may_delifeq() -> Calls {
