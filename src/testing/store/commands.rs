@@ -51,7 +51,7 @@ const fn spec(
 const ANY: usize = usize::MAX;
 
 /// All commands.
-static TABLE: [Spec; 53] = [
+static TABLE: [Spec; 54] = [
     spec("acl", [2, ANY], Keys::None, Access::Other, acl::command),
     spec("auth", [2, ANY], Keys::None, Access::Opens, connection::auth),
     spec("hello", [1, ANY], Keys::None, Access::Opens, connection::hello),
@@ -83,6 +83,7 @@ static TABLE: [Spec; 53] = [
     spec("get", [2, 2], Keys::First, Access::Reads, strings::get),
     spec("hset", [4, ANY], Keys::First, Access::Grows, strings::hset),
     spec("incr", [2, 2], Keys::First, Access::Grows, strings::incr),
+    spec("mget", [2, ANY], Keys::All, Access::Reads, strings::mget),
     spec("rpush", [3, ANY], Keys::First, Access::Grows, strings::rpush),
     spec("set", [3, ANY], Keys::First, Access::Grows, strings::set),
     spec("strlen", [2, 2], Keys::First, Access::Reads, strings::strlen),

@@ -2,7 +2,7 @@
 //!
 //! The nodes that users have in their tests bring no Lua: functions stand in for the locks' scripts
 //! there (`script`). Here the text that servers get is run as they run it, so that a wrong line is
-//! found without a server. One interpreter for each thread keeps what it has compiled.
+//! found without a server. One interpreter for each thread keeps what it has compiled of late.
 //!
 //! A script gets `KEYS`, `ARGV`, `redis` and the libraries `string`, `table` and `math`; whatever
 //! else servers have is absent, and using it is an error. It can change nothing that outlasts it
@@ -41,6 +41,9 @@ const FUNCTIONS: [&str; 13] = [
     "assert", "error", "ipairs", "next", "pairs", "pcall", "rawequal", "rawget", "select",
     "tonumber", "tostring", "type", "unpack",
 ];
+
+/// How many scripts a thread keeps compiled: Lua has room for some thousands.
+const COMPILED_MAX: usize = 1_000;
 
 /// The interpreter of a thread.
 struct Interpreter {
@@ -161,7 +164,11 @@ impl Interpreter {
             }
             other => broken(&other),
         })?;
-        self.compiled.borrow_mut().insert(digest.to_owned(), function.clone());
+        let mut compiled = self.compiled.borrow_mut();
+        if compiled.len() >= COMPILED_MAX {
+            compiled.clear();
+        }
+        compiled.insert(digest.to_owned(), function.clone());
         Ok(function)
     }
 

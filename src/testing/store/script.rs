@@ -10,6 +10,7 @@ mod fence;
 mod queued;
 mod reading;
 mod run;
+mod slotted;
 mod standing;
 
 use std::sync::OnceLock;
@@ -42,8 +43,19 @@ macro_rules! behind_hand_on {
     };
 }
 
+/// A script behind both.
+macro_rules! behind_both {
+    ($script:literal) => {
+        concat!(
+            include_str!("../../lease/script/standing.lua"),
+            include_str!("../../lock/script/hand_on.lua"),
+            include_str!($script)
+        )
+    };
+}
+
 /// The scripts that this node can run, with their names.
-static KNOWN: [(&str, &str, Body); 21] = [
+static KNOWN: [(&str, &str, Body); 24] = [
     ("release", include_str!("../../lock/script/release.lua"), release),
     ("extend", include_str!("../../lock/script/extend.lua"), extend),
     ("acquire", behind_standing!("../../lock/script/acquire.lua"), acquire),
@@ -68,6 +80,9 @@ static KNOWN: [(&str, &str, Body); 21] = [
     ("read_extend", include_str!("../../lock/script/read_extend.lua"), reading::extend),
     ("read_leave", behind_hand_on!("../../lock/script/read_leave.lua"), reading::leave),
     ("downgrade", behind_hand_on!("../../lock/script/downgrade.lua"), reading::downgrade),
+    ("slot_ask", behind_hand_on!("../../lock/script/slot_ask.lua"), slotted::ask),
+    ("slot_ask", behind_both!("../../lock/script/slot_ask.lua"), slotted::ask_where_it_votes),
+    ("slot_leave", behind_hand_on!("../../lock/script/slot_leave.lua"), slotted::leave),
     ("may_delifeq", include_str!("../../link/script/may_delifeq.lua"), may_delifeq),
 ];
 

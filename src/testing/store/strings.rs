@@ -111,6 +111,13 @@ pub(super) fn get(store: &mut Store, call: &Call<'_>) -> Reply {
     Ok(store.text_at(&store.place(call, call.argument(0)))?.map_or(Frame::Null, Frame::Bulk))
 }
 
+pub(super) fn mget(store: &mut Store, call: &Call<'_>) -> Reply {
+    // What is no text is told as if it were not there.
+    let text = |key: &&[u8]| store.text_at(&store.place(call, key)).ok().flatten();
+    let told = call.arguments().iter().map(|key| text(key).map_or(Frame::Null, Frame::Bulk));
+    Ok(Frame::Array(told.collect()))
+}
+
 pub(super) fn strlen(store: &mut Store, call: &Call<'_>) -> Reply {
     let text = store.text_at(&store.place(call, call.argument(0)))?;
     Ok(count(text.map_or(0, |text| text.len())))

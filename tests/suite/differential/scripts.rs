@@ -23,18 +23,23 @@ mod queued;
 mod reading;
 #[path = "scripts_several.rs"]
 mod several;
+#[path = "scripts_slotted.rs"]
+mod slotted;
+#[path = "scripts_standing.rs"]
+mod standing;
 
 use guarded::all_files;
 use hindrance::KEYS;
 pub(crate) use hindrance::{Hindrance, users};
 use queued::{ask, ask_where_it_votes, leave};
 use several::SECOND;
+use standing::{EPOCH, QUARANTINE, SERVICE, acquire, initialise};
 
 /// A command's words.
 pub(crate) type Words = Vec<&'static str>;
 
 /// The files with Lua in them, below the `script` of `src/lock`, `src/lease` and `src/link`.
-pub(crate) const FILES: [(&str, &str); 18] = [
+pub(crate) const FILES: [(&str, &str); 20] = [
     ("acquire.lua", include_str!("../../../src/lock/script/acquire.lua")),
     ("acquire_all.lua", include_str!("../../../src/lock/script/acquire_all.lua")),
     ("adopt.lua", include_str!("../../../src/lock/script/adopt.lua")),
@@ -50,6 +55,8 @@ pub(crate) const FILES: [(&str, &str); 18] = [
     ("read_leave.lua", include_str!("../../../src/lock/script/read_leave.lua")),
     ("release.lua", include_str!("../../../src/lock/script/release.lua")),
     ("release_all.lua", include_str!("../../../src/lock/script/release_all.lua")),
+    ("slot_ask.lua", include_str!("../../../src/lock/script/slot_ask.lua")),
+    ("slot_leave.lua", include_str!("../../../src/lock/script/slot_leave.lua")),
     ("standing.lua", include_str!("../../../src/lease/script/standing.lua")),
     ("turn_ask.lua", include_str!("../../../src/lock/script/turn_ask.lua")),
     ("turn_leave.lua", include_str!("../../../src/lock/script/turn_leave.lua")),
@@ -106,7 +113,7 @@ struct Calls {
 /// A name, and the commands that lead there.
 type State = (&'static str, &'static str);
 
-pub(crate) const SCRIPTS: [Script; 21] = [
+pub(crate) const SCRIPTS: [Script; 24] = [
     Script {
         name: "acquire",
         files: &["standing.lua", "acquire.lua"],
@@ -199,6 +206,24 @@ pub(crate) const SCRIPTS: [Script; 21] = [
         words: reading::leave,
     },
     Script {
+        name: "slot_ask",
+        files: &["hand_on.lua", "slot_ask.lua"],
+        grids: slotted::ASKED,
+        words: slotted::ask,
+    },
+    Script {
+        name: "slot_ask",
+        files: &["standing.lua", "hand_on.lua", "slot_ask.lua"],
+        grids: slotted::ASKED_WHERE_IT_VOTES,
+        words: slotted::ask_where_it_votes,
+    },
+    Script {
+        name: "slot_leave",
+        files: &["hand_on.lua", "slot_leave.lua"],
+        grids: slotted::LEFT,
+        words: slotted::leave,
+    },
+    Script {
         name: "may_delifeq",
         files: &["may_delifeq.lua"],
         grids: &[all(&[LOCK])],
@@ -223,48 +248,6 @@ const LOCK: &[State] = &[
     ("a number", "SET k 1 PX 60000"),
     ("a hash", "HSET k f v"),
     ("a list that ends", "RPUSH k v | PEXPIRE k 60000"),
-];
-
-/// What a node's epoch can hold. Its process is `abc`, the deployment's longest TTL 30000.
-const EPOCH: &[State] = &[
-    ("no epoch", ""),
-    ("own epoch", "SET e abc~30000"),
-    ("own epoch that ends", "SET e abc~30000 PX 60000"),
-    ("own epoch, just expired", "SET e abc~30000 PX 1 | PASS 2000"),
-    ("another process's epoch", "SET e def~30000"),
-    ("another longest TTL", "SET e abc~9000"),
-    ("another process's, another longest TTL", "SET e def~9000"),
-    ("a longest TTL that is no number of Lua", "SET e abc~9007199254740993"),
-    ("an epoch of nobody", "SET e ~30000"),
-    ("words", "SET e none~at~all"),
-    ("a name alone", "SET e abc"),
-    ("an epoch and more", "SET e abc~30000x"),
-    ("two blanks", "SET e abc~~30000"),
-    ("more before the name", "SET e ab-c~30000"),
-    ("no digits", "SET e abc~x"),
-    ("an empty epoch", "SET e ''"),
-    ("a hash as epoch", "HSET e f v"),
-    ("a list as epoch", "RPUSH e a"),
-];
-
-/// What a node's quarantine can hold.
-const QUARANTINE: &[State] = &[
-    ("no quarantine", ""),
-    ("quarantine", "SET q abc PX 20000"),
-    ("quarantine, soon over", "SET q abc PX 3000"),
-    ("quarantine, in its last millisecond", "SET q abc PX 1 | PASS 500 | FROZEN"),
-    ("quarantine, just expired", "SET q abc PX 1 | PASS 2000"),
-    ("quarantine without end", "SET q abc"),
-    ("a list as quarantine", "RPUSH q a"),
-    ("a list that ends as quarantine", "RPUSH q a | PEXPIRE q 20000"),
-];
-
-/// Whether a node is in service.
-const SERVICE: &[State] = &[
-    ("in service", "SET e abc~30000"),
-    ("in quarantine", "SET e abc~30000 | SET q abc PX 20000"),
-    ("out of quarantine", "SET e abc~30000 | SET q abc PX 1 | PASS 2000"),
-    ("of another process", "SET e def~30000"),
 ];
 
 /// What a TTL can be, and cannot.
@@ -328,33 +311,11 @@ fn extend() -> Calls {
     Calls { usual, edges }
 }
 
-fn acquire() -> Calls {
-    let words = |ttl, longest, name| vec!["3", "e", "q", "k", "v", ttl, longest, name];
-    let mut edges: Vec<Words> = TTLS.map(|ttl| words(ttl, "30000", "abc")).into();
-    edges.extend(["29999", "30000", "30001"].map(|ttl| words(ttl, "30000", "abc")));
-    edges.extend(TTLS.map(|longest| words("0", longest, "abc")));
-    edges.extend([("9", "10"), ("10", "9"), ("1", "1")].map(|(ttl, most)| words(ttl, most, "abc")));
-    edges.push(words("10000", "30000", ""));
-    let usual = ["abc", "def"].map(|name| words("10000", "30000", name));
-    Calls { usual: usual.into(), edges }
-}
-
 fn may_delifeq() -> Calls {
     Calls {
         usual: vec![vec!["0", "k"]],
         edges: vec![vec!["0", ""], vec!["0"], vec!["1", "k", "l"]],
     }
-}
-
-fn initialise() -> Calls {
-    let words = |act, longest, name| vec!["2", "e", "q", act, longest, name];
-    let mut edges = Vec::new();
-    for act in ["look", "write"] {
-        edges.extend(TTLS.map(|longest| words(act, longest, "abc")));
-        edges.extend(["def", ""].map(|name| words(act, "30000", name)));
-    }
-    edges.extend(["", "LOOK", "Write"].map(|act| words(act, "30000", "abc")));
-    Calls { usual: ["look", "write"].map(|act| words(act, "30000", "abc")).into(), edges }
 }
 
 /// The keys that hold sorted sets.
@@ -434,9 +395,13 @@ fn case(state: &[State], hindrance: Hindrance, words: &Words) -> Case {
     let shown = words.iter().map(|word| if word.is_empty() { "''" } else { word });
     let shown: Vec<&str> = shown.collect();
     let name = format!("{}: {}", names.join(", "), shown.join(" "));
+    // The two numbers behind these words are no times.
+    let is_time = |at: usize| {
+        !words[at.saturating_sub(2)..at].iter().any(|word| matches!(*word, "wait" | "try"))
+    };
     let is_short =
-        |word: &&str| word.parse().is_ok_and(|millis: u64| (1..=1_000).contains(&millis));
-    let fleeting = words[1..].iter().any(is_short);
+        |at: usize| words[at].parse().is_ok_and(|millis: u64| (1..=1_000).contains(&millis));
+    let fleeting = (1..words.len()).any(|at| is_time(at) && is_short(at));
     Case { state: commands, hindrance, words: words.clone(), name, frozen, fleeting }
 }
 

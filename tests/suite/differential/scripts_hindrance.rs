@@ -13,8 +13,10 @@ pub(crate) enum Hindrance {
 }
 
 /// The commands that scripts say.
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 16] = [
     "get",
+    "mget",
+    "exists",
     "set",
     "del",
     "pttl",

@@ -66,7 +66,7 @@ const OWNERS: &[State] = &[
 ];
 
 /// Who else can wait.
-const OWNERS_WAIT: &[State] = &[
+pub(super) const OWNERS_WAIT: &[State] = &[
     ("more before the digits", "ZADD z 1 xd1@her | ZADD b +1000 xd1@her"),
     ("no digits", "ZADD z 1 @her | ZADD b +1000 @her"),
     ("digits alone", "ZADD z 1 d1 | ZADD b +1000 d1"),
@@ -76,7 +76,7 @@ const OWNERS_WAIT: &[State] = &[
 ];
 
 /// Who waits, and who of them lives.
-const QUEUE: &[State] = &[
+pub(super) const QUEUE: &[State] = &[
     ("none waits", ""),
     ("we wait", "ZADD z 1 v | ZADD b +1000 v | PEXPIRE z 60000 | PEXPIRE b 60000"),
     ("we wait, without a beat", "ZADD z 1 v"),
@@ -123,14 +123,14 @@ const READERS_WAIT: &[State] = &[
     ("a reader of no owner", "ZADD z 1 rd1 | ZADD b +1000 rd1"),
 ];
 
-const QUEUE_EDGES: &[State] = &[
+pub(super) const QUEUE_EDGES: &[State] = &[
     ("none waits", ""),
     ("a dead one before us", "ZADD z 1 x 2 v | ZADD b 1 x +1000 v"),
     ("she waits", "ZADD z 5 c0ffee123@her | ZADD b +1000 c0ffee123@her"),
 ];
 
 /// Scores that only others can have given.
-const ODD: &[State] = &[
+pub(super) const ODD: &[State] = &[
     ("places with fractions", "ZADD z 1.5 x 2.5 v 3.5 w | ZADD b 1 x +1000.5 w"),
     ("the last place", "ZADD z inf c0ffee123@her | ZADD b +1000 c0ffee123@her"),
     ("the place before the first", "ZADD z -inf x"),
@@ -144,7 +144,7 @@ const ODD: &[State] = &[
 ];
 
 /// A beat that ends about now.
-const NOW: &[State] = &[
+pub(super) const NOW: &[State] = &[
     (
         "a beat until now",
         "ZADD z 1 c0ffee123@her | ZADD b 1000000999 c0ffee123@her | PASS 999500 | FROZEN",
@@ -163,7 +163,7 @@ const NOW: &[State] = &[
 ];
 
 /// As many dead ones as are looked at, one fewer, and one more.
-const CROWDS: &[State] = &[
+pub(super) const CROWDS: &[State] = &[
     ("127 dead ones before us", "CROWD 127 | ZADD z 200 v"),
     (
         "127 dead ones before her",

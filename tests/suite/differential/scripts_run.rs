@@ -112,8 +112,8 @@ fn run(
     for (case, length) in cases.iter().zip(lengths) {
         let all = replies.by_ref().take(length);
         let told_of = |words: &Words| match words[0] {
-            "EVALSHA" | "ZRANGE" => true,
-            "TYPE" | "GET" | "PTTL" => !case.fleeting,
+            "EVALSHA" => true,
+            "TYPE" | "GET" | "PTTL" | "ZRANGE" => !case.fleeting,
             _ => false,
         };
         let all = all

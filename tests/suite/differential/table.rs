@@ -55,7 +55,7 @@ const PLAIN: &str = "
     PEXPIRE n -1 | EXISTS n | HSET h f v g w | HSET h f | HSET h f v | GET h | TYPE h | INCR h
     SET h v NX PX 9 | SET h v GET | STRLEN h | PTTL h | RPUSH h a | RPUSH l a b | TYPE l | GET l
     HSET l f v | DEL h l none | UNLINK k | DBSIZE | SET a 1 | SET b 2 | KEYS b* | KEYS ?
-    KEYS none*
+    KEYS none* | HSET h f v | MGET a none h a | MGET none | MGET h
     SCRIPT EXISTS ffff | EVALSHA ffff 0 | EVALSHA ffff x | EVALSHA ffff 1 | EVALSHA ffff -1
     AUTH wrong | AUTH nobody wrong | AUTH default any | CLIENT KILL ID x
     CLIENT KILL ID 99999 | CLIENT KILL FOO bar | CLIENT KILL ID 99999 TYPE normal
@@ -89,7 +89,7 @@ const ARITY: &str = "
     GET a b c | INCR a b | TYPE a b | PTTL a b | CLIENT ID 1 | CLIENT KILL | CLIENT SETNAME
     CLIENT PAUSE | SCRIPT LOAD | SCRIPT DANCE | SCRIPT EXISTS | CONFIG GET | CONFIG DANCE
     CONFIG SET maxmemory | AUTH a b c | PUBLISH | PUBLISH c | PUBLISH c a b | PUBSUB | PUBSUB DANCE
-    PUBSUB NUMPAT a | PUBSUB CHANNELS a b | SUBSCRIBE | CLIENT CACHING | CLIENT CACHING YES
+    PUBSUB NUMPAT a | PUBSUB CHANNELS a b | SUBSCRIBE | MGET | CLIENT CACHING | CLIENT CACHING YES
     RESET a";
 
 /// Sorted sets: options, places, and other types.

@@ -10,10 +10,10 @@ use super::standing::{STANDING_LINES, reason, standing};
 const LOOKS: usize = 128;
 
 /// How long one that waits counts as living, in milliseconds.
-const BEAT: f64 = 1500.0;
+pub(super) const BEAT: f64 = 1500.0;
 
 /// How far away a time may be by which one that lives will have asked again.
-const LATEST: f64 = 2.0 * BEAT;
+pub(super) const LATEST: f64 = 2.0 * BEAT;
 
 /// How many lines `hand_on.lua` has, behind which scripts run that free a lock.
 pub(super) const HAND_ON_LINES: u32 = 36;

@@ -26,7 +26,7 @@ struct Equivalent {
     reason: &'static str,
 }
 
-const EQUIVALENTS: [Equivalent; 55] = [
+const EQUIVALENTS: [Equivalent; 60] = [
     equivalent(
         "if not string.match(ttl, '^%d+$')",
         "match → find (1)",
@@ -49,12 +49,12 @@ const EQUIVALENTS: [Equivalent; 55] = [
     equivalent("math.max(left, tonumber(", "tonumber → nothing", "`math.max` reads digits itself"),
     equivalent("redis.pcall('ZREM', ", "the two lines swapped", "neither depends on the other"),
     equivalent(
-        "redis.call('ZREM', queue, unpack(dead))",
+        "redis.call('ZREM', queue, ",
         "the two lines swapped",
         "what refuses one refuses the other",
     ),
     equivalent(
-        "redis.call('ZREM', beats, unpack(dead))",
+        "redis.call('ZREM', beats, ",
         "call → pcall",
         "what refuses it has refused the ZREM before it, which ends the script",
     ),
@@ -129,6 +129,15 @@ const EQUIVALENTS: [Equivalent; 55] = [
     equivalent("queue, 0, looks - 1)", "1 → 0", "one more than are looked at"),
     equivalent("local before = #ARGV > 2", "2 → 3 (1)", "there are two, or four"),
     equivalent("#KEYS - before > 3", "3 → 4", "there are three, or five"),
+    equivalent("local before = #ARGV > 5", "5 → 6", "there are five, or seven"),
+    equivalent("for n = 1, count do", "1 → 0", "of no slot nothing is held"),
+    equivalent("(queue, beats, '', now)", "'' → 'X'", "neither is the value of one that waits"),
+    equivalent(
+        "until_last = redis.call('ZRANGE', beats, -1, -1",
+        "call → pcall",
+        "in `slot_ask.lua`: what refuses it has refused the ZRANGE before it",
+    ),
+    equivalent("if time[1] then", "1 → 2", "TIME tells both numbers or an error"),
     equivalent(
         "(first or not dead[1])",
         "1 → 2 (2)",
@@ -136,7 +145,7 @@ const EQUIVALENTS: [Equivalent; 55] = [
     ),
 ];
 
-const OWN_END: &str = "math.max(next_beat, math.min(latest, until_last[2] or 0))";
+const OWN_END: &str = "math.min(latest, until_last[2] or 0))";
 const NEXT_PLACE: &str = "redis.call('ZADD', queue, 'NX', ";
 const WRONG_TYPE: &str = ".err, 'WRONGTYPE', 1, true)";
 
