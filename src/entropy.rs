@@ -49,6 +49,11 @@ impl Entropy {
         Nonce(bytes)
     }
 
+    /// A number below `count`, each as likely as any other; 0 where there is none.
+    pub(crate) fn below(&self, count: u16) -> u16 {
+        if count == 0 { 0 } else { lock(&self.0).random_range(0..count) }
+    }
+
     /// A duration between `low` and `high`, both included, each as likely as any other.
     pub(crate) fn between(&self, low: Duration, high: Duration) -> Duration {
         if high <= low {

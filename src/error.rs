@@ -84,6 +84,7 @@ impl fmt::Display for ErrorKind {
 #[derive(Debug)]
 pub(crate) enum Kind {
     Contended { holder: Option<Holder> },
+    NoSlot { count: u16 },
     Unavailable { needed: usize },
     Authentication { needed: usize },
     Full { needed: usize },
@@ -159,7 +160,7 @@ impl Error {
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self.0.kind {
-            Kind::Contended { .. } => ErrorKind::Contended,
+            Kind::Contended { .. } | Kind::NoSlot { .. } => ErrorKind::Contended,
             Kind::Unavailable { .. } => ErrorKind::Unavailable,
             Kind::Authentication { .. } => ErrorKind::Authentication,
             Kind::Full { .. } => ErrorKind::Full,
@@ -309,6 +310,9 @@ impl fmt::Display for Error {
                 write!(f, "lock {key} is held by {holder}")?;
             }
             Kind::Contended { holder: None } => write!(f, "lock {key} is held by {ANOTHER}")?,
+            Kind::NoSlot { count } => {
+                write!(f, "too few of the {count} slots of {key} are free")?;
+            }
             Kind::Unavailable { needed }
             | Kind::Authentication { needed }
             | Kind::Full { needed } => {

@@ -93,7 +93,7 @@ pub use error::{Error, ErrorKind};
 pub use fence::Fence;
 pub use lease::{LeftLock, OwnerToken, Release, Shutdown};
 pub use lock::{
-    Acquire, Held, LockGuard, LockKey, LockRequest, Locker, LockerBuilder, OnLoss, Segments,
+    Acquire, Held, LockGuard, LockKey, LockRequest, Locker, LockerBuilder, OnLoss, Segments, Slots,
 };
 #[cfg(feature = "tracing")]
 pub use observe::TracingObserver;

@@ -38,6 +38,12 @@ impl LockGuard {
         self.guard.keys()
     }
 
+    /// As [`crate::LockGuard::slots`].
+    #[must_use]
+    pub fn slots(&self) -> Vec<u16> {
+        self.guard.slots()
+    }
+
     /// As [`crate::LockGuard::fence`].
     #[must_use]
     pub fn fence(&self) -> Option<Fence> {

@@ -59,6 +59,11 @@ impl Locker {
         Segments { segments: self.locker.segments(key, count) }
     }
 
+    /// As [`crate::Locker::slots`].
+    pub fn slots(&self, key: impl AsRef<[u8]>, count: u16) -> Slots {
+        Slots { slots: self.locker.slots(key, count) }
+    }
+
     /// As [`crate::Locker::ready`].
     ///
     /// # Errors
@@ -163,6 +168,30 @@ impl Locker {
 impl fmt::Debug for Locker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.locker.fmt(f)
+    }
+}
+
+/// A key that several may have at once, as [`crate::Slots`].
+#[derive(Clone, Debug)]
+pub struct Slots {
+    slots: lock::Slots,
+}
+
+impl Slots {
+    /// As [`crate::Slots::acquire`]: nothing happens until the request is acquired.
+    pub fn acquire(&self) -> LockRequest {
+        LockRequest { request: self.slots.acquire() }
+    }
+
+    /// As [`crate::Slots::acquire_many`]: nothing happens until the request is acquired.
+    pub fn acquire_many(&self, weight: u16) -> LockRequest {
+        LockRequest { request: self.slots.acquire_many(weight) }
+    }
+
+    /// As [`crate::Slots::count`].
+    #[must_use]
+    pub fn count(&self) -> u16 {
+        self.slots.count()
     }
 }
 

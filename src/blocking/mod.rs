@@ -31,4 +31,4 @@ mod park;
 
 pub use client::Client;
 pub use guard::LockGuard;
-pub use locker::{LockRequest, Locker, Segments};
+pub use locker::{LockRequest, Locker, Segments, Slots};

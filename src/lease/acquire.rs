@@ -13,7 +13,10 @@
 //!                                                       └─ its node is of no use ─▶ the next one's
 //! ```
 //!
-//! The try itself allocates nothing; looking and pausing do.
+//! The try itself allocates nothing; looking and pausing do. For slots it begins at `Queued`, or
+//! with a look for free ones at all nodes.
+
+mod queued;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -28,8 +31,9 @@ use super::hold_ref::HoldRef;
 use super::in_line::{self, Order};
 use super::inspect;
 use super::pause;
-use super::queue::{self, HEARTBEAT, Queueing, Wait};
+use super::queue::{self, HEARTBEAT, Queueing};
 use super::retry::{Known, within};
+use super::search::Found;
 use super::turns::Gift;
 use crate::clock::Moment;
 use crate::error::Error;
@@ -67,6 +71,8 @@ enum Step {
     InLine(InLine),
     /// Not in a box, which would cost an allocation.
     Asking(Claim),
+    /// All nodes are looked at for free slots.
+    Searching(Searching),
     /// `drawn` is the pause that the retry policy wants; without one it gives up.
     Looking {
         looking: Looking,
@@ -86,6 +92,7 @@ enum Step {
 
 type InLine = Pin<Box<dyn Future<Output = in_line::Ended> + Send>>;
 type Queued = Pin<Box<dyn Future<Output = Result<queue::Ended, Error>> + Send>>;
+type Searching = Pin<Box<dyn Future<Output = Result<Found, Error>> + Send>>;
 type Looking = Pin<Box<dyn Future<Output = Inspection> + Send>>;
 /// Ends after the pause, or when the locker is shut down.
 type Pausing = Pin<Box<dyn Future<Output = Cause> + Send>>;
@@ -175,6 +182,10 @@ impl Tries {
                     let verdict = ready!(claim.poll_verdict(spec.fenced, cx));
                     self.decide(spec, verdict, started)
                 }
+                Step::Searching(searching) => {
+                    let found = ready!(searching.as_mut().poll(cx));
+                    self.ask_for_found(spec, found, started)
+                }
                 Step::Looking { looking, drawn } => {
                     let (seen, drawn) = (ready!(looking.as_mut().poll(cx)), *drawn);
                     self.learn(spec, &seen, drawn, started)
@@ -229,6 +240,9 @@ impl Tries {
             let (leases, resource) = (spec.leases.clone(), spec.resource.clone());
             let standing = in_line::stand(leases, resource, ticket, spec.until(started));
             return self.wait(spec, Step::InLine(Box::pin(standing)));
+        }
+        if let Some(count) = spec.resource.slots_to_choose() {
+            return self.begin_with_slots(spec, count, started);
         }
         if self.count == 0 && !self.queueing.has_waited && spec.was_contended(now) {
             self.waiting.until = spec.until(started);
@@ -309,13 +323,19 @@ impl Tries {
                 return Ok(Some(hold));
             }
             Err(failure) => {
+                self.queueing.search.note_held(claim.resource.slot_numbers());
                 drop(claim);
                 failure
             }
         };
-        if self.waiting.take_repeat(&failure) {
+        if self.waiting.take_repeat(&failure) || self.goes_on_searching(spec, &failure) {
             return Ok(None); // at once: the next step is to start again
         }
+        self.fail(spec, failure, started)
+    }
+
+    /// The last try has failed: another follows, or none.
+    fn fail(&mut self, spec: &AcquireSpec, failure: Error, started: Moment) -> Done {
         if self.is_once {
             return Err(failure);
         }
@@ -337,7 +357,7 @@ impl Tries {
         drawn: Option<Duration>,
         started: Moment,
     ) -> Done {
-        let is_writer = !spec.resource.primitive.is_shared;
+        let is_writer = !spec.resource.primitive.holders.are_readers();
         self.queueing.has_met_readers |= is_writer && seen.are_readers_there();
         match spec.learn(seen, &self.waiting, &mut self.failure) {
             Ok(known) => self.go_on(Step::Refused { drawn, known }),
@@ -348,72 +368,6 @@ impl Tries {
     /// Whether the last try has found the lock held.
     fn failed_contended(&self) -> bool {
         self.failure.as_ref().is_some_and(Error::is_contended)
-    }
-
-    /// A place in the queue of those who wait for other lockers, if a node keeps one. `untold`: the
-    /// observers have not been told that it waits, since then.
-    fn queue(
-        &mut self,
-        spec: &AcquireSpec,
-        pause: Duration,
-        untold: Option<Moment>,
-    ) -> Result<Option<Queued>, Error> {
-        if !self.order.may_queue() {
-            return Ok(None);
-        }
-        let turn = self.order.turn();
-        let place = self.queueing.place(&spec.leases, &spec.resource, spec.ttl)?;
-        let (until, is_fenced) = (self.waiting.until, spec.fenced);
-        let has_met_readers = self.queueing.has_met_readers;
-        let wait = Wait { turn, has_met_readers, until, pause, untold, is_fenced };
-        let queued = |place| Box::pin(queue::wait(spec.leases.clone(), place, wait)) as Queued;
-        Ok(place.map(queued))
-    }
-
-    /// The nodes have been asked in turn, or are to be asked by themselves, or it has waited long
-    /// enough.
-    fn step_out_of_queue(
-        &mut self,
-        spec: &AcquireSpec,
-        ended: Result<queue::Ended, Error>,
-        drawn: Duration,
-        started: Moment,
-    ) -> Done {
-        self.step = Step::Start;
-        match ended? {
-            queue::Ended::Asked { claim, verdict, sent } => {
-                self.count = self.count.saturating_add(1);
-                (self.waiting.tried, self.queueing.was_refused) = (sent, true);
-                self.step = Step::Asking(claim);
-                if spec.fenced {
-                    return Ok(None); // which gets its fence first
-                }
-                return self.decide(spec, Ok(verdict), started);
-            }
-            queue::Ended::Past(place) => self.queueing.keep(place),
-            queue::Ended::Overtaken => {}
-            queue::Ended::NoQueue(node) => {
-                self.queueing.avoid(node);
-                if self.count == 0 {
-                    // The lock may be free. Who comes next need not ask this node first.
-                    spec.forget_contention();
-                    return Ok(None);
-                }
-                if let Some(queued) = self.queue(spec, drawn, None)? {
-                    return self.go_on(Step::Queued { queued, drawn }); // at the next node
-                }
-                let left = self.waiting.until.since(spec.leases.context.nodes.clock().now());
-                let pause = within(drawn.min(HEARTBEAT), Known::default(), left);
-                let pausing = pause::plain(spec.leases.clone(), pause);
-                return self.go_on(Step::Pausing(Box::pin(pausing)));
-            }
-            queue::Ended::Over => {
-                spec.leases.context.check_open()?;
-                self.failure.get_or_insert_with(|| spec.contended());
-                return self.go_on(spec.look(&self.waiting, true, None));
-            }
-        }
-        Ok(None)
     }
 
     /// Pauses, or gives up.
@@ -441,7 +395,7 @@ impl Tries {
         // What the queue has granted, and a majority refused, is asked for again within a
         // heartbeat: the last release may still be on its way.
         let drawn = if self.queueing.was_refused { drawn.min(HEARTBEAT) } else { drawn };
-        if self.failed_contended() {
+        if self.failed_contended() && spec.resource.slots_to_choose().is_none() {
             if let Some(queued) = self.queue(spec, drawn, None)? {
                 return self.wait(spec, Step::Queued { queued, drawn });
             }
@@ -473,7 +427,8 @@ impl AcquireSpec {
     fn after(&self, failure: &Error, tries: u32, waiting: &Waiting) -> Step {
         let drawn = self.draw(tries);
         let is_last = drawn.is_none() || waiting.until <= self.leases.context.nodes.clock().now();
-        if waiting.begins(failure) || failure.is_contended() && is_last {
+        let may_look = self.resource.slots_to_choose().is_none();
+        if may_look && (waiting.begins(failure) || failure.is_contended() && is_last) {
             // The last look is for the error; an earlier one is only told to observers.
             let is_told = is_last || !self.leases.context.options.observers.is_empty();
             return self.look(waiting, is_told, drawn);
@@ -483,8 +438,11 @@ impl AcquireSpec {
         Step::Refused { drawn, known: Known { refusing, ..Known::default() } }
     }
 
-    /// Looks up who is in the way.
+    /// Looks up who is in the way. Of slots that is no one more than another.
     fn look(&self, waiting: &Waiting, names_own: bool, drawn: Option<Duration>) -> Step {
+        if self.resource.slots_to_choose().is_some() {
+            return Step::Refused { drawn, known: Known::default() };
+        }
         let key = waiting.key.as_deref().or_else(|| self.resource.keys().first());
         let Some(key) = key.cloned() else { return Step::Start };
         let looking = inspect::look(self.leases.clone(), key, names_own, inspect::Extent::Holder);

@@ -6,9 +6,10 @@ use std::time::Duration;
 use super::claim::Claim;
 use super::hold_ref::HoldRef;
 use super::in_line;
-use super::key::{Key, Resource};
+use super::key::Key;
 use super::leases::Leases;
-use super::primitive::Primitive;
+use super::primitive::{Holders, Primitive};
+use super::resource::Resource;
 use super::retry::{Known, draw};
 use crate::clock::{Moment, Reading};
 use crate::error::{Effort, Error, Kind};
@@ -101,7 +102,7 @@ impl Waiting {
     }
 
     /// Notes which key others hold, where the lock has no queue: that is watched.
-    fn note_key(&mut self, claim: &Claim, spec: &AcquireSpec) {
+    pub(super) fn note_key(&mut self, claim: &Claim, spec: &AcquireSpec) {
         if spec.resource.queued().is_none() {
             let key = claim.key_in_the_way();
             self.is_other_key = self.key.as_ref().is_none_or(|last| last.full() != key.full());
@@ -178,7 +179,10 @@ impl AcquireSpec {
             waiting.note_key(claim, self);
             context.contention.note(self.resource.affinity(), at.now);
         }
-        let (kind, key) = if contended {
+        let (kind, key) = if let Some(count) = self.resource.slots_to_choose().filter(|_| contended)
+        {
+            (Kind::NoSlot { count }, self.resource.given())
+        } else if contended {
             (Kind::Contended { holder: None }, claim.key_in_the_way().given())
         } else {
             (Kind::no_quorum(&nodes, needed), self.resource.given())
@@ -230,9 +234,10 @@ impl AcquireSpec {
         let waits = waits && self.retry.is_open_ended();
         match self.order_of_one_try() {
             in_line::Kind::Beside if waits => in_line::Kind::InLine,
-            in_line::Kind::Apart if waits && self.resource.primitive.is_shared => {
+            in_line::Kind::Apart if waits && self.resource.primitive.holders.are_readers() => {
                 in_line::Kind::QueueOnly
             }
+            in_line::Kind::QueueOnce if waits => in_line::Kind::QueueOnly,
             kind => kind,
         }
     }
@@ -240,9 +245,13 @@ impl AcquireSpec {
     /// As [`order`](Self::order), for one that tries once.
     pub(super) fn order_of_one_try(&self) -> in_line::Kind {
         // Who holds several keys stands in no line, nor in a queue, also where they are one;
-        // readers stand in a queue alone.
-        let Primitive { queued, is_shared, .. } = self.resource.primitive;
-        if queued.is_some() && !is_shared { in_line::Kind::Beside } else { in_line::Kind::Apart }
+        // readers stand in a queue alone, and for slots the node that keeps it is always asked.
+        let Primitive { queued, holders, .. } = self.resource.primitive;
+        match holders {
+            Holders::One if queued.is_some() => in_line::Kind::Beside,
+            Holders::One | Holders::Readers => in_line::Kind::Apart,
+            Holders::Slots(_) => in_line::Kind::QueueOnce,
+        }
     }
 
     /// Whether others were met at its key a moment ago.
@@ -257,7 +266,11 @@ impl AcquireSpec {
 
     /// The error of an acquisition whose turn has not come in time.
     pub(super) fn contended(&self) -> Error {
-        Error::new(Kind::Contended { holder: None }).with_key(self.resource.given())
+        let kind = match self.resource.slots_to_choose() {
+            Some(count) => Kind::NoSlot { count },
+            None => Kind::Contended { holder: None },
+        };
+        Error::new(kind).with_key(self.resource.given())
     }
 
     /// The guard of this locker's that holds the lock. It is looked for if observers are told.

@@ -7,8 +7,8 @@
 //! and is taken out when the hold ends. Dropping the future or the guard leaves no key behind.
 //!
 //! ```text
-//!  in a queue ──▶ Queued ──let_go──▶ Released
-//!                    └─all nodes are asked─▶ Owned
+//!  one node asked ──▶ OneAsked ──let_go──▶ Released
+//!                        └─all nodes are asked─▶ Owned
 //!  acquired ─────────────▶ Owned ──release, let_go──▶ Released
 //!                           ▲  │                        ▲ let_go_after_all
 //!                           │  └──leave, expire, downgrade──▶ Left
@@ -19,21 +19,25 @@
 
 mod downgraded;
 mod fenced;
+mod one_first;
 mod queued;
+mod slotted;
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
 pub(super) use queued::Reply;
+pub(super) use slotted::Picked;
 
 use super::command::{Encoded, Subject};
 use super::context::LeaseContext;
 use super::fencing::Fencing;
-use super::key::{Key, Resource};
+use super::key::Key;
 use super::primitive::Adopt;
 use super::queue_node::QueueNode;
 use super::release::Releasing;
+use super::resource::Resource;
 use super::token::{self, OwnerToken};
 use super::turns::Turn;
 use super::validity;
@@ -58,8 +62,7 @@ pub(crate) struct Claim {
     pub(crate) sent: Stamp,
     pub(crate) election: Election,
     state: State,
-    /// Nodes on which the key may be, whatever the election says: they were given it later than the
-    /// others, or before.
+    /// Nodes that may have the key whatever the election says: given later than others, or before.
     healed: NodeMask,
     /// What few claims have.
     aside: Option<Box<Aside>>,
@@ -85,15 +88,14 @@ struct Aside {
 /// Whether the lock is ours, and what has become of its key if it is not any more.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// The node alone that keeps the key's queue was asked, and may have the value in either:
-    /// letting go leaves the queue.
-    Queued,
+    /// One node alone was asked: that which keeps the key's queue, and may have the value there, or
+    /// that which is asked first. Letting go leaves the queue.
+    OneAsked,
     /// It is being taken over, and is not ours yet: letting go puts the former value back.
     Adopting,
     /// It was acquired, or has been taken over: letting go deletes the key.
     Owned,
-    /// It was ours, and its key is left to its expiry, to who adopts it, or to the read lock that
-    /// it has become.
+    /// It was ours, and its key is left: to its expiry, an adopter, the read lock it has become.
     Left,
     /// It was ours, and the nodes have been told to delete its key.
     Released,
@@ -189,8 +191,7 @@ impl Claim {
         Subject { resource: &self.resource, value: self.value() }
     }
 
-    /// The key in whose way another's value stands, of a lock that is held by another: the one that
-    /// most nodes name.
+    /// The key under which another's value stands in the way: the one that most nodes name.
     pub(crate) fn key_in_the_way(&self) -> &Key {
         let keys = self.resource.keys();
         if let [key] = keys {
@@ -215,7 +216,7 @@ impl Claim {
     /// The nodes on which the key is, or may be, or may yet come to be.
     fn touched(&self) -> NodeMask {
         match self.state {
-            State::Queued => self.healed,
+            State::OneAsked => self.healed,
             _ => self.election.touched().or(self.healed),
         }
     }
@@ -427,14 +428,14 @@ impl Claim {
     /// Whether the lock is or was ours: `true` unless it is still being taken over, or was put
     /// back.
     pub(crate) fn was_owned(&self) -> bool {
-        !matches!(self.state, State::Queued | State::Adopting | State::PutBack)
+        !matches!(self.state, State::OneAsked | State::Adopting | State::PutBack)
     }
 
     /// Tells the nodes to delete the key, or to put the former value back, unless the claim has
     /// ended. Waits for nothing.
     pub(crate) fn let_go(&mut self) {
         let next = match self.state {
-            State::Queued | State::Owned => State::Released,
+            State::OneAsked | State::Owned => State::Released,
             State::Adopting => State::PutBack,
             State::Left | State::Released | State::PutBack => return,
         };

@@ -28,8 +28,9 @@ use std::time::Duration;
 use quorlock_resp::encode;
 
 use super::durability::Volatile;
-use super::key::{Key, Resource};
+use super::key::Key;
 use super::primitive::{AcquireBy, Adopt, Script, ScriptForm, script};
+use super::resource::{Resource, Wish};
 use super::wire::{DECIMAL_MAX, Value, decimal, put_millis, with_scratch};
 use crate::error::Error;
 use crate::fence::Fence;
@@ -84,8 +85,8 @@ impl TokenOffer<'_> {
     const ARGUMENTS: usize = 4;
 }
 
-/// A script's call. Its arguments behind the value are `former`, `ttl`, `exactly` and `volatile`,
-/// in this order.
+/// A script's call. Its arguments behind the value are `former`, `wish`, `ttl`, `exactly` and
+/// `volatile`, in this order.
 struct Call<'a> {
     script: &'a Script,
     form: ScriptForm,
@@ -93,6 +94,8 @@ struct Call<'a> {
     /// The value that is taken over from, or put back.
     former: Option<&'a str>,
     ttl: Option<Duration>,
+    /// Which of the keys are to be chosen.
+    wish: Option<Wish>,
     /// Whether the keys live for no longer than the `ttl`.
     exactly: bool,
     /// What is added where servers may forget.
@@ -101,7 +104,8 @@ struct Call<'a> {
 
 impl<'a> Call<'a> {
     fn new(script: &'a Script, form: ScriptForm, kind: ReplyKind) -> Self {
-        Self { script, form, kind, former: None, ttl: None, exactly: false, volatile: None }
+        let (former, wish, ttl, exactly, volatile) = (None, None, None, false, None);
+        Self { script, form, kind, former, wish, ttl, exactly, volatile }
     }
 }
 
@@ -120,7 +124,9 @@ impl Subject<'_> {
             (None, AcquireBy::Script(script, kind)) => (script, *kind),
             (Some(_), _) => (&primitive.vote, primitive.vote_reply),
         };
-        self.with_call(Call { ttl: Some(ttl), volatile, ..Call::new(script, form, kind) }, send)
+        let wish = self.resource.slots_to_choose().and_then(|_| self.resource.wish());
+        let call = Call { wish, ttl: Some(ttl), volatile, ..Call::new(script, form, kind) };
+        self.with_call(call, send)
     }
 
     /// Encodes an acquisition by `SET NX PX` and hands it to `send`. Of a lock of one key.
@@ -146,7 +152,7 @@ impl Subject<'_> {
         with_scratch(|out| {
             out.extend_from_slice(ZREM);
             encode::bulk(out, of.full());
-            match self.resource.primitive.is_shared {
+            match self.resource.primitive.holders.are_readers() {
                 true => encode::bulk(out, format!("r{}", self.value).as_bytes()),
                 false => self.value.put(out),
             }
@@ -264,10 +270,11 @@ impl Subject<'_> {
     /// the `former` value: an extension has none, a call with a former value puts that back, and
     /// any other deletes the keys.
     fn with_call<R>(&self, call: Call<'_>, send: impl FnOnce(Encoded<'_>) -> R) -> R {
-        let Call { script, form, kind, former, ttl, exactly, volatile } = call;
+        let Call { script, form, kind, former, wish, ttl, exactly, volatile } = call;
         let keys = volatile.map_or(0, |_| Volatile::KEYS) + usize::from(self.resource.count());
         let arguments = 1
             + usize::from(former.is_some())
+            + wish.map_or(0, |_| Wish::ARGUMENTS)
             + usize::from(ttl.is_some())
             + usize::from(exactly)
             + volatile.map_or(0, |_| Volatile::ARGUMENTS);
@@ -281,6 +288,9 @@ impl Subject<'_> {
                 encode::bulk(out, former.as_bytes());
             }
             let put_back = pair.start..out.len();
+            if let Some(wish) = wish {
+                wish.put(out);
+            }
             if let Some(ttl) = ttl {
                 put_millis(out, ttl);
             }

@@ -12,9 +12,10 @@ use super::contention::Contention;
 use super::counters::Counters;
 use super::durability::Volatile;
 use super::fence::{Tokens, ahead};
-use super::key::{Key, Resource};
+use super::key::Key;
 use super::notices::Notices;
 use super::primitive::{AcquireBy, Primitive, ScriptForm};
+use super::resource::Resource;
 use super::turns::Turns;
 use super::validity;
 use crate::clock::Moment;
@@ -168,6 +169,17 @@ impl LeaseContext {
         given: &[u8],
     ) -> Result<Resource, Error> {
         Resource::read(primitive, self.key(given)?, self.options.observers.class)
+    }
+
+    /// The resource of slots of this key, of which there are `count`.
+    pub(crate) fn slots_resource(
+        &self,
+        primitive: &'static Primitive,
+        given: &[u8],
+        (count, weight): (u16, u16),
+    ) -> Result<Resource, Error> {
+        let class = self.options.observers.class;
+        Resource::slots(primitive, self.key(given)?, (count, weight), class)
     }
 
     /// The resource of a lock of this kind, on these keys.

@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use super::claim::Claim;
 use super::hold_ref::HoldRef;
-use super::key::Resource;
 use super::leases::Leases;
+use super::resource::Resource;
 use crate::error::{Error, Kind};
 use crate::options::Extend;
 use crate::quorum::{Found, NodeMask, Verdict};

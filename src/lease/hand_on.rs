@@ -14,7 +14,7 @@ use std::time::Duration;
 use super::claim::Claim;
 use super::context::LeaseContext;
 use super::hold::Inherited;
-use super::key::Resource;
+use super::resource::Resource;
 use super::turns::Gift;
 use crate::clock::Stamp;
 

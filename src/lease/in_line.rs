@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use super::counters::Cause;
-use super::key::Resource;
 use super::leases::Leases;
+use super::resource::Resource;
 use super::turns::{OVERTAKEN_AFTER, Rival, Ticket, Told, Turn};
 use crate::clock::{Moment, Reading};
 
@@ -22,6 +22,8 @@ pub(super) enum Kind {
     /// It waits in a node's queue, and not for others of this process, which may have the lock,
     /// too.
     QueueOnly,
+    /// It asks the node that keeps the queue, and does not wait there.
+    QueueOnce,
     /// Neither a turn nor a queue: a lock of several keys, or a read lock that is tried once.
     Apart,
 }
@@ -86,9 +88,14 @@ impl Order {
     pub(super) fn may_queue(&self) -> bool {
         match self.kind {
             Kind::InLine => self.turn.is_some(),
-            Kind::QueueOnly => true,
+            Kind::QueueOnly | Kind::QueueOnce => true,
             Kind::Beside | Kind::Apart => false,
         }
+    }
+
+    /// Whether it does not wait there.
+    pub(super) fn queues_once(&self) -> bool {
+        self.kind == Kind::QueueOnce
     }
 
     pub(super) fn turn(&self) -> Option<Turn> {

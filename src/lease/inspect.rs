@@ -195,7 +195,7 @@ fn name_own(nodes: &mut [NodeInspection], values: &[Option<Vec<u8>>], leases: &L
         if !claim.was_owned() || !claim.resource.has(key) {
             return None;
         }
-        let stands = match claim.resource.primitive.is_shared {
+        let stands = match claim.resource.primitive.holders.are_readers() {
             true => READERS.to_vec(),
             false => claim.value().to_string().into_bytes(),
         };

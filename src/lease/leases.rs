@@ -31,7 +31,8 @@ use super::context::LeaseContext;
 use super::hold::{Ended, Hold, Inherited};
 use super::hold_id::HoldId;
 use super::keeping::Keeping;
-use super::key::{Key, Resource};
+use super::key::Key;
+use super::resource::Resource;
 use super::validity::Validity;
 use crate::clock::{Moment, Reading};
 use crate::observe::Loss;
@@ -109,7 +110,7 @@ impl Leases {
         let holder = |hold: &mut Hold| {
             let claim = hold.claim.as_ref()?;
             let is_meant = claim.was_owned() && claim.resource.has(key);
-            let is_shared = claim.resource.primitive.is_shared;
+            let is_shared = claim.resource.primitive.holders.are_readers();
             (is_meant && hold.is_valid(now)).then(|| Holder {
                 owner: Some(printable(self.context.owner.as_bytes())),
                 remaining: hold.validity.remaining(now),

@@ -13,9 +13,11 @@
 //! each key ([`turns`], [`in_line`]): one at a time asks the nodes, and the one that is done with
 //! the lock may hand it on without them ([`hand_on`]). Lockers, in whatever process, stand in a
 //! *queue* that one node keeps for the key ([`queue_node`], [`queue`]): the release hands the lock
-//! to the first and wakes that one alone ([`notices`]). Where neither is to be had, there is the
+//! to the first and wakes that one alone ([`notices`]). When one asks next there is its
+//! [`queue_plan`]. Slots of a key, of which that node chooses free ones, are [`slotted`]; where it
+//! cannot, all nodes are looked at ([`search`]). Where neither is to be had, there is the
 //! [`pause`]. A key that was contended a moment ago ([`contention`]) is asked for in its queue at
-//! once.
+//! once. What a lock is about, a key or several or slots, is its [`resource`].
 //!
 //! ```text
 //!  AcquireSpec ──▶ Acquiring: Claim ──won, time left──▶ Hold ──end──▶ Claim ──release──▶ Release
@@ -55,10 +57,14 @@ mod pause;
 mod primitive;
 mod queue;
 mod queue_node;
+mod queue_plan;
 mod release;
+mod resource;
 mod retry;
 mod round;
+mod search;
 mod shutdown;
+mod slotted;
 pub(crate) mod takeover;
 #[cfg(test)]
 mod tests;
@@ -79,14 +85,15 @@ pub(crate) use durability::Volatile;
 pub(crate) use hand_on::hand_on;
 pub(crate) use hold::Ended;
 pub(crate) use hold_ref::HoldRef;
-pub(crate) use key::{Key, Resource};
+pub(crate) use key::Key;
 pub(crate) use leases::Leases;
 pub(crate) use notices::Notices;
 #[cfg(test)]
 pub(crate) use primitive::ScriptForm;
-pub(crate) use primitive::{AcquireBy, Adopt, Primitive, Script, script};
+pub(crate) use primitive::{AcquireBy, Adopt, Holders, Primitive, Script, SlotKinds, script};
 pub use release::Release;
 pub(crate) use release::Releasing;
+pub(crate) use resource::Resource;
 pub(crate) use shutdown::{Fate, shut_down};
 pub use shutdown::{LeftLock, Shutdown};
 pub(crate) use token::Kind as TokenKind;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::context::LeaseContext;
 use super::extension::Extension;
 use super::hold::Hold;
-use super::key::Resource;
+use super::resource::Resource;
 use crate::clock::{Moment, Reading};
 use crate::observe::{Event, Loss};
 use crate::report::NodeReport;

@@ -19,12 +19,36 @@ pub(crate) struct Primitive {
     /// What undoes an acquisition or an adoption: the text of the release.
     pub(crate) undo: UndoScript,
     pub(crate) adopt: Adopt,
-    /// Whether several may have it at once. They stand in no line of their process; and the node
-    /// that keeps the queue only says that it is their turn, and sets nothing.
-    pub(crate) is_shared: bool,
+    pub(crate) holders: Holders,
     /// What is said to the node that keeps a key's queue, of a lock that has one: about the key and
     /// those of its queue.
     pub(crate) queued: Option<&'static Self>,
+}
+
+/// Who may have a lock at once. Where that can be several, they stand in no line of their process.
+pub(crate) enum Holders {
+    One,
+    /// Any number. The node that keeps the queue only says that it is their turn, and sets nothing.
+    Readers,
+    /// As many as there are slots; of each slot one. The node that keeps the queue chooses them,
+    /// and what was chosen is a lock of these kinds.
+    Slots(&'static SlotKinds),
+}
+
+/// What kinds of lock slots are that were chosen.
+pub(crate) struct SlotKinds {
+    pub(crate) one: &'static Primitive,
+    pub(crate) several: &'static Primitive,
+}
+
+impl Holders {
+    pub(super) fn are_readers(&self) -> bool {
+        matches!(self, Self::Readers)
+    }
+
+    pub(super) fn have_slots(&self) -> bool {
+        matches!(self, Self::Slots(_))
+    }
 }
 
 /// How a lock is acquired.

@@ -25,36 +25,24 @@ use std::time::Duration;
 
 use super::claim::{Claim, Reply};
 use super::context::LeaseContext;
-use super::counters::Cause;
-use super::key::Resource;
+use super::counters::{Cause, Waiter};
 use super::leases::Leases;
 use super::notices::Registration;
 use super::pause::{self, MILLISECOND};
 use super::queue_node::QueueNode;
+pub(super) use super::queue_plan::HEARTBEAT;
+use super::queue_plan::Plan;
+use super::resource::Resource;
+use super::search::Search;
 use super::turns::Turn;
 use crate::clock::Moment;
 use crate::error::Error;
 use crate::quorum::{Election, NodeMask, Verdict};
 
-/// How often one that waits says that it lives: a third of the time that `turn_ask.lua` gives it.
-/// No pause is longer behind a place that was lost.
-pub(super) const HEARTBEAT: Duration = Duration::from_millis(500);
-
 /// After so many heartbeats the first in the queue asks all nodes, past it: a value that was left
 /// on the queue's node alone, as by one that crashed while it asked, must not keep others from a
 /// lock that is free.
-const ASKS_ALL_EVERY: u32 = 8;
-
-/// How often the queue's node is asked between two beats, at most, because the lock has changed or
-/// has ended: others may change it all the time, and never let go of it.
-const ASKS_MAX: u32 = 16;
-
-/// After this pause the first in the queue watches a key whose holder was told that it is waited
-/// for. It saves the watch where the holder releases the lock sooner.
-const WATCHED_AFTER: Duration = Duration::from_millis(10);
-
-/// When a queue's node is asked again that has not answered in time.
-const LATE: Duration = Duration::from_millis(100);
+pub(super) const ASKS_ALL_EVERY: u32 = 8;
 
 /// How often the others are asked again that have refused what the queue's node has granted, and
 /// after how long for the first time: then twice as long, and so on. The last holder's release may
@@ -70,6 +58,10 @@ pub(super) enum Ended {
     Past(Place),
     /// This node has no queue to offer, or is silent.
     NoQueue(usize),
+    /// The user may not ask for slots there.
+    Denied,
+    /// Too few slots are free, and it does not wait.
+    Refused,
     /// Another of this process has taken the turn.
     Overtaken,
     /// The wait is over, or the locker was shut down.
@@ -91,6 +83,8 @@ pub(super) struct Wait {
     pub(super) untold: Option<Moment>,
     /// The lock is to have a fence.
     pub(super) is_fenced: bool,
+    /// It asks for slots, and does not wait in the queue.
+    pub(super) is_once: bool,
 }
 
 /// What an acquisition knows of queues.
@@ -107,6 +101,8 @@ pub(super) struct Queueing {
     pub(super) has_waited: bool,
     /// It is a writer, and readers were in its way.
     pub(super) has_met_readers: bool,
+    /// Where it looks for free slots.
+    pub(super) search: Search,
 }
 
 impl Queueing {
@@ -116,6 +112,7 @@ impl Queueing {
         was_refused: false,
         has_waited: false,
         has_met_readers: false,
+        search: Search::NOT_YET,
     };
 
     /// A place to wait in; `None` where no node has one to offer, or the last try came from there.
@@ -149,6 +146,11 @@ impl Queueing {
         self.avoided = self.avoided.with(node);
     }
 
+    /// Whether it has a place, while all nodes are asked.
+    pub(super) fn has_kept(&self) -> bool {
+        self.kept.is_some()
+    }
+
     /// Leaves the queue.
     pub(super) fn leave(&mut self) {
         self.kept = None;
@@ -157,13 +159,15 @@ impl Queueing {
 
 /// A place in the queue.
 pub(super) struct Place {
-    claim: Claim,
-    node: usize,
+    pub(super) claim: Claim,
+    pub(super) node: usize,
     /// It was there before the node was asked, so that no notice is missed.
     registration: Registration,
-    beats: u32,
+    pub(super) beats: u32,
     /// It was asked for again at once, with the script.
-    is_repeated: bool,
+    pub(super) is_repeated: bool,
+    /// Of one that wants slots, as soon as it waits for them.
+    pub(super) waiter: Option<Waiter>,
 }
 
 impl Place {
@@ -182,7 +186,14 @@ impl Place {
         let registration = context.notices.register(&nonce, key, node);
         let now = context.nodes.clock().now();
         let claim = Claim::enqueue(context, resource.clone(), queue_node, (nonce, ttl), now)?;
-        Ok(Some(Self { claim, node, registration, beats: 0, is_repeated: false }))
+        let (beats, is_repeated, waiter) = (0, false, None);
+        Ok(Some(Self { claim, node, registration, beats, is_repeated, waiter }))
+    }
+
+    /// Whether no node ranks higher by now.
+    pub(super) fn is_at_best(&self, leases: &Leases, resource: &Resource) -> bool {
+        let best = QueueNode::of(&leases.context, resource, NodeMask::NONE);
+        best.is_none_or(|best| best.node == self.node)
     }
 
     /// The key was handed over. Whether others still wait is in the answer of the queue's node, and
@@ -194,7 +205,7 @@ impl Place {
 
     /// It waits for others, says the queue's node, and if these are readers, for no more of them;
     /// since when, if that is untold.
-    fn note_wait(
+    pub(super) fn note_wait(
         &mut self,
         context: &LeaseContext,
         is_read: bool,
@@ -215,110 +226,6 @@ impl Place {
     fn watch(&self, context: &LeaseContext) -> Result<Option<Election>, Error> {
         let key = self.claim.resource.keys().first();
         key.map(|key| pause::watch(context, self.node, key)).transpose()
-    }
-}
-
-/// What is awaited, and what is done next, and when.
-struct Plan {
-    /// The queue's node's answer is awaited.
-    is_asked: bool,
-    /// When the queue's node is asked again; or counts as silent, if it was.
-    ask: Moment,
-    /// When the lock is watched.
-    watch: Moment,
-    /// The answer is awaited that says how long it lives.
-    watching: Option<Election>,
-    /// How often the queue's node was asked since the last beat.
-    asks: u32,
-    /// It is asked next because the lock has changed.
-    has_changed: bool,
-    /// The queue's node has said that it is to wait, so there is a place to lose.
-    has_place: bool,
-    /// It is the first in the queue, as of the last answer.
-    is_first: bool,
-    /// The queue's node has not answered the last time.
-    is_late: bool,
-    beat: Moment,
-}
-
-impl Plan {
-    /// The queue's node has just been asked.
-    fn asked(now: Moment) -> Self {
-        let beat = now.plus(HEARTBEAT);
-        Self {
-            is_asked: true,
-            ask: beat,
-            watch: Moment::NEVER,
-            watching: None,
-            asks: 1,
-            has_changed: false,
-            has_place: false,
-            is_first: false,
-            is_late: false,
-            beat,
-        }
-    }
-
-    /// The queue's node is asked then, or at the next heartbeat if that comes first; after
-    /// [`ASKS_MAX`] questions only at the heartbeat.
-    fn ask_at(&mut self, at: Moment) {
-        self.ask = if self.asks < ASKS_MAX { at.min(self.beat) } else { self.beat };
-    }
-
-    /// The queue's node is asked. Whether that is a beat.
-    fn note_asked(&mut self, now: Moment) -> bool {
-        let is_beat = now >= self.beat;
-        if is_beat {
-            (self.beat, self.asks) = (now.plus(HEARTBEAT), 0);
-        }
-        (self.is_asked, self.ask, self.watch) = (true, now.plus(HEARTBEAT), Moment::NEVER);
-        // Its answer is the newer one, and how long the lock lives says nothing of when it comes.
-        self.watching = None;
-        self.asks += 1;
-        is_beat
-    }
-
-    /// Whether the queue's node is asked once more that has not answered in time: it has answered
-    /// before.
-    fn may_be_late(&self) -> bool {
-        self.has_place && !self.is_late
-    }
-
-    fn ask_late(&mut self, now: Moment) {
-        (self.is_asked, self.is_late, self.ask) = (false, true, now.plus(LATE));
-    }
-
-    /// It is to wait, says the queue's node. Where the lock cannot be watched, it is asked for
-    /// again after this pause if the holder has not heard.
-    fn wait(
-        &mut self,
-        left: Option<Duration>,
-        is_heard: bool,
-        poll: Option<Duration>,
-        now: Moment,
-    ) {
-        (self.is_asked, self.has_place, self.is_late) = (false, true, false);
-        self.is_first = left.is_some() || !is_heard;
-        let expiry = left.map_or(self.beat, |left| now.plus(left + MILLISECOND));
-        self.ask_at(expiry);
-        match poll {
-            None if !is_heard => self.watch = now,
-            None if left.is_some() => self.watch = now.plus(WATCHED_AFTER),
-            // As often as the request says: what is bounded is how often changes are followed.
-            Some(pause) if !is_heard => {
-                self.ask = self.ask.min(now.plus(pause.max(MILLISECOND))).min(self.beat);
-            }
-            _ => {}
-        }
-    }
-
-    /// The watched lock lives for so many milliseconds; −1: for ever, −2: it is free.
-    fn watched(&mut self, millis: i64, now: Moment) {
-        match u64::try_from(millis) {
-            Ok(millis) => self.ask_at(now.plus(Duration::from_millis(millis) + MILLISECOND)),
-            Err(_) if millis == -2 => self.ask_at(now),
-            Err(_) => {}
-        }
     }
 }
 
@@ -394,7 +301,11 @@ pub(super) async fn wait(
 
 /// Asks all nodes; and where that which keeps the queue grants, and too few others do, asks those
 /// again. It runs a script, and so often answers last.
-async fn ask_all(leases: &Arc<Leases>, mut claim: Claim, wait: &Wait) -> Result<Ended, Error> {
+pub(super) async fn ask_all(
+    leases: &Arc<Leases>,
+    mut claim: Claim,
+    wait: &Wait,
+) -> Result<Ended, Error> {
     let context = &leases.context;
     let clock = context.nodes.clock();
     let (mut sent, mut reasks) = (clock.now(), 0);
@@ -428,7 +339,7 @@ async fn ask_all(leases: &Arc<Leases>, mut claim: Claim, wait: &Wait) -> Result<
 }
 
 /// What has ended a sleep.
-enum Woken {
+pub(super) enum Woken {
     /// The node has answered that keeps the queue.
     Answered,
     /// The key was handed over.
@@ -443,7 +354,7 @@ enum Woken {
 }
 
 /// Sleeps until something is due, or comes.
-async fn attend(
+pub(super) async fn attend(
     context: &LeaseContext,
     place: &Place,
     plan: &Plan,

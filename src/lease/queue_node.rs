@@ -7,7 +7,7 @@
 //! else, for what is granted is for a majority to say.
 
 use super::context::LeaseContext;
-use super::key::Resource;
+use super::resource::Resource;
 use crate::quorum::NodeMask;
 
 /// The node that keeps the queue of a key.

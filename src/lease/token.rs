@@ -9,8 +9,9 @@ use crate::error::Error;
 /// between processes.
 ///
 /// The text is the value that the nodes hold. That of a lock of several keys
-/// ([`lock_all`](crate::Locker::lock_all)) has `all:` before it, and that of a read lock
-/// ([`read`](crate::Locker::read)) `read:`: such are neither adopted nor released by their token.
+/// ([`lock_all`](crate::Locker::lock_all)) has `all:` before it, that of a read lock
+/// ([`read`](crate::Locker::read)) `read:`, and that of a slot
+/// ([`slots`](crate::Locker::slots)) `slot:`: such are neither adopted nor released by their token.
 /// It has `left:` before it when the guard has let go of the lock, by
 /// [`forget`](crate::LockGuard::forget) or
 /// [`shutdown_leaving`](crate::Locker::shutdown_leaving): such a lock is adopted at once. The text
@@ -35,6 +36,8 @@ pub(crate) enum Kind {
     Several,
     /// It is a read lock, which is not adopted.
     Read,
+    /// It has a slot, or several, which are not adopted.
+    Slot,
 }
 
 impl Kind {
@@ -46,6 +49,7 @@ impl Kind {
             Self::Left => "left:",
             Self::Several => "all:",
             Self::Read => "read:",
+            Self::Slot => "slot:",
         }
     }
 }
@@ -55,7 +59,8 @@ impl From<String> for OwnerToken {
     fn from(text: String) -> Self {
         let is_ours = |value: &str| owner_of(value.as_bytes()).is_some();
         let is = |kind: Kind| text.strip_prefix(kind.prefix()).is_some_and(is_ours);
-        let kind = [Kind::Left, Kind::Several, Kind::Read].into_iter().find(|kind| is(*kind));
+        let kinds = [Kind::Left, Kind::Several, Kind::Read, Kind::Slot];
+        let kind = kinds.into_iter().find(|kind| is(*kind));
         Self { text, kind: kind.unwrap_or_default() }
     }
 }
@@ -75,6 +80,10 @@ impl OwnerToken {
             Kind::Read => Err(Error::misuse(
                 "the token is that of a read lock, which is not adopted and not released by its \
                  token; it ends with its TTL",
+            )),
+            Kind::Slot => Err(Error::misuse(
+                "the token is that of a slot, which is not adopted and not released by its token; \
+                 it ends with its TTL",
             )),
             Kind::Held | Kind::Left => Ok(()),
         }
@@ -120,14 +129,16 @@ mod tests {
     #[test]
     fn a_token_survives_as_text_and_only_a_value_of_a_lock_can_be_left_behind() {
         let value = "ab".repeat(20) + "@me@h:1";
-        for kind in [Kind::Held, Kind::Left, Kind::Several, Kind::Read] {
+        for kind in [Kind::Held, Kind::Left, Kind::Several, Kind::Read, Kind::Slot] {
             let token = OwnerToken::new(kind, &value);
             let handed = OwnerToken::from(token.as_str().to_owned());
             assert_eq!(handed, token);
             assert_eq!(handed.value(), value);
             assert_eq!(handed.is_left_behind(), token.as_str().starts_with("left:"));
         }
-        for foreign in ["left:", "left:abc", "all:", "all:abc", "read:", "read:abc", "mine", ""] {
+        let foreign =
+            ["left:", "left:abc", "all:", "all:abc", "read:", "read:abc", "slot:", "mine"];
+        for foreign in foreign.into_iter().chain([""]) {
             let token = OwnerToken::from(foreign.to_owned());
             assert_eq!((token.value(), token.is_left_behind()), (foreign, false));
         }

@@ -40,6 +40,12 @@ pub(crate) enum ReplyKind {
     Adopt,
     /// The reply to a script that asks in turn: 1 and a number (done), or −1 to −3 and a number.
     Queue,
+    /// The reply to a script that chooses some of several keys: 1 and which (done), or −1 and a
+    /// number.
+    Pick,
+    /// The same where it may refuse for a reason: as `Pick`, or one of the reasons 2 to 4 and a
+    /// number. Its command names the server.
+    PickVote,
     /// The reply to a script about several keys: 1 (done), 0 (nothing there), or −n (the n-th key,
     /// counted from 1, has another's value).
     Keys,
@@ -84,7 +90,7 @@ impl ReplyKind {
     /// the `run_id` of the server process that it is connected to.
     #[inline]
     pub(super) fn names_server(self) -> bool {
-        matches!(self, Self::Vote | Self::KeysVote | Self::AcquireFencedVote)
+        matches!(self, Self::Vote | Self::KeysVote | Self::AcquireFencedVote | Self::PickVote)
     }
 
     /// Whether any frame can be the reply that is no push.
@@ -126,7 +132,7 @@ impl ReplyKind {
                 }
                 Self::Adopt => (-1..=0).contains(number),
                 Self::Ended | Self::Any | Self::Tracked | Self::TrackingRequest => true,
-                Self::Status | Self::Queue => false,
+                Self::Status | Self::Queue | Self::Pick | Self::PickVote => false,
             },
             Reply::Whole(frame) => match (self, &**frame) {
                 (_, Frame::Push(_)) => false,
@@ -135,7 +141,11 @@ impl ReplyKind {
                 (Self::Vote, Frame::Array(items)) => {
                     matches!(items[..], [Frame::Integer(_), Frame::Integer(_)])
                 }
-                (Self::KeysVote | Self::AcquireFencedVote, Frame::Array(items)) => {
+                (Self::Pick | Self::PickVote, Frame::Array(items)) if picks(items) => true,
+                (
+                    Self::KeysVote | Self::AcquireFencedVote | Self::PickVote,
+                    Frame::Array(items),
+                ) => {
                     matches!(items[..], [Frame::Integer(2..=4), Frame::Integer(_)])
                 }
                 (Self::Queue, Frame::Array(items)) => {
@@ -171,6 +181,18 @@ impl ReplyKind {
             Reply::Integer(_) => (NodeVote::Granted, None),
             Reply::Whole(frame) => (vote_of_frame(&frame), Some(*frame)),
         }
+    }
+}
+
+/// Whether a frame's items say which keys were chosen, or that none were, and when to ask again.
+fn picks(items: &[Frame]) -> bool {
+    match items {
+        [Frame::Integer(1), picked @ ..] => {
+            !picked.is_empty()
+                && picked.iter().all(|one| matches!(one, Frame::Integer(1..=KEYS_MAX)))
+        }
+        [Frame::Integer(-1), Frame::Integer(_)] => true,
+        _ => false,
     }
 }
 

@@ -7,7 +7,7 @@
 //! the longer of their remaining life and the TTL.
 
 use super::behind::behind_standing;
-use crate::lease::{AcquireBy, Adopt, Primitive, TokenKind, script};
+use crate::lease::{AcquireBy, Adopt, Holders, Primitive, TokenKind, script};
 use crate::link::{ReplyKind, UndoScript};
 
 const RELEASE: &str = include_str!("script/release_all.lua");
@@ -33,6 +33,6 @@ pub(crate) static ALL: Primitive = Primitive {
         token: TokenKind::Several,
         why: "a lock of several keys is not adopted",
     },
-    is_shared: false,
+    holders: Holders::One,
     queued: None,
 };

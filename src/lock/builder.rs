@@ -199,8 +199,8 @@ impl LockerBuilder {
         self
     }
 
-    /// Whether every lock but a read lock gets a [fence](crate::LockGuard::fence), as if
-    /// [`fenced`](crate::LockRequest::fenced) was asked for with each, and one that is
+    /// Whether every lock gets a [fence](crate::LockGuard::fence), but for read locks and slots, as
+    /// if [`fenced`](crate::LockRequest::fenced) was asked for with each, and one that is
     /// [adopted](crate::Locker::adopt) too. Default: `false`.
     pub fn fenced(mut self, fenced: bool) -> Self {
         self.options.fenced = fenced;

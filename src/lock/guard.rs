@@ -55,6 +55,14 @@ impl LockGuard {
         self.hold.keys().into_iter().map(LockKey::new).collect()
     }
 
+    /// The numbers of the slots that it has, from 0 on, each below the number of slots; none for a
+    /// lock that was not asked for by [`Locker::slots`](crate::Locker::slots). They stay the same
+    /// while the lock is held, and no other guard has one of them meanwhile.
+    #[must_use]
+    pub fn slots(&self) -> Vec<u16> {
+        self.hold.claim(|claim| claim.resource.slot_numbers().to_vec()).unwrap_or_default()
+    }
+
     /// The fence of a lock that was asked for as [`fenced`](crate::LockRequest::fenced): a number
     /// above that of every holder before this one, and below that of every one after. It stays the
     /// same while the lock is held. Whatever is written under the lock carries it, and what is
@@ -373,11 +381,13 @@ pub struct Held {
     hold: HoldRef,
     key: LockKey,
     fence: Option<Fence>,
+    slots: Box<[u16]>,
 }
 
 impl Held {
     pub(crate) fn new(guard: &LockGuard) -> Self {
-        Self { hold: guard.hold.clone(), key: guard.key(), fence: guard.fence() }
+        let (key, fence, slots) = (guard.key(), guard.fence(), guard.slots().into());
+        Self { hold: guard.hold.clone(), key, fence, slots }
     }
 
     /// How long the lock is still held, if it is, without the effect that asking has.
@@ -402,6 +412,12 @@ impl Held {
     #[must_use]
     pub fn key(&self) -> &LockKey {
         &self.key
+    }
+
+    /// As [`LockGuard::slots`]; also when the lock has been released.
+    #[must_use]
+    pub fn slots(&self) -> &[u16] {
+        &self.slots
     }
 
     /// As [`LockGuard::fence`]; also when the lock has been released.

@@ -9,6 +9,7 @@ use super::guard::LockGuard;
 use super::mutex::MUTEX;
 use super::reading::READ;
 use super::request::LockRequest;
+use super::slotted::CHOOSING;
 use crate::error::Error;
 use crate::lease::{
     AcquireSpec, Fate, LeaseContext, Leases, OwnerToken, Release, Resource, Shutdown, initialise,
@@ -104,6 +105,11 @@ impl Locker {
     /// with [`read`](Self::read).
     pub fn write(&self, key: impl AsRef<[u8]>) -> LockRequest {
         self.lock(key)
+    }
+
+    /// A request for some slots of a key. It has no fence, also where the locker's locks have one.
+    pub(super) fn of_slots(&self, key: &[u8], of: (u16, u16)) -> LockRequest {
+        LockRequest::new(self.spec(self.leases.context.slots_resource(&CHOOSING, key, of)))
     }
 
     /// A request for what cannot be asked for.

@@ -23,6 +23,8 @@ mod queued;
 mod reading;
 mod request;
 mod segments;
+mod slots;
+mod slotted;
 #[cfg(test)]
 mod tests;
 
@@ -33,3 +35,4 @@ pub use key::LockKey;
 pub use locker::Locker;
 pub use request::{LockRequest, OnLoss};
 pub use segments::Segments;
+pub use slots::Slots;

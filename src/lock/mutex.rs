@@ -6,7 +6,7 @@
 
 use super::behind::behind_standing;
 use super::queued::QUEUED;
-use crate::lease::{AcquireBy, Adopt, Primitive, script};
+use crate::lease::{AcquireBy, Adopt, Holders, Primitive, script};
 use crate::link::{ReplyKind, UndoScript};
 
 const RELEASE: &str = include_str!("script/release.lua");
@@ -26,6 +26,6 @@ pub(crate) static MUTEX: Primitive = Primitive {
         plain: include_str!("script/adopt.lua"),
         vote: behind_standing!("script/adopt.lua"),
     },
-    is_shared: false,
+    holders: Holders::One,
     queued: Some(&QUEUED),
 };

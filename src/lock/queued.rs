@@ -4,7 +4,7 @@
 //! other node, by its first key; and so released by a user who has a right to that key alone.
 
 use super::behind::{behind_hand_on, behind_standing};
-use crate::lease::{AcquireBy, Adopt, Primitive, Script, TokenKind, script};
+use crate::lease::{AcquireBy, Adopt, Holders, Primitive, Script, TokenKind, script};
 use crate::link::{ReplyKind, UndoScript};
 
 const LEAVE: &str = behind_hand_on!("script/turn_leave.lua");
@@ -32,6 +32,6 @@ pub(crate) static QUEUED: Primitive = Primitive {
         }),
     },
     adopt: Adopt::Refused { token: TokenKind::Held, why: "what waits in a queue is not held" },
-    is_shared: false,
+    holders: Holders::One,
     queued: None,
 };

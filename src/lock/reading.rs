@@ -15,7 +15,7 @@
 
 use super::behind::{behind_hand_on, behind_standing};
 use super::queued::{ASK, ASK_WHERE_IT_VOTES};
-use crate::lease::{AcquireBy, Adopt, Primitive, Script, TokenKind, script};
+use crate::lease::{AcquireBy, Adopt, Holders, Primitive, Script, TokenKind, script};
 use crate::link::{ReplyKind, UndoScript};
 
 /// Makes a reader of a writer. Seldom sent, and so always in full.
@@ -49,7 +49,7 @@ pub(crate) static READ: Primitive = Primitive {
     release: RELEASE,
     undo: UNDO,
     adopt: Adopt::Refused { token: TokenKind::Read, why: "a read lock is not adopted" },
-    is_shared: true,
+    holders: Holders::Readers,
     queued: Some(&QUEUED_READER),
 };
 
@@ -62,6 +62,6 @@ static QUEUED_READER: Primitive = Primitive {
     release: RELEASE,
     undo: UNDO,
     adopt: Adopt::Refused { token: TokenKind::Read, why: "what waits in a queue is not held" },
-    is_shared: true,
+    holders: Holders::Readers,
     queued: None,
 };

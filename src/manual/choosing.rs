@@ -30,6 +30,7 @@
 //! | overlap must not happen | a condition in the store; a lock in front of it |
 //! | one job that needs several things at once | `lock_all`: no order, and no deadlock |
 //! | one key that many want, each for a part of it | `segments`: see [One hot key](#one-hot-key) |
+//! | no more than so many at once, or numbers to hand out | `slots`: see [`slots`](super::slots) |
 //! | many that look, few that change | `read` and `write`: see [`readers`](super::readers) |
 //! | work of milliseconds | TTL 10 s, `Extend::Off` |
 //! | work of unknown length | TTL 10 to 30 s, `Extend::For` the longest that you accept |
@@ -272,17 +273,17 @@
 //! as much, on five nodes (`benches/record/several-2026-11-23.md`).
 //! Where a cell says *no*, the call is refused as misuse, with these words in its error.
 //!
-//! | with | one key | several keys | waiting | fenced | native | read |
-//! |---|---|---|---|---|---|---|
-//! | `Durability::Volatile` | yes | yes | yes | yes | yes | yes |
-//! | `adopt` | yes | no: not adopted | yes | yes | yes | no: not adopted |
-//! | `release_by_token` | yes | no: not released | yes | yes | yes | no: not released |
-//! | `blocking` | yes | yes | yes | yes | yes | yes |
-//! | a `Client` beside it | yes | yes | yes | yes | yes | yes |
-//! | TLS | yes | yes | yes | yes | yes | yes |
-//! | `quorlock lock` | yes | yes | yes | yes | yes | yes |
-//! | `release_after` | yes | yes | yes | yes | yes | yes |
-//! | `shutdown_leaving` | yes | yes | yes | yes | yes | yes |
+//! | with | one key | several keys | waiting | fenced | native | read | slots |
+//! |---|---|---|---|---|---|---|---|
+//! | `Durability::Volatile` | yes | yes | yes | yes | yes | yes | yes |
+//! | `adopt` | yes | no: not adopted | yes | yes | yes | no: not adopted | no: not adopted |
+//! | `release_by_token` | yes | no: not released | yes | yes | yes | no: not released | no: slot |
+//! | `blocking` | yes | yes | yes | yes | yes | yes | yes |
+//! | a `Client` beside it | yes | yes | yes | yes | yes | yes | yes |
+//! | TLS | yes | yes | yes | yes | yes | yes | yes |
+//! | `quorlock lock` | yes | yes | yes | yes | yes | yes | yes |
+//! | `release_after` | yes | yes | yes | yes | yes | yes | yes |
+//! | `shutdown_leaving` | yes | yes | yes | yes | yes | yes | yes |
 //!
 //! Each *yes* has a test. *Native* is a lock on servers that have `DELIFEQ`
 //! ([`native_commands`](crate::LockerBuilder::native_commands)). Of one key:
@@ -364,6 +365,18 @@
 //! | `quorlock lock` | `program::shared::those_that_share_a_lock_run_at_once` |
 //! | `release_after` | `reading::beside::a_read_lock_released_after_a_time_ends_then` |
 //! | `shutdown_leaving` | `reading::beside::read_locks_that_a_shutdown_leaves_end_by_ttl` |
+//!
+//! And of [`slots`](crate::Locker::slots):
+//!
+//! | with | the test |
+//! |---|---|
+//! | `Durability::Volatile` | `slots::beside::on_servers_that_may_forget_slots_are_shared_too` |
+//! | `blocking` | `slots::beside::plain_threads_have_slots` |
+//! | a `Client` beside it | `slots::beside::a_client_beside_slots_changes_neither` |
+//! | TLS | `tls::order::a_key_has_its_slots_over_tls` |
+//! | `quorlock lock` | `program::slots::no_more_run_at_once_than_there_are_slots` |
+//! | `release_after` | `slots::beside::a_slot_released_after_a_time_ends_then` |
+//! | `shutdown_leaving` | `slots::beside::slots_that_a_shutdown_leaves_end_by_ttl` |
 //!
 //! # An example
 //!

@@ -6,6 +6,7 @@
 //!   what goes with which kind of lock.
 //! - [`fencing`]: numbers that rise with every holder, for the store to refuse one who is late.
 //! - [`readers`]: many that look at once, and one alone that changes.
+//! - [`slots`]: several at once, and no more than there are slots.
 //! - [`copied_recipes`]: the recipes that everyone copies, and how each breaks.
 //! - [`others_failures`]: what went wrong for others, what we do about it, and the test for it.
 //! - [`defaults`]: every default, its reason, and what goes wrong with another.
@@ -27,4 +28,5 @@ pub mod promises;
 pub mod readers;
 pub mod runbook;
 pub mod server_states;
+pub mod slots;
 pub mod when_not_to_lock;

@@ -310,6 +310,12 @@ impl Election {
         Some((number(0)?, number(1)?))
     }
 
+    /// All numbers that a node has answered, if it has answered nothing else.
+    pub(crate) fn numbers(&self, node: usize) -> Option<Vec<i64>> {
+        let reply = self.set.shared.slots.peek(self.ticket, node)?;
+        reply.as_items().ok()?.iter().map(|item| item.as_integer().ok()).collect()
+    }
+
     /// Where the fence stands that has not risen on a node.
     pub(crate) fn fence(&self, node: usize) -> Option<u64> {
         fence_of(&self.set.shared.slots.peek(self.ticket, node)?)

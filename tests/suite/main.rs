@@ -74,6 +74,7 @@ mod runtimes;
 mod scripts;
 mod segments;
 mod shared;
+mod slots;
 mod states;
 mod waiting;
 mod wire;

@@ -6,7 +6,7 @@
 //! known.
 
 use super::super::command::{Encoded, Subject};
-use super::super::key::Resource;
+use super::super::resource::Resource;
 use super::{Claim, State};
 use crate::error::Error;
 use crate::quorum::Patience;

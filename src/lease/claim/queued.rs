@@ -18,8 +18,8 @@ use quorlock_resp::encode;
 
 use super::super::command::{Encoded, Subject};
 use super::super::context::LeaseContext;
-use super::super::key::Resource;
 use super::super::queue_node::QueueNode;
+use super::super::resource::Resource;
 use super::super::wire::Value;
 use super::{Aside, Claim, State};
 use crate::clock::{Moment, nanoseconds};
@@ -77,7 +77,7 @@ impl Claim {
             ttl,
             sent,
             election,
-            state: State::Queued,
+            state: State::OneAsked,
             // Whatever it answers, it may have the value.
             healed: one,
             aside: Some(Box::new(Aside { queue_node: Some(queue_node), ..Aside::default() })),
@@ -88,17 +88,23 @@ impl Claim {
     /// Asks the node that keeps the queue once more.
     pub(in crate::lease) fn ask_again(&mut self, now: Moment) -> Result<(), Error> {
         let Some(queue_node) = self.queue_node() else { return Ok(()) };
+        let sent = self.context.nodes.clock().stamp();
         self.election = ask_queue(&self.context, queue_node, self.value(), self.ttl(), now)?;
+        self.sent = sent;
         Ok(())
     }
 
     /// Asks all nodes for the key, once: that with the queue in turn. The lease counts from here.
     pub(in crate::lease) fn ask_all_from_queue(&mut self, now: Moment) -> Result<(), Error> {
+        if self.resource.primitive.holders.have_slots() {
+            let chooser = self.queue_node().map(|queue_node| queue_node.node);
+            return chooser.map_or(Ok(()), |node| self.ask_others(node, now));
+        }
         let Some(queue_node) = self.queue_node() else { return Ok(()) };
         let (context, ttl, value) = (&self.context, self.ttl(), self.value());
         // The node with the queue has said that it is a reader's turn, and no more.
-        let is_shared = self.resource.primitive.is_shared;
-        let asked = if is_shared { &self.resource } else { &queue_node.resource };
+        let are_readers = self.resource.primitive.holders.are_readers();
+        let asked = if are_readers { &self.resource } else { &queue_node.resource };
         let queued = Subject { resource: asked, value };
         let plain = Subject { resource: &self.resource, value };
         let affinity = self.resource.affinity();
@@ -172,6 +178,12 @@ impl Claim {
         self.election.votes().any(|(node, vote)| node == queue_node.node && is_late(vote))
     }
 
+    /// Whether the node that keeps the queue has refused for want of a right.
+    pub(in crate::lease) fn is_denied_by_queue(&self) -> bool {
+        let outcome = |queue_node: &QueueNode| self.election.outcome(queue_node.node).0;
+        self.queue_node().map(outcome).is_some_and(|outcome| outcome.is_authentication())
+    }
+
     /// Whether the node that keeps the queue has granted the key.
     pub(in crate::lease) fn is_granted_by_queue(&self) -> bool {
         self.queue_node().is_some_and(|queue_node| self.election.granted().has(queue_node.node))
@@ -226,6 +238,9 @@ impl Claim {
         if self.state != State::Owned {
             return;
         }
+        if self.resource.primitive.holders.have_slots() {
+            return self.look_for_queue();
+        }
         let wanted = self.context.turns().wanted(self.resource.affinity());
         if let Some(node) = wanted.filter(|_| self.queue_node().is_none()) {
             self.aside.get_or_insert_default().queue_node = QueueNode::at(node, &self.resource);
@@ -233,8 +248,21 @@ impl Claim {
         self.note_others(wanted);
     }
 
+    /// Others may wait for slots that no node has chosen: it is told of the release all the same
+    /// that keeps the queue, of those that have them.
+    fn look_for_queue(&mut self) {
+        if self.queue_node().is_none() {
+            let untouched = NodeMask::ALL.except(self.touched());
+            let queue_node = QueueNode::of(&self.context, &self.resource, untouched);
+            self.aside.get_or_insert_default().queue_node = queue_node;
+        }
+    }
+
     /// Remembers that others want the key, too, if that is so.
     fn note_others(&self, wanted: Option<usize>) {
+        if self.resource.primitive.holders.have_slots() {
+            return; // who asks for slots asks the queue's node first, whatever was met
+        }
         let are_waiting = matches!(self.queue_reply(), Some(Reply::Granted { waiting: 1.. }));
         if wanted.is_some() || are_waiting {
             let now = self.context.nodes.clock().now();

@@ -7,10 +7,11 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::super::claim::Claim;
 use super::super::context::LeaseContext;
-use super::super::key::{Key, Resource};
+use super::super::key::Key;
 use super::super::leases::Leases;
 use super::super::notices::Notices;
-use super::super::primitive::{AcquireBy, Adopt, Primitive, Script};
+use super::super::primitive::{AcquireBy, Adopt, Holders, Primitive, Script};
+use super::super::resource::Resource;
 use super::super::token::Kind as TokenKind;
 use crate::clock::{Driven, Reading};
 use crate::entropy::Entropy;
@@ -28,7 +29,7 @@ static PLAIN: Primitive = Primitive {
     extend: NO_SCRIPT,
     release: NO_SCRIPT,
     undo: UndoScript { text: "", compares_and_deletes: false, for_first_key: None },
-    is_shared: false,
+    holders: Holders::One,
     queued: None,
     adopt: Adopt::Refused { token: TokenKind::Held, why: "not in a model" },
 };

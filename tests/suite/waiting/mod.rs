@@ -16,7 +16,9 @@ mod crowd;
 mod exact;
 mod faults;
 mod foreign;
+mod killed;
 mod leaving;
+mod slots;
 mod storm;
 
 use std::time::Duration;

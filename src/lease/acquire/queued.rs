@@ -1,0 +1,179 @@
+//! The part of an acquisition that nodes' queues have.
+
+use std::time::Duration;
+
+use super::{Done, Queued, Step, Tries};
+use crate::clock::Moment;
+use crate::error::Error;
+use crate::lease::acquire_spec::AcquireSpec;
+use crate::lease::claim::Claim;
+use crate::lease::pause;
+use crate::lease::queue::{self, HEARTBEAT, Place, Wait};
+use crate::lease::resource::Resource;
+use crate::lease::retry::{Known, within};
+use crate::lease::search::{self, Found};
+use crate::lease::slotted;
+
+impl Tries {
+    /// Asks the node that keeps the queue for some of so many slots. Where there is none, all nodes
+    /// are looked at.
+    pub(super) fn begin_with_slots(
+        &mut self,
+        spec: &AcquireSpec,
+        count: u16,
+        started: Moment,
+    ) -> Done {
+        let context = &spec.leases.context;
+        self.waiting.until = spec.until(started);
+        self.queueing.was_refused = false;
+        let is_past = std::mem::take(&mut self.queueing.search.is_past);
+        if !is_past && context.check_can_sleep().is_ok() {
+            let drawn = spec.draw(1).unwrap_or_default();
+            if let Some(queued) = self.queue(spec, drawn, Some(started))? {
+                return self.go_on(Step::Queued { queued, drawn });
+            }
+        }
+        let resource = self.wishing(spec, count);
+        let searching = Box::pin(search::look(spec.leases.clone(), resource));
+        self.go_on(Step::Searching(searching))
+    }
+
+    /// It is known which slots may be free: all nodes are asked for them.
+    pub(super) fn ask_for_found(
+        &mut self,
+        spec: &AcquireSpec,
+        found: Result<Found, Error>,
+        started: Moment,
+    ) -> Done {
+        let (found, context) = (found?, &spec.leases.context);
+        self.queueing.search.note(&found);
+        let sent = context.nodes.clock().now();
+        // A look behind a choice that came to nothing is a part of the same try.
+        if !(found.free.is_empty() && self.queueing.search.has_missed()) {
+            self.count = self.count.saturating_add(1);
+        }
+        (self.waiting.tried, self.step) = (sent, Step::Start);
+        if !found.free.is_empty() {
+            let count = spec.resource.slots_to_choose().unwrap_or_default();
+            let resource = self.wishing(spec, count).choosing(&found.free);
+            self.step = Step::Asking(Claim::ask(context, resource, None, spec.ttl, sent)?);
+            return Ok(None);
+        }
+        if self.queueing.has_kept() {
+            return Ok(None); // it waits on in the queue
+        }
+        self.fail(spec, spec.contended(), started)
+    }
+
+    /// Whether other slots are looked for at once, where those were held that were thought to be
+    /// free.
+    pub(super) fn goes_on_searching(&mut self, spec: &AcquireSpec, failure: &Error) -> bool {
+        let Some(count) = spec.resource.slots_to_choose().filter(|_| failure.is_contended()) else {
+            return false;
+        };
+        self.queueing.search.goes_on(count) || self.queueing.has_kept()
+    }
+
+    /// The slots that it wants, and where it looks for them.
+    fn wishing(&mut self, spec: &AcquireSpec, count: u16) -> Resource {
+        let search = &mut self.queueing.search;
+        let start = search.start(count, spec.leases.context.nodes.entropy());
+        spec.resource.wishing(start, !self.order.queues_once(), !search.is_denied)
+    }
+
+    /// A place in a queue, if a node keeps one.
+    fn place(&mut self, spec: &AcquireSpec) -> Result<Option<Place>, Error> {
+        let Some(count) = spec.resource.slots_to_choose() else {
+            return self.queueing.place(&spec.leases, &spec.resource, spec.ttl);
+        };
+        let resource = self.wishing(spec, count);
+        self.queueing.place(&spec.leases, &resource, spec.ttl)
+    }
+
+    /// A place in the queue of those who wait for other lockers, if a node keeps one. `untold`: the
+    /// observers have not been told that it waits, since then.
+    pub(super) fn queue(
+        &mut self,
+        spec: &AcquireSpec,
+        pause: Duration,
+        untold: Option<Moment>,
+    ) -> Result<Option<Queued>, Error> {
+        if !self.order.may_queue() {
+            return Ok(None);
+        }
+        let turn = self.order.turn();
+        let place = self.place(spec)?;
+        let (until, is_fenced) = (self.waiting.until, spec.fenced);
+        let has_met_readers = self.queueing.has_met_readers;
+        let is_once = self.order.queues_once();
+        let wait = Wait { turn, has_met_readers, until, pause, untold, is_fenced, is_once };
+        let leases = spec.leases.clone();
+        Ok(place.map(|place| match spec.resource.slots_to_choose() {
+            None => Box::pin(queue::wait(leases, place, wait)) as Queued,
+            Some(_) => Box::pin(slotted::wait(leases, place, wait)),
+        }))
+    }
+
+    /// The nodes have been asked in turn, or are to be asked by themselves, or it has waited long
+    /// enough.
+    pub(super) fn step_out_of_queue(
+        &mut self,
+        spec: &AcquireSpec,
+        ended: Result<queue::Ended, Error>,
+        drawn: Duration,
+        started: Moment,
+    ) -> Done {
+        self.step = Step::Start;
+        match ended? {
+            queue::Ended::Asked { claim, verdict, sent } => {
+                self.count = self.count.saturating_add(1);
+                (self.waiting.tried, self.queueing.was_refused) = (sent, true);
+                self.step = Step::Asking(claim);
+                if spec.fenced {
+                    return Ok(None); // which gets its fence first
+                }
+                return self.decide(spec, Ok(verdict), started);
+            }
+            queue::Ended::Past(place) => {
+                let is_best = place.is_at_best(&spec.leases, &spec.resource);
+                if is_best || spec.resource.slots_to_choose().is_none() {
+                    self.queueing.keep(place);
+                    self.queueing.search.is_past = true;
+                }
+            }
+            // And on no other node.
+            queue::Ended::Denied => {
+                (self.queueing.search.is_past, self.queueing.search.is_denied) = (true, true);
+            }
+            queue::Ended::Overtaken => {}
+            // By that node alone: the others may know better.
+            queue::Ended::Refused => self.queueing.search.is_past = true,
+            queue::Ended::NoQueue(node) if spec.resource.slots_to_choose().is_some() => {
+                self.queueing.avoid(node); // and the next one's is tried, if there is time
+                let now = spec.leases.context.nodes.clock().now();
+                self.queueing.search.is_past = self.waiting.until <= now;
+            }
+            queue::Ended::NoQueue(node) => {
+                self.queueing.avoid(node);
+                if self.count == 0 {
+                    // The lock may be free. Who comes next need not ask this node first.
+                    spec.forget_contention();
+                    return Ok(None);
+                }
+                if let Some(queued) = self.queue(spec, drawn, None)? {
+                    return self.go_on(Step::Queued { queued, drawn }); // at the next node
+                }
+                let left = self.waiting.until.since(spec.leases.context.nodes.clock().now());
+                let pause = within(drawn.min(HEARTBEAT), Known::default(), left);
+                let pausing = pause::plain(spec.leases.clone(), pause);
+                return self.go_on(Step::Pausing(Box::pin(pausing)));
+            }
+            queue::Ended::Over => {
+                spec.leases.context.check_open()?;
+                self.failure.get_or_insert_with(|| spec.contended());
+                return self.go_on(spec.look(&self.waiting, true, None));
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,284 @@
+//! What one lock is about: a key, several of them, or a key with what nodes keep beside it.
+
+mod slots;
+
+use quorlock_resp::encode;
+
+use self::slots::Slots;
+pub(super) use self::slots::Wish;
+use super::key::{BEATS, FENCE, GATE, KEYS_MAX, Key, QUEUE, READERS, no_name};
+use super::primitive::{Holders, Primitive};
+use crate::error::Error;
+
+/// What a lock is about: its kind, its keys, and the class that it is counted under.
+#[derive(Clone)]
+pub(crate) struct Resource {
+    pub(crate) primitive: &'static Primitive,
+    keys: Keys,
+    pub(crate) class: &'static str,
+}
+
+#[derive(Clone)]
+enum Keys {
+    One(Key),
+    /// One key, with what nodes keep beside it that its commands touch, too.
+    Beside(Box<Beside>),
+    Several(Box<Several>),
+    /// Slots of a key, each of which is the key of a lock.
+    Slots(Box<Slots>),
+}
+
+#[derive(Clone)]
+struct Beside {
+    key: Key,
+    /// Those of a [queue](Resource::queue) stand last.
+    beside: Box<[Key]>,
+}
+
+#[derive(Clone)]
+struct Several {
+    /// In their order, each once.
+    keys: Box<[Key]>,
+    /// As the caller gave them, with commas between them.
+    given: Box<[u8]>,
+}
+
+impl Resource {
+    pub(crate) fn one(primitive: &'static Primitive, key: Key, class: &'static str) -> Self {
+        Self { primitive, keys: Keys::One(key), class }
+    }
+
+    /// Several keys, which are sorted: the order in which they were given means nothing.
+    pub(crate) fn several(
+        primitive: &'static Primitive,
+        mut keys: Vec<Key>,
+        class: &'static str,
+    ) -> Result<Self, Error> {
+        if keys.is_empty() {
+            return Err(Error::misuse("no key was given; name what is locked"));
+        }
+        if keys.len() > KEYS_MAX {
+            return Err(Error::misuse(format!(
+                "{} keys were given; one lock takes at most {KEYS_MAX} (lock what they belong to)",
+                keys.len()
+            )));
+        }
+        keys.sort_unstable_by(|one, other| one.full().cmp(other.full()));
+        let twice = keys.windows(2).find(|pair| pair[0].full() == pair[1].full());
+        if let Some([key, _]) = twice {
+            let key = key.given().escape_ascii();
+            return Err(Error::misuse(format!("the key \"{key}\" was given twice; give it once")));
+        }
+        let given: Vec<&[u8]> = keys.iter().map(Key::given).collect();
+        let given = given.join(&b", "[..]).into();
+        Ok(Self {
+            primitive,
+            keys: Keys::Several(Box::new(Several { given, keys: keys.into() })),
+            class,
+        })
+    }
+
+    /// A read lock of a key, with what is kept beside that. An error where the names could not be
+    /// told to be of one slot.
+    pub(crate) fn read(
+        primitive: &'static Primitive,
+        key: Key,
+        class: &'static str,
+    ) -> Result<Self, Error> {
+        let names = [READERS, GATE, QUEUE, BEATS];
+        let beside: Option<Vec<Key>> = names.into_iter().map(|name| key.beside(name)).collect();
+        let beside = beside.ok_or_else(|| no_name(&key, "readers", "lock it without readers"))?;
+        Ok(Self { primitive, keys: Keys::with_beside(key, beside), class })
+    }
+
+    /// Some slots of a key that has `count` of them: which ones is still to be chosen. An error
+    /// where there can be no such number, or their names could not be told to be of one slot of a
+    /// cluster.
+    pub(crate) fn slots(
+        primitive: &'static Primitive,
+        key: Key,
+        (count, weight): (u16, u16),
+        class: &'static str,
+    ) -> Result<Self, Error> {
+        let keys = Keys::Slots(Box::new(Slots::new(key, count, weight)?));
+        Ok(Self { primitive, keys, class })
+    }
+
+    /// The read lock that this lock becomes, which must be of one key and none itself.
+    pub(crate) fn downgraded(&self, primitive: &'static Primitive) -> Result<Self, Error> {
+        match &self.keys {
+            Keys::One(key) => Self::read(primitive, key.clone(), self.class),
+            Keys::Beside(_) => Err(Error::misuse("it is a read lock already")),
+            Keys::Several(_) => Err(Error::misuse(
+                "a lock of several keys cannot be downgraded; release it, and read each key",
+            )),
+            Keys::Slots(_) => Err(Error::misuse("a slot is no write lock, and has no readers")),
+        }
+    }
+
+    /// A lock that has a queue, with the keys of that: for the node that keeps it. `None` where
+    /// their names could not be told to be of one slot.
+    pub(super) fn queued(&self) -> Option<Self> {
+        let primitive = self.primitive.queued?;
+        let keys = match &self.keys {
+            Keys::One(key) => {
+                let beside = vec![key.beside(QUEUE)?, key.beside(BEATS)?];
+                Keys::with_beside(key.clone(), beside)
+            }
+            Keys::Slots(slots) => Keys::Slots(Box::new(slots.with_queue()?)),
+            keys => keys.clone(),
+        };
+        Some(Self { primitive, keys, class: self.class })
+    }
+
+    /// The key of each key's fence. An error where a name could not be told to be of one slot.
+    pub(super) fn fences(&self) -> Result<Vec<Key>, Error> {
+        self.keys().iter().map(|key| key.fenced_beside(FENCE)).collect()
+    }
+
+    /// An error where a key's fence can have no name, and for what has none.
+    pub(crate) fn check_fences(&self) -> Result<(), Error> {
+        match self.primitive.holders {
+            Holders::One => self.fences().map(drop),
+            Holders::Readers => Err(Error::misuse(
+                "readers have no fence; ask for the lock as a writer, or do not fence it",
+            )),
+            Holders::Slots(_) => Err(Error::misuse(
+                "slots have no fence: several have one at once, and a store would refuse all but \
+                 the latest; do not fence them",
+            )),
+        }
+    }
+
+    /// Whether it is the same lock: of the same kind, on the same keys.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        let (own, others) = (self.keys().iter().map(Key::full), other.keys().iter().map(Key::full));
+        std::ptr::eq(self.primitive, other.primitive) && own.eq(others)
+    }
+
+    /// Each key of the lock.
+    pub(crate) fn keys(&self) -> &[Key] {
+        match &self.keys {
+            Keys::One(key) => std::slice::from_ref(key),
+            Keys::Beside(with) => std::slice::from_ref(&with.key),
+            Keys::Several(several) => &several.keys,
+            Keys::Slots(slots) => slots.keys(),
+        }
+    }
+
+    /// What nodes keep beside the lock, and its commands touch.
+    fn beside(&self) -> &[Key] {
+        match &self.keys {
+            Keys::Beside(with) => &with.beside,
+            Keys::Slots(slots) => slots.queue(),
+            Keys::One(_) | Keys::Several(_) => &[],
+        }
+    }
+
+    /// How many keys its commands touch.
+    pub(crate) fn count(&self) -> u16 {
+        (self.keys().len() + self.beside().len()) as u16
+    }
+
+    /// The key, or all of them with commas between, as the caller gave them.
+    pub(crate) fn given(&self) -> &[u8] {
+        match &self.keys {
+            Keys::One(key) => key.given(),
+            Keys::Beside(with) => with.key.given(),
+            Keys::Several(several) => &several.given,
+            Keys::Slots(slots) => slots.key().given(),
+        }
+    }
+
+    /// Each key as the caller gave it.
+    pub(crate) fn given_each(&self) -> Vec<Vec<u8>> {
+        match &self.keys {
+            Keys::Slots(slots) => vec![slots.key().given().to_vec()],
+            _ => self.keys().iter().map(|key| key.given().to_vec()).collect(),
+        }
+    }
+
+    /// Which of a node's links carries it: of slots the same, whichever are chosen.
+    #[inline]
+    pub(crate) fn affinity(&self) -> u64 {
+        match &self.keys {
+            Keys::One(key) => key.affinity(),
+            Keys::Slots(slots) => slots.key().affinity(),
+            _ => self.keys().first().map(Key::affinity).unwrap_or_default(),
+        }
+    }
+
+    /// Slots of which it is still to be chosen which: how many there are.
+    pub(super) fn slots_to_choose(&self) -> Option<u16> {
+        match &self.keys {
+            Keys::Slots(slots) if slots.numbers().is_empty() => Some(slots.count()),
+            _ => None,
+        }
+    }
+
+    /// The numbers of the slots that were chosen, counted from 0.
+    pub(crate) fn slot_numbers(&self) -> &[u16] {
+        match &self.keys {
+            Keys::Slots(slots) => slots.numbers(),
+            _ => &[],
+        }
+    }
+
+    /// What the node that keeps the queue is asked for, if it is to choose slots.
+    pub(super) fn wish(&self) -> Option<Wish> {
+        match &self.keys {
+            Keys::Slots(slots) => Some(slots.wish()),
+            _ => None,
+        }
+    }
+
+    /// The same, to be chosen as this says.
+    pub(super) fn wishing(&self, start: u16, waits: bool, may_queue: bool) -> Self {
+        let mut wishing = self.clone();
+        if let Keys::Slots(slots) = &mut wishing.keys {
+            slots.set_wish(start, waits);
+            slots.set_may_queue(may_queue);
+        }
+        wishing
+    }
+
+    /// These slots of it, counted from 0.
+    pub(super) fn choosing(&self, numbers: &[u16]) -> Self {
+        let (Keys::Slots(slots), Holders::Slots(kinds)) = (&self.keys, &self.primitive.holders)
+        else {
+            return self.clone();
+        };
+        let primitive = if numbers.len() == 1 { kinds.one } else { kinds.several };
+        Self { primitive, keys: Keys::Slots(Box::new(slots.choosing(numbers))), ..*self }
+    }
+
+    /// Where nodes keep whether more readers may come, if there is a name for it.
+    pub(super) fn gate(&self) -> Option<Key> {
+        self.keys().first()?.beside(GATE)
+    }
+
+    /// Whether a key is one of these.
+    pub(crate) fn has(&self, key: &Key) -> bool {
+        self.keys().iter().any(|own| own.full() == key.full())
+    }
+
+    /// What the node keeps beside the lock, of [those keys](Self::queued): its queue and its beats.
+    pub(super) fn queue(&self) -> &[Key] {
+        let beside = self.beside();
+        beside.get(beside.len().saturating_sub(2)..).unwrap_or_default()
+    }
+
+    /// The keys that its commands touch, encoded.
+    pub(crate) fn put(&self, out: &mut Vec<u8>) {
+        if let Keys::One(key) = &self.keys {
+            return encode::bulk(out, key.full()); // in each command of most locks
+        }
+        self.keys().iter().chain(self.beside()).for_each(|key| encode::bulk(out, key.full()));
+    }
+}
+
+impl Keys {
+    fn with_beside(key: Key, beside: Vec<Key>) -> Self {
+        Self::Beside(Box::new(Beside { key, beside: beside.into() }))
+    }
+}

@@ -1,0 +1,138 @@
+//! The slots of a key: some locks that are as good as one another.
+//!
+//! Slot 3 of the key `k` is the lock of the key `{k}:slot:3`. Those that wait for one stand in a
+//! queue that goes with the number of slots: who believes in another number has another queue, and
+//! is in no one's way there.
+
+use std::sync::Arc;
+
+use quorlock_resp::encode;
+
+use super::super::key::{BEATS, KEYS_MAX, Key, QUEUE, no_name};
+use super::super::wire::{DECIMAL_MAX, decimal};
+use crate::error::Error;
+
+/// Slots of a key.
+#[derive(Clone)]
+pub(super) struct Slots {
+    names: Arc<Names>,
+    wish: Wish,
+    /// Those that were chosen, if any were.
+    chosen: Chosen,
+    /// Whether it is about the queue, too.
+    has_queue: bool,
+    /// Whether its user may have to do with the queue.
+    may_queue: bool,
+}
+
+/// The key, and what stands beside it on the nodes.
+struct Names {
+    key: Key,
+    slots: Box<[Key]>,
+    queue: [Key; 2],
+}
+
+/// Which slots the node that keeps the queue is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::lease) struct Wish {
+    /// How many, all or none.
+    pub(in crate::lease) weight: u16,
+    /// Free ones are looked for from this one on, counted from 0.
+    pub(in crate::lease) start: u16,
+    /// Whether it waits in the queue where there are too few.
+    pub(in crate::lease) waits: bool,
+}
+
+#[derive(Clone, Default)]
+struct Chosen {
+    numbers: Box<[u16]>,
+    keys: Box<[Key]>,
+}
+
+impl Wish {
+    /// How many arguments it comes to.
+    pub(in crate::lease) const ARGUMENTS: usize = 3;
+
+    pub(in crate::lease) fn put(self, out: &mut Vec<u8>) {
+        encode::bulk(out, if self.waits { b"wait" } else { b"try" });
+        for number in [self.weight, self.start] {
+            encode::bulk(out, decimal(number.into(), &mut [0; DECIMAL_MAX]));
+        }
+    }
+}
+
+impl Slots {
+    pub(super) fn new(key: Key, count: u16, weight: u16) -> Result<Self, Error> {
+        if count == 0 || usize::from(count) > KEYS_MAX {
+            return Err(Error::misuse(format!(
+                "{count} slots were asked for; a key has from 1 to {KEYS_MAX}"
+            )));
+        }
+        if weight == 0 || weight > count {
+            return Err(Error::misuse(format!(
+                "{weight} of {count} slots were asked for; ask for 1 at least, and at most for all"
+            )));
+        }
+        let named = |name: String| {
+            let beside = key.beside(name.as_bytes());
+            beside.ok_or_else(|| no_name(&key, "slots", "lock it as a whole"))
+        };
+        let of_queue = |of: &[u8]| named(format!("slots:{count}:{}", String::from_utf8_lossy(of)));
+        let slots = (0..count).map(|number| named(format!("slot:{number}")));
+        let (slots, queue) =
+            (slots.collect::<Result<_, _>>()?, [of_queue(QUEUE)?, of_queue(BEATS)?]);
+        let wish = Wish { weight, start: 0, waits: true };
+        let names = Arc::new(Names { key, slots, queue });
+        Ok(Self { names, wish, chosen: Chosen::default(), has_queue: false, may_queue: true })
+    }
+
+    /// The key that has slots.
+    pub(super) fn key(&self) -> &Key {
+        &self.names.key
+    }
+
+    pub(super) fn count(&self) -> u16 {
+        self.names.slots.len() as u16
+    }
+
+    /// Those that were chosen, or all of them.
+    pub(super) fn keys(&self) -> &[Key] {
+        match self.chosen.keys.is_empty() {
+            true => &self.names.slots,
+            false => &self.chosen.keys,
+        }
+    }
+
+    /// The numbers of those that were chosen.
+    pub(super) fn numbers(&self) -> &[u16] {
+        &self.chosen.numbers
+    }
+
+    pub(super) fn queue(&self) -> &[Key] {
+        if self.has_queue { &self.names.queue } else { &[] }
+    }
+
+    pub(super) fn wish(&self) -> Wish {
+        self.wish
+    }
+
+    pub(super) fn set_wish(&mut self, start: u16, waits: bool) {
+        (self.wish.start, self.wish.waits) = (start % self.count(), waits);
+    }
+
+    pub(super) fn set_may_queue(&mut self, may_queue: bool) {
+        self.may_queue = may_queue;
+    }
+
+    /// The same with the queue; `None` where the user may not have to do with that.
+    pub(super) fn with_queue(&self) -> Option<Self> {
+        self.may_queue.then(|| Self { has_queue: true, ..self.clone() })
+    }
+
+    /// These slots, without the queue.
+    pub(super) fn choosing(&self, numbers: &[u16]) -> Self {
+        let keys = numbers.iter().filter_map(|number| self.names.slots.get(usize::from(*number)));
+        let chosen = Chosen { keys: keys.cloned().collect(), numbers: numbers.into() };
+        Self { chosen, has_queue: false, ..self.clone() }
+    }
+}
