@@ -14,8 +14,9 @@
 //! ```
 //!
 //! The try itself allocates nothing; looking and pausing do. For slots it begins at `Queued`, or
-//! with a look for free ones at all nodes.
+//! with a look for free ones at all nodes; for several keys one node may be asked before others.
 
+mod one_first;
 mod queued;
 
 use std::future::Future;
@@ -64,13 +65,17 @@ struct Tries {
     queueing: Queueing,
 }
 
-#[expect(clippy::large_enum_variant, reason = "a box would be an allocation for each try")]
 enum Step {
     Start,
     /// Others of this process come first.
     InLine(InLine),
     /// Not in a box, which would cost an allocation.
     Asking(Claim),
+    /// One node is asked before the others.
+    AskingOne {
+        claim: Claim,
+        node: usize,
+    },
     /// All nodes are looked at for free slots.
     Searching(Searching),
     /// `drawn` is the pause that the retry policy wants; without one it gives up.
@@ -182,6 +187,10 @@ impl Tries {
                     let verdict = ready!(claim.poll_verdict(spec.fenced, cx));
                     self.decide(spec, verdict, started)
                 }
+                Step::AskingOne { claim, .. } => {
+                    let verdict = ready!(claim.election.poll_verdict(cx));
+                    self.decide_one(spec, verdict, started)
+                }
                 Step::Searching(searching) => {
                     let found = ready!(searching.as_mut().poll(cx));
                     self.ask_for_found(spec, found, started)
@@ -256,6 +265,10 @@ impl Tries {
         let sent = if is_first { started } else { now() };
         self.count = self.count.saturating_add(1);
         (self.waiting.tried, self.queueing.was_refused) = (sent, false);
+        if let Some(node) = self.one_to_ask_first(spec) {
+            return self.ask_one_first(spec, node, sent);
+        }
+        self.queueing.is_one_unusable = false;
         self.step = Step::Asking(spec.ask(sent)?);
         Ok(None)
     }

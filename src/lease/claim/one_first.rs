@@ -1,12 +1,39 @@
 //! A claim for which one node is asked before the others.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use super::super::command::Encoded;
+use super::super::context::LeaseContext;
+use super::super::resource::Resource;
 use super::{Claim, State};
 use crate::clock::Moment;
 use crate::error::Error;
-use crate::quorum::{Command, NodeMask, Patience};
+use crate::node_vote::NodeVote;
+use crate::quorum::{Command, NodeMask, NodeSet, Patience};
 
 impl Claim {
+    /// Asks this node alone for the key.
+    pub(in crate::lease) fn ask_one(
+        context: &Arc<LeaseContext>,
+        resource: Resource,
+        (ttl, node): (Duration, usize),
+        now: Moment,
+    ) -> Result<Self, Error> {
+        let (volatile, state) = (context.volatile.as_ref(), State::OneAsked);
+        let mut claim = Self::send(context, resource, (ttl, state), None, |subject, _| {
+            let form = context.script_form(subject.resource.primitive);
+            subject.with_acquire(form, ttl, volatile, |encoded: Encoded<'_>| {
+                let command = context.command(encoded, subject.resource.affinity(), ttl, now);
+                context
+                    .nodes
+                    .ask(&Command { to: NodeMask::only(node), ..command }, NodeSet::rule_of_one())
+            })
+        })?;
+        claim.touch(NodeMask::only(node));
+        Ok(claim)
+    }
+
     /// The one node that was asked has nothing of it.
     pub(in crate::lease) fn note_refused(&mut self) {
         if self.state == State::OneAsked {
@@ -28,5 +55,10 @@ impl Claim {
             })?;
         (self.election, self.state) = (election, State::Owned);
         Ok(())
+    }
+
+    /// Whether another holds the key, or one of them, on this node.
+    pub(in crate::lease) fn is_held_on(&self, node: usize) -> bool {
+        self.election.votes().any(|(of, vote)| of == node && vote == NodeVote::Held)
     }
 }

@@ -18,6 +18,7 @@ mod faults;
 mod foreign;
 mod killed;
 mod leaving;
+mod several;
 mod slots;
 mod storm;
 
