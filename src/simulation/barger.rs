@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::chance::{self, Chance};
 use super::counts::Action;
 use super::plan::Waits;
+use super::slots::slot_key;
 use super::world::Hub;
 
 pub(super) struct Barger {
@@ -48,6 +49,12 @@ impl Barger {
                 return;
             }
             let key = format!("k{}", self.chance.below(plan.keys));
+            let key = match plan.slots {
+                slots if slots > 0 && self.chance.percent(30) => {
+                    slot_key(&key, self.chance.below(slots.into()) as u16)
+                }
+                _ => key,
+            };
             let ttl = self.chance.pick(&plan.ttls);
             let value = format!("another-{}-{count}", self.number);
             if self.is_whole && !self.is_left_alone(&key) {

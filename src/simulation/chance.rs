@@ -18,6 +18,7 @@ pub(super) const FENCES: u64 = 11;
 /// By how much wall clocks are wrong at most; and those of the nodes, and of the machines.
 pub(super) const CLOCKS: u64 = 12;
 pub(super) const READERS: u64 = 13;
+pub(super) const SLOTS: u64 = 14;
 pub(super) const BARGERS: u64 = 50;
 pub(super) const NODES: u64 = 100;
 /// Which server each process of a node is.

@@ -35,6 +35,12 @@ pub(super) enum Action {
     Read,
     /// … beside another reader's of the same key.
     ReadTogether,
+    /// Slots of a key.
+    SlotTaken,
+    /// … more than one at once.
+    SlotsTaken,
+    /// … beside another's of the same key.
+    SlotShared,
     /// A writer's lock has become a read lock.
     Downgraded,
     DowngradeFailed,
@@ -97,6 +103,9 @@ impl Action {
         SeveralTaken,
         Read,
         ReadTogether,
+        SlotTaken,
+        SlotsTaken,
+        SlotShared,
         Downgraded,
         DowngradeFailed,
         DowngradeDropped,

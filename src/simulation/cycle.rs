@@ -7,6 +7,7 @@ use super::counts::Action;
 use super::handover;
 use super::hold::Hold;
 use super::plan::Waits;
+use super::slots;
 use super::task::{cut, ms};
 use super::violation::Kind;
 use super::waiting::Waiting;
@@ -34,6 +35,7 @@ impl Worker {
             let acquired = self.acquire(&locker, &keys, ttl).await;
             drop(acquiring);
             let Some(guard) = acquired else { continue };
+            let keys = slots::keys_of(&keys, &guard.slots());
             self.hold(guard, number, &keys, ttl).await;
         }
     }
@@ -59,6 +61,8 @@ impl Worker {
         let extend = if is_off { Extend::Off } else { Extend::Forever };
         let request = if self.takes_several {
             locker.lock_all(keys)
+        } else if let Some((count, weight)) = self.takes_slots() {
+            locker.slots(&keys[0], count).acquire_many(weight)
         } else if self.reads() {
             locker.read(&keys[0])
         } else {
@@ -75,6 +79,19 @@ impl Worker {
         (request, wait)
     }
 
+    /// Whether the next lock is to be some of a key's slots: how many it has, and how many of them.
+    /// Who comes from a newer deployment knows of one more.
+    fn takes_slots(&mut self) -> Option<(u16, u16)> {
+        let (slots, share, waits) =
+            self.hub.with(|world| (world.plan.slots, world.plan.slotted, world.plan.waits));
+        self.asks_for_slots = slots > 0 && self.chance.percent(share);
+        self.asks_for_slots.then(|| {
+            let is_newer = waits != Waits::Alone && self.chance.percent(10);
+            let weight = self.chance.pick(&[1, 1, 2]);
+            (slots + u16::from(is_newer), weight.min(slots))
+        })
+    }
+
     /// Whether the next lock is to be a read lock.
     fn reads(&mut self) -> bool {
         let share = self.hub.with(|world| world.plan.readers);
@@ -89,7 +106,11 @@ impl Worker {
         let (polls, millis) = if are_long { (40, 2_500) } else { (5, 60) };
         let polls = self.chance.percent(15).then(|| self.chance.between(0, polls));
         let patience = self.chance.percent(15).then(|| self.chance.between(0, millis));
-        let waiting = (!self.takes_several).then(|| Waiting::begin(self, &keys[0]));
+        let waits_for = match self.asks_for_slots {
+            true => slots::slots_of(&keys[0]),
+            false => keys[0].clone(),
+        };
+        let waiting = (!self.takes_several).then(|| Waiting::begin(self, &waits_for));
         let (began, stood) = self.hub.with(|world| {
             let now = world.now();
             (now, world.machines[self.machine].stood_still(now))
@@ -142,7 +163,8 @@ impl Worker {
         let work = self.work_time(ttl);
         let this = &*self;
         let ran = request.run(|held| async move {
-            let hold = this.enter(held, number, keys, ttl);
+            let keys = slots::keys_of(keys, held.slots());
+            let hold = this.enter(held, number, &keys, ttl);
             let mut sleep = pin!(this.hub.sleep(work));
             hold.guarded(sleep.as_mut()).await;
             drop(hold);
@@ -195,7 +217,8 @@ impl Worker {
     /// Whether a lock is to become a read lock.
     fn downgrades(&mut self, hold: &Hold) -> bool {
         let share = self.hub.with(|world| world.plan.readers);
-        share > 0 && !self.takes_several && !hold.reads() && self.chance.percent(30)
+        let is_writer = !hold.reads() && !hold.has_slots();
+        share > 0 && !self.takes_several && is_writer && self.chance.percent(30)
     }
 
     /// Makes a read lock of a lock, works with that, and lets go of it.

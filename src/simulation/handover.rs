@@ -21,9 +21,9 @@ pub(super) struct SentToken {
 }
 
 /// Sends the token of a lock to one machine or two, its own among them now and then; but not one
-/// that is not adopted, of a lock of several keys or of a read lock.
+/// that is not adopted, of a lock of several keys, of a read lock or of a slot.
 pub(super) fn send(worker: &mut Worker, (key, token, ttl): (&str, &OwnerToken, u64)) {
-    if ["all:", "read:"].iter().any(|kind| token.as_str().starts_with(kind)) {
+    if ["all:", "read:", "slot:"].iter().any(|kind| token.as_str().starts_with(kind)) {
         return;
     }
     let (hub, chance) = (worker.hub.clone(), &mut worker.chance);

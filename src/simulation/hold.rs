@@ -10,10 +10,11 @@ use super::finality::Seen;
 use super::handover;
 use super::locker::owner;
 use super::oracle::Grant;
+use super::slots;
 use super::task::ms;
 use super::violation::Kind;
 use super::worker::Worker;
-use super::world::Hub;
+use super::world::{Hub, World};
 use crate::{Held, LockGuard};
 
 /// A loss that follows a leap of the clocks is told so much later at most.
@@ -50,6 +51,11 @@ impl Hold {
     /// Whether it is a read lock.
     pub(super) fn reads(&self) -> bool {
         is_read_lock(&self.held)
+    }
+
+    /// Whether it has slots.
+    pub(super) fn has_slots(&self) -> bool {
+        !self.held.slots().is_empty()
     }
 
     fn is_held(&self) -> bool {
@@ -159,6 +165,19 @@ impl<'a> Watch<'a> {
     }
 }
 
+/// Counts a guard's slots, if these are slots, and serves those that wait for some of that lock.
+fn count_slots(world: &mut World, guard: u64, (slot, are_several): (&str, bool), now: u64) {
+    let Some(key) = slots::key_of(slot) else { return };
+    world.waiters.served(&slots::slots_of(key));
+    world.count(Action::SlotTaken);
+    if are_several {
+        world.count(Action::SlotsTaken);
+    }
+    if world.oracle.are_beside(guard, slot, now) {
+        world.count(Action::SlotShared);
+    }
+}
+
 impl Worker {
     /// Enters a guard that was given for this lock: from here on it is held.
     pub(super) fn enter(&self, held: Held, locker: u64, keys: &[String], ttl: u64) -> Hold {
@@ -173,7 +192,7 @@ impl Worker {
                 world.count(Action::HandedOn);
             }
             let number = world.oracle.acquire(now, grant);
-            if keys.len() > 1 {
+            if keys.len() > 1 && held.slots().is_empty() {
                 world.count(Action::SeveralTaken);
             }
             keys.iter().for_each(|key| world.waiters.served(key));
@@ -189,6 +208,9 @@ impl Worker {
             }
             if reads && world.oracle.are_several(&keys[0], now) {
                 world.count(Action::ReadTogether);
+            }
+            if let [slot, more @ ..] = keys {
+                count_slots(world, number, (slot, !more.is_empty()), now);
             }
             number
         });

@@ -154,6 +154,13 @@ impl Holds {
         of_key.nth(1).is_some()
     }
 
+    /// Whether another than this guard has a slot beside this one.
+    pub(super) fn are_beside(&self, guard: u64, slot: &str, now: u64) -> bool {
+        let key = |slot: &str| slot.rsplit_once(':').map(|(key, _)| key.to_owned());
+        let is_beside = |hold: &Hold| hold.number != guard && hold.until > now;
+        self.holds.iter().any(|hold| is_beside(hold) && key(&hold.key) == key(slot))
+    }
+
     /// The values of all guards that are in hand on a machine.
     pub(super) fn live(&self, machine: usize) -> Vec<String> {
         let live = self.holds.iter().filter(|hold| hold.machine == machine && hold.view.is_some());

@@ -69,6 +69,7 @@ mod readers;
 mod releases;
 mod restarter;
 mod scripts;
+mod slots;
 mod task;
 mod tests;
 mod trace;

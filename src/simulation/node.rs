@@ -366,7 +366,11 @@ fn subject<'a>(words: &'a [&'a [u8]]) -> Option<Subject<'a>> {
             // Those of a queue, and of readers, stand behind their lock's.
             let readers = keys.get(1).copied().filter(|key| readers::lock_of(key).is_some());
             let is_queued = keys.get(1).is_some_and(|key| key.ends_with(QUEUES[0]));
-            let keys = if is_queued || readers.is_some() { keys.get(..1)? } else { keys };
+            let keys = match keys {
+                _ if is_queued || readers.is_some() => keys.get(..1)?,
+                [slots @ .., queue, _] if queue.ends_with(QUEUES[0]) => slots,
+                keys => keys,
+            };
             let (value, more) = arguments.split_first()?;
             let is_release = more.is_empty() && !is_vote;
             Some(Subject { keys, value, is_release, is_native: false, readers })

@@ -111,6 +111,11 @@ impl Oracle {
         self.holds.are_several(key, now)
     }
 
+    /// Whether another than this guard has a slot beside this one, as of the last look.
+    pub(super) fn are_beside(&self, guard: u64, slot: &str, now: u64) -> bool {
+        self.holds.are_beside(guard, slot, now)
+    }
+
     /// Enters a lock that a client of another library has. It ends by its time, or by `end`.
     pub(super) fn acquire_foreign(
         &mut self,

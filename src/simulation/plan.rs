@@ -121,6 +121,10 @@ pub(super) struct Plan {
     pub(super) local_handover: u64,
     /// Of a hundred locks of one key, how many are a reader's.
     pub(super) readers: u64,
+    /// How many slots a key has, for those that ask for one; none where it is 0.
+    pub(super) slots: u16,
+    /// Of a hundred locks of one key, how many are slots.
+    pub(super) slotted: u64,
     /// Whether the locks are fenced.
     pub(super) fenced: bool,
     /// The largest error from the start of a machine's wall clock that is behind.
@@ -184,7 +188,7 @@ impl Actors {
     fn leave_out(&mut self, name: &str) {
         let left_out = match name {
             // They are looked at where the plan is made.
-            "" | "several" | "readers" => return,
+            "" | "several" | "readers" | "slots" => return,
             "handed" => &mut self.handed,
             "handed-twice" => &mut self.handed_twice,
             "handed-alive" => &mut self.handed_alive,
@@ -217,6 +221,14 @@ pub(super) const CONNECT_TIMEOUT: u64 = 400;
 /// a circle.
 const SEVERAL_KEYS: usize = 4;
 
+/// How many nodes there are, where so many were drawn: `QUORLOCK_NODES` is another number.
+fn nodes(drawn: usize) -> usize {
+    let named = std::env::var("QUORLOCK_NODES").ok();
+    named.map_or(drawn, |text| {
+        text.parse().unwrap_or_else(|_| panic!("QUORLOCK_NODES is `{text}`; give a number"))
+    })
+}
+
 fn several(seed: u64) -> usize {
     if without().split(',').any(|name| name == "several") {
         return 0;
@@ -233,6 +245,18 @@ fn readers(seed: u64) -> u64 {
         return 0;
     }
     Chance::new(seed, chance::READERS).pick(&[0, 0, 30, 60, 90])
+}
+
+/// Draws `(slots, slotted)`.
+fn slots(seed: u64) -> (u16, u64) {
+    if without().split(',').any(|name| name == "slots") {
+        return (0, 0);
+    }
+    let mut chance = Chance::new(seed, chance::SLOTS);
+    match chance.pick(&[0, 0, 0, 1, 2, 3]) {
+        0 => (0, 0),
+        slots => (slots, chance.pick(&[30, 60, 100])),
+    }
 }
 
 fn native(seed: u64) -> u64 {
@@ -329,7 +353,7 @@ impl Plan {
         let plan = Self {
             seed,
             regime,
-            nodes: chance.pick(&[1, 2, 3, 3, 3, 4, 5, 5]).max(if kept { 1 } else { 3 }),
+            nodes: nodes(chance.pick(&[1, 2, 3, 3, 3, 4, 5, 5]).max(if kept { 1 } else { 3 })),
             clients: if queues { 4 } else { chance.pick(&[2, 2, 3, 4]) },
             workers: if queues { 2 } else { chance.pick(&[1, 1, 2]) },
             keys: if queues { 1 } else { chance.pick(&[1, 1, 2, 3]) },
@@ -348,6 +372,8 @@ impl Plan {
             bargers: 0,
             local_handover: if kept { local_handover(seed) } else { 0 },
             readers: if kept { readers(seed) } else { 0 },
+            slots: if kept { slots(seed).0 } else { 0 },
+            slotted: slots(seed).1,
             fenced: regime.is_fenced() || kept && Chance::new(seed, chance::FENCES).percent(15),
             machine_behind_ms_max,
             clock_error_ms_max,
@@ -371,8 +397,13 @@ impl Plan {
         if self.waits == Waits::Alone {
             (self.workers, self.several, self.keys) = (1, 0, 1);
             (self.fault_pause, self.actors) = (0, Actors::default());
-            // For a client of another library, or for one that may read, as it itself may.
-            (self.clients, self.bargers) = if self.readers > 0 { (2, 0) } else { (1, 1) };
+            // For a client of another library, or for one that may read or ask for a slot, as it
+            // itself may.
+            let may_be_one = self.readers > 0 || self.slots > 0;
+            (self.clients, self.bargers) = if may_be_one { (2, 0) } else { (1, 1) };
+            if self.slots > 0 {
+                (self.slots, self.slotted, self.readers) = (1, 100, 0);
+            }
         }
         self
     }

@@ -28,6 +28,16 @@ pub(super) enum Mutation {
     KeyNotExtended,
     /// The last reader that leaves tells none of those that wait.
     LastReaderTellsNone,
+    /// A node counts the slots that are held, and gives the one of that number.
+    SlotByCounter,
+    /// A node does not look whether there is a slot already.
+    HeldSlotTaken,
+    /// A node gives a slot for half the time that was asked for.
+    SlotEndsEarly,
+    /// A node lets go of a slot for one that has lost it.
+    SlotsNotCompared,
+    /// One that lets go of a slot tells none of those that wait.
+    SlotTellsNone,
 }
 
 impl Mutation {
@@ -38,6 +48,8 @@ impl Mutation {
         const READ: &str = include_str!("../lock/script/read.lua");
         const READ_EXTEND: &str = include_str!("../lock/script/read_extend.lua");
         const READ_LEAVE: &str = include_str!("../lock/script/read_leave.lua");
+        const SLOT_ASK: &str = include_str!("../lock/script/slot_ask.lua");
+        const SLOT_LEAVE: &str = include_str!("../lock/script/slot_leave.lua");
         match self {
             Self::FirstKeyOnly => [
                 ACQUIRE_ALL,
@@ -53,6 +65,23 @@ impl Mutation {
             Self::FirstReaderDeletes => [READ_LEAVE, "(own and last <= now)", "own"],
             Self::KeyNotExtended => [READ_EXTEND, "redis.call('PTTL', lock) < last - now", "false"],
             Self::LastReaderTellsNone => [READ_LEAVE, "tell(found)", ""],
+            Self::SlotByCounter => [
+                SLOT_ASK,
+                "if not held[n] and redis.call('EXISTS', KEYS[before + n]) == 0 then",
+                "local taken = 0\n  for one = 1, count do\n    \
+                 taken = taken + (held[one] and 1 or 0)\n  end\n  \
+                 if n > taken and held[n] ~= own then",
+            ],
+            Self::HeldSlotTaken => [
+                SLOT_ASK,
+                "not held[n] and redis.call('EXISTS', KEYS[before + n]) == 0",
+                "held[n] ~= own",
+            ],
+            Self::SlotEndsEarly => {
+                [SLOT_ASK, "own, 'PX', ARGV[5]", "own, 'PX', math.ceil(ARGV[5] / 2)"]
+            }
+            Self::SlotsNotCompared => [SLOT_LEAVE, "held == ARGV[1]", "type(held) == 'string'"],
+            Self::SlotTellsNone => [SLOT_LEAVE, "tell(found)", ""],
         }
     }
 }

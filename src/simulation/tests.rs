@@ -44,6 +44,9 @@ fn replay(seed: u64, regime: Regime) -> String {
     if !without.is_empty() {
         command += &format!("QUORLOCK_WITHOUT={without} ");
     }
+    if let Ok(nodes) = std::env::var("QUORLOCK_NODES") {
+        command += &format!("QUORLOCK_NODES={nodes} ");
+    }
     let regime = regime.name();
     command += &format!("QUORLOCK_SEED={seed} QUORLOCK_REGIME={regime} ");
     command + REPLAY

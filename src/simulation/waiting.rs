@@ -12,6 +12,7 @@ use super::REST;
 use super::agenda::Event;
 use super::node::{Node, Queue};
 use super::plan::Waits;
+use super::slots::{slot_key, slots_of};
 use super::value_owners::owner_of;
 use super::violation::Kind;
 use super::waiters::Waiter;
@@ -86,9 +87,8 @@ impl World {
 
     fn look_at_locks(&mut self, now: u64, longest: u64) {
         let longest = longest + 12 * self.plan.latency;
-        let keys: Vec<String> = (0..self.plan.keys).map(|key| format!("k{key}")).collect();
-        for key in keys {
-            if !self.values(&key).is_empty() {
+        for (key, on_nodes) in self.locks() {
+            if on_nodes.iter().any(|key| !self.values(key).is_empty()) {
                 self.waiters.free.remove(&key);
                 continue;
             }
@@ -108,6 +108,17 @@ impl World {
                 self.oracle.violate(Kind::Forgotten, what);
             }
         }
+    }
+
+    /// What is waited for, and the keys under which it stands on the nodes. Slots are free when all
+    /// of a key are: there are some then for one that wants several.
+    fn locks(&self) -> Vec<(String, Vec<String>)> {
+        let keys = (0..self.plan.keys).map(|key| format!("k{key}"));
+        let both = |key: String| {
+            let slots = (0..=self.plan.slots).map(|slot| slot_key(&key, slot)).collect();
+            [(slots_of(&key), slots), (key.clone(), vec![key])]
+        };
+        keys.flat_map(both).collect()
     }
 
     /// No place may be left where no task waits, and no queue may last forever. A lock that was won

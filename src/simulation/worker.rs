@@ -15,6 +15,8 @@ pub(super) struct Worker {
     pub(super) number: u64,
     /// It takes locks of several keys.
     pub(super) takes_several: bool,
+    /// What it has asked for last is some of a key's slots.
+    pub(super) asks_for_slots: bool,
     /// When it asked for its lock, in nanoseconds of true time.
     pub(super) asked: u64,
     pub(super) chance: Chance,
@@ -48,7 +50,8 @@ impl Worker {
         takes_several: bool,
         chance: Chance,
     ) -> Self {
-        Self { hub: hub.clone(), machine, number, takes_several, asked: 0, chance }
+        let (hub, asks_for_slots) = (hub.clone(), false);
+        Self { hub, machine, number, takes_several, asks_for_slots, asked: 0, chance }
     }
 
     /// The machine's locker, and its number.

@@ -100,6 +100,31 @@ fn a_key_that_is_not_extended_with_its_reader_is_caught() {
 }
 
 #[test]
+fn a_slot_that_is_given_by_a_count_is_caught() {
+    catch(Mutation::SlotByCounter, Regime::Kept, Kind::Overlap);
+}
+
+#[test]
+fn a_slot_that_is_given_twice_is_caught() {
+    catch(Mutation::HeldSlotTaken, Regime::Kept, Kind::Overlap);
+}
+
+#[test]
+fn a_slot_that_ends_early_is_caught() {
+    catch(Mutation::SlotEndsEarly, Regime::Kept, Kind::Overlap);
+}
+
+#[test]
+fn a_slot_that_another_lets_go_of_is_caught() {
+    catch(Mutation::SlotsNotCompared, Regime::Kept, Kind::Overlap);
+}
+
+#[test]
+fn a_slot_whose_release_tells_none_who_waits_is_caught() {
+    catch(Mutation::SlotTellsNone, Regime::Kept, Kind::Forgotten);
+}
+
+#[test]
 fn a_last_reader_that_tells_none_who_waits_is_caught() {
     catch(Mutation::LastReaderTellsNone, Regime::Kept, Kind::Forgotten);
 }
