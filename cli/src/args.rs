@@ -39,8 +39,8 @@ extend it, or when a majority of them no longer holds it.
 The command starts without a shell, in a process group of its own. INT, TERM, HUP, QUIT, USR1 and
 USR2 are passed on to it; a second INT kills it. On Linux it is killed when quorlock dies. Its
 environment has QUORLOCK_KEY, QUORLOCK_TOKEN (the value that the nodes hold), QUORLOCK_FENCE with
---fenced, and QUORLOCK_DEADLINE_MS (since the epoch): the first deadline, which moves on with each
-extension.
+--fenced, QUORLOCK_SLOT with --slots, and QUORLOCK_DEADLINE_MS (since the epoch): the first
+deadline, which moves on with each extension.
 
 With --key given several times all of the keys are locked or none of them: where another client
 holds one, quorlock waits for it and holds no other meanwhile. The lock excludes every other lock on
@@ -49,6 +49,11 @@ token: it ends with its command, or with its TTL.
 
 With --shared, commands that share a lock run at once, and none beside a command that does not.
 QUORLOCK_TOKEN begins with \"read:\" then; by it such a lock cannot be released either.
+
+With --slots, no more commands run at once than the key has slots, and each is told its own, a
+number from 0 on, by QUORLOCK_SLOT. All of them must give the same number of slots. The slots have
+nothing to do with the lock of the key itself. QUORLOCK_TOKEN begins with \"slot:\" then; by it a
+slot cannot be released either.
 
 A separate thread writes messages to stderr: neither the lock nor the command waits for it. While
 stderr is blocked (a pipe that is not read), 16 lines are kept and the rest are dropped; one line
@@ -197,6 +202,10 @@ pub(crate) struct LockArgs {
     /// not --key, and does not go with --fenced
     #[arg(long, conflicts_with_all = ["fenced", "several"])]
     pub(crate) shared: bool,
+    /// Take one of N slots of the key, from 1 to 64, for at most N commands at once; all of them
+    /// must give the same N. Does not go with --shared, --fenced and several keys
+    #[arg(long, value_name = "N", value_parser = slots)]
+    pub(crate) slots: Option<u16>,
     /// What happens to the command, and what it has started, when the lock is lost
     #[arg(long, value_name = "HOW", value_enum, default_value_t = OnLost::Term)]
     pub(crate) on_lost: OnLost,
@@ -368,8 +377,14 @@ fn key() -> impl TypedValueParser<Value = OsString> {
     })
 }
 
+/// How many slots a key has: as many as the library allows.
+fn slots(text: &str) -> Result<u16, &'static str> {
+    let count = text.parse().ok().filter(|count| (1..=64).contains(count));
+    count.ok_or("a key has from 1 to 64 slots; give such a number")
+}
+
 /// Refuses what clap's rules cannot express, or would not explain in one line: a command without a
-/// name, and a key given in two ways.
+/// name, a key given in two ways, and what does not go with slots.
 pub(crate) fn check(cli: &Cli) -> Result<(), clap::Error> {
     let Command::Lock(args) = &cli.command else { return Ok(()) };
     let refuse = |kind, what: String| Err(clap::Error::raw(kind, format!("{what}\n")));
@@ -382,7 +397,24 @@ pub(crate) fn check(cli: &Cli) -> Result<(), clap::Error> {
             let what = format!("{key} stands beside --key; write --key before each key");
             refuse(ErrorKind::ArgumentConflict, what)
         }
-        _ => Ok(()),
+        _ => match slots_conflict(args) {
+            Some(what) => refuse(ErrorKind::ArgumentConflict, what.into()),
+            None => Ok(()),
+        },
+    }
+}
+
+/// What was asked for that does not go with `--slots`, and what to do.
+fn slots_conflict(args: &LockArgs) -> Option<&'static str> {
+    args.slots?;
+    if args.shared {
+        Some("--slots limits how many run at once, and --shared does not; give one of them")
+    } else if args.fenced {
+        Some("--slots lets several run at once, and a fence is for one; leave --fenced out")
+    } else if args.keys().len() > 1 {
+        Some("--slots takes one key; give KEY alone, without --key")
+    } else {
+        None
     }
 }
 
@@ -439,6 +471,32 @@ mod tests {
         assert_eq!(keys("quorlock lock --key b -n --key a -- x"), ("b a".into(), None));
         let refused = keys("quorlock lock --key a job -- x").1.unwrap();
         assert_eq!(refused, "error: \"job\" stands beside --key; write --key before each key\n");
+    }
+
+    #[test]
+    fn slots_are_those_of_one_key() {
+        let parse = |words: &str| {
+            let cli = Cli::try_parse_from(words.split(' ')).map_err(|error| error.to_string())?;
+            check(&cli).map_err(|error| error.to_string())?;
+            let Command::Lock(args) = cli.command else { panic!("it is the lock command") };
+            Ok::<_, String>(args.slots)
+        };
+        assert_eq!(parse("quorlock lock job -- x"), Ok(None));
+        for (count, words) in [(1, "--slots 1 job"), (64, "--slots=64 --key job")] {
+            assert_eq!(parse(&format!("quorlock lock {words} -- x")), Ok(Some(count)));
+        }
+        for (words, reason) in [
+            ("--slots 0 job", "from 1 to 64"),
+            ("--slots 65 job", "from 1 to 64"),
+            ("--slots 70000 job", "from 1 to 64"),
+            ("--slots few job", "from 1 to 64"),
+            ("--slots 2 --shared job", "give one of them"),
+            ("--slots 2 --fenced job", "leave --fenced out"),
+            ("--slots 2 --key a --key b", "takes one key"),
+        ] {
+            let refused = parse(&format!("quorlock lock {words} -- x")).unwrap_err();
+            assert!(refused.contains(reason), "{words}: {refused}");
+        }
     }
 
     #[test]

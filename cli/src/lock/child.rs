@@ -42,10 +42,14 @@ impl Child {
             .env("QUORLOCK_KEY", args.keys().join(OsStr::new("\n")))
             .env("QUORLOCK_TOKEN", guard.owner_token().as_str())
             .env("QUORLOCK_DEADLINE_MS", clock::epoch_ms_in(guard.remaining()).to_string())
-            // It could be inherited from an enclosing lock, and does not belong to this one.
-            .env_remove("QUORLOCK_FENCE");
+            // These could be inherited from an enclosing lock, and do not belong to this one.
+            .env_remove("QUORLOCK_FENCE")
+            .env_remove("QUORLOCK_SLOT");
         if let Some(fence) = guard.fence() {
             command.env("QUORLOCK_FENCE", fence.to_string());
+        }
+        if let Some(slot) = guard.slots().first() {
+            command.env("QUORLOCK_SLOT", slot.to_string());
         }
         if leads {
             command.process_group(0);

@@ -72,6 +72,7 @@ async fn hold_and_run(
     report.wait = Some(granted.saturating_duration_since(began));
     let guard = acquired?;
     report.fence = guard.fence();
+    report.slot = guard.slots().first().copied();
 
     let ended = match Child::start(args, &guard) {
         Ok(child) => supervise(child, args, &guard, &mut signals).await,
@@ -120,10 +121,11 @@ async fn acquire(locker: &Locker, args: &LockArgs) -> Result<LockGuard, Failure>
     let wait = if args.no_wait { Duration::ZERO } else { args.wait };
     reach::majority(locker, args.unavailable_wait.min(wait)).await?;
     let wait = wait.saturating_sub(clock::now().saturating_duration_since(began));
-    let request = match args.keys() {
-        [only] if args.shared => locker.read(only.as_encoded_bytes()),
-        [only] => locker.lock(only.as_encoded_bytes()),
-        several => locker.lock_all(several.iter().map(|key| key.as_encoded_bytes())),
+    let request = match (args.keys(), args.slots) {
+        ([only], Some(count)) => locker.slots(only.as_encoded_bytes(), count).acquire(),
+        ([only], None) if args.shared => locker.read(only.as_encoded_bytes()),
+        ([only], None) => locker.lock(only.as_encoded_bytes()),
+        (several, _) => locker.lock_all(several.iter().map(|key| key.as_encoded_bytes())),
     };
     let request = if args.fenced { request.fenced() } else { request };
     request.wait(wait).await.map_err(Failure::of_options)

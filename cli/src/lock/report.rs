@@ -18,6 +18,8 @@ pub(crate) struct Report {
     pub(crate) hold: Option<Duration>,
     pub(crate) child: Option<Ended>,
     pub(crate) fence: Option<Fence>,
+    /// Which slot of the key it was, with `--slots`.
+    pub(crate) slot: Option<u16>,
     /// How often the lock was extended.
     pub(crate) extensions: u64,
     /// Why the lock was lost, in a word: it expired, is gone from the nodes, or was taken.
@@ -38,6 +40,7 @@ impl Report {
             .number("wait_us", self.wait.map(micros))
             .number("hold_us", self.hold.map(micros))
             .number("fence", self.fence.map(Fence::number))
+            .number("slot", self.slot)
             .number("extensions", Some(self.extensions))
             .text("lost", self.lost)
             .number("child_code", self.child.map(Ended::code))

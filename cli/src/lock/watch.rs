@@ -26,6 +26,8 @@ pub(crate) struct Watch {
     speaks: bool,
     /// Whether a line says who holds the lock that we wait for.
     tells_of_waiting: bool,
+    /// Whether it is one of several slots, which others hold.
+    is_slot: bool,
     extensions: AtomicU64,
     /// The last extension has failed, and a line has said so.
     fails: AtomicBool,
@@ -39,6 +41,7 @@ impl Watch {
             keys: words::all_quoted(args.keys()),
             speaks: args.verbose || !args.json,
             tells_of_waiting: args.verbose || (!args.json && output::is_terminal()),
+            is_slot: args.slots.is_some(),
             extensions: AtomicU64::new(0),
             fails: AtomicBool::new(false),
             overlong: AtomicBool::new(false),
@@ -94,6 +97,9 @@ impl Observer for Watch {
         match event {
             Event::Waiting { holder, .. } if self.tells_of_waiting => match holder {
                 Some(holder) => self.say(format_args!("is held by {holder}; waiting for it")),
+                None if self.is_slot => {
+                    self.say(format_args!("has no free slot; waiting for one"));
+                }
                 None => self.say(format_args!("is held by another client; waiting for it")),
             },
             Event::Extended { .. } => {

@@ -77,7 +77,7 @@ fn an_end_in_json_is_one_object() {
     assert!(line.starts_with(start), "{line}");
     let rest = r#""child_code":3,"child_signal":null,"exit_code":3,"error":null}"#;
     assert!(
-        line.ends_with(&format!(r#","fence":null,"extensions":0,"lost":null,{rest}"#)),
+        line.ends_with(&format!(r#","fence":null,"slot":null,"extensions":0,"lost":null,{rest}"#)),
         "{line}"
     );
     assert!(!line.contains('\n'), "{line}");
@@ -87,9 +87,9 @@ fn an_end_in_json_is_one_object() {
     assert_eq!((busy.code, &*busy.stdout), (9, ""));
     assert!(busy.stderr.contains(r#""outcome":"busy""#), "{busy:?}");
     assert!(
-        busy.stderr.contains(
-            r#""hold_us":null,"fence":null,"extensions":0,"lost":null,"child_code":null"#
-        ),
+        busy.stderr
+            .contains(r#""hold_us":null,"fence":null,"slot":null,"extensions":0,"lost":null,"#)
+            && busy.stderr.contains(r#""child_code":null"#),
         "{busy:?}"
     );
     assert!(busy.stderr.contains(r#""exit_code":9,"error":"lock \"job\" is held by "#), "{busy:?}");

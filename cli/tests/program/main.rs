@@ -10,7 +10,8 @@
 //! | `on_lost` | what the command is told when the nodes forget, or hang |
 //! | `full_pipe`, `pipe` | a stderr or stdout that takes nothing; such a pipe |
 //! | `secret` | passwords: taken from the environment, and shown nowhere |
-//! | `shared` | a lock that several share |
+//! | `shared`, `slots` | a lock that several share; a key of which several have a slot each |
+//! | `killed` | programs that end by `kill -9`, and those that wait for them |
 //! | `status` | who holds a key |
 //! | `release` | a lock that is ended by its token, or by force |
 //! | `bench`, `schema` | measuring on a user's nodes; what its JSON has to be |
@@ -26,6 +27,7 @@ mod codes;
 mod demo;
 mod full_pipe;
 mod keys;
+mod killed;
 mod lease;
 mod lost;
 mod on_lost;
@@ -36,6 +38,7 @@ mod run;
 mod schema;
 mod secret;
 mod shared;
+mod slots;
 mod status;
 mod stream;
 #[cfg(feature = "tls-rustls")]

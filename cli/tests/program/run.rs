@@ -17,11 +17,12 @@ use crate::stream::Stream;
 const RUN_PATIENCE: Duration = Duration::from_secs(30);
 
 /// What the program looks at, and a test must not inherit.
-const VARIABLES: [&str; 6] = [
+const VARIABLES: [&str; 7] = [
     "QUORLOCK_NODES",
     "REDIS_URL",
     "REDIS_PASSWORD",
     "QUORLOCK_FENCE",
+    "QUORLOCK_SLOT",
     "QUORLOCK_TOKEN",
     "QUORLOCK_KEY",
 ];
