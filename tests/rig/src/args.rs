@@ -37,6 +37,8 @@ usage: quorlock-rig [adoption-cost] [options]
   --keys N              how many keys the clients fight for (3)
   --node-timeout-ms N  the option of that name (the library's default)
   --readers N           of a hundred locks, how many are a read lock (0)
+  --slots N             how many slots the keys have that the clients fight for, 1 to 64; without
+                        it clients take their locks
   --handovers N         tokens each minute that clients hand over to one another (0)
   --handing WORD,…      only tokens of these sources: forgotten, left, living; only so many copies:
                         one, two, again (all)
@@ -88,6 +90,8 @@ pub(crate) struct Args {
     pub(crate) node_timeout_ms: Option<u64>,
     /// Of a hundred locks, how many are a read lock.
     pub(crate) readers: u64,
+    /// How many slots a key has; its lock is taken where it has none.
+    pub(crate) slots: u16,
     /// Hand-overs each minute, of all clients of ours together.
     pub(crate) handovers: f64,
     /// The sources of tokens and the numbers of copies; where none of a sort is named, all.
@@ -121,6 +125,7 @@ impl Default for Args {
             keys: 3,
             node_timeout_ms: None,
             readers: 0,
+            slots: 0,
             handovers: 0.0,
             handing: Vec::new(),
             actors: Vec::new(),
@@ -147,6 +152,13 @@ impl Args {
         if parsed.ttl < Duration::from_millis(50) || parsed.keys == 0 {
             return Err("--ttl-ms is at least 50, and --keys at least 1".into());
         }
+        if parsed.slots > 64 {
+            return Err("--slots is at most 64".into());
+        }
+        // The others' locks and read locks would be in no slot's way.
+        if parsed.slots > 0 && (parsed.readers > 0 || !parsed.with.is_empty()) {
+            return Err("--slots goes with neither --readers nor --with".into());
+        }
         Ok(parsed)
     }
 
@@ -163,6 +175,7 @@ impl Args {
             "--keys" => self.keys = number(name, value)?,
             "--node-timeout-ms" => self.node_timeout_ms = Some(number(name, value)?),
             "--readers" => self.readers = number(name, value)?,
+            "--slots" => self.slots = u16::try_from(number(name, value)?)?,
             "--handovers" => self.handovers = real(name, value)?,
             "--handing" => {
                 let words = [Source::ALL.map(Source::name), Copies::ALL.map(Copies::name)].concat();
@@ -240,6 +253,8 @@ pub(crate) struct ClientArgs {
     pub(crate) long: bool,
     /// Of a hundred locks, how many are a read lock.
     pub(crate) readers: u64,
+    /// How many slots a key has; its lock is taken where it has none.
+    pub(crate) slots: u16,
     /// Hand-overs each minute.
     pub(crate) handovers: f64,
     pub(crate) handing: Vec<String>,
@@ -267,6 +282,7 @@ impl ClientArgs {
                 "--volatile" => parsed.volatile = value == "true",
                 "--long" => parsed.long = value == "true",
                 "--readers" => parsed.readers = number(name, value)?,
+                "--slots" => parsed.slots = u16::try_from(number(name, value)?)?,
                 "--handovers" => parsed.handovers = real(name, value)?,
                 "--handing" => parsed.handing = value.split(',').map(String::from).collect(),
                 "--locks" => parsed.locks = number(name, value)?,
@@ -296,6 +312,7 @@ impl ClientArgs {
         // Clients in other languages know no more than the words above.
         if foreign::is_ours(&self.library) {
             words.push(("--readers", self.readers.to_string()));
+            words.push(("--slots", self.slots.to_string()));
             words.push(("--handovers", self.handovers.to_string()));
             words.push(("--handing", self.handing.join(",")));
             words.push(("--locks", self.locks.to_string()));
@@ -355,6 +372,7 @@ mod tests {
             volatile: true,
             handovers: 12.5,
             handing: vec!["living".into(), "two".into()],
+            slots: 3,
             locks: 7,
             program: "a/b".into(),
             store: Some("a b|c|plain".into()),
@@ -378,6 +396,9 @@ mod tests {
             ("--handing none", "one of forgotten, left, living, one, two, again"),
             ("--actors clown", "one of runtimes, program, saturated, guarded"),
             ("--replies-late-ms 70000", "out of range"),
+            ("--slots 65", "at most 64"),
+            ("--slots 2 --readers 70", "neither --readers nor --with"),
+            ("--with rslock --slots 2", "neither --readers nor --with"),
         ];
         for (line, words) in cases {
             let error = Args::parse(line.split(' ').map(String::from)).expect_err(line);

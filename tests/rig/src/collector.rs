@@ -15,7 +15,7 @@ use crate::disturbances::Disturbances;
 use crate::faults::Fault;
 use crate::handovers::{Delivery, Handovers, deliveries};
 use crate::history::{History, Overlap, Who};
-use crate::line::{Handed, Line};
+use crate::line::{Handed, Line, Part};
 use crate::processes::{News, Processes};
 use crate::random::Random;
 use crate::report::Report;
@@ -148,8 +148,12 @@ impl Collector {
     fn count(&mut self, slot: usize, line: &Line) {
         let library = self.processes.library(slot);
         let what = match line {
-            Line::Granted { reads: true, .. } => "read",
-            Line::Granted { .. } => "granted",
+            Line::Granted { part, .. } => match part {
+                Part::Whole => "granted",
+                Part::Read => "read",
+                Part::Slots(numbers) if numbers.len() == 1 => "slot",
+                Part::Slots(_) => "several slots",
+            },
             Line::Ended { .. } => "ended",
             Line::Held { .. } => "looked",
             Line::Handed(_) => "handed over",

@@ -11,12 +11,16 @@
 //!
 //! So two holds of one key that overlap are two holders, whatever the order in which their lines
 //! arrive, unless both are readers'. Every line is checked when it comes.
+//!
+//! Each slot of a key is a lock of its own, under the name that the nodes have for it. As all of
+//! them have numbers below their number, which clients look at, a key never has more holders than
+//! slots where no slot has two.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 use crate::clock;
-use crate::line::Line;
+use crate::line::{Line, Part};
 
 /// A client process: its place, and which process in that place it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -44,7 +48,7 @@ pub(crate) struct Hold {
     ended: Option<String>,
 }
 
-/// Two holds of one key that overlap.
+/// Two holds of one key, or of one of its slots, that overlap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Overlap {
     pub(crate) key: String,
@@ -65,12 +69,20 @@ struct OfKey {
     longest: u64,
 }
 
-/// All holds of a run.
+/// Where a hold that goes on stands.
+#[derive(Debug)]
+struct Open {
+    /// Its key, or its slots.
+    keys: Vec<String>,
+    from: u64,
+    reads: bool,
+}
+
+/// All holds of a run. One of several slots counts as so many.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     keys: HashMap<String, OfKey>,
-    /// Those that go on: where they stand, and whether they are readers'.
-    open: HashMap<(Who, u64), (String, u64, bool)>,
+    open: HashMap<(Who, u64), Open>,
     pub(crate) holds: u64,
     /// All holds' time, in nanoseconds.
     pub(crate) held: u64,
@@ -80,15 +92,20 @@ impl History {
     /// Takes down a line; an error if it shows two holders.
     pub(crate) fn record(&mut self, who: Who, line: &Line) -> Result<(), Box<Overlap>> {
         match line {
-            Line::Granted { hold, key, reads, at, until } => {
-                self.holds += 1;
-                self.open.insert((who, *hold), (key.clone(), *at, *reads));
-                let (number, from) = (*hold, *at);
-                let claimed = *until;
-                let new = Hold { who, number, from, until: from, claimed, ended: None };
-                let of_key = self.keys.entry(key.clone()).or_default();
-                of_key.of(*reads).insert((from, who, number), new);
-                of_key.check(key, *reads, (from, who, number))
+            Line::Granted { hold, key, part, at, until } => {
+                let (number, from, claimed) = (*hold, *at, *until);
+                let (keys, reads) = (keys(key, part), *part == Part::Read);
+                let mut result = Ok(());
+                for key in &keys {
+                    self.holds += 1;
+                    let new = Hold { who, number, from, until: from, claimed, ended: None };
+                    let of_key = self.keys.entry(key.clone()).or_default();
+                    of_key.of(reads).insert((from, who, number), new);
+                    let checked = of_key.check(key, reads, (from, who, number));
+                    result = result.and(checked);
+                }
+                self.open.insert((who, number), Open { keys, from, reads });
+                result
             }
             Line::Held { hold, at, until } => self.change(who, *hold, |known| {
                 known.until = known.until.max(*at);
@@ -124,24 +141,40 @@ impl History {
         &mut self,
         who: Who,
         number: u64,
-        change: impl FnOnce(&mut Hold),
+        change: impl Fn(&mut Hold),
     ) -> Result<(), Box<Overlap>> {
-        let Some((key, from, reads)) = self.open.get(&(who, number)) else { return Ok(()) };
-        let place = (*from, who, number);
-        let Some(of_key) = self.keys.get_mut(key) else { return Ok(()) };
-        let Some(hold) = of_key.of(*reads).get_mut(&place) else { return Ok(()) };
-        let before = hold.until;
-        change(hold);
-        let (until, lasted) = (hold.until, hold.until - hold.from);
-        self.held += until - before;
-        if *reads {
-            of_key.longest = of_key.longest.max(lasted);
+        let Some(Open { keys, from, reads }) = self.open.get(&(who, number)) else {
+            return Ok(());
+        };
+        let (place, mut result) = ((*from, who, number), Ok(()));
+        for key in keys {
+            let Some(of_key) = self.keys.get_mut(key) else { continue };
+            let Some(hold) = of_key.of(*reads).get_mut(&place) else { continue };
+            let before = hold.until;
+            change(hold);
+            let (until, lasted) = (hold.until, hold.until - hold.from);
+            self.held += until - before;
+            if *reads {
+                of_key.longest = of_key.longest.max(lasted);
+            }
+            let checked = of_key.check(key, *reads, place);
+            result = result.and(checked);
         }
-        of_key.check(key, *reads, place)
+        result
     }
 
     fn close(&mut self, who: Who, number: u64) {
         self.open.remove(&(who, number));
+    }
+}
+
+/// The names of what is held: a key, or its slots.
+fn keys(key: &str, part: &Part) -> Vec<String> {
+    match part {
+        Part::Whole | Part::Read => vec![key.into()],
+        Part::Slots(numbers) => {
+            numbers.iter().map(|number| format!("{{{key}}}:slot:{number}")).collect()
+        }
     }
 }
 
@@ -248,6 +281,41 @@ mod tests {
         assert!(play(&readers).is_ok() && with("+ 1 k 150 199").is_ok());
         assert!(with("+ 1 k 149 199").is_err(), "the first of them has it still");
         assert!(play(&[(2, "+ 1 k 5 60"), (2, "= 1 11 60"), readers[0], readers[2]]).is_err());
+    }
+
+    #[test]
+    fn two_holders_of_one_slot_are_found_also_where_each_has_others_as_well() {
+        let cases: [&[(usize, &str)]; 5] = [
+            &[(0, "% 1 k 1 10 90"), (0, "= 1 50 90"), (1, "% 1 k 1 20 99")],
+            &[(0, "% 1 k 0,1 10 90"), (0, "= 1 50 90"), (1, "% 1 k 1 20 99")],
+            &[(0, "% 1 k 1,2 10 90"), (1, "% 1 k 0,1 20 99"), (0, "- 1 21 r")],
+            &[(1, "% 1 k 0,1 20 99"), (0, "% 1 k 1 10 90"), (0, "= 1 21 90")],
+            &[(0, "% 1 k 0,1 10 90"), (1, "% 1 k 1 89 99"), (0, "dies")],
+        ];
+        for lines in cases {
+            let overlap = play(lines).expect_err("an overlap");
+            assert_eq!((overlap.first.who.slot, overlap.second.who.slot), (0, 1), "{overlap}");
+            assert_eq!(overlap.key, "{k}:slot:1");
+        }
+    }
+
+    #[test]
+    fn other_slots_of_a_key_and_its_lock_are_held_at_once() {
+        let lines = [
+            (0, "% 1 k 0,2 10 90"),
+            (1, "% 1 k 1 20 99"),
+            (2, "+ 1 k 15 80"),
+            (3, "% 1 other 0,1 10 90"),
+            (0, "- 1 40 r"),
+            (1, "- 1 50 r"),
+            (2, "- 1 50 r"),
+            (3, "- 1 50 r"),
+            // Free again, both of them.
+            (2, "% 2 k 2 40 99"),
+            (3, "% 2 k 0 41 99"),
+        ];
+        let history = play(&lines).expect("no overlap");
+        assert_eq!((history.holds, history.held), (8, 2 * 30 + 30 + 35 + 2 * 40));
     }
 
     #[test]

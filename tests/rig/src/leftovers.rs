@@ -1,5 +1,9 @@
 //! What is left on the nodes when every client has ended in order: nothing, but what clients that
-//! were killed have held, and what clients have left on purpose.
+//! were killed have held or waited for, and what clients have left on purpose.
+//!
+//! A slot `{K}:slot:I` is a key like that of a lock. Of the keys that the library has beside these
+//! the queues are looked at, as `{K}:slots:N:quorlock:queue`, and their beats: one that waits no
+//! longer is in none.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -32,15 +36,9 @@ pub(crate) fn look(nodes: &Nodes, killed: &HashSet<u32>, spared: &[String]) -> V
 
 fn left_on(server: &Server, killed: &HashSet<u32>, spared: &[String]) -> Vec<String> {
     let keys = server.command(&["KEYS", "*"]).array();
-    let names = keys.iter().map(Reply::text).filter(|key| !key.contains("quorlock:"));
     let mut left = Vec::new();
-    for key in names {
-        let value = match server.command(&["GET", &key]) {
-            Reply::Bulk(value) => String::from_utf8_lossy(&value).into_owned(),
-            // It has ended between the two commands.
-            _ => continue,
-        };
-        for value in holders(server, &key, value) {
+    for key in keys.iter().map(Reply::text) {
+        for value in values(server, &key) {
             // A value ends with its process: `random@name@host:process`.
             let process = value.rsplit(':').next().and_then(|number| number.parse().ok());
             let was_killed = process.is_some_and(|number| killed.contains(&number));
@@ -54,12 +52,40 @@ fn left_on(server: &Server, killed: &HashSet<u32>, spared: &[String]) -> Vec<Str
     left
 }
 
-/// The values of those that have a key which holds this: itself, or those of its readers.
-fn holders(server: &Server, key: &str, value: String) -> Vec<String> {
-    if value != "quorlock:readers" {
-        return vec![value];
+/// The values of those that have this key, or wait in it.
+fn values(server: &Server, key: &str) -> Vec<String> {
+    let members = |key: &str| match server.command(&["ZRANGE", key, "0", "-1"]) {
+        Reply::Array(members) => members.iter().map(Reply::text).collect(),
+        _ => Vec::new(),
+    };
+    if is_queue(key) {
+        return members(key);
     }
-    let readers = format!("{{{key}}}:quorlock:readers");
-    let readers = server.command(&["ZRANGE", &readers, "0", "-1"]).array();
-    readers.iter().map(Reply::text).collect()
+    if key.contains("quorlock:") {
+        return Vec::new();
+    }
+    match server.command(&["GET", key]) {
+        Reply::Bulk(value) if value == b"quorlock:readers" => {
+            members(&format!("{{{key}}}:quorlock:readers"))
+        }
+        Reply::Bulk(value) => vec![String::from_utf8_lossy(&value).into_owned()],
+        // It has ended between the two commands.
+        _ => Vec::new(),
+    }
+}
+
+fn is_queue(key: &str) -> bool {
+    key.ends_with(":quorlock:queue") || key.ends_with(":quorlock:beats")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_is_a_lock_and_what_keeps_those_that_wait_for_one_is_a_queue() {
+        assert!(is_queue("{redlock:k0}:slots:2:quorlock:queue"));
+        assert!(is_queue("{redlock:k0}:slots:2:quorlock:beats"));
+        assert!(!is_queue("{redlock:k0}:slot:1") && !is_queue("{k0}:quorlock:readers"));
+    }
 }

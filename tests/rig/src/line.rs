@@ -5,6 +5,8 @@
 //! ```text
 //! + HOLD KEY AT UNTIL    a lock was obtained before AT, and is claimed to be held until UNTIL
 //! @ HOLD KEY AT UNTIL    the same of a read lock
+//! % HOLD KEY SLOT,… AT UNTIL
+//!                        the same of slots of the key, by their numbers
 //! = HOLD AT UNTIL        it was still held after AT, and is claimed to be held until UNTIL
 //! - HOLD AT HOW          it is being given up, which began after AT
 //! > HOLD SINCE AT UNTIL NODES SOURCE COPIES KEY TOKEN
@@ -116,14 +118,24 @@ pub(crate) struct Program {
     pub(crate) looks: Vec<Look>,
 }
 
+/// What a hold has of its key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Its lock.
+    Whole,
+    /// A read lock of it.
+    Read,
+    /// Slots of it.
+    Slots(Vec<u16>),
+}
+
 /// One line of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Line {
     Granted {
         hold: u64,
         key: String,
-        /// It is a read lock.
-        reads: bool,
+        part: Part,
         at: u64,
         until: u64,
     },
@@ -169,9 +181,14 @@ impl Line {
         let (mark, rest) = text.split_at_checked(2)?;
         let mut words = Words(rest.split(' '));
         Some(match mark {
-            "+ " | "@ " => {
-                let (hold, key, reads) = (words.number()?, words.word()?, mark == "@ ");
-                Self::Granted { hold, key, reads, at: words.number()?, until: words.number()? }
+            "+ " | "@ " | "% " => {
+                let (hold, key) = (words.number()?, words.word()?);
+                let part = match mark {
+                    "+ " => Part::Whole,
+                    "@ " => Part::Read,
+                    _ => Part::Slots(words.numbers()?),
+                };
+                Self::Granted { hold, key, part, at: words.number()?, until: words.number()? }
             }
             "= " => {
                 Self::Held { hold: words.number()?, at: words.number()?, until: words.number()? }
@@ -215,6 +232,11 @@ impl Words<'_> {
 
     fn number(&mut self) -> Option<u64> {
         self.0.next()?.parse().ok()
+    }
+
+    /// One or more, with commas between them.
+    fn numbers(&mut self) -> Option<Vec<u16>> {
+        self.0.next()?.split(',').map(|number| number.parse().ok()).collect()
     }
 }
 
@@ -298,9 +320,14 @@ impl Copies {
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Granted { hold, key, reads, at, until } => {
-                write!(f, "{} {hold} {key} {at} {until}", if *reads { '@' } else { '+' })
-            }
+            Self::Granted { hold, key, part, at, until } => match part {
+                Part::Whole => write!(f, "+ {hold} {key} {at} {until}"),
+                Part::Read => write!(f, "@ {hold} {key} {at} {until}"),
+                Part::Slots(numbers) => {
+                    let numbers: Vec<_> = numbers.iter().map(u16::to_string).collect();
+                    write!(f, "% {hold} {key} {} {at} {until}", numbers.join(","))
+                }
+            },
             Self::Held { hold, at, until } => write!(f, "= {hold} {at} {until}"),
             Self::Ended { hold, at, how } => write!(f, "- {hold} {at} {how}"),
             Self::Handed(Handed { hold, since, at, until, nodes, source, copies, key, token }) => {
@@ -378,9 +405,12 @@ mod tests {
             margins: vec![9, 8],
             ..Losses::default()
         };
+        let (one, two) = (Part::Slots(vec![1]), Part::Slots(vec![0, 12]));
         let lines = [
-            Line::Granted { hold: 1, key: "k0".into(), reads: false, at: 5, until: 9 },
-            Line::Granted { hold: 2, key: "k0".into(), reads: true, at: 5, until: 9 },
+            Line::Granted { hold: 1, key: "k0".into(), part: Part::Whole, at: 5, until: 9 },
+            Line::Granted { hold: 2, key: "k0".into(), part: Part::Read, at: 5, until: 9 },
+            Line::Granted { hold: 3, key: "k0".into(), part: one, at: 5, until: 9 },
+            Line::Granted { hold: 4, key: "k0".into(), part: two, at: 5, until: 9 },
             Line::Held { hold: 1, at: 6, until: 10 },
             Line::Ended { hold: 1, at: 7, how: "released".into() },
             Line::Handed(handed),
@@ -422,6 +452,9 @@ mod tests {
             "+ 1",
             "+ 1 k0",
             "+ 1 k0 5",
+            "% 1 k0 5 9",
+            "% 1 k0 0, 5 9",
+            "% 1 k0  5 9",
             "= 1 6",
             "- 1 7",
             "hello",

@@ -39,6 +39,12 @@
 //! cargo run --release -p quorlock-rig -- --seconds 600 --clients 8 --readers 70
 //! ```
 //!
+//! With keys of which each has two slots:
+//!
+//! ```text
+//! cargo run --release -p quorlock-rig -- --seconds 600 --clients 8 --slots 2
+//! ```
+//!
 //! What a store lets through that compares fences, where locks fail again and again, and what one
 //! that does not:
 //!

@@ -211,9 +211,9 @@ impl Supervisor {
         }
         for slot in 0..self.collector.processes.len() {
             let library = self.collector.processes.library(slot);
-            if !self.collector.counts.contains_key(&format!("{library}: granted"))
-                && !self.collector.signalled
-            {
+            let was =
+                |what: &str| self.collector.counts.contains_key(&format!("{library}: {what}"));
+            if !["granted", "read", "slot"].into_iter().any(was) && !self.collector.signalled {
                 let why = "was never granted a lock, so this run shows nothing of it";
                 self.collector.report.broken(format!("{library} {why}"));
             }

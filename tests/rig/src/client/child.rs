@@ -9,7 +9,7 @@ use super::Journal;
 use crate::Failure;
 use crate::args::ClientArgs;
 use crate::clock;
-use crate::line::Line;
+use crate::line::{Line, Part};
 use crate::random::Random;
 
 /// The name by which a client process is started as this command.
@@ -28,7 +28,7 @@ pub(super) async fn work(args: &ClientArgs) -> Result<(), Failure> {
     let deaf = random.percent(50).then(|| signal(SignalKind::terminate()));
     let (journal, hold, began) = (Journal::default(), u64::from(std::process::id()), clock::now());
     // It claims no more than that it lives now.
-    journal.write(&Line::Granted { hold, key, reads: false, at: began, until: began });
+    journal.write(&Line::Granted { hold, key, part: Part::Whole, at: began, until: began });
     while clock::between(began, clock::now()) < length {
         sleep(TELL_EVERY).await;
         let at = clock::now();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use quorlock::{Error, Extend, Held, LockGuard, LockRequest, Locker, OnLoss};
 use tokio::time::{sleep, timeout};
 
-use super::lease::{Ending, begin, end, see, tell, tell_release, work};
+use super::lease::{Ending, Lease, begin, end, see, tell, tell_release, work};
 use super::{Journal, Stop, handover};
 use crate::args::ClientArgs;
 use crate::clock;
@@ -17,6 +17,15 @@ use crate::random::Random;
 /// Keys with a long life, where what is left behind would stay and be seen.
 const LONG_KEYS: u64 = 64;
 const LONG_TTL: Duration = Duration::from_secs(60);
+
+/// What is asked for of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wish {
+    Lock,
+    Read,
+    /// So many slots at once.
+    Slots(u16),
+}
 
 /// One task of a client.
 pub(super) struct Worker {
@@ -64,8 +73,12 @@ impl Worker {
         };
         let overstays = !long && self.random.percent(4);
         let extend = if overstays { Extend::Off } else { Extend::default() };
-        let reads = !long && key.starts_with('k') && self.random.percent(self.args.readers);
-        let request = if reads { self.locker.read(&key) } else { self.locker.lock(&key) };
+        let wish = if !long && key.starts_with('k') { self.wish() } else { Wish::Lock };
+        let request = match wish {
+            Wish::Lock => self.locker.lock(&key),
+            Wish::Read => self.locker.read(&key),
+            Wish::Slots(weight) => self.locker.slots(&key, self.args.slots).acquire_many(weight),
+        };
         let request = request.ttl(ttl).auto_extend(extend);
         let patience = self.random.between(Duration::ZERO, ttl.min(Duration::from_secs(1)) / 4);
         let got = match self.random.below(10) {
@@ -75,21 +88,33 @@ impl Worker {
                 Ok(got) => got.map(Some),
                 Err(_) => return self.journal.count("cancelled"),
             },
-            _ => return self.run_under(&key, reads, request).await,
+            _ => return self.run_under(&key, wish, request).await,
         };
         match got {
-            Ok(Some(guard)) if reads => self.use_read_lock(&key, guard, overstays).await,
-            Ok(Some(guard)) => self.use_guard(&key, guard, overstays).await,
+            Ok(Some(guard)) if wish == Wish::Lock => self.use_guard(&key, guard, overstays).await,
+            Ok(Some(guard)) => self.use_shared(&key, wish, guard, overstays).await,
             Ok(None) => self.journal.count("busy"),
             Err(error) => tell(&self.journal, &error),
         }
     }
 
+    /// What is asked for of a key that others fight for.
+    fn wish(&mut self) -> Wish {
+        match self.args.slots {
+            0 if self.random.percent(self.args.readers) => Wish::Read,
+            0 => Wish::Lock,
+            1 => Wish::Slots(1),
+            _ => Wish::Slots(1 + u16::from(self.random.percent(20))),
+        }
+    }
+
     /// By `run`, which releases by itself, or is dropped in the middle.
-    async fn run_under(&mut self, key: &str, reads: bool, request: LockRequest) {
+    async fn run_under(&mut self, key: &str, wish: Wish, request: LockRequest) {
         let (journal, stop, mut random) =
             (self.journal.clone(), self.stop.clone(), self.random.clone());
+        let (reads, count) = (wish == Wish::Read, self.args.slots);
         let worked = async |held: Held| {
+            check_slots(&journal, (wish, count), &held);
             let Some(number) = begin(&journal, (key, reads), &held) else { return Ok(()) };
             let _ending = Ending { journal: &journal, number };
             work(&journal, &stop, &mut random, number, &held, false).await;
@@ -105,15 +130,18 @@ impl Worker {
         self.random.next();
     }
 
-    /// A read lock, which was a writer's lock before or not.
-    async fn use_read_lock(&mut self, key: &str, guard: LockGuard, overstays: bool) {
-        let Some(number) = self.work_under((key, true), &guard, overstays).await else { return };
+    /// A read lock, which was a writer's lock before or not, or slots: what is not adopted.
+    async fn use_shared(&mut self, key: &str, wish: Wish, guard: LockGuard, overstays: bool) {
+        check_slots(&self.journal, (wish, self.args.slots), &guard);
+        let lock = (key, wish == Wish::Read);
+        let Some(number) = self.work_under(lock, &guard, overstays).await else { return };
         match self.random.below(10) {
             0..=4 => self.release(number, guard).await,
-            5..=8 => {
+            5..=7 => {
                 end(&self.journal, number, "drop");
                 drop(guard);
             }
+            8 => self.release_unheard(number, guard).await,
             _ => {
                 self.journal.write(&Line::Spared(guard.owner_token().value().into()));
                 end(&self.journal, number, "forgotten");
@@ -129,7 +157,7 @@ impl Worker {
             return match guard.downgrade().await {
                 Ok(guard) => {
                     self.journal.count("downgraded");
-                    self.use_read_lock(key, guard, overstays).await;
+                    self.use_shared(key, Wish::Read, guard, overstays).await;
                 }
                 Err(error) => tell(&self.journal, &error),
             };
@@ -140,11 +168,7 @@ impl Worker {
                 end(&self.journal, number, "drop");
                 drop(guard);
             }
-            8 => {
-                end(&self.journal, number, "release-cancelled");
-                // Sent at the first poll: the answer is what is not waited for.
-                let _ = timeout(Duration::ZERO, guard.release()).await;
-            }
+            8 => self.release_unheard(number, guard).await,
             _ => {
                 // No guard holds it in between, and no other client may.
                 let token = guard.forget();
@@ -184,6 +208,13 @@ impl Worker {
         tell_release(&self.journal, &guard.release().await);
     }
 
+    /// Sent at the first poll: the answer is what is not waited for.
+    async fn release_unheard(&self, number: u64, guard: LockGuard) {
+        end(&self.journal, number, "release-cancelled");
+        // Whether it was answered at once is all that this could say.
+        let _ = timeout(Duration::ZERO, guard.release()).await;
+    }
+
     /// By hand, sometimes without waiting for the answer.
     async fn extend(&mut self, number: u64, guard: &LockGuard) {
         let ttl = Duration::from_millis(self.args.ttl_ms);
@@ -194,5 +225,33 @@ impl Worker {
             Err(_) => self.journal.count("extension-cancelled"),
         }
         see(&self.journal, number, guard);
+    }
+}
+
+/// As many slots as were asked for, all different, and with numbers below their number. Else more
+/// could hold the key than it has slots, though no slot has two holders.
+fn check_slots(journal: &Journal, (wish, count): (Wish, u16), lease: &impl Lease) {
+    let Wish::Slots(weight) = wish else { return };
+    if !are_slots(lease.slots(), weight, count) {
+        let what = format!("{weight} of {count} slots were asked for; got {:?}", lease.slots());
+        journal.write(&Line::Broken(what));
+    }
+}
+
+fn are_slots(mut numbers: Vec<u16>, weight: u16, count: u16) -> bool {
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers.len() == usize::from(weight) && numbers.iter().all(|number| *number < count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_so_many_different_ones_below_their_number() {
+        assert!(are_slots(vec![1], 1, 2) && are_slots(vec![1, 0], 2, 2));
+        assert!(!are_slots(vec![], 1, 2) && !are_slots(vec![0, 1], 1, 2));
+        assert!(!are_slots(vec![1, 1], 2, 2) && !are_slots(vec![2], 1, 2));
     }
 }

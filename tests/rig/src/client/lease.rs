@@ -7,13 +7,14 @@ use tokio::time::sleep;
 
 use super::{Journal, Stop};
 use crate::clock;
-use crate::line::Line;
+use crate::line::{Line, Part};
 use crate::random::Random;
 
 /// What shows a hold's time: a guard, or what `run` lends.
 pub(super) trait Lease {
     fn is_valid(&self) -> bool;
     fn remaining(&self) -> Duration;
+    fn slots(&self) -> Vec<u16>;
 }
 
 impl Lease for LockGuard {
@@ -23,6 +24,9 @@ impl Lease for LockGuard {
     fn remaining(&self) -> Duration {
         Self::remaining(self)
     }
+    fn slots(&self) -> Vec<u16> {
+        Self::slots(self)
+    }
 }
 
 impl Lease for Held {
@@ -31,6 +35,9 @@ impl Lease for Held {
     }
     fn remaining(&self) -> Duration {
         Self::remaining(self)
+    }
+    fn slots(&self) -> Vec<u16> {
+        Self::slots(self).to_vec()
     }
 }
 
@@ -67,7 +74,7 @@ pub(super) fn tell_release(journal: &Journal, release: &Result<Release, Error>) 
     }
 }
 
-/// Writes down that a lock was obtained, or a read lock, and gives the hold its number.
+/// Writes down that a lock was obtained, or a read lock, or slots, and gives the hold its number.
 pub(super) fn begin(
     journal: &Journal,
     (key, reads): (&str, bool),
@@ -81,8 +88,13 @@ pub(super) fn begin(
         journal.count("late");
         return None;
     }
-    let (hold, until) = (journal.number(), at + clock::nanos(remaining));
-    journal.write(&Line::Granted { hold, key: key.into(), reads, at, until });
+    let (hold, until, slots) = (journal.number(), at + clock::nanos(remaining), lease.slots());
+    let part = match slots.is_empty() {
+        true if reads => Part::Read,
+        true => Part::Whole,
+        false => Part::Slots(slots),
+    };
+    journal.write(&Line::Granted { hold, key: key.into(), part, at, until });
     Some(hold)
 }
 

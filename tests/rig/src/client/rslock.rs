@@ -10,7 +10,7 @@ use super::{Journal, inbox};
 use crate::Failure;
 use crate::args::ClientArgs;
 use crate::clock;
-use crate::line::Line;
+use crate::line::{Line, Part};
 use crate::random::Random;
 
 pub(super) async fn work(args: Arc<ClientArgs>) -> Result<(), Failure> {
@@ -30,7 +30,7 @@ pub(super) async fn work(args: Arc<ClientArgs>) -> Result<(), Failure> {
                 // Its own word, and no more than it can have had when it was asked.
                 let valid = Duration::from_millis(lock.validity_time as u64);
                 let until = (at + clock::nanos(valid)).min(asked + clock::nanos(ttl));
-                journal.write(&Line::Granted { hold, key, reads: false, at, until });
+                journal.write(&Line::Granted { hold, key, part: Part::Whole, at, until });
                 sleep(random.between(Duration::ZERO, Duration::from_millis(30))).await;
                 journal.write(&Line::Ended { hold, at: clock::now(), how: "unlock".into() });
                 manager.unlock(&lock).await;
