@@ -20,7 +20,7 @@ use support::{Reply, Server, acl, need_process, tools};
 
 /// Every command that the library has a use for, in the order in which they are taken away: first
 /// what saves a round trip or is for people, so that what stays is what there is no way around.
-const CANDIDATES: [&str; 31] = [
+const CANDIDATES: [&str; 33] = [
     "delifeq",
     "script|load",
     "time",
@@ -52,6 +52,8 @@ const CANDIDATES: [&str; 31] = [
     "zremrangebyscore",
     "zscore",
     "pexpireat",
+    "mget",
+    "exists",
 ];
 
 /// The channels on which processes are told of their locks. Before 7.0 a user has all channels.

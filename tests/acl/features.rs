@@ -37,7 +37,7 @@ macro_rules! features {
     };
 }
 
-pub(crate) const FEATURES: [Feature; 22] = features![
+pub(crate) const FEATURES: [Feature; 24] = features![
     "acquire and release, by release or by dropping" => acquire_and_release,
     "extend, by extend or by itself" => extend,
     "wait for a lock, and be told who holds it" => wait,
@@ -52,6 +52,8 @@ pub(crate) const FEATURES: [Feature; 22] = features![
     "acquire a lock with a fence" => fenced,
     "read and write, extend and downgrade" => read,
     "wait as a reader, and for readers" => read_in_turn,
+    "slots, one and several, and extend them" => slots,
+    "wait in the queue of slots, and be woken" => slots_in_turn,
     "Durability::Volatile, with initialise" => volatile,
     "undo exactly what a dead connection left" => undo_exactly,
     "the same over RESP2" => undo_exactly_resp2,
@@ -157,7 +159,11 @@ fn patient(url: &str) -> LockerBuilder {
 
 /// Another process waits, says the server.
 async fn is_waited_for(server: &Server) -> Outcome {
-    let count = || server.command(&["ZCARD", "{pay:k}:quorlock:queue"]) == Reply::Int(1);
+    stands_in(server, "{pay:k}:quorlock:queue").await
+}
+
+async fn stands_in(server: &Server, queue: &str) -> Outcome {
+    let count = || server.command(&["ZCARD", queue]) == Reply::Int(1);
     looks(250, "it stands in the queue", count).await
 }
 
@@ -307,6 +313,44 @@ async fn read_in_turn(server: &Server, url: &str) -> Outcome {
     released?;
     check(one.stats().handed_over + two.stats().handed_over == 2, "each was told")?;
     release(written?).await
+}
+
+async fn slots(server: &Server, url: &str) -> Outcome {
+    let locker = ready(builder(url)).await?;
+    let some = async |weight| {
+        let some = locker.slots("k", 3).acquire_many(weight).try_acquire().await.map_err(said)?;
+        some.ok_or_else(|| "too few are free".to_owned())
+    };
+    // The second time on a server that has forgotten what it was given.
+    for _ in 0..2 {
+        let (one, two) = (some(1).await?, some(2).await?);
+        check(some(1).await.is_err(), "no more than three")?;
+        for guard in [&one, &two] {
+            guard.extend(Duration::from_secs(20)).await.map_err(said)?;
+        }
+        release(one).await?;
+        release(two).await?;
+        server.command(&["SCRIPT", "FLUSH"]);
+    }
+    drop(some(3).await?);
+    let slots = ["EXISTS", "{pay:k}:slot:0", "{pay:k}:slot:1", "{pay:k}:slot:2"];
+    soon("those that were dropped are gone", || server.command(&slots) == Reply::Int(0)).await
+}
+
+/// One waits for two slots that another has, and is told of their end.
+async fn slots_in_turn(server: &Server, url: &str) -> Outcome {
+    let (one, two) = (ready(patient(url)).await?, ready(patient(url)).await?);
+    let held = one.slots("k", 2).acquire_many(2).await.map_err(said)?;
+    let waiting = async { two.slots("k", 2).acquire().await.map_err(said) };
+    let releasing = async {
+        stands_in(server, "{pay:k}:slots:2:quorlock:queue").await?;
+        release(held).await
+    };
+    let (guard, released) = tokio::join!(waiting, releasing);
+    released?;
+    let guard = guard?;
+    check(two.stats().handed_over == 1, "it was told")?;
+    release(guard).await
 }
 
 async fn volatile(server: &Server, url: &str) -> Outcome {

@@ -32,6 +32,7 @@ pub(crate) async fn run(tokens: &mut Tokens) {
     held_and_released(&fleet).await;
     several(&fleet).await;
     divided(&fleet).await;
+    slots(&fleet).await;
     contended(&fleet).await;
     lost(&fleet).await;
     panicked(&fleet).await;
@@ -102,6 +103,39 @@ async fn divided(fleet: &Fleet) {
     let segments = show(builder(fleet).build().unwrap().segments("stock", 4));
     look(segments.of_part("customer:42").await.unwrap().release().await.unwrap());
     fails(builder(fleet).build().unwrap().segments("stock", 0).all().await);
+}
+
+async fn slots(fleet: &Fleet) {
+    let locker = builder(fleet).build().unwrap();
+    let slots = show(locker.slots("calls", 3));
+    look(show(slots.acquire()).into_future());
+    let (one, two) = (show(slots.acquire().await.unwrap()), slots.acquire_many(2).await.unwrap());
+    look(one.slots());
+    look(two.votes());
+    let token = show(one.owner_token());
+    fails(locker.adopt("calls", &token).await);
+    fails(locker.release_by_token("{calls}:slot:0", &token).await);
+    look(locker.inspect("{calls}:slot:0").await.unwrap());
+    two.extend(Duration::from_secs(5)).await.unwrap();
+    fails(slots.acquire().await);
+    fails(locker.slots("calls", 0).acquire().await);
+    fails(slots.acquire().fenced().await);
+    fails(two.downgrade().await);
+    look(one.release().await.unwrap());
+    let done: Result<(), Error> = slots
+        .acquire()
+        .run(|held| async move {
+            look(held);
+            Ok(())
+        })
+        .await;
+    done.unwrap();
+    let guard = slots.acquire().await.unwrap();
+    for left in show(locker.shutdown_leaving(Duration::from_secs(2)).await.unwrap()).left {
+        look(left);
+    }
+    drop(guard);
+    fleet.command(&["DEL", "{calls}:slot:0", "{calls}:slot:1", "{calls}:slot:2"]);
 }
 
 async fn contended(fleet: &Fleet) {

@@ -24,7 +24,8 @@ const WITH: [&str; 9] = [
     "`release_after`",
     "`shutdown_leaving`",
 ];
-const KINDS: [&str; 6] = ["one key", "several keys", "waiting", "fenced", "native", "read"];
+const KINDS: [&str; 7] =
+    ["one key", "several keys", "waiting", "fenced", "native", "read", "slots"];
 
 /// A table's rows, each with its cells.
 type Table = Vec<Vec<String>>;
@@ -132,6 +133,7 @@ async fn refusal(locker: &Locker, with: &str, kind: &str) -> Error {
     let guard = match kind {
         "several keys" => locker.lock_all(["a", "b"]).await,
         "read" => locker.read("a").await,
+        "slots" => locker.slots("a", 2).acquire().await,
         _ => panic!("{kind} refuses nothing"),
     };
     let token = guard.unwrap().forget();

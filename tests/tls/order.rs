@@ -119,6 +119,23 @@ async fn readers_share_a_lock_over_tls() {
     }
 }
 
+#[tokio::test]
+async fn a_key_has_its_slots_over_tls() {
+    let node = in_process::serve(quorlock::testing::Node::builder()).unwrap();
+    let config = authority().server().server_config(None, rustls::ALL_VERSIONS);
+    let terminator = Terminator::with(node.addr().unwrap(), config, Behaviour::Serve);
+    let locker = builder(&terminator.url("127.0.0.1"), trusting()).build().unwrap();
+    locker.ready(Duration::from_secs(5)).await.unwrap();
+    for _ in 0..20 {
+        let slots = locker.slots("k", 3);
+        let (one, two) = (slots.acquire().await.unwrap(), slots.acquire_many(2).await.unwrap());
+        assert!(slots.acquire().try_acquire().await.unwrap().is_none());
+        for guard in [one, two] {
+            assert!(guard.release().await.unwrap().is_released());
+        }
+    }
+}
+
 /// The wake-up comes on a connection on which nothing was asked.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lock_is_handed_over_to_the_one_that_waits_over_tls() {
