@@ -268,7 +268,6 @@ impl Tries {
         if let Some(node) = self.one_to_ask_first(spec) {
             return self.ask_one_first(spec, node, sent);
         }
-        self.queueing.is_one_unusable = false;
         self.step = Step::Asking(spec.ask(sent)?);
         Ok(None)
     }
@@ -336,7 +335,9 @@ impl Tries {
                 return Ok(Some(hold));
             }
             Err(failure) => {
-                self.queueing.search.note_held(claim.resource.slot_numbers());
+                if failure.is_contended() {
+                    self.queueing.search.note_held(claim.resource.slot_numbers());
+                }
                 drop(claim);
                 failure
             }
@@ -349,6 +350,7 @@ impl Tries {
 
     /// The last try has failed: another follows, or none.
     fn fail(&mut self, spec: &AcquireSpec, failure: Error, started: Moment) -> Done {
+        self.queueing.search.note_pause();
         if self.is_once {
             return Err(failure);
         }
@@ -451,7 +453,7 @@ impl AcquireSpec {
         Step::Refused { drawn, known: Known { refusing, ..Known::default() } }
     }
 
-    /// Looks up who is in the way. Of slots that is no one more than another.
+    /// Looks up who is in the way. Slots have no single holder to look up.
     fn look(&self, waiting: &Waiting, names_own: bool, drawn: Option<Duration>) -> Step {
         if self.resource.slots_to_choose().is_some() {
             return Step::Refused { drawn, known: Known::default() };

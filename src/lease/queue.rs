@@ -103,8 +103,6 @@ pub(super) struct Queueing {
     pub(super) has_met_readers: bool,
     /// Where it looks for free slots.
     pub(super) search: Search,
-    /// The node that is asked first for several keys is of no use for now.
-    pub(super) is_one_unusable: bool,
 }
 
 impl Queueing {
@@ -115,7 +113,6 @@ impl Queueing {
         has_waited: false,
         has_met_readers: false,
         search: Search::NOT_YET,
-        is_one_unusable: false,
     };
 
     /// A place to wait in; `None` where no node has one to offer, or the last try came from there.

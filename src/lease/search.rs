@@ -64,14 +64,16 @@ impl Search {
         self.missed > 0
     }
 
-    /// Whether other slots, of so many, are looked for at once.
+    /// Counts a miss, and says whether other slots, of so many, are looked for at once.
     pub(super) fn goes_on(&mut self, count: u16) -> bool {
         self.missed += 1;
         self.is_past = self.missed < if self.is_blind { count } else { LOOKS_MAX };
-        if !self.is_past {
-            self.missed = 0;
-        }
         self.is_past
+    }
+
+    /// A try has failed, and the next one begins anew.
+    pub(super) fn note_pause(&mut self) {
+        self.missed = 0;
     }
 }
 

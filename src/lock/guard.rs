@@ -57,7 +57,8 @@ impl LockGuard {
 
     /// The numbers of the slots that it has, from 0 on, each below the number of slots; none for a
     /// lock that was not asked for by [`Locker::slots`](crate::Locker::slots). They stay the same
-    /// while the lock is held, and no other guard has one of them meanwhile.
+    /// while the lock is held, and no other guard has one of them meanwhile. None, too, when a
+    /// shutdown has ended the lock.
     #[must_use]
     pub fn slots(&self) -> Vec<u16> {
         self.hold.claim(|claim| claim.resource.slot_numbers().to_vec()).unwrap_or_default()

@@ -55,9 +55,9 @@ impl Slots {
         self.acquire_many(1)
     }
 
-    /// Asks for `weight` slots as one lock, all or nothing: from 1 to as many as there are. What
-    /// has several is not given more of them one by one, so requests cannot deadlock as long as no
-    /// task asks twice.
+    /// Asks for `weight` slots as one lock, all or nothing: from 1 to as many as there are. Tasks
+    /// that each ask once cannot deadlock; one that asks again with slots in hand may wait for
+    /// itself.
     ///
     /// The request is an error as for [`acquire`](Self::acquire), also for a weight that cannot be.
     pub fn acquire_many(&self, weight: u16) -> LockRequest {

@@ -17,7 +17,7 @@ use crate::lease::key::Key;
 use crate::lease::queue_node;
 use crate::quorum::Verdict;
 
-/// So many tries behind a refusal ask one node first, and then one asks all.
+/// Every fourth try asks all nodes at once.
 const ASKS_ALL_EVERY: u32 = 4;
 
 impl Tries {
@@ -26,8 +26,9 @@ impl Tries {
         let context = &spec.leases.context;
         let is_due = self.failed_contended() && self.count % ASKS_ALL_EVERY != 0;
         let are_several = spec.resource.keys().len() > 1 && context.nodes.len() > 1;
-        let may = is_due && are_several && !self.queueing.is_one_unusable;
-        may.then(|| queue_node::first(context, Key::hash(&context.options.prefix))).flatten()
+        (is_due && are_several)
+            .then(|| queue_node::first(context, Key::hash(&context.options.prefix)))
+            .flatten()
     }
 
     pub(super) fn ask_one_first(&mut self, spec: &AcquireSpec, node: usize, sent: Moment) -> Done {
@@ -57,9 +58,10 @@ impl Tries {
         if let Some(failure) = spec.judge_one(&mut claim, node, &mut self.waiting) {
             return self.fail(spec, failure, started);
         }
-        // It is of no use now: all are asked at once.
-        self.queueing.is_one_unusable = true;
-        Ok(None)
+        // It is of no use now: all are asked, which is a part of the same try.
+        drop(claim);
+        self.waiting.tried = spec.leases.context.nodes.clock().now();
+        self.go_on(Step::Asking(spec.ask(self.waiting.tried)?))
     }
 }
 

@@ -141,7 +141,7 @@ impl Tries {
                     self.queueing.search.is_past = true;
                 }
             }
-            // And on no other node.
+            // The user has no right to the queue on any node.
             queue::Ended::Denied => {
                 (self.queueing.search.is_past, self.queueing.search.is_denied) = (true, true);
             }

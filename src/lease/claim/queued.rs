@@ -248,8 +248,8 @@ impl Claim {
         self.note_others(wanted);
     }
 
-    /// Others may wait for slots that no node has chosen: it is told of the release all the same
-    /// that keeps the queue, of those that have them.
+    /// One whose slots no node has chosen tells the queue's node of its release, too: others may
+    /// wait there.
     fn look_for_queue(&mut self) {
         if self.queue_node().is_none() {
             let untouched = NodeMask::ALL.except(self.touched());

@@ -1,8 +1,8 @@
 //! The slots of a key: some locks that are as good as one another.
 //!
 //! Slot 3 of the key `k` is the lock of the key `{k}:slot:3`. Those that wait for one stand in a
-//! queue that goes with the number of slots: who believes in another number has another queue, and
-//! is in no one's way there.
+//! queue that goes with the number of slots: those that use another number have another queue, and
+//! neither wakes the other.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(super) struct Slots {
     chosen: Chosen,
     /// Whether it is about the queue, too.
     has_queue: bool,
-    /// Whether its user may have to do with the queue.
+    /// Whether the user has rights to the queue's keys.
     may_queue: bool,
 }
 

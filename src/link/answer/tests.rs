@@ -313,3 +313,31 @@ fn only_votes_name_the_server_and_only_undos_are_sent_for_earlier_commands() {
         [ReplyKind::NativeUndo, ReplyKind::Undo, ReplyKind::PendingUndo, ReplyKind::Ended];
     assert_eq!(undoing.collect::<Vec<_>>(), expected);
 }
+
+#[test]
+fn a_choice_says_which_keys_or_that_there_are_none() {
+    let reply = |numbers: &[i64]| {
+        Reply::from(Frame::Array(numbers.iter().copied().map(Frame::Integer).collect()))
+    };
+    for (numbers, of_pick, of_vote) in [
+        (&[1, 3][..], true, true),
+        (&[1, 64, 2], true, true),
+        (&[-1, -1], true, true),
+        (&[-1, 3_600_000], true, true),
+        (&[2, 900], false, true),
+        (&[1], false, false),
+        (&[1, 0], false, false),
+        (&[-1], false, false),
+        (&[-2, 0], false, false),
+        (&[5, 0], false, false),
+    ] {
+        let accepted =
+            [ReplyKind::Pick, ReplyKind::PickVote].map(|kind| kind.accepts(&reply(numbers)));
+        assert_eq!(accepted, [of_pick, of_vote], "{numbers:?}");
+    }
+    assert!(!ReplyKind::Pick.accepts(&Reply::Integer(1)), "a number alone names no key");
+    assert!(ReplyKind::PickVote.names_server() && !ReplyKind::Pick.names_server());
+    let votes = [&[1, 3][..], &[-1, -1], &[2, 900]]
+        .map(|numbers| ReplyKind::PickVote.vote_of(reply(numbers)).0);
+    assert_eq!(votes, [NodeVote::Granted, NodeVote::Held, NodeVote::Quarantined]);
+}

@@ -14,6 +14,8 @@ use crate::link::{ReplyKind, Undo};
 use crate::lock::all::ALL;
 use crate::lock::mutex::MUTEX;
 use crate::lock::queued::QUEUED;
+use crate::lock::reading::READ;
+use crate::lock::slotted::CHOOSING;
 use crate::options::{Durability, Options};
 use crate::testing::store::digest;
 
@@ -75,7 +77,7 @@ fn scripts(primitive: &'static Primitive) -> Vec<&'static Script> {
 
 #[test]
 fn a_scripts_digest_is_that_of_its_text() {
-    let of_locks = [&MUTEX, &ALL, &QUEUED].into_iter().flat_map(scripts);
+    let of_locks = [&MUTEX, &ALL, &QUEUED, &READ, &CHOOSING].into_iter().flat_map(scripts);
     for script in of_locks.chain([&FENCE, &FENCE_VOTE]) {
         assert_eq!(digest(script.text.as_bytes()), script.sha1(), "{}", script.text);
     }

@@ -113,3 +113,15 @@ async fn a_lock_of_several_keys_lives_from_when_the_first_node_was_asked() {
     assert!(remaining <= ms(9_900 - 40 + 2), "{remaining:?}");
     drop(guard);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_try_that_asks_one_node_in_vain_and_then_all_counts_once() {
+    let nodes = Nodes::new(5);
+    let first = first(&nodes).await;
+    let retry = Retry::fixed(ms(10)).tries_max(6);
+    let waiter = connected(nodes.locker().owner("waiter").retry(retry)).await;
+    leave(nodes.iter());
+    nodes[first].hang();
+    let error = waiter.lock_all(KEYS).wait(ms(10_000)).await.unwrap_err();
+    assert!(error.to_string().contains("after 6 tries"), "{error}");
+}
