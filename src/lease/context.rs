@@ -38,6 +38,9 @@ pub(crate) struct LeaseContext {
     pub(crate) owner: Arc<str>,
     /// Whether a node has lacked the script of an acquisition.
     lacked: LackedScript,
+    /// The same of a script that the node of a queue alone is sent. It must not take the flag of
+    /// the others, which would never be sent theirs whole.
+    lacked_queue: LackedScript,
     /// The same of the script that acquires with a fence.
     pub(super) lacked_fence: LackedScript,
     /// How many locks are held.
@@ -86,6 +89,7 @@ impl LeaseContext {
         notices: Arc<Notices>,
     ) -> Self {
         let (lacked, lacked_fence) = (LackedScript::default(), LackedScript::default());
+        let lacked_queue = LackedScript::default();
         let (closing, on_close) = (AtomicBool::new(false), Notify::new());
         let contention = Contention::new();
         let (nodes, volatile) = (Arc::new(nodes), Volatile::new(&options));
@@ -96,6 +100,7 @@ impl LeaseContext {
             volatile,
             owner,
             lacked,
+            lacked_queue,
             lacked_fence,
             held: AtomicUsize::new(0),
             closing,
@@ -249,6 +254,19 @@ impl LeaseContext {
             true => self.lacked.next_form(),
             false => ScriptForm::Digest,
         }
+    }
+
+    /// As [`script_form`](Self::script_form), for the node that keeps the queue.
+    pub(super) fn queue_script_form(&self, primitive: &Primitive) -> ScriptForm {
+        match self.acquires_by_script(primitive) {
+            true => self.lacked_queue.next_form(),
+            false => ScriptForm::Digest,
+        }
+    }
+
+    /// Notes, and returns, whether the node that keeps the queue has not known its script.
+    pub(super) fn note_queue_script(&self, primitive: &Primitive, election: &Election) -> bool {
+        self.acquires_by_script(primitive) && self.lacked_queue.note(election)
     }
 
     /// Notes, and returns, whether a node has not known the script of such a lock's acquisition.

@@ -308,7 +308,7 @@ pub(super) async fn ask_all(
 ) -> Result<Ended, Error> {
     let context = &leases.context;
     let clock = context.nodes.clock();
-    let (mut sent, mut reasks) = (clock.now(), 0);
+    let (mut sent, mut reasks, mut has_repeated) = (clock.now(), 0, false);
     // Of what is granted so much may be over before the rest is.
     let patience = sent.plus(claim.ttl() / 3);
     claim.ask_all_from_queue(sent)?;
@@ -318,6 +318,12 @@ pub(super) async fn ask_all(
     loop {
         let verdict = poll_fn(|cx| claim.election.poll_verdict(cx)).await;
         let now = clock.now();
+        let may_repeat = verdict != Verdict::Won && !has_repeated && claim.is_granted_by_queue();
+        if may_repeat && claim.do_others_lack_script() {
+            (has_repeated, sent) = (true, now);
+            claim.ask_others_again(now)?; // and brings it, at once: also without a wait
+            continue;
+        }
         let is_worth_it = reasks < REASKS_MAX || wait.has_met_readers && now < patience;
         let may_reask = is_worth_it && claim.may_queue_grant() && now < wait.until;
         if verdict == Verdict::Won || !may_reask {

@@ -153,7 +153,7 @@ impl Claim {
     /// Whether the node that keeps the queue has not known its script: the next command brings it.
     pub(in crate::lease) fn lacks_queue_script(&self) -> bool {
         let primitive = self.queue_node().map(|queue_node| queue_node.resource.primitive);
-        primitive.is_some_and(|primitive| self.context.note_scripts(primitive, &self.election))
+        primitive.is_some_and(|primitive| self.context.note_queue_script(primitive, &self.election))
     }
 
     /// What the node that keeps the queue has answered, if that is a yes or a no.
@@ -197,10 +197,20 @@ impl Claim {
         })
     }
 
+    /// Whether one of the others has not known its script: the next command brings it.
+    pub(in crate::lease) fn do_others_lack_script(&self) -> bool {
+        self.context.note_scripts(self.resource.primitive, &self.election)
+    }
+
     /// Where the node that keeps the queue has granted, and too few others yet: asks those again
-    /// that hold another value, which may be about to let go of it. The lease counts as before.
+    /// that hold another value, which may be about to let go of it, or did not know the script. The
+    /// lease counts as before.
     pub(in crate::lease) fn ask_others_again(&mut self, now: Moment) -> Result<(), Error> {
-        let refusing = self.election.votes().filter(|(_, vote)| *vote == NodeVote::Held);
+        let refusing = self.election.votes().filter(|(node, vote)| match vote {
+            NodeVote::Held => true,
+            NodeVote::Refused => self.election.lacks_script(*node),
+            _ => false,
+        });
         let to = refusing.fold(NodeMask::NONE, |mask, (node, _)| mask.with(node));
         let granted = self.election.granted();
         self.note_others(None);
@@ -280,7 +290,7 @@ fn ask_queue(
     now: Moment,
 ) -> Result<Election, Error> {
     let resource = &queue_node.resource;
-    let form = context.script_form(resource.primitive);
+    let form = context.queue_script_form(resource.primitive);
     let subject = Subject { resource, value };
     subject.with_acquire(form, ttl, context.volatile.as_ref(), |encoded| {
         let command = context.command(encoded, resource.affinity(), ttl, now);

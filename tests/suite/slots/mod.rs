@@ -252,6 +252,21 @@ async fn one_that_polls_finds_a_slot_and_stands_in_no_queue() {
     nothing_is_left(&fleet).await;
 }
 
+/// The node of the queue and the others have other scripts, and each lacks its own.
+#[tokio::test]
+async fn several_slots_are_had_of_servers_that_have_forgotten_the_scripts() {
+    need_process!();
+    let fleet = Fleet::start(3);
+    let locker = hearing(&fleet, "one").await;
+    for wait in [Duration::ZERO, PATIENCE] {
+        for _ in 0..5 {
+            fleet.command(&["SCRIPT", "FLUSH"]);
+            release(locker.slots("k", 3).acquire_many(2).wait(wait).await.unwrap()).await;
+        }
+    }
+    nothing_is_left(&fleet).await;
+}
+
 /// Never more at once than there are slots, also by those that come and go all the time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_crowd_of_processes_has_never_more_than_there_are() {
