@@ -13,7 +13,7 @@ pub(super) const EPOCH: &[State] = &[
     ("another longest TTL", "SET e abc~9000"),
     ("another process's, another longest TTL", "SET e def~9000"),
     ("a longest TTL that is no number of Lua", "SET e abc~9007199254740993"),
-    ("an epoch of nobody", "SET e ~30000"),
+    ("an epoch of no server", "SET e ~30000"),
     ("words", "SET e none~at~all"),
     ("a name alone", "SET e abc"),
     ("an epoch and more", "SET e abc~30000x"),

@@ -99,11 +99,11 @@ async fn a_client_that_knows_of_no_slots_takes_one_and_is_kept_from_one() {
     assert_eq!(guard.slots(), [1]);
     assert!(!is_free(&locker, 2).await);
     // A majority has answered; the last node may be about to.
-    let is_kept = async || {
-        let plain = fleet.command(&["SET", "{k}:slot:1", "theirs", "NX", "PX", "60000"]);
-        plain.iter().all(|reply| *reply == Reply::Nil)
-    };
-    assert!(is_kept().await || guard.is_valid());
+    let is_everywhere = async || fleet.holders("{k}:slot:1").len() == 3;
+    eventually_async("all nodes have set it", is_everywhere).await;
+    let plain = fleet.command(&["SET", "{k}:slot:1", "theirs", "NX", "PX", "60000"]);
+    assert!(plain.iter().all(|reply| *reply == Reply::Nil), "{plain:?}");
+    assert!(guard.is_valid());
     let error = locker.slots("k", 2).acquire().wait(Duration::from_millis(50)).await.unwrap_err();
     assert!(error.is_contended() && error.holder().is_none(), "{error}");
     assert!(error.to_string().starts_with("too few of the 2 slots of \"k\" are free"), "{error}");
