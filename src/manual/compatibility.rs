@@ -74,13 +74,17 @@
 //!     +client|kill +client|id +client|setname +client|tracking +client|caching
 //! ```
 //!
-//! and, from Redis 7.2 on and on Valkey, `+client|setinfo`. Advice on the rest:
+//! and, from Redis 7.2 on and on Valkey, `+client|setinfo`; with slots also `+mget` and `+exists`.
+//! Advice on the rest:
 //!
 //! - A queue's keys are `{pay:order:42}:quorlock:queue` and `{pay:order:42}:quorlock:beats`, so
 //!   that all are in one slot of a cluster, and need a rule beside the prefix's own. Those of a key
 //!   that has a `{tag}` are that key with `/quorlock:queue` and `/quorlock:beats` behind it. Where
 //!   a right to the queue is missing, processes poll: each waits up to a second longer, and every
 //!   node has more to do. They release their locks all the same.
+//! - The keys of slots, and of their queue, are `{pay:calls}:slot:3` and
+//!   `{pay:calls}:slots:4:quorlock:queue`. Where a right to the queue is missing, each looks for
+//!   free slots by itself: see [`slots`](super::slots).
 //! - A fence's key is `{pay:order:42}:quorlock:fence`, beside those of the queue. A key of a
 //!   [`guarded::Command`](crate::guarded::Command) has its own, `{stock:7}:quorlock:written`.
 //! - `+delifeq`, on a Valkey from 9.0 on, halves what a lock costs the server. Without the right
