@@ -3,6 +3,8 @@
 //! ```text
 //!  Start ──another of this process comes first──▶ InLine ──its turn──▶ Start
 //!    │                                                └─ was handed on ─▶ guard
+//!    ├─▶ AskingOne, for several keys after a refusal ──granted──▶ Asking
+//!    ├─▶ Queued or Searching, for slots ──chosen──▶ Asking
 //!    └─▶ Asking ──won, and fenced if asked for, time left──▶ guard
 //!          │ lost, or too slow (the claim is dropped, and with it undone)
 //!          ├── not retryable ──▶ error
@@ -13,8 +15,7 @@
 //!                                                       └─ its node is of no use ─▶ the next one's
 //! ```
 //!
-//! The try itself allocates nothing; looking and pausing do. For slots it begins at `Queued`, or
-//! with a look for free ones at all nodes; for several keys one node may be asked before others.
+//! The try itself allocates nothing; looking and pausing do.
 
 mod one_first;
 mod queued;

@@ -30,7 +30,7 @@ use quorlock_resp::encode;
 use super::durability::Volatile;
 use super::key::Key;
 use super::primitive::{AcquireBy, Adopt, Script, ScriptForm, script};
-use super::resource::{Resource, Wish};
+use super::resource::{Resource, SlotQuery};
 use super::wire::{DECIMAL_MAX, Value, decimal, put_millis, with_scratch};
 use crate::error::Error;
 use crate::fence::Fence;
@@ -85,7 +85,7 @@ impl TokenOffer<'_> {
     const ARGUMENTS: usize = 4;
 }
 
-/// A script's call. Its arguments behind the value are `former`, `wish`, `ttl`, `exactly` and
+/// A script's call. Its arguments behind the value are `former`, `query`, `ttl`, `exactly` and
 /// `volatile`, in this order.
 struct Call<'a> {
     script: &'a Script,
@@ -95,7 +95,7 @@ struct Call<'a> {
     former: Option<&'a str>,
     ttl: Option<Duration>,
     /// Which of the keys are to be chosen.
-    wish: Option<Wish>,
+    query: Option<SlotQuery>,
     /// Whether the keys live for no longer than the `ttl`.
     exactly: bool,
     /// What is added where servers may forget.
@@ -104,8 +104,8 @@ struct Call<'a> {
 
 impl<'a> Call<'a> {
     fn new(script: &'a Script, form: ScriptForm, kind: ReplyKind) -> Self {
-        let (former, wish, ttl, exactly, volatile) = (None, None, None, false, None);
-        Self { script, form, kind, former, wish, ttl, exactly, volatile }
+        let (former, query, ttl, exactly, volatile) = (None, None, None, false, None);
+        Self { script, form, kind, former, query, ttl, exactly, volatile }
     }
 }
 
@@ -124,8 +124,8 @@ impl Subject<'_> {
             (None, AcquireBy::Script(script, kind)) => (script, *kind),
             (Some(_), _) => (&primitive.vote, primitive.vote_reply),
         };
-        let wish = self.resource.slots_to_choose().and_then(|_| self.resource.wish());
-        let call = Call { wish, ttl: Some(ttl), volatile, ..Call::new(script, form, kind) };
+        let query = self.resource.slots_to_choose().and_then(|_| self.resource.query());
+        let call = Call { query, ttl: Some(ttl), volatile, ..Call::new(script, form, kind) };
         self.with_call(call, send)
     }
 
@@ -270,11 +270,11 @@ impl Subject<'_> {
     /// the `former` value: an extension has none, a call with a former value puts that back, and
     /// any other deletes the keys.
     fn with_call<R>(&self, call: Call<'_>, send: impl FnOnce(Encoded<'_>) -> R) -> R {
-        let Call { script, form, kind, former, wish, ttl, exactly, volatile } = call;
+        let Call { script, form, kind, former, query, ttl, exactly, volatile } = call;
         let keys = volatile.map_or(0, |_| Volatile::KEYS) + usize::from(self.resource.count());
         let arguments = 1
             + usize::from(former.is_some())
-            + wish.map_or(0, |_| Wish::ARGUMENTS)
+            + query.map_or(0, |_| SlotQuery::ARGUMENTS)
             + usize::from(ttl.is_some())
             + usize::from(exactly)
             + volatile.map_or(0, |_| Volatile::ARGUMENTS);
@@ -288,8 +288,8 @@ impl Subject<'_> {
                 encode::bulk(out, former.as_bytes());
             }
             let put_back = pair.start..out.len();
-            if let Some(wish) = wish {
-                wish.put(out);
+            if let Some(query) = query {
+                query.put(out);
             }
             if let Some(ttl) = ttl {
                 put_millis(out, ttl);

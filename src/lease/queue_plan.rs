@@ -117,7 +117,7 @@ impl Plan {
         }
     }
 
-    /// The watched lock lives for so many milliseconds; −1: for ever, −2: it is free.
+    /// The watched lock lives for so many milliseconds; −1: it has no end, −2: it is free.
     pub(super) fn watched(&mut self, millis: i64, now: Moment) {
         match u64::try_from(millis) {
             Ok(millis) => self.ask_at(now.plus(Duration::from_millis(millis) + MILLISECOND)),

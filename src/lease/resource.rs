@@ -4,8 +4,8 @@ mod slots;
 
 use quorlock_resp::encode;
 
+pub(super) use self::slots::SlotQuery;
 use self::slots::Slots;
-pub(super) use self::slots::Wish;
 use super::key::{BEATS, FENCE, GATE, KEYS_MAX, Key, QUEUE, READERS, no_name};
 use super::primitive::{Holders, Primitive};
 use crate::error::Error;
@@ -225,21 +225,21 @@ impl Resource {
     }
 
     /// What the node that keeps the queue is asked for, if it is to choose slots.
-    pub(super) fn wish(&self) -> Option<Wish> {
+    pub(super) fn query(&self) -> Option<SlotQuery> {
         match &self.keys {
-            Keys::Slots(slots) => Some(slots.wish()),
+            Keys::Slots(slots) => Some(slots.query()),
             _ => None,
         }
     }
 
     /// The same, to be chosen as this says.
-    pub(super) fn wishing(&self, start: u16, waits: bool, may_queue: bool) -> Self {
-        let mut wishing = self.clone();
-        if let Keys::Slots(slots) = &mut wishing.keys {
-            slots.set_wish(start, waits);
+    pub(super) fn with_query(&self, start: u16, waits: bool, may_queue: bool) -> Self {
+        let mut with_query = self.clone();
+        if let Keys::Slots(slots) = &mut with_query.keys {
+            slots.set_query(start, waits);
             slots.set_may_queue(may_queue);
         }
-        wishing
+        with_query
     }
 
     /// These slots of it, counted from 0.

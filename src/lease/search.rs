@@ -80,7 +80,7 @@ impl Search {
 /// Looks at all nodes for slots that may be free, as many as are wanted, from where that says on.
 pub(super) async fn look(leases: Arc<Leases>, resource: Resource) -> Result<Found, Error> {
     let context = &leases.context;
-    let Some((count, wish)) = resource.slots_to_choose().zip(resource.wish()) else {
+    let Some((count, query)) = resource.slots_to_choose().zip(resource.query()) else {
         return Ok(Found { free: Vec::new(), is_blind: true });
     };
     let mut words: Vec<&[u8]> = vec![b"MGET"];
@@ -97,9 +97,9 @@ pub(super) async fn look(leases: Arc<Leases>, resource: Resource) -> Result<Foun
         stands.for_each(|(held, _)| *held += 1);
     }
     let majority = context.nodes.majority();
-    let slots = (0..count).map(|step| (wish.start + step) % count);
+    let slots = (0..count).map(|step| (query.start + step) % count);
     let may_be_free = slots.filter(|slot| held[usize::from(*slot)] < majority);
-    let free: Vec<u16> = may_be_free.take(wish.weight.into()).collect();
-    let are_enough = free.len() == usize::from(wish.weight);
+    let free: Vec<u16> = may_be_free.take(query.weight.into()).collect();
+    let are_enough = free.len() == usize::from(query.weight);
     Ok(Found { free: if are_enough { free } else { Vec::new() }, is_blind: told == 0 })
 }

@@ -13,7 +13,10 @@ use crate::link::{ReplyKind, UndoScript};
 const RELEASE: &str = include_str!("script/release_all.lua");
 
 /// A lock of several keys. (A test compares the digests with the scripts.)
-pub(crate) static ALL: Primitive = Primitive {
+pub(crate) static ALL: Primitive = SEVERAL_KEYS;
+
+/// The same, for kinds of lock that are one but for a little.
+pub(super) const SEVERAL_KEYS: Primitive = Primitive {
     acquire: AcquireBy::Script(
         script!(include_str!("script/acquire_all.lua"), "07bf275be7ef9b36c9ddb92e6e370cbd52e125b3"),
         ReplyKind::Keys,

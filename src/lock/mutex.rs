@@ -12,7 +12,10 @@ use crate::link::{ReplyKind, UndoScript};
 const RELEASE: &str = include_str!("script/release.lua");
 
 /// A lock of one key. (A test compares the digests with the scripts.)
-pub(crate) static MUTEX: Primitive = Primitive {
+pub(crate) static MUTEX: Primitive = ONE_KEY;
+
+/// The same, for kinds of lock that are one but for a little.
+pub(super) const ONE_KEY: Primitive = Primitive {
     acquire: AcquireBy::SetIfAbsent,
     vote: script!(
         behind_standing!("script/acquire.lua"),

@@ -18,13 +18,13 @@ use crate::lease::queue_node;
 use crate::quorum::Verdict;
 
 /// Every fourth try asks all nodes at once.
-const ASKS_ALL_EVERY: u32 = 4;
+const ALL_ASKED_EACH: u32 = 4;
 
 impl Tries {
     /// The node that the next try asks first; `None` if all are asked at once.
     pub(super) fn one_to_ask_first(&self, spec: &AcquireSpec) -> Option<usize> {
         let context = &spec.leases.context;
-        let is_due = self.failed_contended() && self.count % ASKS_ALL_EVERY != 0;
+        let is_due = self.failed_contended() && self.count % ALL_ASKED_EACH != 0;
         let are_several = spec.resource.keys().len() > 1 && context.nodes.len() > 1;
         (is_due && are_several)
             .then(|| queue_node::first(context, Key::hash(&context.options.prefix)))

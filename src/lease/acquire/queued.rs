@@ -33,7 +33,7 @@ impl Tries {
                 return self.go_on(Step::Queued { queued, drawn });
             }
         }
-        let resource = self.wishing(spec, count);
+        let resource = self.with_query(spec, count);
         let searching = Box::pin(search::look(spec.leases.clone(), resource));
         self.go_on(Step::Searching(searching))
     }
@@ -55,7 +55,7 @@ impl Tries {
         (self.waiting.tried, self.step) = (sent, Step::Start);
         if !found.free.is_empty() {
             let count = spec.resource.slots_to_choose().unwrap_or_default();
-            let resource = self.wishing(spec, count).choosing(&found.free);
+            let resource = self.with_query(spec, count).choosing(&found.free);
             self.step = Step::Asking(Claim::ask(context, resource, None, spec.ttl, sent)?);
             return Ok(None);
         }
@@ -75,10 +75,10 @@ impl Tries {
     }
 
     /// The slots that it wants, and where it looks for them.
-    fn wishing(&mut self, spec: &AcquireSpec, count: u16) -> Resource {
+    fn with_query(&mut self, spec: &AcquireSpec, count: u16) -> Resource {
         let search = &mut self.queueing.search;
         let start = search.start(count, spec.leases.context.nodes.entropy());
-        spec.resource.wishing(start, !self.order.queues_once(), !search.is_denied)
+        spec.resource.with_query(start, !self.order.queues_once(), !search.is_denied)
     }
 
     /// A place in a queue, if a node keeps one.
@@ -86,7 +86,7 @@ impl Tries {
         let Some(count) = spec.resource.slots_to_choose() else {
             return self.queueing.place(&spec.leases, &spec.resource, spec.ttl);
         };
-        let resource = self.wishing(spec, count);
+        let resource = self.with_query(spec, count);
         self.queueing.place(&spec.leases, &resource, spec.ttl)
     }
 

@@ -95,6 +95,7 @@ impl Claim {
     }
 
     /// Asks all nodes for the key, once: that with the queue in turn. The lease counts from here.
+    /// For slots the others alone are asked: it counts from when that node was asked to choose.
     pub(in crate::lease) fn ask_all_from_queue(&mut self, now: Moment) -> Result<(), Error> {
         if self.resource.primitive.holders.have_slots() {
             let chooser = self.queue_node().map(|queue_node| queue_node.node);

@@ -19,7 +19,7 @@ impl Claim {
     /// What the node that keeps the queue has answered, if it can be that.
     pub(in crate::lease) fn picked(&self) -> Option<Picked> {
         let count = self.resource.slots_to_choose()?;
-        let weight = usize::from(self.resource.wish()?.weight);
+        let weight = usize::from(self.resource.query()?.weight);
         let numbers = self.election.numbers(self.queue_node()?.node)?;
         match numbers[..] {
             [1, ref picked @ ..] => {

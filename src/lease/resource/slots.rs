@@ -16,7 +16,7 @@ use crate::error::Error;
 #[derive(Clone)]
 pub(super) struct Slots {
     names: Arc<Names>,
-    wish: Wish,
+    query: SlotQuery,
     /// Those that were chosen, if any were.
     chosen: Chosen,
     /// Whether it is about the queue, too.
@@ -34,7 +34,7 @@ struct Names {
 
 /// Which slots the node that keeps the queue is asked for.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::lease) struct Wish {
+pub(in crate::lease) struct SlotQuery {
     /// How many, all or none.
     pub(in crate::lease) weight: u16,
     /// Free ones are looked for from this one on, counted from 0.
@@ -49,7 +49,7 @@ struct Chosen {
     keys: Box<[Key]>,
 }
 
-impl Wish {
+impl SlotQuery {
     /// How many arguments it comes to.
     pub(in crate::lease) const ARGUMENTS: usize = 3;
 
@@ -81,9 +81,9 @@ impl Slots {
         let slots = (0..count).map(|number| named(format!("slot:{number}")));
         let (slots, queue) =
             (slots.collect::<Result<_, _>>()?, [of_queue(QUEUE)?, of_queue(BEATS)?]);
-        let wish = Wish { weight, start: 0, waits: true };
+        let query = SlotQuery { weight, start: 0, waits: true };
         let names = Arc::new(Names { key, slots, queue });
-        Ok(Self { names, wish, chosen: Chosen::default(), has_queue: false, may_queue: true })
+        Ok(Self { names, query, chosen: Chosen::default(), has_queue: false, may_queue: true })
     }
 
     /// The key that has slots.
@@ -112,12 +112,12 @@ impl Slots {
         if self.has_queue { &self.names.queue } else { &[] }
     }
 
-    pub(super) fn wish(&self) -> Wish {
-        self.wish
+    pub(super) fn query(&self) -> SlotQuery {
+        self.query
     }
 
-    pub(super) fn set_wish(&mut self, start: u16, waits: bool) {
-        (self.wish.start, self.wish.waits) = (start % self.count(), waits);
+    pub(super) fn set_query(&mut self, start: u16, waits: bool) {
+        (self.query.start, self.query.waits) = (start % self.count(), waits);
     }
 
     pub(super) fn set_may_queue(&mut self, may_queue: bool) {

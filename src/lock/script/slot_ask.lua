@@ -3,7 +3,7 @@
 -- and both behind standing.lua where servers may forget.
 --
 -- KEYS, behind those of standing.lua: the slots, each of which is the key of a lock; their queue,
--- and its beats, as turn_ask.lua has them. Free ones are taken from behind the ARGV[4]-th on.
+-- and its beats, as turn_ask.lua has them. The search for free ones begins behind slot ARGV[4].
 --
 -- Answers {1, n, ...} with the numbers of those that it has then, counted from 1; {-1, ms} when
 -- they are too few: the first in the queue is told when there may be enough, or -1 where no end is
