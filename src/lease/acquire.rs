@@ -336,6 +336,8 @@ impl Tries {
                 return Ok(Some(hold));
             }
             Err(failure) => {
+                let is_refused = self.queueing.was_refused && claim.resource.queued().is_some();
+                self.waiting.refused_by = is_refused.then(|| claim.refusing_node()).flatten();
                 if failure.is_contended() {
                     self.queueing.search.note_held(claim.resource.slot_numbers());
                 }
@@ -423,9 +425,9 @@ impl Tries {
         }
         let leases = spec.leases.clone();
         let may_be_cut = self.failed_contended() && spec.retry.is_open_ended();
-        let watched = self.waiting.watched().filter(|_| may_be_cut);
+        let watched = self.waiting.watched(&spec.resource).filter(|_| may_be_cut);
         let pausing: Pausing = match watched {
-            Some(key) => Box::pin(pause::watching(leases, key, pause)),
+            Some(watched) => Box::pin(pause::watching(leases, watched, pause)),
             None => Box::pin(pause::plain(leases, pause)),
         };
         self.wait(spec, Step::Pausing(pausing))

@@ -8,6 +8,7 @@ use super::hold_ref::HoldRef;
 use super::in_line;
 use super::key::Key;
 use super::leases::Leases;
+use super::pause::Watched;
 use super::primitive::{Holders, Primitive};
 use super::resource::Resource;
 use super::retry::{Known, draw};
@@ -50,6 +51,8 @@ pub(super) struct Waiting {
     contended: u32,
     /// Where the lock has no queue, the key that the last try has found held by another.
     pub(super) key: Option<Box<Key>>,
+    /// A node that has refused what the queue's node had granted.
+    pub(super) refused_by: Option<usize>,
     /// The try before that has found another key in the way.
     is_other_key: bool,
     /// A node did not know the script of the last try.
@@ -71,6 +74,7 @@ impl Waiting {
         until: Moment::LAST,
         contended: 0,
         key: None,
+        refused_by: None,
         is_other_key: false,
         lacks_script: false,
         repeats: 0,
@@ -119,13 +123,17 @@ impl Waiting {
         is_worth_it
     }
 
-    /// The key that is watched during the next pause.
-    pub(super) fn watched(&mut self) -> Option<Key> {
-        let key = self.key.as_deref().filter(|_| self.cuts < CUTS_MAX).cloned();
+    /// What is watched during the next pause.
+    pub(super) fn watched(&mut self, resource: &Resource) -> Option<Watched> {
+        let key = match self.refused_by {
+            Some(_) => resource.keys().first(),
+            None => self.key.as_deref(),
+        };
+        let key = key.filter(|_| self.cuts < CUTS_MAX).cloned();
         if key.is_none() {
             self.cuts = 0;
         }
-        key
+        key.map(|key| Watched { key, on: self.refused_by })
     }
 
     /// Whether the wait for a holder begins: the try before has not found the lock held, or has

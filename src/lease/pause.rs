@@ -3,7 +3,9 @@
 //!
 //! A lock of several keys has no place in the queues of single ones: to be handed one of its keys
 //! would block that for nothing while the others are held. So it watches the key that is in its
-//! way, on the node that keeps that key's queue, and tries again when it changes.
+//! way, on the node that keeps that key's queue, and tries again when it changes. So does one that
+//! was granted its key by the queue's node and refused it by the others, on one of these: they know
+//! of a holder that the queue does not.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -52,13 +54,20 @@ pub(super) fn watch(context: &LeaseContext, node: usize, key: &Key) -> Result<El
     context.ask(&words, ReplyKind::Tracked, 0, to, NodeSet::rule_of_one())
 }
 
+/// What is watched during a pause.
+pub(super) struct Watched {
+    pub(super) key: Key,
+    /// On this node; `None`: on the one that keeps the key's queue.
+    pub(super) on: Option<usize>,
+}
+
 /// Ends when the key has changed or has ended, and after the pause at the latest; also when the
 /// locker is shut down. Says what has ended it.
-pub(super) async fn watching(leases: Arc<Leases>, key: Key, pause: Duration) -> Cause {
-    let context = &leases.context;
+pub(super) async fn watching(leases: Arc<Leases>, watched: Watched, pause: Duration) -> Cause {
+    let (context, Watched { key, on }) = (&leases.context, watched);
     let clock = context.nodes.clock();
     let until = clock.now().plus(pause);
-    let node = queue_node::first(context, key.affinity());
+    let node = on.or_else(|| queue_node::first(context, key.affinity()));
     let Some(node) = node else { return plain(leases, pause).await };
     let registration = context.notices.register(&context.nodes.entropy().nonce(), &key, node);
     // Looked at behind the registration: a node that stops telling says so once.

@@ -57,6 +57,11 @@ impl Claim {
         Ok(())
     }
 
+    /// A node on which another holds the key, or one of them.
+    pub(in crate::lease) fn refusing_node(&self) -> Option<usize> {
+        self.election.votes().find(|(_, vote)| *vote == NodeVote::Held).map(|(node, _)| node)
+    }
+
     /// Whether another holds the key, or one of them, on this node.
     pub(in crate::lease) fn is_held_on(&self, node: usize) -> bool {
         self.election.votes().any(|(of, vote)| of == node && vote == NodeVote::Held)

@@ -445,3 +445,25 @@ async fn a_waiter_whose_first_question_is_unanswered_leaves_nothing_when_the_nod
         }
     }
 }
+
+/// The queue knows of no holder, and grants the key; the others know of one.
+#[tokio::test(start_paused = true)]
+async fn one_that_the_other_nodes_refuse_has_the_lock_as_soon_as_they_let_go() {
+    for after in [3, 20, 100, 300, 499] {
+        let nodes = Nodes::new(5);
+        let waiter = process(&nodes, "waiter").await;
+        hold_foreign(&nodes, ms(30_000));
+        let waiting = wait(&waiter, ms(10_000));
+        sleep(ms(20)).await;
+        let queue = b"{k}:quorlock:queue".to_vec();
+        let is_queue = |node: &&quorlock::testing::Node| node.keys().contains(&queue);
+        nodes.iter().find(is_queue).unwrap().command(["DEL", "k"]);
+        sleep(ms(after)).await;
+        assert!(!waiting.is_finished());
+        let freed = Instant::now();
+        Held::Foreign.release(&nodes);
+        let (at, won) = waiting.await.unwrap();
+        let late = at - freed;
+        assert!(won.is_ok() && late <= ms(20), "after {after} ms: {late:?}");
+    }
+}
