@@ -2,7 +2,7 @@
 //!
 //! Each model has a twin that is weakened in just the point that settles the race, and that must
 //! fail: a model that cannot fail shows nothing. Run them with
-//! `RUSTFLAGS="--cfg quorlock_models" cargo test --release --lib loom_`.
+//! `RUSTFLAGS="--cfg quorlock_models" cargo test --profile checks --lib loom_`.
 
 mod timer;
 

@@ -2,7 +2,7 @@
 //!
 //! All of it is the library's own code: the locker, its node set and what they share. The node
 //! never answers, and no task runs: a shutdown does its part at its first poll. Run it with
-//! `RUSTFLAGS="--cfg quorlock_models" cargo test --release --lib loom_`.
+//! `RUSTFLAGS="--cfg quorlock_models" cargo test --profile checks --lib loom_`.
 
 use std::future::Future;
 use std::pin::pin;

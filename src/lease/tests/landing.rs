@@ -1,7 +1,7 @@
 //! The race of an extension that succeeds with a look that finds the loss before it, every
 //! interleaving, by loom: what was found lost stays lost, and is not told to have been extended.
 //!
-//! Run it with `RUSTFLAGS="--cfg quorlock_models" cargo test --release --lib loom_`.
+//! Run it with `RUSTFLAGS="--cfg quorlock_models" cargo test --profile checks --lib loom_`.
 
 use std::future::Future;
 use std::pin::pin;

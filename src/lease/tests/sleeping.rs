@@ -1,7 +1,7 @@
 //! The races of the keeper's sleep and its timer with a hold that begins, every interleaving, by
 //! loom: no look is slept through.
 //!
-//! Run it with `RUSTFLAGS="--cfg quorlock_models" cargo test --release --lib loom_`.
+//! Run it with `RUSTFLAGS="--cfg quorlock_models" cargo test --profile checks --lib loom_`.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! The races of a turn that is passed on with those in line, every interleaving, by loom: it comes
 //! to one of them, who is woken, and it is never lost.
 //!
-//! Run it with `RUSTFLAGS="--cfg quorlock_models" cargo test --release --lib loom_`.
+//! Run it with `RUSTFLAGS="--cfg quorlock_models" cargo test --profile checks --lib loom_`.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};

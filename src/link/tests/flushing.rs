@@ -2,7 +2,7 @@
 //!
 //! The link is the library's own, on a stream in memory. The driver is the part of its pass that
 //! writes: it flushes a link whose flag is set, and waits for room where the stream is full.
-//! Run them with `RUSTFLAGS="--cfg quorlock_models" cargo test --release --lib loom_`.
+//! Run them with `RUSTFLAGS="--cfg quorlock_models" cargo test --profile checks --lib loom_`.
 
 use std::io;
 use std::sync::Arc;

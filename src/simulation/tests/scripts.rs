@@ -82,7 +82,7 @@ fn a_node_that_takes_any_token_is_caught() {
 
 #[test]
 fn a_node_whose_forgotten_fences_begin_at_zero_is_caught() {
-    catch_from(200, Mutation::FenceFromZero, Regime::AmnesiaFenced, Kind::FenceTooLow);
+    catch_from(490, Mutation::FenceFromZero, Regime::AmnesiaFenced, Kind::FenceTooLow);
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn a_node_that_makes_a_reader_beside_a_writer_is_caught() {
 
 #[test]
 fn a_key_that_ends_with_the_newest_reader_is_caught() {
-    catch(Mutation::KeyOfTheNewestReader, Regime::Kept, Kind::Overlap);
+    catch_from(10, Mutation::KeyOfTheNewestReader, Regime::Kept, Kind::Overlap);
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn a_slot_that_is_given_twice_is_caught() {
 
 #[test]
 fn a_slot_that_ends_early_is_caught() {
-    catch(Mutation::SlotEndsEarly, Regime::Kept, Kind::Overlap);
+    catch_from(70, Mutation::SlotEndsEarly, Regime::Kept, Kind::Overlap);
 }
 
 #[test]

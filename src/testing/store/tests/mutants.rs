@@ -247,7 +247,7 @@ fn viable(file: &str, text: &str) -> Vec<Mutant> {
 
 /// Of so many mutants one is run, unless `QUORLOCK_ALL_MUTANTS` is set, as `tests/run full` does:
 /// all of them take minutes.
-const SHARE: usize = 5;
+const SHARE: usize = 17;
 
 fn share() -> usize {
     if std::env::var_os("QUORLOCK_ALL_MUTANTS").is_some() { 1 } else { SHARE }
