@@ -93,6 +93,14 @@ pub(crate) struct Unsettled {
     pub(crate) error: Option<Box<str>>,
 }
 
+/// What a connection that has ended leaves to be undone.
+#[derive(Debug)]
+pub(crate) struct LeftUndo {
+    pub(crate) undo: Kept,
+    /// What it undoes, or the undo itself, had reached the kernel, a part of it at least.
+    pub(crate) was_sent: bool,
+}
+
 /// For how many commands a pipeline has room from its beginning, and for how many bytes of what
 /// would undo them.
 const FEW_COMMANDS: usize = 16;
@@ -245,19 +253,24 @@ impl Pipeline {
     }
 
     /// Empties the FIFO at the connection's end, of which `written` bytes had reached the kernel:
-    /// every operation goes to `lapsed`, the undos of those that may have been applied to `undos`.
-    pub(crate) fn drain(&mut self, written: u64, lapsed: &mut Vec<Lapsed>, undos: &mut Vec<Kept>) {
+    /// every operation goes to `lapsed`, the undos of those that may have been applied to `left`.
+    pub(crate) fn drain(
+        &mut self,
+        written: u64,
+        lapsed: &mut Vec<Lapsed>,
+        left: &mut Vec<LeftUndo>,
+    ) {
         for waiting in self.waiting.drain(..) {
-            let sent = waiting.begins < written;
+            let was_sent = waiting.begins < written;
             // An unsent command needs no undo; an undo that was not sent is still pending.
-            let pending = sent || waiting.entry.kind.is_undo();
+            let pending = was_sent || waiting.entry.kind.is_undo();
             let bytes = &self.undo.as_slice()[..waiting.undo_len];
             let undo = Undo { bytes, form: waiting.undo_form };
             if pending && !undo.is_nothing() {
-                undos.push(undo.kept());
+                left.push(LeftUndo { undo: undo.kept(), was_sent });
             }
             self.undo.advance(waiting.undo_len);
-            lapsed.push(Lapsed { ticket: waiting.entry.ticket, sent });
+            lapsed.push(Lapsed { ticket: waiting.entry.ticket, sent: was_sent });
         }
     }
 }
@@ -353,9 +366,9 @@ mod tests {
             pipeline.push(entry(ticket, ReplyKind::Adopt, 9), 0, undo);
         }
         pipeline.undo_instead(delete);
-        let (mut lapsed, mut undos) = (Vec::new(), Vec::new());
-        pipeline.drain(1, &mut lapsed, &mut undos);
-        let undos: Vec<_> = undos.iter().map(Kept::lent).collect();
+        let (mut lapsed, mut left) = (Vec::new(), Vec::new());
+        pipeline.drain(1, &mut lapsed, &mut left);
+        let undos: Vec<_> = left.iter().map(|left| left.undo.lent()).collect();
         assert_eq!(undos, [others, delete, delete, others, delete]);
     }
 
@@ -425,12 +438,13 @@ mod tests {
         pipeline.push(entry(4, ReplyKind::Status, 9), 30, Undo::delete(SCRIPT, b"undo-4"));
         pipeline.push(entry(5, ReplyKind::Undo, 9), 40, Undo::delete(SCRIPT, b"undo-5"));
         assert_eq!(answer(&mut pipeline, simple("OK")), Ok(1));
-        let (mut lapsed, mut undos) = (Vec::new(), Vec::new());
-        pipeline.drain(21, &mut lapsed, &mut undos);
+        let (mut lapsed, mut left) = (Vec::new(), Vec::new());
+        pipeline.drain(21, &mut lapsed, &mut left);
         let told: Vec<_> = lapsed.iter().map(|lapsed| (lapsed.ticket.0, lapsed.sent)).collect();
         assert_eq!(told, [(2, true), (3, true), (4, false), (5, false)]);
         // The fourth was never sent. The fifth was not sent either, and is an undo itself.
-        let undos: Vec<_> = undos.iter().map(Kept::lent).collect();
-        assert_eq!(undos, [Undo::delete(SCRIPT, b"undo-3"), Undo::delete(SCRIPT, b"undo-5")]);
+        let undos: Vec<_> = left.iter().map(|left| (left.undo.lent(), left.was_sent)).collect();
+        let [third, fifth] = [b"undo-3", b"undo-5"].map(|pair| Undo::delete(SCRIPT, pair));
+        assert_eq!(undos, [(third, true), (fifth, false)]);
     }
 }

@@ -70,9 +70,9 @@ impl State {
     /// Empties the link at the end of a connection, however that came: no task waits any more, and
     /// nothing that may have been applied, or was still to be undone, is forgotten.
     pub(super) fn end(&mut self, lapsed: &mut Vec<Lapsed>) {
-        let mut undos = Vec::new();
-        self.pipeline.drain(self.written, lapsed, &mut undos);
-        self.pending.inherit(self.client.take(), undos);
+        let mut left = Vec::new();
+        self.pipeline.drain(self.written, lapsed, &mut left);
+        self.pending.inherit(self.client.take(), left);
         self.queued.clear();
         self.holes.clear();
         (self.run_id, self.is_native, self.is_tracking) = (None, false, false);

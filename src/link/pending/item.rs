@@ -70,12 +70,12 @@ impl PendingUndo {
         self.wait(now, REPEAT, horizon);
     }
 
-    /// The connection that carried it, or what it undoes, has ended. One without a name cannot be
-    /// ended for the server, too.
-    pub(super) fn handle_end(&mut self, named: bool) {
+    /// The connection that carried it, or what it undoes, has ended. `certain` says that it can be
+    /// ended for the server, too, as one without a name cannot, or that nothing was sent on it.
+    pub(super) fn handle_end(&mut self, certain: bool) {
         match self.state {
             State::Doubtful => return,
-            State::Waiting | State::Sent if named => self.state = State::Waiting,
+            State::Waiting | State::Sent if certain => self.state = State::Waiting,
             State::Waiting | State::Sent => self.state = State::Doubtful,
         }
         self.next = Moment::default();

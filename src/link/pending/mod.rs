@@ -24,8 +24,11 @@
 //!       └─ connection ends (at once) ────────────────┘  Doubtful ─┐ sent again each 500 ms,
 //!                                                         ▲  └────┘ whatever the answer
 //!                                                         │
-//!            left by a connection without a name, or sent to a process that tells none
+//!            sent on a connection without a name, or to a process that tells none
 //! ```
+//!
+//! What has not reached the kernel can arrive nowhere: an undo that was queued for a connection that
+//! never came about is in no doubt.
 //!
 //! From the first refusal, or the first doubt, an undo is kept for no longer than the key that it
 //! deletes can live, which is when it ends in each state: what is left after that, its expiry ends.
@@ -44,7 +47,7 @@ use std::time::Duration;
 use quorlock_resp::encode;
 
 use super::answer::ReplyKind;
-use super::pipeline::{Entry, Ticket};
+use super::pipeline::{Entry, LeftUndo, Ticket};
 use super::undo::{Kept, Undo};
 use crate::clock::Moment;
 use crate::options::LinkOptions;
@@ -160,20 +163,20 @@ impl PendingUndos {
         (first.next != Moment::NEVER).then(|| first.next.max(self.not_before))
     }
 
-    /// A connection has ended and leaves `undos` to be settled.
+    /// A connection has ended and leaves these undos to be settled.
     pub(super) fn inherit(
         &mut self,
         client: Option<Client>,
-        undos: impl IntoIterator<Item = Kept>,
+        left: impl IntoIterator<Item = LeftUndo>,
     ) {
         self.old_clients.iter_mut().for_each(|old| old.asked = false);
         self.not_before = Moment::default();
         let (named, mut leaves) = (client.is_some(), false);
-        for undo in undos {
+        for LeftUndo { undo, was_sent } in left {
             let mut item = self.take_or_new(undo);
             // A doubtful one is repeated anyway.
-            leaves |= item.state != State::Doubtful;
-            item.handle_end(named);
+            leaves |= was_sent && item.state != State::Doubtful;
+            item.handle_end(named || !was_sent);
             self.put(item);
         }
         if leaves {

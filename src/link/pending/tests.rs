@@ -42,6 +42,11 @@ fn put_back(key: impl ToString) -> Kept {
     Undo::put_back(SCRIPT, &bytes, len).kept()
 }
 
+/// What a connection leaves of these keys' commands, all of which were sent.
+fn sent<K: ToString>(keys: impl IntoIterator<Item = K>) -> impl Iterator<Item = LeftUndo> {
+    keys.into_iter().map(|key| LeftUndo { undo: undo(key), was_sent: true })
+}
+
 /// Whether an extension of the key that an undo would delete has to wait for that.
 fn concern(pending: &PendingUndos, key: impl ToString) -> bool {
     pending.concern(Undo::nothing(&pair(key)))
@@ -69,7 +74,7 @@ fn next_round(pending: &mut PendingUndos, run_id: Option<&str>) -> Option<(u64, 
 #[test]
 fn the_old_connection_is_ended_before_its_commands_are_undone() {
     let mut pending = pending_undos();
-    pending.inherit(client("one", 7), [undo("a")]);
+    pending.inherit(client("one", 7), sent(["a"]));
     pending.add(undo("b").lent());
     assert_eq!(round(&mut pending, Some("one"), 0), [KILL_7, "UNDO a v", "UNDO b v"]);
     pending.handle_ended();
@@ -117,7 +122,7 @@ fn a_connection_that_ends_does_not_prolong_what_was_refused() {
     pending.handle_refused(undo("a"), at(0));
     for second in 1..21 {
         assert_eq!(round(&mut pending, Some("one"), second * 1_000), ["UNDO a v"]);
-        pending.inherit(client("one", 7), [undo("a")]);
+        pending.inherit(client("one", 7), sent(["a"]));
         pending.old_clients.clear();
     }
     assert!(round(&mut pending, Some("one"), 21_000).is_empty());
@@ -127,7 +132,7 @@ fn a_connection_that_ends_does_not_prolong_what_was_refused() {
 #[test]
 fn a_round_is_bounded_and_the_next_one_follows() {
     let mut pending = pending_undos();
-    pending.inherit(client("one", 7), (0..2_500).map(undo));
+    pending.inherit(client("one", 7), sent(0..2_500));
     let sent = round(&mut pending, Some("one"), 0);
     assert_eq!((sent.len(), &*sent[0], &*sent[1]), (1_001, KILL_7, "UNDO 0 v"));
     assert_eq!(pending.due(), Some(at(10)));
@@ -145,7 +150,7 @@ fn a_round_is_bounded_and_the_next_one_follows() {
 #[test]
 fn what_may_still_arrive_is_undone_again_until_it_cannot_matter() {
     let mut pending = pending_undos();
-    pending.inherit(client("one", 7), [undo("a")]);
+    pending.inherit(client("one", 7), sent(["a"]));
     assert_eq!(round(&mut pending, Some("one"), 0), [KILL_7, "UNDO a v"]);
     pending.handle_not_ended(at(10)); // the server forbids it
     pending.handle_executed(undo("a").lent());
@@ -156,7 +161,7 @@ fn what_may_still_arrive_is_undone_again_until_it_cannot_matter() {
     pending.handle_not_ended(at(520));
     // Neither a refusal nor the connection's end makes it anything else.
     pending.handle_refused(undo("a"), at(520));
-    pending.inherit(client("one", 8), [undo("a")]);
+    pending.inherit(client("one", 8), sent(["a"]));
     let mut last = 0;
     while let Some((millis, sent)) = next_round(&mut pending, Some("one")) {
         assert!(
@@ -173,10 +178,10 @@ fn what_may_still_arrive_is_undone_again_until_it_cannot_matter() {
 #[test]
 fn connections_that_flap_repeat_what_is_in_doubt_and_do_not_multiply_it() {
     let mut pending = pending_undos();
-    pending.inherit(None, [undo("a")]);
+    pending.inherit(None, sent(["a"]));
     for flap in 0..5 {
         assert_eq!(round(&mut pending, None, flap * 600), ["UNDO a v"]);
-        pending.inherit(None, [undo("a")]);
+        pending.inherit(None, sent(["a"]));
     }
 }
 
@@ -191,7 +196,7 @@ fn a_key_that_is_still_to_be_undone_is_known() {
     assert!(concern(&pending, "a"), "it may be refused, and then it comes once more");
     pending.handle_executed(undo("a").lent());
     assert!(!concern(&pending, "a"), "what is sent now stands behind the undo");
-    pending.inherit(None, [undo("b")]);
+    pending.inherit(None, sent(["b"]));
     round(&mut pending, None, 0);
     pending.handle_executed(undo("b").lent());
     assert!(concern(&pending, "b"), "it will be undone again");
@@ -224,7 +229,7 @@ fn a_value_that_is_still_to_be_undone_is_known_by_other_keys() {
 #[test]
 fn ten_thousand_pending_undos_do_not_slow_a_command_down() {
     let mut pending = pending_undos();
-    pending.inherit(client("one", 7), (0..10_000).map(undo));
+    pending.inherit(client("one", 7), sent(0..10_000));
     for key in 0..10_000 {
         assert!(concern(&pending, key) && !concern(&pending, 10_000 + key));
     }
@@ -233,15 +238,39 @@ fn ten_thousand_pending_undos_do_not_slow_a_command_down() {
 #[test]
 fn a_connection_without_a_name_leaves_doubt() {
     let mut pending = pending_undos();
-    pending.inherit(None, [undo("a")]);
+    pending.inherit(None, sent(["a"]));
     // The next one has a name, and cannot be told which one to end.
     assert_eq!(round(&mut pending, Some("one"), 0), ["UNDO a v"]);
     assert_eq!(pending.due(), Some(at(500)));
     // On a process without a name, no old connection is known to have ended.
-    pending.inherit(client("one", 7), [undo("b")]);
+    pending.inherit(client("one", 7), sent(["b"]));
     assert_eq!(round(&mut pending, None, 100), ["UNDO b v"]);
     assert_eq!(next_round(&mut pending, None), Some((500, vec!["UNDO a v".into()])));
     assert_eq!(next_round(&mut pending, None), Some((600, vec!["UNDO b v".into()])));
+}
+
+/// As where the first connection to a node does not come about, and a command that was queued for
+/// it has been given up meanwhile.
+#[test]
+fn what_was_never_sent_is_in_no_doubt() {
+    let mut pending = pending_undos();
+    let unsent = |key| [LeftUndo { undo: undo(key), was_sent: false }];
+    pending.inherit(None, unsent("a"));
+    assert_eq!(round(&mut pending, Some("one"), 0), ["UNDO a v"]);
+    assert_eq!(pending.due(), None);
+    // What another connection has left, whose undo is queued for one that never comes about.
+    pending.inherit(client("one", 7), sent(["b"]));
+    pending.inherit(None, unsent("b"));
+    assert_eq!(round(&mut pending, Some("one"), 10), [KILL_7, "UNDO b v"]);
+    assert_eq!(pending.due(), None);
+    // One that stands and has been sent nothing of it need not be ended.
+    pending.inherit(client("one", 8), unsent("c"));
+    assert_eq!(round(&mut pending, Some("two"), 20), ["UNDO c v"]);
+    // What was in doubt before is in doubt.
+    pending.inherit(None, sent(["d"]));
+    pending.inherit(None, unsent("d"));
+    assert_eq!(round(&mut pending, Some("two"), 30), ["UNDO d v"]);
+    assert_eq!(pending.due(), Some(at(530)));
 }
 
 #[test]
@@ -255,7 +284,7 @@ fn a_connection_that_left_nothing_is_not_killed() {
 #[test]
 fn another_process_has_no_connection_of_ours_to_end() {
     let mut pending = pending_undos();
-    pending.inherit(client("one", 7), [undo("a")]);
+    pending.inherit(client("one", 7), sent(["a"]));
     assert_eq!(round(&mut pending, Some("two"), 0), ["UNDO a v"]);
     assert_eq!(pending.due(), None, "what the old process had read went with it");
 }
@@ -263,25 +292,25 @@ fn another_process_has_no_connection_of_ours_to_end() {
 #[test]
 fn a_kill_that_the_next_connection_took_with_it_is_sent_by_the_one_after() {
     let mut pending = pending_undos();
-    pending.inherit(client("one", 7), [undo("a")]);
+    pending.inherit(client("one", 7), sent(["a"]));
     round(&mut pending, Some("one"), 0);
-    pending.inherit(client("one", 8), [undo("a")]);
+    pending.inherit(client("one", 8), sent(["a"]));
     let kill_8 = "CLIENT KILL ID 8";
     assert_eq!(round(&mut pending, Some("one"), 20), [KILL_7, kill_8, "UNDO a v"]);
     pending.handle_ended();
-    pending.inherit(client("one", 9), [undo("a")]);
+    pending.inherit(client("one", 9), sent(["a"]));
     assert_eq!(round(&mut pending, Some("one"), 40), [kill_8, "CLIENT KILL ID 9", "UNDO a v"]);
     (0..2).for_each(|_| pending.handle_ended());
     pending.handle_executed(undo("a").lent());
     pending.inherit(client("one", 7), []);
-    pending.inherit(client("one", 7), [undo("c")]);
+    pending.inherit(client("one", 7), sent(["c"]));
     assert_eq!(round(&mut pending, Some("one"), 60), [KILL_7, "UNDO c v"]);
 }
 
 #[test]
 fn pending_undos_are_bounded_and_the_newest_are_kept() {
     let mut pending = PendingUndos { max: 2, ..pending_undos() };
-    pending.inherit(client("one", 7), ["a", "b", "c"].map(undo));
+    pending.inherit(client("one", 7), sent(["a", "b", "c"]));
     pending.add(undo("d").lent());
     pending.add(undo("d").lent());
     assert_eq!(round(&mut pending, Some("two"), 0), ["UNDO c v", "UNDO d v"]);

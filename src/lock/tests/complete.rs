@@ -1,5 +1,8 @@
 //! What a shutdown says of what it leaves: complete means that nothing is owed.
 
+use std::future::{Future, IntoFuture, poll_fn};
+use std::task::Poll;
+
 use super::Behaviour::{After, Down, Grants, Hangs};
 use super::panics::Bomb;
 use super::{World, ms, pass};
@@ -112,6 +115,22 @@ async fn what_is_in_doubt_is_owed_until_it_can_no_longer_matter() {
     let told = found(&world, 5_000).await;
     assert_eq!((told.owed, told.is_complete(), world.keys("k")), (1, false, 0));
     is_complete_once_the_nodes_are_back(&world, "in doubt").await;
+}
+
+/// The first connection does not come about, and what was queued for it has been given up before.
+#[tokio::test(start_paused = true)]
+async fn what_was_queued_for_a_connection_that_never_came_about_is_in_no_doubt() {
+    let known = World::ready(1).await;
+    known.nodes[0].set(Down);
+    let world = known.beside();
+    let mut locking = Box::pin(world.locker.lock("k").into_future());
+    assert!(poll_fn(|cx| Poll::Ready(locking.as_mut().poll(cx).is_pending())).await);
+    drop(locking);
+    let told = found(&world, 200).await;
+    assert_eq!((told.owed, told.is_complete()), (1, false));
+    world.nodes[0].set(Grants);
+    let told = found(&world, 5_000).await;
+    assert!(told.is_complete(), "{told:?}");
 }
 
 /// The driver has ended: releases are written on connections that are read by no task.
