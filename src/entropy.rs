@@ -83,6 +83,14 @@ mod tests {
     }
 
     #[test]
+    fn below_reaches_each_number_and_bears_none() {
+        let entropy = Entropy::from_seed(7);
+        let drawn: std::collections::BTreeSet<u16> = (0..200).map(|_| entropy.below(4)).collect();
+        assert!(drawn.into_iter().eq(0..4));
+        assert_eq!((entropy.below(1), entropy.below(0)), (0, 0));
+    }
+
+    #[test]
     fn between_stays_between_and_bears_an_empty_range() {
         let entropy = Entropy::from_seed(7);
         let (low, high) = (Duration::from_millis(50), Duration::from_millis(200));

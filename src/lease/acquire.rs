@@ -19,6 +19,7 @@
 
 mod one_first;
 mod queued;
+mod slotted;
 
 use std::future::Future;
 use std::pin::Pin;

@@ -103,3 +103,51 @@ pub(super) async fn look(leases: Arc<Leases>, resource: Resource) -> Result<Foun
     let are_enough = free.len() == usize::from(query.weight);
     Ok(Found { free: if are_enough { free } else { Vec::new() }, is_blind: told == 0 })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(free: &[u16], is_blind: bool) -> Found {
+        Found { free: free.to_vec(), is_blind }
+    }
+
+    #[test]
+    fn it_begins_by_chance_and_stays_there() {
+        let entropy = Entropy::from_seed(1);
+        let starts = (0..64).map(|_| {
+            let mut search = Search::NOT_YET;
+            let start = search.start(8, &entropy);
+            assert_eq!(search.start(8, &entropy), start);
+            start
+        });
+        let starts: std::collections::BTreeSet<u16> = starts.collect();
+        assert!(starts.len() > 4 && starts.iter().all(|start| *start < 8), "{starts:?}");
+    }
+
+    #[test]
+    fn it_goes_on_behind_what_was_held() {
+        let (mut search, entropy) = (Search::NOT_YET, Entropy::from_seed(1));
+        search.note_held(&[5, 6]);
+        assert_eq!(search.start(8, &entropy), 6);
+        search.note_held(&[]);
+        assert_eq!(search.start(8, &entropy), 6, "nothing was asked for");
+    }
+
+    #[test]
+    fn between_two_pauses_it_looks_a_few_times_and_where_no_node_answers_for_each_slot() {
+        for (is_blind, looks) in [(false, LOOKS_MAX), (true, 16)] {
+            let mut search = Search::NOT_YET;
+            search.note(&found(&[1], is_blind));
+            for _ in 0..2 {
+                assert!(!search.has_missed());
+                assert_eq!(
+                    (0..20).take_while(|_| search.goes_on(16)).count() + 1,
+                    usize::from(looks)
+                );
+                assert!(search.has_missed() && !search.is_past);
+                search.note_pause();
+            }
+        }
+    }
+}

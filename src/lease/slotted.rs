@@ -66,11 +66,12 @@ pub(super) async fn wait(
                     place.claim.note_refused();
                     return Ok(Ended::Refused);
                 }
-                Some(Picked::TooFew { left }) => {
+                Some(Picked::TooFew { is_first, left }) => {
                     let untold = wait.untold.take().filter(|_| place.waiter.is_none());
                     place.waiter.get_or_insert_with(|| context.counters.wait(1));
                     place.note_wait(context, false, untold, now);
                     plan.wait(left, true, Some(wait.pause), now);
+                    plan.is_first = is_first;
                 }
                 None if place.claim.lacks_queue_script() && !place.is_repeated => {
                     place.is_repeated = true;

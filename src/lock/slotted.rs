@@ -37,7 +37,7 @@ static SLOTS: Primitive = Primitive {
 /// they are let go of. (A test compares the digests with the scripts.)
 pub(crate) static CHOOSING: Primitive = Primitive {
     acquire: AcquireBy::Script(
-        script!(behind_hand_on!("script/slot_ask.lua"), "b3a4ef0813e02500563ec9345e16fc22778bcce1"),
+        script!(behind_hand_on!("script/slot_ask.lua"), "52a8dc8c3f7ad1977bad3bd10d96f7b6c92e9edd"),
         ReplyKind::Pick,
     ),
     vote: script!(
@@ -45,7 +45,7 @@ pub(crate) static CHOOSING: Primitive = Primitive {
             include_str!("../lease/script/standing.lua"),
             behind_hand_on!("script/slot_ask.lua")
         ),
-        "44f2e018216b838cae5b576e96296030408f8a8e"
+        "bc824ab3b54d2f64d146754832eae4f44ec8dec0"
     ),
     vote_reply: ReplyKind::PickVote,
     extend: SEVERAL_KEYS.extend,

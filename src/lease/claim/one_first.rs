@@ -10,7 +10,7 @@ use super::{Claim, State};
 use crate::clock::Moment;
 use crate::error::Error;
 use crate::node_vote::NodeVote;
-use crate::quorum::{Command, NodeMask, NodeSet, Patience};
+use crate::quorum::{Command, Election, NodeMask, NodeSet, Patience};
 
 impl Claim {
     /// Asks this node alone for the key.
@@ -43,18 +43,27 @@ impl Claim {
 
     /// Asks all but this node, which has granted the key, and counts from when it was asked.
     pub(in crate::lease) fn ask_others(&mut self, node: usize, now: Moment) -> Result<(), Error> {
-        let (context, ttl) = (&self.context, self.ttl());
-        let (one, others) = (NodeMask::only(node), NodeMask::ALL.without(node));
-        let form = context.script_form(self.resource.primitive);
-        let volatile = context.volatile.as_ref();
-        let election =
-            self.subject().with_acquire(form, ttl, volatile, |encoded: Encoded<'_>| {
-                let command = context.command(encoded, self.resource.affinity(), ttl, now);
-                let rule = context.nodes.rule(Patience::Early);
-                context.nodes.ask_rest(&Command { to: others, ..command }, one, rule)
-            })?;
-        (self.election, self.state) = (election, State::Owned);
+        let others = NodeMask::ALL.without(node);
+        self.election = self.ask_rest(others, NodeMask::only(node), now)?;
+        self.state = State::Owned;
         Ok(())
+    }
+
+    /// Asks these nodes for the key, where those others have granted it.
+    pub(super) fn ask_rest(
+        &self,
+        to: NodeMask,
+        granted: NodeMask,
+        now: Moment,
+    ) -> Result<Election, Error> {
+        let (context, ttl) = (&self.context, self.ttl());
+        let (form, volatile) =
+            (context.script_form(self.resource.primitive), context.volatile.as_ref());
+        self.subject().with_acquire(form, ttl, volatile, |encoded: Encoded<'_>| {
+            let command = context.command(encoded, self.resource.affinity(), ttl, now);
+            let rule = context.nodes.rule(Patience::Early);
+            context.nodes.ask_rest(&Command { to, ..command }, granted, rule)
+        })
     }
 
     /// A node on which another holds the key, or one of them.

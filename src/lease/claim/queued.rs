@@ -218,13 +218,7 @@ impl Claim {
         // What has not answered may have the value, whatever is said later.
         self.healed = self.touched();
         self.forget_fence();
-        let (context, volatile) = (&self.context, self.context.volatile.as_ref());
-        let (ttl, form) = (self.ttl(), context.script_form(self.resource.primitive));
-        self.election = self.subject().with_acquire(form, ttl, volatile, |encoded| {
-            let command = context.command(encoded, self.resource.affinity(), ttl, now);
-            let rule = context.nodes.rule(Patience::Early);
-            context.nodes.ask_rest(&Command { to, ..command }, granted, rule)
-        })?;
+        self.election = self.ask_rest(to, granted, now)?;
         Ok(())
     }
 

@@ -136,3 +136,61 @@ impl Slots {
         Self { chosen, has_queue: false, ..self.clone() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(name: &str) -> Key {
+        Key::new(b"pay:", name.as_bytes()).unwrap()
+    }
+
+    fn named(keys: &[Key]) -> Vec<String> {
+        keys.iter().map(|key| String::from_utf8_lossy(key.full()).into_owned()).collect()
+    }
+
+    #[test]
+    fn each_slot_is_a_key_beside_the_one_that_has_slots() {
+        let slots = Slots::new(key("k"), 3, 2).unwrap();
+        assert_eq!(named(slots.keys()), ["{pay:k}:slot:0", "{pay:k}:slot:1", "{pay:k}:slot:2"]);
+        assert!(slots.queue().is_empty() && slots.numbers().is_empty());
+        let queued = slots.with_queue().unwrap();
+        let names = ["{pay:k}:slots:3:quorlock:queue", "{pay:k}:slots:3:quorlock:beats"];
+        assert_eq!(named(queued.queue()), names);
+        let chosen = queued.choosing(&[2, 0]);
+        assert_eq!(named(chosen.keys()), ["{pay:k}:slot:2", "{pay:k}:slot:0"]);
+        assert!(chosen.queue().is_empty() && chosen.numbers() == [2, 0]);
+    }
+
+    #[test]
+    fn one_who_may_not_queue_has_no_queue() {
+        let mut slots = Slots::new(key("k"), 3, 1).unwrap();
+        slots.set_may_queue(false);
+        assert!(slots.with_queue().is_none());
+    }
+
+    #[test]
+    fn numbers_that_cannot_be_are_refused_and_say_what_can() {
+        let refused =
+            |count, weight| Slots::new(key("k"), count, weight).err().unwrap().to_string();
+        for (count, weight, said) in [
+            (0, 1, "a key has from 1 to 64"),
+            (65, 1, "a key has from 1 to 64"),
+            (4, 0, "ask for 1 at least"),
+            (4, 5, "at most for all"),
+        ] {
+            assert!(refused(count, weight).contains(said), "{}", refused(count, weight));
+        }
+        assert!(Slots::new(key("k"), 64, 64).is_ok());
+        assert!(Slots::new(key("a}b"), 2, 1).is_err(), "no name would be beside it");
+    }
+
+    #[test]
+    fn a_query_says_whether_it_waits_how_many_it_wants_and_from_where() {
+        let mut slots = Slots::new(key("k"), 3, 2).unwrap();
+        slots.set_query(4, false);
+        let mut put = Vec::new();
+        slots.query().put(&mut put);
+        assert_eq!(put, b"$3\r\ntry\r\n$1\r\n2\r\n$1\r\n1\r\n");
+    }
+}

@@ -6,7 +6,7 @@
 -- and its beats, as turn_ask.lua has them. The search for free ones begins behind slot ARGV[4].
 --
 -- Answers {1, n, ...} with the numbers of those that it has then, counted from 1; {-1, ms} when
--- they are too few: the first in the queue is told when there may be enough, or -1 where no end is
+-- they are too few: the first in the queue is told when there may be enough, or -2 where no end is
 -- known; the others -1. Never makes a key without an end. Reads and checks first and writes last: a
 -- script is not undone by its own error.
 local before = #ARGV > 5 and 2 or 0
@@ -65,14 +65,15 @@ if ARGV[2] == 'wait' then
   redis.call('ZADD', queue, 'NX', string.format('%.0f', tonumber(last[2] or 0) + 1), own)
   redis.call('PEXPIREAT', queue, ends)
 end
-local lefts = {}
+local left, lefts = -1, {}
 if not first or first == own then
   for n = 1, count do
-    local left = redis.pcall('PTTL', KEYS[before + n])
-    if held[n] ~= own and type(left) == 'number' and left >= 0 then
-      lefts[#lefts + 1] = left
+    local lives = redis.pcall('PTTL', KEYS[before + n])
+    if held[n] ~= own and type(lives) == 'number' and lives >= 0 then
+      lefts[#lefts + 1] = lives
     end
   end
   table.sort(lefts)
+  left = lefts[weight - #chosen] or -2
 end
-return {-1, lefts[weight - #chosen] or -1}
+return {-1, left}

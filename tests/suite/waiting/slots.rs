@@ -209,6 +209,27 @@ async fn what_was_left_on_the_queues_node_alone_keeps_no_one_from_a_slot() {
     }
 }
 
+/// By the first in the queue: those behind it keep their places.
+#[tokio::test(start_paused = true)]
+async fn what_was_left_there_without_an_end_is_found_out_as_well() {
+    let nodes = Nodes::new(5);
+    let node = would_keep(&nodes, 1).await;
+    let (one, other) = (process(&nodes, "one").await, process(&nodes, "other").await);
+    nodes[node].command(["SET", "{k}:slot:0", "left"]);
+    let began = Instant::now();
+    let first = wait(one.slots("k", 1).acquire());
+    sleep(ms(100)).await;
+    let second = wait(other.slots("k", 1).acquire());
+    let (at, won) = first.await.unwrap();
+    let guard = won.unwrap();
+    assert!(at - began <= ms(4_100), "{:?}", at - began);
+    sleep(ms(1_000)).await;
+    assert!(guard.is_valid() && !second.is_finished());
+    assert!(guard.release().await.unwrap().is_released());
+    let (at, won) = second.await.unwrap();
+    assert!(won.is_ok() && at - began <= ms(10_000), "{:?}", at - began);
+}
+
 /// It gives slots that all others hold. They are asked for, and not all the time.
 #[tokio::test(start_paused = true)]
 async fn a_queues_node_that_has_forgotten_all_costs_few_commands_and_no_lock() {

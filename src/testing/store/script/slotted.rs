@@ -64,16 +64,17 @@ fn ask_behind(run: &mut Run<'_, '_>, lines: u32) -> Outcome<Frame> {
     if run.argument(1) == b"wait" {
         wait(run, lines, &slots, now)?;
     }
-    let mut lefts = Vec::new();
+    let mut left = -1;
     if first.is_none() || is_next {
+        let mut lefts = Vec::new();
         for (key, held) in keys.iter().zip(&held) {
-            let left = run.pttl(lines + 71, key).ok().filter(|left| *left >= 0);
-            lefts.extend(left.filter(|_| held.as_deref() != Some(own)));
+            let lives = run.pttl(lines + 71, key).ok().filter(|lives| *lives >= 0);
+            lefts.extend(lives.filter(|_| held.as_deref() != Some(own)));
         }
         lefts.sort_unstable();
+        let missing = weight.checked_sub(chosen.len() + 1);
+        left = missing.and_then(|missing| lefts.get(missing)).copied().unwrap_or(-2);
     }
-    let missing = weight.checked_sub(chosen.len() + 1);
-    let left = missing.and_then(|missing| lefts.get(missing)).copied().unwrap_or(-1);
     Ok(reason(-1, Some(left as f64)))
 }
 
