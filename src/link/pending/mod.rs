@@ -27,8 +27,8 @@
 //!            sent on a connection without a name, or to a process that tells none
 //! ```
 //!
-//! What has not reached the kernel can arrive nowhere: an undo that was queued for a connection that
-//! never came about is in no doubt.
+//! What has not reached the kernel can arrive nowhere: an undo that was queued for a connection
+//! which never came about is in no doubt.
 //!
 //! From the first refusal, or the first doubt, an undo is kept for no longer than the key that it
 //! deletes can live, which is when it ends in each state: what is left after that, its expiry ends.
