@@ -67,6 +67,10 @@
 //! gone is passed a second and a half after its last word, and the slots of one that is gone are
 //! free at the end of their TTL.
 //!
+//! Of 64 callers on five nodes who hold for 5 ms, 16 slots were had 2,000 times a second, and none
+//! waited for longer than 49 ms (`benches/record/many-2026-11-27.md`). Through ten minutes of
+//! faults no slot had two holders (`tests/record/slots-2026-11-27.md`).
+//!
 //! # Where it ends
 //!
 //! - **All processes must use the same number of slots.** No more hold the key at once than the

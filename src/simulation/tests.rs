@@ -16,10 +16,10 @@ use super::{Report, run};
 
 /// How many seeds a plain `cargo test` takes; `QUORLOCK_SEEDS` is another number, and
 /// `QUORLOCK_FAILURES` the number of failed ones at which it stops, instead of 5.
-const SEEDS: u64 = if cfg!(debug_assertions) { 40 } else { 1_000 };
+const SEEDS: u64 = if cfg!(debug_assertions) { 16 } else { 1_000 };
 
 /// How many violations are looked for where there must be some.
-const ENOUGH: usize = if cfg!(debug_assertions) { 5 } else { 20 };
+const ENOUGH: usize = if cfg!(debug_assertions) { 2 } else { 20 };
 
 /// So many seeds have every action.
 const SEEDS_FOR_ALL: u64 = 1_000;

@@ -23,7 +23,7 @@ fn run_by(lua: bool, plan: &Plan) -> (Report, u64, Duration) {
 }
 
 /// How many seeds are run in both ways; `QUORLOCK_SEEDS` is another number.
-const SEEDS: u64 = if cfg!(debug_assertions) { 40 } else { 1_000 };
+const SEEDS: u64 = if cfg!(debug_assertions) { 16 } else { 1_000 };
 
 #[test]
 fn lua_and_the_functions_give_the_same_run() {
