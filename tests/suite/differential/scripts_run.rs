@@ -12,9 +12,9 @@ use super::scripts::{self, Case, HEARD, Hindrance, QUEUES, SCRIPTS, Script, Word
 use super::snippets;
 use super::{Pair, on_all, on_named};
 
-/// Of so many cases one is run on real servers, and with `QUORLOCK_MANY_CASES`, as `tests/run full`
-/// has it, all but those of slots, which would take minutes. In the process all of them are, by the
-/// Lua and by the function. They are primes: no state is always left out.
+/// Of so many cases one is run on real servers. With `QUORLOCK_MANY_CASES`, as in the last step of
+/// `tests/run full`, all are but those of slots, which would take minutes. An optimised build runs
+/// all of them in the process, by the Lua and by the function. A prime leaves out no state always.
 fn share_of(script: &str) -> usize {
     let are_many = std::env::var_os("QUORLOCK_MANY_CASES").is_some();
     match (script.starts_with("slot_"), are_many) {

@@ -35,7 +35,7 @@ fn every_file_and_every_script_has_its_row() {
     assert_eq!(names().count(), SCRIPTS.len(), "the table has every script");
 }
 
-/// Of so many cases one is run where nothing is optimised, and that takes a minute.
+/// An unoptimised build, which needs a minute for all cases, runs one in five of them.
 const SHARE: usize = if cfg!(debug_assertions) { 5 } else { 1 };
 
 #[test]
