@@ -2,10 +2,11 @@
 
 use std::future::poll_fn;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Shutdown, SocketAddr};
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
+use socket2::{Domain, SockRef, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
 
@@ -55,7 +56,11 @@ impl Listening {
     }
 
     pub(super) fn close(&self) {
-        *lock(&self.door.open) = None;
+        if let Some(listener) = lock(&self.door.open).take() {
+            // A child that is being forked has a copy of it until it runs its program. Where the
+            // system can end a listener for all copies (Linux), a port that is closed is free at once.
+            let _ = SockRef::from(&listener).shutdown(Shutdown::Read);
+        }
         if let Some(waker) = lock(&self.door.waiting).take() {
             waker.wake();
         }
@@ -71,7 +76,6 @@ impl Listening {
 }
 
 fn open(addr: SocketAddr) -> io::Result<std::net::TcpListener> {
-    use socket2::{Domain, Socket, Type};
     let socket = Socket::new(Domain::for_address(addr), Type::STREAM, None)?;
     // Connections of the last process may still be ending.
     #[cfg(unix)]
@@ -128,4 +132,27 @@ pub(super) async fn meet(node: &Shared) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    /// As while another thread starts a process: between fork and exec the child has a copy.
+    #[tokio::test]
+    async fn a_closed_port_is_free_at_once_though_a_child_has_a_copy() {
+        let port = Listening::bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        let copy = {
+            let open = lock(&port.door.open);
+            SockRef::from(open.as_ref().unwrap()).try_clone().unwrap()
+        };
+        port.close();
+        let refused = std::net::TcpStream::connect(port.addr()).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+        port.reopen().unwrap();
+        std::net::TcpStream::connect(port.addr()).unwrap();
+        drop(copy);
+    }
 }
