@@ -481,6 +481,7 @@ impl Claim {
         commands.iter().for_each(|command| self.context.nodes.tell(command));
     }
 
+    #[inline]
     fn command<'a>(&self, encoded: Encoded<'a>, urgency: Urgency, to: NodeMask) -> Command<'a> {
         let (affinity, now) = (self.resource.affinity(), self.context.nodes.clock().now());
         let command = self.context.command(encoded, affinity, self.ttl(), now);

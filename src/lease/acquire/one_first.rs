@@ -31,6 +31,7 @@ impl Tries {
             .flatten()
     }
 
+    #[inline(never)]
     pub(super) fn ask_one_first(&mut self, spec: &AcquireSpec, node: usize, sent: Moment) -> Done {
         let (context, ttl) = (&spec.leases.context, spec.ttl);
         let claim = Claim::ask_one(context, spec.resource.clone(), (ttl, node), sent)?;
@@ -38,6 +39,7 @@ impl Tries {
     }
 
     /// The node that was asked first has answered.
+    #[inline(never)]
     pub(super) fn decide_one(
         &mut self,
         spec: &AcquireSpec,

@@ -47,6 +47,7 @@ impl Tries {
 
     /// The nodes have been asked in turn, or are to be asked by themselves, or it has waited long
     /// enough.
+    #[inline(never)]
     pub(super) fn step_out_of_queue(
         &mut self,
         spec: &AcquireSpec,

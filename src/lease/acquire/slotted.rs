@@ -12,6 +12,7 @@ use crate::lease::search::{self, Found};
 impl Tries {
     /// Asks the node that keeps the queue for some of so many slots. Where there is none, all nodes
     /// are looked at.
+    #[inline(never)]
     pub(super) fn begin_with_slots(
         &mut self,
         spec: &AcquireSpec,
@@ -34,6 +35,7 @@ impl Tries {
     }
 
     /// It is known which slots may be free: all nodes are asked for them.
+    #[inline(never)]
     pub(super) fn ask_for_found(
         &mut self,
         spec: &AcquireSpec,
