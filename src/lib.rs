@@ -34,6 +34,7 @@
 //! | tell what went wrong | [`Error`], [`ErrorKind`], [`report`] |
 //! | see what happens: logs, metrics | [`Observer`], [`Event`] |
 //! | let a store refuse a holder who is late | [`LockRequest::fenced`], [`guarded`] |
+//! | run a job on one of several replicas | [`Locker::once`], [`recipe`] |
 //! | find out who holds a lock | [`Locker::inspect`], [`Locker::health`] |
 //! | stop in good order | [`Locker::shutdown`] |
 //! | TLS, passwords that change, Unix sockets | [`NodeOptions`] |
@@ -78,6 +79,7 @@ mod node_vote;
 mod observe;
 mod options;
 mod quorum;
+pub mod recipe;
 pub mod report;
 mod server_error;
 #[cfg(test)]

@@ -425,8 +425,7 @@ impl Claim {
         OwnerToken::new(kind, self.value())
     }
 
-    /// Whether the lock is or was ours: `true` unless it is still being taken over, or was put
-    /// back.
+    /// Whether the lock is or was ours: not while it is being taken over, and not once put back.
     pub(crate) fn was_owned(&self) -> bool {
         !matches!(self.state, State::OneAsked | State::Adopting | State::PutBack)
     }

@@ -57,8 +57,8 @@ impl Listening {
 
     pub(super) fn close(&self) {
         if let Some(listener) = lock(&self.door.open).take() {
-            // A child that is being forked has a copy of it until it runs its program. Where the
-            // system can end a listener for all copies (Linux), a port that is closed is free at once.
+            // A child that is being forked has a copy of it until it runs its program. Where a
+            // listener can be ended for all copies (Linux), its port is free at once.
             let _ = SockRef::from(&listener).shutdown(Shutdown::Read);
         }
         if let Some(waker) = lock(&self.door.waiting).take() {

@@ -7,7 +7,7 @@
 use crate::source::{Fault, Source, is_word, item_end};
 
 /// The ranks. A room of `src` that is not here has no place yet, and that is a fault.
-const RANKS: [(&str, u8); 22] = [
+const RANKS: [(&str, u8); 23] = [
     ("options", BASE),
     ("error", BASE),
     ("fence", BASE),
@@ -27,6 +27,7 @@ const RANKS: [(&str, u8); 22] = [
     ("lock", 6),
     ("client", 6),
     ("guarded", 7),
+    ("recipe", 7),
     ("blocking", 8),
     ("testing", 8),
     ("simulation", 9),

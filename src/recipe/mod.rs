@@ -1,0 +1,23 @@
+//! What people build from a lock, ready to use: each the way that is easily got wrong by hand.
+//!
+//! | recipe | what it is for |
+//! |---|---|
+//! | [`Locker::once`] | a job that one of several replicas runs |
+//! | [`LockRequest::until`] | waiting that ends early, once another has done the work |
+//!
+//! All of them use what the face has, and nothing below it: a lock of theirs is an ordinary lock,
+//! which every other client sees and is excluded by.
+//! [`manual::recipes`](https://docs.rs/quorlock/latest/quorlock/manual/recipes/) says of each what
+//! it promises, what it does not, and what it costs.
+
+mod once;
+#[cfg(test)]
+#[cfg(feature = "testing")]
+mod tests;
+mod until;
+
+pub use once::{Once, Ran, period_key};
+pub use until::Until;
+
+#[cfg(doc)]
+use crate::lock::{LockRequest, Locker};
