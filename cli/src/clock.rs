@@ -20,10 +20,14 @@ pub(crate) async fn sleep(duration: Duration) {
     sleep_until(now() + duration).await;
 }
 
+/// The wall clock's time since the epoch: no lease is measured by it.
+#[expect(clippy::disallowed_methods, reason = "told to the child, and what periods are counted by")]
+pub(crate) fn since_epoch() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
 /// The wall clock's time in `duration`, in milliseconds since the epoch: a child process can
 /// compare it with its own clock.
-#[expect(clippy::disallowed_methods, reason = "told to the child, never decided by")]
 pub(crate) fn epoch_ms_in(duration: Duration) -> u128 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    since.saturating_add(duration).as_millis()
+    since_epoch().saturating_add(duration).as_millis()
 }

@@ -3,8 +3,16 @@
 use std::time::Duration;
 
 /// The units, and the seconds in each.
-const UNITS: [(&str, f64); 7] =
-    [("us", 1e-6), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0), ("", 1.0), ("m", 60.0), ("h", 3_600.0)];
+const UNITS: [(&str, f64); 8] = [
+    ("us", 1e-6),
+    ("µs", 1e-6),
+    ("ms", 1e-3),
+    ("s", 1.0),
+    ("", 1.0),
+    ("m", 60.0),
+    ("h", 3_600.0),
+    ("d", 86_400.0),
+];
 
 /// The longest that is taken, so that sums cannot overflow.
 const MAX: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
@@ -40,7 +48,7 @@ pub(crate) fn parse_run(text: &str) -> Result<Duration, String> {
 }
 
 fn explain() -> String {
-    "write a number and a unit, as in 500ms, 2s, 1.5m or 1h (without a unit: seconds)".into()
+    "write a number and a unit, as in 500ms, 2s, 1.5m, 1h or 1d (without a unit: seconds)".into()
 }
 
 #[cfg(test)]

@@ -13,6 +13,8 @@ pub(crate) enum Cause {
     Unavailable,
     /// Another client holds the lock.
     Busy,
+    /// Another machine runs the job, or has run it.
+    Skipped,
     /// The nodes refused our user, password or rights.
     Denied,
     /// No nodes, an invalid address, or a key that something else uses.
@@ -47,6 +49,7 @@ impl Cause {
             Self::Usage => (64, "usage"),
             Self::Unavailable => (69, "unavailable"),
             Self::Busy => (75, "busy"),
+            Self::Skipped => (0, "skipped"),
             Self::Denied => (77, "denied"),
             Self::Configuration => (78, "configuration"),
             Self::Lost => (79, "lost"),

@@ -2,14 +2,14 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | `args`, `duration` | parsing the command line |
+//! | `args/`, `duration` | parsing the command line |
 //! | `exit` | what goes wrong, and the exit code that says so |
 //! | `nodes` | the nodes, from options and the environment |
 //! | `password`, `askpass` | the password they ask for; asking for it on the terminal |
 //! | `output/` | all that is written to stderr and stdout |
 //! | `runtime` | the runtime, on the main thread |
 //! | `reach` | waiting for the nodes when the program starts |
-//! | `lock/` | `quorlock lock`: a command under a lock |
+//! | `lock/` | `quorlock lock` and `once`: a command under a lock |
 //! | `status` | `quorlock status`: who holds a key |
 //! | `release` | `quorlock release`: ending a lock by its token, or by force |
 //! | `bench/` | `quorlock bench`: our lock and bare sockets, on the user's nodes |
@@ -82,7 +82,7 @@ fn run() -> u8 {
     }
     let parsed = Cli::try_parse().and_then(|cli| args::check(&cli).map(|()| cli));
     match parsed {
-        Ok(cli) => obey(&cli.command).unwrap_or_else(|failure| output::fail(&failure)),
+        Ok(cli) => obey(cli.command).unwrap_or_else(|failure| output::fail(&failure)),
         Err(error) => usage(&error),
     }
 }
@@ -106,14 +106,18 @@ fn usage(error: &clap::Error) -> u8 {
 }
 
 /// Runs the command; the program's exit code.
-fn obey(command: &Command) -> Result<u8, Failure> {
+fn obey(command: Command) -> Result<u8, Failure> {
     let done = match command {
         #[cfg(unix)]
-        Command::Lock(args) => return Ok(lock::run(args)),
+        Command::Lock(args) => return Ok(lock::run(&args)),
         #[cfg(unix)]
-        Command::Bench(args) => bench::run(args),
+        Command::Once(args) => {
+            return args.into_lock(clock::since_epoch()).map(|args| lock::run(&args));
+        }
         #[cfg(unix)]
-        Command::Ping(args) => runtime::block_on(ping::run(args)),
+        Command::Bench(args) => bench::run(&args),
+        #[cfg(unix)]
+        Command::Ping(args) => runtime::block_on(ping::run(&args)),
         #[cfg(unix)]
         Command::Demo => demo::run(),
         #[cfg(not(unix))]
@@ -121,8 +125,8 @@ fn obey(command: &Command) -> Result<u8, Failure> {
             let what = "this command needs a Unix system; here only `status` and `release` work";
             Err(Failure::new(Cause::Internal, what))
         }
-        Command::Status(args) => return runtime::block_on(status::run(args)),
-        Command::Release(args) => runtime::block_on(release::run(args)),
+        Command::Status(args) => return runtime::block_on(status::run(&args)),
+        Command::Release(args) => runtime::block_on(release::run(&args)),
     };
     done.map(|()| 0)
 }

@@ -21,6 +21,7 @@ mod watch;
 use std::sync::Arc;
 use std::time::Duration;
 
+use quorlock::recipe::Ran;
 use quorlock::{Extend, LockGuard, Locker, Loss, Release};
 
 use crate::args::{LockArgs, OnLost};
@@ -39,16 +40,24 @@ pub(crate) fn run(args: &LockArgs) -> u8 {
     report.extensions = watch.extensions();
     let code = match &done {
         Ok(ended) => ended.code(),
-        Err(failure) if failure.cause == Cause::Busy => args.conflict_exit_code,
+        Err(failure) if failure.cause == busy(args) => args.conflict_exit_code,
         Err(failure) => failure.cause.code(),
     };
     let failure = done.as_ref().err();
     if args.json {
         output::conclude(report.json(args, failure, code) + "\n");
     } else if let Some(failure) = failure.filter(|failure| !watch.has_told(failure)) {
-        output::fail(failure);
+        // A mail from cron each night, from each machine but one, would be read by no one.
+        if failure.cause != Cause::Skipped || args.verbose || output::is_terminal() {
+            output::fail(failure);
+        }
     }
     code
+}
+
+/// What it is that another has the lock.
+fn busy(args: &LockArgs) -> Cause {
+    if args.is_once { Cause::Skipped } else { Cause::Busy }
 }
 
 async fn hold_and_run(
@@ -104,7 +113,8 @@ fn locker(args: &LockArgs, watch: &Arc<Watch>) -> Result<Locker, Failure> {
         None => Extend::Forever,
     };
     if let Some(longest) = args.nodes.longest_ttl.filter(|longest| args.min_hold > *longest) {
-        let what = format!("--min-hold {:?} is above --longest-ttl {longest:?}", args.min_hold);
+        let option = if args.is_once { "--at-least" } else { "--min-hold" };
+        let what = format!("{option} {:?} is above --longest-ttl {longest:?}", args.min_hold);
         return Err(Failure::new(Cause::Usage, what));
     }
     let builder = nodes::locker(&args.nodes)?.ttl(args.ttl).auto_extend(extend);
@@ -121,6 +131,9 @@ async fn acquire(locker: &Locker, args: &LockArgs) -> Result<LockGuard, Failure>
     let wait = if args.no_wait { Duration::ZERO } else { args.wait };
     reach::majority(locker, args.unavailable_wait.min(wait)).await?;
     let wait = wait.saturating_sub(clock::now().saturating_duration_since(began));
+    if args.is_once {
+        return begin_once(locker, args).await;
+    }
     let request = match (args.keys(), args.slots) {
         ([only], Some(count)) => locker.slots(only.as_encoded_bytes(), count).acquire(),
         ([only], None) if args.shared => locker.read(only.as_encoded_bytes()),
@@ -129,6 +142,25 @@ async fn acquire(locker: &Locker, args: &LockArgs) -> Result<LockGuard, Failure>
     };
     let request = if args.fenced { request.fenced() } else { request };
     request.wait(wait).await.map_err(Failure::of_options)
+}
+
+/// The lock of a command that is run once; a failure says which machine runs it.
+async fn begin_once(locker: &Locker, args: &LockArgs) -> Result<LockGuard, Failure> {
+    let Some(key) = args.keys().first() else {
+        return Err(Failure::new(Cause::Usage, "no key was given"));
+    };
+    let once = locker.once(key.as_encoded_bytes()).at_least(args.min_hold).at_most(args.ttl);
+    let once = if args.fenced { once.fenced() } else { once };
+    match once.acquire().await.map_err(Failure::of_options)? {
+        Ran::Here(guard) => Ok(guard),
+        Ran::Elsewhere(holder) => {
+            let what = format!("{} is run, or was, by {holder}", words::all_quoted(args.keys()));
+            Err(Failure::new(Cause::Skipped, what))
+        }
+        other => {
+            Err(Failure::new(Cause::Internal, format!("no run, and none elsewhere: {other:?}")))
+        }
+    }
 }
 
 /// Waits until the nodes have undone an acquisition that was just dropped. An inspection is sent
@@ -174,6 +206,9 @@ async fn supervise(
 fn why_lost(args: &LockArgs, watch: &Watch) -> (&'static str, String) {
     let loss = watch.loss().unwrap_or(Loss::Expired);
     let why = match loss {
+        Loss::Expired if args.is_once => {
+            "its time ended before the command did; give a longer --at-most".into()
+        }
         Loss::Expired if args.no_extend => {
             "its time ended before the command did; give a longer --ttl, or let it be extended"
                 .into()

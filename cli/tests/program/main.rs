@@ -11,6 +11,7 @@
 //! | `full_pipe`, `pipe` | a stderr or stdout that takes nothing; such a pipe |
 //! | `secret` | passwords: taken from the environment, and shown nowhere |
 //! | `shared`, `slots` | a lock that several share; a key of which several have a slot each |
+//! | `once` | a command that one of several machines runs |
 //! | `killed` | programs that end by `kill -9`, and those that wait for them |
 //! | `status` | who holds a key |
 //! | `release` | a lock that is ended by its token, or by force |
@@ -31,6 +32,7 @@ mod killed;
 mod lease;
 mod lost;
 mod on_lost;
+mod once;
 mod ping;
 mod pipe;
 mod release;
