@@ -45,6 +45,8 @@ pub(crate) struct LeaseContext {
     pub(super) lacked_fence: LackedScript,
     /// How many locks are held.
     pub(super) held: AtomicUsize,
+    /// How many of them are being downgraded, and are in no guard meanwhile.
+    pub(super) downgrading: AtomicUsize,
     /// The locker was shut down.
     pub(super) closing: AtomicBool,
     /// Tells those who wait that it was.
@@ -103,6 +105,7 @@ impl LeaseContext {
             lacked_queue,
             lacked_fence,
             held: AtomicUsize::new(0),
+            downgrading: AtomicUsize::new(0),
             closing,
             on_close,
             contention,

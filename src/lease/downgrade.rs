@@ -12,12 +12,33 @@ use std::future::poll_fn;
 use std::sync::Arc;
 
 use super::claim::Claim;
+use super::context::LeaseContext;
 use super::hold_ref::HoldRef;
 use super::leases::Leases;
 use super::resource::Resource;
 use crate::error::{Error, Kind};
 use crate::options::Extend;
 use crate::quorum::{Found, NodeMask, Verdict};
+use crate::sync::atomic::Ordering;
+
+/// A lock that is in no hold while its nodes are asked: a shutdown must know of it.
+pub(crate) struct Downgrading(Arc<LeaseContext>);
+
+impl Downgrading {
+    /// Before the writer's hold ends.
+    pub(crate) fn begin(leases: &Leases) -> Self {
+        let context = leases.context.clone();
+        context.downgrading.fetch_add(1, Ordering::SeqCst);
+        Self(context)
+    }
+}
+
+impl Drop for Downgrading {
+    /// Behind what becomes of the lock: a hold, or its undo.
+    fn drop(&mut self) {
+        self.0.downgrading.fetch_sub(1, Ordering::SeqCst);
+    }
+}
 
 /// See [`LockGuard::downgrade`](crate::LockGuard::downgrade).
 pub(crate) async fn downgrade(

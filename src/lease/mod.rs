@@ -78,7 +78,7 @@ pub(crate) use acquire_spec::AcquireSpec;
 pub(crate) use claim::Claim;
 pub(crate) use command::{FENCE, FENCE_VOTE};
 pub(crate) use context::LeaseContext;
-pub(crate) use downgrade::downgrade;
+pub(crate) use downgrade::{Downgrading, downgrade};
 pub(crate) use durability::Epoch;
 #[cfg(test)]
 pub(crate) use durability::Volatile;

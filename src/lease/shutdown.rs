@@ -15,6 +15,7 @@ use crate::link::ReplyKind;
 use crate::observe::Loss;
 use crate::quorum::{Election, NodeMask};
 use crate::report::{NodeReport, Outcome};
+use crate::sync::atomic::Ordering;
 
 /// What a shutdown found.
 #[derive(Clone, Debug)]
@@ -26,7 +27,8 @@ pub struct Shutdown {
     pub lost: usize,
     /// Locks that were held and were left to their expiry, as asked, in no particular order.
     pub left: Vec<LeftLock>,
-    /// Locks that were held and of which too few nodes told in time what became of them.
+    /// Locks that were held and of which too few nodes told in time what became of them, and those
+    /// whose [`downgrade`](crate::LockGuard::downgrade) has neither ended nor been dropped.
     pub unknown: usize,
     /// Deletions that the nodes have not confirmed, each node's counted by itself: they were sent
     /// and not answered, or wait until the node is connected again. A key that is left because of
@@ -91,6 +93,7 @@ pub(crate) async fn shut_down(
         context.ask(&[b"PING"], ReplyKind::Any, affinity, NodeMask::ALL, rule)
     };
     let pings = (0..connections).map(ping).collect::<Result<Vec<_>, _>>()?;
+    let downgrading = || context.downgrading.load(Ordering::SeqCst);
     let mut settled = pin!(async {
         for release in &releases {
             poll_fn(|cx| release.election.poll_verdict(cx)).await;
@@ -100,7 +103,7 @@ pub(crate) async fn shut_down(
         }
         // A node that hangs or is away has answered nothing, and an undo may be pending there. No
         // other process will send it.
-        while !context.nodes.is_settled() {
+        while !context.nodes.is_settled() || downgrading() > 0 {
             // The runtime of the driver may have ended meanwhile, or its task. Where no other one
             // can be started now, it is tried again.
             let _ = context.nodes.ensure_driver();
@@ -121,6 +124,7 @@ pub(crate) async fn shut_down(
             None => found.unknown += 1,
         }
     }
+    found.unknown += downgrading();
     found.owed = context.nodes.owed();
     found.nodes = worst_of(pings.iter().map(Election::report));
     Ok(found)

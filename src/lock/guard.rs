@@ -8,7 +8,9 @@ use super::key::LockKey;
 use super::reading::{DOWNGRADE, READ};
 use crate::error::Error;
 use crate::fence::Fence;
-use crate::lease::{Claim, Ended, HoldRef, OwnerToken, Release, Releasing, downgrade, hand_on};
+use crate::lease::{
+    Claim, Downgrading, Ended, HoldRef, OwnerToken, Release, Releasing, downgrade, hand_on,
+};
 use crate::observe::{Event, Loss};
 use crate::report::NodeReport;
 
@@ -219,6 +221,7 @@ impl LockGuard {
         let shared = self.hold.claim(|claim| claim.resource.downgraded(&READ));
         let shared = shared.ok_or_else(lost)??;
         let extend = self.hold.extends().filter(|_| self.is_valid()).ok_or_else(lost)?;
+        let _downgrading = Downgrading::begin(self.hold.leases());
         let mut claim = None;
         let ended = self.hold.end(&mut claim).ok_or_else(lost)?;
         self.tell_end(&ended, &claim);

@@ -1,6 +1,7 @@
 //! What a shutdown says of what it leaves: complete means that nothing is owed.
 
 use std::future::{Future, IntoFuture, poll_fn};
+use std::pin::pin;
 use std::task::Poll;
 
 use super::Behaviour::{After, Down, Grants, Hangs};
@@ -172,4 +173,37 @@ async fn what_was_given_up_is_owed_for_as_long_as_its_key_can_live() {
     pass(Options::default().link.undo_horizon).await;
     let told = found(&world, 0).await;
     assert_eq!((told.owed, told.is_complete(), left()), (0, true, 0));
+}
+
+/// Its future is not polled: on a thread that is busy, or behind the shutdown's.
+#[tokio::test(start_paused = true)]
+async fn a_lock_that_is_being_downgraded_is_held_still() {
+    let world = World::ready(3).await;
+    let guard = world.locker.lock("k").await.unwrap();
+    let mut downgrading = pin!(guard.downgrade());
+    assert!(poll_fn(|cx| Poll::Ready(downgrading.as_mut().poll(cx).is_pending())).await);
+    let told = found(&world, 1_000).await;
+    assert_eq!((told.unknown, told.owed, told.is_complete()), (1, 0, false));
+    assert_eq!(world.keys("k"), 3);
+    // It learns that the locker is closed, and lets go.
+    assert!(downgrading.await.unwrap_err().is_closed());
+    let told = found(&world, 1_000).await;
+    assert!(told.is_complete(), "{told:?}");
+    assert_eq!(world.keys("k"), 0);
+}
+
+/// As its future is dropped while the shutdown waits.
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_waits_for_a_downgrade_that_is_under_way() {
+    let world = World::ready(3).await;
+    let guard = world.locker.lock("k").await.unwrap();
+    let mut downgrading = Box::pin(guard.downgrade());
+    assert!(poll_fn(|cx| Poll::Ready(downgrading.as_mut().poll(cx).is_pending())).await);
+    let end = async {
+        pass(ms(100)).await;
+        drop(downgrading);
+    };
+    let (told, ()) = tokio::join!(found(&world, 1_000), end);
+    assert!(told.is_complete(), "{told:?}");
+    assert_eq!(world.keys("k"), 0);
 }
