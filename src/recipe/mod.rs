@@ -3,6 +3,7 @@
 //! | recipe | what it is for |
 //! |---|---|
 //! | [`Locker::once`] | a job that one of several replicas runs |
+//! | [`Locker::elect`] | one leader among several candidates |
 //! | [`LockRequest::until`] | waiting that ends early, once another has done the work |
 //!
 //! All of them use what the face has, and nothing below it: a lock of theirs is an ordinary lock,
@@ -10,12 +11,14 @@
 //! [`manual::recipes`](https://docs.rs/quorlock/latest/quorlock/manual/recipes/) says of each what
 //! it promises, what it does not, and what it costs.
 
+mod elect;
 mod once;
 #[cfg(test)]
 #[cfg(feature = "testing")]
 mod tests;
 mod until;
 
+pub use elect::{Election, Leader, Term};
 pub use once::{Once, Ran, period_key};
 pub use until::Until;
 
