@@ -5,5 +5,6 @@
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "programs of their own")]
 
+mod elect;
 mod once;
 mod processes;

@@ -63,11 +63,25 @@ impl Group {
 
     /// Kills one of them, and starts another in its place.
     pub(crate) fn kill_one(&mut self) {
-        let count = self.members.len() as u64;
-        let member = &mut self.members[random(count) as usize];
+        self.kill(random(self.members.len() as u64) as usize);
+    }
+
+    /// Kills that with this process id, if it is one of them, and starts another in its place.
+    pub(crate) fn kill_process(&mut self, pid: u32) -> bool {
+        let found = self.members.iter().position(|member| member.process.pid() == pid);
+        found.map(|index| self.kill(index)).is_some()
+    }
+
+    fn kill(&mut self, index: usize) {
+        let member = &mut self.members[index];
         self.killed.insert(member.process.pid());
         member.process.kill();
         member.process = Member::spawn(member.test, &member.told);
+    }
+
+    /// Ends all of them.
+    pub(crate) fn end(&mut self) {
+        self.members.clear();
     }
 
     /// Stops one of them for so long.
