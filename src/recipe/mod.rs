@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`Locker::once`] | a job that one of several replicas runs |
 //! | [`Locker::elect`] | one leader among several candidates |
+//! | [`Limit`], [`Gate`] | at most so many in so much time: over all processes, in one |
 //! | [`LockRequest::until`] | waiting that ends early, once another has done the work |
 //!
 //! All of them use what the face has, and nothing below it: a lock of theirs is an ordinary lock,
@@ -12,14 +13,18 @@
 //! it promises, what it does not, and what it costs.
 
 mod elect;
+mod limit;
 mod once;
+mod store_error;
 #[cfg(test)]
 #[cfg(feature = "testing")]
 mod tests;
 mod until;
 
 pub use elect::{Election, Leader, Term};
+pub use limit::{Gate, Limit, Taken};
 pub use once::{Once, Ran, period_key};
+pub use store_error::StoreError;
 pub use until::Until;
 
 #[cfg(doc)]

@@ -6,5 +6,6 @@
 #![expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "programs of their own")]
 
 mod elect;
+mod limit;
 mod once;
 mod processes;

@@ -63,6 +63,7 @@ mod handshake;
 mod health;
 mod in_queue;
 mod interop;
+mod limit;
 mod locking;
 mod native;
 mod nodes;

@@ -1,6 +1,7 @@
 //! Recipes on nodes in memory, under a paused clock: where a promise names a time, it is exact.
 
 mod elect;
+mod limit;
 mod once;
 mod until;
 
