@@ -99,7 +99,7 @@ impl Client {
 
     /// A client of the node that `dial` leads to.
     #[cfg(all(test, feature = "testing"))]
-    fn in_memory(dial: Arc<dyn Dial>) -> Result<Self, Error> {
+    pub(crate) fn in_memory(dial: Arc<dyn Dial>) -> Result<Self, Error> {
         let (address, clock) = (Address::parse("redis://node-0")?, Clock::default());
         Self::of(address, clock, LinkOptions::default(), HandshakeConfig::default(), dial)
     }

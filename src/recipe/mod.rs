@@ -5,6 +5,7 @@
 //! | [`Locker::once`] | a job that one of several replicas runs |
 //! | [`Locker::elect`] | one leader among several candidates |
 //! | [`Limit`], [`Gate`] | at most so many in so much time: over all processes, in one |
+//! | [`Locker::idempotent`] | a request that is done once, however often it comes |
 //! | [`LockRequest::until`] | waiting that ends early, once another has done the work |
 //!
 //! All of them use what the face has, and nothing below it: a lock of theirs is an ordinary lock,
@@ -13,6 +14,7 @@
 //! it promises, what it does not, and what it costs.
 
 mod elect;
+mod idempotent;
 mod limit;
 mod once;
 mod store_error;
@@ -22,6 +24,7 @@ mod tests;
 mod until;
 
 pub use elect::{Election, Leader, Term};
+pub use idempotent::{Done, Idempotent};
 pub use limit::{Gate, Limit, Taken};
 pub use once::{Once, Ran, period_key};
 pub use store_error::StoreError;

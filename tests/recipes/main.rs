@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "programs of their own")]
 
 mod elect;
+mod idempotent;
 mod limit;
 mod once;
 mod processes;

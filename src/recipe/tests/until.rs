@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::future::ready;
 
-use super::{ms, pass};
+use super::{all_at_once, ms, pass};
 use crate::error::Error;
 use crate::recipe::Until;
 use crate::testing::Nodes;
@@ -27,29 +27,10 @@ async fn all_who_wait_find_what_the_first_has_done() {
             }
         }
     };
-    let asked = futures(20, ask).await;
+    let asked = all_at_once(20, ask).await;
     assert_eq!((asked, computed.get()), (vec![7; 20], 1));
     pass(ms(1)).await;
     assert_eq!(nodes.holding("k"), 0);
-}
-
-/// All of them at once, in one task.
-async fn futures<T>(count: usize, start: impl AsyncFn(usize) -> T) -> Vec<T> {
-    let mut running: Vec<_> = (0..count).map(|number| Box::pin(start(number))).collect();
-    let mut ended: Vec<Option<T>> = running.iter().map(|_| None).collect();
-    std::future::poll_fn(|cx| {
-        for (future, ended) in running.iter_mut().zip(&mut ended).filter(|(_, it)| it.is_none()) {
-            if let std::task::Poll::Ready(value) = future.as_mut().poll(cx) {
-                *ended = Some(value);
-            }
-        }
-        match ended.iter().all(Option::is_some) {
-            true => std::task::Poll::Ready(()),
-            false => std::task::Poll::Pending,
-        }
-    })
-    .await;
-    ended.into_iter().flatten().collect()
 }
 
 #[tokio::test(start_paused = true)]
