@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`Locker::once`] | a job that one of several replicas runs |
 //! | [`Locker::elect`] | one leader among several candidates |
+//! | [`Cached`] | a cache whose values are computed once |
 //! | [`Limit`], [`Gate`] | at most so many in so much time: over all processes, in one |
 //! | [`Locker::idempotent`] | a request that is done once, however often it comes |
 //! | [`LockRequest::until`] | waiting that ends early, once another has done the work |
@@ -13,6 +14,7 @@
 //! [`manual::recipes`](https://docs.rs/quorlock/latest/quorlock/manual/recipes/) says of each what
 //! it promises, what it does not, and what it costs.
 
+mod cached;
 mod elect;
 mod idempotent;
 mod limit;
@@ -23,6 +25,7 @@ mod store_error;
 mod tests;
 mod until;
 
+pub use cached::{CacheOptions, Cached, CachedError, OnUnavailable, Store, Stored};
 pub use elect::{Election, Leader, Term};
 pub use idempotent::{Done, Idempotent};
 pub use limit::{Gate, Limit, Taken};

@@ -1,5 +1,6 @@
 //! Recipes on nodes in memory, under a paused clock: where a promise names a time, it is exact.
 
+mod cached;
 mod elect;
 mod idempotent;
 mod limit;

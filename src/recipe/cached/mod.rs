@@ -1,0 +1,321 @@
+//! A cache whose values are computed once: [`Cached`].
+//!
+//! ```text
+//!  look ──fresh──▶ the value
+//!   ├─ nearly over, or stale ──▶ is the lock free? ──no──▶ the value as it is
+//!   │                                             └─yes─▶ compute, store ─▶ the new value
+//!   └─ none ──▶ in this process: the first goes on, the others wait for what it comes to
+//!                 └─▶ lock ──▶ look again ──none──▶ compute, store ──▶ the value
+//! ```
+//!
+//! | file | holds |
+//! |---|---|
+//! | `error` | why there is no value |
+//! | `entry` | what is stored, and when it is computed anew: pure |
+//! | `flight` | one computation of a key in a process |
+//! | `store` | where values are kept |
+
+mod entry;
+mod error;
+mod flight;
+mod store;
+
+use std::fmt;
+use std::future::Future;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use self::entry::{Entry, Value};
+pub use self::error::CachedError;
+use self::flight::{Flight, Flights};
+pub use self::store::{Store, Stored};
+use super::until::Until;
+use crate::clock::Clock;
+use crate::entropy::Entropy;
+use crate::error::Error;
+use crate::lock::{LockGuard, LockRequest, Locker};
+
+/// What a key's lock has behind the key.
+const LOCK: &[u8] = b"/computed";
+
+/// How much of a value's time is taken off at most, by chance, unless set otherwise.
+const JITTER: f64 = 0.1;
+
+/// A cache whose values are computed once, also where many processes miss the same one: the guard
+/// against cache stampedes. Cheap to clone; clones share what is under way.
+///
+/// Who finds no value takes the lock of its key and computes it, while the others wait, each
+/// process with one of its callers; then they find it. A value that is nearly over is computed anew
+/// by one of those who read it, and the others have the old one meanwhile.
+///
+/// A cache is no truth: a value may be computed twice where the lock is lost meanwhile, and one that
+/// was stored late may replace a newer one. Nothing depends on either but work.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+/// use std::time::Duration;
+/// use quorlock::recipe::Cached;
+/// use quorlock::{Client, Error, Locker};
+///
+/// let locker = Locker::single("redis://a:6379")?.build()?;
+/// let cache: Cached<Client, Error> = Cached::new(Client::new("redis://a:6379")?, locker);
+/// # async fn render() -> Result<Option<Vec<u8>>, Error> { Ok(None) }
+/// let page = cache.get("page:7", Duration::from_secs(60), || render()).await?;
+/// # Ok(()) }
+/// ```
+pub struct Cached<S, E> {
+    inner: Arc<Inner<S, E>>,
+}
+
+struct Inner<S, E> {
+    store: S,
+    locker: Locker,
+    options: CacheOptions,
+    clock: Clock,
+    entropy: OnceLock<Entropy>,
+    flights: Arc<Flights<Result<Value, CachedError<E>>>>,
+}
+
+/// How a [`Cached`] treats its values: [`Cached::with_options`].
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct CacheOptions {
+    /// How early a value is computed anew that took a second to compute, in seconds, in the mean of
+    /// the earliest of many readers (*beta* of XFetch). 0: not before its end. Default: 1.
+    pub early: f64,
+    /// For how long behind its end a value may be given to readers while one of them computes it
+    /// anew. Default: not at all.
+    pub stale: Duration,
+    /// How much of its time a value is given less, at most, by chance: so values that were stored
+    /// together do not end together. From 0 to 1. Default: 0.1.
+    pub jitter: f64,
+    /// How long it is remembered that there is no value. Default: as long as a value.
+    pub negative_ttl: Option<Duration>,
+    /// What is done where no lock can be had, because too few of its nodes can be reached.
+    pub on_unavailable: OnUnavailable,
+}
+
+/// What a [`Cached`] does where no lock can be had.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum OnUnavailable {
+    /// Computes without: once in each process that asks.
+    #[default]
+    Compute,
+    /// Gives a value that is stale, or nearly, where there is one; else it fails.
+    Stale,
+    /// Fails, unless the value is fresh.
+    Fail,
+}
+
+impl Default for CacheOptions {
+    fn default() -> Self {
+        Self {
+            early: 1.0,
+            stale: Duration::ZERO,
+            jitter: JITTER,
+            negative_ttl: None,
+            on_unavailable: OnUnavailable::default(),
+        }
+    }
+}
+
+impl<S, E> Clone for Cached<S, E> {
+    fn clone(&self) -> Self {
+        Self { inner: self.inner.clone() }
+    }
+}
+
+impl<S: Store, E> Cached<S, E> {
+    /// A cache of what is in this store, whose computations exclude each other by this locker's
+    /// locks: that of the key `k` is `k/computed`. Does no I/O. Give the store's keys, or the
+    /// locker, a prefix where other things have such names.
+    pub fn new(store: S, locker: Locker) -> Self {
+        Self::with_options(store, locker, CacheOptions::default())
+    }
+
+    /// As [`new`](Self::new), with these options.
+    pub fn with_options(store: S, locker: Locker, options: CacheOptions) -> Self {
+        let (clock, entropy) = (Clock::default(), OnceLock::new());
+        let flights = Arc::new(Flights::new());
+        Self { inner: Arc::new(Inner { store, locker, options, clock, entropy, flights }) }
+    }
+
+    /// The value of this key: from the store, or computed now and stored for this time. `None`: the
+    /// computation has said that there is none.
+    ///
+    /// A caller that computes anew what is nearly over waits for that itself, and the others do
+    /// not. Callers of one process that find nothing share one computation, which is that of one of
+    /// them. It is not dropped when its lock is lost; then what it comes to is not stored.
+    ///
+    /// # Errors
+    ///
+    /// [`CachedError::Compute`]: the computation has failed, and each that waited for it in this
+    /// process gets its error, once: nothing is stored, and who asks next computes anew.
+    /// [`CachedError::Store`] where the store cannot be read. (Where it cannot be written, the
+    /// value is returned all the same.) [`CachedError::Lock`] as of
+    /// [`LockRequest`](crate::LockRequest), as when another process computes for longer than the
+    /// locker's wait; and where no lock can be had, if [`OnUnavailable`] says so.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops its computation. Another of those who wait for it begins anew.
+    pub async fn get<F, Fut>(
+        &self,
+        key: impl AsRef<[u8]>,
+        ttl: Duration,
+        compute: F,
+    ) -> Result<Option<Arc<[u8]>>, CachedError<E>>
+    where
+        F: FnOnce() -> Fut,
+        Fut: Future<Output = Result<Option<Vec<u8>>, E>>,
+    {
+        let (key, inner) = (key.as_ref(), &*self.inner);
+        if ttl < Duration::from_millis(1) {
+            let what = format!("a value is kept for {ttl:?}; give at least 1 ms");
+            return Err(Error::misuse(what).into());
+        }
+        loop {
+            let found = inner.look(key).await?;
+            let present = match found {
+                Some(entry) if !inner.is_due(&entry) => return Ok(entry.value),
+                found => found,
+            };
+            match (inner.flights.join(key), present) {
+                // It is being computed anew.
+                (Flight::Other(_), Some(entry)) => return Ok(entry.value),
+                (Flight::Other(flight), None) => {
+                    if let Some(outcome) = flight.outcome().await {
+                        return outcome;
+                    }
+                }
+                (Flight::First(flight), present) => {
+                    let outcome = inner.bring(key, ttl, present, compute).await;
+                    flight.land(outcome.clone());
+                    return outcome;
+                }
+            }
+        }
+    }
+}
+
+impl<S: Store, E> Inner<S, E> {
+    async fn look(&self, key: &[u8]) -> Result<Option<Entry>, CachedError<E>> {
+        let stored = self.store.get(key).await?;
+        Ok(stored.as_ref().and_then(entry::decode))
+    }
+
+    /// Whether this reader is to compute the value anew.
+    fn is_due(&self, entry: &Entry) -> bool {
+        entry.fresh.is_zero() || entry.is_due(self.options.early, self.drawn())
+    }
+
+    /// A number above 0 and up to 1. Without random numbers no value is computed early.
+    fn drawn(&self) -> f64 {
+        if self.entropy.get().is_none() {
+            let Ok(entropy) = Entropy::from_system() else { return 1.0 };
+            // Another caller may have been first.
+            let _ = self.entropy.set(entropy);
+        }
+        let one = Duration::from_secs(1);
+        let drawn = self.entropy.get().map(|entropy| entropy.between(Duration::from_nanos(1), one));
+        drawn.unwrap_or(one).as_secs_f64()
+    }
+
+    /// Has the value computed, unless another does that or has done it.
+    async fn bring<F, Fut>(
+        &self,
+        key: &[u8],
+        ttl: Duration,
+        present: Option<Entry>,
+        compute: F,
+    ) -> Result<Value, CachedError<E>>
+    where
+        F: FnOnce() -> Fut,
+        Fut: Future<Output = Result<Option<Vec<u8>>, E>>,
+    {
+        let turn = match present {
+            Some(entry) => self.turn_to_refresh(key, entry).await?,
+            None => self.turn_to_compute(key).await?,
+        };
+        let guard = match turn {
+            Turn::Ours(guard) => guard,
+            Turn::Others(value) => return Ok(value),
+        };
+        let began = self.clock.now();
+        let value = compute().await.map_err(|error| CachedError::Compute(Arc::new(error)))?;
+        let took = self.clock.now().since(began);
+        let value: Value = value.map(Into::into);
+        if guard.as_ref().is_none_or(LockGuard::is_valid) {
+            let life = self.life(&value, ttl).max(Duration::from_millis(1));
+            let stale = self.options.stale;
+            let bytes = entry::encode(&value, took, stale);
+            // Where it cannot be stored, who asks next computes it anew.
+            let _ = self.store.put(key, &bytes, life.saturating_add(stale)).await;
+        }
+        Ok(value)
+    }
+
+    /// Nobody waits for a value that is there: if another computes it anew, it is taken as it is.
+    async fn turn_to_refresh(&self, key: &[u8], present: Entry) -> Result<Turn, CachedError<E>> {
+        let failed = match self.lock(key).try_acquire().await {
+            Ok(None) => return Ok(Turn::Others(present.value)),
+            Ok(Some(guard)) => {
+                return Ok(match self.look(key).await? {
+                    // It was computed anew between the look and the lock.
+                    Some(newer) if newer.fresh > present.fresh => Turn::Others(newer.value),
+                    _ => Turn::Ours(Some(guard)),
+                });
+            }
+            Err(error) => error,
+        };
+        match self.options.on_unavailable {
+            OnUnavailable::Compute if is_unavailable(&failed) => Ok(Turn::Ours(None)),
+            OnUnavailable::Stale if is_unavailable(&failed) => Ok(Turn::Others(present.value)),
+            _ => Err(failed.into()),
+        }
+    }
+
+    async fn turn_to_compute(&self, key: &[u8]) -> Result<Turn, CachedError<E>> {
+        match self.lock(key).until(|| self.look(key)).await {
+            Ok(Until::Found(entry)) => Ok(Turn::Others(entry.value)),
+            Ok(Until::Held(guard)) => Ok(Turn::Ours(Some(guard))),
+            Err(CachedError::Lock(error))
+                if is_unavailable(&error)
+                    && self.options.on_unavailable == OnUnavailable::Compute =>
+            {
+                Ok(Turn::Ours(None))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn lock(&self, key: &[u8]) -> LockRequest {
+        self.locker.lock([key, LOCK].concat())
+    }
+
+    /// For how long a value is fresh that is stored now.
+    fn life(&self, value: &Value, ttl: Duration) -> Duration {
+        let ttl = self.options.negative_ttl.filter(|_| value.is_none()).unwrap_or(ttl);
+        ttl.mul_f64(1.0 - self.options.jitter.clamp(0.0, 1.0) * (1.0 - self.drawn()))
+    }
+}
+
+/// Whose turn it is to compute.
+enum Turn {
+    /// Ours, under this lock, or without one.
+    Ours(Option<LockGuard>),
+    /// Another's, or it was: this is the value to take.
+    Others(Value),
+}
+
+/// Whether no lock can be had, though none need be held.
+fn is_unavailable(error: &Error) -> bool {
+    error.is_retryable() && !error.is_contended()
+}
+
+impl<S, E> fmt::Debug for Cached<S, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cached").field("options", &self.inner.options).finish_non_exhaustive()
+    }
+}
