@@ -10,6 +10,7 @@
 //! | `runtime` | the runtime, on the main thread |
 //! | `reach` | waiting for the nodes when the program starts |
 //! | `lock/` | `quorlock lock` and `once`: a command under a lock |
+//! | `elect` | `quorlock elect`: a command that runs on one of several machines |
 //! | `status` | `quorlock status`: who holds a key |
 //! | `release` | `quorlock release`: ending a lock by its token, or by force |
 //! | `bench/` | `quorlock bench`: our lock and bare sockets, on the user's nodes |
@@ -36,6 +37,8 @@ mod clock;
 #[cfg(unix)]
 mod demo;
 mod duration;
+#[cfg(unix)]
+mod elect;
 mod exit;
 mod json;
 #[cfg(unix)]
@@ -110,6 +113,8 @@ fn obey(command: Command) -> Result<u8, Failure> {
     let done = match command {
         #[cfg(unix)]
         Command::Lock(args) => return Ok(lock::run(&args)),
+        #[cfg(unix)]
+        Command::Elect(args) => return runtime::block_on(elect::run(&args)),
         #[cfg(unix)]
         Command::Once(args) => {
             return args.into_lock(clock::since_epoch()).map(|args| lock::run(&args));

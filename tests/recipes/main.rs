@@ -5,6 +5,7 @@
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "programs of their own")]
 
+mod cached;
 mod elect;
 mod idempotent;
 mod limit;

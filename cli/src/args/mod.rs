@@ -1,5 +1,7 @@
 //! The command line.
 
+#[cfg(unix)]
+mod elect;
 mod lock;
 mod nodes;
 #[cfg(unix)]
@@ -15,6 +17,8 @@ use clap::builder::{NonEmptyStringValueParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 
+#[cfg(unix)]
+pub(crate) use elect::ElectArgs;
 pub(crate) use lock::{LockArgs, OnLost};
 pub(crate) use nodes::NodeArgs;
 #[cfg(unix)]
@@ -23,7 +27,7 @@ pub(crate) use once::OnceArgs;
 use crate::{duration, words};
 use texts::{BENCH, CODES, LIFE, NODES, PING, RELEASE, RELEASE_CODES, STATUS_CODES};
 #[cfg(unix)]
-use texts::{ONCE, ONCE_CODES};
+use texts::{ELECT, ELECT_CODES, ONCE, ONCE_CODES};
 
 /// Distributed locks on Redis and Valkey, for shells.
 #[derive(Parser)]
@@ -42,6 +46,10 @@ pub(crate) enum Command {
     #[cfg(unix)]
     #[command(after_help = NODES, after_long_help = format!("{ONCE}\n\n{NODES}\n\n{ONCE_CODES}"))]
     Once(OnceArgs),
+    /// Keep a command running on one of several machines
+    #[cfg(unix)]
+    #[command(after_help = NODES, after_long_help = format!("{ELECT}\n\n{NODES}\n\n{ELECT_CODES}"))]
+    Elect(ElectArgs),
     /// Show who holds a key, node by node
     #[command(after_help = NODES, after_long_help = format!("{NODES}\n\n{STATUS_CODES}"))]
     Status(StatusArgs),
@@ -176,6 +184,8 @@ pub(crate) fn check(cli: &Cli) -> Result<(), clap::Error> {
         Command::Lock(args) => &args.command,
         #[cfg(unix)]
         Command::Once(args) => &args.command,
+        #[cfg(unix)]
+        Command::Elect(args) => &args.command,
         _ => return Ok(()),
     };
     if command.first().is_none_or(|name| name.is_empty()) {
@@ -206,6 +216,9 @@ pub(crate) fn hint(error: &clap::Error) -> &'static str {
     }
     match words.first().and_then(|word| word.to_str()) {
         Some("lock") => "\nThe command stands behind two dashes: quorlock lock job -- echo hi\n",
+        Some("elect") => {
+            "\nThe command stands behind two dashes: quorlock elect role -- sleep 1h\n"
+        }
         Some("once") => "\nThe command stands behind two dashes: quorlock once job -- echo hi\n",
         _ => "",
     }

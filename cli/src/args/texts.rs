@@ -74,6 +74,29 @@ Exit codes: the command's own, or 128 and the number of the signal that ended it
   126  the command cannot be run
   127  the command was not found";
 
+pub(super) const ELECT: &str = "\
+Start it on each machine. One of them runs the command, and the others wait for its place. When the
+command ends, it is started again where it ran: after 100ms, and after twice as long each time up to
+30s, until it has run for 10s. When its machine dies, the command is started on another after the
+TTL. A machine that cannot reach its nodes ends the command in time: TERM a little before another
+may start it, then KILL.
+
+INT, TERM, HUP, QUIT, USR1 and USR2 are passed on to the command. After INT, TERM or QUIT it is not
+started again: quorlock ends with its code, and another machine goes on at once.
+
+The environment has QUORLOCK_KEY, QUORLOCK_FENCE (the number of the term: above that of every leader
+before) and QUORLOCK_DEADLINE_MS, as with \"quorlock lock\".
+
+  quorlock elect scheduler -- /usr/local/bin/scheduler";
+
+pub(super) const ELECT_CODES: &str = "\
+Exit codes: the command's own, when it was to end, or could not be run (126, 127); else
+   64  the command line is wrong
+   77  the nodes refused the password, the user or a right
+   78  no nodes, a bad URL, or a key that something else than a lock uses
+  125  quorlock itself failed
+  128 and a signal's number, when that ended it while another machine led";
+
 pub(super) const RELEASE: &str = "\
 With a token the key is deleted only where it holds that token's value: another client's lock is
 left as it is. With --force any lock under the key is deleted; a value that no lock wrote is left.

@@ -6,17 +6,19 @@
 //! job control, which is the shell's work. The terminal then sends INT and QUIT to the whole group;
 //! we send other signals to the command's process only, because the group may hold other processes.
 
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::ExitStatus;
 
-use quorlock::LockGuard;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-use crate::args::LockArgs;
 use crate::exit::{Cause, Failure};
-use crate::{clock, tied};
+use crate::tied;
+
+/// What a command may be told of its lock, in its environment.
+const TOLD: [&str; 5] =
+    ["QUORLOCK_KEY", "QUORLOCK_TOKEN", "QUORLOCK_DEADLINE_MS", "QUORLOCK_FENCE", "QUORLOCK_SLOT"];
 
 /// A command that was started.
 #[derive(Debug)]
@@ -30,27 +32,22 @@ pub(crate) struct Child {
 }
 
 impl Child {
-    /// Starts the command, without a shell, and tells it about the lock.
-    pub(crate) fn start(args: &LockArgs, guard: &LockGuard) -> Result<Self, Failure> {
-        let Some((program, rest)) = args.command.split_first() else {
+    /// Starts the command, without a shell, and tells it this in its environment.
+    pub(crate) fn start(
+        command: &[OsString],
+        told: &[(&'static str, OsString)],
+    ) -> Result<Self, Failure> {
+        let Some((program, rest)) = command.split_first() else {
             return Err(Failure::new(Cause::Usage, "no command was given"));
         };
         let leads = !io::stdin().is_terminal();
         let mut command = tied::command(program);
-        command
-            .args(rest)
-            .env("QUORLOCK_KEY", args.keys().join(OsStr::new("\n")))
-            .env("QUORLOCK_TOKEN", guard.owner_token().as_str())
-            .env("QUORLOCK_DEADLINE_MS", clock::epoch_ms_in(guard.remaining()).to_string())
-            // These could be inherited from an enclosing lock, and do not belong to this one.
-            .env_remove("QUORLOCK_FENCE")
-            .env_remove("QUORLOCK_SLOT");
-        if let Some(fence) = guard.fence() {
-            command.env("QUORLOCK_FENCE", fence.to_string());
+        command.args(rest);
+        // One that is not told could be inherited from an enclosing lock.
+        for name in TOLD {
+            command.env_remove(name);
         }
-        if let Some(slot) = guard.slots().first() {
-            command.env("QUORLOCK_SLOT", slot.to_string());
-        }
+        command.envs(told.iter().map(|(name, value)| (name, value)));
         if leads {
             command.process_group(0);
         }

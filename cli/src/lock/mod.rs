@@ -18,6 +18,7 @@ mod plan;
 mod report;
 mod watch;
 
+use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,8 +29,8 @@ use crate::args::{LockArgs, OnLost};
 use crate::exit::{Cause, Failure};
 use crate::signals::{self, Signals};
 use crate::{clock, nodes, output, reach, runtime, words};
-use child::{Child, Ended};
-use plan::Plan;
+pub(crate) use child::{Child, Ended};
+pub(crate) use plan::Plan;
 use report::Report;
 use watch::Watch;
 
@@ -83,7 +84,7 @@ async fn hold_and_run(
     report.fence = guard.fence();
     report.slot = guard.slots().first().copied();
 
-    let ended = match Child::start(args, &guard) {
+    let ended = match Child::start(&args.command, &told(args, &guard)) {
         Ok(child) => supervise(child, args, &guard, &mut signals).await,
         Err(failure) => Err(failure),
     };
@@ -104,6 +105,20 @@ async fn hold_and_run(
     report.lost = Some(word);
     let what = format!("lock {} was lost: {why}", words::all_quoted(args.keys()));
     Err(Failure::new(Cause::Lost, what))
+}
+
+/// What the command is told of its lock.
+fn told(args: &LockArgs, guard: &LockGuard) -> Vec<(&'static str, OsString)> {
+    let deadline = clock::epoch_ms_in(guard.remaining()).to_string();
+    let mut told = vec![
+        ("QUORLOCK_KEY", args.keys().join(OsStr::new("\n"))),
+        ("QUORLOCK_TOKEN", guard.owner_token().as_str().into()),
+        ("QUORLOCK_DEADLINE_MS", deadline.into()),
+    ];
+    told.extend(guard.fence().map(|fence| ("QUORLOCK_FENCE", fence.to_string().into())));
+    let slot = guard.slots().first().map(u16::to_string);
+    told.extend(slot.map(|slot| ("QUORLOCK_SLOT", slot.into())));
+    told
 }
 
 fn locker(args: &LockArgs, watch: &Arc<Watch>) -> Result<Locker, Failure> {

@@ -12,6 +12,7 @@
 //! | `secret` | passwords: taken from the environment, and shown nowhere |
 //! | `shared`, `slots` | a lock that several share; a key of which several have a slot each |
 //! | `once` | a command that one of several machines runs |
+//! | `elect` | a command that runs on one of several machines |
 //! | `killed` | programs that end by `kill -9`, and those that wait for them |
 //! | `status` | who holds a key |
 //! | `release` | a lock that is ended by its token, or by force |
@@ -26,6 +27,7 @@ mod bench;
 mod child;
 mod codes;
 mod demo;
+mod elect;
 mod full_pipe;
 mod keys;
 mod killed;

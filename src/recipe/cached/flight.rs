@@ -1,5 +1,5 @@
-//! One computation of a key in this process: who comes while it is under way shares what it comes
-//! to.
+//! One look for a key, or one computation of it, in this process: who comes while it is under way
+//! shares what it comes to.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,18 +8,21 @@ use tokio::sync::watch;
 
 use crate::sync::{Mutex, lock};
 
-/// The computations that are under way.
-pub(super) struct Flights<T>(Mutex<HashMap<Box<[u8]>, watch::Receiver<Option<T>>>>);
+/// What is under way, by key.
+pub(super) struct Flights<T>(Mutex<HashMap<Box<[u8]>, Outcome<T>>>);
+
+/// What it will have come to.
+type Outcome<T> = watch::Receiver<Option<T>>;
 
 /// What one does about a key.
 pub(super) enum Flight<T: Clone> {
-    /// It computes, and lands with what came of it.
+    /// It does the work, and lands with what came of it.
     First(Leader<T>),
     /// It waits for the one that does.
     Other(Follower<T>),
 }
 
-/// The one that computes. Dropped before it has landed, it leaves the key to the next.
+/// The one that does the work. Dropped before it has landed, it leaves the key to the next.
 pub(super) struct Leader<T: Clone> {
     flights: Arc<Flights<T>>,
     key: Box<[u8]>,
@@ -27,14 +30,14 @@ pub(super) struct Leader<T: Clone> {
 }
 
 /// One that waits.
-pub(super) struct Follower<T>(watch::Receiver<Option<T>>);
+pub(super) struct Follower<T>(Outcome<T>);
 
 impl<T: Clone> Flights<T> {
     pub(super) fn new() -> Self {
         Self(Mutex::new(HashMap::new()))
     }
 
-    /// Joins the computation of this key, or begins it.
+    /// Joins what is under way for this key, or begins it.
     pub(super) fn join(self: &Arc<Self>, key: &[u8]) -> Flight<T> {
         let mut flights = lock(&self.0);
         if let Some(under_way) = flights.get(key) {

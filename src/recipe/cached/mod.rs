@@ -73,7 +73,8 @@ struct Inner<S, E> {
     options: CacheOptions,
     clock: Clock,
     entropy: OnceLock<Entropy>,
-    flights: Arc<Flights<Result<Value, CachedError<E>>>>,
+    looks: Arc<Flights<Result<Option<Entry>, CachedError<E>>>>,
+    computations: Arc<Flights<Result<Value, CachedError<E>>>>,
 }
 
 /// How a [`Cached`] treats its values: [`Cached::with_options`].
@@ -137,15 +138,17 @@ impl<S: Store, E> Cached<S, E> {
     /// As [`new`](Self::new), with these options.
     pub fn with_options(store: S, locker: Locker, options: CacheOptions) -> Self {
         let (clock, entropy) = (Clock::default(), OnceLock::new());
-        let flights = Arc::new(Flights::new());
-        Self { inner: Arc::new(Inner { store, locker, options, clock, entropy, flights }) }
+        let (looks, computations) = (Arc::new(Flights::new()), Arc::new(Flights::new()));
+        let inner = Inner { store, locker, options, clock, entropy, looks, computations };
+        Self { inner: Arc::new(inner) }
     }
 
     /// The value of this key: from the store, or computed now and stored for this time. `None`: the
     /// computation has said that there is none.
     ///
-    /// A caller that computes anew what is nearly over waits for that itself, and the others do
-    /// not. Callers of one process that find nothing share one computation, which is that of one of
+    /// Callers of one process that ask for a key at the same time share one look into the store. A
+    /// caller that computes anew what is nearly over waits for that itself, and the others do not.
+    /// Callers of one process that find nothing share one computation, which is that of one of
     /// them. It is not dropped when its lock is lost; then what it comes to is not stored.
     ///
     /// # Errors
@@ -176,12 +179,11 @@ impl<S: Store, E> Cached<S, E> {
             return Err(Error::misuse(what).into());
         }
         loop {
-            let found = inner.look(key).await?;
-            let present = match found {
+            let present = match inner.look_together(key).await? {
                 Some(entry) if !inner.is_due(&entry) => return Ok(entry.value),
                 found => found,
             };
-            match (inner.flights.join(key), present) {
+            match (inner.computations.join(key), present) {
                 // It is being computed anew.
                 (Flight::Other(_), Some(entry)) => return Ok(entry.value),
                 (Flight::Other(flight), None) => {
@@ -203,6 +205,24 @@ impl<S: Store, E> Inner<S, E> {
     async fn look(&self, key: &[u8]) -> Result<Option<Entry>, CachedError<E>> {
         let stored = self.store.get(key).await?;
         Ok(stored.as_ref().and_then(entry::decode))
+    }
+
+    /// As [`look`](Self::look), together with those who ask at the same time.
+    async fn look_together(&self, key: &[u8]) -> Result<Option<Entry>, CachedError<E>> {
+        loop {
+            match self.looks.join(key) {
+                Flight::First(flight) => {
+                    let found = self.look(key).await;
+                    flight.land(found.clone());
+                    return found;
+                }
+                Flight::Other(flight) => {
+                    if let Some(found) = flight.outcome().await {
+                        return found;
+                    }
+                }
+            }
+        }
     }
 
     /// Whether this reader is to compute the value anew.

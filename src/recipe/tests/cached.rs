@@ -47,6 +47,9 @@ async fn a_value_that_all_miss_is_computed_once_in_all_processes() {
     let took = crate::clock::Clock::default().now().since(began);
     assert_eq!((told, count.get()), (vec!["value 1".to_owned(); 200], 1));
     assert!(took < ms(220), "all had it when it was there: {took:?}");
+    // Three of each process: at first, before the lock is asked for, and under it.
+    let looks = store[0].calls("get");
+    assert!(looks <= 8 * 3, "callers of a process look together: {looks}");
     assert_eq!(store[0].remaining("k"), Some(TTL - (took - ms(200))), "for as long as was asked");
     assert_eq!(text(caches[3].get("k", TTL, || work(&count)).await), "value 1");
     pass(TTL).await;
