@@ -15,6 +15,7 @@
 //! it promises, what it does not, and what it costs.
 
 mod cached;
+mod decided;
 mod elect;
 mod idempotent;
 mod limit;

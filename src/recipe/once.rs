@@ -15,8 +15,8 @@ use std::pin::pin;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
+use super::decided::{Decided, decided};
 use crate::clock::Clock;
-use crate::entropy::Entropy;
 use crate::error::Error;
 use crate::lock::{Held, LockGuard, LockKey, LockRequest, Locker};
 use crate::options::Extend;
@@ -24,12 +24,6 @@ use crate::report::Holder;
 
 /// How long a job may run, and how long its lock outlives its process, unless set otherwise.
 const AT_MOST: Duration = Duration::from_secs(3_600);
-
-/// For how long a try is repeated that nobody has won.
-const UNDECIDED_MAX: Duration = Duration::from_secs(10);
-
-/// What lies between two such tries.
-const PAUSE: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(20)];
 
 /// A job that one of several replicas runs: [`Locker::once`].
 #[must_use = "a job is run when `run` is awaited"]
@@ -200,25 +194,10 @@ impl Once {
                  first must not be longer"
             )));
         }
-        let (clock, key) = (Clock::default(), self.key()?);
-        let until = clock.now().plus(UNDECIDED_MAX);
-        loop {
-            let undecided = match self.request(&key, at_most).await {
-                Ok(guard) => return Ok(Ran::Here(guard)),
-                Err(error) if error.is_contended() => error,
-                Err(error) => return Err(error),
-            };
-            if let Some(holder) = undecided.holder() {
-                return Ok(Ran::Elsewhere(holder.clone()));
-            }
-            // Nobody has it: several have divided the nodes between them, or it was just let go.
-            let now = clock.now();
-            if now >= until {
-                return Err(undecided);
-            }
-            let [low, high] = PAUSE;
-            let pause = Entropy::from_system()?.between(low, high);
-            clock.sleep_until(now.plus(pause)).await;
+        let key = self.key()?;
+        match decided(|| self.request(&key, at_most)).await? {
+            Decided::Ours(guard) => Ok(Ran::Here(guard)),
+            Decided::Others(holder) => Ok(Ran::Elsewhere(holder)),
         }
     }
 
@@ -228,7 +207,6 @@ impl Once {
 
     fn request(&self, key: &[u8], at_most: Duration) -> LockRequest {
         let request = self.locker.lock(key).ttl(at_most).auto_extend(Extend::Off);
-        let request = request.wait(Duration::ZERO);
         if self.is_fenced { request.fenced() } else { request }
     }
 }

@@ -1,18 +1,20 @@
 //! A cache whose values are computed once: [`Cached`].
 //!
 //! ```text
-//!  look ──fresh──▶ the value
-//!   ├─ nearly over, or stale ──▶ is the lock free? ──no──▶ the value as it is
-//!   │                                             └─yes─▶ compute, store ─▶ the new value
-//!   └─ none ──▶ in this process: the first goes on, the others wait for what it comes to
-//!                 └─▶ lock ──▶ look again ──none──▶ compute, store ──▶ the value
+//!  ask ──another of this process looks──▶ what that one finds
+//!   └─ look ──fresh──▶ the value
+//!        ├─ nearly over, or stale ──▶ is the lock free? ──no──▶ the value as it is
+//!        │                                             └─yes─▶ compute, store ─▶ the new value
+//!        └─ none ──▶ lock ──ours──▶ look again ──none──▶ compute, store ──▶ the value
+//!              ▲      └─ another's ─▶ wait, as a reader of it ──▶ look ──▶ the value
+//!              └───────────────────────── none ────────────────────┘
 //! ```
 //!
 //! | file | holds |
 //! |---|---|
 //! | `error` | why there is no value |
 //! | `entry` | what is stored, and when it is computed anew: pure |
-//! | `flight` | one computation of a key in a process |
+//! | `flight` | one look for a key in a process, with the computation behind it |
 //! | `store` | where values are kept |
 
 mod entry;
@@ -29,7 +31,7 @@ use self::entry::{Entry, Value};
 pub use self::error::CachedError;
 use self::flight::{Flight, Flights};
 pub use self::store::{Store, Stored};
-use super::until::Until;
+use super::decided::{Decided, decided};
 use crate::clock::Clock;
 use crate::entropy::Entropy;
 use crate::error::Error;
@@ -45,7 +47,7 @@ const JITTER: f64 = 0.1;
 /// against cache stampedes. Cheap to clone; clones share what is under way.
 ///
 /// Who finds no value takes the lock of its key and computes it, while the others wait, each
-/// process with one of its callers; then they find it. A value that is nearly over is computed anew
+/// process with one of its callers, for a read lock of it; then all find it at once. A value that is nearly over is computed anew
 /// by one of those who read it, and the others have the old one meanwhile.
 ///
 /// A cache is no truth: a value may be computed twice where the lock is lost meanwhile, and one that
@@ -73,8 +75,10 @@ struct Inner<S, E> {
     options: CacheOptions,
     clock: Clock,
     entropy: OnceLock<Entropy>,
-    looks: Arc<Flights<Result<Option<Entry>, CachedError<E>>>>,
-    computations: Arc<Flights<Result<Value, CachedError<E>>>>,
+    /// Who looks for a value, and computes it where there is none, and who waits for that.
+    flights: Arc<Flights<Result<Value, CachedError<E>>>>,
+    /// Who computes a value anew that is there; none waits for that.
+    refreshes: Arc<Flights<()>>,
 }
 
 /// How a [`Cached`] treats its values: [`Cached::with_options`].
@@ -129,7 +133,7 @@ impl<S, E> Clone for Cached<S, E> {
 
 impl<S: Store, E> Cached<S, E> {
     /// A cache of what is in this store, whose computations exclude each other by this locker's
-    /// locks: that of the key `k` is `k/computed`. Does no I/O. Give the store's keys, or the
+    /// locks: that of the key `k` is `k/computed`, with round brackets for braces. Does no I/O. Give the store's keys, or the
     /// locker, a prefix where other things have such names.
     pub fn new(store: S, locker: Locker) -> Self {
         Self::with_options(store, locker, CacheOptions::default())
@@ -138,8 +142,8 @@ impl<S: Store, E> Cached<S, E> {
     /// As [`new`](Self::new), with these options.
     pub fn with_options(store: S, locker: Locker, options: CacheOptions) -> Self {
         let (clock, entropy) = (Clock::default(), OnceLock::new());
-        let (looks, computations) = (Arc::new(Flights::new()), Arc::new(Flights::new()));
-        let inner = Inner { store, locker, options, clock, entropy, looks, computations };
+        let (flights, refreshes) = (Arc::new(Flights::new()), Arc::new(Flights::new()));
+        let inner = Inner { store, locker, options, clock, entropy, flights, refreshes };
         Self { inner: Arc::new(inner) }
     }
 
@@ -179,24 +183,36 @@ impl<S: Store, E> Cached<S, E> {
             return Err(Error::misuse(what).into());
         }
         loop {
-            let present = match inner.look_together(key).await? {
-                Some(entry) if !inner.is_due(&entry) => return Ok(entry.value),
-                found => found,
+            let flight = match inner.flights.join(key) {
+                Flight::First(flight) => flight,
+                Flight::Other(flight) => match flight.outcome().await {
+                    Some(outcome) => return outcome,
+                    None => continue,
+                },
             };
-            match (inner.computations.join(key), present) {
-                // It is being computed anew.
-                (Flight::Other(_), Some(entry)) => return Ok(entry.value),
-                (Flight::Other(flight), None) => {
-                    if let Some(outcome) = flight.outcome().await {
-                        return outcome;
-                    }
-                }
-                (Flight::First(flight), present) => {
-                    let outcome = inner.bring(key, ttl, present, compute).await;
+            // In boxes: of many callers few come so far, and each has room for all that it may do.
+            let entry = match Box::pin(inner.look(key)).await {
+                Ok(Some(entry)) => entry,
+                found => {
+                    let outcome = match found {
+                        Err(error) => Err(error),
+                        _ => Box::pin(inner.bring(key, ttl, None, compute)).await,
+                    };
                     flight.land(outcome.clone());
                     return outcome;
                 }
+            };
+            // The others have what is there. Of all who are to compute it anew, one does.
+            flight.land(Ok(entry.value.clone()));
+            if !inner.is_due(&entry) {
+                return Ok(entry.value);
             }
+            return match inner.refreshes.join(key) {
+                Flight::First(_refresh) => {
+                    Box::pin(inner.bring(key, ttl, Some(entry), compute)).await
+                }
+                Flight::Other(_) => Ok(entry.value),
+            };
         }
     }
 }
@@ -205,24 +221,6 @@ impl<S: Store, E> Inner<S, E> {
     async fn look(&self, key: &[u8]) -> Result<Option<Entry>, CachedError<E>> {
         let stored = self.store.get(key).await?;
         Ok(stored.as_ref().and_then(entry::decode))
-    }
-
-    /// As [`look`](Self::look), together with those who ask at the same time.
-    async fn look_together(&self, key: &[u8]) -> Result<Option<Entry>, CachedError<E>> {
-        loop {
-            match self.looks.join(key) {
-                Flight::First(flight) => {
-                    let found = self.look(key).await;
-                    flight.land(found.clone());
-                    return found;
-                }
-                Flight::Other(flight) => {
-                    if let Some(found) = flight.outcome().await {
-                        return found;
-                    }
-                }
-            }
-        }
     }
 
     /// Whether this reader is to compute the value anew.
@@ -296,22 +294,42 @@ impl<S: Store, E> Inner<S, E> {
         }
     }
 
+    /// One of all processes has the lock. The others wait with a read lock, which all of them are
+    /// given at once when that one has ended.
     async fn turn_to_compute(&self, key: &[u8]) -> Result<Turn, CachedError<E>> {
-        match self.lock(key).until(|| self.look(key)).await {
-            Ok(Until::Found(entry)) => Ok(Turn::Others(entry.value)),
-            Ok(Until::Held(guard)) => Ok(Turn::Ours(Some(guard))),
-            Err(CachedError::Lock(error))
-                if is_unavailable(&error)
-                    && self.options.on_unavailable == OnUnavailable::Compute =>
-            {
-                Ok(Turn::Ours(None))
+        loop {
+            let guard = match decided(|| self.lock(key)).await {
+                Ok(Decided::Ours(guard)) => Some(guard),
+                Ok(Decided::Others(_)) => None,
+                Err(error) => return self.without_lock(error).map_err(CachedError::from),
+            };
+            let shared = match guard {
+                Some(_) => None,
+                None => match self.locker.read(lock_name(key)).await {
+                    Ok(shared) => Some(shared),
+                    Err(error) => return self.without_lock(error).map_err(CachedError::from),
+                },
+            };
+            // Under either, it is there or none computes it.
+            let found = self.look(key).await?;
+            match (found, guard) {
+                (Some(entry), _) => return Ok(Turn::Others(entry.value)),
+                (None, Some(guard)) => return Ok(Turn::Ours(Some(guard))),
+                (None, None) => drop(shared),
             }
-            Err(error) => Err(error),
+        }
+    }
+
+    /// What is done about a value that is not there, where no lock can be had.
+    fn without_lock(&self, error: Error) -> Result<Turn, Error> {
+        match self.options.on_unavailable {
+            OnUnavailable::Compute if is_unavailable(&error) => Ok(Turn::Ours(None)),
+            _ => Err(error),
         }
     }
 
     fn lock(&self, key: &[u8]) -> LockRequest {
-        self.locker.lock([key, LOCK].concat())
+        self.locker.lock(lock_name(key))
     }
 
     /// For how long a value is fresh that is stored now.
@@ -319,6 +337,17 @@ impl<S: Store, E> Inner<S, E> {
         let ttl = self.options.negative_ttl.filter(|_| value.is_none()).unwrap_or(ttl);
         ttl.mul_f64(1.0 - self.options.jitter.clamp(0.0, 1.0) * (1.0 - self.drawn()))
     }
+}
+
+/// What the lock of a key is called. A brace could end no tag, and readers of such a lock have no
+/// queue: keys that differ in their braces share a lock.
+fn lock_name(key: &[u8]) -> Vec<u8> {
+    let name = key.iter().chain(LOCK).map(|byte| match byte {
+        b'{' => b'(',
+        b'}' => b')',
+        other => *other,
+    });
+    name.collect()
 }
 
 /// Whose turn it is to compute.

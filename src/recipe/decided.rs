@@ -1,0 +1,49 @@
+//! One try for a lock, repeated while none has it.
+//!
+//! Several that ask at the same time can divide the nodes between them, so that none of them has a
+//! majority. A single try would be refused for each; but then none would do what one of them was
+//! to do.
+
+use std::time::Duration;
+
+use crate::clock::Clock;
+use crate::entropy::Entropy;
+use crate::error::Error;
+use crate::lock::{LockGuard, LockRequest};
+use crate::report::Holder;
+
+/// For how long a try is repeated that nobody has won.
+const UNDECIDED_MAX: Duration = Duration::from_secs(10);
+
+/// What lies between two such tries.
+const PAUSE: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(20)];
+
+/// Who has the lock.
+pub(super) enum Decided {
+    Ours(LockGuard),
+    Others(Holder),
+}
+
+/// Asks for the lock, and waits for no holder of it. The error is that of the last try where it was
+/// never decided.
+pub(super) async fn decided(request: impl Fn() -> LockRequest) -> Result<Decided, Error> {
+    let clock = Clock::default();
+    let until = clock.now().plus(UNDECIDED_MAX);
+    loop {
+        let undecided = match request().wait(Duration::ZERO).await {
+            Ok(guard) => return Ok(Decided::Ours(guard)),
+            Err(error) if error.is_contended() => error,
+            Err(error) => return Err(error),
+        };
+        if let Some(holder) = undecided.holder() {
+            return Ok(Decided::Others(holder.clone()));
+        }
+        let now = clock.now();
+        if now >= until {
+            return Err(undecided);
+        }
+        let [low, high] = PAUSE;
+        let pause = Entropy::from_system()?.between(low, high);
+        clock.sleep_until(now.plus(pause)).await;
+    }
+}
