@@ -46,3 +46,21 @@ fn addresses_show_no_password() {
     let told = run("addresses");
     assert!(told.contains("valkey.sock") && !told.contains("a/b@c"), "{told}");
 }
+
+#[test]
+fn a_leader_is_followed_by_another_and_terms_rise() {
+    let told = run("leader");
+    let places: Vec<&str> = told.lines().collect();
+    let line = |place| format!("the {place} leader: its term is above the last, true");
+    assert_eq!(places, ["first", "second", "third"].map(line));
+}
+
+#[test]
+fn a_page_is_rendered_once_for_all_who_ask() {
+    assert_eq!(run("cached_page"), "200 of 200 served, rendered 1 time\n");
+}
+
+#[test]
+fn no_piece_is_sold_twice_and_none_is_left() {
+    assert_eq!(run("segments"), "160 sold and 0 left of 160\n");
+}

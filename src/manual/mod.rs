@@ -7,7 +7,7 @@
 //! - [`fencing`]: numbers that rise with every holder, for the store to refuse one who is late.
 //! - [`readers`]: many that look at once, and one alone that changes.
 //! - [`slots`]: several at once, and no more than there are slots.
-//! - [`recipes`]: a job that one replica runs, waiting that ends early: what each promises.
+//! - [`recipes`]: a job that one replica runs, a leader, a cache, limits: what each promises.
 //! - [`copied_recipes`]: the recipes that everyone copies, and how each breaks.
 //! - [`others_failures`]: what went wrong for others, what we do about it, and the test for it.
 //! - [`defaults`]: every default, its reason, and what goes wrong with another.

@@ -1,9 +1,9 @@
 //! One leader among several candidates: [`Locker::elect`].
 //!
 //! ```text
-//!  candidate ──lock acquired, its fence is the term──▶ leads ──its work returns──▶ resigns: at once free
+//!  candidate ──lock acquired, its fence is the term──▶ leads ──its work returns──▶ resigns
 //!      ▲                                                 │
-//!      └──────────── stops, the work is dropped ◀────────┘ not extended in time, or the lock is gone
+//!      └──────────── stops, the work is dropped ◀────────┘ not extended in time, or it is gone
 //! ```
 //!
 //! A leader stops before its lock ends, by what [`lost`](LockGuard::lost) keeps as a reserve and by

@@ -1,8 +1,8 @@
 //! A request that is done once, however often it comes: [`Locker::idempotent`].
 //!
 //! ```text
-//!  look ──outcome──▶ Again          lock ──▶ mark ──set now──▶ the work ──▶ outcome stored ──▶ First
-//!    └─ none, or begun ─▶ wait for the lock ─┘ └─ was there, and no outcome ─▶ Unknown
+//!  look ──outcome──▶ Again       lock ──▶ mark ──set now──▶ the work, its outcome stored ──▶ First
+//!    └─ none, or begun ─▶ wait ───┘        └─ was there, and no outcome ─▶ Unknown
 //! ```
 //!
 //! The mark is what excludes: it is set if there is none, before the work, and no one takes it

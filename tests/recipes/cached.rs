@@ -82,8 +82,8 @@ async fn process(log: &Path) {
                 log.say("took", begin, took.as_micros());
             }
         }
-        // The same callers, who wait in their process for 200 ms, and for nothing else: what so many
-        // cost this machine.
+        // The same callers, who wait in their process for 200 ms, and for nothing else: what so
+        // many cost this machine.
         "floor" => {
             let begin = Duration::from_millis(told("BEGIN_MS").unwrap());
             tokio::time::sleep(begin.saturating_sub(now())).await;

@@ -47,6 +47,7 @@ mod all;
 mod bad_input;
 #[cfg(feature = "blocking")]
 mod blocking;
+mod by_hand;
 mod cancel;
 mod cases;
 mod client;

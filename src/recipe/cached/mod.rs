@@ -15,11 +15,13 @@
 //! | `error` | why there is no value |
 //! | `entry` | what is stored, and when it is computed anew: pure |
 //! | `flight` | one look for a key in a process, with the computation behind it |
+//! | `others` | what other processes compute anew |
 //! | `store` | where values are kept |
 
 mod entry;
 mod error;
 mod flight;
+mod others;
 mod store;
 
 use std::fmt;
@@ -30,6 +32,7 @@ use std::time::Duration;
 use self::entry::{Entry, Value};
 pub use self::error::CachedError;
 use self::flight::{Flight, Flights};
+use self::others::Others;
 pub use self::store::{Store, Stored};
 use super::decided::{Decided, decided};
 use crate::clock::Clock;
@@ -47,11 +50,12 @@ const JITTER: f64 = 0.1;
 /// against cache stampedes. Cheap to clone; clones share what is under way.
 ///
 /// Who finds no value takes the lock of its key and computes it, while the others wait, each
-/// process with one of its callers, for a read lock of it; then all find it at once. A value that is nearly over is computed anew
-/// by one of those who read it, and the others have the old one meanwhile.
+/// process with one of its callers, for a read lock of it; then all find it at once. A value that
+/// is nearly over is computed anew by one of those who read it, and the others have the old one
+/// meanwhile.
 ///
-/// A cache is no truth: a value may be computed twice where the lock is lost meanwhile, and one that
-/// was stored late may replace a newer one. Nothing depends on either but work.
+/// A cache is no truth: a value may be computed twice where the lock is lost meanwhile, and one
+/// that was stored late may replace a newer one. Nothing depends on either but work.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
@@ -79,6 +83,8 @@ struct Inner<S, E> {
     flights: Arc<Flights<Result<Value, CachedError<E>>>>,
     /// Who computes a value anew that is there; none waits for that.
     refreshes: Arc<Flights<()>>,
+    /// What other processes compute anew.
+    others: Others,
 }
 
 /// How a [`Cached`] treats its values: [`Cached::with_options`].
@@ -133,8 +139,8 @@ impl<S, E> Clone for Cached<S, E> {
 
 impl<S: Store, E> Cached<S, E> {
     /// A cache of what is in this store, whose computations exclude each other by this locker's
-    /// locks: that of the key `k` is `k/computed`, with round brackets for braces. Does no I/O. Give the store's keys, or the
-    /// locker, a prefix where other things have such names.
+    /// locks: that of the key `k` is `k/computed`, with round brackets for braces. Does no I/O.
+    /// Give the store's keys, or the locker, a prefix where other things have such names.
     pub fn new(store: S, locker: Locker) -> Self {
         Self::with_options(store, locker, CacheOptions::default())
     }
@@ -143,7 +149,8 @@ impl<S: Store, E> Cached<S, E> {
     pub fn with_options(store: S, locker: Locker, options: CacheOptions) -> Self {
         let (clock, entropy) = (Clock::default(), OnceLock::new());
         let (flights, refreshes) = (Arc::new(Flights::new()), Arc::new(Flights::new()));
-        let inner = Inner { store, locker, options, clock, entropy, flights, refreshes };
+        let others = Others::default();
+        let inner = Inner { store, locker, options, clock, entropy, flights, refreshes, others };
         Self { inner: Arc::new(inner) }
     }
 
@@ -204,7 +211,7 @@ impl<S: Store, E> Cached<S, E> {
             };
             // The others have what is there. Of all who are to compute it anew, one does.
             flight.land(Ok(entry.value.clone()));
-            if !inner.is_due(&entry) {
+            if !inner.is_due(&entry) || inner.others.compute(key, inner.clock.now()) {
                 return Ok(entry.value);
             }
             return match inner.refreshes.join(key) {
@@ -277,7 +284,10 @@ impl<S: Store, E> Inner<S, E> {
     /// Nobody waits for a value that is there: if another computes it anew, it is taken as it is.
     async fn turn_to_refresh(&self, key: &[u8], present: Entry) -> Result<Turn, CachedError<E>> {
         let failed = match self.lock(key).try_acquire().await {
-            Ok(None) => return Ok(Turn::Others(present.value)),
+            Ok(None) => {
+                self.others.note(key, self.clock.now(), present.took);
+                return Ok(Turn::Others(present.value));
+            }
             Ok(Some(guard)) => {
                 return Ok(match self.look(key).await? {
                     // It was computed anew between the look and the lock.

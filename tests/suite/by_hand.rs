@@ -1,0 +1,95 @@
+//! What people write in the place of a recipe, and what is wrong with it: each of these tests shows
+//! the fault on a real server. `manual::recipes` tells of them.
+
+use std::time::Duration;
+
+use quorlock::Client;
+use support::{Server, need_server};
+
+async fn server() -> (Server, Client) {
+    let server = Server::start();
+    let client = Client::new(server.url()).unwrap();
+    (server, client)
+}
+
+/// A counter for each second: so many before its end, and as many right behind it.
+#[tokio::test]
+async fn a_counter_for_each_window_lets_twice_as_many_pass_at_its_edge() {
+    need_server!();
+    let (_server, client) = server().await;
+    let passes = async |at: Duration| {
+        let window = format!("limit:{}", at.as_secs());
+        client.command(["INCR", &window]).await.unwrap().as_integer().unwrap() <= 10
+    };
+    let (before, behind) = (Duration::from_millis(999), Duration::from_millis(1_001));
+    let mut passed = 0;
+    for at in [before, behind] {
+        for _ in 0..20 {
+            passed += u32::from(passes(at).await);
+        }
+    }
+    assert_eq!(passed, 20, "twice ten in two milliseconds");
+}
+
+/// Look whether it was done, do it, and say so: both look before either says so.
+#[tokio::test]
+async fn a_look_before_the_work_lets_a_request_be_done_twice() {
+    need_server!();
+    let (_server, client) = server().await;
+    let is_done = async || !client.command(["GET", "done:7"]).await.unwrap().is_null();
+    let mut effects = 0;
+    let (first, second) = (is_done().await, is_done().await);
+    for was_done in [first, second] {
+        if !was_done {
+            effects += 1;
+            assert!(client.command(["SET", "done:7", "1"]).await.unwrap().is_ok());
+        }
+    }
+    assert_eq!(effects, 2);
+}
+
+/// Read the cache, compute where it has nothing, and store it: all who miss it compute.
+#[tokio::test]
+async fn a_cache_without_a_lock_is_computed_by_each_that_misses_it() {
+    need_server!();
+    let (_server, client) = server().await;
+    let mut missed = 0;
+    for _reader in 0..8 {
+        missed += u32::from(client.command(["GET", "page"]).await.unwrap().is_null());
+    }
+    // Each of them computes now; the first to end stores it.
+    assert_eq!(missed, 8);
+}
+
+/// A lock around it, and no second look: each that waits computes it again.
+#[tokio::test]
+async fn a_lock_without_a_second_look_has_each_that_waits_compute() {
+    need_server!();
+    let server = Server::start();
+    let locker = quorlock::Locker::single(server.url()).unwrap().build().unwrap();
+    let mut computed = 0;
+    for _waiter in 0..3 {
+        let guard = locker.lock("report").await.unwrap();
+        computed += 1;
+        assert!(guard.release().await.unwrap().is_released());
+    }
+    assert_eq!(computed, 3);
+}
+
+/// A key with a TTL that its leader prolongs by `EXPIRE`: one that was stopped prolongs another's.
+#[tokio::test]
+async fn a_leader_that_does_not_compare_prolongs_anothers_lead() {
+    need_server!();
+    let (server, client) = server().await;
+    let stand = async |name: &str| {
+        client.command(["SET", "leader", name, "NX", "PX", "60000"]).await.unwrap().is_ok()
+    };
+    assert!(stand("one").await);
+    // The first is stopped until its time is over.
+    server.command(&["DEL", "leader"]);
+    assert!(stand("two").await);
+    // It goes on: `EXPIRE` says that the key is there, and it leads, as it believes.
+    let goes_on = client.command(["EXPIRE", "leader", "60"]).await.unwrap().as_integer();
+    assert_eq!(goes_on, Ok(1));
+    assert_eq!(server.command(&["GET", "leader"]).text(), "two", "there are two leaders");
+}
