@@ -125,7 +125,7 @@ impl Reigns {
     }
 
     fn wait_for_more_than(&mut self, count: usize) {
-        let watchdog = Watchdog::new("another leader");
+        let watchdog = Watchdog::with_patience("another leader", Duration::from_secs(30));
         while self.read().len() <= count {
             watchdog.pause();
         }

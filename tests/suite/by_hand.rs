@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use quorlock::Client;
-use support::{Server, need_server};
+use support::{Server, need_process};
 
 async fn server() -> (Server, Client) {
     let server = Server::start();
@@ -15,7 +15,7 @@ async fn server() -> (Server, Client) {
 /// A counter for each second: so many before its end, and as many right behind it.
 #[tokio::test]
 async fn a_counter_for_each_window_lets_twice_as_many_pass_at_its_edge() {
-    need_server!();
+    need_process!();
     let (_server, client) = server().await;
     let passes = async |at: Duration| {
         let window = format!("limit:{}", at.as_secs());
@@ -34,7 +34,7 @@ async fn a_counter_for_each_window_lets_twice_as_many_pass_at_its_edge() {
 /// Look whether it was done, do it, and say so: both look before either says so.
 #[tokio::test]
 async fn a_look_before_the_work_lets_a_request_be_done_twice() {
-    need_server!();
+    need_process!();
     let (_server, client) = server().await;
     let is_done = async || !client.command(["GET", "done:7"]).await.unwrap().is_null();
     let mut effects = 0;
@@ -51,7 +51,7 @@ async fn a_look_before_the_work_lets_a_request_be_done_twice() {
 /// Read the cache, compute where it has nothing, and store it: all who miss it compute.
 #[tokio::test]
 async fn a_cache_without_a_lock_is_computed_by_each_that_misses_it() {
-    need_server!();
+    need_process!();
     let (_server, client) = server().await;
     let mut missed = 0;
     for _reader in 0..8 {
@@ -64,7 +64,7 @@ async fn a_cache_without_a_lock_is_computed_by_each_that_misses_it() {
 /// A lock around it, and no second look: each that waits computes it again.
 #[tokio::test]
 async fn a_lock_without_a_second_look_has_each_that_waits_compute() {
-    need_server!();
+    need_process!();
     let server = Server::start();
     let locker = quorlock::Locker::single(server.url()).unwrap().build().unwrap();
     let mut computed = 0;
@@ -79,7 +79,7 @@ async fn a_lock_without_a_second_look_has_each_that_waits_compute() {
 /// A key with a TTL that its leader prolongs by `EXPIRE`: one that was stopped prolongs another's.
 #[tokio::test]
 async fn a_leader_that_does_not_compare_prolongs_anothers_lead() {
-    need_server!();
+    need_process!();
     let (server, client) = server().await;
     let stand = async |name: &str| {
         client.command(["SET", "leader", name, "NX", "PX", "60000"]).await.unwrap().is_ok()
