@@ -51,7 +51,7 @@ async fn stand(locker: Locker, name: usize, say: mpsc::Sender<(usize, u64)>) -> 
     let work = |term: Term| {
         let say = say.clone();
         async move {
-            say.send((name, term.number().number())).await?;
+            say.send((name, term.fence().number())).await?;
             // What only a leader does. It is dropped when the lead is lost. A step that must not be
             // done by two asks `term.is_valid()`, and what it writes to compares the number.
             pending().await

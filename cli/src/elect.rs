@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use quorlock::recipe::Term;
 use rustix::process::Signal;
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::{Mutex, Notify, mpsc};
 
 use crate::args::{ElectArgs, OnLost};
 use crate::exit::Failure;
@@ -42,26 +42,45 @@ pub(crate) async fn run(args: &ElectArgs) -> Result<u8, Failure> {
     let election = locker.elect(args.role.as_bytes()).ttl(args.ttl).lock_delay(args.lock_delay);
     let mut signals = Signals::listen()?;
     let (pass, passed) = mpsc::unbounded_channel();
-    let (passed, is_leading) = (Passed::new(passed), Cell::new(false));
+    let (passed, state) = (Passed::new(passed), State::default());
     let leading = election.lead(async |term| {
-        let _told = Leading::begin(args, &is_leading, &term);
-        keep_running(args, &term, &mut *passed.lock().await).await
+        let _leading = Leading::begin(args, &state, &term);
+        let code = keep_running(args, &term, &mut *passed.lock().await).await;
+        state.resigns.set(true);
+        code
     });
     tokio::pin!(leading);
     loop {
         tokio::select! {
             code = &mut leading => return code,
-            // The receiver lives as long as we do.
-            signal = signals.next() => match is_leading.get() {
-                true => drop(pass.send(signal)),
-                false if matches!(signal, Signal::USR1 | Signal::USR2) => {}
-                false => {
-                    let what = format!("ended by signal {} while another leads", signal.as_raw());
-                    return Err(Failure::new(signals::cause(signal), what));
+            signal = signals.next() => {
+                let ends = if state.leads.get() { ends(signal) } else { ends_candidate(signal) };
+                if ends && state.end_by.get().is_none() {
+                    state.end_by.set(Some(signal));
                 }
-            },
+                // The receiver lives as long as we do.
+                let _ = pass.send(signal);
+            }
+            () = state.leads_no_more.notified() => {}
+        }
+        // A command that was to end and is gone with its term is not started again.
+        let is_idle = !state.leads.get() && !state.resigns.get();
+        if let Some(signal) = state.end_by.get().filter(|_| is_idle) {
+            let what = format!("ended by signal {} while it did not lead", signal.as_raw());
+            return Err(Failure::new(signals::cause(signal), what));
         }
     }
+}
+
+/// What the terms and the signals are to each other.
+#[derive(Default)]
+struct State {
+    leads: Cell<bool>,
+    leads_no_more: Notify,
+    /// The command has ended for good: what is left is to let go of the lock.
+    resigns: Cell<bool>,
+    /// The signal that ends all of it.
+    end_by: Cell<Option<Signal>>,
 }
 
 /// Starts the command, and starts it again when it ends; returns its code when it was to end.
@@ -73,9 +92,12 @@ async fn keep_running(
     let mut pause = FIRST_PAUSE;
     loop {
         let began = clock::now();
-        let (ended, was_told) = run_once(args, term, passed).await?;
-        if was_told || !ended.has_run() {
-            return Ok(ended.code());
+        let (ended, why) = run_once(args, term, passed).await?;
+        match why {
+            Why::Told => return Ok(ended.code()),
+            Why::Itself if !ended.has_run() => return Ok(ended.code()),
+            Why::Itself => {}
+            Why::TermEnds => extended(term).await,
         }
         if clock::now().saturating_duration_since(began) >= STEADY {
             pause = FIRST_PAUSE;
@@ -96,44 +118,68 @@ async fn keep_running(
     }
 }
 
-/// Runs the command once; whether it was told to end. It is ended before the term is.
+/// Why a command has ended.
+enum Why {
+    /// It was told to, by a signal of ours.
+    Told,
+    /// It was asked to end before its term does.
+    TermEnds,
+    Itself,
+}
+
+/// Runs the command once. It is ended before the term is.
 async fn run_once(
     args: &ElectArgs,
     term: &Term,
     passed: &mut mpsc::UnboundedReceiver<Signal>,
-) -> Result<(Ended, bool), Failure> {
-    let mut running = Running(Child::start(&args.command, &told(args, term))?, true);
-    let child = &mut running.0;
+) -> Result<(Ended, Why), Failure> {
+    let child = Child::start(&args.command, &told(args, term))?;
+    let mut running = Running { child, is_killed_with_group: true };
     let mut was_told = false;
     let deadline = || clock::now() + term.remaining();
     let mut plan = Plan::new(OnLost::Term, clock::now(), deadline());
     let ended = loop {
         let due = tokio::select! {
-            ended = child.wait() => break ended?,
+            ended = running.child.wait() => break ended?,
             Some(signal) = passed.recv() => {
                 was_told |= ends(signal);
-                child.forward(signal);
+                running.child.forward(signal);
                 None
             }
             () = clock::sleep_until(plan.next_at()) => plan.fire(clock::now(), deadline()),
         };
         if let Some(signal) = due {
-            child.send(signal);
+            running.child.send(signal);
         }
     };
     // What a command that has ended by itself left in its group may go on.
-    running.1 = plan.has_begun();
-    Ok((ended, was_told))
+    running.is_killed_with_group = plan.has_begun();
+    let why = match (was_told, plan.has_begun()) {
+        (true, _) => Why::Told,
+        (false, true) => Why::TermEnds,
+        (false, false) => Why::Itself,
+    };
+    Ok((ended, why))
 }
 
-/// A command that is killed with its group when the term is over before it has ended; or when it
-/// was asked to end, and others of its group go on.
-struct Running(Child, bool);
+/// Returns when the term lasts longer than it did; it is dropped with the term, where that ends.
+async fn extended(term: &Term) {
+    let before = term.remaining();
+    while term.remaining() <= before {
+        clock::sleep(FIRST_PAUSE).await;
+    }
+}
+
+/// A command that is killed, with its group, when its term is over before it has ended.
+struct Running {
+    child: Child,
+    is_killed_with_group: bool,
+}
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if self.1 {
-            self.0.send(Signal::KILL);
+        if self.is_killed_with_group {
+            self.child.send(Signal::KILL);
         }
     }
 }
@@ -142,7 +188,7 @@ fn told(args: &ElectArgs, term: &Term) -> Vec<(&'static str, OsString)> {
     let deadline = clock::epoch_ms_in(term.remaining()).to_string();
     vec![
         ("QUORLOCK_KEY", args.role.clone()),
-        ("QUORLOCK_FENCE", term.number().to_string().into()),
+        ("QUORLOCK_FENCE", term.fence().to_string().into()),
         ("QUORLOCK_DEADLINE_MS", deadline.into()),
     ]
 }
@@ -152,18 +198,23 @@ fn ends(signal: Signal) -> bool {
     matches!(signal, Signal::INT | Signal::TERM | Signal::QUIT)
 }
 
+/// Whether it ends us while another machine leads.
+fn ends_candidate(signal: Signal) -> bool {
+    ends(signal) || signal == Signal::HUP
+}
+
 fn speaks(args: &ElectArgs) -> bool {
     args.verbose || output::is_terminal()
 }
 
 /// While this machine leads; says when that begins and ends.
-struct Leading<'a>(&'a ElectArgs, &'a Cell<bool>);
+struct Leading<'a>(&'a ElectArgs, &'a State);
 
 impl<'a> Leading<'a> {
-    fn begin(args: &'a ElectArgs, is_leading: &'a Cell<bool>, term: &Term) -> Self {
-        is_leading.set(true);
-        let leading = Self(args, is_leading);
-        leading.say(format_args!("leads, term {}", term.number()));
+    fn begin(args: &'a ElectArgs, state: &'a State, term: &Term) -> Self {
+        state.leads.set(true);
+        let leading = Self(args, state);
+        leading.say(format_args!("leads, term {}", term.fence()));
         leading
     }
 
@@ -176,7 +227,8 @@ impl<'a> Leading<'a> {
 
 impl Drop for Leading<'_> {
     fn drop(&mut self) {
-        self.1.set(false);
+        self.1.leads.set(false);
+        self.1.leads_no_more.notify_one();
         self.say(format_args!("leads no more"));
     }
 }

@@ -7,9 +7,13 @@
 //!
 //! The kernel ties the child to the *thread* that started it. Ours is the main thread.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::process::Command;
+
+use rustix::fs::Access;
 
 use crate::exit::{Cause, Failure};
 use crate::words;
@@ -33,6 +37,25 @@ pub(crate) fn refusal(program: &OsStr, error: &io::Error) -> Failure {
         _ => Cause::CannotRun,
     };
     Failure::new(cause, format!("cannot run {}: {error}", words::quoted(program)))
+}
+
+/// Whether a command is there and may be run, as far as that can be told before it is.
+pub(crate) fn check(command: &[OsString]) -> Result<(), Failure> {
+    let Some(program) = command.first() else { return Ok(()) };
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let places: Vec<PathBuf> = match program.as_bytes().contains(&b'/') {
+        true => vec![program.into()],
+        false => std::env::split_paths(&path).map(|directory| directory.join(program)).collect(),
+    };
+    let is_file = |place: &&PathBuf| place.is_file();
+    let Some(found) = places.iter().find(is_file) else {
+        return Err(refusal(program, &io::ErrorKind::NotFound.into()));
+    };
+    let may_be_run = |place: &PathBuf| rustix::fs::access(place, Access::EXEC_OK).is_ok();
+    match places.iter().filter(is_file).any(may_be_run) {
+        true => Ok(()),
+        false => Err(refusal(found.as_os_str(), &io::ErrorKind::PermissionDenied.into())),
+    }
 }
 
 #[cfg(target_os = "linux")]

@@ -129,6 +129,11 @@ impl HoldRef {
         self.validity(Validity::remaining).unwrap_or_default()
     }
 
+    /// How long until it counts as lost, a little before its end.
+    pub(crate) fn until_warning(&self) -> Duration {
+        self.validity(|validity, now| now.until(validity.warning())).unwrap_or_default()
+    }
+
     pub(crate) fn deadline(&self) -> Instant {
         let clock = self.leases.context.nodes.clock();
         clock.instant(self.validity(|validity, _| validity.end()).unwrap_or_else(|| clock.stamp()))

@@ -463,6 +463,11 @@ impl Held {
         self.hold.lost().await
     }
 
+    /// How long until [`lost`](Self::lost) completes, if nothing is extended.
+    pub(crate) fn until_lost(&self) -> Duration {
+        self.hold.until_warning()
+    }
+
     /// As [`LockGuard::cancellation`].
     #[cfg(feature = "tokio-util")]
     #[must_use]

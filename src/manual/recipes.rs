@@ -83,7 +83,7 @@
 //!
 //! **Instead** [`lead`](crate::recipe::Election::lead) drops the work before the lock ends,
 //! whatever the network does, and begins it anew when it leads again. The
-//! [number](crate::recipe::Term::number) of the term is the lock's fence: what a leader writes to
+//! [number](crate::recipe::Term::fence) of the term is the lock's fence: what a leader writes to
 //! refuses a former one by it ([`fencing`](super::fencing)). A leader that resigns is followed at
 //! once. One that dies is followed after the TTL, and after the
 //! [`lock_delay`](crate::recipe::Election::lock_delay), which is there for what its work has
@@ -143,7 +143,7 @@
 //! |---|---|
 //! | promises | its work is begun at most once, for as long as the server keeps the mark |
 //! | does not | that it is done: one that died in the middle, or failed, is `Done::Unknown` |
-//! | costs | two and a lock for the first; one for each that repeats it later |
+//! | costs | four and a lock for the first; one for each that repeats it later |
 //! | by hand | two that look before either has written both do it |
 //!
 //! By hand it is a look, the work, and a note that it was done. **Instead** the mark is set before

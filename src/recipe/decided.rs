@@ -39,7 +39,7 @@ pub(super) async fn decided(request: impl Fn() -> LockRequest) -> Result<Decided
             return Ok(Decided::Others(holder.clone()));
         }
         let now = clock.now();
-        if now >= until {
+        if now >= until || !clock.can_sleep() {
             return Err(undecided);
         }
         let [low, high] = PAUSE;

@@ -64,7 +64,7 @@ pub struct Leader {
 #[derive(Clone, Debug)]
 pub struct Term {
     held: Held,
-    number: Fence,
+    fence: Fence,
     lock_delay: Duration,
 }
 
@@ -100,8 +100,9 @@ impl Election {
         Self { ttl, ..self }
     }
 
-    /// For how long after a loss there is no leader: time for what the old one has started and
-    /// cannot drop. Nothing is waited for when a leader resigns. Default: none.
+    /// For how long there is no leader after one that could not extend its lock, or died: time for
+    /// what it has started and cannot drop. Nothing is waited for when a leader resigns, nor where
+    /// the lock is gone from the nodes, as by [`Locker::force_release`]. Default: none.
     pub fn lock_delay(self, lock_delay: Duration) -> Self {
         Self { lock_delay, ..self }
     }
@@ -113,7 +114,7 @@ impl Election {
     ///
     /// The work is dropped between two steps, and before another can lead. A step that runs for
     /// longer is not interrupted; where that could harm, it checks [`Term::is_valid`] first, and
-    /// what it writes to compares the [`number`](Term::number).
+    /// what it writes to compares the [`fence`](Term::fence).
     ///
     /// While too few nodes can be reached, it goes on trying.
     ///
@@ -121,7 +122,8 @@ impl Election {
     ///
     /// Those of the work. Those of acquiring (as of [`LockRequest`](crate::LockRequest)) that do
     /// not pass: [`is_authentication`](Error::is_authentication),
-    /// [`is_misuse`](Error::is_misuse), [`is_closed`](Error::is_closed).
+    /// [`is_misuse`](Error::is_misuse), [`is_closed`](Error::is_closed) (also without a tokio
+    /// runtime).
     ///
     /// # Cancel safety
     ///
@@ -135,8 +137,8 @@ impl Election {
         loop {
             let (guard, term) = self.campaign().await?;
             // Dropped before the guard, so that none watches a term that another may have.
-            let watched = Watched::begin(&self.term, term.number);
-            let done = before(stopped(&guard, self.lock_delay), work(term)).await;
+            let watched = Watched::begin(&self.term, term.fence);
+            let done = before(self.stopped(&guard), work(term)).await;
             drop(watched);
             match done {
                 Some(done) => {
@@ -158,8 +160,9 @@ impl Election {
         self.term.subscribe()
     }
 
-    /// Who leads, as a majority of the nodes says; `None` where none does. One round trip, and no
-    /// candidature: any process may look.
+    /// Who leads, as a majority of the nodes says; `None` where none does. Two round trips, and no
+    /// candidature: any process may look. Where the lead changes between the two, the term may be
+    /// the next one's.
     ///
     /// # Errors
     ///
@@ -177,21 +180,56 @@ impl Election {
         }))
     }
 
+    /// Returns when the leader has to stop. The keeper extends the lock at a third of its life;
+    /// where that is long beside the TTL, the leader does so itself, at a third of that.
+    async fn stopped(&self, guard: &LockGuard) {
+        let clock = Clock::default();
+        let extended = async {
+            if self.lock_delay.is_zero() {
+                std::future::pending::<()>().await;
+            }
+            loop {
+                clock.sleep_until(clock.now().plus(self.ttl / 3)).await;
+                // It is tried again, and the end comes all the same.
+                let _ = guard.extend(self.life()).await;
+            }
+        };
+        let ended = async {
+            loop {
+                let left = guard.remaining().saturating_sub(self.lock_delay);
+                if left.is_zero() || !guard.is_valid() {
+                    return;
+                }
+                // An extension may have come by then.
+                let end = clock.sleep_until(clock.now().plus(left));
+                if before(guard.lost(), end).await.is_none() {
+                    return;
+                }
+            }
+        };
+        before(ended, extended).await;
+    }
+
+    /// How long the lock lives: it is led under for the TTL.
+    fn life(&self) -> Duration {
+        self.ttl.saturating_add(self.lock_delay)
+    }
+
     /// Waits to hold the role's lock.
     async fn campaign(&self) -> Result<(LockGuard, Term), Error> {
+        if !Clock::default().can_sleep() {
+            return Err(Error::closed("a candidate stands on a tokio runtime with time enabled"));
+        }
         loop {
-            let life = self.ttl.saturating_add(self.lock_delay);
-            let request = self.locker.lock(&self.role).ttl(life).auto_extend(Extend::Forever);
+            let request =
+                self.locker.lock(&self.role).ttl(self.life()).auto_extend(Extend::Forever);
             let request = request.fenced().wait_forever().unavailable_wait(ALWAYS);
             let failed = match request.await {
                 Ok(guard) => {
-                    let (held, number) = (Held::new(&guard), guard.fence());
+                    let (held, fence) = (Held::new(&guard), guard.fence());
                     let none = || Error::closed("the lock has no fence");
-                    let term = Term {
-                        held,
-                        number: number.ok_or_else(none)?,
-                        lock_delay: self.lock_delay,
-                    };
+                    let term =
+                        Term { held, fence: fence.ok_or_else(none)?, lock_delay: self.lock_delay };
                     return Ok((guard, term));
                 }
                 Err(error) => error,
@@ -207,10 +245,10 @@ impl Election {
 }
 
 impl Term {
-    /// Its number, above that of every leader before: the lock's [fence](LockGuard::fence).
+    /// Its number, above that of every term before: the lock's [fence](LockGuard::fence).
     #[must_use]
-    pub fn number(&self) -> Fence {
-        self.number
+    pub fn fence(&self) -> Fence {
+        self.fence
     }
 
     /// Whether this process leads still: reads the clocks. Check it right before a step that must
@@ -220,26 +258,11 @@ impl Term {
         self.held.is_valid() && self.held.remaining() > self.lock_delay
     }
 
-    /// How long this process leads on if nothing is extended; zero when it does not.
+    /// How long this process leads on if nothing is extended, and the work goes on; zero when it
+    /// does not lead.
     #[must_use]
     pub fn remaining(&self) -> Duration {
-        self.held.remaining().saturating_sub(self.lock_delay)
-    }
-}
-
-/// Returns when the leader has to stop.
-async fn stopped(guard: &LockGuard, lock_delay: Duration) {
-    let clock = Clock::default();
-    loop {
-        let left = guard.remaining().saturating_sub(lock_delay);
-        if left.is_zero() || !guard.is_valid() {
-            return;
-        }
-        // An extension may have come by then.
-        let end = clock.sleep_until(clock.now().plus(left));
-        if before(guard.lost(), end).await.is_none() {
-            return;
-        }
+        self.held.until_lost().min(self.held.remaining().saturating_sub(self.lock_delay))
     }
 }
 
@@ -254,18 +277,19 @@ async fn before<W: Future>(end: impl Future, work: W) -> Option<W::Output> {
 }
 
 /// Shows a term to those who watch, until it is dropped.
-struct Watched<'a>(&'a watch::Sender<Option<Fence>>);
+struct Watched<'a>(&'a watch::Sender<Option<Fence>>, Fence);
 
 impl<'a> Watched<'a> {
     fn begin(shown: &'a watch::Sender<Option<Fence>>, term: Fence) -> Self {
         shown.send_replace(Some(term));
-        Self(shown)
+        Self(shown, term)
     }
 }
 
 impl Drop for Watched<'_> {
     fn drop(&mut self) {
-        self.0.send_replace(None);
+        // Another clone may lead by now.
+        self.0.send_if_modified(|shown| shown.take_if(|term| *term == self.1).is_some());
     }
 }
 

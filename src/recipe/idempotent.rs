@@ -45,7 +45,8 @@ pub enum Done {
     /// It was done before, with this outcome.
     Again(Vec<u8>),
     /// It was begun before, and whether it was done is not known: its process has died, or its work
-    /// has failed, or its outcome could not be stored. It is not begun again.
+    /// has failed, or its outcome could not be stored; or it is still being done, by one that has
+    /// lost the lock. It is not begun again.
     Unknown,
 }
 
@@ -132,13 +133,13 @@ impl Idempotent {
             Some(wait) => request.wait(wait),
             None => request,
         };
-        let look = || async { self.look().await.map(Mark::into_outcome).map_err(E::from) };
+        let look = || async { self.look().await.map_err(E::from) };
         let guard = match request.until(look).await? {
             Until::Found(outcome) => return Ok(Done::Again(outcome)),
             Until::Held(guard) => guard,
         };
         if !self.mark(BEGUN, b"NX").await? {
-            return Ok(match self.look().await?.into_outcome() {
+            return Ok(match self.look().await? {
                 Some(outcome) => Done::Again(outcome),
                 None => Done::Unknown,
             });
@@ -150,17 +151,14 @@ impl Idempotent {
         Ok(Done::First(outcome))
     }
 
-    /// What stands under the mark's key.
-    async fn look(&self) -> Result<Mark, StoreError> {
+    /// The outcome, if it is known: `None` where there is no mark, and where there is no more.
+    async fn look(&self) -> Result<Option<Vec<u8>>, StoreError> {
         let reply = self.client.command([b"GET".as_slice(), &self.name()]).await?;
         let reply = StoreError::check(reply)?;
-        if reply.is_null() {
-            return Ok(Mark::None);
-        }
         let bytes = reply.as_bytes().unwrap_or_default();
         match bytes.strip_prefix(DONE) {
-            Some(outcome) => Ok(Mark::Done(outcome.to_vec())),
-            None if bytes == BEGUN => Ok(Mark::Begun),
+            Some(outcome) => Ok(Some(outcome.to_vec())),
+            None if reply.is_null() || bytes == BEGUN => Ok(None),
             None => Err(StoreError::unexpected(&reply)),
         }
     }
@@ -176,22 +174,6 @@ impl Idempotent {
 
     fn name(&self) -> Vec<u8> {
         [&self.id, b"/outcome".as_slice()].concat()
-    }
-}
-
-/// What is known of a request.
-enum Mark {
-    None,
-    Begun,
-    Done(Vec<u8>),
-}
-
-impl Mark {
-    fn into_outcome(self) -> Option<Vec<u8>> {
-        match self {
-            Self::Done(outcome) => Some(outcome),
-            Self::None | Self::Begun => None,
-        }
     }
 }
 

@@ -39,7 +39,6 @@ pub struct Once {
 
 /// What has become of a job: [`Once::run`].
 #[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
 pub enum Ran<T> {
     /// It was run here, and this is what it returned.
     Here(T),
@@ -71,7 +70,6 @@ impl Locker {
     /// match job.run(|_held| send_invoices()).await? {
     ///     Ran::Here(count) => println!("{count} were sent"),
     ///     Ran::Elsewhere(holder) => println!("another does it: {holder}"),
-    ///     _ => {}
     /// }
     /// # Ok(()) }
     /// ```
@@ -150,7 +148,7 @@ impl Once {
     /// the job; a lock that was lost. [`is_misuse`](Error::is_misuse) for a period of no length,
     /// and for an `at_least` above the `at_most`. [`is_contended`](Error::is_contended) when
     /// several replicas went on dividing the nodes between them for 10 s, so that none of them had
-    /// a majority.
+    /// a majority. [`is_closed`](Error::is_closed) without a tokio runtime.
     ///
     /// # Cancel safety
     ///
@@ -249,9 +247,13 @@ impl Kept {
 
     /// Ends the lock when its time is over.
     async fn let_go(&mut self) {
-        if let Some(guard) = self.guard.take() {
+        let Some(guard) = self.guard.take() else { return };
+        if guard.is_valid() {
             // What the nodes say changes nothing for a job that is done; observers are told.
             let _ = guard.release_after(self.at_least).await;
+        } else {
+            // By our clock alone it may be over, and the nodes keep it for what is left of it.
+            drop(guard.forget());
         }
     }
 }

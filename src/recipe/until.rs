@@ -7,7 +7,6 @@ use crate::lock::{LockGuard, LockRequest};
 
 /// How a wait has ended.
 #[derive(Debug)]
-#[non_exhaustive]
 pub enum Until<T> {
     /// The look has found what was to be done under the lock.
     Found(T),
@@ -35,7 +34,6 @@ impl LockRequest {
     /// let report = match locker.lock("report").until(async || Ok(find().await)).await? {
     ///     Until::Held(guard) => guard.protect(compute()).await?, // and store it
     ///     Until::Found(report) => report,
-    ///     # _ => unreachable!(),
     /// };
     /// # Ok(report) }
     /// ```

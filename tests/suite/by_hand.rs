@@ -1,10 +1,14 @@
 //! What people write in the place of a recipe, and what is wrong with it: each of these tests shows
 //! the fault on a real server. `manual::recipes` tells of them.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use quorlock::Client;
+use quorlock::{Client, Locker};
 use support::{Server, need_process};
+use tokio::sync::Barrier;
+use tokio::task::JoinSet;
 
 async fn server() -> (Server, Client) {
     let server = Server::start();
@@ -48,32 +52,61 @@ async fn a_look_before_the_work_lets_a_request_be_done_twice() {
     assert_eq!(effects, 2);
 }
 
+/// Work that takes a while, counted.
+async fn work(count: &AtomicU32) {
+    count.fetch_add(1, Ordering::SeqCst);
+    tokio::time::sleep(Duration::from_millis(20)).await;
+}
+
 /// Read the cache, compute where it has nothing, and store it: all who miss it compute.
 #[tokio::test]
 async fn a_cache_without_a_lock_is_computed_by_each_that_misses_it() {
     need_process!();
     let (_server, client) = server().await;
-    let mut missed = 0;
-    for _reader in 0..8 {
-        missed += u32::from(client.command(["GET", "page"]).await.unwrap().is_null());
+    let (computed, looked) = (Arc::new(AtomicU32::new(0)), Arc::new(Barrier::new(8)));
+    let mut readers = JoinSet::new();
+    for _ in 0..8 {
+        let (client, computed, looked) = (client.clone(), computed.clone(), looked.clone());
+        readers.spawn(async move {
+            let page = client.command(["GET", "page"]).await.unwrap();
+            // All ask at the same time.
+            looked.wait().await;
+            if page.is_null() {
+                work(&computed).await;
+                assert!(client.command(["SET", "page", "<h1>"]).await.unwrap().is_ok());
+            }
+        });
     }
-    // Each of them computes now; the first to end stores it.
-    assert_eq!(missed, 8);
+    readers.join_all().await;
+    assert_eq!(computed.load(Ordering::SeqCst), 8);
+    assert!(!client.command(["GET", "page"]).await.unwrap().is_null());
 }
 
-/// A lock around it, and no second look: each that waits computes it again.
+/// A lock around it, and no second look: each that waits computes it again, one behind the other.
 #[tokio::test]
 async fn a_lock_without_a_second_look_has_each_that_waits_compute() {
     need_process!();
     let server = Server::start();
-    let locker = quorlock::Locker::single(server.url()).unwrap().build().unwrap();
-    let mut computed = 0;
-    for _waiter in 0..3 {
-        let guard = locker.lock("report").await.unwrap();
-        computed += 1;
-        assert!(guard.release().await.unwrap().is_released());
+    let client = Client::new(server.url()).unwrap();
+    let locker = Locker::single(server.url()).unwrap().build().unwrap();
+    let (computed, looked) = (Arc::new(AtomicU32::new(0)), Arc::new(Barrier::new(5)));
+    let mut readers = JoinSet::new();
+    for _ in 0..5 {
+        let (client, computed, looked) = (client.clone(), computed.clone(), looked.clone());
+        let locker = locker.clone();
+        readers.spawn(async move {
+            let report = client.command(["GET", "report"]).await.unwrap();
+            looked.wait().await;
+            if report.is_null() {
+                let guard = locker.lock("lock:report").await.unwrap();
+                work(&computed).await;
+                assert!(client.command(["SET", "report", "x"]).await.unwrap().is_ok());
+                assert!(guard.release().await.unwrap().is_released());
+            }
+        });
     }
-    assert_eq!(computed, 3);
+    readers.join_all().await;
+    assert_eq!(computed.load(Ordering::SeqCst), 5);
 }
 
 /// A key with a TTL that its leader prolongs by `EXPIRE`: one that was stopped prolongs another's.

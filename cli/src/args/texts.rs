@@ -79,7 +79,7 @@ Start it on each machine. One of them runs the command, and the others wait for 
 command ends, it is started again where it ran: after 100ms, and after twice as long each time up to
 30s, until it has run for 10s. When its machine dies, the command is started on another after the
 TTL. A machine that cannot reach its nodes ends the command in time: TERM a little before another
-may start it, then KILL.
+may start it, then KILL; KILL at once where the nodes no longer hold its lock.
 
 INT, TERM, HUP, QUIT, USR1 and USR2 are passed on to the command. After INT, TERM or QUIT it is not
 started again: quorlock ends with its code, and another machine goes on at once.
@@ -95,7 +95,7 @@ Exit codes: the command's own, when it was to end, or could not be run (126, 127
    77  the nodes refused the password, the user or a right
    78  no nodes, a bad URL, or a key that something else than a lock uses
   125  quorlock itself failed
-  128 and a signal's number, when that ended it while another machine led";
+  128 and a signal's number, when that ended it while it did not lead";
 
 pub(super) const RELEASE: &str = "\
 With a token the key is deleted only where it holds that token's value: another client's lock is

@@ -45,7 +45,7 @@ fn one_runs_it_and_when_it_is_told_to_end_another_goes_on() {
 }
 
 #[test]
-fn when_its_machine_dies_another_goes_on_after_the_ttl() {
+fn when_its_machine_dies_another_goes_on() {
     need_process!();
     let fleet = Fleet::start(3);
     let first = Running::start(stands(&fleet, &[], TELLS));
@@ -76,7 +76,7 @@ fn a_command_that_ends_is_started_again_and_one_that_is_not_there_is_not() {
     assert_eq!(missing.code, 127, "{missing:?}");
 }
 
-/// It cannot reach its nodes: the command is asked to end, then killed, all before the TTL is over.
+/// It cannot reach its nodes: the command is asked to end, then killed.
 #[test]
 fn a_machine_that_cannot_reach_its_nodes_ends_the_command() {
     need_process!();
@@ -94,6 +94,45 @@ fn a_machine_that_cannot_reach_its_nodes_ends_the_command() {
     running.signal(Signal::INT);
     running.signal(Signal::INT);
     assert_eq!(running.end().code, 128 + 9, "the second kills it");
+}
+
+/// It was told to end, takes its time, and the lead is lost meanwhile: that is the end of it.
+#[test]
+fn a_command_that_was_to_end_is_not_started_by_another_term() {
+    need_process!();
+    let server = Server::start();
+    let script = "exec 2>/dev/null; trap 'echo told' TERM; echo runs; while :; do sleep 0.01; done";
+    let words = ["elect", "--ttl", "1s", "job", "--", "sh", "-c", script];
+    let running = Running::start(program_on(&server, &words));
+    assert_eq!(running.line(), "runs");
+    running.signal(Signal::TERM);
+    assert_eq!(running.line(), "told");
+    server.stop();
+    let ended = running.end();
+    assert_eq!(
+        (ended.code, ended.stdout.as_str()),
+        (128 + 9, "told\n"),
+        "it was killed: {ended:?}"
+    );
+}
+
+/// One that ends when it is asked to is not started again in the time that is left.
+#[test]
+fn a_command_that_ends_with_its_term_is_started_by_the_next_one() {
+    need_process!();
+    let server = Server::start();
+    let script = "exec 2>/dev/null; trap 'exit 0' TERM; echo runs; while :; do sleep 0.01; done";
+    let words = ["elect", "-v", "--ttl", "3s", "job", "--", "sh", "-c", script];
+    let running = Running::start(program_on(&server, &words));
+    assert_eq!(running.line(), "runs");
+    running.complains("\"job\": leads, term ");
+    server.stop();
+    running.complains("\"job\": leads no more");
+    server.restart();
+    running.complains("\"job\": leads, term ");
+    assert_eq!(running.line(), "runs");
+    running.signal(Signal::TERM);
+    assert_eq!(running.end().code, 0);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::process::Stdio;
 use rustix::process::Signal;
 use support::{Fleet, Reply, Server, eventually, need_process, need_server};
 
-use crate::run::{Ended, Running, empties, program, program_on, program_on_all, run};
+use crate::run::{Ended, Running, program, program_on, program_on_all, run};
 
 fn once(server: &Server, options: &[&str], command: &[&str]) -> Ended {
     run(program_on(server, &[&["once"], options, &["job", "--"], command].concat()))
@@ -50,8 +50,15 @@ fn who_runs_it_is_told_where_that_is_asked_for() {
 fn a_command_that_failed_has_run_and_one_that_was_not_found_has_not() {
     need_server!();
     let server = Server::start();
+    let none = server.command(&["DBSIZE"]).int();
     assert_eq!(once(&server, &["--at-least=20s"], &["/no/such/program"]).code, 127);
-    empties(&server);
+    assert_eq!(once(&server, &["--at-least=20s"], &["no-such-program"]).code, 127);
+    assert_eq!(once(&server, &["--at-least=20s"], &["/etc/passwd"]).code, 126);
+    assert_eq!(server.command(&["DBSIZE"]).int(), none, "no lock was asked for");
+    // Its own code may look the same: it has run.
+    let key = ["--at-least=20s", "--per=1h"];
+    assert_eq!(once(&server, &key, &["sh", "-c", "exit 127"]).code, 127);
+    assert_eq!(once(&server, &key, &["sh", "-c", "exit 127"]).code, 0);
     assert_eq!(once(&server, &["--at-least=20s"], &["sh", "-c", "exit 3"]).code, 3);
     assert_eq!(once(&server, &["--at-least=20s"], &["false"]).code, 0);
 }

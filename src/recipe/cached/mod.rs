@@ -6,8 +6,8 @@
 //!        ├─ nearly over, or stale ──▶ is the lock free? ──no──▶ the value as it is
 //!        │                                             └─yes─▶ compute, store ─▶ the new value
 //!        └─ none ──▶ lock ──ours──▶ look again ──none──▶ compute, store ──▶ the value
-//!              ▲      └─ another's ─▶ wait, as a reader of it ──▶ look ──▶ the value
-//!              └───────────────────────── none ────────────────────┘
+//!                     └─ another's ─▶ wait, as a reader of it ──▶ look ──▶ the value
+//!                                                                   └─ none ─▶ wait for the lock
 //! ```
 //!
 //! | file | holds |
@@ -35,6 +35,7 @@ use self::flight::{Flight, Flights};
 use self::others::Others;
 pub use self::store::{Store, Stored};
 use super::decided::{Decided, decided};
+use super::until::Until;
 use crate::clock::Clock;
 use crate::entropy::Entropy;
 use crate::error::Error;
@@ -160,7 +161,9 @@ impl<S: Store, E> Cached<S, E> {
     /// Callers of one process that ask for a key at the same time share one look into the store. A
     /// caller that computes anew what is nearly over waits for that itself, and the others do not.
     /// Callers of one process that find nothing share one computation, which is that of one of
-    /// them. It is not dropped when its lock is lost; then what it comes to is not stored.
+    /// them. It is not dropped when its lock is lost; then what it comes to is not stored. A
+    /// computation must not ask for its own key, nor two for each other's: they would wait without
+    /// end.
     ///
     /// # Errors
     ///
@@ -211,7 +214,7 @@ impl<S: Store, E> Cached<S, E> {
             };
             // The others have what is there. Of all who are to compute it anew, one does.
             flight.land(Ok(entry.value.clone()));
-            if !inner.is_due(&entry) || inner.others.compute(key, inner.clock.now()) {
+            if !inner.is_due(&entry) || inner.others.are_computing(key, inner.clock.now()) {
                 return Ok(entry.value);
             }
             return match inner.refreshes.join(key) {
@@ -305,28 +308,33 @@ impl<S: Store, E> Inner<S, E> {
     }
 
     /// One of all processes has the lock. The others wait with a read lock, which all of them are
-    /// given at once when that one has ended.
+    /// given at once when that one has ended. Where it has stored nothing, they wait in turn.
     async fn turn_to_compute(&self, key: &[u8]) -> Result<Turn, CachedError<E>> {
-        loop {
-            let guard = match decided(|| self.lock(key)).await {
-                Ok(Decided::Ours(guard)) => Some(guard),
-                Ok(Decided::Others(_)) => None,
-                Err(error) => return self.without_lock(error).map_err(CachedError::from),
-            };
-            let shared = match guard {
-                Some(_) => None,
-                None => match self.locker.read(lock_name(key)).await {
-                    Ok(shared) => Some(shared),
-                    Err(error) => return self.without_lock(error).map_err(CachedError::from),
-                },
-            };
-            // Under either, it is there or none computes it.
-            let found = self.look(key).await?;
-            match (found, guard) {
-                (Some(entry), _) => return Ok(Turn::Others(entry.value)),
-                (None, Some(guard)) => return Ok(Turn::Ours(Some(guard))),
-                (None, None) => drop(shared),
+        match decided(|| self.lock(key)).await {
+            Ok(Decided::Ours(guard)) => {
+                return Ok(match self.look(key).await? {
+                    Some(entry) => Turn::Others(entry.value),
+                    None => Turn::Ours(Some(guard)),
+                });
             }
+            Ok(Decided::Others(_)) => {}
+            Err(error) => return Ok(self.without_lock(error)?),
+        }
+        let shared = match self.locker.read(lock_name(key)).await {
+            Ok(shared) => shared,
+            Err(error) => return Ok(self.without_lock(error)?),
+        };
+        if let Some(entry) = self.look(key).await? {
+            return Ok(Turn::Others(entry.value));
+        }
+        drop(shared);
+        match self.lock(key).until(|| self.look(key)).await {
+            Ok(Until::Found(entry)) => Ok(Turn::Others(entry.value)),
+            Ok(Until::Held(guard)) => Ok(Turn::Ours(Some(guard))),
+            Err(CachedError::Lock(error)) if is_unavailable(&error) && self.computes_alone() => {
+                Ok(Turn::Ours(None))
+            }
+            Err(error) => Err(error),
         }
     }
 
@@ -336,6 +344,10 @@ impl<S: Store, E> Inner<S, E> {
             OnUnavailable::Compute if is_unavailable(&error) => Ok(Turn::Ours(None)),
             _ => Err(error),
         }
+    }
+
+    fn computes_alone(&self) -> bool {
+        self.options.on_unavailable == OnUnavailable::Compute
     }
 
     fn lock(&self, key: &[u8]) -> LockRequest {

@@ -22,7 +22,7 @@ impl Others {
     }
 
     /// Whether others are believed to compute this key.
-    pub(super) fn compute(&self, key: &[u8], now: Moment) -> bool {
+    pub(super) fn are_computing(&self, key: &[u8], now: Moment) -> bool {
         lock(&self.0).get(key).is_some_and(|until| now < *until)
     }
 }
@@ -35,10 +35,10 @@ mod tests {
     fn others_are_believed_to_compute_for_as_long_as_it_takes() {
         let (others, now) = (Others::default(), Moment::from_nanos(0));
         let ms = Duration::from_millis;
-        assert!(!others.compute(b"k", now));
+        assert!(!others.are_computing(b"k", now));
         others.note(b"k", now, ms(200));
         others.note(b"long", now, ms(60_000));
-        let compute = |key: &[u8], after| others.compute(key, now.plus(ms(after)));
+        let compute = |key: &[u8], after| others.are_computing(key, now.plus(ms(after)));
         assert!(compute(b"k", 199) && !compute(b"k", 200) && !compute(b"other", 0));
         assert!(compute(b"long", 999) && !compute(b"long", 1_000));
         others.note(b"other", now.plus(ms(5_000)), ms(1));

@@ -34,7 +34,7 @@ async fn leads(election: &Election, time: Duration) -> (Fence, Moment) {
         assert!(term.is_valid() && term.remaining() <= TTL);
         pass(time).await;
         assert!(term.is_valid(), "it is extended");
-        Ok::<_, Error>((term.number(), begun))
+        Ok::<_, Error>((term.fence(), begun))
     };
     election.lead(work).await.unwrap()
 }
@@ -115,9 +115,9 @@ async fn who_watches_and_who_looks_learn_who_leads() {
     let (watch, observed) = (one.watch(), Cell::new(None));
     assert_eq!((*watch.borrow(), two.observe().await.unwrap()), (None, None));
     let work = async |term: Term| {
-        assert_eq!(*watch.borrow(), Some(term.number()));
+        assert_eq!(*watch.borrow(), Some(term.fence()));
         let leader = two.observe().await.unwrap().unwrap();
-        assert_eq!(leader.term, Some(term.number()));
+        assert_eq!(leader.term, Some(term.fence()));
         observed.set(leader.name);
         Ok::<_, Error>(())
     };
@@ -169,4 +169,14 @@ async fn what_cannot_get_better_ends_it() {
     assert!(failed.unwrap_err().to_string().contains("mine"));
     pass(ms(1)).await;
     assert_eq!(nodes.holding("r"), 0);
+}
+
+/// The lock lives for the delay as well, and is extended by the TTL.
+#[tokio::test(start_paused = true)]
+async fn a_long_delay_takes_no_lead_away() {
+    let nodes = Nodes::new(3);
+    let [one, _] = candidates(&nodes).map(|election| election.lock_delay(10 * TTL));
+    leads(&one, 20 * TTL).await;
+    pass(ms(10)).await;
+    assert_eq!(nodes.holding("role"), 0, "it has resigned");
 }

@@ -58,7 +58,11 @@ async fn what_cannot_be_is_said() {
     }
     let years = Duration::from_secs(400 * 24 * 60 * 60);
     assert!(limit(1, years).unwrap_err().to_string().contains("in a year"));
+    // A rate that is no whole number of microseconds is a little lower, and never higher.
+    let debug = format!("{:?}", limit(600_000, ms(1_000)).unwrap());
+    assert!(debug.contains("interval: 2µs"), "{debug}");
     let three = limit(3, ms(1_000)).unwrap();
+    assert!(format!("{three:?}").contains("interval: 333.334ms"), "{three:?}");
     assert!(three.clone().burst(0).unwrap_err().is_misuse());
     let error = three.take_many(4).await.unwrap_err().to_string();
     assert!(error.contains("4 at once can never pass; the burst is 3"), "{error}");
