@@ -56,7 +56,7 @@ async fn cache() -> Cached<Client, Error> {
     assert!(client.command(["PING"]).await.is_ok());
     let mut options = CacheOptions::default();
     (options.early, options.jitter, options.stale) = (0.0, 0.0, HOT_TTL);
-    Cached::with_options(client, locker, options)
+    Cached::with_options(client, locker, options).unwrap()
 }
 
 /// What one process does: as it is told.

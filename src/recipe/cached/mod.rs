@@ -15,12 +15,14 @@
 //! | `error` | why there is no value |
 //! | `entry` | what is stored, and when it is computed anew: pure |
 //! | `flight` | one look for a key in a process, with the computation behind it |
+//! | `options` | how values are treated |
 //! | `others` | what other processes compute anew |
 //! | `store` | where values are kept |
 
 mod entry;
 mod error;
 mod flight;
+mod options;
 mod others;
 mod store;
 
@@ -32,6 +34,8 @@ use std::time::Duration;
 use self::entry::{Entry, Value};
 pub use self::error::CachedError;
 use self::flight::{Flight, Flights};
+use self::options::TIME_MAX;
+pub use self::options::{CacheOptions, OnUnavailable};
 use self::others::Others;
 pub use self::store::{Store, Stored};
 use super::decided::{Decided, decided};
@@ -43,9 +47,6 @@ use crate::lock::{LockGuard, LockRequest, Locker};
 
 /// What a key's lock has behind the key.
 const LOCK: &[u8] = b"/computed";
-
-/// How much of a value's time is taken off at most, by chance, unless set otherwise.
-const JITTER: f64 = 0.1;
 
 /// A cache whose values are computed once, also where many processes miss the same one: the guard
 /// against cache stampedes. Cheap to clone; clones share what is under way.
@@ -88,50 +89,6 @@ struct Inner<S, E> {
     others: Others,
 }
 
-/// How a [`Cached`] treats its values: [`Cached::with_options`].
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct CacheOptions {
-    /// How early a value is computed anew that took a second to compute, in seconds, in the mean of
-    /// the earliest of many readers (*beta* of XFetch). 0: not before its end. Default: 1.
-    pub early: f64,
-    /// For how long behind its end a value may be given to readers while one of them computes it
-    /// anew. Default: not at all.
-    pub stale: Duration,
-    /// How much of its time a value is given less, at most, by chance: so values that were stored
-    /// together do not end together. From 0 to 1. Default: 0.1.
-    pub jitter: f64,
-    /// How long it is remembered that there is no value. Default: as long as a value.
-    pub negative_ttl: Option<Duration>,
-    /// What is done where no lock can be had, because too few of its nodes can be reached.
-    pub on_unavailable: OnUnavailable,
-}
-
-/// What a [`Cached`] does where no lock can be had.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[non_exhaustive]
-pub enum OnUnavailable {
-    /// Computes without: once in each process that asks.
-    #[default]
-    Compute,
-    /// Gives a value that is stale, or nearly, where there is one; else it fails.
-    Stale,
-    /// Fails, unless the value is fresh.
-    Fail,
-}
-
-impl Default for CacheOptions {
-    fn default() -> Self {
-        Self {
-            early: 1.0,
-            stale: Duration::ZERO,
-            jitter: JITTER,
-            negative_ttl: None,
-            on_unavailable: OnUnavailable::default(),
-        }
-    }
-}
-
 impl<S, E> Clone for Cached<S, E> {
     fn clone(&self) -> Self {
         Self { inner: self.inner.clone() }
@@ -143,11 +100,20 @@ impl<S: Store, E> Cached<S, E> {
     /// locks: that of the key `k` is `k/computed`, with round brackets for braces. Does no I/O.
     /// Give the store's keys, or the locker, a prefix where other things have such names.
     pub fn new(store: S, locker: Locker) -> Self {
-        Self::with_options(store, locker, CacheOptions::default())
+        Self::of(store, locker, CacheOptions::default())
     }
 
     /// As [`new`](Self::new), with these options.
-    pub fn with_options(store: S, locker: Locker, options: CacheOptions) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// [`is_misuse`](Error::is_misuse) for an option that cannot be.
+    pub fn with_options(store: S, locker: Locker, options: CacheOptions) -> Result<Self, Error> {
+        options.check()?;
+        Ok(Self::of(store, locker, options))
+    }
+
+    fn of(store: S, locker: Locker, options: CacheOptions) -> Self {
         let (clock, entropy) = (Clock::default(), OnceLock::new());
         let (flights, refreshes) = (Arc::new(Flights::new()), Arc::new(Flights::new()));
         let others = Others::default();
@@ -167,8 +133,10 @@ impl<S: Store, E> Cached<S, E> {
     ///
     /// # Errors
     ///
-    /// [`CachedError::Compute`]: the computation has failed, and each that waited for it in this
-    /// process gets its error, once: nothing is stored, and who asks next computes anew.
+    /// [`CachedError::Compute`]: there is no value, and the computation has failed. Each that waited
+    /// for it in this process gets its error, once: nothing is stored, and who asks next computes
+    /// anew. Where there is a value that was to be computed anew, that is given instead, and the
+    /// next attempt is made after as long as the value took.
     /// [`CachedError::Store`] where the store cannot be read. (Where it cannot be written, the
     /// value is returned all the same.) [`CachedError::Lock`] as of
     /// [`LockRequest`](crate::LockRequest), as when another process computes for longer than the
@@ -188,8 +156,8 @@ impl<S: Store, E> Cached<S, E> {
         Fut: Future<Output = Result<Option<Vec<u8>>, E>>,
     {
         let (key, inner) = (key.as_ref(), &*self.inner);
-        if ttl < Duration::from_millis(1) {
-            let what = format!("a value is kept for {ttl:?}; give at least 1 ms");
+        if ttl < Duration::from_millis(1) || ttl > TIME_MAX {
+            let what = format!("a value is kept for {ttl:?}; give from 1 ms to ten years");
             return Err(Error::misuse(what).into());
         }
         loop {
@@ -219,7 +187,9 @@ impl<S: Store, E> Cached<S, E> {
             }
             return match inner.refreshes.join(key) {
                 Flight::First(_refresh) => {
-                    Box::pin(inner.bring(key, ttl, Some(entry), compute)).await
+                    let present = entry.clone();
+                    let brought = Box::pin(inner.bring(key, ttl, Some(entry), compute)).await;
+                    brought.or_else(|error| inner.keep(key, present, error))
                 }
                 Flight::Other(_) => Ok(entry.value),
             };
@@ -282,6 +252,22 @@ impl<S: Store, E> Inner<S, E> {
             let _ = self.store.put(key, &bytes, life.saturating_add(stale)).await;
         }
         Ok(value)
+    }
+
+    /// A value that is there could not be computed anew: it is given as it is, and after a while
+    /// the next reader tries.
+    fn keep(
+        &self,
+        key: &[u8],
+        present: Entry,
+        error: CachedError<E>,
+    ) -> Result<Value, CachedError<E>> {
+        let fails = self.options.on_unavailable == OnUnavailable::Fail && present.fresh.is_zero();
+        if fails && matches!(error, CachedError::Lock(_)) {
+            return Err(error);
+        }
+        self.others.note(key, self.clock.now(), present.took);
+        Ok(present.value)
     }
 
     /// Nobody waits for a value that is there: if another computes it anew, it is taken as it is.
@@ -357,7 +343,7 @@ impl<S: Store, E> Inner<S, E> {
     /// For how long a value is fresh that is stored now.
     fn life(&self, value: &Value, ttl: Duration) -> Duration {
         let ttl = self.options.negative_ttl.filter(|_| value.is_none()).unwrap_or(ttl);
-        ttl.mul_f64(1.0 - self.options.jitter.clamp(0.0, 1.0) * (1.0 - self.drawn()))
+        ttl.mul_f64(1.0 - self.options.jitter * (1.0 - self.drawn()))
     }
 }
 

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use super::{all_at_once, ms, pass, store};
 use crate::client::Client;
-use crate::lock::Locker;
 use crate::recipe::{CacheOptions, Cached, CachedError, OnUnavailable};
 use crate::testing::Nodes;
 
@@ -22,8 +21,8 @@ fn exact() -> CacheOptions {
 }
 
 fn caches<const N: usize>(nodes: &Nodes, client: &Client, options: &CacheOptions) -> [Cache; N] {
-    let cache = |locker: Locker| Cached::with_options(client.clone(), locker, options.clone());
-    [(); N].map(|()| cache(nodes.locker().build().unwrap()))
+    let cache = |locker| Cached::with_options(client.clone(), locker, options.clone());
+    [(); N].map(|()| cache(nodes.locker().build().unwrap()).unwrap())
 }
 
 /// Work of 200 ms that comes to so much, counted.
@@ -201,4 +200,66 @@ async fn a_store_that_is_away_is_an_error_and_what_cannot_be_stored_is_given() {
     assert!(matches!(away, Err(CachedError::Store(_))), "{away:?}");
     let never = cache.get("k", Duration::ZERO, || work(&count)).await;
     assert!(matches!(never, Err(CachedError::Lock(error)) if error.is_misuse()));
+}
+
+/// What is there is given where it cannot be computed anew, for whatever reason.
+#[tokio::test(start_paused = true)]
+async fn a_value_that_is_there_is_not_lost_to_a_failed_refresh() {
+    for policy in [OnUnavailable::Compute, OnUnavailable::Stale, OnUnavailable::Fail] {
+        let (nodes, (_store, client)) = (Nodes::new(3), store());
+        // Each reader is to compute it anew.
+        let options = CacheOptions { early: 1e9, on_unavailable: policy, ..exact() };
+        let ([cache], count) = (caches(&nodes, &client, &options), Cell::new(0));
+        assert_eq!(text(cache.get("k", TTL, || work(&count)).await), "value 1");
+        let failing = || {
+            count.set(count.get() + 1);
+            ready(Err("no".to_owned()))
+        };
+        assert_eq!(text(cache.get("k", TTL, failing).await), "value 1");
+        // For as long as it takes none tries again.
+        assert_eq!(text(cache.get("k", TTL, failing).await), "value 1");
+        assert_eq!(count.get(), 2, "{policy:?}");
+        pass(ms(201)).await;
+        nodes.iter().for_each(|node| node.stop());
+        let computes = policy == OnUnavailable::Compute;
+        let value = if computes { "value 3" } else { "value 1" };
+        assert_eq!(text(cache.get("k", TTL, || work(&count)).await), value, "{policy:?}");
+    }
+}
+
+/// The one that computed has stored nothing: of those who waited another does, and then another.
+#[tokio::test(start_paused = true)]
+async fn where_one_has_failed_the_others_compute_in_turn() {
+    let (nodes, (_store, client)) = (Nodes::new(3), store());
+    let (caches, count) = (caches::<5>(&nodes, &client, &exact()), Cell::new(0));
+    let ask = async |number: usize| {
+        let fails_twice = || async {
+            count.set(count.get() + 1);
+            pass(ms(200)).await;
+            if count.get() < 3 { Err("no".to_owned()) } else { Ok(Some(b"value".to_vec())) }
+        };
+        caches[number].get("k", TTL, fails_twice).await
+    };
+    let told = all_at_once(5, ask).await;
+    let failed = told.iter().filter(|told| told.is_err()).count();
+    assert_eq!((failed, count.get()), (2, 3), "{told:?}");
+}
+
+#[tokio::test]
+async fn an_option_that_cannot_be_is_said() {
+    let check = |set: &dyn Fn(&mut CacheOptions)| {
+        let mut options = CacheOptions::default();
+        set(&mut options);
+        let locker = Nodes::new(1).locker().build().unwrap();
+        let client = Client::new("redis://127.0.0.1:1").unwrap();
+        Cache::with_options(client, locker, options).unwrap_err().to_string()
+    };
+    for early in [-1.0, f64::NAN, f64::INFINITY] {
+        assert!(check(&|options| options.early = early).contains("`early`"));
+    }
+    for jitter in [-0.1, 1.1, f64::NAN] {
+        assert!(check(&|options| options.jitter = jitter).contains("`jitter`"));
+    }
+    assert!(check(&|options| options.stale = Duration::MAX).contains("at most ten years"));
+    assert!(check(&|options| options.negative_ttl = Some(Duration::MAX)).contains("ten years"));
 }
