@@ -133,14 +133,14 @@ impl<S: Store, E> Cached<S, E> {
     ///
     /// # Errors
     ///
-    /// [`CachedError::Compute`]: there is no value, and the computation has failed. Each that waited
-    /// for it in this process gets its error, once: nothing is stored, and who asks next computes
-    /// anew. Where there is a value that was to be computed anew, that is given instead, and the
-    /// next attempt is made after as long as the value took.
-    /// [`CachedError::Store`] where the store cannot be read. (Where it cannot be written, the
-    /// value is returned all the same.) [`CachedError::Lock`] as of
-    /// [`LockRequest`](crate::LockRequest), as when another process computes for longer than the
-    /// locker's wait; and where no lock can be had, if [`OnUnavailable`] says so.
+    /// [`CachedError::Compute`]: there is no value, and the computation has failed. Each that
+    /// waited for it in this process gets its error, once: nothing is stored, and who asks next
+    /// computes anew. Where there is a value that was to be computed anew, that is given instead,
+    /// and the next attempt is made after as long as the value took. [`CachedError::Store`] where
+    /// the store cannot be read. (Where it cannot be written, the value is returned all the same.)
+    /// [`CachedError::Lock`] as of [`LockRequest`](crate::LockRequest), as when another process
+    /// computes for longer than the locker's wait; and where no lock can be had, if
+    /// [`OnUnavailable`] says so.
     ///
     /// # Cancel safety
     ///

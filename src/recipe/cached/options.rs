@@ -10,7 +10,8 @@ const JITTER: f64 = 0.1;
 /// The longest time of a value, and for which it may be stale.
 pub(super) const TIME_MAX: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
-/// How a [`Cached`](super::Cached) treats its values: [`Cached::with_options`](super::Cached::with_options).
+/// How a [`Cached`](super::Cached) treats its values:
+/// [`Cached::with_options`](super::Cached::with_options).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CacheOptions {
