@@ -60,13 +60,11 @@ pub struct Limit {
 #[non_exhaustive]
 pub enum Taken {
     /// It may pass.
-    #[non_exhaustive]
     Passed {
         /// How many more may pass at once.
         left: u32,
     },
     /// It may not, and nothing was taken.
-    #[non_exhaustive]
     Limited {
         /// When to ask again. Another may have come first by then.
         retry_after: Duration,
