@@ -18,8 +18,9 @@
 //! that keep the locks, and use the keys as they are given.
 //!
 //! The faults of what is written by hand are shown on a real server by `tests/suite/by_hand.rs`;
-//! what ours promise, among processes that are killed and stopped, by `tests/recipes`. Costs are
-//! round trips without contention; to several nodes they are parallel.
+//! what ours promise, among processes that are killed and stopped, by `tests/recipes`, with figures
+//! in `tests/record/recipes-2026-11-27.md`. Costs are round trips without contention; to several
+//! nodes they are parallel.
 //!
 //! # `once`: a job that one of several replicas runs
 //!
