@@ -71,6 +71,7 @@ mod nodes;
 mod overtaking;
 mod own_keys;
 mod reading;
+mod recipes;
 mod retry;
 mod runtimes;
 mod scripts;
