@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorlock::recipe::{CacheOptions, Cached};
+use quorlock::recipe::{CacheOptions, Cached, Until};
 use quorlock::{Client, Error, Locker};
 use support::{Fleet, Server, Watchdog, need_process, scratch::Scratch};
 use tokio::task::JoinSet;
@@ -17,6 +17,9 @@ const PROCESSES: usize = 8;
 
 /// Of each process, for a key that none has computed yet.
 const COLD_CALLERS: usize = 1_250;
+
+/// Of each process, who each wait for the lock by themselves: 104 in all.
+const UNTIL_CALLERS: usize = 13;
 
 /// Of each process, for one key that ends all the time.
 const HOT_CALLERS: usize = 8;
@@ -47,13 +50,18 @@ async fn compute(log: Log, time: Duration) -> Result<Option<Vec<u8>>, Error> {
     Ok(Some(b"a value".to_vec()))
 }
 
-/// The cache, connected to all of its servers.
-async fn cache() -> Cached<Client, Error> {
+/// A locker and the store's client, connected to all of their servers.
+async fn servers() -> (Locker, Client) {
     let (urls, store): (String, String) = (told("URLS").unwrap(), told("STORE").unwrap());
     let locker = Locker::quorum(urls.split(',')).unwrap().ttl(LEASE).build().unwrap();
     let client = Client::new(store.as_str()).unwrap().timeout(Duration::from_secs(5));
     locker.ready(Duration::from_secs(5)).await.unwrap();
     assert!(client.command(["PING"]).await.is_ok());
+    (locker, client)
+}
+
+async fn cache() -> Cached<Client, Error> {
+    let (locker, client) = servers().await;
     let mut options = CacheOptions::default();
     (options.early, options.jitter, options.stale) = (0.0, 0.0, HOT_TTL);
     Cached::with_options(client, locker, options).unwrap()
@@ -75,6 +83,31 @@ async fn process(log: &Path) {
                     let ttl = Duration::from_secs(60);
                     let value = cache.get("cold", ttl, || compute(log, COMPUTATION)).await.unwrap();
                     assert_eq!(value.as_deref(), Some(b"a value".as_slice()));
+                    now() - begin
+                });
+            }
+            for took in callers.join_all().await {
+                log.say("took", begin, took.as_micros());
+            }
+        }
+        // By a lock and looks, each caller by itself.
+        "until" => {
+            let begin = Duration::from_millis(told("BEGIN_MS").unwrap());
+            let (locker, client) = servers().await;
+            tokio::time::sleep(begin.saturating_sub(now())).await;
+            let mut callers = JoinSet::new();
+            for _ in 0..UNTIL_CALLERS {
+                let (locker, client, log) = (locker.clone(), client.clone(), log.clone());
+                callers.spawn(async move {
+                    let look = || async {
+                        let found = client.command(["GET", "report"]).await?;
+                        Ok::<_, Error>((!found.is_null()).then_some(()))
+                    };
+                    if let Until::Held(guard) = locker.lock("report").until(look).await.unwrap() {
+                        compute(log, COMPUTATION / 2).await.unwrap();
+                        assert!(client.command(["SET", "report", "x"]).await.unwrap().is_ok());
+                        assert!(guard.release().await.unwrap().is_released());
+                    }
                     now() - begin
                 });
             }
@@ -199,6 +232,27 @@ fn ten_thousand_callers_of_a_cold_key_wait_for_one_computation() {
             took.len()
         );
     }
+}
+
+#[test]
+fn a_hundred_callers_wait_for_one_that_works() {
+    need_process!();
+    if let Some(log) = told::<String>("LOG") {
+        return process(Path::new(&log));
+    }
+    let stage = Stage::set();
+    let begin_ms = (now() + Duration::from_secs(2)).as_millis().to_string();
+    let test = "cached::a_hundred_callers_wait_for_one_that_works";
+    let member = |_| stage.member(test, "until", ("BEGIN_MS", begin_ms.clone()));
+    Group::new((0..PROCESSES).map(member).collect()).join(Duration::from_secs(60));
+    let took: Vec<u64> = stage.said("took").into_iter().map(|(_, took)| took).collect();
+    assert_eq!((stage.said("begins").len(), took.len()), (1, PROCESSES * UNTIL_CALLERS));
+    let [p50, p99] = [50, 99].map(|percent| percentile(took.clone(), percent));
+    println!(
+        "until: {} callers, work of {:?}: p50 {p50:?}, p99 {p99:?}",
+        took.len(),
+        COMPUTATION / 2
+    );
 }
 
 #[test]
