@@ -70,93 +70,107 @@ async fn cache() -> Cached<Client, Error> {
 /// What one process does: as it is told.
 #[tokio::main(flavor = "current_thread")]
 async fn process(log: &Path) {
-    let (cache, log) =
-        (cache().await, Log(Arc::new(OpenOptions::new().append(true).open(log).unwrap())));
+    let log = Log(Arc::new(OpenOptions::new().append(true).open(log).unwrap()));
     match told::<String>("JOB").unwrap().as_str() {
         "cold" => {
-            let begin = Duration::from_millis(told("BEGIN_MS").unwrap());
-            tokio::time::sleep(begin.saturating_sub(now())).await;
-            let mut callers = JoinSet::new();
-            for _ in 0..COLD_CALLERS {
-                let (cache, log) = (cache.clone(), log.clone());
-                callers.spawn(async move {
-                    let ttl = Duration::from_secs(60);
+            let (cache, ttl) = (cache().await, Duration::from_secs(60));
+            let ask = |log| {
+                let cache = cache.clone();
+                async move {
                     let value = cache.get("cold", ttl, || compute(log, COMPUTATION)).await.unwrap();
                     assert_eq!(value.as_deref(), Some(b"a value".as_slice()));
-                    now() - begin
-                });
-            }
-            for took in callers.join_all().await {
-                log.say("took", begin, took.as_micros());
-            }
-        }
-        // By a lock and looks, each caller by itself.
-        "until" => {
-            let begin = Duration::from_millis(told("BEGIN_MS").unwrap());
-            let (locker, client) = servers().await;
-            tokio::time::sleep(begin.saturating_sub(now())).await;
-            let mut callers = JoinSet::new();
-            for _ in 0..UNTIL_CALLERS {
-                let (locker, client, log) = (locker.clone(), client.clone(), log.clone());
-                callers.spawn(async move {
-                    let look = || async {
-                        let found = client.command(["GET", "report"]).await?;
-                        Ok::<_, Error>((!found.is_null()).then_some(()))
-                    };
-                    if let Until::Held(guard) = locker.lock("report").until(look).await.unwrap() {
-                        compute(log, COMPUTATION / 2).await.unwrap();
-                        assert!(client.command(["SET", "report", "x"]).await.unwrap().is_ok());
-                        assert!(guard.release().await.unwrap().is_released());
-                    }
-                    now() - begin
-                });
-            }
-            for took in callers.join_all().await {
-                log.say("took", begin, took.as_micros());
-            }
+                }
+            };
+            all_ask(&log, COLD_CALLERS, ask, async |_begin| {}).await;
         }
         // The same callers, who wait in their process for 200 ms, and for nothing else: what so
         // many cost this machine.
         "floor" => {
-            let begin = Duration::from_millis(told("BEGIN_MS").unwrap());
-            tokio::time::sleep(begin.saturating_sub(now())).await;
             let (tell, told) = tokio::sync::watch::channel(false);
-            let mut callers = JoinSet::new();
-            for _ in 0..COLD_CALLERS {
+            let ask = |_log| {
                 let mut told = told.clone();
-                callers.spawn(async move {
-                    told.wait_for(|told| *told).await.unwrap();
-                    now() - begin
-                });
-            }
-            tokio::time::sleep(COMPUTATION.saturating_sub(now() - begin)).await;
-            tell.send_replace(true);
-            for took in callers.join_all().await {
-                log.say("took", begin, took.as_micros());
-            }
+                async move { drop(told.wait_for(|told| *told).await.unwrap()) }
+            };
+            let tells = async |begin| {
+                tokio::time::sleep(COMPUTATION.saturating_sub(now() - begin)).await;
+                tell.send_replace(true);
+            };
+            all_ask(&log, COLD_CALLERS, ask, tells).await;
         }
-        "hot" => {
-            let end = now() + Duration::from_secs(told("SECONDS").unwrap());
-            let mut callers = JoinSet::new();
-            for _ in 0..HOT_CALLERS {
-                let (cache, log) = (cache.clone(), log.clone());
-                callers.spawn(async move {
-                    while now() < end {
-                        let (began, own) = (now(), log.clone());
-                        cache.get("hot", HOT_TTL, || compute(own, COMPUTATION)).await.unwrap();
-                        log.say("took", began, (now() - began).as_micros());
-                        tokio::time::sleep(Duration::from_millis(5)).await;
-                    }
-                });
-            }
-            callers.join_all().await;
+        // By a lock and looks, each caller by itself.
+        "until" => {
+            let (locker, client) = servers().await;
+            let ask = |log| until(locker.clone(), client.clone(), log);
+            all_ask(&log, UNTIL_CALLERS, ask, async |_begin| {}).await;
         }
+        "hot" => hot(&cache().await, &log).await,
         _ => {
             // The first that computes never ends it: it is killed.
             let time = if told("NEVER_ENDS").unwrap() { LEASE * 600 } else { Duration::ZERO };
-            cache.get("killed", LEASE * 60, || compute(log, time)).await.unwrap();
+            cache().await.get("killed", LEASE * 60, || compute(log, time)).await.unwrap();
         }
     }
+}
+
+/// Has so many callers ask at the moment that was told, and says how long each took.
+async fn all_ask<Fut: Future<Output = ()> + 'static>(
+    log: &Log,
+    callers: usize,
+    ask: impl Fn(Log) -> Fut,
+    meanwhile: impl AsyncFnOnce(Duration),
+) {
+    let begin = Duration::from_millis(told("BEGIN_MS").unwrap());
+    tokio::time::sleep(begin.saturating_sub(now())).await;
+    let local = tokio::task::LocalSet::new();
+    let mut asking = JoinSet::new();
+    for _ in 0..callers {
+        let asks = ask(log.clone());
+        asking.spawn_local_on(
+            async move {
+                asks.await;
+                now() - begin
+            },
+            &local,
+        );
+    }
+    let took = local.run_until(async {
+        meanwhile(begin).await;
+        asking.join_all().await
+    });
+    for took in took.await {
+        log.say("took", begin, took.as_micros());
+    }
+}
+
+/// Works under the lock, unless another has.
+async fn until(locker: Locker, client: Client, log: Log) {
+    let look = || async {
+        let found = client.command(["GET", "report"]).await?;
+        Ok::<_, Error>((!found.is_null()).then_some(()))
+    };
+    if let Until::Held(guard) = locker.lock("report").until(look).await.unwrap() {
+        compute(log, COMPUTATION / 2).await.unwrap();
+        assert!(client.command(["SET", "report", "x"]).await.unwrap().is_ok());
+        assert!(guard.release().await.unwrap().is_released());
+    }
+}
+
+/// Reads one key all the time, and says how long each look took.
+async fn hot(cache: &Cached<Client, Error>, log: &Log) {
+    let end = now() + Duration::from_secs(told("SECONDS").unwrap());
+    let mut callers = JoinSet::new();
+    for _ in 0..HOT_CALLERS {
+        let (cache, log) = (cache.clone(), log.clone());
+        callers.spawn(async move {
+            while now() < end {
+                let (began, own) = (now(), log.clone());
+                cache.get("hot", HOT_TTL, || compute(own, COMPUTATION)).await.unwrap();
+                log.say("took", began, (now() - began).as_micros());
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        });
+    }
+    callers.join_all().await;
 }
 
 /// Servers, and processes on them that write to one log.

@@ -42,6 +42,9 @@ const FOR_TESTS: &str = "testing";
 /// Whose insides are closed to whom: from this rank on, only the room's own face is open.
 const CLOSED: [(&str, u8); 2] = [("link", 6), ("node", 7)];
 
+/// Rooms that have of those below them, the lowest rank aside, what any user of the library has.
+const ON_THE_FACE: [&str; 1] = ["recipe"];
+
 /// What the codec must do without: it is bytes to frames, and anybody's.
 const CLOSED_TO_CODEC: [&str; 10] = [
     "tokio",
@@ -118,6 +121,11 @@ pub(crate) fn faults(source: &Source, face: &Face) -> Vec<Fault> {
                 "`{room}` (rank {own_rank}) may not know `{target}` (rank {target_rank}): \
                  only its own room and lower ranks"
             );
+            faults.push(source.fault(at, what));
+        }
+        let is_on_face = face.iter().any(|(name, of)| of == target && path.get(1) == Some(name));
+        if allowed && ON_THE_FACE.contains(&room.as_str()) && target_rank > BASE && !is_on_face {
+            let what = format!("`{room}` is built on the face, which has no `{}`", path.join("::"));
             faults.push(source.fault(at, what));
         }
         let closed = CLOSED.iter().any(|(closed, rank)| target == *closed && own_rank >= *rank);
@@ -316,6 +324,7 @@ mod tests {
             ("src/quorum/mod.rs", "mod tests { use super::super::lock::Guard; }", "`lock`"),
             ("src/link/mod.rs", "use crate::nothing::Known;", "in no room"),
             ("src/novel/mod.rs", "", "has no rank"),
+            ("src/recipe/once.rs", "use crate::lease::Claim;", "no `lease::Claim`"),
             ("cli/src/main.rs", "#[path = \"x\"]\nmod x;", "public face"),
             ("resp/src/frame.rs", "use std::time::Duration;", "no `std::time`"),
             ("resp/src/frame.rs", "async fn f() {}", "no `async`"),
