@@ -17,19 +17,19 @@ async fn server() -> (Server, Client) {
 }
 
 /// A counter for each second: so many before its end, and as many right behind it.
-#[tokio::test]
-async fn a_counter_for_each_window_lets_twice_as_many_pass_at_its_edge() {
+#[test]
+fn a_counter_for_each_window_lets_twice_as_many_pass_at_its_edge() {
     need_process!();
-    let (_server, client) = server().await;
-    let passes = async |at: Duration| {
+    let server = Server::start();
+    let passes = |at: Duration| {
         let window = format!("limit:{}", at.as_secs());
-        client.command(["INCR", &window]).await.unwrap().as_integer().unwrap() <= 10
+        server.command(&["INCR", &window]).int() <= 10
     };
     let (before, behind) = (Duration::from_millis(999), Duration::from_millis(1_001));
     let mut passed = 0;
     for at in [before, behind] {
         for _ in 0..20 {
-            passed += u32::from(passes(at).await);
+            passed += u32::from(passes(at));
         }
     }
     assert_eq!(passed, 20, "twice ten in two milliseconds");
@@ -122,7 +122,6 @@ async fn a_leader_that_does_not_compare_prolongs_anothers_lead() {
     server.command(&["DEL", "leader"]);
     assert!(stand("two").await);
     // It goes on: `EXPIRE` says that the key is there, and it leads, as it believes.
-    let goes_on = client.command(["EXPIRE", "leader", "60"]).await.unwrap().as_integer();
-    assert_eq!(goes_on, Ok(1));
+    assert_eq!(server.command(&["EXPIRE", "leader", "60"]).int(), 1);
     assert_eq!(server.command(&["GET", "leader"]).text(), "two", "there are two leaders");
 }
