@@ -234,10 +234,14 @@ pub(crate) fn holding(mut command: Command) -> Running {
     running
 }
 
-/// Waits until no key is left on the server: a release is confirmed by a majority only.
+/// Waits until no key is left on the server: a release is confirmed by a majority only, and what a
+/// killed program has left ends with its TTL.
 #[track_caller]
 pub(crate) fn empties(server: &Server) {
-    eventually("all keys to be gone", || server.command(&["DBSIZE"]).int() == 0);
+    let watchdog = Watchdog::with_patience("all keys to be gone", RUN_PATIENCE);
+    while server.command(&["DBSIZE"]).int() > 0 {
+        watchdog.pause();
+    }
 }
 
 /// Waits until the process has ended; one that was not reaped counts as ended.
