@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::lock::{LockGuard, LockRequest};
 use crate::report::Holder;
 
-/// For how long a try is repeated that nobody has won.
+/// For how long a try is repeated that none has won.
 const UNDECIDED_MAX: Duration = Duration::from_secs(10);
 
 /// What lies between two such tries.

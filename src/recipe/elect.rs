@@ -146,7 +146,7 @@ impl Election {
                     let _ = guard.release().await;
                     return done;
                 }
-                // For the delay nobody is to have it.
+                // For the delay none is to have it.
                 None => drop(guard.forget()),
             }
         }

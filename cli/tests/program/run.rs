@@ -234,14 +234,10 @@ pub(crate) fn holding(mut command: Command) -> Running {
     running
 }
 
-/// Waits until no key is left on the server: a release is confirmed by a majority only, and what a
-/// killed program has left ends with its TTL.
+/// Waits until no key is left on the server: a release is confirmed by a majority only.
 #[track_caller]
 pub(crate) fn empties(server: &Server) {
-    let watchdog = Watchdog::with_patience("all keys to be gone", RUN_PATIENCE);
-    while server.command(&["DBSIZE"]).int() > 0 {
-        watchdog.pause();
-    }
+    eventually("all keys to be gone", || server.command(&["DBSIZE"]).int() == 0);
 }
 
 /// Waits until the process has ended; one that was not reaped counts as ended.

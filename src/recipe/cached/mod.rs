@@ -270,7 +270,7 @@ impl<S: Store, E> Inner<S, E> {
         Ok(present.value)
     }
 
-    /// Nobody waits for a value that is there: if another computes it anew, it is taken as it is.
+    /// None waits for a value that is there: if another computes it anew, it is taken as it is.
     async fn turn_to_refresh(&self, key: &[u8], present: Entry) -> Result<Turn, CachedError<E>> {
         let failed = match self.lock(key).try_acquire().await {
             Ok(None) => {
