@@ -9,6 +9,8 @@ use super::all::ALL;
 use super::locker::Locker;
 use super::mutex::MUTEX;
 use super::queued::QUEUED;
+use super::reading::READ;
+use super::slotted::CHOOSING;
 use crate::clock::Clock;
 use crate::entropy::Entropy;
 use crate::error::Error;
@@ -449,7 +451,9 @@ impl LockerBuilder {
 }
 
 /// What every server is told on connecting, so that a digest is enough: a guard that is dropped can
-/// send nothing behind its release, and a slow node's answer may come behind the verdict.
+/// send nothing behind its release, and a slow node's answer may come behind the verdict, when the
+/// program has ended. Of the locks that few have, the releases alone: what acquires and extends
+/// them is waited for, and is brought when it is missing.
 pub(super) fn scripts(is_volatile: bool) -> Vec<&'static str> {
     let mut scripts = Vec::new();
     for Primitive { acquire, vote, extend, release, .. } in [&MUTEX, &ALL, &QUEUED] {
@@ -465,6 +469,7 @@ pub(super) fn scripts(is_volatile: bool) -> Vec<&'static str> {
             }
         });
     }
+    scripts.extend([&READ, &CHOOSING].map(|seldom| seldom.release.text));
     scripts
 }
 

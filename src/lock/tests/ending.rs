@@ -98,6 +98,30 @@ async fn a_lock_that_ends_with_its_locker_is_released_where_the_script_was_forgo
     assert!(nodes.iter().all(|node| node.value("k").is_none()));
 }
 
+/// Where the program has ended meanwhile, none would bring a script that is missing.
+#[tokio::test(start_paused = true)]
+async fn every_lock_ends_by_a_script_that_the_nodes_know() {
+    let world = World::ready(3).await;
+    for kind in ["one", "all", "read", "slot"] {
+        let locker = &world.locker;
+        let guard = match kind {
+            "one" => locker.lock("k").await.unwrap(),
+            "all" => locker.lock_all(["k", "l"]).await.unwrap(),
+            "read" => locker.read("k").await.unwrap(),
+            _ => locker.slots("k", 2).acquire().await.unwrap(),
+        };
+        world.nodes.iter().for_each(|node| node.clear_log());
+        drop(guard);
+        pass(ms(1)).await;
+        for node in &world.nodes {
+            let heard = node.heard();
+            let scripts = heard.iter().map(|heard| heard.words[0].as_ref());
+            assert!(scripts.eq([&b"EVALSHA"[..]]), "{kind}: {heard:?}");
+            assert_eq!(node.command(["DBSIZE"]), quorlock_resp::Frame::Integer(0));
+        }
+    }
+}
+
 /// An extension in flight is behind by the time of the release.
 #[tokio::test(start_paused = true)]
 async fn a_shutdown_with_an_extension_in_flight_leaves_no_key() {
