@@ -4,6 +4,9 @@
 //! unchanged. None of our codes is a small number, so that "busy" is not mistaken for a failed
 //! command.
 
+#[cfg(unix)]
+use quorlock::recipe::StoreError;
+
 /// Why the program ends without success. Each has an exit code of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Cause {
@@ -21,6 +24,8 @@ pub(crate) enum Cause {
     Configuration,
     /// The lock ended before the command did.
     Lost,
+    /// Whether the command was run before is not known.
+    Unknown,
     /// An assertion about a measurement failed.
     Assertion,
     /// A bug, or an error of the operating system that is not expected.
@@ -53,6 +58,7 @@ impl Cause {
             Self::Denied => (77, "denied"),
             Self::Configuration => (78, "configuration"),
             Self::Lost => (79, "lost"),
+            Self::Unknown => (80, "unknown"),
             Self::Assertion => (99, "assertion"),
             Self::Internal => (125, "internal"),
             Self::CannotRun => (126, "cannot run"),
@@ -91,6 +97,12 @@ impl Failure {
 
 impl From<quorlock::Error> for Failure {
     fn from(error: quorlock::Error) -> Self {
+        Self::from(&error)
+    }
+}
+
+impl From<&quorlock::Error> for Failure {
+    fn from(error: &quorlock::Error) -> Self {
         let cause = if error.is_contended() {
             Cause::Busy
         } else if error.is_authentication() {
@@ -106,5 +118,22 @@ impl From<quorlock::Error> for Failure {
             Cause::Unavailable
         };
         Self::new(cause, error.to_string())
+    }
+}
+
+#[cfg(unix)]
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        let refused = |what: &str| match what.split(' ').next() {
+            Some("NOPERM" | "NOAUTH" | "WRONGPASS") => Cause::Denied,
+            Some("WRONGTYPE" | "unexpected") => Cause::Configuration,
+            _ => Cause::Unavailable,
+        };
+        let cause = match &error {
+            StoreError::Client(error) => return Self::from(&**error),
+            StoreError::Rejected(what) => refused(what),
+            _ => Cause::Internal,
+        };
+        Self::new(cause, format!("the first node did not do it: {error}"))
     }
 }

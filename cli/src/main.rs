@@ -11,6 +11,7 @@
 //! | `reach` | waiting for the nodes when the program starts |
 //! | `lock/` | `quorlock lock` and `once`: a command under a lock |
 //! | `elect` | `quorlock elect`: a command that runs on one of several machines |
+//! | `recipe/` | `quorlock cached`, `idempotent`, `limit`: commands that need not always run |
 //! | `status` | `quorlock status`: who holds a key |
 //! | `release` | `quorlock release`: ending a lock by its token, or by force |
 //! | `bench/` | `quorlock bench`: our lock and bare sockets, on the user's nodes |
@@ -51,6 +52,8 @@ mod password;
 #[cfg(unix)]
 mod ping;
 mod reach;
+#[cfg(unix)]
+mod recipe;
 mod release;
 mod runtime;
 #[cfg(unix)]
@@ -115,6 +118,17 @@ fn obey(command: Command) -> Result<u8, Failure> {
         Command::Lock(args) => return Ok(lock::run(&args)),
         #[cfg(unix)]
         Command::Elect(args) => return runtime::block_on(elect::run(&args)),
+        #[cfg(unix)]
+        Command::Cached(args) => return runtime::block_on(recipe::cached(&args)),
+        #[cfg(unix)]
+        Command::Idempotent(args) => return runtime::block_on(recipe::idempotent(&args)),
+        #[cfg(unix)]
+        Command::Limit(args) => {
+            let Err(failure) = recipe::limit(&args);
+            let is_limited = failure.cause == Cause::Busy;
+            let code = output::fail(&failure);
+            return Ok(if is_limited { args.conflict_exit_code } else { code });
+        }
         #[cfg(unix)]
         Command::Once(args) => {
             return args.into_lock(clock::since_epoch()).map(|args| lock::run(&args));

@@ -105,7 +105,8 @@
 //! Many find something missing, and each asks for the lock under which it is made. By hand each of
 //! them makes it, or looks again each 100 ms. **Instead** [`until`](crate::LockRequest::until)
 //! looks before it asks, and again under the lock: the first does the work, and each of the others
-//! finds that as soon as it is its turn, and gives the turn to the next.
+//! finds that as soon as it is its turn, and gives the turn to the next. In the shell it is
+//! `quorlock lock --until 'test -e page' page -- render`.
 //!
 //! # `Cached`: a cache whose values are computed once
 //!
@@ -124,6 +125,7 @@
 //! [`stale`](crate::recipe::CacheOptions::stale). How fresh a value is follows from how long the
 //! store keeps it, so no clocks need to agree. An error is told to all who waited in that process,
 //! and not kept. Where the one that computes is killed, another does when the lock's TTL is over.
+//! In the shell it is `quorlock cached --ttl 5m KEY -- COMMAND`, which keeps the command's output.
 //!
 //! # `Limit` and `Gate`: at most so many in so much time
 //!
@@ -137,6 +139,7 @@
 //! By hand it is a counter for each second, which lets ten pass at 999 ms and ten more at 1,001 ms.
 //! **Instead** one moment is kept: when all that has passed would have passed if it had come evenly
 //! (GCRA). It is kept by the server's time, in one script, and expires when it says nothing more.
+//! In the shell it is `quorlock limit --rate 10/1m KEY -- COMMAND`.
 //!
 //! # `idempotent`: a request that is done once
 //!
@@ -150,4 +153,5 @@
 //! By hand it is a look, the work, and a note that it was done. **Instead** the mark is set before
 //! the work, if there is none, and no one takes it over: a mark that is found under the lock, with
 //! no outcome, is of one that has died. Whether that one did the work is not known, and saying so
-//! is the only thing that is right.
+//! is the only thing that is right. In the shell it is `quorlock idempotent ID -- COMMAND`, which
+//! repeats the command's output and exit code, or exits with 80.

@@ -52,6 +52,10 @@ pub(crate) struct LockArgs {
     /// How much of that wait to spend while too few nodes can be reached
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration::parse)]
     pub(crate) unavailable_wait: Duration,
+    /// End well, without the command, where this line of the shell succeeds: it is run first, and
+    /// again under the lock. For what another may do under it meanwhile: 'test -e page'
+    #[arg(long, value_name = "LINE")]
+    pub(crate) until: Option<OsString>,
     /// The exit code when another client holds the lock
     #[arg(short = 'E', long, value_name = "CODE", default_value_t = 75)]
     pub(crate) conflict_exit_code: u8,
@@ -96,6 +100,7 @@ impl LockArgs {
             no_wait: false,
             wait: Duration::MAX,
             unavailable_wait: Duration::ZERO,
+            until: None,
             conflict_exit_code: 0,
             owner: None,
             verbose: false,

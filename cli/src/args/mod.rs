@@ -6,6 +6,8 @@ mod lock;
 mod nodes;
 #[cfg(unix)]
 mod once;
+#[cfg(unix)]
+mod recipe;
 mod texts;
 
 use std::ffi::OsString;
@@ -23,11 +25,16 @@ pub(crate) use lock::{LockArgs, OnLost};
 pub(crate) use nodes::NodeArgs;
 #[cfg(unix)]
 pub(crate) use once::OnceArgs;
+#[cfg(unix)]
+pub(crate) use recipe::{CachedArgs, IdempotentArgs, LimitArgs};
 
 use crate::{duration, words};
 use texts::{BENCH, CODES, LIFE, NODES, PING, RELEASE, RELEASE_CODES, STATUS_CODES};
 #[cfg(unix)]
-use texts::{ELECT, ELECT_CODES, ONCE, ONCE_CODES};
+use texts::{
+    CACHED, CACHED_CODES, ELECT, ELECT_CODES, IDEMPOTENT, IDEMPOTENT_CODES, LIMIT, LIMIT_CODES,
+    ONCE, ONCE_CODES,
+};
 
 /// Distributed locks on Redis and Valkey, for shells.
 #[derive(Parser)]
@@ -50,6 +57,20 @@ pub(crate) enum Command {
     #[cfg(unix)]
     #[command(after_help = NODES, after_long_help = format!("{ELECT}\n\n{NODES}\n\n{ELECT_CODES}"))]
     Elect(ElectArgs),
+    /// Print a command's output, and run it only where that is not known from before
+    #[cfg(unix)]
+    #[command(after_help = NODES)]
+    #[command(after_long_help = format!("{CACHED}\n\n{NODES}\n\n{CACHED_CODES}"))]
+    Cached(CachedArgs),
+    /// Run a command once for each id, and repeat what it came to
+    #[cfg(unix)]
+    #[command(after_help = NODES)]
+    #[command(after_long_help = format!("{IDEMPOTENT}\n\n{NODES}\n\n{IDEMPOTENT_CODES}"))]
+    Idempotent(IdempotentArgs),
+    /// Run a command unless it has run too often, on all machines together
+    #[cfg(unix)]
+    #[command(after_help = NODES, after_long_help = format!("{LIMIT}\n\n{NODES}\n\n{LIMIT_CODES}"))]
+    Limit(LimitArgs),
     /// Show who holds a key, node by node
     #[command(after_help = NODES, after_long_help = format!("{NODES}\n\n{STATUS_CODES}"))]
     Status(StatusArgs),
@@ -186,6 +207,12 @@ pub(crate) fn check(cli: &Cli) -> Result<(), clap::Error> {
         Command::Once(args) => &args.command,
         #[cfg(unix)]
         Command::Elect(args) => &args.command,
+        #[cfg(unix)]
+        Command::Cached(args) => &args.command,
+        #[cfg(unix)]
+        Command::Idempotent(args) => &args.command,
+        #[cfg(unix)]
+        Command::Limit(args) => &args.command,
         _ => return Ok(()),
     };
     if command.first().is_none_or(|name| name.is_empty()) {
@@ -220,6 +247,15 @@ pub(crate) fn hint(error: &clap::Error) -> &'static str {
             "\nThe command stands behind two dashes: quorlock elect role -- sleep 1h\n"
         }
         Some("once") => "\nThe command stands behind two dashes: quorlock once job -- echo hi\n",
+        Some("cached") => {
+            "\nThe command stands behind two dashes: quorlock cached --ttl 5m page -- date\n"
+        }
+        Some("idempotent") => {
+            "\nThe command stands behind two dashes: quorlock idempotent mail:7 -- echo hi\n"
+        }
+        Some("limit") => {
+            "\nThe command stands behind two dashes: quorlock limit --rate 5/s mail -- echo hi\n"
+        }
         _ => "",
     }
 }

@@ -97,6 +97,74 @@ Exit codes: the command's own, when it was to end, or could not be run (126, 127
   125  quorlock itself failed
   128 and a signal's number, when that ended it while it did not lead";
 
+pub(super) const CACHED: &str = "\
+The output (stdout, up to 4 MiB) of a command that ends with 0 is kept on the first of the nodes:
+all machines must name the same one first. Of all that ask for it at once and find none, one runs
+the command and the others wait for it. Shortly before its time is over, one of those who ask runs
+the command again, more likely the longer that takes. A little is taken off each time by chance, so
+that outputs that were kept together do not end together. Where the command fails, its output and
+code are passed on, and nothing is kept; within --stale the output of before is given instead.
+
+  quorlock cached --ttl 5m --stale 1h report -- ./slow-report
+
+The command has QUORLOCK_KEY in its environment, and gets the signals as with \"quorlock lock\".";
+
+pub(super) const CACHED_CODES: &str = "\
+Exit codes: 0 with an output that is kept; the command's own, or 128 and the number of the signal
+that ended it; else
+   64  the command line is wrong
+   69  the first node did not answer
+   75  another machine ran the command for longer than --wait
+   77  the nodes refused the password, the user or a right
+   78  no nodes, a bad URL, or a key that something else uses
+  125  quorlock itself failed
+  126  the command cannot be run
+  127  the command was not found";
+
+pub(super) const IDEMPOTENT: &str = "\
+For what must not be done twice, though it is asked for several times: by several machines, or by
+one that does not know whether it has done it. The first runs the command; its exit code and its
+output (stdout, up to 4 MiB) are kept on the first of the nodes, and are what the others end with.
+All machines must name the same node first. A command that fails has been run: its code is kept,
+too. Where it was begun and no code was kept, as its machine died or a signal ended it, it is not
+run again, and the exit code is 80.
+
+  quorlock idempotent invoice:2026-11:customer-7 -- ./send-invoice 7
+
+The command has QUORLOCK_KEY in its environment, and gets the signals as with \"quorlock lock\".";
+
+pub(super) const IDEMPOTENT_CODES: &str = "\
+Exit codes: the command's own, now or before, or 128 and the number of the signal that ended it now;
+else
+   64  the command line is wrong
+   69  too few nodes could be reached, or the first node did not answer
+   75  another machine ran the command for longer than --wait
+   77  the nodes refused the password, the user or a right
+   78  no nodes, a bad URL, or a key that something else uses
+   80  the command was begun before, and whether it was done is not known
+  125  quorlock itself failed
+  126  the command cannot be run
+  127  the command was not found";
+
+pub(super) const LIMIT: &str = "\
+In any time no more commands run than its share of --rate, and the burst. The count is kept on the
+first of the nodes, by that node's time: all machines must name the same one first. If the node
+forgets it, as in a restart without persistence, one burst more may run. The command takes the place
+of quorlock, with its process id.
+
+  quorlock limit --rate 10/1h -w 1m mail -- ./send-mail";
+
+pub(super) const LIMIT_CODES: &str = "\
+Exit codes: the command's own; else
+   64  the command line is wrong
+   69  the first node did not answer
+   75  it may not run yet (see -E)
+   77  the node refused the password, the user or a right
+   78  no nodes, a bad URL, or a key that something else uses
+  125  quorlock itself failed
+  126  the command cannot be run
+  127  the command was not found";
+
 pub(super) const RELEASE: &str = "\
 With a token the key is deleted only where it holds that token's value: another client's lock is
 left as it is. With --force any lock under the key is deleted; a value that no lock wrote is left.

@@ -9,7 +9,9 @@
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::ExitStatus;
+use std::process::{ExitStatus, Stdio};
+
+use tokio::process::ChildStdout;
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
@@ -37,12 +39,32 @@ impl Child {
         command: &[OsString],
         told: &[(&'static str, OsString)],
     ) -> Result<Self, Failure> {
+        Self::start_with(command, told, Stdio::inherit())
+    }
+
+    /// As [`start`](Self::start), but its stdout comes to us.
+    pub(crate) fn start_captured(
+        command: &[OsString],
+        told: &[(&'static str, OsString)],
+    ) -> Result<(Self, ChildStdout), Failure> {
+        let mut child = Self::start_with(command, told, Stdio::piped())?;
+        match child.process.stdout.take() {
+            Some(stdout) => Ok((child, stdout)),
+            None => Err(Failure::new(Cause::Internal, "the command has no stdout")),
+        }
+    }
+
+    fn start_with(
+        command: &[OsString],
+        told: &[(&'static str, OsString)],
+        stdout: Stdio,
+    ) -> Result<Self, Failure> {
         let Some((program, rest)) = command.split_first() else {
             return Err(Failure::new(Cause::Usage, "no command was given"));
         };
         let leads = !io::stdin().is_terminal();
         let mut command = tied::command(program);
-        command.args(rest);
+        command.args(rest).stdout(stdout);
         // One that is not told could be inherited from an enclosing lock.
         for name in TOLD {
             command.env_remove(name);

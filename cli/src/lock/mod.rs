@@ -5,6 +5,7 @@
 //! | `child` | the command's process: its environment, its group, signals to it |
 //! | `plan` | when the command gets TERM, and when KILL |
 //! | `watch` | the library's events, written to stderr |
+//! | `look` | whether there is anything to do, for `--until` |
 //! | `report` | what happened, for `--json` |
 //!
 //! ```text
@@ -14,6 +15,7 @@
 //! ```
 
 mod child;
+mod look;
 mod plan;
 mod report;
 mod watch;
@@ -167,7 +169,11 @@ async fn acquire(locker: &Locker, args: &LockArgs) -> Result<LockGuard, Failure>
         (several, _) => locker.lock_all(several.iter().map(|key| key.as_encoded_bytes())),
     };
     let request = if args.fenced { request.fenced() } else { request };
-    request.wait(wait).await.map_err(Failure::of_options)
+    let request = request.wait(wait);
+    match &args.until {
+        Some(line) => look::acquire_unless_done(request, line).await,
+        None => request.await.map_err(Failure::of_options),
+    }
 }
 
 /// The lock of a command that is run once; a failure says which machine runs it.

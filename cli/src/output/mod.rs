@@ -85,6 +85,25 @@ pub(crate) async fn print(text: impl Into<String>) -> Result<(), Failure> {
     written.map_err(|error| Failure::internal("cannot write to stdout", &error))
 }
 
+/// Writes to stdout what a command has written to its own. None may read it: that is no failure.
+///
+/// # Cancel safety
+///
+/// As [`print`].
+#[cfg(unix)]
+pub(crate) async fn write(bytes: Vec<u8>) -> Result<(), Failure> {
+    let written = tokio::task::spawn_blocking(move || {
+        let mut stdout = io::stdout();
+        stdout.write_all(&bytes).and_then(|()| stdout.flush())
+    });
+    match written.await.unwrap_or_else(|error| Err(io::Error::other(error))) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::internal("cannot write to stdout", &error))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Where a progress bar is drawn: on a terminal's stderr and nowhere else. Drawing may block.
 #[cfg(unix)]
 pub(crate) fn progress() -> ProgressDrawTarget {

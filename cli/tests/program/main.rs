@@ -13,6 +13,7 @@
 //! | `shared`, `slots` | a lock that several share; a key of which several have a slot each |
 //! | `once` | a command that one of several machines runs |
 //! | `elect` | a command that runs on one of several machines |
+//! | `recipe` | commands that need not run each time: cached, idempotent, limited |
 //! | `killed` | programs that end by `kill -9`, and those that wait for them |
 //! | `status` | who holds a key |
 //! | `release` | a lock that is ended by its token, or by force |
@@ -37,6 +38,7 @@ mod on_lost;
 mod once;
 mod ping;
 mod pipe;
+mod recipe;
 mod release;
 mod run;
 mod schema;

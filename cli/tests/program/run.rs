@@ -152,6 +152,12 @@ impl Running {
         self.stdout.until("\n").trim_end().into()
     }
 
+    /// The next line on stderr, without its end.
+    #[track_caller]
+    pub(crate) fn error_line(&self) -> String {
+        self.stderr.until("\n").trim_end().into()
+    }
+
     /// Waits for a question on stdout, which ends with these words and not with its line.
     #[track_caller]
     pub(crate) fn asks(&self, words: &str) {
