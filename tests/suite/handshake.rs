@@ -128,7 +128,7 @@ async fn everything_behind_the_login_comes_in_one_batch() {
     let waiting = tokio::spawn(async move { locker.ready(Duration::from_secs(5)).await });
     // Not one more is answered, and all of them are there.
     let is_last = |heard: &Heard| heard.name() == "SCRIPT";
-    eventually_heard(&server, |heard| heard.iter().filter(|heard| is_last(heard)).count() == 7)
+    eventually_heard(&server, |heard| heard.iter().filter(|heard| is_last(heard)).count() == 9)
         .await;
     waiting.abort();
 }
