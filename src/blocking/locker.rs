@@ -246,6 +246,7 @@ impl LockRequest {
     options! {
         fenced(),
         ttl(ttl: Duration),
+        lock_delay(delay: Duration),
         wait(wait: Duration),
         wait_forever(),
         unavailable_wait(wait: Duration),

@@ -83,6 +83,8 @@ struct Aside {
     has_shut_gate: bool,
     /// Of a lock that is fenced.
     fencing: Option<Fencing>,
+    /// Its lease has ended, and others are to stay out for a while still: letting go leaves it.
+    is_delayed: bool,
 }
 
 /// Whether the lock is ours, and what has become of its key if it is not any more.
@@ -406,6 +408,11 @@ impl Claim {
         self.token()
     }
 
+    /// Keeps others out for the [lock-delay](Resource::lock_delay): the lease has ended by itself.
+    pub(super) fn delay(&mut self) {
+        self.aside.get_or_insert_default().is_delayed = true;
+    }
+
     /// Ends, and lets the key stand.
     fn end_left(&mut self) {
         self.state = State::Left;
@@ -434,6 +441,9 @@ impl Claim {
     /// ended. Waits for nothing.
     pub(crate) fn let_go(&mut self) {
         let next = match self.state {
+            State::Owned if self.aside.as_ref().is_some_and(|aside| aside.is_delayed) => {
+                return drop(self.leave());
+            }
             State::OneAsked | State::Owned => State::Released,
             State::Adopting => State::PutBack,
             State::Left | State::Released | State::PutBack => return,

@@ -135,7 +135,7 @@ impl Subject<'_> {
             out.extend_from_slice(SET);
             let pair = self.put_pair(out);
             out.extend_from_slice(NX_PX);
-            put_millis(out, ttl);
+            put_millis(out, self.resource.life(ttl));
             send(Encoded { bytes: out, kind: ReplyKind::Status, undo: self.deletes(&out[pair]) })
         })
     }
@@ -258,7 +258,7 @@ impl Subject<'_> {
                 volatile.put_keys(out);
             }
             let pair = self.put_offer(out, offer);
-            put_millis(out, ttl);
+            put_millis(out, self.resource.life(ttl));
             if let Some(volatile) = volatile {
                 volatile.put_arguments(out);
             }
@@ -292,7 +292,7 @@ impl Subject<'_> {
                 query.put(out);
             }
             if let Some(ttl) = ttl {
-                put_millis(out, ttl);
+                put_millis(out, if exactly { ttl } else { self.resource.life(ttl) });
             }
             if exactly {
                 encode::bulk(out, b"exactly");

@@ -181,7 +181,11 @@ impl Hold {
     /// straight to where it is let go of.
     #[inline]
     pub(super) fn end(&mut self, claim: &mut Option<Claim>) -> Option<Ended> {
-        let was_owned = self.claim.as_ref()?.was_owned();
+        let own = self.claim.as_ref()?;
+        let was_owned = own.was_owned();
+        if !own.resource.lock_delay().is_zero() {
+            self.delay_if_expired();
+        }
         let untold = self.take_loss().filter(|_| was_owned);
         *claim = self.claim.take();
         let left = Ended { began: self.began, untold, signal: self.signal() };
@@ -192,6 +196,15 @@ impl Hold {
             (self.token, self.alarm, self.runtime) = (None, None, None);
         }
         Some(left)
+    }
+
+    /// Has others stay out for a while if the lease has ended by itself.
+    #[inline(never)]
+    fn delay_if_expired(&mut self) {
+        let now = self.claim.as_ref().map(|claim| claim.context().nodes.clock().stamp());
+        if now.is_some_and(|now| !self.is_valid(now)) && self.loss() == Some(Loss::Expired) {
+            self.claim.as_mut().map(Claim::delay);
+        }
     }
 
     /// Whether the lock is held at `now`; once it is not, it never is again.

@@ -183,7 +183,8 @@ impl HoldRef {
     /// As [`HoldRef::extend`], by any time that a caller gives.
     pub(crate) async fn extend_to(&self, ttl: Duration) -> Result<(), Error> {
         let ttl = whole_millis(ttl);
-        self.leases.context.admit_ttl(ttl)?;
+        let delay = self.claim(|claim| claim.resource.lock_delay()).unwrap_or_default();
+        self.leases.context.admit_ttl(ttl.saturating_add(delay))?;
         self.extend(ttl).await
     }
 

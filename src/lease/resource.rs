@@ -2,6 +2,8 @@
 
 mod slots;
 
+use std::time::Duration;
+
 use quorlock_resp::encode;
 
 pub(super) use self::slots::SlotQuery;
@@ -16,6 +18,8 @@ pub(crate) struct Resource {
     pub(crate) primitive: &'static Primitive,
     keys: Keys,
     pub(crate) class: &'static str,
+    /// How much longer than its lease it lives on the nodes, in milliseconds.
+    lock_delay: u32,
 }
 
 #[derive(Clone)]
@@ -45,7 +49,7 @@ struct Several {
 
 impl Resource {
     pub(crate) fn one(primitive: &'static Primitive, key: Key, class: &'static str) -> Self {
-        Self { primitive, keys: Keys::One(key), class }
+        Self { primitive, keys: Keys::One(key), class, lock_delay: 0 }
     }
 
     /// Several keys, which are sorted: the order in which they were given means nothing.
@@ -75,6 +79,7 @@ impl Resource {
             primitive,
             keys: Keys::Several(Box::new(Several { given, keys: keys.into() })),
             class,
+            lock_delay: 0,
         })
     }
 
@@ -88,7 +93,7 @@ impl Resource {
         let names = [READERS, GATE, QUEUE, BEATS];
         let beside: Option<Vec<Key>> = names.into_iter().map(|name| key.beside(name)).collect();
         let beside = beside.ok_or_else(|| no_name(&key, "readers", "lock it without readers"))?;
-        Ok(Self { primitive, keys: Keys::with_beside(key, beside), class })
+        Ok(Self { primitive, keys: Keys::with_beside(key, beside), class, lock_delay: 0 })
     }
 
     /// Some slots of a key that has `count` of them: which ones is still to be chosen. An error
@@ -101,13 +106,16 @@ impl Resource {
         class: &'static str,
     ) -> Result<Self, Error> {
         let keys = Keys::Slots(Box::new(Slots::new(key, count, weight)?));
-        Ok(Self { primitive, keys, class })
+        Ok(Self { primitive, keys, class, lock_delay: 0 })
     }
 
     /// The read lock that this lock becomes, which must be of one key and none itself.
     pub(crate) fn downgraded(&self, primitive: &'static Primitive) -> Result<Self, Error> {
         match &self.keys {
-            Keys::One(key) => Self::read(primitive, key.clone(), self.class),
+            Keys::One(key) => {
+                let read = Self::read(primitive, key.clone(), self.class)?;
+                Ok(Self { lock_delay: self.lock_delay, ..read })
+            }
             Keys::Beside(_) => Err(Error::misuse("it is a read lock already")),
             Keys::Several(_) => Err(Error::misuse(
                 "a lock of several keys cannot be downgraded; release it, and read each key",
@@ -128,7 +136,7 @@ impl Resource {
             Keys::Slots(slots) => Keys::Slots(Box::new(slots.with_queue()?)),
             keys => keys.clone(),
         };
-        Some(Self { primitive, keys, class: self.class })
+        Some(Self { primitive, keys, ..*self })
     }
 
     /// The key of each key's fence. An error where a name could not be told to be of one slot.
@@ -150,10 +158,30 @@ impl Resource {
         }
     }
 
-    /// Whether it is the same lock: of the same kind, on the same keys.
+    /// Whether it is the same lock: of the same kind, on the same keys, with the same delay.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         let (own, others) = (self.keys().iter().map(Key::full), other.keys().iter().map(Key::full));
-        std::ptr::eq(self.primitive, other.primitive) && own.eq(others)
+        let is_kind = std::ptr::eq(self.primitive, other.primitive);
+        is_kind && self.lock_delay == other.lock_delay && own.eq(others)
+    }
+
+    /// For how long others are to stay out when its lease has ended without a release.
+    pub(crate) fn lock_delay(&self) -> Duration {
+        Duration::from_millis(self.lock_delay.into())
+    }
+
+    /// Sets that: whole milliseconds, as the servers count. An error for more than 49 days.
+    pub(crate) fn set_lock_delay(&mut self, delay: Duration) -> Result<(), Error> {
+        self.lock_delay = u32::try_from(delay.as_millis()).map_err(|_| {
+            Error::misuse(format!("a lock-delay of {delay:?}; give no more than 49 days"))
+        })?;
+        Ok(())
+    }
+
+    /// How long a key lives on the nodes whose lease has this TTL.
+    #[inline]
+    pub(super) fn life(&self, ttl: Duration) -> Duration {
+        ttl.saturating_add(self.lock_delay())
     }
 
     /// Each key of the lock.

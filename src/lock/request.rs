@@ -68,7 +68,29 @@ impl LockRequest {
     /// How long the lock lives unless it is extended, instead of the locker's default.
     pub fn ttl(self, ttl: Duration) -> Self {
         let checked = self.check(|spec| spec.leases.context.admit_ttl(ttl));
-        checked.with(|spec| spec.ttl = whole_millis(ttl))
+        checked.with(|spec| spec.ttl = whole_millis(ttl)).check(check_life)
+    }
+
+    /// For how long others stay out when the lease has ended by itself, because the holder died or
+    /// could not extend it: time for what the holder has started and cannot drop, as a write that
+    /// is on its way. Default: not at all.
+    ///
+    /// The nodes keep the keys for the TTL and the delay, and extensions too; the guard's time is
+    /// that of the TTL alone. A guard that is lost by its time, and dropped, leaves the keys to that
+    /// end; a release, also then, and the drop of a guard that holds the lock, delete them at once.
+    /// Where the keys are gone from the nodes, none is kept out. Clients that know nothing of it
+    /// are, too. After Consul's (<https://developer.hashicorp.com/consul/docs/automate/session>).
+    ///
+    /// # Errors
+    ///
+    /// [`is_misuse`](Error::is_misuse), when the lock is asked for: the TTL and the delay together
+    /// are more than a TTL may be, or the delay is above 49 days.
+    pub fn lock_delay(mut self, delay: Duration) -> Self {
+        let set = self.spec.as_mut().map(|spec| spec.resource.set_lock_delay(delay));
+        if let Ok(Err(error)) = set {
+            self.spec = Err(error);
+        }
+        self.check(check_life)
     }
 
     /// How long to wait for the lock, instead of the locker's default. Zero tries once.
@@ -220,6 +242,14 @@ impl LockRequest {
         let work = work(Held::new(&guard));
         work_under(guard, on_loss, work).await
     }
+}
+
+/// Refuses a lock-delay with which the keys would live for longer than they may.
+fn check_life(spec: &AcquireSpec) -> Result<(), Error> {
+    if spec.resource.lock_delay().is_zero() {
+        return Ok(()); // the TTL has been checked
+    }
+    spec.leases.context.admit_ttl(spec.ttl.saturating_add(spec.resource.lock_delay()))
 }
 
 /// Does the work under the guard, and releases the lock; what a loss does to the work is as asked.

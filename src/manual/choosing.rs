@@ -97,6 +97,10 @@
 //!   pauses and further tries. 10 s is a good start.
 //! - Below 1 s little is left after a node timeout of at least 50 ms, the drift, and any pause.
 //! - A TTL above some minutes is a sign that extension should be on.
+//! - What the work has started may go on when the lock is lost: a request that is on its way, a
+//!   program that does not end at once. [`lock_delay(d)`](crate::LockRequest::lock_delay) keeps
+//!   others out for as long behind a lease that has ended by itself, and costs nothing where locks
+//!   are released. After a crash others wait for both.
 //!
 //! Prefer one TTL for all locks of a deployment: with `Durability::Volatile` a restarted node gives
 //! no vote for the longest one.
@@ -283,6 +287,7 @@
 //! | TLS | yes | yes | yes | yes | yes | yes | yes |
 //! | `quorlock lock` | yes | yes | yes | yes | yes | yes | yes |
 //! | `release_after` | yes | yes | yes | yes | yes | yes | yes |
+//! | `lock_delay` | yes | yes | yes | yes | yes | yes | yes |
 //! | `shutdown_leaving` | yes | yes | yes | yes | yes | yes | yes |
 //!
 //! Each *yes* has a test. *Native* is a lock on servers that have `DELIFEQ`
@@ -298,6 +303,7 @@
 //! | TLS | `tls::order::a_dropped_guard_is_released_before_the_next_request` |
 //! | `quorlock lock` | `program::codes::a_lock_that_is_held_is_busy` |
 //! | `release_after` | `locking::a_lock_that_is_released_after_a_time_ends_then_on_the_servers` |
+//! | `lock_delay` | `lock_delay::one_that_has_expired_keeps_others_out` |
 //! | `shutdown_leaving` | `handover::what_a_shutdown_leaves_is_adopted_by_its_tokens` |
 //!
 //! And of several keys:
@@ -310,6 +316,7 @@
 //! | TLS | `tls::order::several_keys_are_one_lock_over_tls` |
 //! | `quorlock lock` | `program::keys::several_keys_are_held_while_the_command_runs` |
 //! | `release_after` | `all::several_keys_released_after_a_time_end_then_on_the_servers` |
+//! | `lock_delay` | `lock_delay::several_keys_that_have_expired_keep_others_out` |
 //! | `shutdown_leaving` | `all::several_keys_that_a_shutdown_leaves_stay_until_their_ttl` |
 //!
 //! And while others wait:
@@ -324,6 +331,7 @@
 //! | TLS | `tls::order::a_lock_is_handed_over_to_the_one_that_waits_over_tls` |
 //! | `quorlock lock` | `program::codes::one_that_waits_gets_it_after_the_release` |
 //! | `release_after` | `waiting::beside::a_lock_that_ends_after_a_time_goes_to_who_waits` |
+//! | `lock_delay` | `lock_delay::one_that_waits_in_the_queue_waits_for_the_delay` |
 //! | `shutdown_leaving` | `waiting::beside::a_lock_that_a_shutdown_leaves_goes_on_at_its_end` |
 //!
 //! And of a lock with a [fence](crate::LockRequest::fenced):
@@ -338,6 +346,7 @@
 //! | TLS | `tls::order::a_lock_has_its_fence_over_tls` |
 //! | `quorlock lock` | `program::child::its_fence_is_told_and_rises` |
 //! | `release_after` | `fencing::a_fenced_lock_that_ends_after_a_time_leaves_its_fence` |
+//! | `lock_delay` | `lock_delay::a_fenced_lock_that_has_expired_keeps_others_out` |
 //! | `shutdown_leaving` | `fencing::what_a_shutdown_leaves_is_adopted_with_higher_fences` |
 //!
 //! And on servers that delete natively:
@@ -352,6 +361,7 @@
 //! | TLS | `tls::order::a_lock_is_deleted_natively_over_tls` |
 //! | `quorlock lock` | `program::codes::a_server_that_deletes_natively_deletes_its_lock_so` |
 //! | `release_after` | `native::beside::a_lock_that_ends_after_a_time_is_left_to_its_end` |
+//! | `lock_delay` | `lock_delay::one_that_would_be_deleted_natively_keeps_others_out` |
 //! | `shutdown_leaving` | `native::beside::a_lock_that_a_shutdown_leaves_is_adopted_and_deleted` |
 //!
 //! And of a read lock ([`read`](crate::Locker::read)):
@@ -364,6 +374,7 @@
 //! | TLS | `tls::order::readers_share_a_lock_over_tls` |
 //! | `quorlock lock` | `program::shared::those_that_share_a_lock_run_at_once` |
 //! | `release_after` | `reading::beside::a_read_lock_released_after_a_time_ends_then` |
+//! | `lock_delay` | `lock_delay::a_read_lock_that_has_expired_keeps_a_writer_out` |
 //! | `shutdown_leaving` | `reading::beside::read_locks_that_a_shutdown_leaves_end_by_ttl` |
 //!
 //! And of [`slots`](crate::Locker::slots):
@@ -376,6 +387,7 @@
 //! | TLS | `tls::order::a_key_has_its_slots_over_tls` |
 //! | `quorlock lock` | `program::slots::no_more_run_at_once_than_there_are_slots` |
 //! | `release_after` | `slots::beside::a_slot_released_after_a_time_ends_then` |
+//! | `lock_delay` | `lock_delay::a_slot_that_has_expired_is_no_others` |
 //! | `shutdown_leaving` | `slots::beside::slots_that_a_shutdown_leaves_end_by_ttl` |
 //!
 //! # An example

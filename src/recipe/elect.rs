@@ -6,15 +6,12 @@
 //!      └──────────── stops, the work is dropped ◀────────┘ not extended in time, or it is gone
 //! ```
 //!
-//! A leader stops before its lock ends, by what [`lost`](LockGuard::lost) keeps as a reserve and by
-//! the [`lock_delay`](Election::lock_delay): the lock lives for the TTL and the delay, and is led
-//! under for the TTL. So no other begins before the old leader has stopped, and has had the delay
-//! to end what it cannot drop. The delay is after Consul's
-//! (<https://developer.hashicorp.com/consul/docs/automate/session>).
+//! A leader stops before its lock ends, by what [`lost`](LockGuard::lost) keeps as a reserve. With a
+//! [`lock_delay`](Election::lock_delay) the lock lives for longer on the nodes: no other begins
+//! before the old leader has had that time to end what it cannot drop.
 
 use std::fmt;
 use std::future::Future;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -65,7 +62,6 @@ pub struct Leader {
 pub struct Term {
     held: Held,
     fence: Fence,
-    lock_delay: Duration,
 }
 
 impl Locker {
@@ -102,7 +98,8 @@ impl Election {
 
     /// For how long there is no leader after one that could not extend its lock, or died: time for
     /// what it has started and cannot drop. Nothing is waited for when a leader resigns, nor where
-    /// the lock is gone from the nodes, as by [`Locker::force_release`]. Default: none.
+    /// the lock is gone from the nodes, as by [`Locker::force_release`]. Default: none. See
+    /// [`LockRequest::lock_delay`](crate::LockRequest::lock_delay).
     pub fn lock_delay(self, lock_delay: Duration) -> Self {
         Self { lock_delay, ..self }
     }
@@ -138,16 +135,12 @@ impl Election {
             let (guard, term) = self.campaign().await?;
             // Dropped before the guard, so that none watches a term that another may have.
             let watched = Watched::begin(&self.term, term.fence);
-            let done = before(self.stopped(&guard), work(term)).await;
+            let done = guard.protect(work(term)).await;
             drop(watched);
-            match done {
-                Some(done) => {
-                    // Work that is done is done, whatever the nodes say of the release.
-                    let _ = guard.release().await;
-                    return done;
-                }
-                // For the delay none is to have it.
-                None => drop(guard.forget()),
+            if let Ok(done) = done {
+                // Work that is done is done, whatever the nodes say of the release.
+                let _ = guard.release().await;
+                return done;
             }
         }
     }
@@ -180,56 +173,20 @@ impl Election {
         }))
     }
 
-    /// Returns when the leader has to stop. The keeper extends the lock at a third of its life;
-    /// where that is long beside the TTL, the leader does so itself, at a third of that.
-    async fn stopped(&self, guard: &LockGuard) {
-        let clock = Clock::default();
-        let extended = async {
-            if self.lock_delay.is_zero() {
-                std::future::pending::<()>().await;
-            }
-            loop {
-                clock.sleep_until(clock.now().plus(self.ttl / 3)).await;
-                // It is tried again, and the end comes all the same.
-                let _ = guard.extend(self.life()).await;
-            }
-        };
-        let ended = async {
-            loop {
-                let left = guard.remaining().saturating_sub(self.lock_delay);
-                if left.is_zero() || !guard.is_valid() {
-                    return;
-                }
-                // An extension may have come by then.
-                let end = clock.sleep_until(clock.now().plus(left));
-                if before(guard.lost(), end).await.is_none() {
-                    return;
-                }
-            }
-        };
-        before(ended, extended).await;
-    }
-
-    /// How long the lock lives: it is led under for the TTL.
-    fn life(&self) -> Duration {
-        self.ttl.saturating_add(self.lock_delay)
-    }
-
     /// Waits to hold the role's lock.
     async fn campaign(&self) -> Result<(LockGuard, Term), Error> {
         if !Clock::default().can_sleep() {
             return Err(Error::closed("a candidate stands on a tokio runtime with time enabled"));
         }
         loop {
-            let request =
-                self.locker.lock(&self.role).ttl(self.life()).auto_extend(Extend::Forever);
-            let request = request.fenced().wait_forever().unavailable_wait(ALWAYS);
+            let request = self.locker.lock(&self.role).ttl(self.ttl).lock_delay(self.lock_delay);
+            let request = request.auto_extend(Extend::Forever).fenced();
+            let request = request.wait_forever().unavailable_wait(ALWAYS);
             let failed = match request.await {
                 Ok(guard) => {
                     let (held, fence) = (Held::new(&guard), guard.fence());
                     let none = || Error::closed("the lock has no fence");
-                    let term =
-                        Term { held, fence: fence.ok_or_else(none)?, lock_delay: self.lock_delay };
+                    let term = Term { held, fence: fence.ok_or_else(none)? };
                     return Ok((guard, term));
                 }
                 Err(error) => error,
@@ -255,25 +212,15 @@ impl Term {
     /// not be done by two.
     #[must_use]
     pub fn is_valid(&self) -> bool {
-        self.held.is_valid() && self.held.remaining() > self.lock_delay
+        self.held.is_valid()
     }
 
     /// How long this process leads on if nothing is extended, and the work goes on; zero when it
     /// does not lead.
     #[must_use]
     pub fn remaining(&self) -> Duration {
-        self.held.until_lost().min(self.held.remaining().saturating_sub(self.lock_delay))
+        self.held.until_lost()
     }
-}
-
-/// What the work comes to before that ends; else the work is dropped. Looks at the end first.
-async fn before<W: Future>(end: impl Future, work: W) -> Option<W::Output> {
-    let (mut end, mut work) = (pin!(end), pin!(work));
-    std::future::poll_fn(|cx| match end.as_mut().poll(cx) {
-        std::task::Poll::Ready(_) => std::task::Poll::Ready(None),
-        std::task::Poll::Pending => work.as_mut().poll(cx).map(Some),
-    })
-    .await
 }
 
 /// Shows a term to those who watch, until it is dropped.

@@ -13,7 +13,7 @@ const MANUAL: &str = include_str!("../../src/manual/choosing.rs");
 
 /// What there is, and what each kind of lock must answer to. A row or a column that is missing in
 /// the manual is a hole, and so is one that it has and this has not.
-const WITH: [&str; 9] = [
+const WITH: [&str; 10] = [
     "`Durability::Volatile`",
     "`adopt`",
     "`release_by_token`",
@@ -22,6 +22,7 @@ const WITH: [&str; 9] = [
     "TLS",
     "`quorlock lock`",
     "`release_after`",
+    "`lock_delay`",
     "`shutdown_leaving`",
 ];
 const KINDS: [&str; 7] =

@@ -65,6 +65,7 @@ mod health;
 mod in_queue;
 mod interop;
 mod limit;
+mod lock_delay;
 mod locking;
 mod native;
 mod nodes;

@@ -16,6 +16,9 @@ pub(crate) struct LockArgs {
     /// How long the lock outlives a quorlock that dies or cannot reach its nodes
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration::parse_ttl)]
     pub(crate) ttl: Duration,
+    /// How much longer others wait then: for what the command has started and does not end with it
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = duration::parse)]
+    pub(crate) lock_delay: Duration,
     /// Do not extend the lock: the command must end within the TTL
     #[arg(long)]
     pub(crate) no_extend: bool,
@@ -90,6 +93,7 @@ impl LockArgs {
         Self {
             nodes,
             ttl: Duration::ZERO,
+            lock_delay: Duration::ZERO,
             no_extend: true,
             max_hold: None,
             min_hold: Duration::ZERO,

@@ -106,6 +106,11 @@ async fn hold_and_run(
             drop(guard.forget());
             Ok(Release::Released)
         }
+        // Others are to stay out for the delay.
+        _ if !in_time && !args.lock_delay.is_zero() => {
+            drop(guard);
+            Ok(Release::Expired)
+        }
         _ => guard.release().await,
     };
     let (ended, was_lost) = ended?;
@@ -169,7 +174,7 @@ async fn acquire(locker: &Locker, args: &LockArgs) -> Result<LockGuard, Failure>
         (several, _) => locker.lock_all(several.iter().map(|key| key.as_encoded_bytes())),
     };
     let request = if args.fenced { request.fenced() } else { request };
-    let request = request.wait(wait);
+    let request = request.lock_delay(args.lock_delay).wait(wait);
     match &args.until {
         Some(line) => look::acquire_unless_done(request, line).await,
         None => request.await.map_err(Failure::of_options),

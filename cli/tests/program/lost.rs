@@ -95,3 +95,21 @@ fn an_end_in_json_is_one_object() {
     assert!(busy.stderr.contains(r#""exit_code":9,"error":"lock \"job\" is held by "#), "{busy:?}");
     drop(first);
 }
+
+#[test]
+fn a_lock_that_was_lost_keeps_others_out_for_its_delay() {
+    need_server!();
+    let server = Server::start();
+    let lock = ["lock", "--no-extend", "--ttl", "1s"];
+    let sleeps = ["job", "--", "sleep", "600"];
+    let delay = ["--lock-delay", "1m"];
+    let lost = run(program_on(&server, &[&lock[..], &delay, &sleeps].concat()));
+    lost.says(79, "its time ended before the command did");
+    let left = server.command(&["PTTL", "job"]).int();
+    assert!((30_000..=60_000).contains(&left), "{left}");
+    run(program_on(&server, &["lock", "-n", "job", "--", "true"])).says(75, "is held by");
+    // It is free at once behind a command that has ended.
+    let other = ["other", "--", "true"];
+    let ended = run(program_on(&server, &[&lock[..], &delay, &other].concat()));
+    assert_eq!((ended.code, server.command(&["EXISTS", "other"]).int()), (0, 0), "{ended:?}");
+}

@@ -14,6 +14,7 @@ mod clocks;
 mod command;
 mod complete;
 mod deadlines;
+mod delay;
 mod ending;
 mod extension;
 mod fence;

@@ -19,7 +19,7 @@ use crate::{connected, quorum, single};
 
 const TTL: Duration = Duration::from_secs(10);
 
-fn valkey(version: &str) -> Inside {
+pub(crate) fn valkey(version: &str) -> Inside {
     serve(Node::builder().valkey(version))
 }
 
@@ -27,7 +27,7 @@ fn serve(builder: NodeBuilder) -> Inside {
     in_process::serve(builder).unwrap()
 }
 
-fn url(node: &Inside) -> String {
+pub(crate) fn url(node: &Inside) -> String {
     node.url().unwrap()
 }
 
