@@ -19,6 +19,7 @@
 
 mod downgraded;
 mod fenced;
+mod leaving;
 mod one_first;
 mod queued;
 mod slotted;
@@ -383,44 +384,6 @@ impl Claim {
         [Some(subject.pair()), queued].into_iter().flatten()
     }
 
-    /// Leaves the key to its expiry, `left` from now on each node, and gathers what they found.
-    /// Fails if the lock is not owned any more. Where it cannot be sent the key keeps its life.
-    pub(crate) fn expire(&mut self, left: Duration) -> Result<Releasing, Error> {
-        self.check_owned()?;
-        let unsure = self.unsure();
-        drop(self.leave());
-        let election = self.subject().with_expiry(left, |encoded| {
-            self.ask_each(&[self.command(encoded, Urgency::Usual, self.touched())])
-        })?;
-        Ok(Releasing { election, unsure })
-    }
-
-    /// Leaves the key of an owned lock to its expiry, or to a later adopter, and withdraws undos
-    /// that are still pending. Does nothing to a lock in another state. The token says whether the
-    /// lock was left.
-    pub(crate) fn leave(&mut self) -> OwnerToken {
-        if matches!(self.state, State::Owned) {
-            for pair in self.pairs() {
-                self.context.nodes.withdraw(self.resource.affinity(), &pair);
-            }
-            self.end_left();
-        }
-        self.token()
-    }
-
-    /// Keeps others out for the [lock-delay](Resource::lock_delay): the lease has ended by itself.
-    pub(super) fn delay(&mut self) {
-        self.aside.get_or_insert_default().is_delayed = true;
-    }
-
-    /// Ends, and lets the key stand.
-    fn end_left(&mut self) {
-        self.state = State::Left;
-        self.open_gate();
-        self.leave_queue();
-        self.pass_turn();
-    }
-
     /// What it takes to adopt the lock, now or when its guard has ended. It says that the lock was
     /// left behind only if it was: such a lock is adopted without waiting.
     pub(crate) fn token(&self) -> OwnerToken {
@@ -453,14 +416,6 @@ impl Claim {
         self.with_undo(Urgency::Drop, |commands| self.tell(commands));
         self.state = next;
         self.pass_turn();
-    }
-
-    /// Deletes what is left of a key that was left to its expiry, and turned out to be lost.
-    pub(crate) fn let_go_after_all(&mut self) {
-        if matches!(self.state, State::Left) {
-            self.with_undo(Urgency::Drop, |commands| self.tell(commands));
-            self.state = State::Released;
-        }
     }
 
     /// Hands the commands that let go of the key to `send`.

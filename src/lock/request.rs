@@ -76,10 +76,11 @@ impl LockRequest {
     /// is on its way. Default: not at all.
     ///
     /// The nodes keep the keys for the TTL and the delay, and extensions too; the guard's time is
-    /// that of the TTL alone. A guard that is lost by its time, and dropped, leaves the keys to that
-    /// end; a release, also then, and the drop of a guard that holds the lock, delete them at once.
-    /// Where the keys are gone from the nodes, none is kept out. Clients that know nothing of it
-    /// are, too. After Consul's (<https://developer.hashicorp.com/consul/docs/automate/session>).
+    /// that of the TTL alone. A guard that is lost by its time, and dropped, leaves the keys to
+    /// that end; a release, also then, and the drop of a guard that holds the lock, delete them at
+    /// once. Where the keys are gone from the nodes, none is kept out. Clients that know nothing of
+    /// it are, too. After Consul's
+    /// (<https://developer.hashicorp.com/consul/docs/automate/session>).
     ///
     /// # Errors
     ///

@@ -6,7 +6,8 @@
 //!      └──────────── stops, the work is dropped ◀────────┘ not extended in time, or it is gone
 //! ```
 //!
-//! A leader stops before its lock ends, by what [`lost`](LockGuard::lost) keeps as a reserve. With a
+//! A leader stops before its lock ends, by what [`lost`](LockGuard::lost) keeps as a reserve. With
+//! a
 //! [`lock_delay`](Election::lock_delay) the lock lives for longer on the nodes: no other begins
 //! before the old leader has had that time to end what it cannot drop.
 

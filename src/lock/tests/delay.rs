@@ -1,5 +1,8 @@
 //! Locks whose lease ends before their keys do: others stay out for the delay.
 
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use super::Behaviour::{Grants, Hangs};
@@ -139,10 +142,14 @@ async fn a_lock_is_not_handed_on_to_who_asks_for_another_delay() {
     let options = Options { local_handover: ms(100), ..Options::default() };
     let world = World::with(3, options).await;
     let guard = world.locker.lock("k").await.unwrap();
-    let next = tokio::spawn(world.locker.lock("k").lock_delay(DELAY).acquire());
-    pass(ms(1)).await;
+    let mut next = pin!(world.locker.lock("k").lock_delay(DELAY).acquire());
+    poll_fn(|cx| {
+        assert!(next.as_mut().poll(cx).is_pending());
+        Poll::Ready(())
+    })
+    .await;
     drop(guard);
-    let next = next.await.unwrap().unwrap();
+    let next = next.await.unwrap();
     assert_eq!(left(&world, "k"), TTL + DELAY);
     drop(next);
 }
