@@ -106,9 +106,9 @@ async fn hold_and_run(
             drop(guard.forget());
             Ok(Release::Released)
         }
-        // Others are to stay out for the delay.
-        _ if !in_time && !args.lock_delay.is_zero() => {
-            drop(guard);
+        // What the command has started may go on: others are to stay out for the delay.
+        Ok((_, was_lost)) if (*was_lost || !in_time) && !args.lock_delay.is_zero() => {
+            drop(guard.forget());
             Ok(Release::Expired)
         }
         _ => guard.release().await,

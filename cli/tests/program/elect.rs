@@ -69,7 +69,8 @@ fn a_command_that_ends_is_started_again_and_one_that_is_not_there_is_not() {
     again.complains("\"job\": leads, term ");
     again.complains("\"job\": the command ended with 3; again in 100 ms");
     again.signal(Signal::TERM);
-    assert_eq!(again.end().code, 3);
+    let code = again.end().code;
+    assert!(code == 3 || code == 128 + 15, "in a pause, or while it ran: {code}");
     let held = || fleet.command(&["EXISTS", "job"]).iter().map(Reply::int).sum::<i64>();
     eventually("it to have resigned", || held() == 0);
     let missing = run(program_on_all(&fleet, &["elect", "job", "--", "/no/such/program"]));

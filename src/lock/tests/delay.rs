@@ -168,7 +168,7 @@ async fn what_the_keys_may_not_live_for_is_refused() {
         let error = request.await.unwrap_err();
         assert!(error.is_misuse() && error.to_string().contains(reason), "{error}");
     }
-    pass(TTL + DELAY).await; // the nodes may have forgotten what was before
+    world.locker.initialise().await.unwrap();
     let guard = request(TTL, DELAY).await.unwrap();
     let error = guard.extend(TTL + second).await.unwrap_err();
     assert!(error.is_misuse(), "{error}");
