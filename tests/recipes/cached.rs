@@ -112,7 +112,8 @@ async fn process(log: &Path) {
     }
 }
 
-/// Has so many callers ask at the moment that was told, and says how long each took.
+/// Has so many callers, who are there before, ask at the moment that was told, and says how long
+/// each took from then on.
 async fn all_ask<Fut: Future<Output = ()> + 'static>(
     log: &Log,
     callers: usize,
@@ -120,13 +121,14 @@ async fn all_ask<Fut: Future<Output = ()> + 'static>(
     meanwhile: impl AsyncFnOnce(Duration),
 ) {
     let begin = Duration::from_millis(told("BEGIN_MS").unwrap());
-    tokio::time::sleep(begin.saturating_sub(now())).await;
+    let (begins, begun) = tokio::sync::watch::channel(false);
     let local = tokio::task::LocalSet::new();
     let mut asking = JoinSet::new();
     for _ in 0..callers {
-        let asks = ask(log.clone());
+        let (asks, mut begun) = (ask(log.clone()), begun.clone());
         asking.spawn_local_on(
             async move {
+                begun.wait_for(|begun| *begun).await.unwrap();
                 asks.await;
                 now() - begin
             },
@@ -134,6 +136,8 @@ async fn all_ask<Fut: Future<Output = ()> + 'static>(
         );
     }
     let took = local.run_until(async {
+        tokio::time::sleep(begin.saturating_sub(now())).await;
+        begins.send_replace(true);
         meanwhile(begin).await;
         asking.join_all().await
     });
