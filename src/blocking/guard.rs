@@ -136,6 +136,15 @@ impl LockGuard {
         park::wait(self.guard.release_after(min_hold))?
     }
 
+    /// As [`crate::LockGuard::share`].
+    pub fn share(&self) -> Self {
+        Self { guard: self.guard.share() }
+    }
+
+    pub(super) fn as_async(&self) -> &lock::LockGuard {
+        &self.guard
+    }
+
     /// As [`crate::LockGuard::forget`].
     pub fn forget(self) -> OwnerToken {
         self.guard.forget()

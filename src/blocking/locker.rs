@@ -245,6 +245,7 @@ macro_rules! options {
 impl LockRequest {
     options! {
         fenced(),
+        fair(),
         ttl(ttl: Duration),
         lock_delay(delay: Duration),
         wait(wait: Duration),
@@ -263,6 +264,15 @@ impl LockRequest {
     /// polling futures.
     pub fn acquire(self) -> Result<LockGuard, Error> {
         park::wait(self.request.acquire())?.map(LockGuard::new)
+    }
+
+    /// As [`crate::LockRequest::within`].
+    ///
+    /// # Errors
+    ///
+    /// As there, and [`is_misuse`](Error::is_misuse) on a thread that is polling futures.
+    pub fn within(self, guard: &LockGuard) -> Result<LockGuard, Error> {
+        park::wait(self.request.within(guard.as_async()))?.map(LockGuard::new)
     }
 
     /// Tries once. `Ok(None)`: another holds the lock.

@@ -256,7 +256,7 @@ impl Tries {
         if let Some(count) = spec.resource.slots_to_choose() {
             return self.begin_with_slots(spec, count, started);
         }
-        if self.count == 0 && !self.queueing.has_waited && spec.was_contended(now) {
+        if self.count == 0 && !self.queueing.has_waited && spec.queues_first(now) {
             self.waiting.until = spec.until(started);
             let drawn = spec.draw(1).unwrap_or_default();
             if let Some(queued) = self.queue(spec, drawn, Some(started))? {

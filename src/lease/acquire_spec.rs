@@ -33,6 +33,8 @@ pub(crate) struct AcquireSpec {
     pub(crate) extend: Extend,
     /// Whether it gets a fence.
     pub(crate) fenced: bool,
+    /// Whether it waits its turn also where it has met no others.
+    pub(crate) fair: bool,
 }
 
 /// How often an acquisition is sent again at once because nodes had forgotten its script, or had
@@ -263,9 +265,29 @@ impl AcquireSpec {
         }
     }
 
-    /// Whether others were met at its key a moment ago.
-    pub(super) fn was_contended(&self, now: impl FnOnce() -> Moment) -> bool {
-        self.leases.context.contention.is_recent(self.resource.affinity(), now)
+    /// Whether the queue is asked before all nodes: it is to be fair, or others were met at its key
+    /// a moment ago.
+    pub(super) fn queues_first(&self, now: impl FnOnce() -> Moment) -> bool {
+        self.fair || self.leases.context.contention.is_recent(self.resource.affinity(), now)
+    }
+
+    /// An error for a lock that is to be fair, and stands in no queue.
+    #[inline(never)]
+    pub(crate) fn check_fair(&self) -> Result<(), Error> {
+        let why = match self.order() {
+            _ if self.resource.keys().len() > 1 && self.resource.slots_to_choose().is_none() => {
+                "several keys as one stand in no queue; a fair lock is of one key"
+            }
+            _ if self.resource.queued().is_none() => {
+                "a key with a brace that ends no tag has no queue; a fair lock needs another name"
+            }
+            in_line::Kind::Beside | in_line::Kind::Apart | in_line::Kind::QueueOnce => {
+                "a request that does not wait, or says when to try, stands in no queue; give a \
+                 `wait`, and leave `retry` as it is"
+            }
+            in_line::Kind::InLine | in_line::Kind::QueueOnly => return Ok(()),
+        };
+        Err(Error::misuse(why))
     }
 
     /// The next acquisition asks all nodes first.

@@ -17,6 +17,8 @@ pub enum Release {
     Expired,
     /// Another client holds the lock.
     Taken,
+    /// Other [handles](crate::LockGuard::share) have the lock: the last of them releases it.
+    Shared,
     /// Too few nodes answered. What they still hold ends with the TTL, or as it was asked for.
     Unknown(Vec<NodeReport>),
 }

@@ -1,5 +1,6 @@
 //! What one lock is about: a key, several of them, or a key with what nodes keep beside it.
 
+mod covers;
 mod slots;
 
 use std::time::Duration;

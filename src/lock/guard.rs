@@ -1,9 +1,10 @@
-//! What a holder has in hand: the guard, its release, and the view that `run` lends its closure.
+//! What a holder has in hand: the guard, and its release.
 
 use std::fmt;
 use std::future::Future;
 use std::time::{Duration, Instant};
 
+use super::handles::Handles;
 use super::key::LockKey;
 use super::reading::{DOWNGRADE, READ};
 use crate::error::Error;
@@ -35,12 +36,14 @@ use crate::report::NodeReport;
 /// [`Locker::shutdown`](crate::Locker::shutdown).
 #[must_use = "a guard that is dropped releases its lock at once"]
 pub struct LockGuard {
-    hold: HoldRef,
+    pub(super) hold: HoldRef,
+    pub(super) handles: Handles,
 }
 
 impl LockGuard {
+    #[inline]
     pub(crate) fn new(hold: HoldRef) -> Self {
-        Self { hold }
+        Self { hold, handles: Handles::one() }
     }
 
     /// The key, as it was asked for, without the locker's prefix; of several keys all of them, with
@@ -206,7 +209,8 @@ impl LockGuard {
     /// # Errors
     ///
     /// The lock is released, or was lost before. [`is_misuse`](Error::is_misuse) for a lock of
-    /// several keys, a read lock, and a key with a brace that ends no tag;
+    /// several keys, a read lock, a key with a brace that ends no tag, and a lock of which there
+    /// are other [handles](Self::share), which have it still;
     /// [`is_lost`](Error::is_lost) when it was lost, or a majority does not hold it;
     /// [`is_unavailable`](Error::is_unavailable), [`is_full`](Error::is_full) or
     /// [`is_authentication`](Error::is_authentication) when no majority did it in time;
@@ -217,6 +221,9 @@ impl LockGuard {
     ///
     /// Dropping the future releases the lock.
     pub async fn downgrade(self) -> Result<Self, Error> {
+        if self.handles.are_several() {
+            return Err(Error::misuse("other handles have the lock; downgrade the last one"));
+        }
         let lost = || self.hold.lost_error();
         let shared = self.hold.claim(|claim| claim.resource.downgraded(&READ));
         let shared = shared.ok_or_else(lost)??;
@@ -232,7 +239,24 @@ impl LockGuard {
         Ok(guard)
     }
 
-    /// Releases the lock and waits for a majority of the nodes to say so.
+    /// Another handle of this lock, for a part of the work that may outlast this one. The lock is
+    /// released when the last of them is, or is dropped; they extend it together, have one
+    /// [fence](Self::fence) and one token, and lose it together.
+    ///
+    /// ```no_run
+    /// # async fn example(locker: quorlock::Locker) -> Result<(), quorlock::Error> {
+    /// let guard = locker.lock("order:42").await?;
+    /// let part = guard.share();
+    /// std::thread::spawn(move || println!("{:?} left", part.remaining()));
+    /// guard.release().await?; // the lock, when the thread has ended as well
+    /// # Ok(()) }
+    /// ```
+    pub fn share(&self) -> Self {
+        Self { hold: self.hold.clone(), handles: self.handles.another() }
+    }
+
+    /// Releases the lock and waits for a majority of the nodes to say so. Where there are other
+    /// [handles](Self::share), this one ends, and no node is told: [`Release::Shared`].
     ///
     /// An extension that is on its way is overtaken by nothing: the release stands behind it. A
     /// node that does not answer is waited for no longer than its deadline; its key ends with its
@@ -248,7 +272,10 @@ impl LockGuard {
     ///
     /// The release is sent to every node at the first poll. Dropping the future before that, or
     /// after it, releases the lock; only what the nodes answered is then not known.
-    pub async fn release(self) -> Result<Release, Error> {
+    pub async fn release(mut self) -> Result<Release, Error> {
+        if !self.handles.end() {
+            return Ok(Release::Shared);
+        }
         match self.begin_release()? {
             Some(releasing) => Ok(releasing.finish().await),
             None => Ok(Release::Released),
@@ -277,10 +304,13 @@ impl LockGuard {
     /// The nodes are told at the first poll. Dropping the future before that releases the lock.
     /// After it, what they answered is not known, and a lock that was gone already may leave its
     /// key on a minority until `min_hold` is over.
-    pub async fn release_after(self, min_hold: Duration) -> Result<Release, Error> {
+    pub async fn release_after(mut self, min_hold: Duration) -> Result<Release, Error> {
         let left = self.hold.left_of(min_hold);
         if left.is_zero() || !self.is_valid() {
             return self.release().await;
+        }
+        if !self.handles.end() {
+            return Ok(Release::Shared);
         }
         if let Err(misuse) = self.hold.admit_life(left) {
             drop(self.forget());
@@ -298,7 +328,8 @@ impl LockGuard {
         Ok(found)
     }
 
-    /// Leaves the lock to its expiry, without this guard and without further extension. Returns
+    /// Leaves the lock to its expiry, without this guard, or any other [handle](Self::share) of it,
+    /// and without further extension. Returns
     /// what it takes to release it, or to [`adopt`](crate::Locker::adopt) it, at once and one time.
     /// A lock that a [`shutdown`](crate::Locker::shutdown) has released is gone already; its token
     /// does not say that it was left behind. That of a lock of several keys is neither adopted nor
@@ -364,8 +395,10 @@ impl LockGuard {
 
 impl Drop for LockGuard {
     fn drop(&mut self) {
-        // The claim's own drop tells the nodes.
-        self.end(&mut None);
+        if self.handles.end() {
+            // The claim's own drop tells the nodes.
+            self.end(&mut None);
+        }
     }
 }
 
@@ -373,126 +406,6 @@ impl fmt::Debug for LockGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LockGuard")
             .field("key", &self.key())
-            .field("remaining", &self.remaining())
-            .finish_non_exhaustive()
-    }
-}
-
-/// What [`LockRequest::run`](crate::LockRequest::run) lends to its closure: the lock's time,
-/// without the right to end it. It outlives the lock without harm: then it says that it is lost.
-#[derive(Clone)]
-pub struct Held {
-    hold: HoldRef,
-    key: LockKey,
-    fence: Option<Fence>,
-    slots: Box<[u16]>,
-}
-
-impl Held {
-    pub(crate) fn new(guard: &LockGuard) -> Self {
-        let (key, fence, slots) = (guard.key(), guard.fence(), guard.slots().into());
-        Self { hold: guard.hold.clone(), key, fence, slots }
-    }
-
-    /// How long the lock is still held, if it is, without the effect that asking has.
-    #[cfg(all(test, feature = "testing"))]
-    pub(crate) fn looks_left(&self) -> Option<Duration> {
-        self.hold.looks_left()
-    }
-
-    /// As [`Held::is_valid`], without the effect that asking has.
-    #[cfg(all(test, feature = "testing"))]
-    pub(crate) fn looks_valid(&self) -> bool {
-        self.hold.looks_valid()
-    }
-
-    /// As [`LockGuard::owner_token`], without the effect that asking has.
-    #[cfg(all(test, feature = "testing"))]
-    pub(crate) fn looks_token(&self) -> OwnerToken {
-        self.hold.looks_token()
-    }
-
-    /// As [`LockGuard::key`]; also when the lock has been released.
-    #[must_use]
-    pub fn key(&self) -> &LockKey {
-        &self.key
-    }
-
-    /// As [`LockGuard::slots`]; also when the lock has been released.
-    #[must_use]
-    pub fn slots(&self) -> &[u16] {
-        &self.slots
-    }
-
-    /// As [`LockGuard::fence`]; also when the lock has been released.
-    #[must_use]
-    pub fn fence(&self) -> Option<Fence> {
-        self.fence
-    }
-
-    /// As [`LockGuard::votes`]; none when the lock has been released.
-    #[must_use]
-    pub fn votes(&self) -> Vec<NodeReport> {
-        self.hold.votes()
-    }
-
-    /// As [`LockGuard::is_valid`].
-    #[must_use]
-    pub fn is_valid(&self) -> bool {
-        self.hold.is_valid()
-    }
-
-    /// As [`LockGuard::remaining`].
-    #[must_use]
-    pub fn remaining(&self) -> Duration {
-        self.hold.remaining()
-    }
-
-    /// As [`LockGuard::deadline`].
-    #[must_use]
-    pub fn deadline(&self) -> Instant {
-        self.hold.deadline()
-    }
-
-    /// As [`LockGuard::lost`]; also when the lock has been released, as [`Loss::Released`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future changes nothing.
-    pub async fn lost(&self) -> Loss {
-        self.hold.lost().await
-    }
-
-    /// How long until [`lost`](Self::lost) completes, if nothing is extended.
-    pub(crate) fn until_lost(&self) -> Duration {
-        self.hold.until_warning()
-    }
-
-    /// As [`LockGuard::cancellation`].
-    #[cfg(feature = "tokio-util")]
-    #[must_use]
-    pub fn cancellation(&self) -> tokio_util::sync::CancellationToken {
-        self.hold.cancellation()
-    }
-
-    /// As [`LockGuard::extend`].
-    ///
-    /// # Errors
-    ///
-    /// As [`LockGuard::extend`]; [`is_lost`](Error::is_lost) also when the lock has been released.
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`LockGuard::extend`].
-    pub async fn extend(&self, ttl: Duration) -> Result<(), Error> {
-        self.hold.extend_to(ttl).await
-    }
-}
-
-impl fmt::Debug for Held {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Held")
-            .field("key", &self.key)
             .field("remaining", &self.remaining())
             .finish_non_exhaustive()
     }

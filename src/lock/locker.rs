@@ -135,6 +135,7 @@ impl Locker {
             retry: options.retry.clone(),
             extend: options.extend,
             fenced: false,
+            fair: false,
         })
     }
 

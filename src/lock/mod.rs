@@ -16,6 +16,8 @@ mod all;
 mod behind;
 mod builder;
 mod guard;
+mod handles;
+mod held;
 mod key;
 mod locker;
 mod mutex;
@@ -27,10 +29,12 @@ mod slots;
 mod slotted;
 #[cfg(test)]
 mod tests;
+mod within;
 
 pub use acquire::Acquire;
 pub use builder::LockerBuilder;
-pub use guard::{Held, LockGuard};
+pub use guard::LockGuard;
+pub use held::Held;
 pub use key::LockKey;
 pub use locker::Locker;
 pub use request::{LockRequest, OnLoss};

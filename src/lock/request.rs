@@ -5,7 +5,8 @@ use std::future::{Future, IntoFuture};
 use std::time::Duration;
 
 use super::acquire::Acquire;
-use super::guard::{Held, LockGuard};
+use super::guard::LockGuard;
+use super::held::Held;
 use super::key::LockKey;
 use crate::error::Error;
 use crate::lease::{AcquireSpec, Acquiring};
@@ -21,9 +22,10 @@ use crate::options::{Extend, Retry, whole_millis};
 /// # Ok(()) }
 /// ```
 ///
-/// No lock is reentrant (for read locks see [`readers`](crate::manual::readers)): who holds the
-/// guard and asks again waits until [`wait`](Self::wait) is over, and the error says that a guard
-/// of this very locker holds the lock. An observer is told so at once, by
+/// No lock is reentrant by itself (for read locks see [`readers`](crate::manual::readers)): who
+/// holds the guard and asks again, and not [`within`](Self::within) it, waits until
+/// [`wait`](Self::wait) is over, and the error says that a guard of this very locker holds the
+/// lock. An observer is told so at once, by
 /// [`Event::Waiting`](crate::Event::Waiting). It is no error at once, for two futures of one task
 /// (`join!`) may rightly wait for one another, and look the same.
 #[must_use = "a lock that is asked for is acquired when this is awaited"]
@@ -47,6 +49,10 @@ pub enum OnLoss {
 impl LockRequest {
     pub(crate) fn new(spec: Result<AcquireSpec, Error>) -> Self {
         Self { spec, on_loss: OnLoss::default() }
+    }
+
+    pub(super) fn into_spec(self) -> Result<AcquireSpec, Error> {
+        self.spec
     }
 
     fn with(mut self, set: impl FnOnce(&mut AcquireSpec)) -> Self {
@@ -138,6 +144,26 @@ impl LockRequest {
         checked.with(|spec| spec.fenced = true)
     }
 
+    /// Has the lock acquired in the order of arrival: it asks the node that keeps the key's queue
+    /// first, and stands there behind all who wait. Others are asked when it is its turn. A request
+    /// that is not fair, and that has not met others at this key within the last second, asks all
+    /// nodes at once, and may come first in the moment of a hand-over.
+    ///
+    /// The order is that in which requests reach the queue's node, while that can be reached; where
+    /// it fails, another begins a new queue. Of the tasks of one locker one stands there at a time,
+    /// and they follow one another in their own order. Requests that are not fair, `try_acquire`,
+    /// locks of several keys, and clients of other libraries keep to no order. Costs one round trip
+    /// more where the lock is free.
+    ///
+    /// # Errors
+    ///
+    /// [`is_misuse`](Error::is_misuse), when the lock is asked for, where there is no queue: for
+    /// several keys, a key with a brace that ends no tag, a `wait` of zero, and a
+    /// [`retry`](Self::retry) of your own or with a limit. `try_acquire` asks all nodes once.
+    pub fn fair(self) -> Self {
+        self.with(|spec| spec.fair = true)
+    }
+
     /// What kind of lock this is, for metrics, instead of the locker's; see
     /// [`LockerBuilder::class`](crate::LockerBuilder::class).
     pub fn class(self, class: &'static str) -> Self {
@@ -154,7 +180,9 @@ impl LockRequest {
     /// [`IntoFuture`], such as `spawn`, `try_join_all` and `block_on`.
     #[inline]
     pub fn acquire(self) -> Acquire {
-        Acquire::new(self.spec)
+        let is_fair = self.spec.as_ref().is_ok_and(|spec| spec.fair);
+        let request = if is_fair { self.check(AcquireSpec::check_fair) } else { self };
+        Acquire::new(request.spec)
     }
 
     /// Tries once. `Ok(None)`: another holds the lock.

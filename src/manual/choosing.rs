@@ -139,25 +139,39 @@
 //! take of memory: `memory-2026-11-26.md`). A holder of another library hands nothing over, nor
 //! does one that has adopted its lock, or that holds several keys as one: the first of those that
 //! wait has the node tell it when the key changes, and asks then. So does one that waits for a lock
-//! of several keys, which stands in no queue: to be handed one of its keys would block that
-//! for nothing while another is held. Where each of its keys is wanted without a pause it may wait
-//! for long. And so does one that waits for a key with a `}` that ends no tag, as `a}b` and `{}`,
-//! for which there is no queue.
+//! of several keys, which stands in no queue: to be handed one of its keys would block that for
+//! nothing while another is held. Where each of its keys is wanted without a pause it may wait for
+//! long. And so does one that waits for a key with a `}` that ends no tag, as `a}b` and `{}`, for
+//! which there is no queue.
 //!
 //! What can be relied on is the order at that node while it can be reached, and no more. These may
 //! come first: a first try of a process that has not met the key contended within the last second,
 //! `try_acquire`, a lock of several keys, a client of another library, and a process that cannot
-//! reach the node. Where the node is down another one begins a new queue. And where another has
-//! taken a majority without that node, as a client of another library can that was quicker, each of
-//! those that wait tries, loses its place, and comes again within half a second: their order is
-//! lost. None of that ever gives two holders.
+//! reach the node. The first of these asks the queue, too, where each asks for a
+//! [`fair`](crate::LockRequest::fair) lock: one round trip more where the lock is free. Where the
+//! node is down another one begins a new queue. And where another has taken a majority without that
+//! node, as a client of another library can that was quicker, each of those that wait tries, loses
+//! its place, and comes again within half a second: their order is lost. None of that ever gives
+//! two holders.
 //!
 //! The queue needs RESP3 and some rights ([`compatibility`](super::compatibility));
 //! [`health`](crate::Locker::health) says of each node whether it tells this process what it needs.
 //! Without them a process polls by its [`Retry`](crate::Retry): by default with jittered pauses, 50
 //! to 200 ms at first and 1 s at most. So does one whose `Retry` is `custom`, or counts the tries.
-//! Many waiters on one
-//! key are a queue of work: see [`when_not_to_lock`](super::when_not_to_lock).
+//! Many waiters on one key are a queue of work: see [`when_not_to_lock`](super::when_not_to_lock).
+//!
+//! # Locks within locks
+//!
+//! Who asks again for what it has waits for itself: a task has no name by which a lock could know
+//! it again, and work that it does for others is not its own. So what is in hand is handed down:
+//!
+//! | | |
+//! |---|---|
+//! | [`request.within(&guard)`](crate::LockRequest::within) | has at once what the guard has |
+//! | [`guard.share()`](crate::LockGuard::share) | another handle: the last one releases the lock |
+//! | [`adopt`](crate::Locker::adopt) | takes the lock over, in another process |
+//!
+//! No node is asked for the first two.
 //!
 //! # One hot key
 //!
@@ -274,8 +288,8 @@
 //!
 //! [`lock`](crate::Locker::lock) takes one key, [`lock_all`](crate::Locker::lock_all) several.
 //! A lock of two keys costs 1.1 times what a lock of one key costs, and one of sixteen keys twice
-//! as much, on five nodes (`benches/record/several-2026-11-23.md`).
-//! Where a cell says *no*, the call is refused as misuse, with these words in its error.
+//! as much, on five nodes (`benches/record/several-2026-11-23.md`). Where a cell says *no*, the
+//! call is refused as misuse, with these words in its error.
 //!
 //! | with | one key | several keys | waiting | fenced | native | read | slots |
 //! |---|---|---|---|---|---|---|---|
@@ -288,6 +302,8 @@
 //! | `quorlock lock` | yes | yes | yes | yes | yes | yes | yes |
 //! | `release_after` | yes | yes | yes | yes | yes | yes | yes |
 //! | `lock_delay` | yes | yes | yes | yes | yes | yes | yes |
+//! | `share` | yes | yes | yes | yes | yes | yes | yes |
+//! | `fair` | yes | no: stand in no queue | yes | yes | yes | yes | yes |
 //! | `shutdown_leaving` | yes | yes | yes | yes | yes | yes | yes |
 //!
 //! Each *yes* has a test. *Native* is a lock on servers that have `DELIFEQ`
@@ -304,6 +320,8 @@
 //! | `quorlock lock` | `program::codes::a_lock_that_is_held_is_busy` |
 //! | `release_after` | `locking::a_lock_that_is_released_after_a_time_ends_then_on_the_servers` |
 //! | `lock_delay` | `lock_delay::one_that_has_expired_keeps_others_out` |
+//! | `share` | `sharing::one_key_is_released_with_the_last_handle` |
+//! | `fair` | `fair::processes_have_it_in_the_order_in_which_they_came` |
 //! | `shutdown_leaving` | `handover::what_a_shutdown_leaves_is_adopted_by_its_tokens` |
 //!
 //! And of several keys:
@@ -317,6 +335,7 @@
 //! | `quorlock lock` | `program::keys::several_keys_are_held_while_the_command_runs` |
 //! | `release_after` | `all::several_keys_released_after_a_time_end_then_on_the_servers` |
 //! | `lock_delay` | `lock_delay::several_keys_that_have_expired_keep_others_out` |
+//! | `share` | `sharing::several_keys_are_released_with_the_last_handle` |
 //! | `shutdown_leaving` | `all::several_keys_that_a_shutdown_leaves_stay_until_their_ttl` |
 //!
 //! And while others wait:
@@ -332,6 +351,8 @@
 //! | `quorlock lock` | `program::codes::one_that_waits_gets_it_after_the_release` |
 //! | `release_after` | `waiting::beside::a_lock_that_ends_after_a_time_goes_to_who_waits` |
 //! | `lock_delay` | `lock_delay::one_that_waits_in_the_queue_waits_for_the_delay` |
+//! | `share` | `sharing::one_that_waits_has_it_behind_the_last_handle` |
+//! | `fair` | `fair::a_newcomer_asks_no_node_for_the_lock_while_others_wait_for_it` |
 //! | `shutdown_leaving` | `waiting::beside::a_lock_that_a_shutdown_leaves_goes_on_at_its_end` |
 //!
 //! And of a lock with a [fence](crate::LockRequest::fenced):
@@ -347,6 +368,8 @@
 //! | `quorlock lock` | `program::child::its_fence_is_told_and_rises` |
 //! | `release_after` | `fencing::a_fenced_lock_that_ends_after_a_time_leaves_its_fence` |
 //! | `lock_delay` | `lock_delay::a_fenced_lock_that_has_expired_keeps_others_out` |
+//! | `share` | `sharing::handles_of_a_fenced_lock_have_one_fence` |
+//! | `fair` | `fair::on_real_servers_they_have_it_in_that_order_too` |
 //! | `shutdown_leaving` | `fencing::what_a_shutdown_leaves_is_adopted_with_higher_fences` |
 //!
 //! And on servers that delete natively:
@@ -362,6 +385,8 @@
 //! | `quorlock lock` | `program::codes::a_server_that_deletes_natively_deletes_its_lock_so` |
 //! | `release_after` | `native::beside::a_lock_that_ends_after_a_time_is_left_to_its_end` |
 //! | `lock_delay` | `lock_delay::one_that_would_be_deleted_natively_keeps_others_out` |
+//! | `share` | `sharing::the_last_handle_deletes_natively` |
+//! | `fair` | `fair::a_fair_lock_is_deleted_natively` |
 //! | `shutdown_leaving` | `native::beside::a_lock_that_a_shutdown_leaves_is_adopted_and_deleted` |
 //!
 //! And of a read lock ([`read`](crate::Locker::read)):
@@ -375,6 +400,8 @@
 //! | `quorlock lock` | `program::shared::those_that_share_a_lock_run_at_once` |
 //! | `release_after` | `reading::beside::a_read_lock_released_after_a_time_ends_then` |
 //! | `lock_delay` | `lock_delay::a_read_lock_that_has_expired_keeps_a_writer_out` |
+//! | `share` | `sharing::a_read_lock_is_released_with_the_last_handle` |
+//! | `fair` | `fair::a_fair_reader_stands_behind_those_that_wait` |
 //! | `shutdown_leaving` | `reading::beside::read_locks_that_a_shutdown_leaves_end_by_ttl` |
 //!
 //! And of [`slots`](crate::Locker::slots):
@@ -388,6 +415,8 @@
 //! | `quorlock lock` | `program::slots::no_more_run_at_once_than_there_are_slots` |
 //! | `release_after` | `slots::beside::a_slot_released_after_a_time_ends_then` |
 //! | `lock_delay` | `lock_delay::a_slot_that_has_expired_is_no_others` |
+//! | `share` | `sharing::a_slot_is_released_with_the_last_handle` |
+//! | `fair` | `fair::slots_are_had_in_the_order_of_arrival` |
 //! | `shutdown_leaving` | `slots::beside::slots_that_a_shutdown_leaves_end_by_ttl` |
 //!
 //! # An example

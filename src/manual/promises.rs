@@ -54,7 +54,8 @@
 //!   script that tidies up: the server executes them. We notice at the next extension or at the
 //!   release. The same holds for a forced release, and for one by token from another process while
 //!   the guard lives.
-//! - **Reentrancy.** A task that asks twice for the same key waits for itself.
+//! - **Reentrancy by itself.** A task that asks twice for the same key waits for itself, unless it
+//!   asks [within](crate::LockRequest::within) the guard.
 //! - **Anything about the store that you write to.** See the last section.
 //!
 //! # The assumptions, and what a breach of each costs

@@ -52,7 +52,8 @@
 //!   a brace that ends no tag.
 //! - A reader that goes on reading keeps all writers waiting. No one is thrown out; give readers a
 //!   [limit](crate::Extend::For).
-//! - No lock is reentrant. A task that asks for `write` with a read lock in hand waits for itself,
+//! - No lock is reentrant but [within](crate::LockRequest::within) its guard, and `write` is not,
+//!   within a read lock. A task that asks for `write` with a read lock in hand waits for itself,
 //!   until its wait is over; the error says that this very locker is among the readers. Two tasks
 //!   that did so would wait for each other, which is why no read lock becomes a write lock: release
 //!   it, ask for the lock, and look again at what was read, for it may have changed.

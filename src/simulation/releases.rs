@@ -51,6 +51,8 @@ impl Releases {
             Release::Released => ours >= majority,
             Release::Expired => ours < majority && gone > 0,
             Release::Taken => ours < majority && others > 0,
+            // No lock has several handles there.
+            Release::Shared => false,
             Release::Unknown(_) => true,
         };
         let told = if let Release::Unknown(_) = told { "Unknown" } else { &format!("{told:?}") };

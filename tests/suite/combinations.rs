@@ -13,7 +13,7 @@ const MANUAL: &str = include_str!("../../src/manual/choosing.rs");
 
 /// What there is, and what each kind of lock must answer to. A row or a column that is missing in
 /// the manual is a hole, and so is one that it has and this has not.
-const WITH: [&str; 10] = [
+const WITH: [&str; 12] = [
     "`Durability::Volatile`",
     "`adopt`",
     "`release_by_token`",
@@ -23,6 +23,8 @@ const WITH: [&str; 10] = [
     "`quorlock lock`",
     "`release_after`",
     "`lock_delay`",
+    "`share`",
+    "`fair`",
     "`shutdown_leaving`",
 ];
 const KINDS: [&str; 7] =
@@ -143,6 +145,7 @@ async fn refusal(locker: &Locker, with: &str, kind: &str) -> Error {
     let refused = match with {
         "`adopt`" => locker.adopt("a", &token).await.unwrap_err(),
         "`release_by_token`" => locker.release_by_token("a", &token).await.unwrap_err(),
+        "`fair`" => locker.lock_all(["a", "b"]).fair().await.unwrap_err(),
         _ => panic!("nothing shows that {with} is refused with {kind}"),
     };
     for key in ["a", "b"] {

@@ -35,6 +35,10 @@ pub(crate) struct LockArgs {
     /// the command writes to can refuse a write with a lower one than it has seen
     #[arg(long)]
     pub(crate) fenced: bool,
+    /// Run in the order of arrival, behind all that wait for the key; give --fair everywhere. Takes
+    /// one key, and does not go with --no-wait
+    #[arg(long, conflicts_with_all = ["no_wait", "several"])]
+    pub(crate) fair: bool,
     /// Share the lock with other commands that give --shared, and exclude all others; takes KEY,
     /// not --key, and does not go with --fenced
     #[arg(long, conflicts_with_all = ["fenced", "several"])]
@@ -98,6 +102,7 @@ impl LockArgs {
             max_hold: None,
             min_hold: Duration::ZERO,
             fenced: false,
+            fair: false,
             shared: false,
             slots: None,
             on_lost: OnLost::Term,

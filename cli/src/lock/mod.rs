@@ -174,6 +174,7 @@ async fn acquire(locker: &Locker, args: &LockArgs) -> Result<LockGuard, Failure>
         (several, _) => locker.lock_all(several.iter().map(|key| key.as_encoded_bytes())),
     };
     let request = if args.fenced { request.fenced() } else { request };
+    let request = if args.fair { request.fair() } else { request };
     let request = request.lock_delay(args.lock_delay).wait(wait);
     match &args.until {
         Some(line) => look::acquire_unless_done(request, line).await,

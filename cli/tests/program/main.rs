@@ -14,6 +14,7 @@
 //! | `once` | a command that one of several machines runs |
 //! | `elect` | a command that runs on one of several machines |
 //! | `recipe` | commands that need not run each time: cached, idempotent, limited |
+//! | `fair` | commands that run in the order in which they came |
 //! | `killed` | programs that end by `kill -9`, and those that wait for them |
 //! | `status` | who holds a key |
 //! | `release` | a lock that is ended by its token, or by force |
@@ -29,6 +30,7 @@ mod child;
 mod codes;
 mod demo;
 mod elect;
+mod fair;
 mod full_pipe;
 mod keys;
 mod killed;

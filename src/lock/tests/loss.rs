@@ -169,7 +169,7 @@ async fn a_lock_that_was_told_to_be_lost_can_be_extended_no_more() {
 #[cfg(feature = "tokio-util")]
 #[tokio::test(start_paused = true)]
 async fn losses_do_not_wait_behind_extensions() {
-    use crate::lock::guard::Held;
+    use crate::lock::held::Held;
     use crate::options::Options;
     let options = Options { ttl: ms(1_000), extensions_max: 1, ..Options::default() };
     let world = World::with(3, options).await;

@@ -30,6 +30,7 @@ mod outage;
 mod owed;
 mod panics;
 mod quorum;
+mod sharing;
 mod shutdown;
 mod takeover;
 mod views;

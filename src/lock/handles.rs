@@ -1,0 +1,43 @@
+//! How many handles a hold has: it ends with the last one.
+
+use std::mem;
+use std::sync::{Arc, OnceLock};
+
+use crate::sync::atomic::{AtomicUsize, Ordering};
+
+/// One of the handles of a hold.
+pub(super) struct Handles {
+    /// How many there are; not counted while there never was another.
+    count: OnceLock<Arc<AtomicUsize>>,
+    is_over: bool,
+}
+
+impl Handles {
+    /// The only one.
+    #[inline]
+    pub(super) const fn one() -> Self {
+        Self { count: OnceLock::new(), is_over: false }
+    }
+
+    pub(super) fn another(&self) -> Self {
+        let count = self.count.get_or_init(|| Arc::new(AtomicUsize::new(1)));
+        // Ordering: this one has not ended, so the count is above zero, and no other sees it there.
+        count.fetch_add(1, Ordering::Relaxed);
+        Self { count: OnceLock::from(count.clone()), is_over: false }
+    }
+
+    pub(super) fn are_several(&self) -> bool {
+        // Ordering: a number to look at; who acts on it has the only handle.
+        self.count.get().is_some_and(|count| count.load(Ordering::Acquire) > 1)
+    }
+
+    /// Ends this handle, once; whether the hold is to end with it.
+    #[inline]
+    pub(super) fn end(&mut self) -> bool {
+        if mem::replace(&mut self.is_over, true) {
+            return false;
+        }
+        // Ordering: what was done with the other handles comes before what the last one does.
+        self.count.get().is_none_or(|count| count.fetch_sub(1, Ordering::AcqRel) == 1)
+    }
+}

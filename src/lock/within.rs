@@ -1,0 +1,53 @@
+//! Who has a lock in hand has it again at once. By what is in hand, and not by who asks: a task has
+//! no name that could be told from another's, and work that a task does for others is not its own.
+
+use super::guard::LockGuard;
+use super::request::LockRequest;
+use crate::error::Error;
+use crate::lease::Claim;
+
+impl LockRequest {
+    /// Acquires the lock; at once, and without asking the nodes, where this guard has it: then it
+    /// is [another handle](LockGuard::share) of that. So a function that locks what it works on can
+    /// be called by one that has locked it: reentrancy, by the guard that is handed down.
+    ///
+    /// A read lock is had within a write lock of its key, too. Slots are had again as any others
+    /// are: each is another. What else was asked for, such as a TTL, is for a lock that is
+    /// acquired.
+    ///
+    /// ```no_run
+    /// # use quorlock::{Error, LockGuard, Locker};
+    /// async fn pay(locker: &Locker, held: &LockGuard) -> Result<(), Error> {
+    ///     let guard = locker.lock("order:42").within(held).await?;
+    ///     // … what must not overlap
+    ///     guard.release().await.map(drop)
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As `.await`; [`is_misuse`](Error::is_misuse) for what would wait for this very guard: a
+    /// write lock within a read lock of the key, several keys of which the guard has some and not
+    /// all, and a fenced lock within one that has no fence.
+    ///
+    /// # Cancel safety
+    ///
+    /// As `.await`.
+    pub async fn within(self, guard: &LockGuard) -> Result<LockGuard, Error> {
+        let spec = self.into_spec()?;
+        let same = std::ptr::eq(&**guard.hold.context(), &*spec.leases.context);
+        if same && guard.is_valid() {
+            let wants_fence = spec.fenced && guard.fence().is_none();
+            let covers = |claim: &Claim| claim.resource.covers(&spec.resource);
+            match guard.hold.claim(covers).transpose()? {
+                Some(true) if wants_fence => {
+                    let why = "the guard has no fence; ask for the outer lock with one";
+                    return Err(Error::misuse(why));
+                }
+                Some(true) => return Ok(guard.share()),
+                _ => {}
+            }
+        }
+        Self::new(Ok(spec)).await
+    }
+}

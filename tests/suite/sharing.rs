@@ -1,0 +1,120 @@
+//! Several handles of one lock, and locks within a lock: the row `share` of the manual's table.
+
+use quorlock::{LockGuard, LockRequest, Locker, Release};
+use support::in_process::Inside;
+use support::wait::PATIENCE;
+use support::{Fleet, need_process, need_server};
+
+use crate::native::{self, valkey};
+use crate::waiting::hearing;
+use crate::{builder, connected, quorum};
+
+/// It is held until the last handle is released, and once.
+async fn ends_with_the_last(guard: LockGuard, other: impl Fn() -> LockRequest) {
+    let second = guard.share();
+    assert!(matches!(guard.release().await.unwrap(), Release::Shared));
+    let third = second.share();
+    drop(second);
+    assert!(other().try_acquire().await.unwrap().is_none());
+    assert!(third.release().await.unwrap().is_released());
+    // Where it was released by a majority, the others follow.
+    assert!(other().wait(PATIENCE).await.unwrap().release().await.unwrap().is_released());
+}
+
+async fn two() -> (Fleet, Locker, Locker) {
+    let fleet = Fleet::start(3);
+    let (one, other) = (connected(builder(&fleet)).await, connected(builder(&fleet)).await);
+    (fleet, one, other)
+}
+
+#[tokio::test]
+async fn one_key_is_released_with_the_last_handle() {
+    need_server!();
+    let (_fleet, one, other) = two().await;
+    ends_with_the_last(one.lock("k").await.unwrap(), || other.lock("k")).await;
+    let guard = one.lock("k").await.unwrap();
+    let inner = one.lock("k").within(&guard).await.unwrap();
+    drop(guard);
+    ends_with_the_last(inner, || other.lock("k")).await;
+}
+
+#[tokio::test]
+async fn several_keys_are_released_with_the_last_handle() {
+    need_server!();
+    let (_fleet, one, other) = two().await;
+    let guard = one.lock_all(["j", "k"]).await.unwrap();
+    let inner = one.lock("j").within(&guard).await.unwrap();
+    drop(guard);
+    ends_with_the_last(inner, || other.lock("k")).await;
+}
+
+#[tokio::test]
+async fn one_that_waits_has_it_behind_the_last_handle() {
+    need_process!();
+    let fleet = Fleet::start(3);
+    let (one, other) = (hearing(&fleet, "one").await, hearing(&fleet, "other").await);
+    let guard = one.lock("k").await.unwrap();
+    let waiting = tokio::spawn(other.lock("k").wait(PATIENCE).acquire());
+    let second = guard.share();
+    drop(guard);
+    assert!(second.is_valid() && second.release().await.unwrap().is_released());
+    assert!(waiting.await.unwrap().unwrap().release().await.unwrap().is_released());
+}
+
+#[tokio::test]
+async fn handles_of_a_fenced_lock_have_one_fence() {
+    need_process!();
+    let (_fleet, one, other) = two().await;
+    let guard = one.lock("k").fenced().await.unwrap();
+    let inner = one.lock("k").fenced().within(&guard).await.unwrap();
+    assert!(inner.fence().is_some() && inner.fence() == guard.fence());
+    drop(inner);
+    ends_with_the_last(guard, || other.lock("k").fenced()).await;
+}
+
+#[tokio::test]
+async fn the_last_handle_deletes_natively() {
+    let nodes: [Inside; 3] = [(); 3].map(|()| valkey("9.1.2"));
+    let locker = async || connected(quorum(nodes.iter().map(native::url))).await;
+    let (one, other) = (locker().await, locker().await);
+    ends_with_the_last(one.lock("k").await.unwrap(), || other.lock("k")).await;
+}
+
+#[tokio::test]
+async fn a_read_lock_is_released_with_the_last_handle() {
+    need_process!();
+    let (_fleet, one, other) = two().await;
+    let guard = one.read("k").await.unwrap();
+    let inner = one.read("k").within(&guard).await.unwrap();
+    drop(guard);
+    ends_with_the_last(inner, || other.write("k")).await;
+    // A writer reads, too.
+    let writer = one.write("k").await.unwrap();
+    let inner = one.read("k").within(&writer).await.unwrap();
+    drop(writer);
+    ends_with_the_last(inner, || other.read("k")).await;
+}
+
+#[tokio::test]
+async fn a_slot_is_released_with_the_last_handle() {
+    need_process!();
+    let (_fleet, one, other) = two().await;
+    let guard = one.slots("k", 1).acquire().await.unwrap();
+    ends_with_the_last(guard, || other.slots("k", 1).acquire()).await;
+}
+
+#[cfg(feature = "blocking")]
+#[test]
+fn plain_threads_share_a_lock_in_hand() {
+    need_server!();
+    let fleet = Fleet::start(3);
+    let locker = builder(&fleet).build_blocking().unwrap();
+    locker.ready(PATIENCE).unwrap();
+    let guard = locker.lock("k").acquire().unwrap();
+    let inner = locker.lock("k").within(&guard).unwrap();
+    let thread = std::thread::spawn(move || inner.release().unwrap());
+    assert!(matches!(thread.join().unwrap(), Release::Shared));
+    let other = guard.share();
+    drop(guard);
+    assert!(other.release().unwrap().is_released());
+}
