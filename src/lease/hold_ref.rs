@@ -125,6 +125,13 @@ impl HoldRef {
             .unwrap_or(false)
     }
 
+    /// Why the lock is lost, without the effect that asking has: by its time, where none has looked.
+    #[cfg(all(test, feature = "testing"))]
+    pub(crate) fn looks_lost(&self) -> Option<Loss> {
+        let by_time = || self.looks_left().is_none().then_some(Loss::Expired);
+        self.with(|hold| hold.loss()).flatten().or_else(by_time)
+    }
+
     pub(crate) fn remaining(&self) -> Duration {
         self.validity(Validity::remaining).unwrap_or_default()
     }

@@ -35,6 +35,12 @@ impl Held {
         self.hold.looks_left()
     }
 
+    /// Why the lock is lost, if it is, without the effect that asking has.
+    #[cfg(all(test, feature = "testing"))]
+    pub(crate) fn looks_lost(&self) -> Option<Loss> {
+        self.hold.looks_lost()
+    }
+
     /// As [`Held::is_valid`], without the effect that asking has.
     #[cfg(all(test, feature = "testing"))]
     pub(crate) fn looks_valid(&self) -> bool {

@@ -19,6 +19,8 @@ pub(super) const FENCES: u64 = 11;
 pub(super) const CLOCKS: u64 = 12;
 pub(super) const READERS: u64 = 13;
 pub(super) const SLOTS: u64 = 14;
+pub(super) const DELAYS: u64 = 15;
+pub(super) const FAIR: u64 = 16;
 pub(super) const BARGERS: u64 = 50;
 pub(super) const NODES: u64 = 100;
 /// Which server each process of a node is.

@@ -2,6 +2,7 @@
 
 use std::future::IntoFuture;
 use std::pin::pin;
+use std::sync::atomic::Ordering::SeqCst;
 
 use super::counts::Action;
 use super::handover;
@@ -70,6 +71,10 @@ impl Worker {
         };
         let request =
             request.ttl(ms(ttl)).auto_extend(extend).unavailable_wait(std::time::Duration::MAX);
+        self.delay = self.draw_delay(ttl);
+        let request = request.lock_delay(ms(self.delay));
+        let is_fair = wait != Some(0) && !self.takes_several && self.is_fair();
+        let request = if is_fair { request.fair() } else { request };
         let request = match wait {
             Some(wait) => request.wait(ms(wait)),
             None => request.wait_forever(),
@@ -77,6 +82,21 @@ impl Worker {
         self.asked = self.hub.with(|world| world.nanos());
         self.tell(format_args!("asks for {}, ttl {ttl}", keys.join(", ")));
         (request, wait)
+    }
+
+    /// For how long others are to stay out behind the next lock's lease.
+    fn draw_delay(&mut self, ttl: u64) -> u64 {
+        let (share, longest) = self.hub.with(|world| (world.plan.delayed, world.plan.longest_ttl));
+        if share == 0 || !self.chance.percent(share) {
+            return 0;
+        }
+        let room = longest.map_or(u64::MAX, |longest| longest.saturating_sub(ttl));
+        self.chance.pick(&[20, 200, 1_000]).min(room)
+    }
+
+    fn is_fair(&mut self) -> bool {
+        let share = self.hub.with(|world| world.plan.fair);
+        share > 0 && self.chance.percent(share)
     }
 
     /// Whether the next lock is to be some of a key's slots: how many it has, and how many of them.
@@ -165,8 +185,10 @@ impl Worker {
         let ran = request.run(|held| async move {
             let keys = slots::keys_of(keys, held.slots());
             let hold = this.enter(held, number, &keys, ttl);
+            hold.keeps_delay.store(true, SeqCst);
             let mut sleep = pin!(this.hub.sleep(work));
             hold.guarded(sleep.as_mut()).await;
+            hold.keeps_delay.store(false, SeqCst);
             drop(hold);
             Ok::<_, Error>(())
         });
@@ -201,8 +223,10 @@ impl Worker {
         self.tell(format_args!("lets go of {}", keys.join(", ")));
         let in_haste = self.is_in_haste();
         let is_handed = self.chance.percent(actors.handed) && !in_haste;
+        let end = if in_haste { 0 } else { self.chance.below(10) };
+        hold.keeps_delay.store(!is_handed && (5..=8).contains(&end), SeqCst);
         drop(hold); // before its guard
-        match if in_haste { 0 } else { self.chance.below(10) } {
+        match end {
             _ if is_handed => {
                 let token = self.forget(guard, &value);
                 handover::send(self, (&keys[0], &token, ttl));

@@ -3,6 +3,7 @@
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 use super::counts::Action;
@@ -15,7 +16,7 @@ use super::task::ms;
 use super::violation::Kind;
 use super::worker::Worker;
 use super::world::{Hub, World};
-use crate::{Held, LockGuard};
+use crate::{Held, LockGuard, Loss};
 
 /// A loss that follows a leap of the clocks is told so much later at most.
 const TICK: u64 = 105;
@@ -31,11 +32,18 @@ pub(super) struct Hold {
     pub(super) value: String,
     pub(super) ttl: u64,
     pub(super) held: Held,
+    /// Its guard is dropped next, and no one has asked to let go of the lock.
+    pub(super) keeps_delay: AtomicBool,
 }
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        self.hub.with(|world| world.oracle.end(world.nanos(), self.number));
+        let is_delayed = self.keeps_delay.load(Ordering::SeqCst)
+            && self.held.looks_lost() == Some(Loss::Expired);
+        self.hub.with(|world| match is_delayed {
+            true => world.oracle.end_delayed(world.nanos(), self.number),
+            false => world.oracle.end(world.nanos(), self.number),
+        });
     }
 }
 
@@ -187,7 +195,8 @@ impl Worker {
             let owner = &owner(machine, locker);
             let (copy, value) = (held.clone(), token.value());
             let reads = is_read_lock(&held);
-            let grant = Grant { machine, keys, value, held: copy, rate, reads, owner };
+            let delay = self.delay;
+            let grant = Grant { machine, keys, value, held: copy, rate, reads, delay, owner };
             if !reads && world.oracle.is_handed_on(&grant) {
                 world.count(Action::HandedOn);
             }
@@ -215,7 +224,8 @@ impl Worker {
             number
         });
         let (hub, keys, value) = (self.hub.clone(), keys.to_vec(), token.value().to_owned());
-        Hold { hub, machine, number, keys, value, ttl, held }
+        let keeps_delay = AtomicBool::new(false);
+        Hold { hub, machine, number, keys, value, ttl, held, keeps_delay }
     }
 
     /// Works for so long, or until the lock is lost; some go on for a while then, some extend the

@@ -15,6 +15,9 @@
 //! behind each event, so none moves unseen. Two holds of one key that share a nanosecond are two
 //! holders, unless both are readers'.
 //!
+//! Where a lock has a delay, and its lease has ended by itself, no other may have it until the delay
+//! is over as well: it is held for so much longer then, by the slowest of the nodes' clocks.
+//!
 //! This decides whether a history of locks is linearizable. One by one, in a sequence, a lock may
 //! be taken by a writer when none has it, and by a reader when no writer has. A history has such an
 //! order if and only if it has one in which each lock is taken at the last instant at which that
@@ -27,6 +30,9 @@ use std::time::Duration;
 
 const MILLION: i128 = 1_000_000;
 
+/// What a millisecond of a delay is at least, by a node's clock that runs fast: 12,000 millionths.
+const DELAY_NANOS: u64 = 980_000;
+
 /// A lock, as its holder sees it.
 pub(super) struct View {
     /// How long it is still held, if it is.
@@ -35,6 +41,8 @@ pub(super) struct View {
     pub(super) reads: bool,
     /// How much faster than true time the holder's clocks run, in millionths.
     pub(super) rate: i64,
+    /// For how many milliseconds others are to stay out when its lease ends by itself.
+    pub(super) delay: u64,
 }
 
 /// One hold.
@@ -53,6 +61,10 @@ struct Hold {
     seen: u64,
     /// It was found not to be held any more.
     is_over: bool,
+    /// Until when it claimed to be held when it was, and how much longer others are to stay out
+    /// behind that.
+    claimed: u64,
+    delay: u64,
 }
 
 /// Two holders of one key.
@@ -97,6 +109,8 @@ impl Holds {
             key: key.into(),
             value: value.into(),
             reads: view.reads,
+            claimed: now,
+            delay: view.delay * DELAY_NANOS,
             view: Some(view),
             from: now,
             until: now,
@@ -148,6 +162,15 @@ impl Holds {
         }
     }
 
+    /// As [`end`](Self::end), of a guard whose lease has ended by itself.
+    pub(super) fn end_delayed(&mut self, number: u64) {
+        self.end(number);
+        let is_delayed = |hold: &&mut Hold| hold.number == number && hold.delay > 0;
+        for hold in self.holds.iter_mut().filter(is_delayed) {
+            hold.until = hold.claimed + hold.delay;
+        }
+    }
+
     /// Whether more than one have this key.
     pub(super) fn are_several(&self, key: &str, now: u64) -> bool {
         let mut of_key = self.holds.iter().filter(|hold| hold.key == key && hold.until > now);
@@ -171,7 +194,9 @@ impl Holds {
     /// have been looked at.
     pub(super) fn end_machine(&mut self, machine: usize) {
         for hold in self.holds.iter_mut().filter(|hold| hold.machine == machine) {
-            hold.view = None;
+            if hold.view.take().is_some() && !hold.is_over {
+                hold.until += hold.delay;
+            }
         }
     }
 }
@@ -185,6 +210,7 @@ impl Hold {
             }
             let left = left.as_nanos() as i128 * MILLION / (MILLION + i128::from(*rate));
             self.until = now + left as u64;
+            self.claimed = self.until;
         } else if !self.is_over {
             // If it claimed to last until later, it was lost at the event behind the last look.
             self.until = if self.until > now { self.seen } else { self.until };
@@ -212,6 +238,32 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn a_delay_follows_a_lease_that_has_ended_by_itself() {
+        for (is_delayed, expected) in [(true, 1), (false, 0)] {
+            let mut holds = Holds::default();
+            let left = Arc::new(AtomicU64::new(100));
+            let says = left.clone();
+            let left_of = move || match says.load(SeqCst) {
+                0 => None,
+                left => Some(Duration::from_nanos(left)),
+            };
+            let view = View { left: Box::new(left_of), rate: 0, reads: false, delay: 1 };
+            holds.begin((1, 1), ("k", "v1"), view, 0);
+            holds.look(0);
+            left.store(0, SeqCst);
+            holds.look(100);
+            if is_delayed {
+                holds.end_delayed(1)
+            } else {
+                holds.end(1)
+            }
+            let _other = begin(&mut holds, 2, 100 + DELAY_NANOS - 1, 50);
+            let found = holds.look(100 + DELAY_NANOS - 1).overlaps;
+            assert_eq!(found.len(), expected);
+        }
+    }
+
     /// Begins a hold of the one key on a machine of its own. What is left of it is what the test
     /// says; 0 is nothing.
     fn begin(holds: &mut Holds, number: u64, now: u64, left: u64) -> Arc<AtomicU64> {
@@ -229,7 +281,7 @@ mod tests {
         let left = told.clone();
         let left = move || Some(left.load(SeqCst)).filter(|left| *left > 0);
         let left = Box::new(move || left().map(Duration::from_nanos));
-        let view = View { left, rate: 0, reads };
+        let view = View { left, rate: 0, reads, delay: 0 };
         holds.begin((number, number as usize), ("k", "v"), view, now);
         told
     }
@@ -323,7 +375,7 @@ mod tests {
     fn a_slow_clock_holds_for_longer() {
         let mut holds = Holds::default();
         let left = Box::new(|| Some(Duration::from_nanos(997)));
-        holds.begin((1, 1), ("k", "v"), View { left, rate: -3_000, reads: false }, 0);
+        holds.begin((1, 1), ("k", "v"), View { left, rate: -3_000, reads: false, delay: 0 }, 0);
         look(&mut holds, 0);
         holds.end_machine(1);
         begin(&mut holds, 2, 999, 10);

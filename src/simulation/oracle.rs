@@ -25,6 +25,8 @@ pub(super) struct Grant<'a> {
     pub(super) rate: i64,
     /// It is a read lock.
     pub(super) reads: bool,
+    /// For how many milliseconds others are to stay out when its lease ends by itself.
+    pub(super) delay: u64,
     /// The locker whose guard it is.
     pub(super) owner: &'a str,
 }
@@ -78,7 +80,7 @@ impl Oracle {
     pub(super) fn acquire(&mut self, now: u64, grant: Grant<'_>) -> u64 {
         self.numbers += 1;
         let is_handed_on = self.is_handed_on(&grant);
-        let Grant { machine, keys, value, held, rate, reads, owner } = grant;
+        let Grant { machine, keys, value, held, rate, reads, delay, owner } = grant;
         let (number, key) = (self.numbers, keys.join(", "));
         if held.looks_left().is_none() {
             let what = format!("guard {number} of `{key}` was not held when it was given");
@@ -91,7 +93,7 @@ impl Oracle {
         self.value_owners.assign(value, owner, machine);
         for key in keys {
             let held = held.clone();
-            let view = View { left: Box::new(move || held.looks_left()), rate, reads };
+            let view = View { left: Box::new(move || held.looks_left()), rate, reads, delay };
             self.holds.begin((number, machine), (key, value), view, now);
         }
         number
@@ -124,7 +126,7 @@ impl Oracle {
         left: Box<dyn Fn() -> Option<Duration> + Send>,
     ) -> u64 {
         self.numbers += 1;
-        let view = View { left, rate: 0, reads: false };
+        let view = View { left, rate: 0, reads: false, delay: 0 };
         self.holds.begin((self.numbers, usize::MAX), (key, value), view, now);
         self.numbers
     }
@@ -152,6 +154,13 @@ impl Oracle {
     pub(super) fn end(&mut self, now: u64, number: u64) {
         self.look(now);
         self.holds.end(number);
+        self.finality.end(number);
+    }
+
+    /// As [`end`](Self::end), of one whose lease has ended by itself: its delay follows.
+    pub(super) fn end_delayed(&mut self, now: u64, number: u64) {
+        self.look(now);
+        self.holds.end_delayed(number);
         self.finality.end(number);
     }
 

@@ -125,6 +125,9 @@ pub(super) struct Plan {
     pub(super) slots: u16,
     /// Of a hundred locks of one key, how many are slots.
     pub(super) slotted: u64,
+    /// Of a hundred locks, how many have a lock-delay, and how many are asked for as fair.
+    pub(super) delayed: u64,
+    pub(super) fair: u64,
     /// Whether the locks are fenced.
     pub(super) fenced: bool,
     /// The largest error from the start of a machine's wall clock that is behind.
@@ -188,7 +191,7 @@ impl Actors {
     fn leave_out(&mut self, name: &str) {
         let left_out = match name {
             // They are looked at where the plan is made.
-            "" | "several" | "readers" | "slots" => return,
+            "" | "several" | "readers" | "slots" | "delays" | "fair" => return,
             "handed" => &mut self.handed,
             "handed-twice" => &mut self.handed_twice,
             "handed-alive" => &mut self.handed_alive,
@@ -245,6 +248,22 @@ fn readers(seed: u64) -> u64 {
         return 0;
     }
     Chance::new(seed, chance::READERS).pick(&[0, 0, 30, 60, 90])
+}
+
+/// Of a hundred locks, how many have a lock-delay: where no token goes to others, who may end it.
+fn delayed(seed: u64, actors: &Actors) -> u64 {
+    let is_left_out = without().split(',').any(|name| name == "delays");
+    if is_left_out || actors.handed + actors.handed_alive > 0 {
+        return 0;
+    }
+    Chance::new(seed, chance::DELAYS).pick(&[0, 40, 100])
+}
+
+fn fair(seed: u64) -> u64 {
+    if without().split(',').any(|name| name == "fair") {
+        return 0;
+    }
+    Chance::new(seed, chance::FAIR).pick(&[0, 0, 50, 100])
 }
 
 /// Draws `(slots, slotted)`.
@@ -374,6 +393,8 @@ impl Plan {
             readers: if kept { readers(seed) } else { 0 },
             slots: if kept { slots(seed).0 } else { 0 },
             slotted: slots(seed).1,
+            delayed: 0,
+            fair: if kept { fair(seed) } else { 0 },
             fenced: regime.is_fenced() || kept && Chance::new(seed, chance::FENCES).percent(15),
             machine_behind_ms_max,
             clock_error_ms_max,
@@ -387,6 +408,9 @@ impl Plan {
     /// What it takes for waits to be long: few keys, and answers that come in time.
     fn wait_longer(mut self) -> Self {
         if self.waits == Waits::Short {
+            // Those who wait for long expect to be served when a lease is over.
+            let is_hasty = self.regime == Regime::Kept && !self.queues;
+            self.delayed = if is_hasty { delayed(self.seed, &self.actors) } else { 0 };
             return self;
         }
         let mut chance = Chance::new(self.seed, chance::WAITS + 1);

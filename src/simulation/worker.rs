@@ -17,6 +17,8 @@ pub(super) struct Worker {
     pub(super) takes_several: bool,
     /// What it has asked for last is some of a key's slots.
     pub(super) asks_for_slots: bool,
+    /// The lock-delay of the last one, in milliseconds.
+    pub(super) delay: u64,
     /// When it asked for its lock, in nanoseconds of true time.
     pub(super) asked: u64,
     pub(super) chance: Chance,
@@ -50,8 +52,8 @@ impl Worker {
         takes_several: bool,
         chance: Chance,
     ) -> Self {
-        let (hub, asks_for_slots) = (hub.clone(), false);
-        Self { hub, machine, number, takes_several, asks_for_slots, asked: 0, chance }
+        let (hub, asks_for_slots, delay) = (hub.clone(), false, 0);
+        Self { hub, machine, number, takes_several, asks_for_slots, delay, asked: 0, chance }
     }
 
     /// The machine's locker, and its number.
