@@ -154,6 +154,16 @@ impl LeaseContext {
         Ok(())
     }
 
+    /// As [`admit_ttl`](Self::admit_ttl), with the lock-delay for which the keys live longer.
+    #[inline(never)]
+    pub(crate) fn admit_life(&self, ttl: Duration, resource: &Resource) -> Result<(), Error> {
+        self.options.check_ttl(ttl)?;
+        let (delay, life) = (resource.lock_delay(), resource.life(ttl));
+        self.admit_ttl(life).map_err(|error| {
+            Error::misuse(format!("the TTL and the lock-delay of {delay:?} together: {error}"))
+        })
+    }
+
     /// A key, as the caller gives it.
     #[inline]
     pub(crate) fn key(&self, given: &[u8]) -> Result<Key, Error> {

@@ -190,8 +190,9 @@ impl HoldRef {
     /// As [`HoldRef::extend`], by any time that a caller gives.
     pub(crate) async fn extend_to(&self, ttl: Duration) -> Result<(), Error> {
         let ttl = whole_millis(ttl);
-        let delay = self.claim(|claim| claim.resource.lock_delay()).unwrap_or_default();
-        self.leases.context.admit_ttl(ttl.saturating_add(delay))?;
+        let context = &self.leases.context;
+        let admit = |claim: &Claim| context.admit_life(ttl, &claim.resource);
+        self.claim(admit).unwrap_or_else(|| context.admit_ttl(ttl))?;
         self.extend(ttl).await
     }
 

@@ -17,7 +17,8 @@ pub enum Release {
     Expired,
     /// Another client holds the lock.
     Taken,
-    /// Other [handles](crate::LockGuard::share) have the lock: the last of them releases it.
+    /// There are other [handles](crate::LockGuard::share) of the lock, so nothing was sent: the
+    /// last one releases it.
     Shared,
     /// Too few nodes answered. What they still hold ends with the TTL, or as it was asked for.
     Unknown(Vec<NodeReport>),
@@ -44,7 +45,8 @@ impl Releasing {
 }
 
 impl Release {
-    /// Whether the lock was held until its release.
+    /// Whether the lock was held until its release. `false` for [`Shared`](Self::Shared), which is
+    /// no sign of a loss.
     #[must_use]
     pub fn is_released(&self) -> bool {
         matches!(self, Self::Released)

@@ -19,8 +19,8 @@ pub(crate) struct Resource {
     pub(crate) primitive: &'static Primitive,
     keys: Keys,
     pub(crate) class: &'static str,
-    /// How much longer than its lease it lives on the nodes, in milliseconds.
-    lock_delay: u32,
+    /// How much longer than its lease it lives on the nodes.
+    lock_delay_ms: u32,
 }
 
 #[derive(Clone)]
@@ -50,7 +50,7 @@ struct Several {
 
 impl Resource {
     pub(crate) fn one(primitive: &'static Primitive, key: Key, class: &'static str) -> Self {
-        Self { primitive, keys: Keys::One(key), class, lock_delay: 0 }
+        Self { primitive, keys: Keys::One(key), class, lock_delay_ms: 0 }
     }
 
     /// Several keys, which are sorted: the order in which they were given means nothing.
@@ -80,7 +80,7 @@ impl Resource {
             primitive,
             keys: Keys::Several(Box::new(Several { given, keys: keys.into() })),
             class,
-            lock_delay: 0,
+            lock_delay_ms: 0,
         })
     }
 
@@ -94,7 +94,7 @@ impl Resource {
         let names = [READERS, GATE, QUEUE, BEATS];
         let beside: Option<Vec<Key>> = names.into_iter().map(|name| key.beside(name)).collect();
         let beside = beside.ok_or_else(|| no_name(&key, "readers", "lock it without readers"))?;
-        Ok(Self { primitive, keys: Keys::with_beside(key, beside), class, lock_delay: 0 })
+        Ok(Self { primitive, keys: Keys::with_beside(key, beside), class, lock_delay_ms: 0 })
     }
 
     /// Some slots of a key that has `count` of them: which ones is still to be chosen. An error
@@ -107,7 +107,7 @@ impl Resource {
         class: &'static str,
     ) -> Result<Self, Error> {
         let keys = Keys::Slots(Box::new(Slots::new(key, count, weight)?));
-        Ok(Self { primitive, keys, class, lock_delay: 0 })
+        Ok(Self { primitive, keys, class, lock_delay_ms: 0 })
     }
 
     /// The read lock that this lock becomes, which must be of one key and none itself.
@@ -115,7 +115,7 @@ impl Resource {
         match &self.keys {
             Keys::One(key) => {
                 let read = Self::read(primitive, key.clone(), self.class)?;
-                Ok(Self { lock_delay: self.lock_delay, ..read })
+                Ok(Self { lock_delay_ms: self.lock_delay_ms, ..read })
             }
             Keys::Beside(_) => Err(Error::misuse("it is a read lock already")),
             Keys::Several(_) => Err(Error::misuse(
@@ -163,17 +163,17 @@ impl Resource {
     pub(super) fn is_same(&self, other: &Self) -> bool {
         let (own, others) = (self.keys().iter().map(Key::full), other.keys().iter().map(Key::full));
         let is_kind = std::ptr::eq(self.primitive, other.primitive);
-        is_kind && self.lock_delay == other.lock_delay && own.eq(others)
+        is_kind && self.lock_delay_ms == other.lock_delay_ms && own.eq(others)
     }
 
     /// For how long others are to stay out when its lease has ended without a release.
     pub(crate) fn lock_delay(&self) -> Duration {
-        Duration::from_millis(self.lock_delay.into())
+        Duration::from_millis(self.lock_delay_ms.into())
     }
 
     /// Sets that: whole milliseconds, as the servers count. An error for more than 49 days.
     pub(crate) fn set_lock_delay(&mut self, delay: Duration) -> Result<(), Error> {
-        self.lock_delay = u32::try_from(delay.as_millis()).map_err(|_| {
+        self.lock_delay_ms = u32::try_from(delay.as_nanos().div_ceil(1_000_000)).map_err(|_| {
             Error::misuse(format!("a lock-delay of {delay:?}; give no more than 49 days"))
         })?;
         Ok(())
@@ -181,7 +181,7 @@ impl Resource {
 
     /// How long a key lives on the nodes whose lease has this TTL.
     #[inline]
-    pub(super) fn life(&self, ttl: Duration) -> Duration {
+    pub(crate) fn life(&self, ttl: Duration) -> Duration {
         ttl.saturating_add(self.lock_delay())
     }
 

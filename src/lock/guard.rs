@@ -4,7 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::time::{Duration, Instant};
 
-use super::handles::Handles;
+use super::handles::HandleCount;
 use super::key::LockKey;
 use super::reading::{DOWNGRADE, READ};
 use crate::error::Error;
@@ -21,8 +21,7 @@ use crate::report::NodeReport;
 /// lives the lease is extended at a third of the TTL (see [`Extend`](crate::Extend)), and the
 /// deadline moves on. When that fails, because too few nodes can be reached or a majority has lost
 /// the key, the lock is *lost*, for good: [`lost`](Self::lost) resolves before another client may
-/// hold it.
-/// Work that must not overlap runs under [`protect`](Self::protect), or checks
+/// hold it. Work that must not overlap runs under [`protect`](Self::protect), or checks
 /// [`is_valid`](Self::is_valid) before each step that others see, and still needs a last line of
 /// defence where it writes (a version, a constraint).
 ///
@@ -30,20 +29,20 @@ use crate::report::NodeReport;
 /// has one, and by the wall clock beside it: whichever says that the time is over is believed.
 ///
 /// Dropping the guard writes the release to the connections and does not wait for the nodes; it
-/// never blocks, and works on any thread. `let _ = guard` drops it on the spot; name it
-/// `let _guard` to keep it. A process that ends right after a drop may end before the kernel has
-/// sent it: prefer [`release`](Self::release) there, or end with
+/// never blocks, and works on any thread. `let _ = guard` drops it on the spot; name it `let
+/// _guard` to keep it. A process that ends right after a drop may end before the kernel has sent
+/// it: prefer [`release`](Self::release) there, or end with
 /// [`Locker::shutdown`](crate::Locker::shutdown).
 #[must_use = "a guard that is dropped releases its lock at once"]
 pub struct LockGuard {
     pub(super) hold: HoldRef,
-    pub(super) handles: Handles,
+    pub(super) handles: HandleCount,
 }
 
 impl LockGuard {
     #[inline]
     pub(crate) fn new(hold: HoldRef) -> Self {
-        Self { hold, handles: Handles::one() }
+        Self { hold, handles: HandleCount::one() }
     }
 
     /// The key, as it was asked for, without the locker's prefix; of several keys all of them, with
@@ -221,7 +220,7 @@ impl LockGuard {
     ///
     /// Dropping the future releases the lock.
     pub async fn downgrade(self) -> Result<Self, Error> {
-        if self.handles.are_several() {
+        if self.handles.has_others() {
             return Err(Error::misuse("other handles have the lock; downgrade the last one"));
         }
         let lost = || self.hold.lost_error();
@@ -266,7 +265,8 @@ impl LockGuard {
     ///
     /// [`is_closed`](Error::is_closed) when there is no runtime to wait on. The release has been
     /// written to the connections all the same. [`is_lost`](Error::is_lost) when the locker was
-    /// shut down: the lock was released then, or left as asked.
+    /// shut down: the lock was released then, or left as asked. Also when the lock was lost, and
+    /// other handles are left.
     ///
     /// # Cancel safety
     ///
@@ -274,7 +274,7 @@ impl LockGuard {
     /// after it, releases the lock; only what the nodes answered is then not known.
     pub async fn release(mut self) -> Result<Release, Error> {
         if !self.handles.end() {
-            return Ok(Release::Shared);
+            return self.end_shared();
         }
         match self.begin_release()? {
             Some(releasing) => Ok(releasing.finish().await),
@@ -291,6 +291,9 @@ impl LockGuard {
     /// [`Release::Released`] says that a majority will let it expire then, and nothing else says
     /// so: a node that was not reached keeps the key for what is left of its TTL, which may be less
     /// than `min_hold`. It is asked once.
+    ///
+    /// On a handle that is not the last, `min_hold` has no effect: [`Release::Shared`]. Call it on
+    /// the last one.
     ///
     /// # Errors
     ///
@@ -310,7 +313,7 @@ impl LockGuard {
             return self.release().await;
         }
         if !self.handles.end() {
-            return Ok(Release::Shared);
+            return self.end_shared();
         }
         if let Err(misuse) = self.hold.admit_life(left) {
             drop(self.forget());
@@ -328,16 +331,21 @@ impl LockGuard {
         Ok(found)
     }
 
-    /// Leaves the lock to its expiry, without this guard, or any other [handle](Self::share) of it,
-    /// and without further extension. Returns
-    /// what it takes to release it, or to [`adopt`](crate::Locker::adopt) it, at once and one time.
-    /// A lock that a [`shutdown`](crate::Locker::shutdown) has released is gone already; its token
-    /// does not say that it was left behind. That of a lock of several keys is neither adopted nor
-    /// released by it: its keys end with their TTL.
+    /// Ends every [handle](Self::share) of the lock, and leaves its keys to their expiry, without
+    /// further extension. Returns what it takes to release the lock, or to
+    /// [`adopt`](crate::Locker::adopt) it, at once and one time. A lock that a
+    /// [`shutdown`](crate::Locker::shutdown) has released is gone already; its token does not say
+    /// that it was left behind. That of a lock of several keys is neither adopted nor released by
+    /// it: its keys end with their TTL.
     pub fn forget(self) -> OwnerToken {
         let (token, mut claim) = (self.owner_token(), None);
         self.hold.end(&mut claim);
         claim.map_or(token, |mut claim| claim.leave())
+    }
+
+    /// What the release of a handle is told that is not the last.
+    fn end_shared(&self) -> Result<Release, Error> {
+        if self.hold.is_valid() { Ok(Release::Shared) } else { Err(self.hold.lost_error()) }
     }
 
     /// Ends the hold and asks the nodes to let go of the key; `None`: the next of this process has

@@ -5,14 +5,14 @@ use std::sync::{Arc, OnceLock};
 
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
-/// One of the handles of a hold.
-pub(super) struct Handles {
+/// How many handles a hold has, as one of them knows it.
+pub(super) struct HandleCount {
     /// How many there are; not counted while there never was another.
     count: OnceLock<Arc<AtomicUsize>>,
     is_over: bool,
 }
 
-impl Handles {
+impl HandleCount {
     /// The only one.
     #[inline]
     pub(super) const fn one() -> Self {
@@ -21,17 +21,17 @@ impl Handles {
 
     pub(super) fn another(&self) -> Self {
         let count = self.count.get_or_init(|| Arc::new(AtomicUsize::new(1)));
-        // Ordering: this one has not ended, so the count is above zero, and no other sees it there.
+        // Ordering: as `Arc::clone`: this handle lives, so the count is one at least.
         count.fetch_add(1, Ordering::Relaxed);
         Self { count: OnceLock::from(count.clone()), is_over: false }
     }
 
-    pub(super) fn are_several(&self) -> bool {
-        // Ordering: a number to look at; who acts on it has the only handle.
+    pub(super) fn has_others(&self) -> bool {
+        // Ordering: where there are none any more, what they did comes before what follows.
         self.count.get().is_some_and(|count| count.load(Ordering::Acquire) > 1)
     }
 
-    /// Ends this handle, once; whether the hold is to end with it.
+    /// Ends this handle, once; `true` if it was the last, and the hold ends with it.
     #[inline]
     pub(super) fn end(&mut self) -> bool {
         if mem::replace(&mut self.is_over, true) {

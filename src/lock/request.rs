@@ -74,18 +74,18 @@ impl LockRequest {
     /// How long the lock lives unless it is extended, instead of the locker's default.
     pub fn ttl(self, ttl: Duration) -> Self {
         let checked = self.check(|spec| spec.leases.context.admit_ttl(ttl));
-        checked.with(|spec| spec.ttl = whole_millis(ttl)).check(check_life)
+        checked.with(|spec| spec.ttl = whole_millis(ttl))
     }
 
-    /// For how long others stay out when the lease has ended by itself, because the holder died or
-    /// could not extend it: time for what the holder has started and cannot drop, as a write that
-    /// is on its way. Default: not at all.
+    /// Keeps the lock from others for `delay` after its lease has expired. For work that cannot be
+    /// stopped when the lock is lost, such as a write that is on its way. Default: zero. Parts of a
+    /// millisecond count as a whole one.
     ///
-    /// The nodes keep the keys for the TTL and the delay, and extensions too; the guard's time is
-    /// that of the TTL alone. A guard that is lost by its time, and dropped, leaves the keys to
-    /// that end; a release, also then, and the drop of a guard that holds the lock, delete them at
-    /// once. Where the keys are gone from the nodes, none is kept out. Clients that know nothing of
-    /// it are, too. After Consul's
+    /// The nodes keep the keys for the TTL and the delay; the guard is valid for the TTL alone.
+    /// Releasing the guard, or dropping it while it is valid, deletes the keys at once. A guard
+    /// that is dropped after its lease has expired leaves the keys to their end, and after a crash
+    /// others wait for both. Clients of other libraries are kept out as well. There is no delay
+    /// where the keys were deleted from the nodes. After Consul's lock-delay
     /// (<https://developer.hashicorp.com/consul/docs/automate/session>).
     ///
     /// # Errors
@@ -97,7 +97,7 @@ impl LockRequest {
         if let Ok(Err(error)) = set {
             self.spec = Err(error);
         }
-        self.check(check_life)
+        self
     }
 
     /// How long to wait for the lock, instead of the locker's default. Zero tries once.
@@ -144,22 +144,23 @@ impl LockRequest {
         checked.with(|spec| spec.fenced = true)
     }
 
-    /// Has the lock acquired in the order of arrival: it asks the node that keeps the key's queue
-    /// first, and stands there behind all who wait. Others are asked when it is its turn. A request
-    /// that is not fair, and that has not met others at this key within the last second, asks all
-    /// nodes at once, and may come first in the moment of a hand-over.
+    /// Acquires the lock in the order of arrival, also where this locker has met no other at the
+    /// key within the last second. It stands in the key's queue, which one of the nodes keeps,
+    /// behind all who wait there, and asks the other nodes when its turn comes: one round trip more
+    /// where the lock is free. (A request that is not fair asks all nodes at once then, and may
+    /// come first in the moment of a hand-over.)
     ///
     /// The order is that in which requests reach the queue's node, while that can be reached; where
     /// it fails, another begins a new queue. Of the tasks of one locker one stands there at a time,
-    /// and they follow one another in their own order. Requests that are not fair, `try_acquire`,
-    /// locks of several keys, and clients of other libraries keep to no order. Costs one round trip
-    /// more where the lock is free.
+    /// and they follow one another in their own order. Requests that are not fair, locks of several
+    /// keys, and clients of other libraries keep to no order, nor does
+    /// [`try_acquire`](Self::try_acquire), which ignores this option.
     ///
     /// # Errors
     ///
     /// [`is_misuse`](Error::is_misuse), when the lock is asked for, where there is no queue: for
     /// several keys, a key with a brace that ends no tag, a `wait` of zero, and a
-    /// [`retry`](Self::retry) of your own or with a limit. `try_acquire` asks all nodes once.
+    /// [`retry`](Self::retry) by [`Retry::custom`] or with [`Retry::tries_max`].
     pub fn fair(self) -> Self {
         self.with(|spec| spec.fair = true)
     }
@@ -168,6 +169,17 @@ impl LockRequest {
     /// [`LockerBuilder::class`](crate::LockerBuilder::class).
     pub fn class(self, class: &'static str) -> Self {
         self.with(|spec| spec.resource.class = class)
+    }
+
+    /// Checks what options say only together.
+    #[inline]
+    fn check_whole(self) -> Self {
+        match &self.spec {
+            Ok(spec) if !spec.resource.lock_delay().is_zero() => {
+                self.check(|spec| spec.leases.context.admit_life(spec.ttl, &spec.resource))
+            }
+            _ => self,
+        }
     }
 
     /// What [`run`](Self::run) does with its work when the lock is lost. Default: drops it.
@@ -180,9 +192,9 @@ impl LockRequest {
     /// [`IntoFuture`], such as `spawn`, `try_join_all` and `block_on`.
     #[inline]
     pub fn acquire(self) -> Acquire {
-        let is_fair = self.spec.as_ref().is_ok_and(|spec| spec.fair);
-        let request = if is_fair { self.check(AcquireSpec::check_fair) } else { self };
-        Acquire::new(request.spec)
+        let checked = self.check_whole();
+        let is_fair = checked.spec.as_ref().is_ok_and(|spec| spec.fair);
+        Acquire::new(if is_fair { checked.check(AcquireSpec::check_fair) } else { checked }.spec)
     }
 
     /// Tries once. `Ok(None)`: another holds the lock.
@@ -199,7 +211,7 @@ impl LockRequest {
     ///
     /// Dropping the future leaves no key behind.
     pub async fn try_acquire(self) -> Result<Option<LockGuard>, Error> {
-        match Acquiring::once(self.spec).await {
+        match Acquiring::once(self.check_whole().spec).await {
             Ok(hold) => Ok(Some(LockGuard::new(hold))),
             Err(error) if error.is_contended() => Ok(None),
             Err(error) => Err(error),
@@ -271,14 +283,6 @@ impl LockRequest {
         let work = work(Held::new(&guard));
         work_under(guard, on_loss, work).await
     }
-}
-
-/// Refuses a lock-delay with which the keys would live for longer than they may.
-fn check_life(spec: &AcquireSpec) -> Result<(), Error> {
-    if spec.resource.lock_delay().is_zero() {
-        return Ok(()); // the TTL has been checked
-    }
-    spec.leases.context.admit_ttl(spec.ttl.saturating_add(spec.resource.lock_delay()))
 }
 
 /// Does the work under the guard, and releases the lock; what a loss does to the work is as asked.

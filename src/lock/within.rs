@@ -1,5 +1,7 @@
-//! Who has a lock in hand has it again at once. By what is in hand, and not by who asks: a task has
-//! no name that could be told from another's, and work that a task does for others is not its own.
+//! Reentrant acquisition: the lock of a guard that the caller passes is had again at once.
+//!
+//! By what is in hand, and not by who asks: a task has no name that could be told from another's,
+//! and work that a task does for others is not its own.
 
 use super::guard::LockGuard;
 use super::request::LockRequest;
@@ -7,13 +9,13 @@ use crate::error::Error;
 use crate::lease::Claim;
 
 impl LockRequest {
-    /// Acquires the lock; at once, and without asking the nodes, where this guard has it: then it
-    /// is [another handle](LockGuard::share) of that. So a function that locks what it works on can
-    /// be called by one that has locked it: reentrancy, by the guard that is handed down.
+    /// Returns [another handle](LockGuard::share) of the guard's lock, if that covers what is asked
+    /// for, and no node is asked; otherwise acquires it. So a function that locks what it works on
+    /// can be called by one that has locked it: reentrancy, by the guard that is handed down.
     ///
-    /// A read lock is had within a write lock of its key, too. Slots are had again as any others
-    /// are: each is another. What else was asked for, such as a TTL, is for a lock that is
-    /// acquired.
+    /// A read lock is covered by a write lock of its key, too. A slot covers no other. What else
+    /// was asked for, such as a TTL or a wait, is for a lock that is acquired. A guard of another
+    /// locker covers nothing, nor does one whose lock is lost.
     ///
     /// ```no_run
     /// # use quorlock::{Error, LockGuard, Locker};
@@ -35,8 +37,8 @@ impl LockRequest {
     /// As `.await`.
     pub async fn within(self, guard: &LockGuard) -> Result<LockGuard, Error> {
         let spec = self.into_spec()?;
-        let same = std::ptr::eq(&**guard.hold.context(), &*spec.leases.context);
-        if same && guard.is_valid() {
+        let is_same_locker = std::ptr::eq(&**guard.hold.context(), &*spec.leases.context);
+        if is_same_locker && guard.is_valid() {
             let wants_fence = spec.fenced && guard.fence().is_none();
             let covers = |claim: &Claim| claim.resource.covers(&spec.resource);
             match guard.hold.claim(covers).transpose()? {

@@ -321,7 +321,7 @@
 //! | `release_after` | `locking::a_lock_that_is_released_after_a_time_ends_then_on_the_servers` |
 //! | `lock_delay` | `lock_delay::one_that_has_expired_keeps_others_out` |
 //! | `share` | `sharing::one_key_is_released_with_the_last_handle` |
-//! | `fair` | `fair::processes_have_it_in_the_order_in_which_they_came` |
+//! | `fair` | `fair::a_free_lock_is_asked_for_where_its_queue_is_and_then_on_all_nodes` |
 //! | `shutdown_leaving` | `handover::what_a_shutdown_leaves_is_adopted_by_its_tokens` |
 //!
 //! And of several keys:

@@ -137,6 +137,7 @@ async fn when_the_node_of_the_queue_fails_another_one_keeps_it() {
     let queue_node = (0..5).find(has_queue).unwrap();
     nodes[queue_node].stop();
     tokio::time::sleep(ms(3_000)).await;
+    assert!((0..5).filter(|node| *node != queue_node).any(|node| has_queue(&node)));
     assert!(held.release().await.unwrap().is_released());
     for one in waiting {
         let guard = one.await.unwrap().unwrap();

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use quorlock::{Durability, Extend, LockRequest, Locker, Loss};
+use quorlock::{Durability, Extend, LockRequest, Loss};
 use support::wait::PATIENCE;
 use support::{Fleet, need_process, need_server};
 
@@ -36,10 +36,11 @@ async fn keeps_others_out(request: LockRequest, next: LockRequest) {
 }
 
 /// And where it was released, at once.
-async fn is_free_after_a_release(locker: &Locker, request: LockRequest) {
+async fn is_free_after_a_release(request: LockRequest, next: LockRequest) {
     let guard = request.lock_delay(PATIENCE * 100).await.unwrap();
     assert!(guard.release().await.unwrap().is_released());
-    assert!(locker.lock("k").try_acquire().await.unwrap().is_some());
+    // A release is confirmed by a majority.
+    assert!(next.wait(PATIENCE).await.unwrap().release().await.unwrap().is_released());
 }
 
 #[tokio::test]
@@ -48,7 +49,7 @@ async fn one_that_has_expired_keeps_others_out() {
     let fleet = Fleet::start(3);
     let (one, other) = (connected(builder(&fleet)).await, connected(builder(&fleet)).await);
     keeps_others_out(one.lock("k"), other.lock("k")).await;
-    is_free_after_a_release(&other, one.lock("k")).await;
+    is_free_after_a_release(one.lock("k"), other.lock("k")).await;
 }
 
 #[tokio::test]
@@ -57,7 +58,7 @@ async fn several_keys_that_have_expired_keep_others_out() {
     let fleet = Fleet::start(3);
     let (one, other) = (connected(builder(&fleet)).await, connected(builder(&fleet)).await);
     keeps_others_out(one.lock_all(["j", "k"]), other.lock("k")).await;
-    is_free_after_a_release(&other, one.lock_all(["j", "k"])).await;
+    is_free_after_a_release(one.lock_all(["j", "k"]), other.lock_all(["j", "k"])).await;
 }
 
 #[tokio::test]
@@ -80,7 +81,7 @@ async fn a_fenced_lock_that_has_expired_keeps_others_out() {
     let fleet = Fleet::start(3);
     let (one, other) = (connected(builder(&fleet)).await, connected(builder(&fleet)).await);
     keeps_others_out(one.lock("k").fenced(), other.lock("k").fenced()).await;
-    is_free_after_a_release(&other, one.lock("k").fenced()).await;
+    is_free_after_a_release(one.lock("k").fenced(), other.lock("k").fenced()).await;
 }
 
 #[tokio::test]
@@ -89,7 +90,7 @@ async fn one_that_would_be_deleted_natively_keeps_others_out() {
     let locker = async || connected(quorum(nodes.iter().map(native::url))).await;
     let (one, other) = (locker().await, locker().await);
     keeps_others_out(one.lock("k"), other.lock("k")).await;
-    is_free_after_a_release(&other, one.lock("k")).await;
+    is_free_after_a_release(one.lock("k"), other.lock("k")).await;
 }
 
 /// Those who read, too: they share it with others, and keep a writer out.
@@ -99,7 +100,7 @@ async fn a_read_lock_that_has_expired_keeps_a_writer_out() {
     let fleet = Fleet::start(3);
     let (one, other) = (connected(builder(&fleet)).await, connected(builder(&fleet)).await);
     keeps_others_out(one.read("k"), other.write("k")).await;
-    is_free_after_a_release(&other, one.read("k")).await;
+    is_free_after_a_release(one.read("k"), other.read("k")).await;
 }
 
 #[tokio::test]
@@ -108,7 +109,7 @@ async fn a_slot_that_has_expired_is_no_others() {
     let fleet = Fleet::start(3);
     let (one, other) = (connected(builder(&fleet)).await, connected(builder(&fleet)).await);
     keeps_others_out(one.slots("k", 1).acquire(), other.slots("k", 1).acquire()).await;
-    is_free_after_a_release(&other, one.slots("k", 1).acquire()).await;
+    is_free_after_a_release(one.slots("k", 1).acquire(), other.slots("k", 1).acquire()).await;
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use support::wait::PATIENCE;
 use support::{Fleet, need_process, need_server};
 
 use crate::native::{self, valkey};
-use crate::waiting::hearing;
+use crate::waiting::{hearing, waits};
 use crate::{builder, connected, quorum};
 
 /// It is held until the last handle is released, and once.
@@ -55,8 +55,10 @@ async fn one_that_waits_has_it_behind_the_last_handle() {
     let (one, other) = (hearing(&fleet, "one").await, hearing(&fleet, "other").await);
     let guard = one.lock("k").await.unwrap();
     let waiting = tokio::spawn(other.lock("k").wait(PATIENCE).acquire());
+    waits(&fleet, "k", 1).await;
     let second = guard.share();
     drop(guard);
+    waits(&fleet, "k", 1).await;
     assert!(second.is_valid() && second.release().await.unwrap().is_released());
     assert!(waiting.await.unwrap().unwrap().release().await.unwrap().is_released());
 }

@@ -1,12 +1,12 @@
-//! Whether who has one lock has another one with it.
+//! Whether holding one lock implies holding another.
 
 use super::super::primitive::Holders;
 use super::Resource;
 use crate::error::Error;
 
 impl Resource {
-    /// Whether who has this lock has the other one with it; `false` where they have nothing to do
-    /// with each other. An error where the other one would wait for this one.
+    /// Whether holding this lock implies holding the other one. An error if acquiring the other one
+    /// would wait for this one.
     pub(crate) fn covers(&self, other: &Self) -> Result<bool, Error> {
         let are_slots = |resource: &Self| resource.primitive.holders.have_slots();
         if are_slots(self) || are_slots(other) {

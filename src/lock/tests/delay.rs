@@ -61,7 +61,7 @@ async fn one_that_was_downgraded_has_the_delay_still() {
     assert_eq!(left(&world, "k"), TTL + DELAY);
 }
 
-/// Its lease ends, as nothing is extended while the nodes hang.
+/// Its lease has expired: extension is off.
 async fn expired(world: &World) -> LockGuard {
     let guard = world.locker.lock("k").lock_delay(DELAY).auto_extend(Extend::Off).await.unwrap();
     assert_eq!(guard.lost().await, Loss::Expired);
@@ -161,8 +161,9 @@ async fn what_the_keys_may_not_live_for_is_refused() {
     let request = |ttl, delay| world.locker.lock("k").ttl(ttl).lock_delay(delay);
     let (weeks, second) = (Duration::from_secs(50 * 24 * 60 * 60), ms(1_000));
     for (request, reason) in [
-        (request(TTL + second, DELAY), "the TTL is 18.0 s"),
-        (world.locker.lock("k").lock_delay(DELAY).ttl(TTL + second), "the TTL is 18.0 s"),
+        (request(TTL + second, DELAY), "the TTL and the lock-delay of 7s together"),
+        (world.locker.lock("k").lock_delay(DELAY).ttl(TTL + second), "of 7s together"),
+        (request(ms(0), DELAY), "TTL"),
         (request(TTL, weeks), "no more than 49 days"),
     ] {
         let error = request.await.unwrap_err();
@@ -172,5 +173,13 @@ async fn what_the_keys_may_not_live_for_is_refused() {
     let guard = request(TTL, DELAY).await.unwrap();
     let error = guard.extend(TTL + second).await.unwrap_err();
     assert!(error.is_misuse(), "{error}");
+    assert!(guard.extend(ms(0)).await.unwrap_err().is_misuse());
     guard.extend(TTL).await.unwrap();
+    // By what was said last, whatever the locker's own TTL is.
+    for request in [
+        world.locker.lock("l").lock_delay(DELAY * 2).ttl(ms(2_000)),
+        world.locker.lock("l").ttl(ms(2_000)).lock_delay(DELAY * 2),
+    ] {
+        assert!(request.try_acquire().await.unwrap().is_some());
+    }
 }
