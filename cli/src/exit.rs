@@ -126,14 +126,19 @@ impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         let refused = |what: &str| match what.split(' ').next() {
             Some("NOPERM" | "NOAUTH" | "WRONGPASS") => Cause::Denied,
-            Some("WRONGTYPE" | "unexpected") => Cause::Configuration,
+            Some("WRONGTYPE") => Cause::Configuration,
             _ => Cause::Unavailable,
         };
         let cause = match &error {
+            // The URLs were checked before: what is left to be wrong is an option.
+            StoreError::Client(error) if error.is_misuse() => {
+                return Self::new(Cause::Usage, error.to_string());
+            }
             StoreError::Client(error) => return Self::from(&**error),
             StoreError::Rejected(what) => refused(what),
+            StoreError::Unexpected(_) => Cause::Configuration,
             _ => Cause::Internal,
         };
-        Self::new(cause, format!("the first node did not do it: {error}"))
+        Self::new(cause, format!("the first node refused: {error}"))
     }
 }

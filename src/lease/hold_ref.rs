@@ -125,7 +125,8 @@ impl HoldRef {
             .unwrap_or(false)
     }
 
-    /// Why the lock is lost, without the effect that asking has: by its time, where none has looked.
+    /// Why the lock is lost, without the effect that asking has: by its time, where none has
+    /// looked.
     #[cfg(all(test, feature = "testing"))]
     pub(crate) fn looks_lost(&self) -> Option<Loss> {
         let by_time = || self.looks_left().is_none().then_some(Loss::Expired);

@@ -106,7 +106,7 @@
 //! them makes it, or looks again each 100 ms. **Instead** [`until`](crate::LockRequest::until)
 //! looks before it asks, and again under the lock: the first does the work, and each of the others
 //! finds that as soon as it is its turn, and gives the turn to the next. In the shell it is
-//! `quorlock lock --until 'test -e page' page -- render`.
+//! `quorlock lock --until 'test -e page' page -- ./make-page`.
 //!
 //! # `Cached`: a cache whose values are computed once
 //!

@@ -13,6 +13,8 @@ use crate::error::Error;
 pub enum StoreError {
     /// The server answered with this error.
     Rejected(Box<str>),
+    /// The server's reply is not what was asked for: something else uses the key.
+    Unexpected(Box<str>),
     /// There is no reply; where it [`is_unknown`](Error::is_unknown), the command may have been
     /// executed.
     Client(Arc<Error>),
@@ -28,7 +30,7 @@ impl StoreError {
 
     /// A reply that says something else than what was asked for.
     pub(super) fn unexpected(reply: &Frame) -> Self {
-        Self::Rejected(format!("unexpected reply: {reply:?}").into())
+        Self::Unexpected(format!("{reply:?}").into())
     }
 
     /// A reply that is no error.
@@ -50,6 +52,7 @@ impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Rejected(what) => write!(f, "the server said {what}"),
+            Self::Unexpected(what) => write!(f, "something else uses the key: {what}"),
             Self::Client(error) => error.fmt(f),
             Self::Other(error) => error.fmt(f),
         }
@@ -59,7 +62,7 @@ impl fmt::Display for StoreError {
 impl std::error::Error for StoreError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Rejected(_) => None,
+            Self::Rejected(_) | Self::Unexpected(_) => None,
             Self::Client(error) => Some(&**error),
             Self::Other(error) => Some(&**error),
         }

@@ -15,8 +15,8 @@
 //! behind each event, so none moves unseen. Two holds of one key that share a nanosecond are two
 //! holders, unless both are readers'.
 //!
-//! Where a lock has a delay, and its lease has ended by itself, no other may have it until the delay
-//! is over as well: it is held for so much longer then, by the slowest of the nodes' clocks.
+//! Where a lock has a delay, and its lease has ended by itself, no other may have it until the
+//! delay is over as well: it is held for so much longer then, by the slowest of the nodes' clocks.
 //!
 //! This decides whether a history of locks is linearizable. One by one, in a sequence, a lock may
 //! be taken by a writer when none has it, and by a reader when no writer has. A history has such an

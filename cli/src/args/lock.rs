@@ -16,7 +16,8 @@ pub(crate) struct LockArgs {
     /// How long the lock outlives a quorlock that dies or cannot reach its nodes
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration::parse_ttl)]
     pub(crate) ttl: Duration,
-    /// How much longer others wait then: for what the command has started and does not end with it
+    /// Keep others out for this much longer after the lock has expired: for what the command has
+    /// started and does not end with it
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = duration::parse)]
     pub(crate) lock_delay: Duration,
     /// Do not extend the lock: the command must end within the TTL
@@ -59,8 +60,8 @@ pub(crate) struct LockArgs {
     /// How much of that wait to spend while too few nodes can be reached
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration::parse)]
     pub(crate) unavailable_wait: Duration,
-    /// End well, without the command, where this line of the shell succeeds: it is run first, and
-    /// again under the lock. For what another may do under it meanwhile: 'test -e page'
+    /// Skip the command and exit with 0 if this /bin/sh line succeeds: it is run before waiting,
+    /// and again under the lock. What it tests must be there only when it is complete
     #[arg(long, value_name = "LINE")]
     pub(crate) until: Option<OsString>,
     /// The exit code when another client holds the lock

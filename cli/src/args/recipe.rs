@@ -33,8 +33,7 @@ pub(crate) struct CachedArgs {
 pub(crate) struct IdempotentArgs {
     #[command(flatten)]
     pub(crate) nodes: NodeArgs,
-    /// How long it is kept that the command was run, and what it came to: longer than it takes, and
-    /// than anything repeats it
+    /// How long to remember the run and its outcome: longer than any run takes, and any retry comes
     #[arg(long, value_name = "TIME", default_value = "1d", value_parser = duration::parse_ttl)]
     pub(crate) keep: Duration,
     /// How long to wait for another machine that runs the command
@@ -55,10 +54,10 @@ pub(crate) struct LimitArgs {
     /// How often it may run: 10/1m, 5/s
     #[arg(long, value_name = "COUNT/TIME", value_parser = rate)]
     pub(crate) rate: (u32, Duration),
-    /// How often it may run at once, after a while in which it did not [default: the COUNT]
+    /// How many units may start together after a pause [default: the COUNT of --rate]
     #[arg(long, value_name = "COUNT", value_parser = value_parser!(u32).range(1..))]
     pub(crate) burst: Option<u32>,
-    /// As how many this one counts
+    /// How many units this run takes from the limit
     #[arg(long, value_name = "COUNT", default_value_t = 1)]
     #[arg(value_parser = value_parser!(u32).range(1..))]
     pub(crate) count: u32,

@@ -147,10 +147,10 @@ else
   127  the command was not found";
 
 pub(super) const LIMIT: &str = "\
-In any time no more commands run than its share of --rate, and the burst. The count is kept on the
-first of the nodes, by that node's time: all machines must name the same one first. If the node
-forgets it, as in a restart without persistence, one burst more may run. The command takes the place
-of quorlock, with its process id.
+In any period at most its share of --rate and one burst may start, on all machines together. The
+count is kept on the first of the nodes, by that node's time: all machines must name the same one
+first. If the node forgets it, as in a restart without persistence, one burst more may start. The
+command takes the place of quorlock, with its process id.
 
   quorlock limit --rate 10/1h -w 1m mail -- ./send-mail";
 

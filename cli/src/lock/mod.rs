@@ -5,7 +5,7 @@
 //! | `child` | the command's process: its environment, its group, signals to it |
 //! | `plan` | when the command gets TERM, and when KILL |
 //! | `watch` | the library's events, written to stderr |
-//! | `look` | whether there is anything to do, for `--until` |
+//! | `until` | the lock, unless there is nothing to do: `--until` |
 //! | `report` | what happened, for `--json` |
 //!
 //! ```text
@@ -15,9 +15,9 @@
 //! ```
 
 mod child;
-mod look;
 mod plan;
 mod report;
+mod until;
 mod watch;
 
 use std::ffi::{OsStr, OsString};
@@ -97,32 +97,39 @@ async fn hold_and_run(
     report.hold = Some(clock::now().saturating_duration_since(granted));
     report.child = ended.as_ref().ok().map(|(ended, _)| *ended);
     let in_time = guard.is_valid();
-    let release = match &ended {
-        Ok((ended, false)) if ended.has_run() || args.is_once => {
-            guard.release_after(args.min_hold).await
-        }
-        // By our clock alone its time may be over: the nodes keep it for what is left of it.
-        Ok(_) if args.is_once => {
-            drop(guard.forget());
-            Ok(Release::Released)
-        }
-        // What the command has started may go on: others are to stay out for the delay.
-        Ok((_, was_lost)) if (*was_lost || !in_time) && !args.lock_delay.is_zero() => {
-            drop(guard.forget());
-            Ok(Release::Expired)
-        }
-        _ => guard.release().await,
-    };
+    let release = end_hold(guard, ended.as_ref().ok(), args).await;
     let (ended, was_lost) = ended?;
-    let loss = if was_lost || !in_time {
-        Some(why_lost(args, watch))
-    } else {
-        judge_release(args, &release?)
+    let loss = match release {
+        _ if was_lost || !in_time => Some(why_lost(args, watch)),
+        Some(release) => judge_release(args, &release?),
+        None => None,
     };
     let Some((word, why)) = loss else { return Ok(ended) };
     report.lost = Some(word);
     let what = format!("lock {} was lost: {why}", words::all_quoted(args.keys()));
     Err(Failure::new(Cause::Lost, what))
+}
+
+/// Lets go of the lock, by how the command has ended and whether the lock was lost before. `None`:
+/// its keys are left to their end.
+async fn end_hold(
+    guard: LockGuard,
+    ended: Option<&(Ended, bool)>,
+    args: &LockArgs,
+) -> Option<Result<Release, quorlock::Error>> {
+    let is_lost = ended.is_some_and(|(_, was_lost)| *was_lost) || !guard.is_valid();
+    match ended {
+        Some((ended, false)) if ended.has_run() || args.is_once => {
+            Some(guard.release_after(args.min_hold).await)
+        }
+        // By our clock alone its time may be over: the nodes keep it for what is left of it. And
+        // what the command has started may go on: others are to stay out for the delay.
+        Some(_) if args.is_once || is_lost && !args.lock_delay.is_zero() => {
+            drop(guard.forget());
+            None
+        }
+        _ => Some(guard.release().await),
+    }
 }
 
 /// What the command is told of its lock.
@@ -163,7 +170,9 @@ async fn acquire(locker: &Locker, args: &LockArgs) -> Result<LockGuard, Failure>
     let began = clock::now();
     let wait = if args.no_wait { Duration::ZERO } else { args.wait };
     reach::majority(locker, args.unavailable_wait.min(wait)).await?;
-    let wait = wait.saturating_sub(clock::now().saturating_duration_since(began));
+    // What is left may be nothing: then it is tried once, by a request that waits all the same.
+    let left = wait.saturating_sub(clock::now().saturating_duration_since(began));
+    let wait = left.max(wait.min(Duration::from_millis(1)));
     if args.is_once {
         return begin_once(locker, args).await;
     }
@@ -177,7 +186,7 @@ async fn acquire(locker: &Locker, args: &LockArgs) -> Result<LockGuard, Failure>
     let request = if args.fair { request.fair() } else { request };
     let request = request.lock_delay(args.lock_delay).wait(wait);
     match &args.until {
-        Some(line) => look::acquire_unless_done(request, line).await,
+        Some(line) => until::acquire_unless_done(request, line).await,
         None => request.await.map_err(Failure::of_options),
     }
 }

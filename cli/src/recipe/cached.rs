@@ -1,6 +1,6 @@
 //! `quorlock cached`: a command whose output is kept for a while.
 
-use std::sync::Arc;
+use std::cell::Cell;
 
 use quorlock::recipe::{CacheOptions, Cached, CachedError};
 use quorlock::{Client, Locker};
@@ -15,11 +15,14 @@ use crate::{output, words};
 enum NotKept {
     /// The command failed. Its code, and what it wrote.
     Failed(u8, Vec<u8>),
-    /// It wrote too much, which was passed on. Its code.
+    /// It wrote too much, which is on our stdout. Its code.
     TooLong(u8),
     /// It could not be run.
     NotRun(Failure),
 }
+
+/// It is told in another place why.
+struct Why;
 
 /// Prints the command's output, of now or of a while ago; the exit code.
 pub(crate) async fn run(args: &CachedArgs) -> Result<u8, Failure> {
@@ -36,48 +39,60 @@ async fn get(
 ) -> Result<u8, Failure> {
     let mut options = CacheOptions::default();
     options.stale = args.stale;
-    let cache: Cached<Client, NotKept> =
+    let cache: Cached<Client, Why> =
         Cached::with_options(client, locker, options).map_err(Failure::of_options)?;
-    let failed = std::cell::Cell::new(None);
+    let not_kept = Cell::new(None);
     let got = cache.get(prefixed(&args.nodes, &args.key), args.ttl, || async {
-        let outcome = captured.run().await.map_err(NotKept::NotRun)?;
-        let Outcome { ended, output } = outcome;
-        match output {
-            None => Err(NotKept::TooLong(ended.code())),
-            Some(output) if ended.code() == 0 => Ok(Some(output)),
-            Some(output) => {
-                failed.set(Some(ended.code()));
-                Err(NotKept::Failed(ended.code(), output))
-            }
-        }
+        let kept = captured.run().await.map_err(NotKept::NotRun).and_then(kept);
+        kept.map(Some).map_err(|why| {
+            not_kept.set(Some(why));
+            Why
+        })
     });
-    let error = match got.await {
-        Ok(value) => {
-            if let Some(code) = failed.get() {
-                let key = words::quoted(&args.key);
-                let what = "the output of before is given";
-                output::say(format_args!("{key}: the command ended with {code}; {what}"));
-            }
-            output::write(value.map(|value| value.to_vec()).unwrap_or_default()).await?;
-            return Ok(0);
-        }
-        Err(CachedError::Compute(error)) => error,
+    let value = match got.await {
+        Ok(value) => Some(value.map(|value| value.to_vec()).unwrap_or_default()),
+        Err(CachedError::Compute(_)) => None,
         Err(CachedError::Store(error)) => return Err(Failure::from(error)),
         Err(CachedError::Lock(error)) => return Err(Failure::from(&*error)),
         Err(_) => return Err(Failure::new(Cause::Internal, "an error of the cache is not known")),
     };
-    // This process has no other caller that could share it.
-    match Arc::into_inner(error) {
-        Some(NotKept::Failed(code, output)) => {
-            output::write(output).await?;
-            Ok(code)
-        }
-        Some(NotKept::TooLong(code)) => {
-            let (key, most) = (words::quoted(&args.key), LONGEST >> 20);
+    end(args, not_kept.take(), value).await
+}
+
+/// What is kept of a command's end.
+fn kept(Outcome { ended, output }: Outcome) -> Result<Vec<u8>, NotKept> {
+    match (ended.code(), output) {
+        (code, None) => Err(NotKept::TooLong(code)),
+        (0, Some(output)) => Ok(output),
+        (code, Some(output)) => Err(NotKept::Failed(code, output)),
+    }
+}
+
+/// Prints what there is, and says why the command's output was not kept; the exit code.
+async fn end(
+    args: &CachedArgs,
+    not_kept: Option<NotKept>,
+    value: Option<Vec<u8>>,
+) -> Result<u8, Failure> {
+    let key = words::quoted(&args.key);
+    match (not_kept, value) {
+        (None, value) => output::write(value.unwrap_or_default()).await.map(|()| 0),
+        (Some(NotKept::TooLong(code)), _) => {
+            let most = LONGEST >> 20;
             output::say(format_args!("{key}: more than {most} MiB, which is not kept"));
             Ok(code)
         }
-        Some(NotKept::NotRun(failure)) => Err(failure),
-        None => Err(Failure::new(Cause::Internal, "the command's end is another's as well")),
+        (Some(NotKept::Failed(code, output)), None) => output::write(output).await.map(|()| code),
+        (Some(NotKept::NotRun(failure)), None) => Err(failure),
+        (Some(why), Some(earlier)) => {
+            let why = match why {
+                NotKept::NotRun(failure) => failure.what,
+                NotKept::Failed(code, _) | NotKept::TooLong(code) => {
+                    format!("the command ended with {code}")
+                }
+            };
+            output::say(format_args!("{key}: {why}; the output of before is given"));
+            output::write(earlier).await.map(|()| 0)
+        }
     }
 }

@@ -19,13 +19,16 @@ pub(super) const LONGEST: usize = 4 << 20;
 /// How much of a longer one is passed on at once.
 const PIECE: usize = 64 << 10;
 
+/// How many signals wait for the command to be told of them.
+const SIGNALS: usize = 16;
+
 /// A command that may be run, or need not be.
 pub(super) struct Captured<'a> {
     command: &'a [OsString],
     key: &'a OsStr,
     runs: Cell<bool>,
-    pass: mpsc::UnboundedSender<Signal>,
-    passed: Mutex<mpsc::UnboundedReceiver<Signal>>,
+    pass: mpsc::Sender<Signal>,
+    passed: Mutex<mpsc::Receiver<Signal>>,
 }
 
 /// What a command has come to.
@@ -37,7 +40,7 @@ pub(super) struct Outcome {
 
 impl<'a> Captured<'a> {
     pub(super) fn new(command: &'a [OsString], key: &'a OsStr) -> Self {
-        let (pass, passed) = mpsc::unbounded_channel();
+        let (pass, passed) = mpsc::channel(SIGNALS);
         Self { command, key, runs: Cell::new(false), pass, passed: Mutex::new(passed) }
     }
 
@@ -57,8 +60,8 @@ impl<'a> Captured<'a> {
                         let what = format!("ended by signal {} while waiting", signal.as_raw());
                         return Err(Failure::new(signals::cause(signal), what));
                     }
-                    // The receiver is our own.
-                    let _ = self.pass.send(signal);
+                    // A command that has not heard of so many hears of no more.
+                    let _ = self.pass.try_send(signal);
                 }
             }
         }
@@ -69,7 +72,7 @@ impl<'a> Captured<'a> {
         let mut passed = self.passed.lock().await;
         let told = [("QUORLOCK_KEY", self.key.to_owned())];
         let (mut child, stdout) = Child::start_captured(self.command, &told)?;
-        self.runs.set(true);
+        let _running = Running::begin(&self.runs);
         let mut output = std::pin::pin!(collect(stdout));
         let mut collected = None;
         let ended = loop {
@@ -79,8 +82,23 @@ impl<'a> Captured<'a> {
                 Some(signal) = passed.recv() => child.forward(signal),
             }
         };
-        self.runs.set(false);
         Ok(Outcome { ended, output: collected.flatten() })
+    }
+}
+
+/// While the command runs.
+struct Running<'a>(&'a Cell<bool>);
+
+impl<'a> Running<'a> {
+    fn begin(runs: &'a Cell<bool>) -> Self {
+        runs.set(true);
+        Self(runs)
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.set(false);
     }
 }
 

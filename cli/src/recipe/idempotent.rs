@@ -20,7 +20,10 @@ pub(crate) async fn run(args: &IdempotentArgs) -> Result<u8, Failure> {
     let id = words::quoted(&args.id);
     let outcome = done.outcome();
     let Some((code, output)) = outcome.as_deref().and_then(decode) else {
-        let what = format!("{id} was begun before, and whether it was done is not known");
+        let what = format!(
+            "{id} was begun before, and whether it was done is not known; find out, and to run it \
+             again delete its key with \"/outcome\" behind it on the first node"
+        );
         return Err(Failure::new(Cause::Unknown, what));
     };
     match output {
@@ -46,6 +49,7 @@ async fn once(
         match outcome.ended.signal() {
             None => Ok(encode(&outcome)),
             Some(signal) => {
+                output::write(outcome.output.unwrap_or_default()).await?;
                 let what = format!(
                     "signal {signal} ended the command; whether it has done all of \
                                     {} is not known",

@@ -39,9 +39,6 @@ async fn pass(args: &LimitArgs) -> Result<(), Failure> {
         let retry_after = match limit.take_many(args.count).await {
             Ok(Taken::Limited { retry_after }) => retry_after,
             Ok(_) => return Ok(()),
-            Err(quorlock::recipe::StoreError::Client(error)) if error.is_misuse() => {
-                return Err(Failure::new(Cause::Usage, error.to_string()));
-            }
             Err(error) => return Err(error.into()),
         };
         let waited = clock::now().saturating_duration_since(began);

@@ -72,6 +72,9 @@ fn an_output_that_is_over_is_given_while_the_command_fails() {
         assert_eq!((ended.code, &*ended.stdout), (0, "first\n"), "{ended:?}");
         ended.stderr.contains("\"job\": the command ended with 3; the output of before is given")
     });
+    let long = on(&server, &words, "head -c 5000000 /dev/zero | tr '\\0' x");
+    assert_eq!((long.code, long.stdout.len()), (0, 5_000_000), "and nothing of before");
+    assert_eq!(long.stderr, "quorlock: \"job\": more than 4 MiB, which is not kept\n");
     eventually("a new output", || on(&server, &words, "echo second").stdout == "second\n");
 }
 
@@ -151,8 +154,9 @@ fn what_was_done_is_repeated_with_its_code() {
 fn what_was_begun_and_not_ended_is_not_begun_again() {
     need_server!();
     let server = Server::start();
-    let killed = on(&server, &IDEMPOTENT, "kill -KILL $$");
+    let killed = on(&server, &IDEMPOTENT, "echo begun; kill -KILL $$");
     killed.says(128 + 9, "signal 9 ended the command");
+    assert_eq!(killed.stdout, "begun\n");
     on(&server, &IDEMPOTENT, "echo yes").says(80, "\"job\" was begun before, and whether it was");
     // It was not begun: it may be.
     let missing = ["idempotent", "missing", "--", "/no/such/program"];

@@ -1,4 +1,4 @@
-//! Whether there is anything to do, which a line of the shell says.
+//! `--until`: acquires the lock unless a line of the shell succeeds.
 
 use std::ffi::{OsStr, OsString};
 use std::process::Stdio;
@@ -37,7 +37,7 @@ impl From<quorlock::Error> for Refused {
     }
 }
 
-/// Runs the line. What it writes to its stdout is for no one.
+/// Whether the line succeeds. Its stdout is discarded.
 async fn succeeds(line: &OsStr) -> Result<bool, Refused> {
     let shell = OsStr::new(SHELL);
     let mut command = tied::command(shell);
