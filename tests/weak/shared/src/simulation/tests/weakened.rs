@@ -12,13 +12,15 @@ use crate::weak;
 
 /// What a library with this weakness must be caught at, each by itself; of the kinds that stand
 /// together one is enough. Anything else that is found may be an accident, and is no catch.
-const CATCHES: [(&str, &[&[Kind]]); 32] = [
+const CATCHES: [(&str, &[&[Kind]]); 34] = [
     ("adopt-at-once", &[&[Overlap]]),
     ("adopt-without-compare", &[&[AdoptedTwice]]),
     ("adoption-not-extended", &[&[Failed]]),
     ("cancelled-keeps-its-turn", &[&[PlaceLeft]]),
     ("change-before-the-watch", &[&[Forgotten]]),
     ("complete-though-owed", &[&[Incomplete]]),
+    ("delay-ended-by-drop", &[&[Overlap]]),
+    ("delay-not-extended", &[&[Overlap]]),
     ("delete-without-compare", &[&[Overlap], &[DeletedByAnother]]),
     // The key is made for no holder, or for one that lost it to another.
     ("extension-recreates", &[&[Overlap, LeftBehind]]),
