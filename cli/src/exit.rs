@@ -127,6 +127,11 @@ impl From<StoreError> for Failure {
         let refused = |what: &str| match what.split(' ').next() {
             Some("NOPERM" | "NOAUTH" | "WRONGPASS") => Cause::Denied,
             Some("WRONGTYPE") => Cause::Configuration,
+            // What a script has met is told behind a word of the script's.
+            _ if what.contains("WRONGTYPE") || what.contains("something else") => {
+                Cause::Configuration
+            }
+            _ if what.contains("ACL") => Cause::Denied,
             _ => Cause::Unavailable,
         };
         let cause = match &error {

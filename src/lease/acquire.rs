@@ -256,7 +256,8 @@ impl Tries {
         if let Some(count) = spec.resource.slots_to_choose() {
             return self.begin_with_slots(spec, count, started);
         }
-        if self.count == 0 && !self.queueing.has_waited && spec.queues_first(now) {
+        let is_new = self.count == 0 && !self.queueing.has_waited;
+        if (is_new || spec.fair) && !self.queueing.has_kept() && spec.queues_first(now) {
             self.waiting.until = spec.until(started);
             let drawn = spec.draw(1).unwrap_or_default();
             if let Some(queued) = self.queue(spec, drawn, Some(started))? {
@@ -303,8 +304,9 @@ impl Tries {
     /// The lock was handed on, if it is the one that is wanted.
     fn inherit(&mut self, spec: &AcquireSpec, gift: Gift, started: Moment) -> Done {
         let at = spec.leases.context.nodes.clock().read();
-        if spec.fenced {
-            drop(gift); // it has no fence, and only the nodes can give one
+        if spec.fenced || spec.fair {
+            // It has no fence, and only the nodes can give one; and others may wait in the queue.
+            drop(gift);
             return self.go_on(Step::Start);
         }
         let accepted = hand_on::accept(gift, &spec.resource, spec.ttl, at.stamp);

@@ -275,7 +275,7 @@ impl AcquireSpec {
     #[inline(never)]
     pub(crate) fn check_fair(&self) -> Result<(), Error> {
         let why = match self.order() {
-            _ if self.resource.keys().len() > 1 && self.resource.slots_to_choose().is_none() => {
+            _ if self.resource.primitive.queued.is_none() => {
                 "several keys as one stand in no queue; a fair lock is of one key"
             }
             _ if self.resource.queued().is_none() => {

@@ -330,6 +330,9 @@ impl Claim {
     /// the lock is not owned any more.
     pub(crate) fn release(&mut self) -> Result<Releasing, Error> {
         self.check_owned()?;
+        if let Some(aside) = &mut self.aside {
+            aside.is_delayed = false; // whether or not there is a runtime to ask on
+        }
         let unsure = self.unsure();
         self.open_gate();
         self.look_for_waiters();

@@ -181,10 +181,9 @@ impl Hold {
     /// straight to where it is let go of.
     #[inline]
     pub(super) fn end(&mut self, claim: &mut Option<Claim>) -> Option<Ended> {
-        let own = self.claim.as_ref()?;
-        let was_owned = own.was_owned();
-        if !own.resource.lock_delay().is_zero() {
-            self.delay_if_expired();
+        let was_owned = self.claim.as_ref()?.was_owned();
+        if self.has_expired_to_delay() {
+            self.claim.as_mut().map(Claim::delay);
         }
         let untold = self.take_loss().filter(|_| was_owned);
         *claim = self.claim.take();
@@ -198,13 +197,17 @@ impl Hold {
         Some(left)
     }
 
-    /// Has others stay out for a while if the lease has ended by itself.
+    /// Whether its lease has ended by itself, and others are to stay out for a while still.
+    #[inline]
+    pub(super) fn has_expired_to_delay(&mut self) -> bool {
+        let has_delay = |claim: &Claim| !claim.resource.lock_delay().is_zero();
+        self.claim.as_ref().is_some_and(has_delay) && self.has_expired()
+    }
+
     #[inline(never)]
-    fn delay_if_expired(&mut self) {
+    fn has_expired(&mut self) -> bool {
         let now = self.claim.as_ref().map(|claim| claim.context().nodes.clock().stamp());
-        if now.is_some_and(|now| !self.is_valid(now)) && self.loss() == Some(Loss::Expired) {
-            self.claim.as_mut().map(Claim::delay);
-        }
+        now.is_some_and(|now| !self.is_valid(now)) && self.loss() == Some(Loss::Expired)
     }
 
     /// Whether the lock is held at `now`; once it is not, it never is again.

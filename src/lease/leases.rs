@@ -289,7 +289,10 @@ impl Leases {
         let places = 0..self.slab.used();
         // All are told before the first key goes.
         for index in places.clone() {
-            self.at(index, |_, hold| hold.lose(Loss::Closed));
+            self.at(index, |_, hold| {
+                hold.has_expired_to_delay(); // which is found before it counts as closed
+                hold.lose(Loss::Closed);
+            });
         }
         for index in places {
             self.at(index, |_, hold| {

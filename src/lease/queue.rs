@@ -239,7 +239,9 @@ pub(super) async fn wait(
     let clock = context.nodes.clock();
     let mut plan = Plan::asked(clock.now());
     loop {
-        let woken = attend(context, &place, &plan, wait.until).await?;
+        // As a first try, the first question is not cut short.
+        let until = if plan.has_place { wait.until } else { Moment::LAST };
+        let woken = attend(context, &place, &plan, until).await?;
         let now = clock.now();
         match woken {
             Woken::Closed => return Ok(Ended::Over),
@@ -257,7 +259,7 @@ pub(super) async fn wait(
                 let left = plan.watching.take().and_then(|it| it.take_frame(place.node));
                 plan.watched(left.and_then(|left| left.as_integer().ok()).unwrap_or(-1), now);
             }
-            Woken::ByTime if now >= wait.until => return Ok(Ended::Over),
+            Woken::ByTime if now >= until => return Ok(Ended::Over),
             Woken::ByTime if plan.is_asked => return Ok(Ended::NoQueue(place.node)),
             Woken::ByTime if now < plan.ask => {
                 plan.watch = Moment::NEVER;

@@ -151,6 +151,7 @@ fn take_all(leases: &Leases, fate: Fate) -> (Vec<Releasing>, Shutdown) {
     let now = context.nodes.clock().now();
     leases.close_all(|hold| {
         let untold = hold.take_loss(); // told here
+        let is_delayed = hold.has_expired_to_delay();
         // What an earlier shutdown released or left stays so.
         let Some(claim) = hold.claim.as_mut().filter(|claim| !claim.has_ended()) else { return };
         turns.extend(claim.take_turn()); // passed on below: that wakes tasks
@@ -161,6 +162,10 @@ fn take_all(leases: &Leases, fate: Fate) -> (Vec<Releasing>, Shutdown) {
                 let token = claim.leave();
                 let (key, keys) = (claim.resource.given().to_vec(), claim.resource.given_each());
                 found.left.push(LeftLock { key, keys, token });
+            }
+            Fate::Release if is_delayed => {
+                drop(claim.leave());
+                found.lost += 1;
             }
             Fate::Release => match claim.release() {
                 Ok(release) => releases.push(release),

@@ -167,9 +167,9 @@ impl LockGuard {
         self.protect(work).await?
     }
 
-    /// A token that is cancelled when the lock is lost, and when this guard ends: for work that is
-    /// told by such tokens when to stop. A thread of its own sees to that, so it comes in time also
-    /// when the runtime is blocked or has ended.
+    /// A token that is cancelled when the lock is lost, and when its last handle ends: for work
+    /// that is told by such tokens when to stop. A thread of its own sees to that, so it comes in
+    /// time also when the runtime is blocked or has ended.
     #[cfg(feature = "tokio-util")]
     #[must_use]
     pub fn cancellation(&self) -> tokio_util::sync::CancellationToken {
@@ -273,8 +273,8 @@ impl LockGuard {
     /// The release is sent to every node at the first poll. Dropping the future before that, or
     /// after it, releases the lock; only what the nodes answered is then not known.
     pub async fn release(mut self) -> Result<Release, Error> {
-        if !self.handles.end() {
-            return self.end_shared();
+        if let Some(shared) = self.end_handle() {
+            return shared;
         }
         match self.begin_release()? {
             Some(releasing) => Ok(releasing.finish().await),
@@ -312,8 +312,8 @@ impl LockGuard {
         if left.is_zero() || !self.is_valid() {
             return self.release().await;
         }
-        if !self.handles.end() {
-            return self.end_shared();
+        if let Some(shared) = self.end_handle() {
+            return shared;
         }
         if let Err(misuse) = self.hold.admit_life(left) {
             drop(self.forget());
@@ -343,9 +343,12 @@ impl LockGuard {
         claim.map_or(token, |mut claim| claim.leave())
     }
 
-    /// What the release of a handle is told that is not the last.
-    fn end_shared(&self) -> Result<Release, Error> {
-        if self.hold.is_valid() { Ok(Release::Shared) } else { Err(self.hold.lost_error()) }
+    /// Ends this handle; what its release is told where it is not the last.
+    fn end_handle(&mut self) -> Option<Result<Release, Error>> {
+        // Before: another handle may be the last by then, and end the hold.
+        let lost = (self.handles.has_others() && !self.is_valid()).then(|| self.hold.lost_error());
+        let is_last = self.handles.end();
+        (!is_last).then(|| lost.map_or(Ok(Release::Shared), Err))
     }
 
     /// Ends the hold and asks the nodes to let go of the key; `None`: the next of this process has

@@ -151,9 +151,11 @@ impl LockRequest {
     /// come first in the moment of a hand-over.)
     ///
     /// The order is that in which requests reach the queue's node, while that can be reached; where
-    /// it fails, another begins a new queue. Of the tasks of one locker one stands there at a time,
-    /// and they follow one another in their own order. Requests that are not fair, locks of several
-    /// keys, and clients of other libraries keep to no order, nor does
+    /// it fails, another begins a new queue. While it answers, an outage of the others is found
+    /// within seconds, and not within [`unavailable_wait`](Self::unavailable_wait). Of the tasks of
+    /// one locker one stands there at a time, and they follow one another in their own order.
+    /// Requests that are not fair, locks of several keys, and clients of other libraries keep to no
+    /// order, nor does
     /// [`try_acquire`](Self::try_acquire), which ignores this option.
     ///
     /// # Errors

@@ -30,7 +30,8 @@ impl LockRequest {
     ///
     /// As `.await`; [`is_misuse`](Error::is_misuse) for what would wait for this very guard: a
     /// write lock within a read lock of the key, several keys of which the guard has some and not
-    /// all, and a fenced lock within one that has no fence.
+    /// all, more slots than there are beside the guard's, and a fenced lock within one that has no
+    /// fence.
     ///
     /// # Cancel safety
     ///

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use quorlock::testing::Nodes;
+use quorlock::testing::{Nodes, Reaction, When};
 use quorlock::{LockRequest, Locker, Retry};
 use support::wait::PATIENCE;
 use support::{Fleet, need_process};
@@ -61,6 +61,39 @@ async fn a_newcomer_asks_no_node_for_the_lock_while_others_wait_for_it() {
     }
     drop(held);
     assert!(waiting.await.unwrap().is_ok());
+}
+
+/// As a first try that asks all nodes is not.
+#[tokio::test(start_paused = true)]
+async fn a_free_lock_is_had_though_the_wait_is_shorter_than_a_round_trip() {
+    let nodes = Nodes::new(3);
+    let locker = process(&nodes, "one").await;
+    for node in nodes.iter() {
+        node.add(When::after_any().then(Reaction::Delay(ms(20))));
+    }
+    let guard = locker.lock("k").fair().wait(ms(5)).await.unwrap();
+    let error = locker.lock("k").fair().wait(ms(5)).await.unwrap_err();
+    assert!(error.is_contended(), "{error}");
+    drop(guard);
+}
+
+/// What is handed on inside a process overtakes the others.
+#[tokio::test(start_paused = true)]
+async fn who_waits_elsewhere_is_not_overtaken_by_one_of_the_holders_process() {
+    let nodes = Nodes::new(3);
+    let builder = nodes.locker().owner("one").ttl(ms(10_000)).local_handover(ms(5_000));
+    let (one, other) = (builder.build().unwrap(), process(&nodes, "other").await);
+    one.ready(ms(1_000)).await.unwrap();
+    let held = one.lock("k").fair().await.unwrap();
+    let waiting = tokio::spawn(other.lock("k").fair().wait_forever().acquire());
+    tokio::time::sleep(ms(10)).await;
+    let next = tokio::spawn(one.lock("k").fair().wait_forever().acquire());
+    tokio::time::sleep(ms(10)).await;
+    drop(held);
+    let had = waiting.await.unwrap().unwrap();
+    assert!(!next.is_finished());
+    drop(had);
+    assert!(next.await.unwrap().is_ok());
 }
 
 /// They come one after the other, and have it in that order, each for a moment.
@@ -210,6 +243,7 @@ async fn what_stands_in_no_queue_is_refused() {
     let limited = Retry::default().tries_max(3);
     for (request, reason) in [
         (locker.lock_all(["a", "b"]), "several keys as one stand in no queue"),
+        (locker.lock_all(["a"]), "several keys as one stand in no queue"),
         (locker.lock("a}b"), "has no queue"),
         (locker.lock("k").wait(Duration::ZERO), "that does not wait"),
         (locker.lock("k").retry(limited), "leave `retry` as it is"),

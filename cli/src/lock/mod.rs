@@ -86,7 +86,16 @@ async fn hold_and_run(
     };
     let granted = clock::now();
     report.wait = Some(granted.saturating_duration_since(began));
+    let is_skipped = |failure: &Failure| failure.cause == Cause::Skipped;
+    if args.until.is_some() && acquired.as_ref().is_err_and(is_skipped) {
+        settle(&locker, args).await; // it may have had the lock to look under it
+    }
     let guard = acquired?;
+    if !guard.is_valid() {
+        // It was, when it was given; a look under it may have taken long.
+        let what = format!("lock {} was lost before the command", words::all_quoted(args.keys()));
+        return Err(Failure::new(Cause::Lost, what));
+    }
     report.fence = guard.fence();
     report.slot = guard.slots().first().copied();
 
@@ -119,12 +128,16 @@ async fn end_hold(
 ) -> Option<Result<Release, quorlock::Error>> {
     let is_lost = ended.is_some_and(|(_, was_lost)| *was_lost) || !guard.is_valid();
     match ended {
+        // What the command has started may go on: others are to stay out for the delay.
+        Some(_) if is_lost && !args.lock_delay.is_zero() => {
+            drop(guard.forget());
+            None
+        }
         Some((ended, false)) if ended.has_run() || args.is_once => {
             Some(guard.release_after(args.min_hold).await)
         }
-        // By our clock alone its time may be over: the nodes keep it for what is left of it. And
-        // what the command has started may go on: others are to stay out for the delay.
-        Some(_) if args.is_once || is_lost && !args.lock_delay.is_zero() => {
+        // By our clock alone its time may be over: the nodes keep it for what is left of it.
+        Some(_) if args.is_once => {
             drop(guard.forget());
             None
         }
@@ -169,6 +182,9 @@ fn locker(args: &LockArgs, watch: &Arc<Watch>) -> Result<Locker, Failure> {
 async fn acquire(locker: &Locker, args: &LockArgs) -> Result<LockGuard, Failure> {
     let began = clock::now();
     let wait = if args.no_wait { Duration::ZERO } else { args.wait };
+    if let Some(line) = &args.until {
+        until::look(line).await?;
+    }
     reach::majority(locker, args.unavailable_wait.min(wait)).await?;
     // What is left may be nothing: then it is tried once, by a request that waits all the same.
     let left = wait.saturating_sub(clock::now().saturating_duration_since(began));

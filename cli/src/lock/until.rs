@@ -1,6 +1,7 @@
 //! `--until`: acquires the lock unless a line of the shell succeeds.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
+use std::mem;
 use std::process::Stdio;
 
 use quorlock::recipe::Until;
@@ -12,20 +13,35 @@ use crate::{tied, words};
 /// The shell that runs the line.
 const SHELL: &str = "/bin/sh";
 
-/// The lock, unless the line succeeds before it is asked for, or under it.
-pub(super) async fn acquire_unless_done(
-    request: LockRequest,
-    line: &OsString,
-) -> Result<LockGuard, Failure> {
-    let look = || async { Ok(succeeds(line).await?.then_some(())) };
-    match request.until(look).await {
-        Ok(Until::Held(guard)) => Ok(guard),
-        Ok(Until::Found(())) => {
-            let what = format!("{} succeeds: there is nothing to do", words::quoted(line));
-            Err(Failure::new(Cause::Skipped, what))
-        }
+/// Fails as skipped if the line succeeds.
+pub(super) async fn look(line: &OsStr) -> Result<(), Failure> {
+    match succeeds(line).await {
+        Ok(true) => Err(skipped(line)),
+        Ok(false) => Ok(()),
         Err(Refused(failure)) => Err(failure),
     }
+}
+
+/// The lock, unless the line succeeds under it. It has not before.
+pub(super) async fn acquire_unless_done(
+    request: LockRequest,
+    line: &OsStr,
+) -> Result<LockGuard, Failure> {
+    let mut is_known = true;
+    let look = || {
+        let is_known = mem::take(&mut is_known);
+        async move { Ok((!is_known && succeeds(line).await?).then_some(())) }
+    };
+    match request.until(look).await {
+        Ok(Until::Held(guard)) => Ok(guard),
+        Ok(Until::Found(())) => Err(skipped(line)),
+        Err(Refused(failure)) => Err(failure),
+    }
+}
+
+fn skipped(line: &OsStr) -> Failure {
+    let what = format!("{} succeeds: there is nothing to do", words::quoted(line));
+    Failure::new(Cause::Skipped, what)
 }
 
 /// Why there is no lock, or no look.

@@ -85,22 +85,22 @@ pub(crate) async fn print(text: impl Into<String>) -> Result<(), Failure> {
     written.map_err(|error| Failure::internal("cannot write to stdout", &error))
 }
 
-/// Writes to stdout what a command has written to its own. None may read it: that is no failure.
+/// Writes to stdout what a command has written to its own. `false`: none reads it, which is no
+/// failure.
 ///
 /// # Cancel safety
 ///
 /// As [`print`].
 #[cfg(unix)]
-pub(crate) async fn write(bytes: Vec<u8>) -> Result<(), Failure> {
+pub(crate) async fn write(bytes: Vec<u8>) -> Result<bool, Failure> {
     let written = tokio::task::spawn_blocking(move || {
         let mut stdout = io::stdout();
         stdout.write_all(&bytes).and_then(|()| stdout.flush())
     });
     match written.await.unwrap_or_else(|error| Err(io::Error::other(error))) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::internal("cannot write to stdout", &error))
-        }
-        _ => Ok(()),
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Failure::internal("cannot write to stdout", &error)),
     }
 }
 

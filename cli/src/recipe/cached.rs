@@ -6,7 +6,7 @@ use quorlock::recipe::{CacheOptions, Cached, CachedError};
 use quorlock::{Client, Locker};
 
 use super::captured::{Captured, LONGEST, Outcome};
-use super::{locker_and_client, prefixed};
+use super::{locker_and_client, named};
 use crate::args::CachedArgs;
 use crate::exit::{Cause, Failure};
 use crate::{output, words};
@@ -42,7 +42,7 @@ async fn get(
     let cache: Cached<Client, Why> =
         Cached::with_options(client, locker, options).map_err(Failure::of_options)?;
     let not_kept = Cell::new(None);
-    let got = cache.get(prefixed(&args.nodes, &args.key), args.ttl, || async {
+    let got = cache.get(named(&args.nodes, &args.key, "/output"), args.ttl, || async {
         let kept = captured.run().await.map_err(NotKept::NotRun).and_then(kept);
         kept.map(Some).map_err(|why| {
             not_kept.set(Some(why));
@@ -76,13 +76,13 @@ async fn end(
 ) -> Result<u8, Failure> {
     let key = words::quoted(&args.key);
     match (not_kept, value) {
-        (None, value) => output::write(value.unwrap_or_default()).await.map(|()| 0),
+        (None, value) => output::write(value.unwrap_or_default()).await.map(|_| 0),
         (Some(NotKept::TooLong(code)), _) => {
             let most = LONGEST >> 20;
             output::say(format_args!("{key}: more than {most} MiB, which is not kept"));
             Ok(code)
         }
-        (Some(NotKept::Failed(code, output)), None) => output::write(output).await.map(|()| code),
+        (Some(NotKept::Failed(code, output)), None) => output::write(output).await.map(|_| code),
         (Some(NotKept::NotRun(failure)), None) => Err(failure),
         (Some(why), Some(earlier)) => {
             let why = match why {
@@ -92,7 +92,7 @@ async fn end(
                 }
             };
             output::say(format_args!("{key}: {why}; the output of before is given"));
-            output::write(earlier).await.map(|()| 0)
+            output::write(earlier).await.map(|_| 0)
         }
     }
 }

@@ -1,14 +1,15 @@
 //! Runs a command whose output is kept, and passes signals on to it.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ffi::{OsStr, OsString};
 
-use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::io::AsyncReadExt;
+use tokio::process::ChildStdout;
 use tokio::sync::{Mutex, mpsc};
 
 use rustix::process::Signal;
 
-use crate::exit::Failure;
+use crate::exit::{Cause, Failure};
 use crate::lock::{Child, Ended};
 use crate::output;
 use crate::signals::{self, Signals};
@@ -26,7 +27,7 @@ const SIGNALS: usize = 16;
 pub(super) struct Captured<'a> {
     command: &'a [OsString],
     key: &'a OsStr,
-    runs: Cell<bool>,
+    stage: Cell<Stage>,
     pass: mpsc::Sender<Signal>,
     passed: Mutex<mpsc::Receiver<Signal>>,
 }
@@ -41,11 +42,12 @@ pub(super) struct Outcome {
 impl<'a> Captured<'a> {
     pub(super) fn new(command: &'a [OsString], key: &'a OsStr) -> Self {
         let (pass, passed) = mpsc::channel(SIGNALS);
-        Self { command, key, runs: Cell::new(false), pass, passed: Mutex::new(passed) }
+        Self { command, key, stage: Cell::new(Stage::Waits), pass, passed: Mutex::new(passed) }
     }
 
-    /// Does the work in which the command may be run. A signal that comes while it is not ends the
-    /// work.
+    /// Does the work in which the command may be run. A signal that comes before the command runs
+    /// ends the work; so does the second one that comes when it has ended: what it has come to is
+    /// to be stored then.
     pub(super) async fn within<T>(
         &self,
         work: impl Future<Output = Result<T, Failure>>,
@@ -55,66 +57,99 @@ impl<'a> Captured<'a> {
         loop {
             tokio::select! {
                 done = &mut work => return done,
-                signal = signals.next() => {
-                    if !self.runs.get() {
+                signal = signals.next() => match self.stage.get() {
+                    // A command that has not heard of so many hears of no more.
+                    Stage::Runs => drop(self.pass.try_send(signal)),
+                    Stage::HasEnded => self.stage.set(Stage::Waits),
+                    Stage::Waits => {
                         let what = format!("ended by signal {} while waiting", signal.as_raw());
                         return Err(Failure::new(signals::cause(signal), what));
                     }
-                    // A command that has not heard of so many hears of no more.
-                    let _ = self.pass.try_send(signal);
-                }
+                },
             }
         }
     }
 
-    /// Runs it to its end.
+    /// Runs it to its end, and to that of its output. Where others have that still, when it has
+    /// ended itself, a signal ends the wait for them.
     pub(super) async fn run(&self) -> Result<Outcome, Failure> {
         let mut passed = self.passed.lock().await;
         let told = [("QUORLOCK_KEY", self.key.to_owned())];
         let (mut child, stdout) = Child::start_captured(self.command, &told)?;
-        let _running = Running::begin(&self.runs);
-        let mut output = std::pin::pin!(collect(stdout));
-        let mut collected = None;
-        let ended = loop {
+        let _running = Running::begin(&self.stage);
+        let output = Output::default();
+        let mut reading = std::pin::pin!(output.read(stdout));
+        let (mut is_read, mut ended) = (false, None);
+        while ended.is_none() || !is_read {
             tokio::select! {
-                read = &mut output, if collected.is_none() => collected = Some(read?),
-                ended = child.wait(), if collected.is_some() => break ended?,
-                Some(signal) = passed.recv() => child.forward(signal),
+                read = &mut reading, if !is_read => {
+                    read?;
+                    is_read = true;
+                }
+                end = child.wait(), if ended.is_none() => ended = Some(end?),
+                Some(signal) = passed.recv() => match ended {
+                    None => child.forward(signal),
+                    Some(_) => is_read = true,
+                },
             }
-        };
-        Ok(Outcome { ended, output: collected.flatten() })
+        }
+        let nothing = || Failure::new(Cause::Internal, "the command has no end");
+        Ok(Outcome { ended: ended.ok_or_else(nothing)?, output: output.kept() })
     }
 }
 
+/// Whether the command runs.
+#[derive(Clone, Copy)]
+enum Stage {
+    /// Not yet, or it is not run at all.
+    Waits,
+    Runs,
+    HasEnded,
+}
+
 /// While the command runs.
-struct Running<'a>(&'a Cell<bool>);
+struct Running<'a>(&'a Cell<Stage>);
 
 impl<'a> Running<'a> {
-    fn begin(runs: &'a Cell<bool>) -> Self {
-        runs.set(true);
-        Self(runs)
+    fn begin(stage: &'a Cell<Stage>) -> Self {
+        stage.set(Stage::Runs);
+        Self(stage)
     }
 }
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        self.0.set(false);
+        self.0.set(Stage::HasEnded);
     }
 }
 
-/// Reads to the end; passes on what is longer than can be kept.
-async fn collect(mut stdout: impl AsyncRead + Unpin) -> Result<Option<Vec<u8>>, Failure> {
-    let mut kept = Vec::new();
-    let mut is_kept = true;
-    loop {
-        let read = stdout.read_buf(&mut kept).await;
-        let read = read.map_err(|error| Failure::internal("cannot read the command", &error))?;
-        is_kept &= kept.len() <= LONGEST;
-        if !is_kept {
-            output::write(std::mem::replace(&mut kept, Vec::with_capacity(PIECE))).await?;
+/// What a command has written so far.
+#[derive(Default)]
+struct Output {
+    bytes: RefCell<Vec<u8>>,
+    is_too_long: Cell<bool>,
+}
+
+impl Output {
+    /// Reads to the end, and passes on what is longer than can be kept, while any one reads ours.
+    async fn read(&self, mut stdout: ChildStdout) -> Result<(), Failure> {
+        let mut piece = Vec::with_capacity(PIECE);
+        loop {
+            let read = stdout.read_buf(&mut piece).await;
+            let read =
+                read.map_err(|error| Failure::internal("cannot read the command", &error))?;
+            self.bytes.borrow_mut().append(&mut piece);
+            self.is_too_long.set(self.is_too_long.get() || self.bytes.borrow().len() > LONGEST);
+            let is_passed_on = self.is_too_long.get();
+            let is_over = read == 0 || is_passed_on && !output::write(self.bytes.take()).await?;
+            if is_over {
+                return Ok(());
+            }
         }
-        if read == 0 {
-            return Ok(is_kept.then_some(kept));
-        }
+    }
+
+    /// All of it, unless it is too long.
+    fn kept(&self) -> Option<Vec<u8>> {
+        (!self.is_too_long.get()).then(|| self.bytes.take())
     }
 }

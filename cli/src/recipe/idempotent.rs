@@ -4,7 +4,7 @@ use quorlock::recipe::Done;
 use quorlock::{Client, Locker};
 
 use super::captured::{Captured, LONGEST, Outcome};
-use super::{locker_and_client, prefixed};
+use super::{locker_and_client, named};
 use crate::args::IdempotentArgs;
 use crate::exit::{Cause, Failure};
 use crate::{output, tied, words};
@@ -15,7 +15,17 @@ pub(crate) async fn run(args: &IdempotentArgs) -> Result<u8, Failure> {
     tied::check(&args.command)?;
     let (locker, client) = locker_and_client(&args.nodes, args.wait)?;
     let captured = Captured::new(&args.command, &args.id);
-    let done = captured.within(once(args, &locker, &client, &captured)).await?;
+    captured.within(repeat(args, &locker, &client, &captured)).await
+}
+
+/// Runs it, or repeats what it came to before.
+async fn repeat(
+    args: &IdempotentArgs,
+    locker: &Locker,
+    client: &Client,
+    captured: &Captured<'_>,
+) -> Result<u8, Failure> {
+    let done = once(args, locker, client, captured).await?;
     let is_first = matches!(done, Done::First(_));
     let id = words::quoted(&args.id);
     let outcome = done.outcome();
@@ -27,7 +37,7 @@ pub(crate) async fn run(args: &IdempotentArgs) -> Result<u8, Failure> {
         return Err(Failure::new(Cause::Unknown, what));
     };
     match output {
-        Some(output) => output::write(output.to_vec()).await?,
+        Some(output) => drop(output::write(output.to_vec()).await?),
         None if is_first => {}
         None => {
             let most = LONGEST >> 20;
@@ -43,7 +53,7 @@ async fn once(
     client: &Client,
     captured: &Captured<'_>,
 ) -> Result<Done, Failure> {
-    let request = locker.idempotent(client, prefixed(&args.nodes, &args.id), args.keep);
+    let request = locker.idempotent(client, named(&args.nodes, &args.id, ""), args.keep);
     let done = request.wait(args.wait).run(|| async {
         let outcome = captured.run().await?;
         match outcome.ended.signal() {

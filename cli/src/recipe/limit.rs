@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use quorlock::recipe::{Limit, Taken};
 
-use super::{first, prefixed};
+use super::{first, named};
 use crate::args::LimitArgs;
 use crate::exit::{Cause, Failure};
 use crate::nodes::Nodes;
@@ -28,7 +28,7 @@ pub(crate) fn run(args: &LimitArgs) -> Result<Infallible, Failure> {
 async fn pass(args: &LimitArgs) -> Result<(), Failure> {
     let client = first(&Nodes::find(&args.nodes)?)?;
     let (count, per) = args.rate;
-    let limit = Limit::new(client, prefixed(&args.nodes, &args.key), count, per);
+    let limit = Limit::new(client, named(&args.nodes, &args.key, "/limit"), count, per);
     let limit = limit.and_then(|limit| match args.burst {
         Some(burst) => limit.burst(burst),
         None => Ok(limit),

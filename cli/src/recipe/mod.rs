@@ -17,27 +17,31 @@ mod limit;
 use std::ffi::OsStr;
 use std::time::Duration;
 
-use quorlock::{Client, Locker};
+use quorlock::{Client, Extend, Locker};
 
 pub(crate) use self::{cached::run as cached, idempotent::run as idempotent, limit::run as limit};
 use crate::args::NodeArgs;
 use crate::exit::{Cause, Failure};
 use crate::nodes::{self, Nodes};
 
+/// How long the first node may take, with connecting to it and with an output of 4 MiB.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// A locker on all nodes, and a client of the first.
 fn locker_and_client(args: &NodeArgs, wait: Duration) -> Result<(Locker, Client), Failure> {
     let nodes = Nodes::find(args)?;
-    let locker = nodes::build(nodes.locker()?.wait(wait))?;
+    let locker = nodes::build(nodes.locker()?.wait(wait).auto_extend(Extend::Forever))?;
     Ok((locker, first(&nodes)?))
 }
 
 /// A client of the first node.
 fn first(nodes: &Nodes<'_>) -> Result<Client, Failure> {
     let client = nodes.clients()?.into_iter().next();
-    client.ok_or_else(|| Failure::new(Cause::Configuration, "no nodes"))
+    let client = client.ok_or_else(|| Failure::new(Cause::Configuration, "no nodes"))?;
+    Ok(client.timeout(PATIENCE))
 }
 
-/// What a key is called on the nodes.
-fn prefixed(args: &NodeArgs, key: &OsStr) -> Vec<u8> {
-    [args.prefix.as_encoded_bytes(), key.as_encoded_bytes()].concat()
+/// What a key is called on the nodes; with a name of its own behind it, so that it is no lock.
+fn named(args: &NodeArgs, key: &OsStr, name: &str) -> Vec<u8> {
+    [args.prefix.as_encoded_bytes(), key.as_encoded_bytes(), name.as_bytes()].concat()
 }

@@ -2,13 +2,13 @@
 
 use std::process::{Command, Stdio};
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 use support::scratch::Scratch;
 use support::{Fleet, Server, eventually, need_process, need_server};
 
 #[cfg(target_os = "linux")]
 use crate::pipe::FullPipe;
-use crate::run::{Ended, Running, program, program_on, program_on_all, run};
+use crate::run::{Ended, Running, ends, program, program_on, program_on_all, run};
 
 const CACHED: [&str; 4] = ["cached", "--ttl", "1h", "job"];
 const IDEMPOTENT: [&str; 2] = ["idempotent", "job"];
@@ -225,12 +225,17 @@ fn what_cannot_be_is_said_in_one_line() {
 fn what_stands_under_the_key_already_is_left_as_it_is() {
     need_server!();
     let server = Server::start();
-    server.command(&["RPUSH", "job", "theirs"]);
-    on(&server, &["limit", "--rate=5/s", "job"], "echo ran").says(78, "WRONGTYPE");
-    on(&server, &CACHED, "echo ran").says(78, "WRONGTYPE");
-    server.command(&["RPUSH", "job/outcome", "theirs"]);
-    on(&server, &IDEMPOTENT, "echo ran").says(78, "WRONGTYPE");
-    assert_eq!(server.command(&["LLEN", "job"]).int(), 1);
+    let limit = ["limit", "--rate=5/s", "job"];
+    let names = [(&limit[..], "job/limit"), (&CACHED, "job/output"), (&IDEMPOTENT, "job/outcome")];
+    for (words, name) in names {
+        server.command(&["RPUSH", name, "theirs"]);
+        on(&server, words, "echo ran").says(78, "the first node refused: ");
+        assert_eq!(server.command(&["LLEN", name]).int(), 1);
+        server.command(&["DEL", name]);
+        server.command(&["SET", name, "theirs"]);
+        on(&server, words, "echo ran").says(78, "the first node refused: ");
+        assert_eq!(server.command(&["GET", name]).text(), "theirs");
+    }
 }
 
 /// Each makes what is missing, by hand; with `--until` one does.
@@ -256,4 +261,21 @@ fn what_another_has_done_under_the_lock_is_not_done_again() {
         assert_eq!(page.lines().count(), made);
         assert_eq!(skipped, 4 - made, "{ended:?}");
     }
+}
+
+/// As a program that starts another one, which goes on.
+#[test]
+fn a_command_whose_output_others_have_still_can_be_ended() {
+    need_process!();
+    let server = Server::start();
+    let script = "sleep 600 2>/dev/null & echo $! >&2; echo $$ >&2; echo done; exit 3";
+    let running = Running::start(program_on(&server, &around(&IDEMPOTENT, script)));
+    let [left, command] = [running.error_line(), running.error_line()];
+    ends(&command);
+    running.signal(Signal::HUP);
+    let ended = running.end();
+    let left = left.parse().ok().and_then(Pid::from_raw).unwrap_or_else(|| panic!("{left}"));
+    // It may have ended already: by the signal, which goes to all that the command has started.
+    let _ = kill_process(left, Signal::KILL);
+    assert_eq!((ended.code, &*ended.stdout), (3, "done\n"), "{ended:?}");
 }

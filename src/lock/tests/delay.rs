@@ -100,6 +100,22 @@ async fn who_has_ended_all_of_it_releases_it_also_behind_the_loss() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_shutdown_leaves_what_has_expired_to_its_delay() {
+    for is_found in [true, false] {
+        let world = World::ready(3).await;
+        let request = world.locker.lock("k").lock_delay(DELAY).auto_extend(Extend::Off);
+        let guard = request.await.unwrap();
+        pass(TTL).await;
+        if is_found {
+            assert_eq!(guard.lost().await, Loss::Expired);
+        }
+        let found = world.locker.shutdown(ms(1_000)).await.unwrap();
+        assert_eq!((found.released, found.lost, found.unknown), (0, 1, 0));
+        assert_eq!((world.keys("k"), guard.lost().await), (3, Loss::Expired));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn one_that_is_dropped_while_it_is_held_is_free_at_once() {
     let world = World::ready(3).await;
     let guard = world.locker.lock("k").lock_delay(DELAY).await.unwrap();

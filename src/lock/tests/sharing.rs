@@ -126,6 +126,10 @@ async fn what_would_wait_for_the_guard_itself_is_refused() {
         let error = request.within(guard).await.unwrap_err();
         assert!(error.is_misuse() && error.to_string().contains(reason), "{error}");
     }
+    let slots = world.locker.slots("k", 2);
+    let slot = slots.acquire().await.unwrap();
+    let error = slots.acquire_many(2).within(&slot).await.unwrap_err();
+    assert!(error.is_misuse() && error.to_string().contains("not so many slots"), "{error}");
     let fenced = world.locker.lock("f").fenced().await.unwrap();
     let inner = world.locker.lock("f").fenced().within(&fenced).await.unwrap();
     assert_eq!(inner.fence(), fenced.fence());

@@ -39,6 +39,7 @@ pub use self::options::{CacheOptions, OnUnavailable};
 use self::others::Others;
 pub use self::store::{Store, Stored};
 use super::decided::{Decided, decided};
+use super::store_error::StoreError;
 use super::until::Until;
 use crate::clock::Clock;
 use crate::entropy::Entropy;
@@ -199,8 +200,10 @@ impl<S: Store, E> Cached<S, E> {
 
 impl<S: Store, E> Inner<S, E> {
     async fn look(&self, key: &[u8]) -> Result<Option<Entry>, CachedError<E>> {
-        let stored = self.store.get(key).await?;
-        Ok(stored.as_ref().and_then(entry::decode))
+        let Some(stored) = self.store.get(key).await? else { return Ok(None) };
+        // What another has stored there is not replaced.
+        let no_entry = || StoreError::Unexpected("a value that is no entry of a cache".into());
+        Ok(Some(entry::decode(&stored).ok_or_else(no_entry)?))
     }
 
     /// Whether this reader is to compute the value anew.

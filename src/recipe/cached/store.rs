@@ -40,9 +40,14 @@ impl Store for Client {
         let mut replies = both.run().await?.into_iter().map(StoreError::check);
         let (Some(value), Some(left)) = (replies.next(), replies.next()) else { return Ok(None) };
         let (value, left) = (value?, left?);
-        // Gone between the two, or without an end, which no value of ours is.
-        let left = left.as_integer().ok().and_then(|left| u64::try_from(left).ok());
-        let Some(left) = left.filter(|_| !value.is_null()) else { return Ok(None) };
+        if value.is_null() {
+            return Ok(None);
+        }
+        let left = match left.as_integer() {
+            Ok(-2) => return Ok(None), // gone between the two
+            Ok(-1) => return Err(StoreError::Unexpected("a value without an end".into())),
+            left => left.ok().and_then(|left| u64::try_from(left).ok()).unwrap_or_default(),
+        };
         match value.as_bytes() {
             Ok(bytes) => {
                 let remaining = Duration::from_millis(left);

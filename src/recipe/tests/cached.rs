@@ -263,3 +263,16 @@ async fn an_option_that_cannot_be_is_said() {
     assert!(check(&|options| options.stale = Duration::MAX).contains("at most ten years"));
     assert!(check(&|options| options.negative_ttl = Some(Duration::MAX)).contains("ten years"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_stands_there_and_is_no_entry_is_left() {
+    let (nodes, (store, client)) = (Nodes::new(1), store());
+    let ([cache], count) = (caches(&nodes, &client, &exact()), Cell::new(0));
+    for words in [&["SET", "k", "mine"][..], &["SET", "k", "mine", "PX", "60000"]] {
+        store[0].command(words);
+        let error = cache.get("k", TTL, || work(&count)).await.unwrap_err();
+        assert!(error.to_string().contains("something else uses the key"), "{error}");
+        assert_eq!(store[0].value("k").as_deref(), Some(b"mine".as_slice()));
+    }
+    assert_eq!(count.get(), 0);
+}
