@@ -38,8 +38,8 @@ impl Slots {
         let both = usize::from(self.query().weight) + held.numbers().len();
         match is_same && both > usize::from(self.count()) {
             true => Err(Error::misuse(
-                "there are not so many slots beside those of the guard, and this would wait for it; \
-                 ask for all of them at once",
+                "there are not so many slots beside those of the guard, and this would wait for \
+                 it; ask for all of them at once",
             )),
             false => Ok(()),
         }
