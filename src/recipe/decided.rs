@@ -15,8 +15,10 @@ use crate::report::Holder;
 /// For how long a try is repeated that none has won.
 const UNDECIDED_MAX: Duration = Duration::from_secs(10);
 
-/// What lies between two such tries.
-const PAUSE: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(20)];
+/// What lies between the first two such tries, at most; then twice as much each time, and no more
+/// than the longest. The nodes may be near, and who is first with the next try has it.
+const FIRST_PAUSE: Duration = Duration::from_millis(3);
+const LONGEST_PAUSE: Duration = Duration::from_millis(24);
 
 /// Who has the lock.
 pub(super) enum Decided {
@@ -29,6 +31,7 @@ pub(super) enum Decided {
 pub(super) async fn decided(request: impl Fn() -> LockRequest) -> Result<Decided, Error> {
     let clock = Clock::default();
     let until = clock.now().plus(UNDECIDED_MAX);
+    let mut longest = FIRST_PAUSE;
     loop {
         let undecided = match request().wait(Duration::ZERO).await {
             Ok(guard) => return Ok(Decided::Ours(guard)),
@@ -42,8 +45,8 @@ pub(super) async fn decided(request: impl Fn() -> LockRequest) -> Result<Decided
         if now >= until || !clock.can_sleep() {
             return Err(undecided);
         }
-        let [low, high] = PAUSE;
-        let pause = Entropy::from_system()?.between(low, high);
+        let pause = Entropy::from_system()?.between(longest / 16, longest);
         clock.sleep_until(now.plus(pause)).await;
+        longest = (longest * 2).min(LONGEST_PAUSE);
     }
 }
