@@ -28,6 +28,9 @@ const HOT_TTL: Duration = Duration::from_secs(1);
 /// For how long that is looked at in a plain run.
 const HOT_TIME: u64 = 6;
 
+/// For so long none writes what it has measured.
+const QUIET: Duration = Duration::from_secs(1);
+
 const COMPUTATION: Duration = Duration::from_millis(200);
 const LEASE: Duration = Duration::from_secs(1);
 
@@ -141,7 +144,10 @@ async fn all_ask<Fut: Future<Output = ()> + 'static>(
         meanwhile(begin).await;
         asking.join_all().await
     });
-    for took in took.await {
+    let took = took.await;
+    // What is written takes the machine from those that are not done yet.
+    tokio::time::sleep((begin + QUIET).saturating_sub(now())).await;
+    for took in took {
         log.say("took", begin, took.as_micros());
     }
 }
