@@ -46,6 +46,19 @@ use crate::entropy::Entropy;
 use crate::error::Error;
 use crate::lock::{LockGuard, LockRequest, Locker};
 
+/// Lets other tasks go on.
+async fn yield_now() {
+    let mut has_yielded = false;
+    std::future::poll_fn(|cx| {
+        if std::mem::replace(&mut has_yielded, true) {
+            return std::task::Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        std::task::Poll::Pending
+    })
+    .await;
+}
+
 /// What a key's lock has behind the key.
 const LOCK: &[u8] = b"/computed";
 
@@ -173,11 +186,16 @@ impl<S: Store, E> Cached<S, E> {
             let entry = match Box::pin(inner.look(key)).await {
                 Ok(Some(entry)) => entry,
                 found => {
+                    let mut shared = None;
                     let outcome = match found {
                         Err(error) => Err(error),
-                        _ => Box::pin(inner.bring(key, ttl, None, compute)).await,
+                        _ => Box::pin(inner.bring(key, ttl, None, compute, &mut shared)).await,
                     };
                     flight.land(outcome.clone());
+                    if shared.is_some() {
+                        // Those who wait go on before the nodes are told.
+                        yield_now().await;
+                    }
                     return outcome;
                 }
             };
@@ -189,7 +207,8 @@ impl<S: Store, E> Cached<S, E> {
             return match inner.refreshes.join(key) {
                 Flight::First(_refresh) => {
                     let present = entry.clone();
-                    let brought = Box::pin(inner.bring(key, ttl, Some(entry), compute)).await;
+                    let brought =
+                        Box::pin(inner.bring(key, ttl, Some(entry), compute, &mut None)).await;
                     brought.or_else(|error| inner.keep(key, present, error))
                 }
                 Flight::Other(_) => Ok(entry.value),
@@ -230,6 +249,7 @@ impl<S: Store, E> Inner<S, E> {
         ttl: Duration,
         present: Option<Entry>,
         compute: F,
+        shared: &mut Option<LockGuard>,
     ) -> Result<Value, CachedError<E>>
     where
         F: FnOnce() -> Fut,
@@ -237,7 +257,7 @@ impl<S: Store, E> Inner<S, E> {
     {
         let turn = match present {
             Some(entry) => self.turn_to_refresh(key, entry).await?,
-            None => self.turn_to_compute(key).await?,
+            None => self.turn_to_compute(key, shared).await?,
         };
         let guard = match turn {
             Turn::Ours(guard) => guard,
@@ -298,7 +318,11 @@ impl<S: Store, E> Inner<S, E> {
 
     /// One of all processes has the lock. The others wait with a read lock, which all of them are
     /// given at once when that one has ended. Where it has stored nothing, they wait in turn.
-    async fn turn_to_compute(&self, key: &[u8]) -> Result<Turn, CachedError<E>> {
+    async fn turn_to_compute(
+        &self,
+        key: &[u8],
+        as_reader: &mut Option<LockGuard>,
+    ) -> Result<Turn, CachedError<E>> {
         match decided(|| self.lock(key)).await {
             Ok(Decided::Ours(guard)) => {
                 return Ok(match self.look(key).await? {
@@ -314,6 +338,7 @@ impl<S: Store, E> Inner<S, E> {
             Err(error) => return Ok(self.without_lock(error)?),
         };
         if let Some(entry) = self.look(key).await? {
+            *as_reader = Some(shared);
             return Ok(Turn::Others(entry.value));
         }
         drop(shared);
