@@ -57,8 +57,8 @@
 //!
 //! Replicas that ask at the same time can divide the nodes between them, so that none has a
 //! majority. A single try would then be refused for each of them, and the job be run by none. So a
-//! try that has found no holder with a majority is repeated after a pause, of up to 3 ms at first and
-//! up to 24 ms later.
+//! try that has found no holder with a majority is repeated after a pause, of up to 3 ms at first
+//! and up to 24 ms later.
 //!
 //! In the shell it is `quorlock once`. With `--per 1d`, the crontab of each machine may say
 //!
