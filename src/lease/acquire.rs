@@ -256,8 +256,7 @@ impl Tries {
         if let Some(count) = spec.resource.slots_to_choose() {
             return self.begin_with_slots(spec, count, started);
         }
-        let is_new = self.count == 0 && !self.queueing.has_waited;
-        if (is_new || spec.fair) && !self.queueing.has_kept() && spec.queues_first(now) {
+        if self.may_queue_first(spec, started) && spec.queues_first(now) {
             self.waiting.until = spec.until(started);
             let drawn = spec.draw(1).unwrap_or_default();
             if let Some(queued) = self.queue(spec, drawn, Some(started))? {
@@ -274,6 +273,19 @@ impl Tries {
         }
         self.step = Step::Asking(spec.ask(sent)?);
         Ok(None)
+    }
+
+    /// Whether this try may ask a queue before all nodes: the first one, and of a fair lock each,
+    /// unless no node has a queue to offer, or it has waited long enough: then all nodes are asked,
+    /// and it ends if they say no.
+    fn may_queue_first(&mut self, spec: &AcquireSpec, started: Moment) -> bool {
+        let has_found_none = std::mem::take(&mut self.queueing.has_found_none);
+        if self.count == 0 && !self.queueing.has_waited {
+            return true;
+        }
+        let now = || spec.leases.context.nodes.clock().now();
+        let may_again = spec.fair && !has_found_none && !self.queueing.has_kept();
+        may_again && now() < spec.until(started)
     }
 
     /// It is its turn, or it may try without one, or has waited long enough.

@@ -99,6 +99,8 @@ pub(super) struct Queueing {
     pub(super) was_refused: bool,
     /// It has waited in a queue.
     pub(super) has_waited: bool,
+    /// No node has had a queue to offer since all nodes were asked.
+    pub(super) has_found_none: bool,
     /// It is a writer, and readers were in its way.
     pub(super) has_met_readers: bool,
     /// Where it looks for free slots.
@@ -111,6 +113,7 @@ impl Queueing {
         avoided: NodeMask::NONE,
         was_refused: false,
         has_waited: false,
+        has_found_none: false,
         has_met_readers: false,
         search: Search::NOT_YET,
     };

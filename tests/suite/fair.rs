@@ -63,6 +63,20 @@ async fn a_newcomer_asks_no_node_for_the_lock_while_others_wait_for_it() {
     assert!(waiting.await.unwrap().is_ok());
 }
 
+/// Nor does it try without end.
+#[tokio::test(start_paused = true)]
+async fn where_no_node_answers_it_fails_as_any_other() {
+    let nodes = Nodes::new(3);
+    let locker = process(&nodes, "one").await;
+    nodes.iter().for_each(|node| node.stop());
+    tokio::time::sleep(ms(10)).await;
+    for wait in [ms(1), ms(300), ms(5_000)] {
+        let request = locker.lock("k").fair().wait(wait).unavailable_wait(ms(5_000));
+        let error = tokio::time::timeout(ms(8_000), request.acquire()).await.unwrap().unwrap_err();
+        assert!(error.is_unavailable(), "{wait:?}: {error}");
+    }
+}
+
 /// As a first try that asks all nodes is not.
 #[tokio::test(start_paused = true)]
 async fn a_free_lock_is_had_though_the_wait_is_shorter_than_a_round_trip() {

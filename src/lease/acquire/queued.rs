@@ -95,6 +95,7 @@ impl Tries {
                 if let Some(queued) = self.queue(spec, drawn, None)? {
                     return self.go_on(Step::Queued { queued, drawn }); // at the next node
                 }
+                self.queueing.has_found_none = true;
                 let left = self.waiting.until.since(spec.leases.context.nodes.clock().now());
                 let pause = within(drawn.min(HEARTBEAT), Known::default(), left);
                 let pausing = pause::plain(spec.leases.clone(), pause);
