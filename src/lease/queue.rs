@@ -83,6 +83,8 @@ pub(super) struct Wait {
     pub(super) untold: Option<Moment>,
     /// The lock is to have a fence.
     pub(super) is_fenced: bool,
+    /// It asks here first, and not all nodes.
+    pub(super) is_fair: bool,
     /// It asks for slots, and does not wait in the queue.
     pub(super) is_once: bool,
 }
@@ -242,8 +244,9 @@ pub(super) async fn wait(
     let clock = context.nodes.clock();
     let mut plan = Plan::asked(clock.now());
     loop {
-        // As a first try, the first question is not cut short.
-        let until = if plan.has_place { wait.until } else { Moment::LAST };
+        // As a first try, the first question of a fair lock is not cut short.
+        let is_first_try = wait.is_fair && !plan.has_place;
+        let until = if is_first_try { Moment::LAST } else { wait.until };
         let woken = attend(context, &place, &plan, until).await?;
         let now = clock.now();
         match woken {

@@ -44,6 +44,8 @@ pub(super) struct Oracle {
     tokens: BTreeSet<String>,
     /// Values whose keys may be left behind: their holders have crashed, or wanted it so.
     left: BTreeSet<String>,
+    /// Values of locks with a lock-delay.
+    delayed: BTreeSet<String>,
     /// Machines whose clocks have leapt.
     leapt: BTreeSet<usize>,
     pub(super) violations: Vec<Violation>,
@@ -65,6 +67,7 @@ impl Oracle {
             numbers: 0,
             tokens: BTreeSet::new(),
             left: BTreeSet::new(),
+            delayed: BTreeSet::new(),
             leapt: BTreeSet::new(),
             violations: Vec::new(),
             overlaps: Vec::new(),
@@ -89,6 +92,9 @@ impl Oracle {
         if !self.tokens.insert(value.into()) && !is_handed_on {
             let what = format!("guard {number} of `{key}` has another guard's value: {value}");
             self.violate(Kind::SameValue, what);
+        }
+        if delay > 0 {
+            self.delayed.insert(value.into());
         }
         self.value_owners.assign(value, owner, machine);
         for key in keys {
@@ -268,7 +274,9 @@ impl Oracle {
     ) {
         let is_its_own = |value: &str| {
             let is_held = !is_acquiring || self.value_owners.is_known(value);
-            is_held && self.value_owners.owner(value) == owner && !self.left.contains(value)
+            // What has expired to its delay stays.
+            let may_stay = self.left.contains(value) || self.delayed.contains(value);
+            is_held && self.value_owners.owner(value) == owner && !may_stay
         };
         let stands: Vec<_> = stands.into_iter().filter(|(_, _, value)| is_its_own(value)).collect();
         let wrong = self.completeness.tell(owner, &stands, is_acquiring);

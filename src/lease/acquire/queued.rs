@@ -34,10 +34,11 @@ impl Tries {
         }
         let turn = self.order.turn();
         let place = self.place(spec)?;
-        let (until, is_fenced) = (self.waiting.until, spec.fenced);
+        let (until, is_fenced, is_fair) = (self.waiting.until, spec.fenced, spec.fair);
         let has_met_readers = self.queueing.has_met_readers;
         let is_once = self.order.queues_once();
-        let wait = Wait { turn, has_met_readers, until, pause, untold, is_fenced, is_once };
+        let wait =
+            Wait { turn, has_met_readers, until, pause, untold, is_fenced, is_fair, is_once };
         let leases = spec.leases.clone();
         Ok(place.map(|place| match spec.resource.slots_to_choose() {
             None => Box::pin(queue::wait(leases, place, wait)) as Queued,
