@@ -89,6 +89,13 @@ pub(super) struct Wait {
     pub(super) is_once: bool,
 }
 
+impl Wait {
+    /// Until when it waits. As a first try, the first question of a fair lock is not cut short.
+    fn until_with(&self, plan: &Plan) -> Moment {
+        if self.is_fair && !plan.has_place { Moment::LAST } else { self.until }
+    }
+}
+
 /// What an acquisition knows of queues.
 pub(super) struct Queueing {
     /// Its place, while all nodes are asked past the queue. In a box, for few have one, and every
@@ -244,9 +251,7 @@ pub(super) async fn wait(
     let clock = context.nodes.clock();
     let mut plan = Plan::asked(clock.now());
     loop {
-        // As a first try, the first question of a fair lock is not cut short.
-        let is_first_try = wait.is_fair && !plan.has_place;
-        let until = if is_first_try { Moment::LAST } else { wait.until };
+        let until = wait.until_with(&plan);
         let woken = attend(context, &place, &plan, until).await?;
         let now = clock.now();
         match woken {
