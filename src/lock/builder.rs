@@ -5,16 +5,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::all::ALL;
 use super::locker::Locker;
-use super::mutex::MUTEX;
-use super::queued::QUEUED;
-use super::reading::READ;
-use super::slotted::CHOOSING;
+use super::scripts::scripts;
 use crate::clock::Clock;
 use crate::entropy::Entropy;
 use crate::error::Error;
-use crate::lease::{AcquireBy, Epoch, FENCE, FENCE_VOTE, LeaseContext, Notices, Primitive};
+use crate::lease::{Epoch, FENCE, FENCE_VOTE, LeaseContext, Notices};
 use crate::link::{Dial, HandshakeConfig, Network};
 use crate::observe::Observer;
 #[cfg(feature = "tls-rustls")]
@@ -448,29 +444,6 @@ impl LockerBuilder {
             native_probe_key: self.options.link.native.then(|| probe_key(&self.options.prefix)),
         })
     }
-}
-
-/// What every server is told on connecting, so that a digest is enough: a guard that is dropped can
-/// send nothing behind its release, and a slow node's answer may come behind the verdict, when the
-/// program has ended. Of the locks that few have, the releases alone: what acquires and extends
-/// them is waited for, and is brought when it is missing.
-pub(super) fn scripts(is_volatile: bool) -> Vec<&'static str> {
-    let mut scripts = Vec::new();
-    for Primitive { acquire, vote, extend, release, .. } in [&MUTEX, &ALL, &QUEUED] {
-        let acquire = match acquire {
-            _ if is_volatile => Some(vote.text),
-            AcquireBy::Script(acquire, _) => Some(acquire.text),
-            AcquireBy::SetIfAbsent => None,
-        };
-        let used = [release.text, extend.text].into_iter().chain(acquire);
-        used.for_each(|script| {
-            if !scripts.contains(&script) {
-                scripts.push(script);
-            }
-        });
-    }
-    scripts.extend([&READ, &CHOOSING].map(|seldom| seldom.release.text));
-    scripts
 }
 
 /// A key that a user who may touch what stands behind the prefix may touch as well. It is only

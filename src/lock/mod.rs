@@ -24,6 +24,7 @@ mod mutex;
 mod queued;
 mod reading;
 mod request;
+mod scripts;
 mod segments;
 mod slots;
 mod slotted;

@@ -45,7 +45,7 @@ use crate::clock::{Clock, Driven, Moment};
 use crate::entropy::Entropy;
 use crate::lease::{LeaseContext, Notices, OwnerToken};
 use crate::link::HandshakeConfig;
-use crate::lock::builder::scripts;
+use crate::lock::scripts::scripts;
 use crate::observe::{Event, Loss, Observer};
 use crate::options::{Address, Options};
 use crate::quorum::{NodeSet, Parts};
