@@ -279,10 +279,12 @@ impl Tries {
     /// unless no node has a queue to offer, or it has waited long enough: then all nodes are asked,
     /// and it ends if they say no.
     fn may_queue_first(&mut self, spec: &AcquireSpec, started: Moment) -> bool {
+        (self.count == 0 && !self.queueing.has_waited) || self.may_queue_again(spec, started)
+    }
+
+    #[inline(never)]
+    fn may_queue_again(&mut self, spec: &AcquireSpec, started: Moment) -> bool {
         let has_found_none = std::mem::take(&mut self.queueing.has_found_none);
-        if self.count == 0 && !self.queueing.has_waited {
-            return true;
-        }
         let now = || spec.leases.context.nodes.clock().now();
         let may_again = spec.fair && !has_found_none && !self.queueing.has_kept();
         may_again && now() < spec.until(started)

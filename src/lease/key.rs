@@ -6,8 +6,9 @@
 use crate::error::Error;
 
 /// Keys up to this length, prefix included, are held without an allocation. Every move of a claim
-/// moves so many bytes, so that it is moved rarely: see `Hold::end`.
-const INLINE: usize = 128;
+/// moves so many bytes, so that it is moved rarely: see `Hold::end`. With their lengths they fill
+/// 128 bytes.
+const INLINE: usize = 125;
 
 /// The longest key, prefix included. Servers take more; a lock's name of this size is a mistake,
 /// and it would travel to every node twice for each acquisition.

@@ -24,6 +24,7 @@ pub(crate) enum Value<'a> {
 }
 
 impl Value<'_> {
+    #[inline(always)] // a plain lock's commands have it twice
     pub(super) fn put(self, out: &mut Vec<u8>) {
         let (nonce, owner) = match self {
             Self::Drawn { nonce, owner } => (nonce, owner),

@@ -173,14 +173,22 @@ impl LockRequest {
         self.with(|spec| spec.resource.class = class)
     }
 
-    /// Checks what options say only together.
+    /// Checks what options say only together, where one of the rare ones is set.
     #[inline]
-    fn check_whole(self) -> Self {
-        match &self.spec {
-            Ok(spec) if !spec.resource.lock_delay().is_zero() => {
-                self.check(|spec| spec.leases.context.admit_life(spec.ttl, &spec.resource))
-            }
-            _ => self,
+    fn check_whole(&mut self, is_waiting: bool) {
+        let is_rare = |spec: &AcquireSpec| spec.fair || !spec.resource.lock_delay().is_zero();
+        if self.spec.as_ref().is_ok_and(is_rare) {
+            self.check_rare(is_waiting);
+        }
+    }
+
+    #[inline(never)]
+    fn check_rare(&mut self, is_waiting: bool) {
+        let Ok(spec) = &self.spec else { return };
+        let life = spec.leases.context.admit_life(spec.ttl, &spec.resource);
+        let order = if spec.fair && is_waiting { spec.check_fair() } else { Ok(()) };
+        if let Err(error) = life.and(order) {
+            self.spec = Err(error);
         }
     }
 
@@ -193,10 +201,9 @@ impl LockRequest {
     /// Acquires the lock, as `.await` on the request does: a future for what takes no
     /// [`IntoFuture`], such as `spawn`, `try_join_all` and `block_on`.
     #[inline]
-    pub fn acquire(self) -> Acquire {
-        let checked = self.check_whole();
-        let is_fair = checked.spec.as_ref().is_ok_and(|spec| spec.fair);
-        Acquire::new(if is_fair { checked.check(AcquireSpec::check_fair) } else { checked }.spec)
+    pub fn acquire(mut self) -> Acquire {
+        self.check_whole(true);
+        Acquire::new(self.spec)
     }
 
     /// Tries once. `Ok(None)`: another holds the lock.
@@ -212,8 +219,9 @@ impl LockRequest {
     /// # Cancel safety
     ///
     /// Dropping the future leaves no key behind.
-    pub async fn try_acquire(self) -> Result<Option<LockGuard>, Error> {
-        match Acquiring::once(self.check_whole().spec).await {
+    pub async fn try_acquire(mut self) -> Result<Option<LockGuard>, Error> {
+        self.check_whole(false);
+        match Acquiring::once(self.spec).await {
             Ok(hold) => Ok(Some(LockGuard::new(hold))),
             Err(error) if error.is_contended() => Ok(None),
             Err(error) => Err(error),
