@@ -140,7 +140,6 @@ async fn a_writer_keeps_readers_out_that_are_on_the_other_nodes_alone() {
     let has_queue = async || queues().await.contains(&Reply::Int(1));
     eventually_async("it stands in a queue", has_queue).await;
     let node = queues().await.iter().position(|there| *there == Reply::Int(1)).unwrap();
-    fleet[node].command(&["DEL", "k", "{k}:quorlock:readers", "{k}:quorlock:gate"]);
     let others = |reply: Vec<Reply>| {
         let others = reply.into_iter().enumerate().filter(|(other, _)| *other != node);
         others.map(|(_, reply)| reply).collect::<Vec<_>>()
@@ -148,6 +147,8 @@ async fn a_writer_keeps_readers_out_that_are_on_the_other_nodes_alone() {
     for other in (0..3).filter(|other| *other != node) {
         fleet[other].command(&["DEL", "{k}:quorlock:gate"]);
     }
+    // Behind the others' gates: the writer that waits shuts them as soon as it is told of this.
+    fleet[node].command(&["DEL", "k", "{k}:quorlock:readers", "{k}:quorlock:gate"]);
     let are_shut =
         async || others(fleet.command(&["EXISTS", "{k}:quorlock:gate"])) == [1, 1].map(Reply::Int);
     eventually_async("the others' gates are shut", are_shut).await;
