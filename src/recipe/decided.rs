@@ -10,7 +10,7 @@ use crate::clock::Clock;
 use crate::entropy::Entropy;
 use crate::error::Error;
 use crate::lock::{LockGuard, LockRequest};
-use crate::report::Holder;
+use crate::report::{Holder, Outcome};
 
 /// For how long a try is repeated that none has won.
 const UNDECIDED_MAX: Duration = Duration::from_secs(10);
@@ -24,6 +24,14 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(24);
 pub(super) enum Decided {
     Ours(LockGuard),
     Others(Holder),
+}
+
+/// Whether this try was one node short of a majority. Such a try is repeated sooner, so that those
+/// who were further from it do not divide the nodes once more.
+fn is_nearest(undecided: &Error) -> bool {
+    let nodes = undecided.nodes();
+    let granted = nodes.iter().filter(|node| node.outcome == Outcome::Granted).count();
+    granted == nodes.len() / 2
 }
 
 /// Asks for the lock, and waits for no holder of it. The error is that of the last try where it was
@@ -45,7 +53,12 @@ pub(super) async fn decided(request: impl Fn() -> LockRequest) -> Result<Decided
         if now >= until || !clock.can_sleep() {
             return Err(undecided);
         }
-        let pause = Entropy::from_system()?.between(longest / 16, longest);
+        // Not for long: all of them may be that near.
+        let (low, high) = match is_nearest(&undecided) && longest < LONGEST_PAUSE {
+            true => (longest / 16, longest / 4),
+            false => (longest / 4, longest),
+        };
+        let pause = Entropy::from_system()?.between(low, high);
         clock.sleep_until(now.plus(pause)).await;
         longest = (longest * 2).min(LONGEST_PAUSE);
     }
