@@ -37,6 +37,7 @@ mod servers;
 mod side;
 mod stats;
 mod table;
+mod waiting;
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -63,7 +63,8 @@ fn hand_over(results: &Results, record: &str) -> Option<String> {
         let beside = figure(name, "p50 against the floor")?;
         Some([(*name).to_owned(), format!("{p50:.0}"), format!("{p99:.0}"), format!("{beside:.2}")])
     };
-    let shown = hand_over::CONTESTANTS.iter().filter(|name| **name != "ours-again");
+    let shown =
+        hand_over::CONTESTANTS.iter().filter(|name| !matches!(**name, "ours-again" | "ours-fair"));
     let rows: Vec<_> = shown.filter_map(row).collect();
     if rows.is_empty() {
         return None;

@@ -6,34 +6,31 @@ use std::io::{BufRead, Write, stdin, stdout};
 use std::time::Duration;
 
 use quorlock::report::WaitStats;
-use quorlock::{Locker, Release, Retry};
+use quorlock::{Locker, Release};
 use tokio::runtime::{Builder, Runtime};
 
 use super::{Shift, Tally, sleep_until};
 use crate::clock;
 use crate::contest::{Failure, TTL};
 use crate::hand_over::Bare;
+use crate::waiting::Waiting;
 
 const KEY: &str = "crowd";
 
 /// How long the nodes may take to be connected: many processes start at once.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The pause of what polls.
-const PAUSE: Duration = Duration::from_millis(50);
-
 /// A process with its connections.
 enum Member {
-    Ours { runtime: Runtime, locker: Locker, retry: Option<Retry> },
+    Ours { runtime: Runtime, locker: Locker, waiting: Waiting },
     Floor(Bare),
 }
 
 /// Takes part as `name`, told on the standard input, until that ends.
 pub(crate) fn run(name: &str, urls: &[String]) -> Result<(), Failure> {
-    let mut member = match name {
-        "floor" => Member::Floor(Bare::connect(urls)?),
-        "ours" | "ours-again" => Member::connect(urls, None)?,
-        "ours-polling" => Member::connect(urls, Some(Retry::custom(|_| Some(PAUSE))))?,
+    let mut member = match (name, Waiting::of(name)) {
+        ("floor", _) => Member::Floor(Bare::connect(urls)?),
+        (_, Some(waiting)) => Member::connect(urls, waiting)?,
         _ => return Err(format!("who is `{name}`?").into()),
     };
     let mut output = stdout().lock();
@@ -50,20 +47,21 @@ pub(crate) fn run(name: &str, urls: &[String]) -> Result<(), Failure> {
 }
 
 impl Member {
-    fn connect(urls: &[String], retry: Option<Retry>) -> Result<Self, Failure> {
+    fn connect(urls: &[String], waiting: Waiting) -> Result<Self, Failure> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         // By a script, as the floor deletes.
         let locker = Locker::quorum(urls)?.ttl(TTL).native_commands(false).build()?;
         runtime.block_on(locker.ready(PATIENCE))?;
-        Ok(Self::Ours { runtime, locker, retry })
+        Ok(Self::Ours { runtime, locker, waiting })
     }
 
     fn work(&mut self, shift: Shift) -> Result<Tally, Failure> {
         match self {
-            Self::Ours { runtime, locker, retry } => {
+            Self::Ours { runtime, locker, waiting } => {
                 // As a task of the runtime's, where most users' code runs.
-                let (locker, retry) = (locker.clone(), retry.clone());
-                runtime.block_on(runtime.spawn(async move { work(&locker, retry, shift).await }))?
+                let (locker, waiting) = (locker.clone(), *waiting);
+                runtime
+                    .block_on(runtime.spawn(async move { work(&locker, waiting, shift).await }))?
             }
             Self::Floor(bare) => {
                 let mut tally = Tally::default();
@@ -90,7 +88,7 @@ impl Tally {
     }
 }
 
-async fn work(locker: &Locker, retry: Option<Retry>, shift: Shift) -> Result<Tally, Failure> {
+async fn work(locker: &Locker, waiting: Waiting, shift: Shift) -> Result<Tally, Failure> {
     let mut tally = Tally::default();
     let mut before = None;
     loop {
@@ -102,11 +100,7 @@ async fn work(locker: &Locker, retry: Option<Retry>, shift: Shift) -> Result<Tal
             break;
         }
         let request = locker.lock(KEY).wait(Duration::from_nanos(shift.end - began));
-        let request = match &retry {
-            Some(retry) => request.retry(retry.clone()),
-            None => request,
-        };
-        let guard = match request.await {
+        let guard = match waiting.ask(request).await {
             Ok(guard) => guard,
             Err(error) if error.is_contended() && clock::shared() >= shift.end => {
                 tally.note(began, shift);

@@ -3,13 +3,14 @@
 use std::io::{BufRead, Write, stdin, stdout};
 use std::time::Duration;
 
-use quorlock::{Extend, LockGuard, Locker, LockerBuilder, Retry};
+use quorlock::{Extend, LockGuard, Locker, LockerBuilder};
 use rslock::LockManager;
 use tokio::runtime::{Builder, Runtime};
 
 use super::bare::Bare;
 use crate::clock;
 use crate::contest::{Failure, TTL};
+use crate::waiting::Waiting;
 
 pub(crate) const KEY: &str = "hand-over";
 
@@ -18,9 +19,6 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long the lock lives of one that is to be killed, and does not extend it.
 pub(crate) const BRIEF: Duration = Duration::from_secs(1);
-
-/// The pause of what polls.
-const PAUSE: Duration = Duration::from_millis(50);
 
 trait Contestant {
     /// Takes the lock, waiting for it.
@@ -31,12 +29,11 @@ trait Contestant {
 
 /// Takes part as `name`, told on the standard input, until that ends.
 pub(crate) fn run(name: &str, urls: &[String]) -> Result<(), Failure> {
-    let mut contestant: Box<dyn Contestant> = match name {
-        "floor" => Box::new(Bare::connect(urls)?),
-        "ours" | "ours-again" => Box::new(Ours::connect(urls, None)?),
-        "ours-brief" => Box::new(Ours::brief(urls)?),
-        "ours-polling" => Box::new(Ours::connect(urls, Some(Retry::custom(|_| Some(PAUSE))))?),
-        "rslock" => Box::new(Rslock::connect(urls)?),
+    let mut contestant: Box<dyn Contestant> = match (name, Waiting::of(name)) {
+        (_, Some(waiting)) => Box::new(Ours::connect(urls, waiting)?),
+        ("floor", _) => Box::new(Bare::connect(urls)?),
+        ("ours-brief", _) => Box::new(Ours::brief(urls)?),
+        ("rslock", _) => Box::new(Rslock::connect(urls)?),
         _ => return Err(format!("who is `{name}`?").into()),
     };
     let (input, mut output) = (stdin().lock(), stdout().lock());
@@ -58,21 +55,21 @@ pub(crate) fn run(name: &str, urls: &[String]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// This library, with its defaults but for a retry that polls.
+/// This library, with its defaults but for how it waits.
 struct Ours {
     runtime: Runtime,
     locker: Locker,
-    retry: Option<Retry>,
+    waiting: Waiting,
     held: Option<LockGuard>,
 }
 
 impl Ours {
-    fn connect(urls: &[String], retry: Option<Retry>) -> Result<Self, Failure> {
-        Self::with(Self::builder(urls)?.ttl(TTL), retry)
+    fn connect(urls: &[String], waiting: Waiting) -> Result<Self, Failure> {
+        Self::with(Self::builder(urls)?.ttl(TTL), waiting)
     }
 
     fn brief(urls: &[String]) -> Result<Self, Failure> {
-        Self::with(Self::builder(urls)?.ttl(BRIEF).auto_extend(Extend::Off), None)
+        Self::with(Self::builder(urls)?.ttl(BRIEF).auto_extend(Extend::Off), Waiting::Usual)
     }
 
     /// It deletes by a script, as all the others do.
@@ -80,22 +77,19 @@ impl Ours {
         Ok(Locker::quorum(urls)?.native_commands(false))
     }
 
-    fn with(builder: LockerBuilder, retry: Option<Retry>) -> Result<Self, Failure> {
+    fn with(builder: LockerBuilder, waiting: Waiting) -> Result<Self, Failure> {
         let locker = builder.build()?;
         // While it holds the lock it must hear that it is waited for.
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         runtime.block_on(locker.ready(PATIENCE))?;
-        Ok(Self { runtime, locker, retry, held: None })
+        Ok(Self { runtime, locker, waiting, held: None })
     }
 }
 
 impl Contestant for Ours {
     fn acquire(&mut self) -> Result<(), Failure> {
         let request = self.locker.lock(KEY).wait(PATIENCE);
-        let request = match &self.retry {
-            Some(retry) => request.retry(retry.clone()),
-            None => request,
-        };
+        let request = self.waiting.ask(request);
         self.held = Some(self.runtime.block_on(async { request.await })?);
         Ok(())
     }

@@ -29,8 +29,8 @@ use crate::servers::Nodes;
 use crate::side::Side;
 
 /// Who takes part. Ours stands twice: what differs between the two is chance.
-pub(crate) const CONTESTANTS: [&str; 6] =
-    ["floor", "ours", "ours-again", "ours-polling", "rslock", NODE_REDLOCK];
+pub(crate) const CONTESTANTS: [&str; 7] =
+    ["floor", "ours", "ours-again", "ours-fair", "ours-polling", "rslock", NODE_REDLOCK];
 
 /// The one that is another program.
 pub(crate) const NODE_REDLOCK: &str = "node-redlock";

@@ -20,10 +20,11 @@ use crate::{progress, table};
 
 /// Who takes part, and what they do with the lock. Ours stands twice: what differs between the two
 /// is chance.
-const NAMES: [(&str, Work); 5] = [
+const NAMES: [(&str, Work); 6] = [
     ("floor", AT_ONCE),
     ("ours", AT_ONCE),
     ("ours-again", AT_ONCE),
+    ("ours-fair", AT_ONCE),
     ("ours-polling", AT_ONCE),
     ("ours", EXTENDING),
 ];
@@ -39,6 +40,7 @@ const RATE_MIN: f64 = 0.5;
 const COMMANDS_MAX: f64 = 14.0;
 const PUSHES_MAX: f64 = 2.0;
 const SPREAD_MAX: f64 = 1.5;
+const FAIR_MAX: f64 = 1.2;
 
 /// From so many processes on, each is to come by the lock as often as the others; and with so many
 /// it counts how often servers have to push.
@@ -238,6 +240,10 @@ fn promises(processes: usize, standings: &[Standing], floor: f64) -> Vec<Promise
     if processes >= SPREAD_FROM {
         let spread = Box::new(Round::spread);
         promises.push(promise("luckiest to unluckiest", SPREAD_MAX, false, ours, spread));
+        for fair in standings.iter().filter(|it| it.name == "ours-fair") {
+            let spread = Box::new(Round::spread);
+            promises.push(promise("luckiest to unluckiest", FAIR_MAX, false, fair, spread));
+        }
     }
     if processes >= PUSHES_FROM {
         for standing in standings.iter().filter(|it| it.name == "ours") {
