@@ -34,6 +34,7 @@
 //! | tell what went wrong | [`Error`], [`ErrorKind`], [`report`] |
 //! | see what happens: logs, metrics | [`Observer`], [`Event`] |
 //! | let a store refuse a holder who is late | [`LockRequest::fenced`], [`guarded`] |
+//! | wait until several are there | [`Locker::latch`], [`Locker::barrier`] |
 //! | run a job on one of several replicas | [`Locker::once`], [`recipe`] |
 //! | find out who holds a lock | [`Locker::inspect`], [`Locker::health`] |
 //! | stop in good order | [`Locker::shutdown`] |
@@ -68,6 +69,7 @@ mod entropy;
 mod error;
 mod fence;
 pub mod guarded;
+mod latch;
 mod lease;
 mod link;
 mod lock;
@@ -93,6 +95,7 @@ pub mod testing;
 pub use client::{Client, Pipeline};
 pub use error::{Error, ErrorKind};
 pub use fence::Fence;
+pub use latch::{Barrier, Latch, LatchState};
 pub use lease::{LeftLock, OwnerToken, Release, Shutdown};
 pub use lock::{
     Acquire, Held, LockGuard, LockKey, LockRequest, Locker, LockerBuilder, OnLoss, Segments, Slots,

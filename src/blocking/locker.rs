@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::guard::LockGuard;
+use super::latch::{Barrier, Latch};
 use super::park;
 use crate::error::Error;
 use crate::lease::{OwnerToken, Release, Shutdown};
@@ -62,6 +63,24 @@ impl Locker {
     /// As [`crate::Locker::slots`].
     pub fn slots(&self, key: impl AsRef<[u8]>, count: u16) -> Slots {
         Slots { slots: self.locker.slots(key, count) }
+    }
+
+    /// As [`crate::Locker::latch`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn latch(&self, key: impl AsRef<[u8]>, parties: usize) -> Result<Latch, Error> {
+        self.locker.latch(key, parties).map(Latch::new)
+    }
+
+    /// As [`crate::Locker::barrier`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn barrier(&self, key: impl AsRef<[u8]>, parties: usize) -> Result<Barrier, Error> {
+        self.locker.barrier(key, parties).map(Barrier::new)
     }
 
     /// As [`crate::Locker::ready`].

@@ -26,9 +26,11 @@
 
 mod client;
 mod guard;
+mod latch;
 mod locker;
 mod park;
 
 pub use client::Client;
 pub use guard::LockGuard;
+pub use latch::{Barrier, Latch};
 pub use locker::{LockRequest, Locker, Segments, Slots};

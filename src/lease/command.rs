@@ -39,6 +39,15 @@ use crate::link::{ReplyKind, Undo, UndoScript};
 /// Puts a node into service. Seldom sent, and so always in full.
 const INITIALISE: Script = Script { text: include_str!("script/initialise.lua"), by_digest: "" };
 
+/// Adds to a set of names, and asks for it. Seldom sent, and so always in full.
+const NAME_SET: Script = Script { text: include_str!("script/name_set.lua"), by_digest: "" };
+
+/// The same where servers may forget.
+const NAME_SET_VOTE: Script = Script {
+    text: concat!(include_str!("script/standing.lua"), include_str!("script/name_set.lua")),
+    by_digest: "",
+};
+
 /// Lets a fence rise. (A test compares the digest with the script.)
 pub(crate) const FENCE: Script =
     script!(include_str!("script/fence.lua"), "94421759fcf080025823f1d85a90f8e7667e56c8");
@@ -372,5 +381,33 @@ pub(crate) fn with_initialise<R>(
         encode::bulk(out, act);
         volatile.put_arguments(out);
         send(Encoded { bytes: out, kind: ReplyKind::Vote, undo: Undo::NONE })
+    })
+}
+
+/// Encodes what adds this name to the set at this key, if there is one, and asks for all that are
+/// in it; hands it to `send`.
+pub(crate) fn with_name_set<R>(
+    volatile: Option<&Volatile>,
+    key: &Key,
+    (added, ttl): (Option<&[u8]>, Duration),
+    send: impl FnOnce(Encoded<'_>) -> R,
+) -> R {
+    let (script, kind) = match volatile {
+        Some(_) => (&NAME_SET_VOTE, ReplyKind::NameSetVote),
+        None => (&NAME_SET, ReplyKind::NameSet),
+    };
+    with_scratch(|out| {
+        let (keys, arguments) = volatile.map_or((0, 0), |_| (Volatile::KEYS, Volatile::ARGUMENTS));
+        put_call(out, script, ScriptForm::Whole, keys + 1, arguments + 2);
+        if let Some(volatile) = volatile {
+            volatile.put_keys(out);
+        }
+        encode::bulk(out, key.full());
+        encode::bulk(out, added.unwrap_or_default());
+        put_millis(out, ttl);
+        if let Some(volatile) = volatile {
+            volatile.put_arguments(out);
+        }
+        send(Encoded { bytes: out, kind, undo: Undo::NONE })
     })
 }

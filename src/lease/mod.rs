@@ -51,6 +51,7 @@ mod keeper;
 mod keeping;
 mod key;
 mod leases;
+pub(crate) mod name_set;
 mod news;
 mod notices;
 mod pause;
@@ -71,6 +72,7 @@ mod tests;
 mod token;
 mod turns;
 mod validity;
+pub(crate) mod watch;
 mod wire;
 
 pub(crate) use acquire::Acquiring;

@@ -13,15 +13,11 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use super::context::LeaseContext;
 use super::counters::Cause;
 use super::key::Key;
 use super::leases::Leases;
-use super::queue_node;
+use super::{queue_node, watch};
 use crate::clock::Moment;
-use crate::error::Error;
-use crate::link::ReplyKind;
-use crate::quorum::{Election, NodeMask, NodeSet};
 
 /// Those who wait for one key do not come back together when it changes: each lets so much of this
 /// pass, by chance.
@@ -47,13 +43,6 @@ pub(super) async fn plain(leases: Arc<Leases>, pause: Duration) -> Cause {
     Cause::ByTime
 }
 
-/// Asks this node how long a key lives, and has it tell when the key changes.
-pub(super) fn watch(context: &LeaseContext, node: usize, key: &Key) -> Result<Election, Error> {
-    let (words, to) = ([b"PTTL", key.full()], NodeMask::only(node));
-    // Changes are told on the node's first connection.
-    context.ask(&words, ReplyKind::Tracked, 0, to, NodeSet::rule_of_one())
-}
-
 /// What is watched during a pause.
 pub(super) struct Watched {
     pub(super) key: Key,
@@ -69,13 +58,10 @@ pub(super) async fn watching(leases: Arc<Leases>, watched: Watched, pause: Durat
     let until = clock.now().plus(pause);
     let node = on.or_else(|| queue_node::first(context, key.affinity()));
     let Some(node) = node else { return plain(leases, pause).await };
-    let registration = context.notices.register(&context.nodes.entropy().nonce(), &key, node);
-    // Looked at behind the registration: a node that stops telling says so once.
-    if !context.nodes.tells_changes(node) {
-        drop(registration);
+    let Some(registration) = watch::register(context, node, &key) else {
         return plain(leases, pause).await;
-    }
-    let mut watching = watch(context, node, &key).ok();
+    };
+    let mut watching = watch::ask(context, node, &key).ok();
     let scattered = || clock.now().plus(context.nodes.entropy().between(Duration::ZERO, SCATTER));
     // When the key ends, or has changed, and others are let go first.
     let (mut end, mut cause) = (until, Cause::ByTime);

@@ -35,6 +35,7 @@ use super::queue_plan::Plan;
 use super::resource::Resource;
 use super::search::Search;
 use super::turns::Turn;
+use super::watch;
 use crate::clock::Moment;
 use crate::error::Error;
 use crate::quorum::{Election, NodeMask, Verdict};
@@ -237,7 +238,7 @@ impl Place {
     /// Asks how long the lock lives, and has the node tell when it changes.
     fn watch(&self, context: &LeaseContext) -> Result<Option<Election>, Error> {
         let key = self.claim.resource.keys().first();
-        key.map(|key| pause::watch(context, self.node, key)).transpose()
+        key.map(|key| watch::ask(context, self.node, key)).transpose()
     }
 }
 

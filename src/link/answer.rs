@@ -52,6 +52,11 @@ pub(crate) enum ReplyKind {
     /// The reply to a script about several keys that may refuse for a reason: as `Keys`, or one of
     /// the reasons 2 to 4 and a number. Its command names the server.
     KeysVote,
+    /// The reply to a script that asks for a set of names: 1 and each of them.
+    NameSet,
+    /// The same where it may refuse for a reason: as `NameSet`, or one of the reasons 2 to 4 and a
+    /// number. Its command names the server.
+    NameSetVote,
     /// The reply to the script that lets a fence rise: 1 (done), 0 (the lock is not held with that
     /// value), or −f (the fence stands at f).
     Fence,
@@ -90,7 +95,8 @@ impl ReplyKind {
     /// the `run_id` of the server process that it is connected to.
     #[inline]
     pub(super) fn names_server(self) -> bool {
-        matches!(self, Self::Vote | Self::KeysVote | Self::AcquireFencedVote | Self::PickVote)
+        use ReplyKind::{AcquireFencedVote, KeysVote, NameSetVote, PickVote, Vote};
+        matches!(self, Vote | KeysVote | AcquireFencedVote | PickVote | NameSetVote)
     }
 
     /// Whether any frame can be the reply that is no push.
@@ -132,7 +138,8 @@ impl ReplyKind {
                 }
                 Self::Adopt => (-1..=0).contains(number),
                 Self::Ended | Self::Any | Self::Tracked | Self::TrackingRequest => true,
-                Self::Status | Self::Queue | Self::Pick | Self::PickVote => false,
+                Self::Status | Self::Queue => false,
+                Self::Pick | Self::PickVote | Self::NameSet | Self::NameSetVote => false,
             },
             Reply::Whole(frame) => match (self, &**frame) {
                 (_, Frame::Push(_)) => false,
@@ -142,8 +149,11 @@ impl ReplyKind {
                     matches!(items[..], [Frame::Integer(_), Frame::Integer(_)])
                 }
                 (Self::Pick | Self::PickVote, Frame::Array(items)) if picks(items) => true,
+                (Self::NameSet | Self::NameSetVote, Frame::Array(items)) if is_name_set(items) => {
+                    true
+                }
                 (
-                    Self::KeysVote | Self::AcquireFencedVote | Self::PickVote,
+                    Self::KeysVote | Self::AcquireFencedVote | Self::PickVote | Self::NameSetVote,
                     Frame::Array(items),
                 ) => {
                     matches!(items[..], [Frame::Integer(2..=4), Frame::Integer(_)])
@@ -192,6 +202,14 @@ fn picks(items: &[Frame]) -> bool {
                 && picked.iter().all(|one| matches!(one, Frame::Integer(1..=KEYS_MAX)))
         }
         [Frame::Integer(-1), Frame::Integer(_)] => true,
+        _ => false,
+    }
+}
+
+/// Whether a frame's items are those of a set of names.
+fn is_name_set(items: &[Frame]) -> bool {
+    match items {
+        [Frame::Integer(1), names @ ..] => names.iter().all(|name| name.as_bytes().is_ok()),
         _ => false,
     }
 }

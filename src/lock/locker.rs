@@ -46,6 +46,11 @@ impl Locker {
         Self { leases: Leases::new(context) }
     }
 
+    /// What the rooms above have it do that is no lock.
+    pub(crate) fn leases(&self) -> &Arc<Leases> {
+        &self.leases
+    }
+
     /// Asks for the lock of this key: any bytes but none, at most 4,096 of them with the prefix.
     /// Keys are compared byte by byte; none may end in `quorlock:epoch`, `quorlock:quarantine`,
     /// `quorlock:queue`, `quorlock:beats`, `quorlock:fence`, `quorlock:readers`, `quorlock:gate` or

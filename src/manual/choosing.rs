@@ -31,6 +31,7 @@
 //! | one job that needs several things at once | `lock_all`: no order, and no deadlock |
 //! | one key that many want, each for a part of it | `segments`: see [One hot key](#one-hot-key) |
 //! | no more than so many at once, or numbers to hand out | `slots`: see [`slots`](super::slots) |
+//! | several that wait for one another | `latch`, `barrier`: see [`latches`](super::latches) |
 //! | many that look, few that change | `read` and `write`: see [`readers`](super::readers) |
 //! | work of milliseconds | TTL 10 s, `Extend::Off` |
 //! | work of unknown length | TTL 10 to 30 s, `Extend::For` the longest that you accept |

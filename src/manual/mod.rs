@@ -7,6 +7,7 @@
 //! - [`fencing`]: numbers that rise with every holder, for the store to refuse one who is late.
 //! - [`readers`]: many that look at once, and one alone that changes.
 //! - [`slots`]: several at once, and no more than there are slots.
+//! - [`latches`]: several that wait until all of them are there, once or round by round.
 //! - [`recipes`]: a job that one replica runs, a leader, a cache, limits: what each promises.
 //! - [`copied_recipes`]: the recipes that everyone copies, and how each breaks.
 //! - [`others_failures`]: what went wrong for others, what we do about it, and the test for it.
@@ -24,6 +25,7 @@ pub mod copied_recipes;
 pub mod defaults;
 pub mod fencing;
 pub mod hot_path;
+pub mod latches;
 pub mod others_failures;
 pub mod promises;
 pub mod readers;

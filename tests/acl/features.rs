@@ -1,5 +1,6 @@
 //! What the library can do, each as a function that says whether it could.
 
+use std::cell::Cell;
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
@@ -37,7 +38,7 @@ macro_rules! features {
     };
 }
 
-pub(crate) const FEATURES: [Feature; 24] = features![
+pub(crate) const FEATURES: [Feature; 26] = features![
     "acquire and release, by release or by dropping" => acquire_and_release,
     "extend, by extend or by itself" => extend,
     "wait for a lock, and be told who holds it" => wait,
@@ -54,6 +55,8 @@ pub(crate) const FEATURES: [Feature; 24] = features![
     "wait as a reader, and for readers" => read_in_turn,
     "slots, one and several, and extend them" => slots,
     "wait in the queue of slots, and be woken" => slots_in_turn,
+    "latch and barrier" => latch,
+    "wait for a latch, without polling" => wait_for_latch,
     "Durability::Volatile, with initialise" => volatile,
     "undo exactly what a dead connection left" => undo_exactly,
     "the same over RESP2" => undo_exactly_resp2,
@@ -358,6 +361,36 @@ async fn slots_in_turn(server: &Server, url: &str) -> Outcome {
     release(guard).await?;
     let queue = ["EXISTS", "{pay:k}:slots:2:quorlock:queue", "{pay:k}:slots:2:quorlock:beats"];
     check(server.command(&queue) == Reply::Int(0), "nothing is left of the queue")
+}
+
+async fn latch(_server: &Server, url: &str) -> Outcome {
+    let locker = ready(builder(url)).await?;
+    let latch = locker.latch("l", 2).map_err(said)?;
+    check(!latch.arrive("a").await.map_err(said)?.is_open(), "it is open early")?;
+    check(latch.arrive("b").await.map_err(said)?.is_open(), "it does not open")?;
+    latch.wait().await.map_err(said)
+}
+
+/// One waits, asks nothing meanwhile, and is told when the other has arrived.
+async fn wait_for_latch(server: &Server, url: &str) -> Outcome {
+    let (one, two) = (ready(builder(url)).await?, ready(builder(url)).await?);
+    let (waiting, arriving) = (one.latch("l", 1).map_err(said)?, two.latch("l", 1).map_err(said)?);
+    let is_let_go = Cell::new(false);
+    let wait = async {
+        waiting.wait().await.map_err(said)?;
+        is_let_go.set(true);
+        Ok(())
+    };
+    let arrive = async {
+        // It watches by then, and looks by the clock a second after it began; or it polls.
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let looks = server.calls().of("eval");
+        tokio::time::sleep(Duration::from_millis(250)).await;
+        check(server.calls().of("eval") == looks, "it polls")?;
+        arriving.arrive("a").await.map_err(said)?;
+        soon("it is told", || is_let_go.get()).await
+    };
+    tokio::try_join!(wait, arrive).map(drop)
 }
 
 async fn volatile(server: &Server, url: &str) -> Outcome {

@@ -33,6 +33,7 @@ pub(crate) async fn run(tokens: &mut Tokens) {
     several(&fleet).await;
     divided(&fleet).await;
     slots(&fleet).await;
+    latch(&fleet).await;
     contended(&fleet).await;
     lost(&fleet).await;
     panicked(&fleet).await;
@@ -136,6 +137,15 @@ async fn slots(fleet: &Fleet) {
     }
     drop(guard);
     fleet.command(&["DEL", "{calls}:slot:0", "{calls}:slot:1", "{calls}:slot:2"]);
+}
+
+async fn latch(fleet: &Fleet) {
+    let locker = builder(fleet).build().unwrap();
+    let latch = show(locker.latch("latch", 1).unwrap());
+    look(latch.state().await.unwrap());
+    look(latch.arrive("a").await.unwrap());
+    show(locker.barrier("barrier", 1).unwrap());
+    show_error(&locker.lock("latch").await.unwrap_err());
 }
 
 async fn contended(fleet: &Fleet) {

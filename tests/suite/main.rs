@@ -65,6 +65,7 @@ mod handshake;
 mod health;
 mod in_queue;
 mod interop;
+mod latch;
 mod limit;
 mod lock_delay;
 mod locking;

@@ -7,7 +7,7 @@
 use crate::source::{Fault, Source, is_word, item_end};
 
 /// The ranks. A room of `src` that is not here has no place yet, and that is a fault.
-const RANKS: [(&str, u8); 23] = [
+const RANKS: [(&str, u8); 24] = [
     ("options", BASE),
     ("error", BASE),
     ("fence", BASE),
@@ -26,6 +26,7 @@ const RANKS: [(&str, u8); 23] = [
     ("lease", 5),
     ("lock", 6),
     ("client", 6),
+    ("latch", 7),
     ("guarded", 7),
     ("recipe", 7),
     ("blocking", 8),

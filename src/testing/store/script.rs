@@ -7,6 +7,7 @@
 //! run. Our own tests have the Lua too, beside it (`lua`), and compare the two.
 
 mod fence;
+mod name_set;
 mod queued;
 mod reading;
 mod run;
@@ -55,7 +56,7 @@ macro_rules! behind_both {
 }
 
 /// The scripts that this node can run, with their names.
-static KNOWN: [(&str, &str, Body); 24] = [
+static KNOWN: [(&str, &str, Body); 26] = [
     ("release", include_str!("../../lock/script/release.lua"), release),
     ("extend", include_str!("../../lock/script/extend.lua"), extend),
     ("acquire", behind_standing!("../../lock/script/acquire.lua"), acquire),
@@ -83,6 +84,12 @@ static KNOWN: [(&str, &str, Body); 24] = [
     ("slot_ask", behind_hand_on!("../../lock/script/slot_ask.lua"), slotted::ask),
     ("slot_ask", behind_both!("../../lock/script/slot_ask.lua"), slotted::ask_where_it_votes),
     ("slot_leave", behind_hand_on!("../../lock/script/slot_leave.lua"), slotted::leave),
+    ("name_set", include_str!("../../lease/script/name_set.lua"), name_set::add_and_read),
+    (
+        "name_set",
+        behind_standing!("../../lease/script/name_set.lua"),
+        name_set::add_and_read_where_it_votes,
+    ),
     ("may_delifeq", include_str!("../../link/script/may_delifeq.lua"), may_delifeq),
 ];
 

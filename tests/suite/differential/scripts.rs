@@ -17,6 +17,8 @@ mod fenced;
 pub(crate) mod guarded;
 #[path = "scripts_hindrance.rs"]
 mod hindrance;
+#[path = "scripts_name_set.rs"]
+mod name_set;
 #[path = "scripts_queued.rs"]
 mod queued;
 #[path = "scripts_reading.rs"]
@@ -39,7 +41,7 @@ use standing::{EPOCH, QUARANTINE, SERVICE, acquire, initialise};
 pub(crate) type Words = Vec<&'static str>;
 
 /// The files with Lua in them, below the `script` of `src/lock`, `src/lease` and `src/link`.
-pub(crate) const FILES: [(&str, &str); 20] = [
+pub(crate) const FILES: [(&str, &str); 21] = [
     ("acquire.lua", include_str!("../../../src/lock/script/acquire.lua")),
     ("acquire_all.lua", include_str!("../../../src/lock/script/acquire_all.lua")),
     ("adopt.lua", include_str!("../../../src/lock/script/adopt.lua")),
@@ -50,6 +52,7 @@ pub(crate) const FILES: [(&str, &str); 20] = [
     ("hand_on.lua", include_str!("../../../src/lock/script/hand_on.lua")),
     ("initialise.lua", include_str!("../../../src/lease/script/initialise.lua")),
     ("may_delifeq.lua", include_str!("../../../src/link/script/may_delifeq.lua")),
+    ("name_set.lua", include_str!("../../../src/lease/script/name_set.lua")),
     ("read.lua", include_str!("../../../src/lock/script/read.lua")),
     ("read_extend.lua", include_str!("../../../src/lock/script/read_extend.lua")),
     ("read_leave.lua", include_str!("../../../src/lock/script/read_leave.lua")),
@@ -113,7 +116,7 @@ struct Calls {
 /// A name, and the commands that lead there.
 type State = (&'static str, &'static str);
 
-pub(crate) const SCRIPTS: [Script; 24] = [
+pub(crate) const SCRIPTS: [Script; 26] = [
     Script {
         name: "acquire",
         files: &["standing.lua", "acquire.lua"],
@@ -140,6 +143,18 @@ pub(crate) const SCRIPTS: [Script; 24] = [
         files: &["initialise.lua"],
         grids: &[all(&[EPOCH, QUARANTINE])],
         words: initialise,
+    },
+    Script {
+        name: "name_set",
+        files: &["name_set.lua"],
+        grids: name_set::ASKED,
+        words: name_set::ask,
+    },
+    Script {
+        name: "name_set",
+        files: &["standing.lua", "name_set.lua"],
+        grids: name_set::ASKED_WHERE_IT_VOTES,
+        words: name_set::ask_where_it_votes,
     },
     Script { name: "release", files: &["release.lua"], grids: &[all(&[LOCK])], words: release },
     Script {

@@ -26,7 +26,7 @@ struct Equivalent {
     reason: &'static str,
 }
 
-const EQUIVALENTS: [Equivalent; 60] = [
+const EQUIVALENTS: [Equivalent; 62] = [
     equivalent(
         "if not string.match(ttl, '^%d+$')",
         "match → find (1)",
@@ -124,6 +124,12 @@ const EQUIVALENTS: [Equivalent; 60] = [
         "call → pcall",
         "in `read.lua`: what refuses it has refused the PTTL before it, which ends the script",
     ),
+    equivalent(
+        "redis.call('PEXPIRE', set, life)",
+        "call → pcall",
+        "the second of them: what refuses it has refused the first, which ends the script",
+    ),
+    equivalent("for n = 1, #found do", "1 → 0", "a table of Lua begins at 1"),
     equivalent("if not (time[1] or", "1 → 2", "TIME tells both numbers or an error"),
     equivalent("now = time[1] and", "1 → 2 (1)", "TIME tells both numbers or an error"),
     equivalent("queue, 0, looks - 1)", "1 → 0", "one more than are looked at"),

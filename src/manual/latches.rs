@@ -1,0 +1,61 @@
+//! Latches and barriers: several wait until all of them are there.
+//!
+//! [`Locker::latch`](crate::Locker::latch) is closed until so many parties have arrived, and open
+//! from then on: the workers of a deployment are ready, the parts of a job are done.
+//! [`Locker::barrier`](crate::Locker::barrier) is a latch for each round. Neither is a lock: no one
+//! holds anything, nothing is extended, and nothing is lost.
+//!
+//! | | |
+//! |---|---|
+//! | `arrive(name)` | counts a party in, once for each name, and waits for none |
+//! | `arrive_and_wait(name)` | the same, and waits until it is open |
+//! | `wait()`, `wait_timeout(d)` | waits, and is counted by none |
+//! | `state()` | open, or how many are missing |
+//! | `barrier.pass(name)` | arrives at the round, waits for all, and goes on to the next one |
+//! | on the wire: to arrive, or to look | one script on every node, one round trip |
+//! | the same where it is open | one more: the mark |
+//! | who waits | has one node tell of changes; looks twice a second all the same |
+//! | the same over RESP2, or without the right to tracking | looks each 100 ms |
+//!
+//! # What is promised
+//!
+//! - *Never early.* Open is said only where as many names have been found as there are parties.
+//!   Names that are repeated count once: a party that does not know whether it has arrived arrives
+//!   again.
+//! - *Never closed again.* When a call has found it open, every call that begins later and within
+//!   the TTL from that one on finds it open, whichever nodes answer, and prolongs it.
+//! - *None is missed.* Who has arrived counts for the TTL at least, in every call that begins
+//!   later; who waits with `arrive_and_wait`, for as long as it waits and reaches a majority.
+//!
+//! So open and closed are linearizable, as for anything that only grows; the simulation looks for
+//! each of the three through faults (`src/simulation/latches.rs`). The number that is missing is
+//! what some majority knows: it may rise again where an arrival has reached a minority.
+//!
+//! Nodes that forget break the second and the third: with
+//! [`Durability::Volatile`](crate::Durability::Volatile) a node that was restarted has no say until
+//! all that it can have forgotten is over, and they hold. A wrong clock ends the TTL early.
+//!
+//! # What a quorum cannot give
+//!
+//! - *Counting without names.* A repeated `+1` counts twice, and one whose answer was lost has to
+//!   be repeated. Give each party a name that it keeps, as its host's and a number.
+//! - *A barrier that breaks for all at once.* Whether a party that gave up was the last one is a
+//!   question for a consensus. Each party bounds its own wait, some may pass while another gives
+//!   up, and one that has given up has arrived all the same.
+//!
+//! # Where it ends
+//!
+//! - Each use has a key of its own, which is not used again: nothing closes a latch but the end of
+//!   its TTL, and a command that comes late, as from a machine that stood still, can bring it back.
+//!   So put the number of the run into the key, of a barrier as well.
+//! - The TTL must be longer than a party may be away. One that comes back to a latch later finds
+//!   that it has ended, and waits for all the others anew; at a barrier it finds them at the next
+//!   round, and has passed.
+//! - All who use one have the same number of parties and the same TTL. With a smaller number one is
+//!   open earlier, and then it is so for all.
+//! - At most 1,000 parties: every answer tells all names. Each new arrival wakes all who wait, and
+//!   each of them looks twice: a thousand that wait for one another take two million looks. A
+//!   repeated arrival wakes none.
+//! - The key holds a sorted set of its own name. A lock of the same key is refused there, and a
+//!   latch is where a lock is held: both are told as misuse.
+//! - Rights: [`compatibility`](super::compatibility).
