@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::chance::{self, Chance};
 use super::locker::{build, durability};
 use super::machine::Machine;
+use super::party::Party;
 use super::restarter::Restarter;
 use super::task::{begin, ms};
 use super::worker::Worker;
@@ -30,6 +31,11 @@ pub(super) fn start(hub: &Arc<Hub>, place: usize) {
         let takes_several = worker >= FIRST_OF_SEVERAL;
         let worker = Worker::new(hub, (machine, number), takes_several, chance);
         begin(hub, machine, &clock, worker.run());
+    }
+    for party in 0..hub.with(|world| world.plan.parties) {
+        let number = (machine * 8 + party) as u64;
+        let chance = Chance::new(seed, chance::PARTIES + number);
+        begin(hub, machine, &clock, Party::new(hub, (machine, number), chance).run());
     }
     if hub.with(|world| world.plan.actors.shutdown_pause) > 0 {
         let chance = Chance::new(seed, chance::RESTARTERS + machine as u64);

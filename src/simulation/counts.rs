@@ -74,6 +74,14 @@ pub(super) enum Action {
     CameInLine,
     /// A lock was handed on inside its process, without the nodes.
     HandedOn,
+    /// A latch was closed.
+    LatchClosed,
+    /// A latch was open.
+    LatchOpen,
+    /// … for one that had waited.
+    LatchWaitedFor,
+    LatchDropped,
+    LatchFailed,
     #[cfg(feature = "tokio-util")]
     TokenCancelled,
 }
@@ -129,6 +137,11 @@ impl Action {
         ToldOfChange,
         CameInLine,
         HandedOn,
+        LatchClosed,
+        LatchOpen,
+        LatchWaitedFor,
+        LatchDropped,
+        LatchFailed,
         #[cfg(feature = "tokio-util")]
         TokenCancelled,
     ];

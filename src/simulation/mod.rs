@@ -16,6 +16,7 @@
 //! | `task` | how its tasks begin, wait and give up |
 //! | `client` | a machine with a locker and tasks of its own |
 //! | `worker` | a task that takes locks: its machine, its chance, its name |
+//! | `party`, `latches` | a task that arrives at latches and looks at them; what is so of these |
 //! | `barger` | a client of another library, which knows of no queue |
 //! | `cycle`, `hold` | how it takes locks, of one key or several; what it does while it holds one |
 //! | `handover` | tokens on their way, and the machines that adopt by them |
@@ -57,11 +58,13 @@ mod finality;
 mod handover;
 mod hold;
 mod holds;
+mod latches;
 mod locker;
 mod machine;
 mod network;
 mod node;
 mod oracle;
+mod party;
 mod plan;
 mod port;
 mod protected;

@@ -128,6 +128,8 @@ pub(super) struct Plan {
     /// Of a hundred locks, how many have a lock-delay, and how many are asked for as fair.
     pub(super) delayed: u64,
     pub(super) fair: u64,
+    /// Tasks of each client that arrive at latches, and look at them.
+    pub(super) parties: usize,
     /// Whether the locks are fenced.
     pub(super) fenced: bool,
     /// The largest error from the start of a machine's wall clock that is behind.
@@ -191,7 +193,7 @@ impl Actors {
     fn leave_out(&mut self, name: &str) {
         let left_out = match name {
             // They are looked at where the plan is made.
-            "" | "several" | "readers" | "slots" | "delays" | "fair" => return,
+            "" | "several" | "readers" | "slots" | "delays" | "fair" | "latches" => return,
             "handed" => &mut self.handed,
             "handed-twice" => &mut self.handed_twice,
             "handed-alive" => &mut self.handed_alive,
@@ -264,6 +266,13 @@ fn fair(seed: u64) -> u64 {
         return 0;
     }
     Chance::new(seed, chance::FAIR).pick(&[0, 0, 50, 100])
+}
+
+fn parties(seed: u64) -> usize {
+    if without().split(',').any(|name| name == "latches") {
+        return 0;
+    }
+    Chance::new(seed, chance::LATCHES).pick(&[0, 0, 0, 1, 2])
 }
 
 /// Draws `(slots, slotted)`.
@@ -395,6 +404,7 @@ impl Plan {
             slotted: slots(seed).1,
             delayed: 0,
             fair: if kept { fair(seed) } else { 0 },
+            parties: if kept { parties(seed) } else { 0 },
             fenced: regime.is_fenced() || kept && Chance::new(seed, chance::FENCES).percent(15),
             machine_behind_ms_max,
             clock_error_ms_max,
@@ -419,7 +429,7 @@ impl Plan {
         // Where nodes forget, others would take locks from those that are in quarantine.
         self.bargers = if self.longest_ttl.is_some() { 0 } else { chance.pick(&[0, 1, 1, 2]) };
         if self.waits == Waits::Alone {
-            (self.workers, self.several, self.keys) = (1, 0, 1);
+            (self.workers, self.several, self.keys, self.parties) = (1, 0, 1, 0);
             (self.fault_pause, self.actors) = (0, Actors::default());
             // For a client of another library, or for one that may read or ask for a slot, as it
             // itself may.

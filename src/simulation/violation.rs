@@ -49,6 +49,12 @@ pub(super) enum Kind {
     FenceTooLow,
     /// A store that compares fences has done a write that came too late.
     LateWrite,
+    /// A latch was open before so many had arrived.
+    OpenEarly,
+    /// A latch that was open was closed for a later look.
+    ClosedAgain,
+    /// A look at a latch missed a party that had arrived.
+    PartyMissed,
     /// A node was sent a command that it does not know.
     Unknown,
     /// The world never came to rest.

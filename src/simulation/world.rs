@@ -14,6 +14,7 @@ use super::agenda::{Agenda, Event};
 use super::chance::{self, Chance};
 use super::counts::{Action, Counts};
 use super::holds::Overlap;
+use super::latches::Latches;
 use super::machine::Machine;
 use super::network::{Network, Parcel, Way};
 use super::node::{Found, Node, State, moment};
@@ -58,6 +59,7 @@ pub(super) struct World {
     pub(super) counts: Counts,
     pub(super) waiters: Waiters,
     pub(super) protected: Protected,
+    pub(super) latches: Latches,
     /// The clients shall come to an end.
     pub(super) is_over: bool,
     /// How many faults there were.
@@ -98,6 +100,7 @@ impl Hub {
             counts: Counts::default(),
             waiters: Waiters::default(),
             protected: Protected::default(),
+            latches: Latches::default(),
             is_over: false,
             faults: 0,
             told: 0,

@@ -12,7 +12,7 @@ use crate::weak;
 
 /// What a library with this weakness must be caught at, each by itself; of the kinds that stand
 /// together one is enough. Anything else that is found may be an accident, and is no catch.
-const CATCHES: [(&str, &[&[Kind]]); 34] = [
+const CATCHES: [(&str, &[&[Kind]]); 38] = [
     ("adopt-at-once", &[&[Overlap]]),
     ("adopt-without-compare", &[&[AdoptedTwice]]),
     ("adoption-not-extended", &[&[Failed]]),
@@ -31,6 +31,10 @@ const CATCHES: [(&str, &[&[Kind]]); 34] = [
     ("hand-over-unconfirmed", &[&[Overlap]]),
     // The node stays away: nothing is undone there, and tasks that need it wait forever.
     ("in-flight-kept", &[&[NeverAtRest, LeftBehind, Endless]]),
+    ("latch-counts-arrivals", &[&[OpenEarly]]),
+    ("latch-of-forgetful-nodes", &[&[ClosedAgain], &[PartyMissed]]),
+    ("latch-of-one-node", &[&[ClosedAgain], &[PartyMissed]]),
+    ("latch-without-mark", &[&[ClosedAgain]]),
     ("loss-not-signalled", &[&[Disagreement]]),
     ("loss-taken-back", &[&[TakenBack]]),
     ("lost-though-unknown", &[&[FalseLoss]]),
