@@ -37,6 +37,7 @@ usage: quorlock-rig [adoption-cost] [options]
   --keys N              how many keys the clients fight for (3)
   --node-timeout-ms N  the option of that name (the library's default)
   --readers N           of a hundred locks, how many are a read lock (0)
+  --fair N              of a hundred locks, how many are asked for as fair (0)
   --slots N             how many slots the keys have that the clients fight for, 1 to 64; without
                         it clients take their locks
   --handovers N         tokens each minute that clients hand over to one another (0)
@@ -90,6 +91,8 @@ pub(crate) struct Args {
     pub(crate) node_timeout_ms: Option<u64>,
     /// Of a hundred locks, how many are a read lock.
     pub(crate) readers: u64,
+    /// Of a hundred locks, how many are asked for as fair.
+    pub(crate) fair: u64,
     /// How many slots a key has; its lock is taken where it has none.
     pub(crate) slots: u16,
     /// Hand-overs each minute, of all clients of ours together.
@@ -125,6 +128,7 @@ impl Default for Args {
             keys: 3,
             node_timeout_ms: None,
             readers: 0,
+            fair: 0,
             slots: 0,
             handovers: 0.0,
             handing: Vec::new(),
@@ -175,6 +179,7 @@ impl Args {
             "--keys" => self.keys = number(name, value)?,
             "--node-timeout-ms" => self.node_timeout_ms = Some(number(name, value)?),
             "--readers" => self.readers = number(name, value)?,
+            "--fair" => self.fair = number(name, value)?,
             "--slots" => self.slots = u16::try_from(number(name, value)?)?,
             "--handovers" => self.handovers = real(name, value)?,
             "--handing" => {
@@ -253,6 +258,8 @@ pub(crate) struct ClientArgs {
     pub(crate) long: bool,
     /// Of a hundred locks, how many are a read lock.
     pub(crate) readers: u64,
+    /// Of a hundred locks, how many are asked for as fair.
+    pub(crate) fair: u64,
     /// How many slots a key has; its lock is taken where it has none.
     pub(crate) slots: u16,
     /// Hand-overs each minute.
@@ -282,6 +289,7 @@ impl ClientArgs {
                 "--volatile" => parsed.volatile = value == "true",
                 "--long" => parsed.long = value == "true",
                 "--readers" => parsed.readers = number(name, value)?,
+                "--fair" => parsed.fair = number(name, value)?,
                 "--slots" => parsed.slots = u16::try_from(number(name, value)?)?,
                 "--handovers" => parsed.handovers = real(name, value)?,
                 "--handing" => parsed.handing = value.split(',').map(String::from).collect(),
@@ -312,6 +320,7 @@ impl ClientArgs {
         // Clients in other languages know no more than the words above.
         if foreign::is_ours(&self.library) {
             words.push(("--readers", self.readers.to_string()));
+            words.push(("--fair", self.fair.to_string()));
             words.push(("--slots", self.slots.to_string()));
             words.push(("--handovers", self.handovers.to_string()));
             words.push(("--handing", self.handing.join(",")));
@@ -372,6 +381,7 @@ mod tests {
             volatile: true,
             handovers: 12.5,
             handing: vec!["living".into(), "two".into()],
+            fair: 30,
             slots: 3,
             locks: 7,
             program: "a/b".into(),

@@ -39,6 +39,12 @@
 //! cargo run --release -p quorlock-rig -- --seconds 600 --clients 8 --readers 70
 //! ```
 //!
+//! With locks that are asked for as fair, beside others:
+//!
+//! ```text
+//! cargo run --release -p quorlock-rig -- --seconds 600 --clients 8 --fair 70
+//! ```
+//!
 //! With keys of which each has two slots:
 //!
 //! ```text

@@ -80,6 +80,7 @@ impl Processes {
                 volatile: args.durability == Durability::Volatile,
                 long: args.with.is_empty(),
                 readers: args.readers,
+                fair: args.fair,
                 slots: args.slots,
                 handovers: args.handovers / clients,
                 handing: args.handing.clone(),

@@ -64,6 +64,7 @@ impl Report {
             ("TTL", ttl),
             ("rate", format!("{} cycles/s, {} faults/s", args.rate, args.fault_rate)),
             ("readers", format!("{} of a hundred locks", args.readers)),
+            ("fair", format!("{} of a hundred locks", args.fair)),
             ("slots", format!("{} of a key", args.slots)),
             ("hand-overs", format!("{} wanted a minute", args.handovers)),
             ("assumptions", if broken { "broken" } else { "held" }.into()),

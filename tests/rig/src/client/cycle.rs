@@ -80,6 +80,8 @@ impl Worker {
             Wish::Slots(weight) => self.locker.slots(&key, self.args.slots).acquire_many(weight),
         };
         let request = request.ttl(ttl).auto_extend(extend);
+        // A single try takes no notice of it.
+        let request = if self.random.percent(self.args.fair) { request.fair() } else { request };
         let patience = self.random.between(Duration::ZERO, ttl.min(Duration::from_secs(1)) / 4);
         let got = match self.random.below(10) {
             0..=4 => request.try_acquire().await,
