@@ -127,25 +127,22 @@ async fn all_ask<Fut: Future<Output = ()> + 'static>(
     meanwhile: impl AsyncFnOnce(Duration),
 ) {
     let begin = Duration::from_millis(told("BEGIN_MS").unwrap());
-    let (begins, begun) = tokio::sync::watch::channel(false);
     let local = tokio::task::LocalSet::new();
     let mut asking = JoinSet::new();
     for _ in 0..callers {
-        let (asks, mut begun) = (ask(log.clone()), begun.clone());
+        let asks = ask(log.clone());
         asking.spawn_local_on(
             async move {
-                begun.wait_for(|begun| *begun).await.unwrap();
                 asks.await;
                 now() - begin
             },
             &local,
         );
     }
+    // They are there, and run from then on. The runtime's timers come up to 2 ms late.
+    tokio::time::sleep(begin.saturating_sub(now() + TIMER)).await;
+    std::thread::sleep(begin.saturating_sub(now()));
     let took = local.run_until(async {
-        // The runtime's timers come up to 2 ms late.
-        tokio::time::sleep(begin.saturating_sub(now() + TIMER)).await;
-        std::thread::sleep(begin.saturating_sub(now()));
-        begins.send_replace(true);
         meanwhile(begin).await;
         asking.join_all().await
     });
