@@ -12,7 +12,10 @@ use crate::contest::{Failure, TTL};
 use crate::servers::Endpoint;
 
 const ASK: &str = include_str!("../../../../src/lock/script/turn_ask.lua");
-const LEAVE: &str = include_str!("../../../../src/lock/script/turn_leave.lua");
+const LEAVE: &str = concat!(
+    include_str!("../../../../src/lock/script/hand_on.lua"),
+    include_str!("../../../../src/lock/script/turn_leave.lua")
+);
 const RELEASE: &str = include_str!("../../../../src/lock/script/release.lua");
 
 /// The node that keeps the queue.
