@@ -280,7 +280,7 @@ mod tests {
             assert!(!known && told.starts_with("\"SETT\" is no command or script"), "{told}");
             assert!(
                 told.contains(" AUTH, CLIENT, ")
-                    && told.ends_with("slot_ask, slot_leave, may_delifeq"),
+                    && told.ends_with("slot_leave, name_set, may_delifeq"),
                 "{told}"
             );
         }
