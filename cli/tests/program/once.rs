@@ -3,7 +3,7 @@
 use std::process::Stdio;
 
 use rustix::process::Signal;
-use support::{Fleet, Reply, Server, eventually, need_process, need_server};
+use support::{Fleet, Server, eventually, need_process, need_server};
 
 use crate::run::{Ended, Running, program, program_on, program_on_all, run};
 
@@ -21,9 +21,12 @@ fn one_runs_it_and_the_others_end_well_and_say_nothing() {
     assert!(ended.iter().all(|one| one.code == 0 && one.stderr.is_empty()), "{ended:?}");
     let ran = ended.iter().filter(|one| one.stdout == "ran\n").count();
     assert_eq!(ran, 1, "{ended:?}");
-    for left in fleet.command(&["PTTL", "job"]).iter().map(Reply::int) {
-        assert!((1..=20_000).contains(&left), "kept for no longer than it was asked for: {left}");
-    }
+    // One of three may have refused it, for another that asked at the same time.
+    let left = fleet.command(&["PTTL", "job"]).into_iter().map(|reply| reply.int());
+    let left: Vec<i64> = left.filter(|left| *left != -2).collect();
+    assert!(left.len() >= 2, "a majority keeps it: {left:?}");
+    let are_kept = left.iter().all(|left| (1..=20_000).contains(left));
+    assert!(are_kept, "for no longer than it was asked for: {left:?}");
 }
 
 #[test]

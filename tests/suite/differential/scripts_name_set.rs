@@ -34,8 +34,10 @@ pub(super) fn ask() -> Calls {
     let words = |name, ttl| vec!["1", "z", name, ttl];
     let mut edges: Vec<Words> = TTLS.map(|ttl| words("pv", ttl)).into();
     edges.extend(TTLS.map(|ttl| words("", ttl)));
-    edges.extend(["60000", "60001", "80000", "120000"].map(|ttl| words("pv", ttl)));
-    edges.extend([words("open", "120000"), words("pa", "3000"), words("pa", "2999")]);
+    edges.extend(["50000", "60001", "80000", "120000"].map(|ttl| words("pv", ttl)));
+    // At the edge where time stands still.
+    edges.extend(["89999", "90000", "90001"].map(|ttl| words("pa", ttl)));
+    edges.push(words("open", "120000"));
     Calls { usual: vec![words("pv", "90000"), words("", "90000")], edges }
 }
 
