@@ -18,7 +18,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `barrier` | a latch for each round |
-//! | `waiting` | when it is looked again, and until when |
+//! | `waiting` | when a waiting party looks again, and until when |
 
 mod barrier;
 #[cfg(test)]
@@ -43,6 +43,7 @@ const OPEN: &[u8] = b"open";
 
 /// Bounds the replies: each of them carries all names.
 const PARTIES_MAX: usize = 1_000;
+/// The longest name of a party.
 const NAME_BYTES_MAX: usize = 256;
 
 /// A latch: closed until a number of named parties have arrived, then open.

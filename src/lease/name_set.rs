@@ -1,7 +1,8 @@
 //! A set of names that nodes keep at a key: it only grows, until it ends.
 //!
 //! One question adds a name on every node and reads what a majority has. Any two majorities have a
-//! node in common, so who reads after a name was added finds it. Adding is repeated without harm.
+//! node in common, so a reader finds every name that was added before it began. Adding is repeated
+//! without harm.
 
 use std::collections::BTreeSet;
 use std::future::poll_fn;
@@ -44,6 +45,7 @@ fn union(election: &Election) -> BTreeSet<Vec<u8>> {
     let mut names = BTreeSet::new();
     for node in election.granted().nodes() {
         let Some(frame) = election.take_frame(node) else { continue };
+        // A granted reply is of this form: `ReplyKind::NameSet` has seen to that.
         let items = frame.as_items().unwrap_or_default();
         names.extend(items.iter().skip(1).filter_map(|item| Some(item.as_bytes().ok()?.to_vec())));
     }

@@ -46,7 +46,7 @@ impl Locker {
         Self { leases: Leases::new(context) }
     }
 
-    /// What the rooms above have it do that is no lock.
+    /// What its clones share, for rooms above that build something other than a lock on it.
     pub(crate) fn leases(&self) -> &Arc<Leases> {
         &self.leases
     }

@@ -1,10 +1,10 @@
 -- Adds ARGV[1] to a set of names, unless it is empty, and answers with 1 and each name that is in
 -- the set then. Runs behind standing.lua where servers may forget.
 --
--- The last of KEYS: the set. What was asked to be added stays for at least ARGV[2] milliseconds, and
--- what is there already and stays for as long is not touched: a repetition wakes none of those who
--- watch the set. A sorted set that never ends is another's: it gets an error. Reads and checks first
--- and writes last: a script is not undone by its own error.
+-- The last of KEYS: the set. What is added stays for at least ARGV[2] milliseconds. What is there
+-- already, and stays for as long, is not touched: a repetition wakes none of those who watch the
+-- set. A sorted set that never ends is another's: it gets an error. Reads and checks first and
+-- writes last: a script is not undone by its own error.
 if not string.match(ARGV[2], '^%d+$') then
   return redis.error_reply('ERR a TTL must be a whole number')
 end
