@@ -48,6 +48,8 @@ pub enum ErrorKind {
     Foreign,
     /// The lock was held and is no longer: [`Error::is_lost`].
     Lost,
+    /// The lock cannot be extended, for its holder was asked to let go: [`Error::is_revoked`].
+    Revoked,
     /// Whether a client's command was executed is not known: [`Error::is_unknown`].
     Unknown,
     /// The locker was shut down, or there is no runtime: [`Error::is_closed`].
@@ -68,6 +70,7 @@ impl ErrorKind {
             Self::TooSlow => "too_slow",
             Self::Foreign => "foreign",
             Self::Lost => "lost",
+            Self::Revoked => "revoked",
             Self::Unknown => "unknown",
             Self::Closed => "closed",
             Self::Misuse => "misuse",
@@ -91,6 +94,7 @@ pub(crate) enum Kind {
     TooSlow { ttl: Duration, elapsed: Duration },
     Foreign { what: Box<str> },
     Lost { reason: Option<Loss> },
+    Revoked,
     Unknown,
     Closed { why: &'static str },
     Misuse { what: Box<str> },
@@ -106,6 +110,8 @@ impl Kind {
             Self::Authentication { needed }
         } else if count(|outcome| *outcome == Outcome::Full) >= enough {
             Self::Full { needed }
+        } else if count(|outcome| *outcome == Outcome::Revoked) >= enough {
+            Self::Revoked
         } else {
             Self::Unavailable { needed }
         }
@@ -167,6 +173,7 @@ impl Error {
             Kind::TooSlow { .. } => ErrorKind::TooSlow,
             Kind::Foreign { .. } => ErrorKind::Foreign,
             Kind::Lost { .. } => ErrorKind::Lost,
+            Kind::Revoked => ErrorKind::Revoked,
             Kind::Unknown => ErrorKind::Unknown,
             Kind::Closed { .. } => ErrorKind::Closed,
             Kind::Misuse { .. } => ErrorKind::Misuse,
@@ -216,6 +223,13 @@ impl Error {
     #[must_use]
     pub fn is_lost(&self) -> bool {
         self.kind() == ErrorKind::Lost
+    }
+
+    /// The lock cannot be extended any more, nor adopted, for its holder was asked to let go of it
+    /// ([`Locker::revoke`](crate::Locker::revoke)). It is held as long as before.
+    #[must_use]
+    pub fn is_revoked(&self) -> bool {
+        self.kind() == ErrorKind::Revoked
     }
 
     /// The command was sent and no reply came: whether it was applied is not known. Only a
@@ -317,6 +331,9 @@ impl fmt::Display for Error {
             | Kind::Authentication { needed }
             | Kind::Full { needed } => {
                 self.write_no_quorum(f, *needed)?;
+            }
+            Kind::Revoked => {
+                write!(f, "lock {key} was revoked: it is extended no more; release it")?;
             }
             Kind::TooSlow { ttl, elapsed } => write!(
                 f,
@@ -428,6 +445,7 @@ mod tests {
             remaining: Duration::from_millis(3_200),
             is_shared: false,
             is_own: false,
+            is_revoked: false,
         };
         let error = Error::new(Kind::Contended { holder: Some(holder) })
             .with_key(b"order:42")

@@ -37,6 +37,7 @@
 //! | wait until several are there | [`Locker::latch`], [`Locker::barrier`] |
 //! | run a job on one of several replicas | [`Locker::once`], [`recipe`] |
 //! | find out who holds a lock | [`Locker::inspect`], [`Locker::health`] |
+//! | ask the holder of a lock to let go of it | [`Locker::revoke`], [`LockGuard::revoked`] |
 //! | stop in good order | [`Locker::shutdown`] |
 //! | TLS, passwords that change, Unix sockets | [`NodeOptions`] |
 //! | lock on plain threads, without async code | the feature `blocking` |
@@ -96,7 +97,7 @@ pub use client::{Client, Pipeline};
 pub use error::{Error, ErrorKind};
 pub use fence::Fence;
 pub use latch::{Barrier, Latch, LatchState};
-pub use lease::{LeftLock, OwnerToken, Release, Shutdown};
+pub use lease::{LeftLock, OwnerToken, Release, Revocation, Shutdown};
 pub use lock::{
     Acquire, Held, LockGuard, LockKey, LockRequest, Locker, LockerBuilder, OnLoss, Segments, Slots,
 };

@@ -22,11 +22,13 @@ pub(crate) enum NodeVote {
     DurabilityMismatch,
     /// The lock is ours there, and its fence has not risen.
     Unfenced,
+    /// The lock is ours there until its end, and its holder was asked to let go of it.
+    Revoked,
 }
 
 impl NodeVote {
     /// All of them, each at the place of its number.
-    pub(crate) const ALL: [Self; 15] = [
+    pub(crate) const ALL: [Self; 16] = [
         Self::None,
         Self::Granted,
         Self::Held,
@@ -42,5 +44,6 @@ impl NodeVote {
         Self::Quarantined,
         Self::DurabilityMismatch,
         Self::Unfenced,
+        Self::Revoked,
     ];
 }

@@ -76,6 +76,9 @@ pub enum Outcome {
     },
     /// Nothing was applied: the key is not there (any more).
     Gone,
+    /// Nothing was applied: the lock was [revoked](crate::Locker::revoke) there. It ends with what
+    /// the key had left to live then.
+    Revoked,
     /// Nothing was applied: the node has lost what it had granted, or may have, and gives no vote
     /// before all of that has ended (see [`Durability::Volatile`](crate::Durability::Volatile)).
     #[non_exhaustive]
@@ -140,7 +143,7 @@ impl Outcome {
 
     /// The node answered, one way or the other, and its answer counts.
     pub(crate) fn is_answer(&self) -> bool {
-        matches!(self, Self::Connected | Self::Granted | Self::Held | Self::Gone)
+        matches!(self, Self::Connected | Self::Granted | Self::Held | Self::Gone | Self::Revoked)
     }
 
     /// The node refused us for want of a right or the right password.
@@ -169,6 +172,7 @@ impl fmt::Display for Outcome {
                 )
             }
             Self::Gone => f.write_str("no longer has it"),
+            Self::Revoked => f.write_str("says that it was revoked"),
             Self::Quarantined { remaining } => {
                 write!(f, "has lost its keys and gives no vote for {}", Humane(*remaining))
             }

@@ -97,6 +97,23 @@ impl LockGuard {
         park::wait_for(self.guard.lost(), timeout)
     }
 
+    /// Waits until another client asks the holder to let go of the lock, or it is lost, as
+    /// [`crate::LockGuard::revoked`] tells it, and no longer than `timeout`. Says whether that has
+    /// happened.
+    ///
+    /// # Errors
+    ///
+    /// [`is_misuse`](Error::is_misuse) on a thread that is polling futures.
+    pub fn wait_for_revocation(&self, timeout: Duration) -> Result<bool, Error> {
+        park::wait_for(self.guard.revoked(), timeout).map(|told| told.is_some())
+    }
+
+    /// As [`crate::LockGuard::is_revoked`].
+    #[must_use]
+    pub fn is_revoked(&self) -> bool {
+        self.guard.is_revoked()
+    }
+
     /// As [`crate::LockGuard::extend`].
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use super::guard::LockGuard;
 use super::latch::{Barrier, Latch};
 use super::park;
 use crate::error::Error;
-use crate::lease::{OwnerToken, Release, Shutdown};
+use crate::lease::{OwnerToken, Release, Revocation, Shutdown};
 use crate::lock::{self, LockerBuilder};
 use crate::options::{Driver, Extend, Retry};
 use crate::report::{Inspection, NodeHealth, NodeReport, WaitStats};
@@ -142,6 +142,15 @@ impl Locker {
         token: &OwnerToken,
     ) -> Result<Release, Error> {
         park::wait(self.locker.release_by_token(key, token))?
+    }
+
+    /// As [`crate::Locker::revoke`].
+    ///
+    /// # Errors
+    ///
+    /// As there, and [`is_misuse`](Error::is_misuse) on a thread that is polling futures.
+    pub fn revoke(&self, key: impl AsRef<[u8]>) -> Result<Option<Revocation>, Error> {
+        park::wait(self.locker.revoke(key))?
     }
 
     /// As [`crate::Locker::force_release`].

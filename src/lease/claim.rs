@@ -212,6 +212,10 @@ impl Claim {
         &keys[most.unwrap_or_default()]
     }
 
+    pub(super) fn nonce(&self) -> &Nonce {
+        &self.nonce
+    }
+
     pub(crate) fn value(&self) -> Value<'_> {
         Value::Drawn { nonce: self.nonce, owner: &self.context.owner }
     }

@@ -4,11 +4,12 @@
 //! |---|---|---|
 //! | acquire | `SET key value NX PX ttl`, or a script | `OK`, null; 1, −n |
 //! | release | `EVALSHA` of a script | 1, 0, −1 |
-//! | extend | `EVALSHA` of a script | 1, 0, −1 |
-//! | adopt | `EVAL` of a script | {1, ms}, 0, −1 |
+//! | extend | `EVALSHA` of a script | 1, 0, −1, −2 |
+//! | adopt | `EVAL` of a script | {1, ms}, 0, −1, −2 |
+//! | revoke | `EVAL` of `revoke.lua` | {1, ms}, 0, −1 |
 //! | fence | `EVALSHA` of `fence.lua` | 1, 0, −f |
 //! | acquire with a fence | the same, with a TTL | 1, 0, −f |
-//! | let expire | `EVAL` of the extension, `exactly` | 1, 0, −1 |
+//! | let expire | `EVAL` of the extension, `exactly` | 1, 0, −1, −2 |
 //! | make a reader of a writer | `EVAL` of a script | 1, 0, −1 |
 //! | put the former value back | `EVAL` of the release | 1, 0, −1 |
 //! | leave the queue | `ZREM queue value`, `ZREM beats value` | 1, 0 |

@@ -26,6 +26,7 @@ use super::round::{Kind, Round};
 use super::validity::{self, Validity};
 use crate::clock::Stamp;
 use crate::error::Error;
+use crate::node_vote::NodeVote;
 use crate::quorum::{Command, Election, NodeMask, Verdict};
 use crate::report::NodeReport;
 
@@ -109,6 +110,11 @@ impl Extension {
         claim.touch(empty);
         // As for the script.
         Self::of(context, claim, Kind::Heal, self.round.ttl, empty).ok()
+    }
+
+    /// How many nodes have said that the lock was revoked.
+    pub(super) fn revoked(&self) -> usize {
+        self.election.votes().filter(|(_, vote)| *vote == NodeVote::Revoked).count()
     }
 
     /// How long the nodes may take to answer.

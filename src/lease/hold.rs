@@ -13,6 +13,7 @@ use std::time::Duration;
 use super::claim::Claim;
 use super::context::LeaseContext;
 use super::extension::Extension;
+use super::revoked::Revoked;
 use super::validity::Validity;
 use crate::clock::{Moment, Reading, Stamp, nanoseconds};
 use crate::error::{Error, Kind};
@@ -33,6 +34,8 @@ pub(super) struct Hold {
     /// Someone was told the value, and may do something with it.
     pub(super) is_value_told: bool,
     state: State,
+    /// Whether its holder was asked to let go of it, and how surely.
+    pub(super) revoked: Revoked,
     /// Why the hold before this one had been lost when it ended.
     former_loss: Option<Loss>,
     #[cfg(feature = "tokio-util")]
@@ -118,6 +121,7 @@ impl Hold {
             acquired: Moment::NEVER,
             is_value_told: false,
             state: State::Held(Upkeep::default()),
+            revoked: Revoked::No,
             former_loss: None,
             #[cfg(feature = "tokio-util")]
             token: None,
@@ -141,7 +145,7 @@ impl Hold {
         let (granted, end, ttl) = (claim.granted(), claim.end_of(claim.sent), claim.ttl());
         self.claim = Some(claim);
         (self.extend, self.began) = (extend, now);
-        (self.acquired, self.is_value_told) = (now, false);
+        (self.acquired, self.is_value_told, self.revoked) = (now, false, Revoked::No);
         self.state = State::Held(Upkeep::default());
         match inherited {
             None => self.validity.begin(granted, end),
@@ -158,7 +162,8 @@ impl Hold {
     pub(super) fn inheritance(&mut self, at: Reading, budget: Duration) -> Option<Inherited> {
         let is_settled = self.claim.as_ref().is_some_and(Claim::is_settled);
         let is_in_time = at.now.since(self.acquired) < budget;
-        let may = is_settled && is_in_time && !self.is_value_told && !self.is_extending();
+        let is_wanted_back = self.is_value_told || self.is_revoked();
+        let may = is_settled && is_in_time && !is_wanted_back && !self.is_extending();
         if !may || !self.is_valid(at.stamp) {
             return None;
         }
@@ -207,7 +212,8 @@ impl Hold {
     #[inline(never)]
     fn has_expired(&mut self) -> bool {
         let now = self.claim.as_ref().map(|claim| claim.context().nodes.clock().stamp());
-        now.is_some_and(|now| !self.is_valid(now)) && self.loss() == Some(Loss::Expired)
+        let has_ended = now.is_some_and(|now| !self.is_valid(now));
+        has_ended && matches!(self.loss(), Some(Loss::Expired | Loss::Revoked))
     }
 
     /// Whether the lock is held at `now`; once it is not, it never is again.
@@ -217,7 +223,11 @@ impl Hold {
     /// those who wait for the loss all go by it, so they say the same at each instant.
     pub(super) fn is_valid(&mut self, now: Stamp) -> bool {
         if !now.is_before(self.validity.warning()) {
-            self.lose(if self.validity.is_gone() { Loss::Gone } else { Loss::Expired });
+            self.lose(match self.revoked {
+                _ if self.validity.is_gone() => Loss::Gone,
+                Revoked::ByMajority { .. } => Loss::Revoked,
+                _ => Loss::Expired,
+            });
         }
         self.loss().is_none()
     }
@@ -310,6 +320,7 @@ impl Hold {
         let now = context.nodes.clock().stamp();
         if self.is_valid(now) {
             extension.apply(&mut self.validity, context);
+            self.note_revoked(extension, context);
         }
         if !self.is_valid(now) {
             return Step::Lost;
@@ -331,6 +342,7 @@ impl Hold {
         let now = context.nodes.clock().stamp();
         if self.is_valid(now) {
             extension.apply(&mut self.validity, context);
+            self.note_revoked(extension, context);
         }
         let valid = self.is_valid(now);
         match &mut self.claim {
@@ -347,7 +359,7 @@ impl Hold {
 
     /// Whether it has been held for as long as it may be.
     pub(super) fn is_overlong(&self, now: Moment) -> bool {
-        matches!(self.extend, Extend::For(_)) && !self.may_extend(now)
+        matches!(self.extend, Extend::For(_)) && !self.is_to_be_extended(now)
     }
 
     /// Whether the observers have still to be told that.
@@ -370,6 +382,9 @@ impl Hold {
     /// our value: until that is mended, it is told that the lock is contended, and not lost.
     pub(super) fn next_look(&mut self, context: &LeaseContext, at: Reading) -> Moment {
         let Some(claim) = &self.claim else { return Moment::NEVER };
+        if self.is_revocation_untold() {
+            return at.now;
+        }
         let warning = at.moment(self.validity.warning());
         if !self.may_extend(at.now) {
             return if self.is_to_be_told_overlong(at.now) { at.now } else { warning };
@@ -400,6 +415,11 @@ impl Hold {
 
     /// Whether the lock may still be extended by itself.
     pub(super) fn may_extend(&self, now: Moment) -> bool {
+        self.is_to_be_extended(now) && !matches!(self.revoked, Revoked::ByMajority { .. })
+    }
+
+    /// Whether it was asked for that the lock is extended for so long.
+    fn is_to_be_extended(&self, now: Moment) -> bool {
         match self.extend {
             Extend::Off => false,
             Extend::For(longest) => now.since(self.began) < longest,

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use tokio::sync::futures::Notified;
+
 use super::claim::Claim;
 use super::context::LeaseContext;
 use super::extension::Extension;
@@ -87,7 +89,7 @@ impl HoldRef {
     }
 
     /// Works on the state; `None` when the hold has ended.
-    fn with<R>(&self, work: impl FnOnce(&mut Hold) -> R) -> Option<R> {
+    pub(super) fn with<R>(&self, work: impl FnOnce(&mut Hold) -> R) -> Option<R> {
         self.leases.with(self.id, work)
     }
 
@@ -152,8 +154,7 @@ impl HoldRef {
         let nodes = &self.leases.context.nodes;
         keeper::ensure(&self.leases);
         loop {
-            let changed = self.leases.changed(self.id);
-            let mut changed = pin!(changed);
+            let mut changed = pin!(self.changed());
             changed.as_mut().enable();
             let warning = self.validity(|validity, _| validity.warning());
             let Some(warning) = warning else { return self.loss() };
@@ -243,6 +244,12 @@ impl HoldRef {
         &self.leases
     }
 
+    /// Completes when the lease has become shorter, when it is known to be revoked, or when the
+    /// hold has ended.
+    pub(super) fn changed(&self) -> Notified<'_> {
+        self.leases.changed(self.id)
+    }
+
     /// How much of `min_hold`, counted from the acquisition, is left: in milliseconds, rounded up.
     pub(crate) fn left_of(&self, min_hold: Duration) -> Duration {
         let now = self.leases.context.nodes.clock().now();
@@ -257,7 +264,7 @@ impl HoldRef {
     }
 
     /// Has the keeper and the tasks that wait for the lease's end look again: it has changed.
-    fn look_again(&self) {
+    pub(super) fn look_again(&self) {
         let at = self.leases.context.nodes.clock().read();
         let due = self.with(|hold| match hold.is_valid(at.stamp) {
             true => hold.next_look(&self.leases.context, at),

@@ -14,7 +14,7 @@ use quorlock_resp::Frame;
 use super::context::LeaseContext;
 use super::key::{Key, READERS};
 use super::leases::Leases;
-use super::wire::owner_of;
+use super::wire::{REVOKED, owner_of};
 use crate::error::Error;
 use crate::fence::Fence;
 use crate::link::ReplyKind;
@@ -46,14 +46,44 @@ pub(crate) async fn look(
     extent: Extent,
 ) -> Inspection {
     let context = &*leases.context;
+    let (mut nodes, values) = ask_all(context, &key, extent).await;
+    if names_own {
+        name_own(&mut nodes, &values, &leases, &key);
+    }
     let majority = context.nodes.majority();
-    let asked = |node| (ask(context, &key, node, b"GET"), ask(context, &key, node, b"PTTL"));
+    let holder = holder_of(&nodes, &values, majority);
+    let fence = if extent == Extent::AllNodes { look_at_fence(context, &key).await } else { None };
+    Inspection::new(nodes, majority, holder, fence)
+}
+
+/// As [`look`], for one who goes on with what the holder's key holds: also its value, if it has one
+/// on a majority of the nodes.
+pub(super) async fn look_for_value(
+    context: &LeaseContext,
+    key: &Key,
+) -> (Inspection, Option<Vec<u8>>) {
+    let (nodes, values) = ask_all(context, key, Extent::Holder).await;
+    let majority = context.nodes.majority();
+    let holder = holder_of(&nodes, &values, majority);
+    let count = |value: &Vec<u8>| values.iter().flatten().filter(|other| *other == value).count();
+    let value = values.iter().flatten().find(|value| count(value) >= majority).cloned();
+    (Inspection::new(nodes, majority, holder, None), value)
+}
+
+/// What each node holds under the key, and the values that are a lock's.
+async fn ask_all(
+    context: &LeaseContext,
+    key: &Key,
+    extent: Extent,
+) -> (Vec<NodeInspection>, Vec<Option<Vec<u8>>>) {
+    let majority = context.nodes.majority();
+    let asked = |node| (ask(context, key, node, b"GET"), ask(context, key, node, b"PTTL"));
     let mut asked: Vec<Option<Asked>> = (0..context.nodes.len()).map(asked).map(Some).collect();
     let mut seen: Vec<Option<Seen>> = asked.iter().map(|_| None).collect();
     let mut needed = if extent == Extent::AllNodes { asked.len() } else { majority };
     while needed > 0 {
         for node in first_answers(&asked, needed).await {
-            seen[node] = see(context, &key, node, asked[node].take()).await;
+            seen[node] = see(context, key, node, asked[node].take()).await;
         }
         needed = usize::from(!is_settled(&seen, majority));
     }
@@ -63,12 +93,7 @@ pub(crate) async fn look(
         nodes.push(NodeInspection { node, state });
         values.push(value);
     }
-    if names_own {
-        name_own(&mut nodes, &values, &leases, &key);
-    }
-    let holder = holder_of(&nodes, &values, majority);
-    let fence = if extent == Extent::AllNodes { look_at_fence(context, &key).await } else { None };
-    Inspection::new(nodes, majority, holder, fence)
+    (nodes, values)
 }
 
 /// The highest fence of the key that a majority of the nodes has. A node that does not tell, as
@@ -168,16 +193,25 @@ fn state_of(
     };
     match u64::try_from(remaining) {
         Ok(millis) => {
+            let (value, is_revoked) = without_revocation(value);
             let owner = owner_of(value).map(|owner| printable(owner.as_bytes()));
             let remaining = Duration::from_millis(millis);
             let is_shared = value == READERS;
-            let holder = Holder { owner, remaining, is_shared, is_own: false };
+            let holder = Holder { owner, remaining, is_shared, is_own: false, is_revoked };
             (KeyState::Held(holder), Some(value.to_vec()))
         }
         Err(_) if remaining == -1 => {
             (KeyState::Foreign { what: format!("a string, {expiry}").into() }, None)
         }
         Err(_) => (KeyState::Free, None), // it expired between the two questions
+    }
+}
+
+/// The value that a lock was acquired with, and whether it was revoked since.
+fn without_revocation(value: &[u8]) -> (&[u8], bool) {
+    match value.strip_suffix(REVOKED).filter(|value| owner_of(value).is_some()) {
+        Some(value) => (value, true),
+        None => (value, false),
     }
 }
 
@@ -208,7 +242,8 @@ fn name_own(nodes: &mut [NodeInspection], values: &[Option<Vec<u8>>], leases: &L
     }
 }
 
-/// The holder whose one value stands on a majority; what remains is the longest of its keys.
+/// The holder whose one value stands on a majority; what remains is the longest of its keys. It is
+/// revoked where a majority says so.
 fn holder_of(
     nodes: &[NodeInspection],
     values: &[Option<Vec<u8>>],
@@ -221,7 +256,9 @@ fn holder_of(
         }
     }
     let holders = held.into_values().find(|holders| holders.len() >= majority)?;
-    holders.into_iter().max_by_key(|holder| holder.remaining).cloned()
+    let is_revoked = holders.iter().filter(|holder| holder.is_revoked).count() >= majority;
+    let holder = holders.into_iter().max_by_key(|holder| holder.remaining)?;
+    Some(Holder { is_revoked, ..holder.clone() })
 }
 
 #[cfg(test)]
@@ -248,6 +285,7 @@ mod tests {
                 remaining: Duration::from_millis(70),
                 is_shared: false,
                 is_own: false,
+                is_revoked: false,
             })
         };
         let foreign = |what: &str| KeyState::Foreign { what: what.into() };
@@ -297,6 +335,7 @@ mod tests {
                 remaining: Duration::from_millis(millis),
                 is_shared: false,
                 is_own: false,
+                is_revoked: false,
             }),
         };
         let nodes = [node(10), node(30), node(20)];

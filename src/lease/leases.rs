@@ -58,7 +58,7 @@ struct Place {
     hold: Mutex<Hold>,
     /// When the keeper looks at it next, in nanoseconds; `Moment::NEVER` while it is free.
     due: AtomicU64,
-    /// The lease became shorter, or the hold has ended.
+    /// The lease became shorter, or is known to be revoked, or the hold has ended.
     changed: Notify,
 }
 
@@ -116,6 +116,7 @@ impl Leases {
                 remaining: hold.validity.remaining(now),
                 is_shared,
                 is_own: true,
+                is_revoked: hold.is_revoked(),
             })
         };
         (0..self.slab.used()).find_map(|index| self.at(index, |_, hold| holder(hold)).flatten())
@@ -191,9 +192,10 @@ impl Leases {
         let (id, result, signal, turn, is_nearer) = {
             let mut hold = lock(place);
             let id = HoldId { index, generation: hold.generation };
-            let before = hold.validity.warning();
+            let (before, was_revoked) = (hold.validity.warning(), hold.is_revoked());
             let result = hold.claim.is_some().then(|| work(id, &mut hold));
-            let is_nearer = !hold.validity.warning().reaches(before);
+            let is_news = hold.is_revoked() && !was_revoked;
+            let is_nearer = is_news || !hold.validity.warning().reaches(before);
             let signal = hold.new_signal();
             let turn = hold.claim.as_mut().filter(|_| signal.is_some());
             let turn = turn.and_then(|claim| claim.take_turn());
@@ -237,7 +239,8 @@ impl Leases {
         lock(&self.slab.get(id.index).hold).former_loss(id.generation)
     }
 
-    /// Completes when the lease of what a place holds has become shorter, or the hold has ended.
+    /// Completes when the lease of what a place holds has become shorter, when it is known to be
+    /// revoked, or when the hold has ended.
     pub(super) fn changed(&self, id: HoldId) -> Notified<'_> {
         self.slab.get(id.index).changed.notified()
     }

@@ -24,6 +24,7 @@ pub(super) enum What {
     Failed { remaining: Duration, votes: Vec<NodeReport> },
     Lost { reason: Loss, stalled: Option<Duration> },
     HeldTooLong { remaining: Duration },
+    Revoked { remaining: Duration },
 }
 
 impl News {
@@ -37,13 +38,14 @@ impl News {
             }
             What::Lost { reason, stalled } => Event::Lost { lock, held, reason, stalled },
             What::HeldTooLong { remaining } => Event::HeldTooLong { lock, held, remaining },
+            What::Revoked { remaining } => Event::Revoked { lock, held, remaining },
         });
     }
 }
 
 impl Hold {
-    /// What has to be told of the hold now: that it is lost, or that it lasts for too long. Each is
-    /// taken once. The keeper may have been `stalled`.
+    /// What has to be told of the hold now: that it is lost, that its holder is asked to let go of
+    /// it, or that it lasts for too long. Each is taken once. The keeper may have been `stalled`.
     pub(super) fn take_news(
         &mut self,
         context: &LeaseContext,
@@ -52,6 +54,8 @@ impl Hold {
     ) -> Option<News> {
         let what = if !self.is_valid(at.stamp) {
             What::Lost { reason: self.take_loss()?, stalled }
+        } else if self.take_revocation() {
+            What::Revoked { remaining: self.validity.remaining(at.stamp) }
         } else if self.take_overlong(at.now) {
             What::HeldTooLong { remaining: self.validity.remaining(at.stamp) }
         } else {

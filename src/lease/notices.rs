@@ -1,16 +1,19 @@
 //! What the nodes tell this process unasked: that a key was handed over to it, that a key is waited
-//! for which it holds, and that one has changed which it watches.
+//! for which it holds, that it is asked to let go of one, and that one has changed which it
+//! watches.
 //!
-//! The first two come by a channel that is the holder's own, so that one process alone is woken.
+//! The first three come by a channel that is the holder's own, so that one process alone is woken.
 //! These messages are hints, and change no lock: a key that was handed over counts when the nodes
 //! have been asked, one that is waited for is handed over when it is released, and one that has
 //! changed is asked for again. A message that is lost delays a waiter a little.
 
 use std::collections::HashMap;
 use std::fmt;
+use std::future::Future;
 use std::sync::Arc;
 
 use tokio::sync::Notify;
+use tokio::sync::broadcast::{self, error::RecvError};
 
 use super::key::Key;
 use super::turns::Turns;
@@ -18,17 +21,23 @@ use crate::entropy::Nonce;
 use crate::link::Listener;
 use crate::sync::{Mutex, lock};
 
-/// How many digits of a waiting value say which is meant: as many as `turn_leave.lua` tells.
+/// How many digits of a value say which is meant: as many as `hand_on.lua` and `revoke.lua` tell.
 const TAG_DIGITS: usize = 8;
 
-/// The beginning of a waiting value.
-type Tag = [u8; TAG_DIGITS];
+/// The beginning of a value.
+pub(super) type Tag = [u8; TAG_DIGITS];
+
+/// How many revocations may be told before a task that waits for its own has looked at them. One
+/// that misses its own is told by its next extension.
+const REVOCATIONS: usize = 64;
 
 /// Who of this process is woken when the nodes tell of a key.
 pub(crate) struct Notices {
     channel: Box<[u8]>,
     turns: Arc<Turns>,
     waiting: Mutex<Waiting>,
+    /// The locks of which holders are asked to let go.
+    revoked: broadcast::Sender<Tag>,
 }
 
 /// Those that wait: by the beginning of their values, and by their keys.
@@ -69,7 +78,8 @@ pub(super) struct Registration {
 impl Notices {
     pub(crate) fn new(owner: &str) -> Arc<Self> {
         let channel = [b"quorlock:wake:", owner.as_bytes()].concat().into();
-        Arc::new(Self { channel, turns: Turns::new(), waiting: Mutex::default() })
+        let (turns, waiting) = (Turns::new(), Mutex::default());
+        Arc::new(Self { channel, turns, waiting, revoked: broadcast::Sender::new(REVOCATIONS) })
     }
 
     /// Who of this process asks for a key next.
@@ -85,11 +95,7 @@ impl Notices {
         key: &Key,
         node: usize,
     ) -> Registration {
-        let mut tag = Tag::default();
-        for (two, byte) in tag.chunks_exact_mut(2).zip(nonce.0) {
-            let digit = |half: u8| char::from_digit(half.into(), 16).unwrap_or_default() as u8;
-            (two[0], two[1]) = (digit(byte >> 4), digit(byte & 15));
-        }
+        let tag = tag_of(nonce);
         let key = Box::<[u8]>::from(key.full());
         let (handed_over, changed) = (Notify::new(), Notify::new());
         let signals = Arc::new(Signals { node, handed_over, changed });
@@ -99,6 +105,31 @@ impl Notices {
         drop(waiting);
         Registration { notices: self.clone(), tag, key, signals }
     }
+
+    /// Completes when a node tells from now on that the holder of the value that begins so is asked
+    /// to let go of its lock.
+    pub(super) fn revoked(&self, tag: Tag) -> impl Future<Output = ()> + use<> {
+        let mut told = self.revoked.subscribe();
+        async move {
+            loop {
+                match told.recv().await {
+                    Ok(one) if one == tag => return,
+                    Ok(_) | Err(RecvError::Lagged(_)) => {}
+                    Err(RecvError::Closed) => std::future::pending().await,
+                }
+            }
+        }
+    }
+}
+
+/// How the value with this nonce begins.
+pub(super) fn tag_of(nonce: &Nonce) -> Tag {
+    let mut tag = Tag::default();
+    for (two, byte) in tag.chunks_exact_mut(2).zip(nonce.0) {
+        let digit = |half: u8| char::from_digit(half.into(), 16).unwrap_or_default() as u8;
+        (two[0], two[1]) = (digit(byte >> 4), digit(byte & 15));
+    }
+    tag
 }
 
 impl Listener for Notices {
@@ -112,6 +143,9 @@ impl Listener for Notices {
             told.inspect(|signals| signals.handed_over.notify_one());
         } else if let Some(key) = said.strip_prefix(b"wanted ") {
             self.turns.note_wanted(Key::hash(key), node);
+        } else if let Some(tag) = said.strip_prefix(b"revoked ") {
+            // An error says that no task waits for any.
+            let _ = tag.try_into().map(|tag| self.revoked.send(tag));
         }
     }
 

@@ -67,7 +67,7 @@ impl Round {
                 (NodeVote::Gone | NodeVote::Held, Kind::Extend(_)) => {
                     validity.lose(node, self.sent);
                 }
-                _ => {}
+                _ => {} // where it was revoked it lives until its end
             }
         }
         // The margin is a share of the TTL that the lock has, not of one that it was not given.

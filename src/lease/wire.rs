@@ -51,6 +51,9 @@ impl fmt::Display for Value<'_> {
     }
 }
 
+/// What `revoke.lua` puts behind a value.
+pub(super) const REVOKED: &[u8] = b"!";
+
 /// Whose value it is, if one of ours or of the same form.
 pub(crate) fn owner_of(value: &[u8]) -> Option<&str> {
     let (nonce, owner) = value.split_at_checked(NONCE_HEX)?;

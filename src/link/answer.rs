@@ -31,12 +31,14 @@ pub(crate) enum ReplyKind {
     /// The reply to an undo that is a [native command](super::native): 1 (done), or 0 (nothing
     /// there, or another's value).
     NativeUndo,
-    /// The reply to another script: as an undo's, but nothing is pending if it did not run.
+    /// The reply to another script: as an undo's, but nothing is pending if it did not run; or −2
+    /// (revoked).
     Script,
     /// The reply to a script that may refuse for a reason: as to another script, or such a reason
     /// and a number. Its command names the server: see [`ReplyKind::names_server`].
     Vote,
-    /// The reply to a script that takes a lock over: 1 and a number (done), 0, or −1.
+    /// The reply to a script that takes a lock over, or revokes it: 1 and a number (done), 0, −1,
+    /// or −2 (revoked).
     Adopt,
     /// The reply to a script that asks in turn: 1 and a number (done), or −1 to −3 and a number.
     Queue,
@@ -117,6 +119,12 @@ impl ReplyKind {
         self == Self::Fence || self.sets_the_lock()
     }
 
+    /// Whether −2 says that the value stands there, revoked.
+    #[inline]
+    fn tells_revocation(self) -> bool {
+        matches!(self, Self::Script | Self::Vote | Self::Adopt)
+    }
+
     /// Whether a number below zero tells which key is in the way.
     #[inline]
     fn tells_key(self) -> bool {
@@ -128,15 +136,14 @@ impl ReplyKind {
         match reply {
             Reply::Ok | Reply::Null => self == Self::Status || self.takes_any(),
             Reply::Integer(number) => match self {
-                Self::Undo | Self::PendingUndo | Self::Script | Self::Vote => {
-                    (-1..=1).contains(number)
-                }
+                Self::Undo | Self::PendingUndo => (-1..=1).contains(number),
+                Self::Script | Self::Vote => (-2..=1).contains(number),
                 Self::NativeUndo => (0..=1).contains(number),
                 Self::Keys | Self::KeysVote => (-KEYS_MAX..=1).contains(number),
                 Self::Fence | Self::AcquireFenced | Self::AcquireFencedVote => {
                     (-FENCE_MAX..=1).contains(number)
                 }
-                Self::Adopt => (-1..=0).contains(number),
+                Self::Adopt => (-2..=0).contains(number),
                 Self::Ended | Self::Any | Self::Tracked | Self::TrackingRequest => true,
                 Self::Status | Self::Queue => false,
                 Self::Pick | Self::PickVote | Self::NameSet | Self::NameSetVote => false,
@@ -188,6 +195,7 @@ impl ReplyKind {
                 (NodeVote::Held, Some(Frame::Integer(number)))
             }
             Reply::Integer(-1) => (NodeVote::Held, None),
+            Reply::Integer(-2) if self.tells_revocation() => (NodeVote::Revoked, None),
             Reply::Integer(_) => (NodeVote::Granted, None),
             Reply::Whole(frame) => (vote_of_frame(&frame), Some(*frame)),
         }
@@ -272,18 +280,13 @@ impl FollowUp {
         !matches!(self, Settled | Ended | TrackingFailed | TrackingRefused)
     }
 
-    /// What a reply to a command of this kind, with an undo of this form, asks for, which some
-    /// sender awaits or none; `None` where nothing follows.
+    /// What a reply to a command of this kind, with an undo of this form, asks for; `None` where
+    /// nothing follows.
     #[inline]
-    pub(super) fn after(
-        kind: ReplyKind,
-        form: Form,
-        is_awaited: bool,
-        reply: &Reply,
-    ) -> Option<Self> {
+    pub(super) fn after(kind: ReplyKind, form: Form, reply: &Reply) -> Option<Self> {
         match kind {
             ReplyKind::Undo => Self::after_undo(form, reply),
-            ReplyKind::NativeUndo => Self::after_native(is_awaited, reply),
+            ReplyKind::NativeUndo => Self::after_native(reply),
             ReplyKind::PendingUndo => Some(Self::after_undo(form, reply).unwrap_or(Self::Settled)),
             ReplyKind::Ended if reply.as_error().is_some() => Some(Self::Doubt),
             ReplyKind::Ended => Some(Self::Ended),
@@ -292,10 +295,9 @@ impl FollowUp {
         }
     }
 
-    fn after_native(is_awaited: bool, reply: &Reply) -> Option<Self> {
+    fn after_native(reply: &Reply) -> Option<Self> {
         let Reply::Whole(frame) = reply else {
-            let is_enough = *reply != Reply::Integer(0) || !is_awaited;
-            return (!is_enough).then_some(Self::WithScript);
+            return (*reply == Reply::Integer(0)).then_some(Self::WithScript);
         };
         let error = ServerError::new(frame.as_error()?);
         Some(match frame.error_word() {

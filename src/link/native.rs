@@ -12,10 +12,11 @@
 //! server, a right that was taken away), the connection sends no more of them.
 //!
 //! Whatever does not say all that the script's answer says is followed by the script, whose answer
-//! counts: a rejection, an error for the moment, and 0 where a sender waits, who wants to know
-//! whether the key is gone or another's. So that answer is of one round trip later; who has taken
-//! the key meanwhile counts as the one who has it. Where an error leaves open whether the command
-//! was executed, the sender is told just that, and the script is sent for the case that it was not.
+//! counts: a rejection, an error for the moment, and 0, for the value may stand there revoked, and
+//! a sender that waits wants to know whether the key is gone or another's. So that answer is of one
+//! round trip later; who has taken the key meanwhile counts as the one who has it. Where an error
+//! leaves open whether the command was executed, the sender is told just that, and the script is
+//! sent for the case that it was not.
 //!
 //! An *extension* stays a script: `SET … IFEQ … PX` may shorten a key's life, and `PEXPIRE … GT`
 //! asks for no value; no one command does both, and a lock may do neither. Redis has

@@ -179,8 +179,7 @@ impl Pipeline {
             return Err(Stray);
         }
         self.waiting.pop_front();
-        let is_awaited = entry.ticket != Ticket::UNAWAITED && !tombstone;
-        let follow_up = FollowUp::after(entry.kind, undo_form, is_awaited, &reply);
+        let follow_up = FollowUp::after(entry.kind, undo_form, &reply);
         if let Some(follow_up) = follow_up {
             let undo = Undo { bytes: &self.undo.as_slice()[..undo_len], form: undo_form };
             let is_told = tombstone || follow_up == FollowUp::Repeat;

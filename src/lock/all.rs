@@ -28,9 +28,9 @@ pub(super) const SEVERAL_KEYS: Primitive = Primitive {
     vote_reply: ReplyKind::KeysVote,
     extend: script!(
         include_str!("script/extend_all.lua"),
-        "3159e1c630d057f32734180033cfa02ee3d0b11a"
+        "9e801f8763d8a6322875f30eefc5a2f24cdb55f2"
     ),
-    release: script!(RELEASE, "4f2e98f404cfd16f3b256a0bd41c98bc3dc0b889"),
+    release: script!(RELEASE, "590d9410497b5f20a95d7b95e0941fec6d1fbf80"),
     undo: UndoScript { text: RELEASE, compares_and_deletes: false, for_first_key: None },
     adopt: Adopt::Refused {
         token: TokenKind::Several,

@@ -136,6 +136,29 @@ impl LockGuard {
         self.hold.lost().await
     }
 
+    /// Completes when another client asks the holder to let go of the lock
+    /// ([`Locker::revoke`](crate::Locker::revoke)), and when the lock is lost. The lock is held
+    /// until its [`deadline`](Self::deadline), which no extension moves on any more; finish what is
+    /// being done, and [release](Self::release) it. Any number of tasks may wait.
+    ///
+    /// It is told at once where the holder's connections speak RESP3 and may listen to its channel,
+    /// otherwise by the next extension: within a third of the TTL.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future changes nothing. What was told at once while no task waited is told by
+    /// the next extension.
+    pub async fn revoked(&self) {
+        self.hold.revoked().await;
+    }
+
+    /// Whether the holder was asked to let go of the lock, as far as that is known here: see
+    /// [`revoked`](Self::revoked).
+    #[must_use]
+    pub fn is_revoked(&self) -> bool {
+        self.hold.is_revoked()
+    }
+
     /// Does the work while the lock is held; when the lock is lost, drops the work.
     ///
     /// # Errors

@@ -104,6 +104,21 @@ impl Held {
         self.hold.lost().await
     }
 
+    /// As [`LockGuard::revoked`]; also when the lock has been released.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`LockGuard::revoked`].
+    pub async fn revoked(&self) {
+        self.hold.revoked().await;
+    }
+
+    /// As [`LockGuard::is_revoked`]; `false`, too, when the lock has been released.
+    #[must_use]
+    pub fn is_revoked(&self) -> bool {
+        self.hold.is_revoked()
+    }
+
     /// How long until [`lost`](Self::lost) completes, if nothing is extended.
     pub(crate) fn until_lost(&self) -> Duration {
         self.hold.until_warning()

@@ -12,8 +12,8 @@ use super::request::LockRequest;
 use super::slotted::CHOOSING;
 use crate::error::Error;
 use crate::lease::{
-    AcquireSpec, Fate, LeaseContext, Leases, OwnerToken, Release, Resource, Shutdown, initialise,
-    inspect, shut_down, takeover,
+    AcquireSpec, Fate, LeaseContext, Leases, OwnerToken, Release, Resource, Revocation, Shutdown,
+    initialise, inspect, revoke, shut_down, takeover,
 };
 use crate::options::Options;
 use crate::report::{Inspection, NodeHealth, NodeReport, WaitStats};
@@ -253,7 +253,8 @@ impl Locker {
     /// # Errors
     ///
     /// [`is_lost`](Error::is_lost) when so many nodes do not hold the key under this token that no
-    /// majority can. Otherwise it is not known, and can be tried again with the same token:
+    /// majority can, [`is_revoked`](Error::is_revoked) when it was [revoked](Self::revoke).
+    /// Otherwise it is not known, and can be tried again with the same token:
     /// [`is_contended`](Error::is_contended) when adoptions met one another on different nodes,
     /// [`is_unavailable`](Error::is_unavailable), [`is_too_slow`](Error::is_too_slow),
     /// [`is_full`](Error::is_full), [`is_authentication`](Error::is_authentication),
@@ -313,6 +314,36 @@ impl Locker {
         }
         let resource = self.leases.context.resource(&MUTEX, key.as_ref())?;
         takeover::release(&self.leases, resource, token).await
+    }
+
+    /// Asks the holder of this lock to let go of it. The lock is not extended from then on: it ends
+    /// when it would have ended by then, if the holder does not [release](LockGuard::release) it
+    /// before. Until that it excludes all others as before, so nothing overlaps; wait for the lock
+    /// as for any other. The holder is told by [`LockGuard::revoked`], its observers by
+    /// [`Event::Revoked`](crate::Event::Revoked).
+    ///
+    /// This cannot be taken back, and asking again changes nothing. `None` when no client holds the
+    /// lock. Of a lock of several keys ([`lock_all`](Self::lock_all)) one of its keys is enough. A
+    /// lock that was revoked is not [adopted](Self::adopt) any more.
+    ///
+    /// What a node forgets, as in a restart without persistence, it forgets of this too.
+    ///
+    /// # Errors
+    ///
+    /// [`is_misuse`](Error::is_misuse) when there can be no such key, when readers hold the lock
+    /// ([`read`](Self::read)), and when its holder is no quorlock, which would not understand.
+    /// Otherwise it is not known whether the lock goes on; the holder may have been told:
+    /// [`is_unavailable`](Error::is_unavailable), [`is_full`](Error::is_full) or
+    /// [`is_authentication`](Error::is_authentication) when no majority answered,
+    /// [`is_contended`](Error::is_contended) when one holder followed another meanwhile,
+    /// [`is_closed`](Error::is_closed) without a runtime.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves open whether the lock is revoked, on all nodes or on some.
+    pub async fn revoke(&self, key: impl AsRef<[u8]>) -> Result<Option<Revocation>, Error> {
+        let key = self.leases.context.key(key.as_ref())?;
+        revoke::revoke(&self.leases.context, &key).await
     }
 
     /// Deletes the key on every node, whichever client holds the lock: for an operator who knows

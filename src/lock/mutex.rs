@@ -22,8 +22,8 @@ pub(super) const ONE_KEY: Primitive = Primitive {
         "35fb6f02cdc9860f155091e24b71c81b6ea5eb45"
     ),
     vote_reply: ReplyKind::Vote,
-    extend: script!(include_str!("script/extend.lua"), "38c4b48c016c265132124c20017671204b3fa277"),
-    release: script!(RELEASE, "916642b5b6dd4b1989e91ed6ff2b86d233493ab3"),
+    extend: script!(include_str!("script/extend.lua"), "69a3ec9819e71b6b9e207c67489e71fe22f09323"),
+    release: script!(RELEASE, "0be1dcf15509e3cc5178dcb10f9ae8085a5b7aa0"),
     undo: UndoScript { text: RELEASE, compares_and_deletes: true, for_first_key: None },
     adopt: Adopt::Scripts {
         plain: include_str!("script/adopt.lua"),

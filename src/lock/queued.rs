@@ -11,17 +11,17 @@ const LEAVE: &str = behind_hand_on!("script/turn_leave.lua");
 
 /// Asks for a place in a queue. (A test compares the digests with the scripts.)
 pub(super) const ASK: Script =
-    script!(include_str!("script/turn_ask.lua"), "96866cd96b5db38635d417c292d819396c71fef3");
+    script!(include_str!("script/turn_ask.lua"), "84d120f1a05a21f8d46fe19b321b2565161b03cf");
 pub(super) const ASK_WHERE_IT_VOTES: Script =
-    script!(behind_standing!("script/turn_ask.lua"), "ec3303c2f7fffeb3aab853cebdeeaa93526ff9e5");
+    script!(behind_standing!("script/turn_ask.lua"), "420f108a3aa9ad25e80bdcfed87cc2c7f168be18");
 
 /// A lock of one key, on the node that keeps its queue.
 pub(crate) static QUEUED: Primitive = Primitive {
     acquire: AcquireBy::Script(ASK, ReplyKind::Queue),
     vote: ASK_WHERE_IT_VOTES,
     vote_reply: ReplyKind::Vote,
-    extend: script!(include_str!("script/extend.lua"), "38c4b48c016c265132124c20017671204b3fa277"),
-    release: script!(LEAVE, "b1f2442d116d36ff8e160774c9b4971593543faa"),
+    extend: script!(include_str!("script/extend.lua"), "69a3ec9819e71b6b9e207c67489e71fe22f09323"),
+    release: script!(LEAVE, "ff309b59b86eb6e2650a90e12cbb5cc4227041e0"),
     undo: UndoScript {
         text: LEAVE,
         compares_and_deletes: false,

@@ -49,7 +49,7 @@ pub(crate) static CHOOSING: Primitive = Primitive {
     ),
     vote_reply: ReplyKind::PickVote,
     extend: SEVERAL_KEYS.extend,
-    release: script!(LEAVE, "c0c282dddb0d0568fa0d7e504a4c714203def4b7"),
+    release: script!(LEAVE, "71da9de4a7f99ae742baf3369f59b1df6f78dab0"),
     undo: UndoScript {
         text: LEAVE,
         compares_and_deletes: false,

@@ -305,6 +305,7 @@
 //! | `lock_delay` | yes | yes | yes | yes | yes | yes | yes |
 //! | `share` | yes | yes | yes | yes | yes | yes | yes |
 //! | `fair` | yes | no: stand in no queue | yes | yes | yes | yes | yes |
+//! | `revoke` | yes | yes | yes | yes | yes | no: are not asked | yes |
 //! | `shutdown_leaving` | yes | yes | yes | yes | yes | yes | yes |
 //!
 //! Each *yes* has a test. *Native* is a lock on servers that have `DELIFEQ`
@@ -323,6 +324,7 @@
 //! | `lock_delay` | `lock_delay::one_that_has_expired_keeps_others_out` |
 //! | `share` | `sharing::one_key_is_released_with_the_last_handle` |
 //! | `fair` | `fair::a_free_lock_is_asked_for_where_its_queue_is_and_then_on_all_nodes` |
+//! | `revoke` | `revocation::a_holder_lets_go_of_one_key` |
 //! | `shutdown_leaving` | `handover::what_a_shutdown_leaves_is_adopted_by_its_tokens` |
 //!
 //! And of several keys:
@@ -337,6 +339,7 @@
 //! | `release_after` | `all::several_keys_released_after_a_time_end_then_on_the_servers` |
 //! | `lock_delay` | `lock_delay::several_keys_that_have_expired_keep_others_out` |
 //! | `share` | `sharing::several_keys_are_released_with_the_last_handle` |
+//! | `revoke` | `revocation::a_holder_lets_go_of_several_keys_for_one_of_them` |
 //! | `shutdown_leaving` | `all::several_keys_that_a_shutdown_leaves_stay_until_their_ttl` |
 //!
 //! And while others wait:
@@ -354,6 +357,7 @@
 //! | `lock_delay` | `lock_delay::one_that_waits_in_the_queue_waits_for_the_delay` |
 //! | `share` | `sharing::one_that_waits_has_it_behind_the_last_handle` |
 //! | `fair` | `fair::a_newcomer_asks_no_node_for_the_lock_while_others_wait_for_it` |
+//! | `revoke` | `revocation::one_that_waits_has_what_is_let_go_of` |
 //! | `shutdown_leaving` | `waiting::beside::a_lock_that_a_shutdown_leaves_goes_on_at_its_end` |
 //!
 //! And of a lock with a [fence](crate::LockRequest::fenced):
@@ -371,6 +375,7 @@
 //! | `lock_delay` | `lock_delay::a_fenced_lock_that_has_expired_keeps_others_out` |
 //! | `share` | `sharing::handles_of_a_fenced_lock_have_one_fence` |
 //! | `fair` | `fair::on_real_servers_they_have_it_in_that_order_too` |
+//! | `revoke` | `revocation::a_holder_lets_go_of_a_fenced_lock` |
 //! | `shutdown_leaving` | `fencing::what_a_shutdown_leaves_is_adopted_with_higher_fences` |
 //!
 //! And on servers that delete natively:
@@ -388,6 +393,7 @@
 //! | `lock_delay` | `lock_delay::one_that_would_be_deleted_natively_keeps_others_out` |
 //! | `share` | `sharing::the_last_handle_deletes_natively` |
 //! | `fair` | `fair::a_fair_lock_is_deleted_natively` |
+//! | `revoke` | `revocation::a_holder_lets_go_of_what_would_be_deleted_natively` |
 //! | `shutdown_leaving` | `native::beside::a_lock_that_a_shutdown_leaves_is_adopted_and_deleted` |
 //!
 //! And of a read lock ([`read`](crate::Locker::read)):
@@ -418,6 +424,7 @@
 //! | `lock_delay` | `lock_delay::a_slot_that_has_expired_is_no_others` |
 //! | `share` | `sharing::a_slot_is_released_with_the_last_handle` |
 //! | `fair` | `fair::slots_are_had_in_the_order_of_arrival` |
+//! | `revoke` | `revocation::a_holder_lets_go_of_a_slot_by_its_key` |
 //! | `shutdown_leaving` | `slots::beside::slots_that_a_shutdown_leaves_end_by_ttl` |
 //!
 //! # An example

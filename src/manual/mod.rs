@@ -7,6 +7,7 @@
 //! - [`fencing`]: numbers that rise with every holder, for the store to refuse one who is late.
 //! - [`readers`]: many that look at once, and one alone that changes.
 //! - [`slots`]: several at once, and no more than there are slots.
+//! - [`revocation`]: a holder that is asked to let go of its lock.
 //! - [`latches`]: several that wait until all of them are there, once or round by round.
 //! - [`recipes`]: a job that one replica runs, a leader, a cache, limits: what each promises.
 //! - [`copied_recipes`]: the recipes that everyone copies, and how each breaks.
@@ -30,6 +31,7 @@ pub mod others_failures;
 pub mod promises;
 pub mod readers;
 pub mod recipes;
+pub mod revocation;
 pub mod runbook;
 pub mod server_states;
 pub mod slots;

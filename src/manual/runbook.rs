@@ -172,7 +172,8 @@
 //!
 //! 1. `quorlock status`: who is it, and is it the same value on a majority?
 //! 2. End that process, or make sure that it is dead.
-//! 3. Prefer to wait for the TTL. It is seldom long.
+//! 3. Prefer to ask: `quorlock revoke KEY` tells the holder, and has the lock end with what is left
+//!    of its TTL at the latest. So nothing overlaps ([`revocation`](super::revocation)).
 //! 4. Only then `quorlock release --force KEY`; write down what it prints, and the time.
 //!
 //! By hand: `DEL` with the full key, prefix included, on *every* node. Never `FLUSHALL`: it frees

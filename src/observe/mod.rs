@@ -84,6 +84,10 @@ pub enum Event<'a> {
     /// more and will end with its TTL.
     #[non_exhaustive]
     HeldTooLong { lock: Subject<'a>, held: Duration, remaining: Duration },
+    /// The holder is asked to let go of the lock ([`Locker::revoke`](crate::Locker::revoke)). If
+    /// it does not, the lock is lost when what remains is over. Reported once.
+    #[non_exhaustive]
+    Revoked { lock: Subject<'a>, held: Duration, remaining: Duration },
     /// A node is down: its last connection has ended, or the first attempt to connect has failed.
     /// Reported once, not for each further attempt.
     #[non_exhaustive]
@@ -122,7 +126,8 @@ impl<'a> Event<'a> {
             | Self::ExtensionFailed { lock, .. }
             | Self::Lost { lock, .. }
             | Self::Released { lock, .. }
-            | Self::HeldTooLong { lock, .. } => Some(*lock),
+            | Self::HeldTooLong { lock, .. }
+            | Self::Revoked { lock, .. } => Some(*lock),
             Self::NodeDown { .. }
             | Self::Evicts { .. }
             | Self::Forgets { .. }

@@ -51,7 +51,8 @@ impl Observer for TracingObserver {
             | Event::ExtensionFailed { .. }
             | Event::Lost { .. }
             | Event::Released { .. }
-            | Event::HeldTooLong { .. } => holding(event),
+            | Event::HeldTooLong { .. }
+            | Event::Revoked { .. } => holding(event),
         }
     }
 }
@@ -168,6 +169,12 @@ fn holding(event: &Event<'_>) {
         }
         Event::HeldTooLong { lock, held, remaining } => {
             of_a_lock!(WARN, "lock held for too long", "hold", lock, {
+                held_s = held.as_secs_f64(),
+                remaining_s = remaining.as_secs_f64(),
+            });
+        }
+        Event::Revoked { lock, held, remaining } => {
+            of_a_lock!(INFO, "lock revoked", "hold", lock, {
                 held_s = held.as_secs_f64(),
                 remaining_s = remaining.as_secs_f64(),
             });
@@ -314,8 +321,13 @@ mod tests {
     #[test]
     fn each_event_of_acquiring_arrives_with_its_level_and_its_fields() {
         let (lock, waited) = (LOCK, S);
-        let holder =
-            Holder { owner: Some("you".into()), remaining: 2 * S, is_shared: false, is_own: false };
+        let holder = Holder {
+            owner: Some("you".into()),
+            remaining: 2 * S,
+            is_shared: false,
+            is_own: false,
+            is_revoked: false,
+        };
         let own = Holder { owner: None, is_own: true, ..holder.clone() };
         let error = &Error::new(Kind::Contended { holder: None }).with_key(b"k");
         let why = "error.type=\"contended\" reason=lock \"k\" is held by another client ";
@@ -360,6 +372,8 @@ mod tests {
         check(&event, Level::WARN, "lock not extended", "extend", &more);
         let event = Event::HeldTooLong { lock, held, remaining };
         check(&event, Level::WARN, "lock held for too long", "hold", times);
+        let event = Event::Revoked { lock, held, remaining };
+        check(&event, Level::INFO, "lock revoked", "hold", times);
         let event = Event::Released { lock, held };
         check(&event, Level::DEBUG, "lock released", "release", "held_s=1.0 ");
         let (reason, stalled) = (Loss::Expired, Some(3 * S));

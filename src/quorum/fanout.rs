@@ -256,6 +256,7 @@ impl Election {
             NodeVote::Granted | NodeVote::Unfenced => Outcome::Granted,
             NodeVote::Held => Outcome::Held,
             NodeVote::Gone => Outcome::Gone,
+            NodeVote::Revoked => Outcome::Revoked,
             NodeVote::Silent => Outcome::Silent { after: self.allowed() },
             NodeVote::Disconnected => Outcome::Disconnected,
             NodeVote::Refused => Outcome::Refused { error: error() },

@@ -28,6 +28,7 @@ impl Vote {
             | NodeVote::Full
             | NodeVote::NotAsked
             | NodeVote::Quarantined
+            | NodeVote::Revoked
             | NodeVote::DurabilityMismatch => Self::Refused,
             // One without its fence has to be let go of like one that may have been granted.
             NodeVote::None

@@ -22,11 +22,13 @@ pub struct Holder {
     /// A guard of the same locker holds it. A task that waits for its own guard never gets the
     /// lock.
     pub is_own: bool,
+    /// It was [revoked](crate::Locker::revoke): what remains is not extended any more.
+    pub is_revoked: bool,
 }
 
 impl fmt::Display for Holder {
     /// `pay-api@web-7:812, 3.2 s left`; `a guard of this very locker, 3.2 s left`; `readers, 3.2 s
-    /// left`.
+    /// left`; `pay-api@web-7:812, revoked, 3.2 s left`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let owner = match self {
             Self { is_own: true, is_shared: true, .. } => "readers, this very locker among them",
@@ -35,7 +37,8 @@ impl fmt::Display for Holder {
             _ => ANOTHER,
         };
         let owner = self.owner.as_deref().filter(|_| !self.is_own).unwrap_or(owner);
-        write!(f, "{owner}, {} left", Humane(self.remaining))
+        let revoked = if self.is_revoked { " revoked," } else { "" };
+        write!(f, "{owner},{revoked} {} left", Humane(self.remaining))
     }
 }
 
@@ -143,7 +146,10 @@ mod tests {
             remaining: Duration::from_millis(70),
             is_shared: false,
             is_own: false,
+            is_revoked: false,
         };
         assert_eq!(holder.to_string(), "another client, 70 ms left");
+        let revoked = Holder { is_revoked: true, ..holder };
+        assert_eq!(revoked.to_string(), "another client, revoked, 70 ms left");
     }
 }

@@ -279,8 +279,7 @@ mod tests {
             let told = panic.downcast_ref::<String>().unwrap();
             assert!(!known && told.starts_with("\"SETT\" is no command or script"), "{told}");
             assert!(
-                told.contains(" AUTH, CLIENT, ")
-                    && told.ends_with("slot_leave, name_set, may_delifeq"),
+                told.contains(" AUTH, CLIENT, ") && told.ends_with("name_set, revoke, may_delifeq"),
                 "{told}"
             );
         }

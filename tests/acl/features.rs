@@ -38,7 +38,7 @@ macro_rules! features {
     };
 }
 
-pub(crate) const FEATURES: [Feature; 26] = features![
+pub(crate) const FEATURES: [Feature; 28] = features![
     "acquire and release, by release or by dropping" => acquire_and_release,
     "extend, by extend or by itself" => extend,
     "wait for a lock, and be told who holds it" => wait,
@@ -48,6 +48,8 @@ pub(crate) const FEATURES: [Feature; 26] = features![
     "inspect a key that no lock wrote" => inspect_foreign,
     "forget and adopt" => adopt,
     "release_by_token, quorlock release" => release_by_token,
+    "revoke, quorlock revoke" => revoke,
+    "be told at once that a lock is revoked, and revoke it so" => be_told_of_revocation,
     "force_release" => force_release,
     "quorlock release --force" => look_and_force_release,
     "acquire a lock with a fence" => fenced,
@@ -249,6 +251,27 @@ async fn release_by_token(server: &Server, url: &str) -> Outcome {
         server.command(&["SCRIPT", "FLUSH"]);
     }
     Ok(())
+}
+
+async fn revoke(server: &Server, url: &str) -> Outcome {
+    let value = format!("{}@them@host:1", "ab".repeat(20));
+    server.command(&["SET", "pay:k", &value, "PX", "60000"]);
+    let locker = ready(builder(url)).await?;
+    let revoked = locker.revoke("k").await.map_err(said)?;
+    check(revoked.is_some(), "it is held")?;
+    let marked = Reply::Bulk(format!("{value}!").into_bytes());
+    check(server.command(&["GET", "pay:k"]) == marked, "it is marked")
+}
+
+/// Before the holder extends its lock.
+async fn be_told_of_revocation(_: &Server, url: &str) -> Outcome {
+    let locker = ready(builder(url).ttl(Duration::from_secs(60))).await?;
+    let guard = acquire(&locker).await?;
+    let told = tokio::time::timeout(Duration::from_secs(2), guard.revoked());
+    let (told, revoked) = tokio::join!(told, locker.revoke("k"));
+    check(revoked.map_err(said)?.is_some(), "it is held")?;
+    told.map_err(|_| "it is not told at once".to_owned())?;
+    release(guard).await
 }
 
 async fn look_and_force_release(server: &Server, url: &str) -> Outcome {

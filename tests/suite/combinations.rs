@@ -13,7 +13,7 @@ const MANUAL: &str = include_str!("../../src/manual/choosing.rs");
 
 /// What there is, and what each kind of lock must answer to. A row or a column that is missing in
 /// the manual is a hole, and so is one that it has and this has not.
-const WITH: [&str; 12] = [
+const WITH: [&str; 13] = [
     "`Durability::Volatile`",
     "`adopt`",
     "`release_by_token`",
@@ -25,6 +25,7 @@ const WITH: [&str; 12] = [
     "`lock_delay`",
     "`share`",
     "`fair`",
+    "`revoke`",
     "`shutdown_leaving`",
 ];
 const KINDS: [&str; 7] =
@@ -146,6 +147,7 @@ async fn refusal(locker: &Locker, with: &str, kind: &str) -> Error {
         "`adopt`" => locker.adopt("a", &token).await.unwrap_err(),
         "`release_by_token`" => locker.release_by_token("a", &token).await.unwrap_err(),
         "`fair`" => locker.lock_all(["a", "b"]).fair().await.unwrap_err(),
+        "`revoke`" => locker.revoke("a").await.unwrap_err(),
         _ => panic!("nothing shows that {with} is refused with {kind}"),
     };
     for key in ["a", "b"] {

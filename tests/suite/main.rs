@@ -76,6 +76,7 @@ mod own_keys;
 mod reading;
 mod recipes;
 mod retry;
+mod revocation;
 mod runtimes;
 mod scripts;
 mod segments;

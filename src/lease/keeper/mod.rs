@@ -247,6 +247,9 @@ impl Keeper {
                 Step::Extended => {
                     (Some(hold.next_look(&leases.context, at)), None, news(hold, true))
                 }
+                Step::Failed if !hold.may_extend(at.now) => {
+                    (Some(hold.next_look(&leases.context, at)), None, None)
+                }
                 Step::Failed => (Some(hold.retry_at(&leases.context, at)), None, news(hold, false)),
             })
         });

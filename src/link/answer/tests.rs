@@ -32,7 +32,8 @@ null    held    -       -       -       -       -         -       -       -     
 0       -       gone    gone    gone    gone    gone      gone    gone    gone      gone    grant+
 -1      -       -       held    held    held    held      held    held+   held+     held    grant+
 2       -       -       -       -       -       -         -       -       -         grant   grant+
--2      -       -       -       -       -       -         -       held+   held+     grant   grant+
+-2      -       -       -       -       revoked revoked   revoked held+   held+     grant   grant+
+-3      -       -       -       -       -       -         -       held+   held+     grant   grant+
 -65535  -       -       -       -       -       -         -       held+   held+     grant   grant+
 -65536  -       -       -       -       -       -         -       -       -         grant   grant+
 1,9     -       -       -       -       -       grant+    grant+  -       -         -       grant+
@@ -112,6 +113,7 @@ fn meaning(kind: ReplyKind, frame: Frame) -> String {
         NodeVote::Held => "held",
         NodeVote::Unfenced => "bare",
         NodeVote::Gone => "gone",
+        NodeVote::Revoked => "revoked",
         NodeVote::Quarantined => "waits",
         NodeVote::DurabilityMismatch => "mismatch",
         NodeVote::Refused => "refuse",
@@ -199,7 +201,7 @@ fn each_error_says_whether_anything_was_applied_and_what_follows_an_undo() {
                 ReplyKind::Ended => Some(FollowUp::Doubt),
                 _ => None,
             };
-            assert_eq!(FollowUp::after(kind, NO_UNDO, true, &reply()), follows, "{kind:?}: {text}");
+            assert_eq!(FollowUp::after(kind, NO_UNDO, &reply()), follows, "{kind:?}: {text}");
         }
     }
 }
@@ -213,7 +215,7 @@ fn what_a_user_may_not_do_to_all_keys_is_done_to_the_first() {
         UndoScript { text: "all", compares_and_deletes: false, for_first_key: Some(&FIRST) };
     let undo = |script| Undo::delete((script, 1), b"").form;
     let after = |kind, form, text: &'static str| {
-        FollowUp::after(kind, form, true, &Frame::Error(text.into()).into())
+        FollowUp::after(kind, form, &Frame::Error(text.into()).into())
     };
     let denied = "NOPERM No permissions to access a key";
     for kind in [ReplyKind::Undo, ReplyKind::PendingUndo] {
@@ -223,16 +225,12 @@ fn what_a_user_may_not_do_to_all_keys_is_done_to_the_first() {
     }
 }
 
-/// What follows a native command: where a sender awaits the answer, and where none does.
 #[test]
 fn the_script_follows_a_native_command_whose_answer_does_not_say_enough() {
     use FollowUp::{Repeat, WithScript, WithoutNative};
-    let after = |reply: Frame| {
-        let reply = Reply::from(reply);
-        [true, false].map(|it| FollowUp::after(ReplyKind::NativeUndo, NO_UNDO, it, &reply))
-    };
-    assert_eq!(after(Frame::Integer(1)), [None, None]);
-    assert_eq!(after(Frame::Integer(0)), [Some(WithScript), None]);
+    let after = |reply: Frame| FollowUp::after(ReplyKind::NativeUndo, NO_UNDO, &reply.into());
+    assert_eq!(after(Frame::Integer(1)), None);
+    assert_eq!(after(Frame::Integer(0)), Some(WithScript), "the value may have been revoked");
     let errors = [
         ("NOPERM User a has no permissions to run the 'delifeq' command", WithoutNative),
         ("ERR unknown command 'DELIFEQ', with args beginning with: 'k'", WithoutNative),
@@ -248,15 +246,14 @@ fn the_script_follows_a_native_command_whose_answer_does_not_say_enough() {
         ("", Repeat),
     ];
     for (text, follows) in errors {
-        assert_eq!(after(Frame::Error(text.into())), [Some(follows); 2], "{text}");
+        assert_eq!(after(Frame::Error(text.into())), Some(follows), "{text}");
     }
 }
 
 #[test]
 fn a_request_for_tracking_has_failed_unless_it_is_ok() {
     use FollowUp::{TrackingFailed, TrackingRefused};
-    let after =
-        |frame: Frame| FollowUp::after(ReplyKind::TrackingRequest, NO_UNDO, false, &frame.into());
+    let after = |frame: Frame| FollowUp::after(ReplyKind::TrackingRequest, NO_UNDO, &frame.into());
     assert_eq!(after(reply("OK")), None);
     for odd in ["null", "1", "simple", "bulk", "1,9"] {
         assert_eq!(after(reply(odd)), Some(TrackingRefused), "{odd}");
@@ -276,13 +273,13 @@ fn a_request_for_tracking_has_failed_unless_it_is_ok() {
 fn an_undo_that_was_executed_is_settled_whatever_it_found() {
     for number in -1..=1 {
         let reply = Reply::Integer(number);
-        assert_eq!(FollowUp::after(ReplyKind::Undo, NO_UNDO, true, &reply), None);
+        assert_eq!(FollowUp::after(ReplyKind::Undo, NO_UNDO, &reply), None);
         assert_eq!(
-            FollowUp::after(ReplyKind::PendingUndo, NO_UNDO, true, &reply),
+            FollowUp::after(ReplyKind::PendingUndo, NO_UNDO, &reply),
             Some(FollowUp::Settled)
         );
-        assert_eq!(FollowUp::after(ReplyKind::Ended, NO_UNDO, true, &reply), Some(FollowUp::Ended));
-        assert_eq!(FollowUp::after(ReplyKind::Script, NO_UNDO, true, &reply), None);
+        assert_eq!(FollowUp::after(ReplyKind::Ended, NO_UNDO, &reply), Some(FollowUp::Ended));
+        assert_eq!(FollowUp::after(ReplyKind::Script, NO_UNDO, &reply), None);
     }
 }
 

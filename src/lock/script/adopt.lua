@@ -2,8 +2,9 @@
 -- milliseconds, or for longer if it did. Runs behind standing.lua where servers may forget.
 --
 -- Answers {1, ms} when it did, with what the key had left to live before; 0 when there is no such
--- key, -1 when it holds something else, or never expires. Never makes a key, never shortens a life.
--- Reads and checks first and writes last: a script is not undone by its own error.
+-- key, -1 when it holds something else, or never expires, -2 when it holds ARGV[2], revoked. Never
+-- makes a key, never shortens a life. Reads and checks first and writes last: a script is not
+-- undone by its own error.
 local key = KEYS[#KEYS]
 if not string.match(ARGV[3], '^%d+$') then
   return redis.error_reply('ERR a TTL must be a whole number')
@@ -16,7 +17,7 @@ if type(held) == 'table' and not string.find(held.err, 'WRONGTYPE', 1, true) the
   return held
 end
 if held ~= ARGV[2] then
-  return -1
+  return held == ARGV[2] .. '!' and -2 or -1
 end
 if type(left) == 'table' then
   return left

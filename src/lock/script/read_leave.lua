@@ -12,7 +12,7 @@ local held, time = redis.pcall('GET', lock), redis.pcall('TIME')
 if type(held) == 'table' and not string.find(held.err, 'WRONGTYPE', 1, true) then
   return held
 end
-local is_writer = held == ARGV[1]
+local is_writer = held == ARGV[1] or held == ARGV[1] .. '!'
 -- A writer may have no right to ask for it; then it hands nothing over.
 if not (time[1] or is_writer) then
   return time

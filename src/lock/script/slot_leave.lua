@@ -1,6 +1,6 @@
--- Deletes those slots that hold ARGV[1], and takes ARGV[1] out of their queue. Where that changes
--- something for the next there, it is told. For a release, for an undo, and for one that waits no
--- longer. Runs behind hand_on.lua.
+-- Deletes those slots that hold ARGV[1], also where it was revoked, and takes ARGV[1] out of their
+-- queue. Where that changes something for the next there, it is told. For a release, for an undo,
+-- and for one that waits no longer. Runs behind hand_on.lua.
 --
 -- KEYS: some of the slots, or all; their queue and its beats, as slot_ask.lua has them.
 --
@@ -10,7 +10,7 @@
 local queue, beats, own, answer = KEYS[#KEYS - 1], KEYS[#KEYS], {}, 1
 for n = 1, #KEYS - 2 do
   local held = redis.pcall('GET', KEYS[n])
-  if held == ARGV[1] then
+  if held == ARGV[1] or held == ARGV[1] .. '!' then
     own[#own + 1] = KEYS[n]
   elseif not held then
     answer = math.min(answer, 0)

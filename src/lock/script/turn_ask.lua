@@ -74,7 +74,7 @@ redis.call('PEXPIREAT', queue, ends)
 if first ~= own then
   return {-1, (first or not dead[1]) and -1 or 0}
 end
-local owner, heard = type(held) == 'string' and string.match(held, '^%x+@(.*)$'), 0
+local owner, heard = type(held) == 'string' and string.match(held, '^%x+@(.-)!?$'), 0
 if owner then
   heard = redis.pcall('PUBLISH', 'quorlock:wake:' .. owner, 'wanted ' .. lock)
 end

@@ -1,5 +1,6 @@
--- Lets go of a lock that holds ARGV[1], for the next in its queue, and takes ARGV[1] out of the
--- queue. For a release, for an undo, and for one that waits no longer. Runs behind hand_on.lua.
+-- Lets go of a lock that holds ARGV[1], also where that was revoked, for the next in its queue, and
+-- takes ARGV[1] out of the queue. For a release, for an undo, and for one that waits no longer.
+-- Runs behind hand_on.lua.
 --
 -- KEYS: the lock, its queue, its beats, as turn_ask.lua has them. A writer that is next is handed
 -- the key for a second: until then it has set it anew; it stays in the queue until it has. For
@@ -13,13 +14,14 @@ local held, time = redis.pcall('GET', lock), redis.pcall('TIME')
 if type(held) == 'table' and not string.find(held.err, 'WRONGTYPE', 1, true) then
   return held
 end
+local is_own = held == ARGV[1] or held == ARGV[1] .. '!'
 local found, is_read = {}, held == 'quorlock:readers'
-if time[1] and (not held or held == ARGV[1] or is_read) then
+if time[1] and (not held or is_own or is_read) then
   found = next_in(queue, beats, ARGV[1], time[1] * 1000 + math.floor(time[2] / 1000))
 end
 local writer = found[1] and string.sub(found[1], 1, 1) ~= 'r' and found[1]
 -- A server without memory hands nothing over; the first one is told all the same.
-if held == ARGV[1] and not (writer and redis.pcall('SET', lock, writer, 'PX', 1000).ok) then
+if is_own and not (writer and redis.pcall('SET', lock, writer, 'PX', 1000).ok) then
   redis.call('DEL', lock)
 end
 -- Another type under these names is not ours to touch.
@@ -28,7 +30,7 @@ redis.pcall('ZREM', beats, ARGV[1])
 if not (is_read and writer) then
   tell(found)
 end
-if held == ARGV[1] then
+if is_own then
   return 1
 end
 return held and -1 or 0

@@ -30,6 +30,7 @@ mod outage;
 mod owed;
 mod panics;
 mod quorum;
+mod revoked;
 mod sharing;
 mod shutdown;
 mod takeover;
@@ -177,6 +178,7 @@ enum News {
     Failed { remaining: Duration },
     Lost { reason: Loss, stalled: Option<Duration> },
     HeldTooLong { remaining: Duration },
+    Revoked { remaining: Duration },
     Released,
 }
 
@@ -191,6 +193,7 @@ impl Observer for Told {
                 News::Lost { reason: *reason, stalled: *stalled }
             }
             Event::HeldTooLong { remaining, .. } => News::HeldTooLong { remaining: *remaining },
+            Event::Revoked { remaining, .. } => News::Revoked { remaining: *remaining },
             Event::Released { .. } => News::Released,
             _ => return,
         };

@@ -7,9 +7,11 @@
 //! run. Our own tests have the Lua too, beside it (`lua`), and compare the two.
 
 mod fence;
+mod found;
 mod name_set;
 mod queued;
 mod reading;
+mod revoke;
 mod run;
 mod slotted;
 mod standing;
@@ -22,6 +24,7 @@ use quorlock_resp::Frame;
 use super::call::{Call, Refusal, Reply, bulk, integer, lower, ok};
 use super::sha1::digest;
 use super::state::Store;
+use found::{is_own, is_revoked, is_value, not_extended, not_ours, revoked};
 use run::{Outcome, Run, is_wrong_type};
 use standing::{
     STANDING_LINES, epoch_and_quarantine, is_digits, number, other_deployment, reason, standing,
@@ -56,7 +59,7 @@ macro_rules! behind_both {
 }
 
 /// The scripts that this node can run, with their names.
-static KNOWN: [(&str, &str, Body); 26] = [
+static KNOWN: [(&str, &str, Body); 27] = [
     ("release", include_str!("../../lock/script/release.lua"), release),
     ("extend", include_str!("../../lock/script/extend.lua"), extend),
     ("acquire", behind_standing!("../../lock/script/acquire.lua"), acquire),
@@ -90,6 +93,7 @@ static KNOWN: [(&str, &str, Body); 26] = [
         behind_standing!("../../lease/script/name_set.lua"),
         name_set::add_and_read_where_it_votes,
     ),
+    ("revoke", include_str!("../../lease/script/revoke.lua"), revoke::revoke),
     ("may_delifeq", include_str!("../../link/script/may_delifeq.lua"), may_delifeq),
 ];
 
@@ -203,26 +207,18 @@ impl Store {
     }
 }
 
-/// What was found under the lock's key, if that is not the caller's value: 0 for nothing, an error
-/// for an error, −1 for all else.
-fn not_ours(held: Result<Option<Bytes>, Frame>) -> Frame {
-    match held {
-        Ok(None) => Frame::Integer(0),
-        Err(error) if !is_wrong_type(&error) => error,
-        _ => Frame::Integer(-1),
-    }
-}
-
 /// `release.lua`
 fn release(run: &mut Run<'_, '_>) -> Outcome<Frame> {
     let key = run.key(0);
-    let held = run.get(6, key);
-    if held.as_ref().is_ok_and(|held| held.as_deref() == Some(run.argument(0))) {
+    let held = run.get(8, key);
+    let is_revoked = is_revoked(&held, run.argument(0));
+    if is_revoked || is_value(&held, run.argument(0)) {
         if let Some(former) = run.arguments.get(1) {
-            run.call(9, &[b"SET", key, former, b"KEEPTTL"])?;
+            let former = if is_revoked { revoked(former) } else { former.to_vec() };
+            run.call(12, &[b"SET", key, &former, b"KEEPTTL"])?;
             return Ok(Frame::Integer(1));
         }
-        return run.call(12, &[b"DEL", key]);
+        return run.call(15, &[b"DEL", key]);
     }
     Ok(not_ours(held))
 }
@@ -230,11 +226,11 @@ fn release(run: &mut Run<'_, '_>) -> Outcome<Frame> {
 /// `extend.lua`
 fn extend(run: &mut Run<'_, '_>) -> Outcome<Frame> {
     let key = run.key(0);
-    let held = run.get(6, key);
-    if !held.as_ref().is_ok_and(|held| held.as_deref() == Some(run.argument(0))) {
-        return Ok(not_ours(held));
+    let held = run.get(7, key);
+    if !is_value(&held, run.argument(0)) {
+        return Ok(not_extended(held, run.argument(0)));
     }
-    let_live(run, key, [8, 9, 10])?;
+    let_live(run, key, [9, 10, 11])?;
     Ok(Frame::Integer(1))
 }
 
@@ -292,9 +288,9 @@ fn adopt_behind(run: &mut Run<'_, '_>, lines: u32) -> Outcome<Frame> {
     if !is_digits(ttl) {
         return Ok(Refusal::of("ERR a TTL must be a whole number").into_frame());
     }
-    let (held, left) = (run.get(lines + 11, key), run.pttl(lines + 11, key));
-    if !held.as_ref().is_ok_and(|held| held.as_deref() == Some(former)) {
-        return Ok(not_ours(held));
+    let (held, left) = (run.get(lines + 12, key), run.pttl(lines + 12, key));
+    if !is_value(&held, former) {
+        return Ok(not_extended(held, former));
     }
     let left = match left {
         Ok(-1) => return Ok(Frame::Integer(-1)),
@@ -303,7 +299,7 @@ fn adopt_behind(run: &mut Run<'_, '_>, lines: u32) -> Outcome<Frame> {
     };
     let life = (left as f64).max(number(ttl).unwrap_or_default());
     let life = format!("{life:.0}");
-    run.call(lines + 28, &[b"SET", key, value, b"PX", life.as_bytes()])?;
+    run.call(lines + 29, &[b"SET", key, value, b"PX", life.as_bytes()])?;
     Ok(reason(1, Some(left as f64)))
 }
 
@@ -344,13 +340,13 @@ fn acquire_all_behind(run: &mut Run<'_, '_>, lines: u32) -> Outcome<Frame> {
 /// `extend_all.lua`
 fn extend_all(run: &mut Run<'_, '_>) -> Outcome<Frame> {
     for key in run.keys {
-        let held = run.get(8, key);
-        if !held.as_ref().is_ok_and(|held| held.as_deref() == Some(run.argument(0))) {
-            return Ok(not_ours(held));
+        let held = run.get(9, key);
+        if !is_value(&held, run.argument(0)) {
+            return Ok(not_extended(held, run.argument(0)));
         }
     }
     for key in run.keys {
-        let_live(run, key, [20, 21, 22])?;
+        let_live(run, key, [21, 22, 23])?;
     }
     Ok(Frame::Integer(1))
 }
@@ -360,7 +356,7 @@ fn release_all(run: &mut Run<'_, '_>) -> Outcome<Frame> {
     let (mut answer, mut words) = (1, vec![&b"DEL"[..]]);
     for key in run.keys {
         match run.get(7, key) {
-            Ok(Some(held)) if *held == *run.argument(0) => words.push(key),
+            Ok(Some(held)) if is_own(&held, run.argument(0)) => words.push(key),
             Ok(None) => answer = answer.min(0),
             Err(error) if !is_wrong_type(&error) => return Ok(error),
             _ => answer = -1,

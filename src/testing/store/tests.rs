@@ -30,7 +30,7 @@ use super::call::{bulk, ok};
 use super::*;
 
 const RELEASE: &str = include_str!("../../lock/script/release.lua");
-const RELEASE_SHA1: &str = "916642b5b6dd4b1989e91ed6ff2b86d233493ab3";
+const RELEASE_SHA1: &str = "0be1dcf15509e3cc5178dcb10f9ae8085a5b7aa0";
 const EXTEND: &str = include_str!("../../lock/script/extend.lua");
 const ACQUIRE: &str = concat!(
     include_str!("../../lease/script/standing.lua"),
@@ -208,7 +208,7 @@ fn each_version_refuses_in_its_own_words() {
         assert_eq!(lost.ends_with("use EVAL."), !version.is_valkey(), "{lost}");
         world.ok(&["SET", "k", "v"]);
         let raised = world.error(&["EVAL", EXTEND, "1", "k", "v", "x"]);
-        assert!(raised.contains("user_script:9: attempt to compare number with nil"), "{raised}");
+        assert!(raised.contains("user_script:10: attempt to compare number with nil"), "{raised}");
         assert_eq!(raised.starts_with("ERR Error running"), !version.has_subcommands());
     }
 }

@@ -23,6 +23,8 @@ mod name_set;
 mod queued;
 #[path = "scripts_reading.rs"]
 mod reading;
+#[path = "scripts_revoke.rs"]
+mod revoke;
 #[path = "scripts_several.rs"]
 mod several;
 #[path = "scripts_slotted.rs"]
@@ -41,7 +43,7 @@ use standing::{EPOCH, QUARANTINE, SERVICE, acquire, initialise};
 pub(crate) type Words = Vec<&'static str>;
 
 /// The files with Lua in them, below the `script` of `src/lock`, `src/lease` and `src/link`.
-pub(crate) const FILES: [(&str, &str); 21] = [
+pub(crate) const FILES: [(&str, &str); 22] = [
     ("acquire.lua", include_str!("../../../src/lock/script/acquire.lua")),
     ("acquire_all.lua", include_str!("../../../src/lock/script/acquire_all.lua")),
     ("adopt.lua", include_str!("../../../src/lock/script/adopt.lua")),
@@ -58,6 +60,7 @@ pub(crate) const FILES: [(&str, &str); 21] = [
     ("read_leave.lua", include_str!("../../../src/lock/script/read_leave.lua")),
     ("release.lua", include_str!("../../../src/lock/script/release.lua")),
     ("release_all.lua", include_str!("../../../src/lock/script/release_all.lua")),
+    ("revoke.lua", include_str!("../../../src/lease/script/revoke.lua")),
     ("slot_ask.lua", include_str!("../../../src/lock/script/slot_ask.lua")),
     ("slot_leave.lua", include_str!("../../../src/lock/script/slot_leave.lua")),
     ("standing.lua", include_str!("../../../src/lease/script/standing.lua")),
@@ -116,7 +119,7 @@ struct Calls {
 /// A name, and the commands that lead there.
 type State = (&'static str, &'static str);
 
-pub(crate) const SCRIPTS: [Script; 26] = [
+pub(crate) const SCRIPTS: [Script; 27] = [
     Script {
         name: "acquire",
         files: &["standing.lua", "acquire.lua"],
@@ -157,6 +160,7 @@ pub(crate) const SCRIPTS: [Script; 26] = [
         words: name_set::ask_where_it_votes,
     },
     Script { name: "release", files: &["release.lua"], grids: &[all(&[LOCK])], words: release },
+    Script { name: "revoke", files: &["revoke.lua"], grids: revoke::ASKED, words: revoke::ask },
     Script {
         name: "acquire_all",
         files: &["acquire_all.lua"],
@@ -260,6 +264,9 @@ const LOCK: &[State] = &[
     ("another's", "SET k w PX 60000"),
     ("another's, without end", "SET k w"),
     ("ours and more", "SET k vv PX 60000"),
+    ("ours, revoked", "SET k v! PX 60000"),
+    ("ours, revoked, without end", "SET k v!"),
+    ("ours, revoked twice", "SET k v!! PX 60000"),
     ("a number", "SET k 1 PX 60000"),
     ("a hash", "HSET k f v"),
     ("a list that ends", "RPUSH k v | PEXPIRE k 60000"),

@@ -39,6 +39,8 @@ const LOCK: &[State] = &[
     ("absent", ""),
     ("ours", "SET k v PX 60000"),
     ("hers", "SET k c0ffee123@her PX 60000"),
+    ("ours, revoked", "SET k v! PX 60000"),
+    ("hers, revoked", "SET k c0ffee123@her! PX 60000"),
     ("hers, without end", "SET k c0ffee123@her"),
     ("hers, just expired", "SET k c0ffee123@her PX 1 | PASS 2000"),
     ("his", "SET k d1@him PX 60000"),
@@ -63,6 +65,8 @@ const OWNERS: &[State] = &[
     ("digits alone", "SET k d1 PX 60000"),
     ("an owner of two words", "SET k D1@a@b PX 60000"),
     ("an owner without a name", "SET k d1@ PX 60000"),
+    ("a revoked one without a name", "SET k d1@! PX 60000"),
+    ("an owner with a mark in its name", "SET k d1@h!er PX 60000"),
 ];
 
 /// Who else can wait.

@@ -38,6 +38,7 @@ const LOCK: &[State] = &[
     ("readers, just expired", "SET k quorlock:readers PX 1 | PASS 2000"),
     ("a writer's", "SET k w PX 60000"),
     ("ours as a writer", "SET k v PX 60000"),
+    ("ours as a writer, revoked", "SET k v! PX 60000"),
     ("a hash", "HSET k f v"),
     ("a list that ends", "RPUSH k v | PEXPIRE k 60000"),
 ];
@@ -51,6 +52,7 @@ const LOCK_EDGES: &[State] = &[
 /// We have the lock as a writer.
 const WRITTEN: &[State] = &[
     ("ours as a writer", "SET k v PX 60000"),
+    ("ours as a writer, revoked", "SET k v! PX 60000"),
     ("ours, soon over", "SET k v PX 3000"),
     ("ours, without end", "SET k v"),
 ];

@@ -9,6 +9,7 @@ pub(super) const SECOND: &[State] = &[
     ("second absent", ""),
     ("second ours", "SET l v PX 60000"),
     ("second ours, without end", "SET l v"),
+    ("second ours, revoked", "SET l v! PX 60000"),
     ("second another's", "SET l w PX 60000"),
     ("second a hash", "HSET l f v"),
 ];

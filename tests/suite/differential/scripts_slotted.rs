@@ -83,6 +83,7 @@ const SECOND: &[State] = &[
     ("second free", ""),
     ("second ours", "SET l v PX 60000"),
     ("second ours, without end", "SET l v"),
+    ("second ours, revoked", "SET l v! PX 60000"),
     ("second another's", "SET l x PX 30000"),
     ("second a list that ends", "RPUSH l v | PEXPIRE l 45000"),
 ];

@@ -230,8 +230,8 @@ fn by_digest() -> Vec<Words> {
     said
 }
 
-pub(super) const RELEASE_SHA1: &str = "916642b5b6dd4b1989e91ed6ff2b86d233493ab3";
-pub(super) const EXTEND_SHA1: &str = "38c4b48c016c265132124c20017671204b3fa277";
+pub(super) const RELEASE_SHA1: &str = "0be1dcf15509e3cc5178dcb10f9ae8085a5b7aa0";
+pub(super) const EXTEND_SHA1: &str = "69a3ec9819e71b6b9e207c67489e71fe22f09323";
 
 fn epochs() -> Vec<Words> {
     let mut said = Vec::new();

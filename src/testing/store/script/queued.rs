@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use quorlock_resp::Frame;
 
+use super::found::is_own;
 use super::run::{Outcome, Run, is_wrong_type};
 use super::standing::{STANDING_LINES, reason, standing};
 
@@ -45,8 +46,15 @@ impl Held {
         matches!(self, Self::By(held) if *held == *value)
     }
 
+    /// Whether it is this value, revoked or not.
+    pub(super) fn is_own(&self, value: &[u8]) -> bool {
+        matches!(self, Self::By(held) if is_own(held, value))
+    }
+
+    /// Whose it is, also where it was revoked: `^%x+@(.-)!?$`
     fn owner(&self) -> Option<&[u8]> {
-        if let Self::By(value) = self { owner(value) } else { None }
+        let Self::By(value) = self else { return None };
+        owner(value).map(|owner| owner.strip_suffix(b"!").unwrap_or(owner))
     }
 }
 
@@ -163,23 +171,23 @@ fn first_before(
 pub(super) fn leave(run: &mut Run<'_, '_>) -> Outcome<Frame> {
     let [lock, queue, beats] = [0, 1, 2].map(|number| run.key(number));
     let (value, lines) = (run.argument(0), HAND_ON_LINES);
-    let held = Held::of(run.get(lines + 12, lock));
-    let time = run.call(lines + 12, &[b"TIME"]).ok();
+    let held = Held::of(run.get(lines + 13, lock));
+    let time = run.call(lines + 13, &[b"TIME"]).ok();
     if let Held::Unknown(error) = held {
         return Ok(error);
     }
-    let (is_ours, is_read) = (held.is(value), held.is(READERS));
+    let (is_ours, is_read) = (held.is_own(value), held.is(READERS));
     let now = time.as_ref().and_then(millis);
     let now = now.filter(|_| is_ours || is_read || held == Held::Free);
     let found = now.map(|now| next_in(run, (queue, beats), value, now)).unwrap_or_default();
     let writer = found.first().filter(|found| !is_reader(found));
     let hands_over =
-        |writer: &Bytes| run.call(lines + 22, &[b"SET", lock, writer, b"PX", b"1000"]).is_ok();
+        |writer: &Bytes| run.call(lines + 24, &[b"SET", lock, writer, b"PX", b"1000"]).is_ok();
     if is_ours && !writer.is_some_and(hands_over) {
-        run.call(lines + 23, &[b"DEL", lock])?;
+        run.call(lines + 25, &[b"DEL", lock])?;
     }
-    drop(run.call(lines + 26, &[b"ZREM", queue, value])); // `pcall`, and so below
-    drop(run.call(lines + 27, &[b"ZREM", beats, value]));
+    drop(run.call(lines + 28, &[b"ZREM", queue, value])); // `pcall`, and so below
+    drop(run.call(lines + 29, &[b"ZREM", beats, value]));
     if !(is_read && writer.is_some()) {
         tell(run, &found);
     }
@@ -221,12 +229,16 @@ pub(super) fn next_in(
 /// Tells those who come next.
 pub(super) fn tell(run: &mut Run<'_, '_>, found: &[Bytes]) {
     for one in found {
-        let value = one.strip_prefix(b"r").unwrap_or(one);
-        if let Some(owner) = owner(value) {
-            let nonce = &value[..value.len() - owner.len() - 1];
-            let told = [b"yours ", nonce.get(..8).unwrap_or(nonce)].concat();
-            publish(run, 33, owner, &told);
-        }
+        publish_to_owner(run, 33, one.strip_prefix(b"r").unwrap_or(one), b"yours ");
+    }
+}
+
+/// Tells the one whose value this is what it is, with the first digits of the value.
+pub(super) fn publish_to_owner(run: &mut Run<'_, '_>, line: u32, value: &[u8], what: &[u8]) {
+    if let Some(owner) = owner(value) {
+        let nonce = &value[..value.len() - owner.len() - 1];
+        let told = [what, nonce.get(..8).unwrap_or(nonce)].concat();
+        publish(run, line, owner, &told);
     }
 }
 

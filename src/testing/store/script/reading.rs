@@ -106,7 +106,7 @@ pub(super) fn leave(run: &mut Run<'_, '_>) -> Outcome<Frame> {
     if let Held::Unknown(error) = held {
         return Ok(error);
     }
-    let is_writer = held.is(value);
+    let is_writer = held.is_own(value);
     let now = match &time {
         Err(_) if is_writer => None,
         Err((_, refused)) => return Ok(refused.clone().into_frame()),

@@ -136,7 +136,7 @@ pub(super) fn leave(run: &mut Run<'_, '_>) -> Outcome<Frame> {
         match Held::of(run.get(lines + 12, key)) {
             Held::Unknown(error) => return Ok(error),
             Held::Free => answer = answer.min(0),
-            held if held.is(value) => words.push(key),
+            held if held.is_own(value) => words.push(key),
             _ => answer = -1,
         }
     }

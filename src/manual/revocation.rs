@@ -1,0 +1,70 @@
+//! Asking a holder to let go of its lock.
+//!
+//! [`Locker::revoke`](crate::Locker::revoke), or `quorlock revoke KEY`, is for who needs a lock
+//! that another keeps for long: a leader that is to move, a job that is in the way. It takes
+//! nothing away. The holder is told, and the lock goes on excluding all others until it lets go of
+//! it, or until the time is over that the lock has at that moment; from then on it is not extended.
+//!
+//! | | |
+//! |---|---|
+//! | `locker.revoke(key)` | asks; says who holds the lock, and when it is over at the latest |
+//! | `guard.revoked()` | completes when the holder is asked, and when the lock is lost |
+//! | `guard.is_revoked()` | whether the holder knows that it was asked |
+//! | [`Event::Revoked`](crate::Event::Revoked) | the same for observers, once |
+//! | a holder that releases it | has *released* it, as ever, and who waits has it at once |
+//! | one that does not | has it until its deadline: [`Loss::Revoked`](crate::Loss::Revoked) |
+//! | `guard.extend(ttl)` | is refused: [`is_revoked`](crate::Error::is_revoked) |
+//! | `adopt` of such a lock | is refused as well; `release_by_token` releases it |
+//! | a `lock_delay` | follows as behind any loss, and is counted in what is told |
+//! | `quorlock lock` | sends its command TERM, and KILL when the lock is lost |
+//! | on the wire: to ask | `GET` and `PTTL` on every node, then one script: two round trips |
+//! | the same for a lock that is not revoked | nothing: no command is longer, and none is added |
+//!
+//! ```no_run
+//! # async fn example(locker: quorlock::Locker) -> Result<(), quorlock::Error> {
+//! // The one that needs it:
+//! if let Some(revocation) = locker.revoke("leader").await? {
+//!     println!("over in {:?} at most: {}", revocation.over_in, revocation.holder);
+//! }
+//! let guard = locker.lock("leader").wait_forever().await?;
+//! // And the one that has it, beside its work:
+//! tokio::select! {
+//!     () = guard.revoked() => println!("finish, and let go"),
+//!     () = std::future::pending() => {} // the work
+//! }
+//! guard.release().await?;
+//! # Ok(()) }
+//! ```
+//!
+//! # How it works
+//!
+//! On each node that holds the holder's value `v` a script makes `v!` of it and leaves the key's
+//! life as it is. So every other client, of whatever library, finds the key there as before, while
+//! an extension of `v` finds it nowhere: the node answers *revoked*. Once a majority has the mark,
+//! no majority can extend the lock any more, and it is over when the longest of the marked keys is:
+//! that is what [`over_in`](crate::Revocation::over_in) tells, with the margin for clocks that
+//! differ. A release, an undo and a dropped guard delete `v!` as they would delete `v`; where one
+//! goes by `DELIFEQ`, which finds another value, the script follows.
+//!
+//! Deleting the key instead would be no request: another client has the lock then beside a holder
+//! that works on. The simulation finds two holders at once with a node that does so, and with one
+//! that extends what was revoked (`src/simulation/tests/scripts.rs`); through faults it holds every
+//! revoked lock to the time that was told.
+//!
+//! The script tells the holder on its own channel at once, as those that wait are told. A holder
+//! over RESP2, or without the right to listen, learns of it by its next extension, within a third
+//! of the TTL.
+//!
+//! # Where it ends
+//!
+//! - It cannot be taken back, and to ask again changes nothing.
+//! - An error leaves open whether the lock goes on. Where a minority has the mark, the holder is
+//!   told all the same, and the lock is extended by the others.
+//! - What nodes forget they forget of this, too: one that comes back from before the mark may let
+//!   the holder extend its lock.
+//! - Readers are not asked ([`readers`](super::readers)): none of them holds the key alone. Nor is
+//!   a client of another library, which would only find its lock gone.
+//! - An older quorlock extends no lock that was revoked, and does not know why; its release finds
+//!   another's value, and the key ends with its time.
+//! - A slot is asked for by its own key, `{KEY}:slot:N`; of several keys that are one lock
+//!   any will do.
