@@ -7,6 +7,7 @@ use super::locker::{build, durability};
 use super::machine::Machine;
 use super::party::Party;
 use super::restarter::Restarter;
+use super::revoker::Revoker;
 use super::task::{begin, ms};
 use super::worker::Worker;
 use super::world::Hub;
@@ -36,6 +37,10 @@ pub(super) fn start(hub: &Arc<Hub>, place: usize) {
         let number = (machine * 8 + party) as u64;
         let chance = Chance::new(seed, chance::PARTIES + number);
         begin(hub, machine, &clock, Party::new(hub, (machine, number), chance).run());
+    }
+    if hub.with(|world| world.plan.revoked) {
+        let chance = Chance::new(seed, chance::REVOKERS + machine as u64);
+        begin(hub, machine, &clock, Revoker::new(hub, machine, chance).run());
     }
     if hub.with(|world| world.plan.actors.shutdown_pause) > 0 {
         let chance = Chance::new(seed, chance::RESTARTERS + machine as u64);

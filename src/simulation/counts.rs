@@ -82,6 +82,11 @@ pub(super) enum Action {
     LatchWaitedFor,
     LatchDropped,
     LatchFailed,
+    Revoked,
+    RevocationOfNone,
+    RevocationFailed,
+    RevocationDropped,
+    RevocationHeeded,
     #[cfg(feature = "tokio-util")]
     TokenCancelled,
 }
@@ -142,6 +147,11 @@ impl Action {
         LatchWaitedFor,
         LatchDropped,
         LatchFailed,
+        Revoked,
+        RevocationOfNone,
+        RevocationFailed,
+        RevocationDropped,
+        RevocationHeeded,
         #[cfg(feature = "tokio-util")]
         TokenCancelled,
     ];

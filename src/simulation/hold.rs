@@ -39,8 +39,9 @@ pub(super) struct Hold {
 impl Drop for Hold {
     fn drop(&mut self) {
         let is_delayed = self.keeps_delay.load(Ordering::SeqCst)
-            && self.held.looks_lost() == Some(Loss::Expired);
-        self.hub.with(|world| match is_delayed {
+            && matches!(self.held.looks_lost(), Some(Loss::Expired | Loss::Revoked));
+        // A lock that a shutdown has left may be another's, who has adopted it.
+        self.hub.with(|world| match is_delayed && !world.oracle.is_left(&self.value) {
             true => world.oracle.end_delayed(world.nanos(), self.number),
             false => world.oracle.end(world.nanos(), self.number),
         });
@@ -236,6 +237,8 @@ impl Worker {
         let mut watch = Watch::new(guard, hold, self.chance.percent(50));
         let handed_alive = self.hub.with(|world| world.plan.actors.handed_alive);
         let mut is_handed = false;
+        // Some let go of a lock when they are asked to.
+        let mut heeds = None;
         // Some extend a lock when it is all but over.
         let mut brink = self.chance.percent(25).then(|| self.chance.between(3, 60));
         loop {
@@ -247,6 +250,10 @@ impl Worker {
             let (now, told) = (self.hub.now(), watch.seen.lost);
             self.write(hold);
             if now >= end + if told { careless } else { 0 } || (told && careless == 0) {
+                return;
+            }
+            if hold.held.is_revoked() && *heeds.get_or_insert_with(|| self.chance.percent(50)) {
+                self.count(Action::RevocationHeeded);
                 return;
             }
             if !told && !is_handed && self.chance.percent(handed_alive) {

@@ -65,6 +65,8 @@ struct Hold {
     /// behind that.
     claimed: u64,
     delay: u64,
+    /// Its holder was asked to let go: by then it is over.
+    over_by: Option<u64>,
 }
 
 /// Two holders of one key.
@@ -84,6 +86,8 @@ pub(super) struct Findings {
     pub(super) overlaps: Vec<Overlap>,
     /// Guards whose lock was over, and is held again, and their machines.
     pub(super) revived: Vec<(u64, usize)>,
+    /// Guards whose lock was revoked and goes on for longer than it may.
+    pub(super) outlasting: Vec<u64>,
 }
 
 /// All holds that can still meet another.
@@ -116,7 +120,17 @@ impl Holds {
             until: now,
             seen: now,
             is_over: false,
+            over_by: None,
         });
+    }
+
+    /// A lock was revoked by one who began to ask for that then, and is over by then. Whoever had
+    /// the key before, and has it still, is its holder. Holds must just have been looked at.
+    pub(super) fn revoke(&mut self, key: &str, began: u64, over_by: u64) {
+        let is_it = |hold: &&mut Hold| hold.key == key && hold.from < began && !hold.is_over;
+        for hold in self.holds.iter_mut().filter(is_it) {
+            hold.over_by = Some(hold.over_by.unwrap_or(over_by).min(over_by));
+        }
     }
 
     /// Looks at all holds.
@@ -131,6 +145,9 @@ impl Holds {
             }
             if hold.until > until {
                 longer.push(index);
+            }
+            if hold.over_by.take_if(|over_by| hold.until > *over_by).is_some() {
+                findings.outlasting.push(hold.number);
             }
         }
         for index in longer {

@@ -26,6 +26,9 @@ pub(super) enum State {
     Off,
 }
 
+/// What asks a holder to let go.
+const REVOKE: &str = include_str!("../lease/script/revoke.lua");
+
 /// What stands under a key, for a client that has put a value there or means to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Found {
@@ -294,7 +297,7 @@ impl Node {
     }
 
     fn value(&self, key: &[u8], now: Duration) -> Option<String> {
-        self.store.text(key, now).map(|(text, _)| String::from_utf8_lossy(&text).into_owned())
+        self.store.text(key, now).map(|(text, _)| value_of(&text))
     }
 
     /// What stands under this key.
@@ -314,7 +317,7 @@ impl Node {
         let held = |key: &bytes::Bytes| {
             let (value, _) = self.store.text(key, now)?;
             if value != READERS {
-                return Some(vec![(text(key), text(&value))]);
+                return Some(vec![(text(key), value_of(&value))]);
             }
             let (members, _) =
                 self.store.members(readers::readers_of(&text(key)).as_bytes(), now)?;
@@ -327,6 +330,11 @@ impl Node {
 /// A time of the world, in milliseconds, as clocks take it.
 pub(super) fn moment(millis: u64) -> Moment {
     Moment::from_nanos(millis * 1_000_000)
+}
+
+/// The value of a lock that was revoked, or was not.
+fn value_of(text: &[u8]) -> String {
+    String::from_utf8_lossy(text.strip_suffix(b"!").unwrap_or(text)).into_owned()
 }
 
 fn find(there: Option<&str>, value: &[u8]) -> Found {
@@ -357,6 +365,8 @@ fn subject<'a>(words: &'a [&'a [u8]]) -> Option<Subject<'a>> {
             let keys = std::slice::from_ref(key);
             Some(Subject { keys, value, is_release: true, is_native: true, readers: None })
         }
+        // It gives the lock to none and takes it from none.
+        [b"EVAL", script, ..] if *script == REVOKE.as_bytes() => None,
         [b"EVAL" | b"EVALSHA", _, count, rest @ ..] => {
             let count: usize = std::str::from_utf8(count).ok()?.parse().ok()?;
             let (keys, arguments) = rest.split_at_checked(count)?;

@@ -139,13 +139,17 @@ impl Oracle {
 
     /// Looks at all that is held. Called before and behind everything that happens.
     pub(super) fn look(&mut self, now: u64) {
-        let Findings { overlaps, revived } = self.holds.look(now);
+        let Findings { overlaps, revived, outlasting } = self.holds.look(now);
         for overlap in overlaps {
             let Overlap { key, guards: [a, b], at, .. } = &overlap;
             let when = *at as f64 / 1e6;
             let what = format!("guards {a} and {b} of `{key}` are both held at {when} ms");
             self.violate(Kind::Overlap, what);
             self.overlaps.push(overlap);
+        }
+        for number in outlasting {
+            let what = format!("guard {number} was revoked, and is held for longer than was told");
+            self.violate(Kind::RevokedLasts, what);
         }
         for (number, machine) in revived {
             // A clock that was ahead, and is set right, gives back what it seemed to have taken.
@@ -154,6 +158,13 @@ impl Oracle {
                 self.violate(Kind::HeldAgain, what);
             }
         }
+    }
+
+    /// A lock of this key was revoked by one who began then, and is told to be over by then.
+    pub(super) fn revoked(&mut self, now: u64, key: &str, began: u64, over_by: u64) {
+        self.look(now);
+        self.holds.revoke(key, began, over_by);
+        self.look(now);
     }
 
     /// A guard is about to be let go of.
@@ -238,6 +249,11 @@ impl Oracle {
     /// The keys with this value, or with those of this owner, may be left behind.
     pub(super) fn leave(&mut self, value: &str) {
         self.left.insert(value.into());
+    }
+
+    /// Whether a lock's keys may be left behind.
+    pub(super) fn is_left(&self, value: &str) -> bool {
+        self.left.contains(value)
     }
 
     /// A guard has left its lock to its expiry, or to those who adopt it.

@@ -130,6 +130,8 @@ pub(super) struct Plan {
     pub(super) fair: u64,
     /// Tasks of each client that arrive at latches, and look at them.
     pub(super) parties: usize,
+    /// Holders are asked to let go of their locks.
+    pub(super) revoked: bool,
     /// Whether the locks are fenced.
     pub(super) fenced: bool,
     /// The largest error from the start of a machine's wall clock that is behind.
@@ -193,7 +195,9 @@ impl Actors {
     fn leave_out(&mut self, name: &str) {
         let left_out = match name {
             // They are looked at where the plan is made.
-            "" | "several" | "readers" | "slots" | "delays" | "fair" | "latches" => return,
+            "" | "several" | "readers" | "slots" | "delays" | "fair" | "latches" | "revoked" => {
+                return;
+            }
             "handed" => &mut self.handed,
             "handed-twice" => &mut self.handed_twice,
             "handed-alive" => &mut self.handed_alive,
@@ -266,6 +270,11 @@ fn fair(seed: u64) -> u64 {
         return 0;
     }
     Chance::new(seed, chance::FAIR).pick(&[0, 0, 50, 100])
+}
+
+fn revoked(seed: u64) -> bool {
+    let are_left_out = without().split(',').any(|name| name == "revoked");
+    !are_left_out && Chance::new(seed, chance::REVOKED).percent(30)
 }
 
 fn parties(seed: u64) -> usize {
@@ -405,6 +414,7 @@ impl Plan {
             delayed: 0,
             fair: if kept { fair(seed) } else { 0 },
             parties: if kept { parties(seed) } else { 0 },
+            revoked: kept && revoked(seed),
             fenced: regime.is_fenced() || kept && Chance::new(seed, chance::FENCES).percent(15),
             machine_behind_ms_max,
             clock_error_ms_max,
@@ -430,6 +440,7 @@ impl Plan {
         self.bargers = if self.longest_ttl.is_some() { 0 } else { chance.pick(&[0, 1, 1, 2]) };
         if self.waits == Waits::Alone {
             (self.workers, self.several, self.keys, self.parties) = (1, 0, 1, 0);
+            self.revoked = false;
             (self.fault_pause, self.actors) = (0, Actors::default());
             // For a client of another library, or for one that may read or ask for a slot, as it
             // itself may.

@@ -38,16 +38,25 @@ pub(super) enum Mutation {
     SlotsNotCompared,
     /// One that lets go of a slot tells none of those that wait.
     SlotTellsNone,
+    /// A node deletes the key of a lock that is revoked.
+    RevokedIsDeleted,
+    /// A node extends a lock that was revoked.
+    RevokedIsExtended,
+    /// A release finds no value of its own in one that was revoked.
+    RevokedIsLeft,
 }
 
 impl Mutation {
     /// The script, the text to replace, and its replacement.
     const fn change(self) -> [&'static str; 3] {
         const ACQUIRE_ALL: &str = include_str!("../lock/script/acquire_all.lua");
+        const EXTEND: &str = include_str!("../lock/script/extend.lua");
         const FENCE: &str = include_str!("../lease/script/fence.lua");
         const READ: &str = include_str!("../lock/script/read.lua");
         const READ_EXTEND: &str = include_str!("../lock/script/read_extend.lua");
         const READ_LEAVE: &str = include_str!("../lock/script/read_leave.lua");
+        const RELEASE: &str = include_str!("../lock/script/release.lua");
+        const REVOKE: &str = include_str!("../lease/script/revoke.lua");
         const SLOT_ASK: &str = include_str!("../lock/script/slot_ask.lua");
         const SLOT_LEAVE: &str = include_str!("../lock/script/slot_leave.lua");
         match self {
@@ -82,6 +91,19 @@ impl Mutation {
             }
             Self::SlotsNotCompared => [SLOT_LEAVE, "held == ARGV[1]", "type(held) == 'string'"],
             Self::SlotTellsNone => [SLOT_LEAVE, "tell(found)", ""],
+            Self::RevokedIsDeleted => [
+                REVOKE,
+                "redis.call('SET', KEYS[1], revoked, 'XX', 'KEEPTTL')",
+                "redis.call('DEL', KEYS[1])",
+            ],
+            Self::RevokedIsExtended => [
+                EXTEND,
+                "if held == ARGV[1] then",
+                "if held == ARGV[1] or held == ARGV[1] .. '!' then",
+            ],
+            Self::RevokedIsLeft => {
+                [RELEASE, "is_revoked = held == ARGV[1] .. '!'", "is_revoked = false"]
+            }
         }
     }
 }

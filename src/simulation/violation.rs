@@ -49,6 +49,8 @@ pub(super) enum Kind {
     FenceTooLow,
     /// A store that compares fences has done a write that came too late.
     LateWrite,
+    /// A lock was revoked, and its holder had it for longer than was told.
+    RevokedLasts,
     /// A latch was open before so many had arrived.
     OpenEarly,
     /// A latch that was open was closed for a later look.

@@ -34,6 +34,7 @@ pub(crate) async fn run(tokens: &mut Tokens) {
     divided(&fleet).await;
     slots(&fleet).await;
     latch(&fleet).await;
+    revoked(&fleet).await;
     contended(&fleet).await;
     lost(&fleet).await;
     panicked(&fleet).await;
@@ -146,6 +147,19 @@ async fn latch(fleet: &Fleet) {
     look(latch.arrive("a").await.unwrap());
     show(locker.barrier("barrier", 1).unwrap());
     show_error(&locker.lock("latch").await.unwrap_err());
+}
+
+async fn revoked(fleet: &Fleet) {
+    let locker = builder(fleet).build().unwrap();
+    look(locker.revoke("k").await.unwrap());
+    let guard = locker.lock("k").await.unwrap();
+    look(show(locker.revoke("k").await.unwrap().unwrap()).holder);
+    look(locker.inspect("k").await.unwrap());
+    fails(guard.extend(Duration::from_secs(60)).await);
+    look(guard.release().await.unwrap());
+    fleet.command(&["SET", "foreign", "v", "PX", "60000"]);
+    fails(locker.revoke("foreign").await);
+    fleet.command(&["DEL", "foreign"]);
 }
 
 async fn contended(fleet: &Fleet) {

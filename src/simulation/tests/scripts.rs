@@ -134,3 +134,18 @@ fn a_slot_whose_release_tells_none_who_waits_is_caught() {
 fn a_last_reader_that_tells_none_who_waits_is_caught() {
     catch_from(390, Mutation::LastReaderTellsNone, Regime::Kept, Kind::Forgotten);
 }
+
+#[test]
+fn a_revoked_lock_whose_key_is_deleted_is_caught() {
+    catch(Mutation::RevokedIsDeleted, Regime::Kept, Kind::Overlap);
+}
+
+#[test]
+fn a_revoked_lock_that_is_extended_is_caught() {
+    catch(Mutation::RevokedIsExtended, Regime::Kept, Kind::RevokedLasts);
+}
+
+#[test]
+fn a_revoked_lock_that_is_not_let_go_of_is_caught() {
+    catch(Mutation::RevokedIsLeft, Regime::Kept, Kind::FalseRelease);
+}
