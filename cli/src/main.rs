@@ -13,6 +13,7 @@
 //! | `elect` | `quorlock elect`: a command that runs on one of several machines |
 //! | `recipe/` | `quorlock cached`, `idempotent`, `limit`: commands that need not always run |
 //! | `status` | `quorlock status`: who holds a key |
+//! | `revoke` | `quorlock revoke`: asking the holder of a lock to let go of it |
 //! | `release` | `quorlock release`: ending a lock by its token, or by force |
 //! | `bench/` | `quorlock bench`: our lock and bare sockets, on the user's nodes |
 //! | `ping/` | `quorlock ping`: each node's round trips and properties |
@@ -55,6 +56,7 @@ mod reach;
 #[cfg(unix)]
 mod recipe;
 mod release;
+mod revoke;
 mod runtime;
 #[cfg(unix)]
 mod signals;
@@ -141,11 +143,13 @@ fn obey(command: Command) -> Result<u8, Failure> {
         Command::Demo => demo::run(),
         #[cfg(not(unix))]
         Command::Lock(_) | Command::Bench(_) | Command::Ping(_) | Command::Demo => {
-            let what = "this command needs a Unix system; here only `status` and `release` work";
+            let what =
+                "this command needs a Unix system; here only `status`, `release` and `revoke` work";
             Err(Failure::new(Cause::Internal, what))
         }
         Command::Status(args) => return runtime::block_on(status::run(&args)),
         Command::Release(args) => runtime::block_on(release::run(&args)),
+        Command::Revoke(args) => runtime::block_on(revoke::run(&args)),
     };
     done.map(|()| 0)
 }

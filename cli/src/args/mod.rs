@@ -29,7 +29,9 @@ pub(crate) use once::OnceArgs;
 pub(crate) use recipe::{CachedArgs, IdempotentArgs, LimitArgs};
 
 use crate::{duration, words};
-use texts::{BENCH, CODES, LIFE, NODES, PING, RELEASE, RELEASE_CODES, STATUS_CODES};
+use texts::{
+    BENCH, CODES, LIFE, NODES, PING, RELEASE, RELEASE_CODES, REVOKE, REVOKE_CODES, STATUS_CODES,
+};
 #[cfg(unix)]
 use texts::{
     CACHED, CACHED_CODES, ELECT, ELECT_CODES, IDEMPOTENT, IDEMPOTENT_CODES, LIMIT, LIMIT_CODES,
@@ -78,6 +80,10 @@ pub(crate) enum Command {
     #[command(after_help = NODES)]
     #[command(after_long_help = format!("{RELEASE}\n\n{NODES}\n\n{RELEASE_CODES}"))]
     Release(ReleaseArgs),
+    /// Ask the holder of a lock to let go of it
+    #[command(after_help = NODES)]
+    #[command(after_long_help = format!("{REVOKE}\n\n{NODES}\n\n{REVOKE_CODES}"))]
+    Revoke(RevokeArgs),
     /// Measure locking on your own nodes, and compare it with bare sockets
     #[command(after_help = NODES, after_long_help = format!("{BENCH}\n\n{NODES}"))]
     Bench(BenchArgs),
@@ -118,6 +124,18 @@ pub(crate) struct ReleaseArgs {
     /// The lock's token [default: QUORLOCK_TOKEN, as the lock's command has it]
     #[arg(value_parser = NonEmptyStringValueParser::new())]
     pub(crate) token: Option<String>,
+}
+
+#[derive(Args)]
+pub(crate) struct RevokeArgs {
+    #[command(flatten)]
+    pub(crate) nodes: NodeArgs,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The key of the lock
+    #[arg(value_parser = nodes::key())]
+    pub(crate) key: OsString,
 }
 
 #[derive(Args)]

@@ -23,7 +23,8 @@ Exit codes: the command's own, or 128 and the number of the signal that ended it
 pub(super) const LIFE: &str = "\
 The lock is extended at a third of its TTL for as long as the command runs, unless --no-extend or
 --max-hold ends that. It is lost when its time runs out because too few nodes could be reached to
-extend it, or when a majority of them no longer holds it.
+extend it, or when a majority of them no longer holds it. When another client asks for it (quorlock
+revoke), the command gets TERM; the lock is extended no more, and ends with its time.
 
 The command starts without a shell, in a process group of its own. INT, TERM, HUP, QUIT, USR1 and
 USR2 are passed on to it; a second INT kills it. On Linux it is killed when quorlock dies. Its
@@ -183,6 +184,20 @@ where it held nothing; else
    77  the nodes refused the password, the user or a right
    78  no nodes, a bad URL, or a key that something else than a lock uses
    79  the lock had ended before
+  125  quorlock itself failed";
+
+pub(super) const REVOKE: &str = "\
+The lock is extended no more: it ends when its time is over, or when its holder releases it before.
+Until then it keeps all others out. quorlock lock sends its command TERM when it is asked. This
+cannot be taken back.";
+
+pub(super) const REVOKE_CODES: &str = "\
+Exit codes: 0 when a majority of the nodes has been asked, also where the lock is free; else
+   64  the command line is wrong
+   69  a majority of the nodes did not answer
+   75  one holder followed another meanwhile
+   77  the nodes refused the password, the user or a right
+   78  no nodes, a bad URL, or a key that readers or a client other than quorlock hold
   125  quorlock itself failed";
 
 pub(super) const STATUS_CODES: &str = "\

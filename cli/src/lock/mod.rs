@@ -10,7 +10,7 @@
 //!
 //! ```text
 //! reach the nodes ─▶ wait for the lock ─▶ run ─────command ended────▶ release ─▶ its code
-//!        │                 │               │                             ▲
+//!        │                 │               │ └─ lock revoked: TERM ──────┤
 //!        └──── failure, signal ────▶ end   └─ lock lost: TERM, then KILL ┘    ─▶ 79
 //! ```
 
@@ -26,6 +26,7 @@ use std::time::Duration;
 
 use quorlock::recipe::Ran;
 use quorlock::{Extend, LockGuard, Locker, Loss, Release};
+use rustix::process::Signal;
 
 use crate::args::{LockArgs, OnLost};
 use crate::exit::{Cause, Failure};
@@ -241,12 +242,18 @@ async fn supervise(
     signals: &mut Signals,
 ) -> Result<(Ended, bool), Failure> {
     let mut plan = Plan::new(args.on_lost, clock::now(), guard.deadline());
+    let mut is_asked = false;
     let ended = loop {
         let due = tokio::select! {
             ended = child.wait() => break ended?,
             signal = signals.next() => {
                 child.forward(signal);
                 None
+            }
+            () = guard.revoked(), if !is_asked => {
+                is_asked = true;
+                let obeys = guard.is_revoked() && args.on_lost != OnLost::Ignore;
+                obeys.then_some(Signal::TERM)
             }
             _ = guard.lost(), if !plan.has_begun() => plan.lost(clock::now()),
             () = clock::sleep_until(plan.next_at()) => plan.fire(clock::now(), guard.deadline()),

@@ -114,6 +114,10 @@ impl Observer for Watch {
                 let left = Humane(*remaining);
                 self.say(format_args!("has been held for its --max-hold; it ends in {left}"));
             }
+            Event::Revoked { remaining, .. } => {
+                let left = Humane(*remaining);
+                self.say(format_args!("is asked for by another client; it ends in {left}"));
+            }
             Event::Lost { reason, stalled, .. } => self.lose(*reason, *stalled),
             _ => {}
         }
@@ -131,6 +135,7 @@ pub(crate) const fn word(loss: Loss) -> &'static str {
     match loss {
         Loss::Expired => "expired",
         Loss::Closed => "closed",
+        Loss::Revoked => "revoked",
         _ => "gone",
     }
 }

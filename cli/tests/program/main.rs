@@ -17,6 +17,7 @@
 //! | `fair` | commands that run in the order in which they came |
 //! | `killed` | programs that end by `kill -9`, and those that wait for them |
 //! | `status` | who holds a key |
+//! | `revoke` | a holder that is asked to let go of its lock |
 //! | `release` | a lock that is ended by its token, or by force |
 //! | `bench`, `schema` | measuring on a user's nodes; what its JSON has to be |
 //! | `ping` | how far the nodes are, and what they are |
@@ -42,6 +43,7 @@ mod ping;
 mod pipe;
 mod recipe;
 mod release;
+mod revoke;
 mod run;
 mod schema;
 mod secret;
