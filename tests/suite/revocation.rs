@@ -154,7 +154,9 @@ async fn one_that_is_dropped_at_any_poll_leaves_the_lock_to_its_holder() {
         assert!(guard.is_valid());
         assert!(guard.release().await.unwrap().is_released());
     }
-    assert!(fleet.command(&["EXISTS", "k"]).iter().all(|found| *found == Reply::Int(0)));
+    let is_gone =
+        async || fleet.command(&["EXISTS", "k"]).iter().all(|found| *found == Reply::Int(0));
+    eventually_async("nothing is left", is_gone).await;
 }
 
 /// A majority decides; a node that is away and one that comes back keep nobody.

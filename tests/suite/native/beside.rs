@@ -35,11 +35,15 @@ async fn lock(locker: &Locker, key: &str, nodes: &[Inside; 3]) -> LockGuard {
 }
 
 /// In the end no key is left, each node has deleted so many by the command, and none by the script.
-/// (Where an adoption was answered late, the former value is undone, too.)
+/// (Where an adoption was answered late, the former value is undone, too; where that is not there
+/// the script follows, for it may be revoked.)
 async fn deleted(nodes: &[Inside; 3], times: u64) {
     let is_done = |node: &Inside| node.calls("delifeq") >= times && node.value("k").is_none();
     eventually_async("each node has deleted all", async || nodes.iter().all(is_done)).await;
-    assert_eq!(nodes.each_ref().map(|node| node.calls("release")), [0; 3]);
+    for node in nodes {
+        let (native, by_script) = (node.calls("delifeq"), node.calls("release"));
+        assert!(by_script <= native - times, "{native} by the command, {by_script} by the script");
+    }
 }
 
 #[tokio::test]
