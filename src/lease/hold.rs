@@ -415,7 +415,7 @@ impl Hold {
 
     /// Whether the lock may still be extended by itself.
     pub(super) fn may_extend(&self, now: Moment) -> bool {
-        self.is_to_be_extended(now) && !matches!(self.revoked, Revoked::ByMajority { .. })
+        self.is_to_be_extended(now) && !self.is_revoked_for_good()
     }
 
     /// Whether it was asked for that the lock is extended for so long.

@@ -57,17 +57,20 @@ pub(crate) async fn look(
 }
 
 /// As [`look`], for one who goes on with what the holder's key holds: also its value, if it has one
-/// on a majority of the nodes.
+/// on a majority of the nodes, and whether some value may have one where nodes have not told.
 pub(super) async fn look_for_value(
     context: &LeaseContext,
     key: &Key,
-) -> (Inspection, Option<Vec<u8>>) {
+) -> (Inspection, Option<Vec<u8>>, bool) {
     let (nodes, values) = ask_all(context, key, Extent::Holder).await;
     let majority = context.nodes.majority();
     let holder = holder_of(&nodes, &values, majority);
     let count = |value: &Vec<u8>| values.iter().flatten().filter(|other| *other == value).count();
     let value = values.iter().flatten().find(|value| count(value) >= majority).cloned();
-    (Inspection::new(nodes, majority, holder, None), value)
+    let most = values.iter().flatten().map(count).max().unwrap_or_default();
+    let is_unknown = |node: &&NodeInspection| matches!(node.state, KeyState::Unknown(_));
+    let may_be_held = most + nodes.iter().filter(is_unknown).count() >= majority;
+    (Inspection::new(nodes, majority, holder, None), value, may_be_held)
 }
 
 /// What each node holds under the key, and the values that are a lock's.

@@ -21,11 +21,18 @@ use super::revoked::Revoked;
 impl Hold {
     /// Enters how many nodes have said that the lock was revoked.
     pub(super) fn note_revoked(&mut self, extension: &Extension, context: &LeaseContext) {
-        self.revoked = self.revoked.heard_from(extension.revoked(), context.nodes.majority());
+        // So many leave no majority that could extend it.
+        let enough = context.nodes.len() - context.nodes.majority() + 1;
+        self.revoked = self.revoked.heard_from(extension.revoked(), enough);
     }
 
     pub(super) fn is_revoked(&self) -> bool {
         self.revoked != Revoked::No
+    }
+
+    /// Whether it is known that no majority can extend the lock.
+    pub(super) fn is_revoked_for_good(&self) -> bool {
+        matches!(self.revoked, Revoked::ByMajority { .. })
     }
 
     /// Whether the observers have still to be told.

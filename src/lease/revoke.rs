@@ -49,10 +49,14 @@ pub struct Revocation {
 
 /// See [`Locker::revoke`](crate::Locker::revoke).
 pub(crate) async fn revoke(context: &LeaseContext, key: &Key) -> Result<Option<Revocation>, Error> {
+    context.nodes.ensure_driver()?;
     for _ in 0..LOOKS {
-        let (seen, value) = look_for_value(context, key).await;
+        let (seen, value, may_be_held) = look_for_value(context, key).await;
+        if let Some(what) = seen.foreign() {
+            return Err(Error::new(Kind::Foreign { what: what.into() }).with_key(key.given()));
+        }
         let (Some(holder), Some(value)) = (seen.holder(), value) else {
-            return if is_told(&seen) { Ok(None) } else { Err(why_unknown(&seen, key)) };
+            return if may_be_held { Err(why_unknown(&seen, key)) } else { Ok(None) };
         };
         refuse(holder, &value)?;
         let marking = mark(context, key, &value)?;
@@ -90,12 +94,6 @@ fn refuse(holder: &Holder, value: &[u8]) -> Result<(), Error> {
         ));
     }
     Ok(())
-}
-
-/// Whether so many nodes have told what they hold that it is known that none holds the lock.
-fn is_told(seen: &Inspection) -> bool {
-    let is_told = |state: &KeyState| !matches!(state, KeyState::Unknown(_));
-    seen.nodes.iter().filter(|node| is_told(&node.state)).count() >= seen.majority
 }
 
 /// Too few nodes have told what they hold.

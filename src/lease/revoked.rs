@@ -8,14 +8,14 @@ pub(super) enum Revoked {
     ByOne {
         is_told: bool,
     },
-    /// A majority has said so: it ends where it stands.
+    /// So many have said so that no majority is left: it ends where it stands.
     ByMajority {
         is_told: bool,
     },
 }
 
 impl Revoked {
-    /// What is known when so many nodes of which `needed` make a majority have said so.
+    /// What is known when so many nodes have said so, of which `needed` leave no majority.
     pub(super) fn heard_from(self, count: usize, needed: usize) -> Self {
         match self {
             Self::No if count == 0 => Self::No,

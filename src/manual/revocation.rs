@@ -59,6 +59,13 @@
 //! # Where it ends
 //!
 //! - It cannot be taken back, and to ask again changes nothing.
+//! - A holder that lets go by `release_after` leaves the key to its end, which may be later than
+//!   the time that it gives, and is told that this is not known: the life of a revoked lock is not
+//!   changed any more, not even made shorter. Let go by `release`.
+//! - A lock that is not extended (`Extend::Off`, `once`) asks the nodes nothing: its holder is told
+//!   by its channel alone, while a task waits for `revoked()`.
+//! - Where a node's key ends just while it is marked, and only a bare majority is, the holder can
+//!   set that key anew and extend the lock by it. Ask again: a lock that goes on is marked again.
 //! - An error leaves open whether the lock goes on. Where a minority has the mark, the holder is
 //!   told all the same, and the lock is extended by the others.
 //! - What nodes forget they forget of this, too: one that comes back from before the mark may let

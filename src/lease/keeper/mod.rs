@@ -247,7 +247,7 @@ impl Keeper {
                 Step::Extended => {
                     (Some(hold.next_look(&leases.context, at)), None, news(hold, true))
                 }
-                Step::Failed if !hold.may_extend(at.now) => {
+                Step::Failed if hold.is_revoked_for_good() => {
                     (Some(hold.next_look(&leases.context, at)), None, None)
                 }
                 Step::Failed => (Some(hold.retry_at(&leases.context, at)), None, news(hold, false)),

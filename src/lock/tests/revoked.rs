@@ -244,3 +244,43 @@ async fn one_with_a_delay_keeps_others_out_for_it() {
     let took = now().since(asked);
     assert!(took >= TTL + delay && took <= over_in + ms(1_000), "{took:?}, {over_in:?}");
 }
+
+/// Two of three may hold it where one has nothing and one does not tell.
+#[tokio::test(start_paused = true)]
+async fn a_lock_that_a_silent_node_may_hold_is_not_said_to_be_free() {
+    let world = World::ready(3).await;
+    let other = world.beside();
+    other.locker.ready(ms(1_000)).await.unwrap();
+    let guard = world.locker.lock("k").auto_extend(Extend::Off).await.unwrap();
+    world.nodes[1].delete("k");
+    other.set(2..3, Hangs);
+    let unknown = other.locker.revoke("k").await.unwrap_err();
+    assert!(unknown.is_unavailable(), "{unknown}");
+    assert!(guard.is_valid());
+    other.set(2..3, Grants);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_no_lock_wrote_is_said_to_be_foreign() {
+    let world = World::ready(3).await;
+    for node in &world.nodes {
+        assert!(node.command(["SET", "k", "theirs"]).is_ok());
+    }
+    let refused = world.locker.revoke("k").await.unwrap_err();
+    assert!(refused.is_foreign(), "{refused}");
+}
+
+/// Of two, and of four, half of the nodes leave no majority.
+#[tokio::test(start_paused = true)]
+async fn half_of_an_even_number_is_enough_to_end_it() {
+    for count in [2, 4] {
+        let world = World::ready(count).await;
+        let guard = world.locker.lock("k").await.unwrap();
+        let value = guard.owner_token().value().to_owned() + "!";
+        for node in &world.nodes[..count / 2] {
+            assert!(node.command(["SET", "k", &value, "KEEPTTL"]).is_ok());
+        }
+        assert_eq!(guard.lost().await, Loss::Revoked, "{count}");
+        assert_eq!(world.told.failures(), [], "{count}");
+    }
+}
