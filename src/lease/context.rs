@@ -28,6 +28,9 @@ use crate::quorum::{Command, Election, NodeMask, NodeSet, Rule};
 use crate::report::{Holder, WaitStats};
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+/// A server tells the time left in whole milliseconds, rounded down.
+const GRAIN: Duration = Duration::from_millis(1);
+
 /// What every command needs to be sent: the nodes, the options, the holder's name.
 pub(crate) struct LeaseContext {
     pub(crate) nodes: Arc<NodeSet>,
@@ -254,6 +257,18 @@ impl LeaseContext {
         let encoded = Encoded { bytes: &bytes, kind, undo: Undo::NONE };
         let command = self.command(encoded, affinity, self.options.ttl, self.nodes.clock().now());
         self.nodes.ask(&Command { to, ..command }, rule)
+    }
+
+    /// For how long a majority can still have what stood on the nodes that have granted this, by
+    /// the lives that they told. Of any majority one node is among as many of those as make a
+    /// majority, so that the last of these to end bounds it.
+    pub(super) fn majority_life(&self, granted: &Election) -> Duration {
+        let mut lives: Vec<_> =
+            granted.granted().nodes().filter_map(|node| granted.time(node)).collect();
+        lives.sort_unstable();
+        let bound = lives.get(self.nodes.majority() - 1).or_else(|| lives.last());
+        let bound = bound.copied().unwrap_or(self.options.ttl);
+        bound + GRAIN + self.options.drift.of(bound)
     }
 
     /// Whether a lock of this kind is acquired by a script, which nodes may lack.

@@ -162,8 +162,8 @@ impl Hold {
     pub(super) fn inheritance(&mut self, at: Reading, budget: Duration) -> Option<Inherited> {
         let is_settled = self.claim.as_ref().is_some_and(Claim::is_settled);
         let is_in_time = at.now.since(self.acquired) < budget;
-        let is_wanted_back = self.is_value_told || self.is_revoked();
-        let may = is_settled && is_in_time && !is_wanted_back && !self.is_extending();
+        let is_bound = self.is_value_told || self.is_revoked(); // the next task may not have it
+        let may = is_settled && is_in_time && !is_bound && !self.is_extending();
         if !may || !self.is_valid(at.stamp) {
             return None;
         }
@@ -223,10 +223,12 @@ impl Hold {
     /// those who wait for the loss all go by it, so they say the same at each instant.
     pub(super) fn is_valid(&mut self, now: Stamp) -> bool {
         if !now.is_before(self.validity.warning()) {
-            self.lose(match self.revoked {
-                _ if self.validity.is_gone() => Loss::Gone,
-                Revoked::ByMajority { .. } => Loss::Revoked,
-                _ => Loss::Expired,
+            self.lose(if self.validity.is_gone() {
+                Loss::Gone
+            } else if self.is_revoked_for_good() {
+                Loss::Revoked
+            } else {
+                Loss::Expired
             });
         }
         self.loss().is_none()
@@ -418,7 +420,7 @@ impl Hold {
         self.is_to_be_extended(now) && !self.is_revoked_for_good()
     }
 
-    /// Whether it was asked for that the lock is extended for so long.
+    /// Whether [`Extend`] allows that the lock is extended by itself at that time.
     fn is_to_be_extended(&self, now: Moment) -> bool {
         match self.extend {
             Extend::Off => false,

@@ -56,8 +56,8 @@ pub(crate) async fn look(
     Inspection::new(nodes, majority, holder, fence)
 }
 
-/// As [`look`], for one who goes on with what the holder's key holds: also its value, if it has one
-/// on a majority of the nodes, and whether some value may have one where nodes have not told.
+/// As [`look`], with the value that a majority of the nodes holds, and whether a majority may hold
+/// one as far as the nodes have not told.
 pub(super) async fn look_for_value(
     context: &LeaseContext,
     key: &Key,

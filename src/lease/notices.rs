@@ -144,8 +144,9 @@ impl Listener for Notices {
         } else if let Some(key) = said.strip_prefix(b"wanted ") {
             self.turns.note_wanted(Key::hash(key), node);
         } else if let Some(tag) = said.strip_prefix(b"revoked ") {
-            // An error says that no task waits for any.
-            let _ = tag.try_into().map(|tag| self.revoked.send(tag));
+            if let Ok(tag) = tag.try_into() {
+                let _ = self.revoked.send(tag); // fails where no task waits for any
+            }
         }
     }
 

@@ -62,7 +62,7 @@ impl HoldRef {
         let (mut lost, mut heard) = (pin!(self.lost()), pin!(self.hear_of_revocation(tag)));
         let mut noted = pin!(self.revocation_noted());
         poll_fn(|cx| {
-            // The first notes what it hears, and the last sees it.
+            // By `|`, for each has to be polled: one that was not wakes no one.
             let is_over = heard.as_mut().poll(cx).is_ready()
                 | noted.as_mut().poll(cx).is_ready()
                 | lost.as_mut().poll(cx).is_ready();

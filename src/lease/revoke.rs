@@ -7,13 +7,14 @@
 //! its own.
 //!
 //! Once a majority is marked, that cannot be taken back: whatever majority an extension needs has a
-//! marked node in it, on which the lock ends when it would have ended by then. So it is over when
-//! the longest of those is. Deleting the key instead would let another client in beside a holder
-//! that works on; so a holder that does not listen is waited for.
+//! marked node in it, on which the key keeps the end that it has. So the lock is over when so many
+//! of the marked keys have ended as make a majority: the rest is none. Deleting the key instead
+//! would let another client in beside a holder that works on; so a holder that does not listen is
+//! waited for.
 //!
-//! A holder that sets its key anew on a node that has lost it, or extends it by a command that was
-//! on its way, was before that confirmed by a majority, and does not outlast what is said here: the
-//! mark finds the key's life as that command has left it, or there is none to be marked.
+//! An extension that was on its way is counted: the mark finds the key's life as that has left it.
+//! One case is not: where a majority alone is marked, and one of its keys ends before an extension
+//! that was on its way is answered, the holder sets that key anew, without the mark.
 
 use std::future::poll_fn;
 use std::time::Duration;
@@ -26,12 +27,9 @@ use crate::error::{Error, Kind};
 use crate::link::ReplyKind;
 use crate::node_vote::NodeVote;
 use crate::quorum::{Election, NodeMask, Patience, Verdict};
-use crate::report::{Holder, Inspection, KeyState, NodeReport};
+use crate::report::{Holder, Inspection, KeyState, NodeInspection, NodeReport, Outcome};
 
 const REVOKE: &str = include_str!("script/revoke.lua");
-
-/// A node counts in milliseconds.
-const GRAIN: Duration = Duration::from_millis(1);
 
 /// How often a lock is looked at whose holder changes meanwhile.
 const LOOKS: usize = 3;
@@ -61,7 +59,7 @@ pub(crate) async fn revoke(context: &LeaseContext, key: &Key) -> Result<Option<R
         refuse(holder, &value)?;
         let marking = mark(context, key, &value)?;
         if poll_fn(|cx| marking.poll_verdict(cx)).await == Verdict::Won {
-            let over_in = over_in(context, &marking);
+            let over_in = context.majority_life(&marking);
             return Ok(Some(Revocation { holder: holder.clone(), over_in }));
         }
         if !has_changed_hands(&marking, context.nodes.majority()) {
@@ -98,15 +96,15 @@ fn refuse(holder: &Holder, value: &[u8]) -> Result<(), Error> {
 
 /// Too few nodes have told what they hold.
 fn why_unknown(seen: &Inspection, key: &Key) -> Error {
-    let outcome = |state: &KeyState| match state {
-        KeyState::Unknown(outcome) => Some(outcome.clone()),
-        _ => None,
+    let report = |node: &NodeInspection| {
+        let outcome = match &node.state {
+            KeyState::Unknown(outcome) => outcome.clone(),
+            KeyState::Free => Outcome::Gone,
+            KeyState::Held(_) | KeyState::Foreign { .. } => Outcome::Held,
+        };
+        NodeReport { node: node.node.clone(), outcome, rtt: None }
     };
-    let nodes = seen.nodes.iter().filter_map(|node| {
-        let outcome = outcome(&node.state)?;
-        Some(NodeReport { node: node.node.clone(), outcome, rtt: None })
-    });
-    let nodes: Vec<_> = nodes.collect();
+    let nodes: Vec<_> = seen.nodes.iter().map(report).collect();
     Error::new(Kind::no_quorum(&nodes, seen.majority)).with_key(key.given()).with_nodes(nodes)
 }
 
@@ -115,14 +113,4 @@ fn has_changed_hands(marking: &Election, majority: usize) -> bool {
     let votes = || marking.votes();
     let others = votes().filter(|(_, vote)| matches!(vote, NodeVote::Held | NodeVote::Gone));
     votes().count() - others.count() < majority
-}
-
-/// For how long a majority of the nodes that were marked can hold the lock at most.
-fn over_in(context: &LeaseContext, marking: &Election) -> Duration {
-    let mut left: Vec<_> =
-        marking.granted().nodes().filter_map(|node| marking.time(node)).collect();
-    left.sort_unstable();
-    let longest = left.get(context.nodes.majority() - 1).or_else(|| left.last());
-    let longest = longest.copied().unwrap_or(context.options.ttl);
-    longest + GRAIN + context.options.drift.of(longest)
 }

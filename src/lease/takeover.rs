@@ -44,9 +44,6 @@ use crate::options::Extend;
 use crate::quorum::{Election, Found, NodeMask, Patience, Verdict};
 use crate::report::{NodeReport, Outcome};
 
-/// A server tells the time left in whole milliseconds, rounded down.
-const GRAIN: Duration = Duration::from_millis(1);
-
 /// See [`Locker::adopt`](crate::Locker::adopt).
 pub(crate) async fn adopt(
     leases: &Arc<Leases>,
@@ -195,14 +192,10 @@ fn why_not(context: &LeaseContext, adoption: &Election) -> Kind {
 /// Until when a former holder may count on nodes that have been given the new value: for as long as
 /// the former one would have lived on any node of some majority of them.
 fn former_end(context: &LeaseContext, adoption: &Election) -> Moment {
-    let mut left: Vec<_> =
-        adoption.granted().nodes().filter_map(|node| adoption.time(node)).collect();
-    left.sort_unstable();
-    let longest = left.get(context.nodes.majority() - 1).or_else(|| left.last());
-    let longest = longest.copied().unwrap_or(context.options.ttl);
+    let life = context.majority_life(adoption);
     // The clock is read behind the answers: a node may have granted while this thread was not let
     // run, and its time counts from then.
-    context.nodes.clock().now().plus(longest + GRAIN + context.options.drift.of(longest))
+    context.nodes.clock().now().plus(life)
 }
 
 /// See [`Locker::release_by_token`](crate::Locker::release_by_token).

@@ -137,17 +137,19 @@ impl LockGuard {
     }
 
     /// Completes when another client asks the holder to let go of the lock
-    /// ([`Locker::revoke`](crate::Locker::revoke)), and when the lock is lost. The lock is held
-    /// until its [`deadline`](Self::deadline), which no extension moves on any more; finish what is
-    /// being done, and [release](Self::release) it. Any number of tasks may wait.
+    /// ([`Locker::revoke`](crate::Locker::revoke)), and when the lock is lost. Finish what is being
+    /// done, and [release](Self::release) it: once a majority of the nodes is marked, nothing
+    /// extends it any more, and it ends at its [`deadline`](Self::deadline). Where a minority alone
+    /// is marked it is still extended. Any number of tasks may wait.
     ///
-    /// It is told at once where the holder's connections speak RESP3 and may listen to its channel,
-    /// otherwise by the next extension: within a third of the TTL.
+    /// While a task waits it is told at once, if the holder's connections speak RESP3 and may
+    /// listen to its channel. Otherwise the next extension tells it, within a third of the TTL. A
+    /// lock that is not extended is told by its channel alone.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future changes nothing. What was told at once while no task waited is told by
-    /// the next extension.
+    /// Dropping the future changes nothing. What comes by the channel while no task waits is told
+    /// by the next extension.
     pub async fn revoked(&self) {
         self.hold.revoked().await;
     }
@@ -209,6 +211,7 @@ impl LockGuard {
     /// moves on, and which comes nearer only where nodes say that they do not hold the key:
     /// [`is_unavailable`](Error::is_unavailable), [`is_full`](Error::is_full) or
     /// [`is_authentication`](Error::is_authentication) when no majority extended it in time,
+    /// [`is_revoked`](Error::is_revoked) when the lock was [revoked](crate::Locker::revoke),
     /// [`is_misuse`](Error::is_misuse) for a TTL that cannot be, [`is_closed`](Error::is_closed)
     /// without a runtime.
     ///

@@ -153,7 +153,7 @@
 //! node is down another one begins a new queue. And where another has taken a majority without that
 //! node, as a client of another library can that was quicker, each of those that wait tries, loses
 //! its place, and comes again within half a second: their order is lost. None of that ever gives
-//! two holders, as through ten minutes of faults (`tests/record/fair-2026-11-28.md`).
+//! two holders; ten minutes of faults gave none (`tests/record/fair-2026-11-28.md`).
 //!
 //! The queue needs RESP3 and some rights ([`compatibility`](super::compatibility));
 //! [`health`](crate::Locker::health) says of each node whether it tells this process what it needs.

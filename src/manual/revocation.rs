@@ -18,7 +18,7 @@
 //! | a `lock_delay` | follows as behind any loss, and is counted in what is told |
 //! | `quorlock lock` | sends its command TERM, and KILL when the lock is lost |
 //! | on the wire: to ask | `GET` and `PTTL` on every node, then one script: two round trips |
-//! | the same for a lock that is not revoked | nothing: no command is longer, and none is added |
+//! | the same for a lock that is not revoked | a script behind each `DELIFEQ` that finds nothing |
 //!
 //! ```no_run
 //! # async fn example(locker: quorlock::Locker) -> Result<(), quorlock::Error> {
@@ -41,10 +41,10 @@
 //! On each node that holds the holder's value `v` a script makes `v!` of it and leaves the key's
 //! life as it is. So every other client, of whatever library, finds the key there as before, while
 //! an extension of `v` finds it nowhere: the node answers *revoked*. Once a majority has the mark,
-//! no majority can extend the lock any more, and it is over when the longest of the marked keys is:
-//! that is what [`over_in`](crate::Revocation::over_in) tells, with the margin for clocks that
-//! differ. A release, an undo and a dropped guard delete `v!` as they would delete `v`; where one
-//! goes by `DELIFEQ`, which finds another value, the script follows.
+//! no majority can extend the lock any more, and it is over when so many of the marked keys have
+//! ended as make a majority: that is what [`over_in`](crate::Revocation::over_in) tells, with the
+//! margin for clocks that differ. A release, an undo and a dropped guard delete `v!` as they would
+//! delete `v`; where one goes by `DELIFEQ`, which finds another value, the script follows.
 //!
 //! Deleting the key instead would be no request: another client has the lock then beside a holder
 //! that works on. The simulation finds two holders at once with a node that does so, and with one

@@ -85,7 +85,8 @@ pub enum Event<'a> {
     #[non_exhaustive]
     HeldTooLong { lock: Subject<'a>, held: Duration, remaining: Duration },
     /// The holder is asked to let go of the lock ([`Locker::revoke`](crate::Locker::revoke)). If
-    /// it does not, the lock is lost when what remains is over. Reported once.
+    /// it does not, the lock is lost when what remains is over, unless a minority of the nodes
+    /// alone is marked. Reported once.
     #[non_exhaustive]
     Revoked { lock: Subject<'a>, held: Duration, remaining: Duration },
     /// A node is down: its last connection has ended, or the first attempt to connect has failed.

@@ -124,8 +124,9 @@ impl Holds {
         });
     }
 
-    /// A lock was revoked by one who began to ask for that then, and is over by then. Whoever had
-    /// the key before, and has it still, is its holder. Holds must just have been looked at.
+    /// A lock was revoked by one who `began` to ask for that, and was told when it is over. A guard
+    /// that had the key before, and has it still, is its holder. Holds must just have been looked
+    /// at.
     pub(super) fn revoke(&mut self, key: &str, began: u64, over_by: u64) {
         let is_it = |hold: &&mut Hold| hold.key == key && hold.from < began && !hold.is_over;
         for hold in self.holds.iter_mut().filter(is_it) {

@@ -332,7 +332,7 @@ pub(super) fn moment(millis: u64) -> Moment {
     Moment::from_nanos(millis * 1_000_000)
 }
 
-/// The value of a lock that was revoked, or was not.
+/// A value without the mark of a revocation.
 fn value_of(text: &[u8]) -> String {
     String::from_utf8_lossy(text.strip_suffix(b"!").unwrap_or(text)).into_owned()
 }

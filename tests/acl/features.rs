@@ -1,6 +1,5 @@
 //! What the library can do, each as a function that says whether it could.
 
-use std::cell::Cell;
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
@@ -11,6 +10,10 @@ use quorlock::{
 };
 use support::reach::with;
 use support::{Proxy, Reply, Server};
+
+mod latches;
+
+use latches::{latch, wait_for_latch};
 
 type Outcome = Result<(), String>;
 type Trying<'a> = Pin<Box<dyn Future<Output = Outcome> + 'a>>;
@@ -384,36 +387,6 @@ async fn slots_in_turn(server: &Server, url: &str) -> Outcome {
     release(guard).await?;
     let queue = ["EXISTS", "{pay:k}:slots:2:quorlock:queue", "{pay:k}:slots:2:quorlock:beats"];
     check(server.command(&queue) == Reply::Int(0), "nothing is left of the queue")
-}
-
-async fn latch(_server: &Server, url: &str) -> Outcome {
-    let locker = ready(builder(url)).await?;
-    let latch = locker.latch("l", 2).map_err(said)?;
-    check(!latch.arrive("a").await.map_err(said)?.is_open(), "it is open early")?;
-    check(latch.arrive("b").await.map_err(said)?.is_open(), "it does not open")?;
-    latch.wait().await.map_err(said)
-}
-
-/// One waits, asks nothing meanwhile, and is told when the other has arrived.
-async fn wait_for_latch(server: &Server, url: &str) -> Outcome {
-    let (one, two) = (ready(builder(url)).await?, ready(builder(url)).await?);
-    let (waiting, arriving) = (one.latch("l", 1).map_err(said)?, two.latch("l", 1).map_err(said)?);
-    let is_let_go = Cell::new(false);
-    let wait = async {
-        waiting.wait().await.map_err(said)?;
-        is_let_go.set(true);
-        Ok(())
-    };
-    let arrive = async {
-        // It watches by then, and looks by the clock a second after it began; or it polls.
-        tokio::time::sleep(Duration::from_millis(200)).await;
-        let looks = server.calls().of("eval");
-        tokio::time::sleep(Duration::from_millis(250)).await;
-        check(server.calls().of("eval") == looks, "it polls")?;
-        arriving.arrive("a").await.map_err(said)?;
-        soon("it is told", || is_let_go.get()).await
-    };
-    tokio::try_join!(wait, arrive).map(drop)
 }
 
 async fn volatile(server: &Server, url: &str) -> Outcome {

@@ -247,6 +247,7 @@ impl Keeper {
                 Step::Extended => {
                     (Some(hold.next_look(&leases.context, at)), None, news(hold, true))
                 }
+                // No retry can succeed, and that is no failure to tell of.
                 Step::Failed if hold.is_revoked_for_good() => {
                     (Some(hold.next_look(&leases.context, at)), None, None)
                 }
