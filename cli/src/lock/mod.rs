@@ -107,7 +107,13 @@ async fn hold_and_run(
     report.hold = Some(clock::now().saturating_duration_since(granted));
     report.child = ended.as_ref().ok().map(|(ended, _)| *ended);
     let in_time = guard.is_valid();
+    let was_revoked = guard.is_revoked();
     let release = end_hold(guard, ended.as_ref().ok(), args).await;
+    if was_revoked {
+        // Where servers delete natively the script follows, and we end before it is sent.
+        settle(&locker, args).await;
+        settle(&locker, args).await; // behind what the first answer has led to
+    }
     let (ended, was_lost) = ended?;
     let loss = match release {
         _ if was_lost || !in_time => Some(why_lost(args, watch)),
