@@ -48,19 +48,26 @@ pub struct Revocation {
 /// See [`Locker::revoke`](crate::Locker::revoke).
 pub(crate) async fn revoke(context: &LeaseContext, key: &Key) -> Result<Option<Revocation>, Error> {
     context.nodes.ensure_driver()?;
+    // One that was asked, on some node at least.
+    let mut asked = None;
     for _ in 0..LOOKS {
         let (seen, value, may_be_held) = look_for_value(context, key).await;
         if let Some(what) = seen.foreign() {
             return Err(Error::new(Kind::Foreign { what: what.into() }).with_key(key.given()));
         }
         let (Some(holder), Some(value)) = (seen.holder(), value) else {
-            return if may_be_held { Err(why_unknown(&seen, key)) } else { Ok(None) };
+            // A holder that was told by the first mark may have let go before the next one came.
+            let let_go = asked.map(|holder| Revocation { holder, over_in: Duration::ZERO });
+            return if may_be_held { Err(why_unknown(&seen, key)) } else { Ok(let_go) };
         };
         refuse(holder, &value)?;
         let marking = mark(context, key, &value)?;
         if poll_fn(|cx| marking.poll_verdict(cx)).await == Verdict::Won {
             let over_in = context.majority_life(&marking);
             return Ok(Some(Revocation { holder: holder.clone(), over_in }));
+        }
+        if !marking.granted().is_empty() {
+            asked = Some(holder.clone());
         }
         if !has_changed_hands(&marking, context.nodes.majority()) {
             let nodes = marking.report();
