@@ -48,14 +48,14 @@ pub enum ErrorKind {
     Foreign,
     /// The lock was held and is no longer: [`Error::is_lost`].
     Lost,
-    /// The lock cannot be extended, for its holder was asked to let go: [`Error::is_revoked`].
-    Revoked,
     /// Whether a client's command was executed is not known: [`Error::is_unknown`].
     Unknown,
     /// The locker was shut down, or there is no runtime: [`Error::is_closed`].
     Closed,
     /// The caller's mistake: [`Error::is_misuse`], which is true of [`Foreign`](Self::Foreign) too.
     Misuse,
+    /// The lock cannot be extended, for its holder was asked to let go: [`Error::is_revoked`].
+    Revoked,
 }
 
 impl ErrorKind {
@@ -70,10 +70,10 @@ impl ErrorKind {
             Self::TooSlow => "too_slow",
             Self::Foreign => "foreign",
             Self::Lost => "lost",
-            Self::Revoked => "revoked",
             Self::Unknown => "unknown",
             Self::Closed => "closed",
             Self::Misuse => "misuse",
+            Self::Revoked => "revoked",
         }
     }
 }

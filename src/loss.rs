@@ -12,14 +12,14 @@ pub enum Loss {
     /// A majority of the nodes said that they do not hold it: it was deleted or taken, or the nodes
     /// were emptied.
     Gone,
-    /// Its time ran out after its holder was asked to let go of it: see
-    /// [`Locker::revoke`](crate::Locker::revoke).
-    Revoked,
     /// The locker was shut down.
     Closed,
     /// Its guard has let go of it. No loss to the guard: it is what a
     /// [`Held`](crate::Held) that outlives the guard is told.
     Released,
+    /// Its time ran out after its holder was asked to let go of it: see
+    /// [`Locker::revoke`](crate::Locker::revoke).
+    Revoked,
 }
 
 impl fmt::Display for Loss {
@@ -27,9 +27,9 @@ impl fmt::Display for Loss {
         f.write_str(match self {
             Self::Expired => "its time ran out",
             Self::Gone => "a majority of the nodes no longer holds it",
-            Self::Revoked => "it was revoked, and its time ran out",
             Self::Closed => "the locker was shut down",
             Self::Released => "its guard has let go of it",
+            Self::Revoked => "it was revoked, and its time ran out",
         })
     }
 }
