@@ -260,15 +260,25 @@ impl LeaseContext {
     }
 
     /// For how long a majority can still have what stood on the nodes that have granted this, by
-    /// the lives that they told. Of any majority one node is among as many of those as make a
-    /// majority, so that the last of these to end bounds it.
+    /// the lives that they told, and by clocks that differ.
     pub(super) fn majority_life(&self, granted: &Election) -> Duration {
-        let mut lives: Vec<_> =
-            granted.granted().nodes().filter_map(|node| granted.time(node)).collect();
+        let told = granted.granted().nodes().filter_map(|node| granted.time(node));
+        let end = self.majority_end(told).unwrap_or(self.options.ttl);
+        end + GRAIN + self.options.drift.of(end)
+    }
+
+    /// When no majority can have any more what lives on some nodes for so long, and on the others
+    /// for a time that is not known. Of any majority one node is among as many of those as make a
+    /// majority, so that the last of these to end bounds it.
+    pub(super) fn majority_end(&self, lives: impl Iterator<Item = Duration>) -> Option<Duration> {
+        let mut lives: Vec<_> = lives.collect();
         lives.sort_unstable();
-        let bound = lives.get(self.nodes.majority() - 1).or_else(|| lives.last());
-        let bound = bound.copied().unwrap_or(self.options.ttl);
-        bound + GRAIN + self.options.drift.of(bound)
+        lives.get(self.nodes.majority() - 1).or_else(|| lives.last()).copied()
+    }
+
+    /// As many nodes as leave the others no majority.
+    pub(super) fn too_many_for_others(&self) -> usize {
+        self.nodes.len() - self.nodes.majority() + 1
     }
 
     /// Whether a lock of this kind is acquired by a script, which nodes may lack.

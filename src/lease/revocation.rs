@@ -21,8 +21,7 @@ use super::revoked::Revoked;
 impl Hold {
     /// Enters how many nodes have said that the lock was revoked.
     pub(super) fn note_revoked(&mut self, extension: &Extension, context: &LeaseContext) {
-        // So many leave no majority that could extend it.
-        let enough = context.nodes.len() - context.nodes.majority() + 1;
+        let enough = context.too_many_for_others();
         self.revoked = self.revoked.heard_from(extension.revoked(), enough);
     }
 

@@ -1,8 +1,8 @@
 //! Asking a holder to let go of its lock.
 //!
-//! On every node that holds the holder's value a `!` is put behind it, and what the key has left to
-//! live stays as it is. So the lock is held for all others as before, plain clients among them, but
-//! no extension finds its value any more: it ends where it stands. The holder is told, by its
+//! On every node that holds the holder's value a `!` is put behind it, and the key lives on as
+//! long as it would have. So the lock is held for all others as before, plain clients among them,
+//! but no extension finds its value any more: it ends where it stands. The holder is told, by its
 //! channel at once, or by its next extension, and its release deletes the marked value as it would
 //! its own.
 //!
@@ -13,8 +13,10 @@
 //! waited for.
 //!
 //! An extension that was on its way is counted: the mark finds the key's life as that has left it.
-//! One case is not: where a majority alone is marked, and one of its keys ends before an extension
-//! that was on its way is answered, the holder sets that key anew, without the mark.
+//! And a holder sets its value anew where a key has ended, which it must not do on a node that was
+//! marked: with a node without the mark it could have a majority again. So until that end as many
+//! of the marked keys have to live as leave it none. Where they would not, for one of them ends
+//! sooner and some node has no mark, the keys are marked once more, to live until then.
 
 use std::future::poll_fn;
 use std::time::Duration;
@@ -31,7 +33,7 @@ use crate::report::{Holder, Inspection, KeyState, NodeInspection, NodeReport, Ou
 
 const REVOKE: &str = include_str!("script/revoke.lua");
 
-/// How often a lock is looked at whose holder changes meanwhile.
+/// How often a lock is looked at whose holder changes meanwhile, and marked that is extended.
 const LOOKS: usize = 3;
 
 /// A lock that was revoked, by [`Locker::revoke`](crate::Locker::revoke).
@@ -61,8 +63,9 @@ pub(crate) async fn revoke(context: &LeaseContext, key: &Key) -> Result<Option<R
             return if may_be_held { Err(why_unknown(&seen, key)) } else { Ok(let_go) };
         };
         refuse(holder, &value)?;
-        let marking = mark(context, key, &value)?;
-        if poll_fn(|cx| marking.poll_verdict(cx)).await == Verdict::Won {
+        let life = life_of(context, &seen, holder);
+        let (marking, is_final) = mark(context, key, &value, life).await?;
+        if is_final {
             let over_in = context.majority_life(&marking);
             return Ok(Some(Revocation { holder: holder.clone(), over_in }));
         }
@@ -78,9 +81,49 @@ pub(crate) async fn revoke(context: &LeaseContext, key: &Key) -> Result<Option<R
     Err(Error::new(Kind::Contended { holder: None }).with_key(key.given()))
 }
 
-/// Marks the value wherever it stands.
-fn mark(context: &LeaseContext, key: &Key, value: &[u8]) -> Result<Election, Error> {
-    let words = [b"EVAL", REVOKE.as_bytes(), b"1", key.full(), value];
+/// How long the lock lives, as far as the nodes have told.
+fn life_of(context: &LeaseContext, seen: &Inspection, holder: &Holder) -> Duration {
+    let remaining = |node: &NodeInspection| match &node.state {
+        KeyState::Held(found) if found.owner == holder.owner => Some(found.remaining),
+        _ => None,
+    };
+    let lives = seen.nodes.iter().filter_map(remaining);
+    context.majority_end(lives).unwrap_or(holder.remaining)
+}
+
+/// Marks the value wherever it stands, where it then lives for `least` at least. Whether the lock
+/// ends by that: a majority is marked, and what is left to the others stays too little.
+async fn mark(
+    context: &LeaseContext,
+    key: &Key,
+    value: &[u8],
+    mut least: Duration,
+) -> Result<(Election, bool), Error> {
+    let mut rounds = LOOKS;
+    loop {
+        rounds -= 1;
+        let marking = send_mark(context, key, value, least)?;
+        let is_won = poll_fn(|cx| marking.poll_verdict(cx)).await == Verdict::Won;
+        let lives: Vec<_> =
+            marking.granted().nodes().filter_map(|node| marking.time(node)).collect();
+        let end = context.majority_end(lives.iter().copied()).unwrap_or_default();
+        let is_even =
+            lives.iter().filter(|life| **life >= end).count() >= context.too_many_for_others();
+        if !is_won || is_even || rounds == 0 {
+            return Ok((marking, is_won && is_even));
+        }
+        least = end;
+    }
+}
+
+fn send_mark(
+    context: &LeaseContext,
+    key: &Key,
+    value: &[u8],
+    least: Duration,
+) -> Result<Election, Error> {
+    let least = least.as_millis().to_string();
+    let words = [b"EVAL", REVOKE.as_bytes(), b"1", key.full(), value, least.as_bytes()];
     let rule = context.nodes.rule(Patience::All);
     context.ask(&words, ReplyKind::Adopt, key.affinity(), NodeMask::ALL, rule)
 }

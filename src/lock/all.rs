@@ -28,7 +28,7 @@ pub(super) const SEVERAL_KEYS: Primitive = Primitive {
     vote_reply: ReplyKind::KeysVote,
     extend: script!(
         include_str!("script/extend_all.lua"),
-        "9e801f8763d8a6322875f30eefc5a2f24cdb55f2"
+        "c021dd918eee5621139c0291c0bcf3cb69104d48"
     ),
     release: script!(RELEASE, "590d9410497b5f20a95d7b95e0941fec6d1fbf80"),
     undo: UndoScript { text: RELEASE, compares_and_deletes: false, for_first_key: None },

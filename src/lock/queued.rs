@@ -20,7 +20,7 @@ pub(crate) static QUEUED: Primitive = Primitive {
     acquire: AcquireBy::Script(ASK, ReplyKind::Queue),
     vote: ASK_WHERE_IT_VOTES,
     vote_reply: ReplyKind::Vote,
-    extend: script!(include_str!("script/extend.lua"), "69a3ec9819e71b6b9e207c67489e71fe22f09323"),
+    extend: script!(include_str!("script/extend.lua"), "47a7a3f4432b1c2d83c8db5f3bd25b1884a04164"),
     release: script!(LEAVE, "ff309b59b86eb6e2650a90e12cbb5cc4227041e0"),
     undo: UndoScript {
         text: LEAVE,

@@ -10,9 +10,11 @@ use std::time::Duration;
 use super::Behaviour::{Grants, Hangs};
 use super::{News, World, assert_due, ms, now, pass, warning};
 use crate::clock::Moment;
+use crate::lease::Release;
 use crate::lock::LockRequest;
 use crate::observe::Loss;
 use crate::options::{Extend, Options};
+use crate::testing::{Reaction, When};
 
 /// The default.
 const TTL: Duration = ms(10_000);
@@ -282,5 +284,49 @@ async fn half_of_an_even_number_is_enough_to_end_it() {
         }
         assert_eq!(guard.lost().await, Loss::Revoked, "{count}");
         assert_eq!(world.told.failures(), [], "{count}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn its_time_is_shortened_and_not_made_longer_by_a_release_after_it() {
+    let world = World::ready(3).await;
+    let requests = || requests(&world).into_iter().filter(|(_, key)| *key != "fenced");
+    for (request, key) in requests() {
+        let guard = request.await.unwrap();
+        revoked(&world, key).await;
+        let release = guard.release_after(TTL / 2).await.unwrap();
+        assert!(release.is_released(), "{key}: {release:?}");
+        pass(TTL / 2 + ms(100)).await;
+        assert_eq!(world.keys(key), 0, "{key}");
+    }
+    for (request, key) in requests() {
+        let guard = request.await.unwrap();
+        revoked(&world, key).await;
+        let release = guard.release_after(TTL * 2).await.unwrap();
+        assert!(matches!(release, Release::Unknown(_)), "{key}: {release:?}");
+        pass(TTL + ms(100)).await;
+        assert_eq!(world.keys(key), 0, "{key}");
+    }
+}
+
+/// One node is marked late and one is not marked, and the key on the third would end meanwhile. An
+/// extension that finds the two others sets it anew.
+#[tokio::test(start_paused = true)]
+async fn an_extension_on_its_way_does_not_outlive_what_was_told() {
+    let ttl = ms(300);
+    for phase in (0..100).step_by(5) {
+        let world = World::ready(3).await;
+        let other = world.beside();
+        other.locker.ready(ms(1_000)).await.unwrap();
+        let guard = world.locker.lock("k").ttl(ttl).await.unwrap();
+        pass(ttl + ms(phase)).await;
+        let shortened = world.nodes[0].command(["PEXPIRE", "k", "30"]);
+        assert_eq!(shortened.as_integer().ok(), Some(1));
+        world.nodes[1].add(When::before("revoke").then(Reaction::Delay(ms(60))));
+        let denied = Reaction::Answer(b"-NOPERM no permission\r\n".to_vec());
+        world.nodes[2].add(When::before("revoke").then(denied));
+        let over_in = revoked(&other, "k").await;
+        pass(over_in).await;
+        assert!(!guard.is_valid(), "after {phase} ms");
     }
 }

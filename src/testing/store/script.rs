@@ -226,23 +226,21 @@ fn release(run: &mut Run<'_, '_>) -> Outcome<Frame> {
 /// `extend.lua`
 fn extend(run: &mut Run<'_, '_>) -> Outcome<Frame> {
     let key = run.key(0);
-    let held = run.get(7, key);
-    if !is_value(&held, run.argument(0)) {
-        return Ok(not_extended(held, run.argument(0)));
+    let held = run.get(8, key);
+    let is_revoked = is_revoked(&held, run.argument(0));
+    if !is_revoked && !is_value(&held, run.argument(0)) {
+        return Ok(not_ours(held));
     }
-    let_live(run, key, [9, 10, 11])?;
+    let (ttl, is_exact) = (run.argument(1), run.arguments.len() > 2);
+    let left = run.pttl(11, key).ok();
+    let is_short = is_below(run, left, ttl, 12)?;
+    if is_revoked && (is_short || !is_exact) {
+        return Ok(Frame::Integer(-2));
+    }
+    if is_exact || is_short {
+        run.call(17, &[b"PEXPIRE", key, ttl])?;
+    }
     Ok(Frame::Integer(1))
-}
-
-/// Lets a key live as an extension asks for, by these three lines: the life left, what is compared
-/// with it, and the change.
-fn let_live(run: &mut Run<'_, '_>, key: &[u8], lines: [u32; 3]) -> Outcome<()> {
-    let ([left, compared, changed], ttl) = (lines, run.argument(1));
-    let left = run.pttl(left, key).ok();
-    if run.arguments.len() > 2 || is_below(run, left, ttl, compared)? {
-        run.call(changed, &[b"PEXPIRE", key, ttl])?;
-    }
-    Ok(())
 }
 
 /// Whether a key has less than the TTL left to live, compared in this line, or it is not known.
@@ -339,14 +337,23 @@ fn acquire_all_behind(run: &mut Run<'_, '_>, lines: u32) -> Outcome<Frame> {
 
 /// `extend_all.lua`
 fn extend_all(run: &mut Run<'_, '_>) -> Outcome<Frame> {
+    let (ttl, is_exact) = (run.argument(1), run.arguments.len() > 2);
     for key in run.keys {
-        let held = run.get(9, key);
-        if !is_value(&held, run.argument(0)) {
-            return Ok(not_extended(held, run.argument(0)));
+        let held = run.get(10, key);
+        if is_revoked(&held, run.argument(0)) {
+            let left = run.pttl(18, key).ok();
+            if !is_exact || is_below(run, left, ttl, 19)? {
+                return Ok(Frame::Integer(-2));
+            }
+        } else if !is_value(&held, run.argument(0)) {
+            return Ok(not_ours(held));
         }
     }
     for key in run.keys {
-        let_live(run, key, [21, 22, 23])?;
+        let left = run.pttl(27, key).ok();
+        if is_exact || is_below(run, left, ttl, 28)? {
+            run.call(29, &[b"PEXPIRE", key, ttl])?;
+        }
     }
     Ok(Frame::Integer(1))
 }

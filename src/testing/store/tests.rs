@@ -208,7 +208,7 @@ fn each_version_refuses_in_its_own_words() {
         assert_eq!(lost.ends_with("use EVAL."), !version.is_valkey(), "{lost}");
         world.ok(&["SET", "k", "v"]);
         let raised = world.error(&["EVAL", EXTEND, "1", "k", "v", "x"]);
-        assert!(raised.contains("user_script:10: attempt to compare number with nil"), "{raised}");
+        assert!(raised.contains("user_script:12: attempt to compare number with nil"), "{raised}");
         assert_eq!(raised.starts_with("ERR Error running"), !version.has_subcommands());
     }
 }
@@ -300,6 +300,12 @@ fn a_life_that_is_set_exactly_is_shortened_too() {
     world.ok(&["SET", "k", "w", "PX", "50"]);
     assert_eq!(set(&mut world, "10"), -1);
     assert_eq!(world.int(&["PTTL", "k"]), 50);
+    // One that was revoked lives no longer by it.
+    world.ok(&["SET", "k", "v!", "PX", "50"]);
+    for (ttl, answer, left) in [(51, -2, 50), (10, 1, 10)] {
+        assert_eq!(set(&mut world, &ttl.to_string()), answer);
+        assert_eq!(world.int(&["PTTL", "k"]), left);
+    }
 }
 
 #[test]

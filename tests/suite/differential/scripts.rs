@@ -265,6 +265,7 @@ const LOCK: &[State] = &[
     ("another's, without end", "SET k w"),
     ("ours and more", "SET k vv PX 60000"),
     ("ours, revoked", "SET k v! PX 60000"),
+    ("ours, revoked, just the TTL", "SET k v! PX 90000 | FROZEN"),
     ("ours, revoked, without end", "SET k v!"),
     ("ours, revoked twice", "SET k v!! PX 60000"),
     ("a number", "SET k 1 PX 60000"),

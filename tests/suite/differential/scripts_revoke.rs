@@ -3,7 +3,7 @@
 //! The lock is `k`. As in the tables of queues, a value names its owner behind digits and an `@`,
 //! and `her` is listened to.
 
-use super::{Calls, Grid, LOCK, State, all, plain};
+use super::{Calls, Grid, LOCK, State, TTLS, Words, all, plain};
 
 /// What `revoke.lua` is run on.
 pub(super) const ASKED: &[Grid] = &[all(&[LOCK]), all(&[HERS]), plain(&[OWNERS])];
@@ -25,7 +25,11 @@ const OWNERS: &[State] = &[
 ];
 
 pub(super) fn ask() -> Calls {
-    let words = |value| vec!["1", "k", value];
-    let usual = ["v", "c0ffee123@her", "xd1@her", "@her", "d1", "D1@a@b", "d1@"];
-    Calls { usual: usual.map(words).into(), edges: ["", "w", "v!"].map(words).into() }
+    let words = |value, least| vec!["1", "k", value, least];
+    let values = ["v", "c0ffee123@her", "xd1@her", "@her", "d1", "D1@a@b", "d1@"];
+    let mut usual: Vec<Words> = values.map(|value| words(value, "0")).into();
+    usual.extend([words("v", "90000"), words("c0ffee123@her", "90000")]);
+    let mut edges: Vec<Words> = TTLS.map(|ttl| words("v", ttl)).into();
+    edges.extend(["", "w", "v!"].map(|value| words(value, "0")));
+    Calls { usual, edges }
 }

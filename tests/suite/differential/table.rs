@@ -231,7 +231,7 @@ fn by_digest() -> Vec<Words> {
 }
 
 pub(super) const RELEASE_SHA1: &str = "0be1dcf15509e3cc5178dcb10f9ae8085a5b7aa0";
-pub(super) const EXTEND_SHA1: &str = "69a3ec9819e71b6b9e207c67489e71fe22f09323";
+pub(super) const EXTEND_SHA1: &str = "47a7a3f4432b1c2d83c8db5f3bd25b1884a04164";
 
 fn epochs() -> Vec<Words> {
     let mut said = Vec::new();
