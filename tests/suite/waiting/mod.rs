@@ -187,13 +187,13 @@ async fn the_node_with_the_queue_may_stop_hang_and_forget_while_others_wait() {
     let _watchdog = Watchdog::new("the faults of the node with the queue");
     let fleet = Fleet::start(5);
     let holder = process(&fleet, "holder").await;
-    let waiters: Vec<_> = {
-        let mut lockers = Vec::new();
-        for number in 0..4 {
-            lockers.push(process(&fleet, &format!("waiter-{number}")).await);
-        }
-        lockers
-    };
+    let mut waiters = Vec::new();
+    for number in 0..4 {
+        // A node that hangs is waited for no longer than it is by default: until then two of the
+        // others may be against two.
+        let hasty = hasty(fleet.urls(), &format!("waiter-{number}"));
+        waiters.push(connected(hasty.ttl(Duration::from_secs(30))).await);
+    }
     let guard = holder.lock("k").await.unwrap();
     let visit = |locker: &Locker| {
         let request = locker.lock("k").wait(PATIENCE);
