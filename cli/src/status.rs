@@ -192,4 +192,5 @@ fn held(object: Object, holder: &Holder) -> Object {
         .text("owner", holder.owner.as_deref())
         .number("remaining_ms", Some(holder.remaining.as_millis()))
         .bool("shared", holder.is_shared)
+        .bool("revoked", holder.is_revoked)
 }

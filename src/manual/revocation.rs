@@ -38,13 +38,14 @@
 //!
 //! # How it works
 //!
-//! On each node that holds the holder's value `v` a script makes `v!` of it and leaves the key's
-//! life as it is. So every other client, of whatever library, finds the key there as before, while
-//! an extension of `v` finds it nowhere: the node answers *revoked*. Once a majority has the mark,
-//! no majority can extend the lock any more, and it is over when so many of the marked keys have
-//! ended as make a majority: that is what [`over_in`](crate::Revocation::over_in) tells, with the
-//! margin for clocks that differ. A release, an undo and a dropped guard delete `v!` as they would
-//! delete `v`; where one goes by `DELIFEQ`, which finds another value, the script follows.
+//! On each node that holds the holder's value `v` a script makes `v!` of it, and the key lives on
+//! until the end that is told. So every other client, of whatever library, finds the key there as
+//! before, while an extension of `v` finds it nowhere: the node answers *revoked*. Once a majority
+//! has the mark, no majority can extend the lock any more, and it is over when so many of the
+//! marked keys have ended as make a majority: that is what [`over_in`](crate::Revocation::over_in)
+//! tells, with the margin for clocks that differ. A release, an undo and a dropped guard delete
+//! `v!` as they would delete `v`; where one goes by `DELIFEQ`, which finds another value, the
+//! script follows.
 //!
 //! Deleting the key instead would be no request: another client has the lock then beside a holder
 //! that works on. The simulation finds two holders at once with a node that does so, and with one
@@ -59,13 +60,10 @@
 //! # Where it ends
 //!
 //! - It cannot be taken back, and to ask again changes nothing.
-//! - A holder that lets go by `release_after` leaves the key to its end, which may be later than
-//!   the time that it gives, and is told that this is not known: the life of a revoked lock is not
-//!   changed any more, not even made shorter. Let go by `release`.
+//! - A holder that lets go by `release_after` has the key end sooner by that, and not later: of a
+//!   time beyond the lock's end it is told that it is not known.
 //! - A lock that is not extended (`Extend::Off`, `once`) asks the nodes nothing: its holder is told
 //!   by its channel alone, while a task waits for `revoked()`.
-//! - Where a node's key ends just while it is marked, and only a bare majority is, the holder can
-//!   set that key anew and extend the lock by it. Ask again: a lock that goes on is marked again.
 //! - An error leaves open whether the lock goes on. Where a minority has the mark, the holder is
 //!   told all the same, and the lock is extended by the others.
 //! - What nodes forget they forget of this, too: one that comes back from before the mark may let

@@ -96,11 +96,9 @@ impl Mutation {
                 "redis.call('SET', KEYS[1], revoked, 'XX', 'KEEPTTL')",
                 "redis.call('DEL', KEYS[1])",
             ],
-            Self::RevokedIsExtended => [
-                EXTEND,
-                "if held == ARGV[1] then",
-                "if held == ARGV[1] or held == ARGV[1] .. '!' then",
-            ],
+            Self::RevokedIsExtended => {
+                [EXTEND, "is_revoked and (is_short or not ARGV[3])", "false"]
+            }
             Self::RevokedIsLeft => {
                 [RELEASE, "is_revoked = held == ARGV[1] .. '!'", "is_revoked = false"]
             }

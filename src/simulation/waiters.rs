@@ -15,6 +15,8 @@ pub(super) struct Waiters {
     pub(super) waiting: BTreeMap<u64, Waiter>,
     /// Since when a key is free.
     pub(super) free: BTreeMap<String, u64>,
+    /// When a lock was last seen that stood on some of the nodes, and not on all.
+    pub(super) partly: BTreeMap<String, u64>,
     /// Since when a place is left: its node, its queue, and its value.
     pub(super) left: BTreeMap<(usize, String, String), u64>,
     /// When all faults ended.

@@ -31,6 +31,12 @@ const FREE_MAX: u64 = 2_500;
 /// come apart by so much in a TTL, and timers have a grain. That is less than a beat.
 const FREE_MAX_ALONE: u64 = 60;
 
+/// How much longer it may be where a lock lacked a node, which may be that of its queue. Those that
+/// wait there do not wait for its holder, who so hears of none, and whose release wakes none: what
+/// the queue grants them the others refuse, and they ask again after a pause of half a second at
+/// most (`manual::readers`).
+const PAUSE_MAX: u64 = 500;
+
 /// By how much longer than without a dead one that waited may count as living, where a node's clock
 /// was set back.
 const BEAT: u64 = 1_500;
@@ -88,12 +94,17 @@ impl World {
     fn look_at_locks(&mut self, now: u64, longest: u64) {
         let longest = longest + 12 * self.plan.latency;
         for (key, on_nodes) in self.locks() {
-            if on_nodes.iter().any(|key| !self.values(key).is_empty()) {
+            let count = on_nodes.iter().map(|key| self.values(key).len()).max().unwrap_or(0);
+            if count > 0 {
+                if count < self.nodes.len() {
+                    self.waiters.partly.insert(key.clone(), now);
+                }
                 self.waiters.free.remove(&key);
                 continue;
             }
             let since = *self.waiters.free.entry(key.clone()).or_insert(now);
-            if now - since <= longest {
+            let lacked = self.waiters.partly.get(&key).is_some_and(|at| at + PAUSE_MAX >= since);
+            if now - since <= longest + if lacked { PAUSE_MAX } else { 0 } {
                 continue;
             }
             let waiters = self.waiters.waiting.iter();

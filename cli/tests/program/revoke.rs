@@ -47,10 +47,12 @@ fn one_that_does_not_obey_is_ended_with_its_time() {
     need_server!();
     let fleet = Fleet::start(3);
     let running = runs(&fleet, &["--ttl", "2s", "--json"], STUBBORN);
-    let asked: serde_json::Value =
-        serde_json::from_str(&revoke(&fleet, &["--json"]).stdout).unwrap();
+    let json = |said: Ended| serde_json::from_str::<serde_json::Value>(&said.stdout).unwrap();
+    let asked = json(revoke(&fleet, &["--json"]));
     assert_eq!(asked["revoked"], true, "{asked}");
     assert!(asked["over_in_ms"].as_u64() <= Some(2_030), "{asked}");
+    let status = json(run(program_on_all(&fleet, &["status", "--json", "job"])));
+    assert_eq!(status["majority"]["revoked"], true, "{status}");
     let ended = running.end();
     let json = ended.json();
     assert_eq!((ended.code, &json["lost"]), (79, &"revoked".into()), "{json}");
