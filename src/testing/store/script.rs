@@ -27,7 +27,8 @@ use super::state::Store;
 use found::{is_own, is_revoked, is_value, not_extended, not_ours, revoked};
 use run::{Outcome, Run, is_wrong_type};
 use standing::{
-    STANDING_LINES, epoch_and_quarantine, is_digits, number, other_deployment, reason, standing,
+    STANDING_LINES, epoch_and_quarantine, is_below, is_digits, number, other_deployment, reason,
+    standing,
 };
 
 /// What a script does: its reply, or the error that ends it and the line in which that is met.
@@ -241,19 +242,6 @@ fn extend(run: &mut Run<'_, '_>) -> Outcome<Frame> {
         run.call(17, &[b"PEXPIRE", key, ttl])?;
     }
     Ok(Frame::Integer(1))
-}
-
-/// Whether a key has less than the TTL left to live, compared in this line, or it is not known.
-fn is_below(
-    run: &Run<'_, '_>,
-    left: Option<i64>,
-    ttl: &[u8],
-    line: u32,
-) -> Result<bool, (u32, Refusal)> {
-    let Some(left) = left else { return Ok(true) };
-    let what = "attempt to compare number with nil";
-    let error = || (line, Refusal::new(run.store.setup.version.lua(line, what)));
-    Ok((left as f64) < number(ttl).ok_or_else(error)?)
 }
 
 /// `acquire.lua`

@@ -3,10 +3,9 @@
 use quorlock_resp::Frame;
 
 use super::found::{is_revoked, is_value, not_ours, revoked};
-use super::is_below;
 use super::queued::publish_to_owner;
 use super::run::{Outcome, Run};
-use super::standing::{number, reason};
+use super::standing::{is_below, number, reason};
 
 /// `revoke.lua`
 pub(super) fn revoke(run: &mut Run<'_, '_>) -> Outcome<Frame> {

@@ -83,3 +83,16 @@ pub(super) fn is_digits(text: &[u8]) -> bool {
 pub(super) fn number(text: &[u8]) -> Option<f64> {
     float(std::str::from_utf8(text).ok()?.trim())
 }
+
+/// Whether a key has less than the TTL left to live, compared in this line, or it is not known.
+pub(super) fn is_below(
+    run: &Run<'_, '_>,
+    left: Option<i64>,
+    ttl: &[u8],
+    line: u32,
+) -> Result<bool, (u32, Refusal)> {
+    let Some(left) = left else { return Ok(true) };
+    let what = "attempt to compare number with nil";
+    let error = || (line, Refusal::new(run.store.setup.version.lua(line, what)));
+    Ok((left as f64) < number(ttl).ok_or_else(error)?)
+}
