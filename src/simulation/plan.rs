@@ -326,8 +326,10 @@ impl Plan {
     /// How far fences may be ahead of a node's clock; a node that forgets is away for as long. A
     /// token is 10 ms ahead of its machine's clock, or follows a missing fence 10 ms ahead of
     /// another node's: the clocks are two errors apart. Twice the errors, to be on the safe side.
+    /// And it is ahead by what would have been enough before, of a command that was answered late:
+    /// just in time at most.
     pub(super) fn fences_ahead_ms_max(&self) -> u64 {
-        20 + 4 * self.clock_error_ms_max
+        20 + 4 * self.clock_error_ms_max + self.node_timeout.unwrap_or(NODE_TIMEOUT)
     }
 
     /// How far the clocks of nodes are set back altogether, at most: where they are further apart
