@@ -116,8 +116,12 @@ fn readers_go_on_when_a_writer_that_waits_before_them_was_killed() {
 #[test]
 fn those_behind_go_on_when_the_first_in_the_queue_was_killed() {
     need_process!();
-    let queues =
-        [(&[][..], QUEUE), (&["--slots", "1"], "slots:1:quorlock:queue"), (&["--shared"], QUEUE)];
+    let queues = [
+        (&[][..], QUEUE),
+        (&["--fair"], QUEUE),
+        (&["--slots", "1"], "slots:1:quorlock:queue"),
+        (&["--shared"], QUEUE),
+    ];
     for (options, queue) in queues {
         let fleet = Fleet::start(3);
         // Readers wait for a writer.

@@ -120,6 +120,27 @@ async fn one_that_is_killed_with_a_slot_that_it_had_extended_does_so_too() {
     }
 }
 
+/// Its end is no other for that it was asked to let go.
+#[tokio::test(start_paused = true)]
+async fn a_revoked_holder_that_is_killed_keeps_others_no_longer_than_its_time() {
+    for after in AFTER {
+        for fair in [false, true] {
+            let nodes = Nodes::new(5);
+            let (holder, waiter) =
+                (process(&nodes, "holder").await, process(&nodes, "waiter").await);
+            let held = holder.lock("k").ttl(ms(1_000)).await.unwrap();
+            let end = Instant::now() + ms(1_000);
+            let request = waiter.lock("k");
+            let waiting = wait(if fair { request.fair() } else { request });
+            sleep(ms(after)).await;
+            let revocation = waiter.revoke("k").await.unwrap().unwrap();
+            assert!(revocation.over_in >= end - Instant::now());
+            kill(held);
+            is_in_time(waiting.await.unwrap().0, end, &format!("after {after} ms, fair: {fair}"));
+        }
+    }
+}
+
 /// What one leaves that is killed where it waits, on a node that keeps a queue, and all else that
 /// waits there.
 fn leave_in_queue(node: &Node, queue: &str, value: &str) -> Instant {
