@@ -29,7 +29,7 @@ use crate::report::{Holder, WaitStats};
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// A server tells the time left in whole milliseconds, rounded down.
-const GRAIN: Duration = Duration::from_millis(1);
+pub(super) const GRAIN: Duration = Duration::from_millis(1);
 
 /// What every command needs to be sent: the nodes, the options, the holder's name.
 pub(crate) struct LeaseContext {

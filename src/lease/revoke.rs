@@ -21,7 +21,7 @@
 use std::future::poll_fn;
 use std::time::Duration;
 
-use super::context::LeaseContext;
+use super::context::{GRAIN, LeaseContext};
 use super::inspect::look_for_value;
 use super::key::Key;
 use super::wire::owner_of;
@@ -63,8 +63,7 @@ pub(crate) async fn revoke(context: &LeaseContext, key: &Key) -> Result<Option<R
             return if may_be_held { Err(why_unknown(&seen, key)) } else { Ok(let_go) };
         };
         refuse(holder, &value)?;
-        let life = life_of(context, &seen, holder);
-        let (marking, is_final) = mark(context, key, &value, life).await?;
+        let (marking, is_final) = mark(context, key, &value).await?;
         if is_final {
             let over_in = context.majority_life(&marking);
             return Ok(Some(Revocation { holder: holder.clone(), over_in }));
@@ -81,38 +80,26 @@ pub(crate) async fn revoke(context: &LeaseContext, key: &Key) -> Result<Option<R
     Err(Error::new(Kind::Contended { holder: None }).with_key(key.given()))
 }
 
-/// How long the lock lives, as far as the nodes have told.
-fn life_of(context: &LeaseContext, seen: &Inspection, holder: &Holder) -> Duration {
-    let remaining = |node: &NodeInspection| match &node.state {
-        KeyState::Held(found) if found.owner == holder.owner => Some(found.remaining),
-        _ => None,
-    };
-    let lives = seen.nodes.iter().filter_map(remaining);
-    context.majority_end(lives).unwrap_or(holder.remaining)
-}
-
-/// Marks the value wherever it stands, where it then lives for `least` at least. Whether the lock
-/// ends by that: a majority is marked, and what is left to the others stays too little.
-async fn mark(
-    context: &LeaseContext,
-    key: &Key,
-    value: &[u8],
-    mut least: Duration,
-) -> Result<(Election, bool), Error> {
-    let mut rounds = LOOKS;
+/// Marks the value wherever it stands. Whether the lock ends by that: a majority is marked, and
+/// what is left to the others stays too little. Asked for again and again, it makes no life longer:
+/// marks that end together by a timer's grain, which a holder's margin covers, are left as they are.
+async fn mark(context: &LeaseContext, key: &Key, value: &[u8]) -> Result<(Election, bool), Error> {
+    let clock = context.nodes.clock();
+    let (mut least, mut rounds) = (Duration::ZERO, LOOKS);
     loop {
         rounds -= 1;
+        let sent = clock.now();
         let marking = send_mark(context, key, value, least)?;
         let is_won = poll_fn(|cx| marking.poll_verdict(cx)).await == Verdict::Won;
         let lives: Vec<_> =
             marking.granted().nodes().filter_map(|node| marking.time(node)).collect();
         let end = context.majority_end(lives.iter().copied()).unwrap_or_default();
-        let is_even =
-            lives.iter().filter(|life| **life >= end).count() >= context.too_many_for_others();
+        let last = lives.iter().filter(|life| **life + GRAIN >= end);
+        let is_even = last.count() >= context.too_many_for_others();
         if !is_won || is_even || rounds == 0 {
             return Ok((marking, is_won && is_even));
         }
-        least = end;
+        least = end.saturating_sub(clock.now().since(sent));
     }
 }
 
