@@ -82,7 +82,8 @@ pub(crate) async fn revoke(context: &LeaseContext, key: &Key) -> Result<Option<R
 
 /// Marks the value wherever it stands. Whether the lock ends by that: a majority is marked, and
 /// what is left to the others stays too little. Asked for again and again, it makes no life longer:
-/// marks that end together by a timer's grain, which a holder's margin covers, are left as they are.
+/// marks that end together by a timer's grain, which a holder's margin covers, are left as they
+/// are.
 async fn mark(context: &LeaseContext, key: &Key, value: &[u8]) -> Result<(Election, bool), Error> {
     let clock = context.nodes.clock();
     let (mut least, mut rounds) = (Duration::ZERO, LOOKS);
