@@ -33,7 +33,8 @@ use crate::report::{Holder, Inspection, KeyState, NodeInspection, NodeReport, Ou
 
 const REVOKE: &str = include_str!("script/revoke.lua");
 
-/// How often a lock is looked at whose holder changes meanwhile, and marked that is extended.
+/// How often a lock is looked at, at most, while its holders change; and how often it is marked
+/// while it is extended.
 const LOOKS: usize = 3;
 
 /// A lock that was revoked, by [`Locker::revoke`](crate::Locker::revoke).

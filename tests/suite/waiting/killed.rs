@@ -120,7 +120,7 @@ async fn one_that_is_killed_with_a_slot_that_it_had_extended_does_so_too() {
     }
 }
 
-/// Its end is no other for that it was asked to let go.
+/// To be asked to let go does not change its end.
 #[tokio::test(start_paused = true)]
 async fn a_revoked_holder_that_is_killed_keeps_others_no_longer_than_its_time() {
     for after in AFTER {

@@ -189,8 +189,8 @@ async fn the_node_with_the_queue_may_stop_hang_and_forget_while_others_wait() {
     let holder = process(&fleet, "holder").await;
     let mut waiters = Vec::new();
     for number in 0..4 {
-        // A node that hangs is waited for no longer than it is by default: until then two of the
-        // others may be against two.
+        // With the default deadline: where two nodes grant and two refuse, the node that hangs is
+        // waited for.
         let hasty = hasty(fleet.urls(), &format!("waiter-{number}"));
         waiters.push(connected(hasty.ttl(Duration::from_secs(30))).await);
     }
