@@ -147,5 +147,5 @@ fn a_revoked_lock_that_is_extended_is_caught() {
 
 #[test]
 fn a_revoked_lock_that_is_not_let_go_of_is_caught() {
-    catch(Mutation::RevokedIsLeft, Regime::Kept, Kind::FalseRelease);
+    catch(Mutation::RevokedIsLeft, Regime::Kept, Kind::LeftBehind);
 }
