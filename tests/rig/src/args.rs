@@ -16,6 +16,9 @@ pub(crate) const PROGRAM: &str = "program";
 pub(crate) const SATURATED: &str = "saturated";
 pub(crate) const GUARDED: &str = "guarded";
 
+/// How many parties a latch is for.
+pub(crate) const LATCH_PARTIES: usize = 4;
+
 const USAGE: &str = "\
 usage: quorlock-rig [adoption-cost] [options]
 
@@ -38,6 +41,8 @@ usage: quorlock-rig [adoption-cost] [options]
   --node-timeout-ms N  the option of that name (the library's default)
   --readers N           of a hundred locks, how many are a read lock (0)
   --fair N              of a hundred locks, how many are asked for as fair (0)
+  --latches N           of a hundred turns, how many are at a latch and not at a lock (0)
+  --revoked N           of a hundred turns, how many ask the holder of a lock to let go (0)
   --slots N             how many slots the keys have that the clients fight for, 1 to 64; without
                         it clients take their locks
   --handovers N         tokens each minute that clients hand over to one another (0)
@@ -93,6 +98,10 @@ pub(crate) struct Args {
     pub(crate) readers: u64,
     /// Of a hundred locks, how many are asked for as fair.
     pub(crate) fair: u64,
+    /// Of a hundred turns, how many are at a latch.
+    pub(crate) latches: u64,
+    /// Of a hundred turns, how many ask a holder to let go of its lock.
+    pub(crate) revoked: u64,
     /// How many slots a key has; its lock is taken where it has none.
     pub(crate) slots: u16,
     /// Hand-overs each minute, of all clients of ours together.
@@ -129,6 +138,8 @@ impl Default for Args {
             node_timeout_ms: None,
             readers: 0,
             fair: 0,
+            latches: 0,
+            revoked: 0,
             slots: 0,
             handovers: 0.0,
             handing: Vec::new(),
@@ -163,6 +174,12 @@ impl Args {
         if parsed.slots > 0 && (parsed.readers > 0 || !parsed.with.is_empty()) {
             return Err("--slots goes with neither --readers nor --with".into());
         }
+        // Readers and others' locks are not revoked, and slots are keys of other names.
+        if parsed.revoked > 0
+            && (parsed.slots > 0 || parsed.readers > 0 || !parsed.with.is_empty())
+        {
+            return Err("--revoked goes with neither --slots, --readers nor --with".into());
+        }
         Ok(parsed)
     }
 
@@ -180,6 +197,8 @@ impl Args {
             "--node-timeout-ms" => self.node_timeout_ms = Some(number(name, value)?),
             "--readers" => self.readers = number(name, value)?,
             "--fair" => self.fair = number(name, value)?,
+            "--latches" => self.latches = number(name, value)?,
+            "--revoked" => self.revoked = number(name, value)?,
             "--slots" => self.slots = u16::try_from(number(name, value)?)?,
             "--handovers" => self.handovers = real(name, value)?,
             "--handing" => {
@@ -260,6 +279,10 @@ pub(crate) struct ClientArgs {
     pub(crate) readers: u64,
     /// Of a hundred locks, how many are asked for as fair.
     pub(crate) fair: u64,
+    /// Of a hundred turns, how many are at a latch.
+    pub(crate) latches: u64,
+    /// Of a hundred turns, how many ask a holder to let go of its lock.
+    pub(crate) revoked: u64,
     /// How many slots a key has; its lock is taken where it has none.
     pub(crate) slots: u16,
     /// Hand-overs each minute.
@@ -290,6 +313,8 @@ impl ClientArgs {
                 "--long" => parsed.long = value == "true",
                 "--readers" => parsed.readers = number(name, value)?,
                 "--fair" => parsed.fair = number(name, value)?,
+                "--latches" => parsed.latches = number(name, value)?,
+                "--revoked" => parsed.revoked = number(name, value)?,
                 "--slots" => parsed.slots = u16::try_from(number(name, value)?)?,
                 "--handovers" => parsed.handovers = real(name, value)?,
                 "--handing" => parsed.handing = value.split(',').map(String::from).collect(),
@@ -321,6 +346,8 @@ impl ClientArgs {
         if foreign::is_ours(&self.library) {
             words.push(("--readers", self.readers.to_string()));
             words.push(("--fair", self.fair.to_string()));
+            words.push(("--latches", self.latches.to_string()));
+            words.push(("--revoked", self.revoked.to_string()));
             words.push(("--slots", self.slots.to_string()));
             words.push(("--handovers", self.handovers.to_string()));
             words.push(("--handing", self.handing.join(",")));
@@ -382,6 +409,8 @@ mod tests {
             handovers: 12.5,
             handing: vec!["living".into(), "two".into()],
             fair: 30,
+            latches: 20,
+            revoked: 10,
             slots: 3,
             locks: 7,
             program: "a/b".into(),
@@ -409,6 +438,7 @@ mod tests {
             ("--slots 65", "at most 64"),
             ("--slots 2 --readers 70", "neither --readers nor --with"),
             ("--with rslock --slots 2", "neither --readers nor --with"),
+            ("--revoked 9 --slots 2", "neither --slots, --readers nor --with"),
         ];
         for (line, words) in cases {
             let error = Args::parse(line.split(' ').map(String::from)).expect_err(line);

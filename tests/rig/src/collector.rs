@@ -15,6 +15,7 @@ use crate::disturbances::Disturbances;
 use crate::faults::Fault;
 use crate::handovers::{Delivery, Handovers, deliveries};
 use crate::history::{History, Overlap, Who};
+use crate::latches::Latches;
 use crate::line::{Handed, Line, Part};
 use crate::processes::{News, Processes};
 use crate::random::Random;
@@ -37,6 +38,7 @@ pub(crate) struct Collector {
     pub(crate) processes: Processes,
     pub(crate) news: Receiver<News>,
     pub(crate) history: History,
+    pub(crate) latches: Latches,
     pub(crate) commands: Commands,
     pub(crate) disturbances: Disturbances,
     pub(crate) handovers: Handovers,
@@ -84,6 +86,12 @@ impl Collector {
     /// All is told: what was put aside is judged by what is known.
     pub(crate) fn conclude(&mut self) {
         self.judge(true);
+        let revoked = self.history.revoked_for_too_long();
+        let latches = self.latches.judge();
+        revoked.into_iter().chain(latches).for_each(|what| self.report.broken(what));
+        if self.args.latches > 0 {
+            self.counts.insert("latches that opened".into(), self.latches.opened() as u64);
+        }
         self.commands.rest().into_iter().for_each(|overlap| self.report.overlap(overlap));
         if self.commands.excused() > 0 {
             let what = format!("{PROGRAM}: outlived its lock, not let run");
@@ -98,6 +106,11 @@ impl Collector {
         self.count(who.slot, line);
         if let Err(overlap) = self.history.record(who, line) {
             self.overlap(*overlap);
+        }
+        match line {
+            Line::Arriving { latch, party, at } => self.latches.arriving(latch, party, *at),
+            Line::Latch(look) => self.latches.looked(look),
+            _ => {}
         }
         if let Line::Program(life) = line {
             let found = self.commands.ended(who, life);
@@ -170,6 +183,10 @@ impl Collector {
                 *most = (*most).max(*value);
                 return;
             }
+            Line::Arriving { .. } => "arriving",
+            Line::Latch(look) if look.missing == 0 => "latch-open",
+            Line::Latch(_) => "latch-closed",
+            Line::Revoked { .. } => "revoked",
             Line::Count(what) => what,
             Line::Spared(token) => {
                 self.spared.push(token.clone());

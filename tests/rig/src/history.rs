@@ -78,11 +78,21 @@ struct Open {
     reads: bool,
 }
 
+/// A lock whose holder was asked to let go of it.
+#[derive(Debug)]
+struct Revocation {
+    key: String,
+    /// Whoever had it at this time has it until that at the latest.
+    at: u64,
+    over_by: u64,
+}
+
 /// All holds of a run. One of several slots counts as so many.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     keys: HashMap<String, OfKey>,
     open: HashMap<(Who, u64), Open>,
+    revocations: Vec<Revocation>,
     pub(crate) holds: u64,
     /// All holds' time, in nanoseconds.
     pub(crate) held: u64,
@@ -119,8 +129,25 @@ impl History {
                 self.close(who, *hold);
                 result
             }
+            Line::Revoked { key, at, over_by } => {
+                let (key, at, over_by) = (key.clone(), *at, *over_by);
+                self.revocations.push(Revocation { key, at, over_by });
+                Ok(())
+            }
             _ => Ok(()),
         }
+    }
+
+    /// Each hold that was longer than its revocation allows, as far as all is told.
+    pub(crate) fn revoked_for_too_long(&self) -> Vec<String> {
+        let first = Who { slot: 0, life: 0 };
+        let too_long = |revocation: &Revocation| {
+            let Revocation { key, at, over_by } = revocation;
+            let (_, hold) = self.keys.get(key)?.writers.range(..(*at, first, 0)).next_back()?;
+            let is_late = hold.until > *over_by;
+            is_late.then(|| format!("{key} was revoked at {at}, to be over by {over_by}: {hold}"))
+        };
+        self.revocations.iter().filter_map(too_long).collect()
     }
 
     /// The process has died: its holds last to their ends, for nothing gives them up.
@@ -324,6 +351,18 @@ mod tests {
         assert!(play(&[(0, "+ 1 k 10 30"), (1, "+ 1 k 30 99"), (0, "- 1 50 overstayed")]).is_ok());
         assert!(play(&[(0, "+ 1 k 10 30"), (1, "+ 1 k 30 99"), (0, "dies")]).is_ok());
         assert!(play(&[(0, "+ 1 k 10 30"), (1, "+ 1 k 29 99"), (0, "- 1 50 late")]).is_err());
+    }
+
+    #[test]
+    fn a_revoked_lock_ends_by_when_it_was_told_to() {
+        let late = |lines: &[(usize, &str)]| play(lines).expect("no overlap").revoked_for_too_long();
+        let hold = [(0, "+ 1 k 10 90"), (0, "= 1 61 90")];
+        let with = |line| late(&[&hold[..], &[(1, line)]].concat()).len();
+        assert_eq!((with("/ 20 60 k"), with("/ 20 61 k"), with("/ 20 60 other")), (1, 0, 0));
+        assert_eq!(with("/ 10 60 k"), 0, "it may be another's that has ended since");
+        assert_eq!(late(&[(1, "/ 20 60 k"), hold[0], (0, "dies")]).len(), 1, "it claimed more");
+        let next = [(0, "+ 1 k 10 50"), (1, "/ 20 60 k"), (0, "- 1 40 r"), (1, "+ 1 k 41 99")];
+        assert_eq!(late(&next), [""; 0], "the next holder's is not revoked");
     }
 
     #[test]

@@ -26,6 +26,12 @@
 //! . WHAT                 something happened that is worth counting: a cycle's end, a failure
 //! , TIMES WHAT           the same, so many times
 //! ^ VALUE WHAT           a value of which the greatest is kept
+//! ( AT PARTY LATCH       a party is about to arrive at a latch
+//! ) BEGAN ENDED MISSING PARTY LATCH
+//!                        a call was told how many parties miss at a latch, `-` for one that did not
+//!                        arrive by it
+//! / AT OVER-BY KEY       whoever had the key's lock when this began, at AT, was asked to let go of
+//!                        it, and has it until OVER-BY at the latest
 //! ~ TOKEN                the key with this value may be left behind, as the client asked
 //! ! WHY                  the library broke its word, by itself
 //! ```
@@ -41,6 +47,8 @@
 
 use std::fmt;
 use std::str::Split;
+
+use crate::latches::Look as LatchLook;
 
 /// What a token that changes hands belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -168,6 +176,17 @@ pub(crate) enum Line {
     },
     Program(Program),
     Losses(Losses),
+    Arriving {
+        latch: String,
+        party: String,
+        at: u64,
+    },
+    Latch(LatchLook),
+    Revoked {
+        key: String,
+        at: u64,
+        over_by: u64,
+    },
     Count(String),
     Many(u64, String),
     Most(u64, String),
@@ -212,6 +231,17 @@ impl Line {
             },
             "& " => Self::Program(Program::parse(&mut words)?),
             "# " => Self::Losses(Losses::parse(&mut words)?),
+            "( " => Self::Arriving {
+                at: words.number()?,
+                party: words.word()?,
+                latch: words.word()?,
+            },
+            ") " => Self::Latch(words.latch()?),
+            "/ " => Self::Revoked {
+                at: words.number()?,
+                over_by: words.number()?,
+                key: words.word()?,
+            },
             ". " => Self::Count(rest.to_owned()),
             ", " => Self::Many(words.number()?, words.0.collect::<Vec<_>>().join(" ")),
             "^ " => Self::Most(words.number()?, words.0.collect::<Vec<_>>().join(" ")),
@@ -232,6 +262,16 @@ impl Words<'_> {
 
     fn number(&mut self) -> Option<u64> {
         self.0.next()?.parse().ok()
+    }
+
+    fn latch(&mut self) -> Option<LatchLook> {
+        Some(LatchLook {
+            began: self.number()?,
+            ended: self.number()?,
+            missing: usize::try_from(self.number()?).ok()?,
+            party: Some(self.word()?).filter(|party| party != "-"),
+            latch: self.word()?,
+        })
     }
 
     /// One or more, with commas between them.
@@ -350,6 +390,12 @@ impl fmt::Display for Line {
                 write!(f, "# {name} {told} {by_nodes} {late} {stalled} {worst}")?;
                 margins.iter().try_for_each(|margin| write!(f, " {margin}"))
             }
+            Self::Arriving { latch, party, at } => write!(f, "( {at} {party} {latch}"),
+            Self::Latch(LatchLook { latch, began, ended, missing, party }) => {
+                let party = party.as_deref().unwrap_or("-");
+                write!(f, ") {began} {ended} {missing} {party} {latch}")
+            }
+            Self::Revoked { key, at, over_by } => write!(f, "/ {at} {over_by} {key}"),
             Self::Count(what) => write!(f, ". {what}"),
             Self::Many(times, what) => write!(f, ", {times} {what}"),
             Self::Most(value, what) => write!(f, "^ {value} {what}"),
@@ -431,6 +477,22 @@ mod tests {
                 looks: vec![Look { from: 2, at: 3, waited: 4 }, Look { from: 5, at: 6, waited: 7 }],
             }),
             Line::Losses(Losses { name: "token".into(), ..Losses::default() }),
+            Line::Arriving { latch: "l1".into(), party: "p".into(), at: 5 },
+            Line::Latch(LatchLook {
+                latch: "l1".into(),
+                began: 1,
+                ended: 2,
+                missing: 3,
+                party: Some("p".into()),
+            }),
+            Line::Latch(LatchLook {
+                latch: "l1".into(),
+                began: 1,
+                ended: 2,
+                missing: 0,
+                party: None,
+            }),
+            Line::Revoked { key: "k0".into(), at: 5, over_by: 9 },
             Line::Count("busy".into()),
             Line::Many(7, "granted".into()),
             Line::Most(7, "held at once".into()),
@@ -466,6 +528,9 @@ mod tests {
             "# name 1 2",
             "& 1",
             "& 1 9 2 3",
+            "( 1 p",
+            ") 1 2 3 -",
+            "/ 1 2",
         ];
         for text in halves {
             assert_eq!(Line::parse(text), None, "{text}");

@@ -45,6 +45,13 @@
 //! cargo run --release -p quorlock-rig -- --seconds 600 --clients 8 --fair 70
 //! ```
 //!
+//! With latches, and with holders that are asked to let go of their locks:
+//!
+//! ```text
+//! cargo run --release -p quorlock-rig -- --seconds 600 --clients 8 --latches 70
+//! cargo run --release -p quorlock-rig -- --seconds 600 --clients 8 --revoked 30
+//! ```
+//!
 //! With keys of which each has two slots:
 //!
 //! ```text
@@ -78,7 +85,8 @@
 //! | `network` | the paths between clients and nodes, by namespaces or by proxies |
 //! | `nodes`, `shim` | the servers; their clocks |
 //! | `processes`, `client`, `foreign` | the processes; what ours does; how others are started |
-//! | `line`, `history` | what clients tell; who held what and when: both pure |
+//! | `line` | what clients tell: pure |
+//! | `history`, `latches` | who held what and when; what was told of latches: both pure |
 //! | `commands` | which commands outlived their lock because the machine was busy: pure |
 //! | `handovers`, `disturbances` | tokens between processes; which fault met whom: both pure |
 //! | `cost` | what an adoption costs, without faults |
@@ -97,6 +105,7 @@ mod faults;
 mod foreign;
 mod handovers;
 mod history;
+mod latches;
 mod leftovers;
 mod line;
 mod network;

@@ -81,6 +81,8 @@ impl Processes {
                 long: args.with.is_empty(),
                 readers: args.readers,
                 fair: args.fair,
+                latches: args.latches,
+                revoked: args.revoked,
                 slots: args.slots,
                 handovers: args.handovers / clients,
                 handing: args.handing.clone(),

@@ -65,6 +65,8 @@ impl Report {
             ("rate", format!("{} cycles/s, {} faults/s", args.rate, args.fault_rate)),
             ("readers", format!("{} of a hundred locks", args.readers)),
             ("fair", format!("{} of a hundred locks", args.fair)),
+            ("latches", format!("{} of a hundred turns", args.latches)),
+            ("revoked", format!("{} of a hundred turns", args.revoked)),
             ("slots", format!("{} of a key", args.slots)),
             ("hand-overs", format!("{} wanted a minute", args.handovers)),
             ("assumptions", if broken { "broken" } else { "held" }.into()),

@@ -9,7 +9,7 @@ use support::skip;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::Failure;
-use crate::args::{self, Args, GUARDED, SATURATED};
+use crate::args::{self, Args, GUARDED, LATCH_PARTIES, SATURATED};
 use crate::clock;
 use crate::collector::Collector;
 use crate::commands::Commands;
@@ -18,6 +18,7 @@ use crate::faults::{Fault, Kind, Means, Schedule};
 use crate::foreign;
 use crate::handovers::Handovers;
 use crate::history::History;
+use crate::latches::Latches;
 use crate::leftovers;
 use crate::network::Network;
 use crate::nodes::Nodes;
@@ -72,6 +73,7 @@ pub(crate) fn run(args: &Args) -> Result<Report, Failure> {
         processes,
         news,
         history: History::default(),
+        latches: Latches::new(LATCH_PARTIES, clock::nanos(args.ttl / 100 * 98)),
         commands: Commands::new(args.ttl),
         disturbances: Disturbances::default(),
         handovers,

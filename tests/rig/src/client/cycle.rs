@@ -8,7 +8,7 @@ use quorlock::{Error, Extend, Held, LockGuard, LockRequest, Locker, OnLoss};
 use tokio::time::{sleep, timeout};
 
 use super::lease::{Ending, Lease, begin, end, see, tell, tell_release, work};
-use super::{Journal, Stop, handover};
+use super::{Journal, Stop, handover, latch, revoking};
 use crate::args::ClientArgs;
 use crate::clock;
 use crate::line::Line;
@@ -62,6 +62,15 @@ impl Worker {
 
     async fn cycle(&mut self) {
         let ttl = Duration::from_millis(self.args.ttl_ms);
+        let told = (&self.locker, &self.journal);
+        if self.random.percent(self.args.latches) {
+            return latch::turn(told, &mut self.random, self.args.slot, ttl).await;
+        }
+        if self.random.percent(self.args.revoked) {
+            let key = format!("k{}", self.random.below(self.args.keys));
+            let patience = self.random.between(Duration::ZERO, ttl / 2);
+            return revoking::revoke(told, key, patience).await;
+        }
         let long = !self.args.volatile && self.args.long && self.random.percent(15);
         let (key, ttl) = match long {
             true => (format!("long{}", self.random.below(LONG_KEYS)), LONG_TTL),

@@ -15,6 +15,7 @@ pub(super) trait Lease {
     fn is_valid(&self) -> bool;
     fn remaining(&self) -> Duration;
     fn slots(&self) -> Vec<u16>;
+    fn is_revoked(&self) -> bool;
 }
 
 impl Lease for LockGuard {
@@ -26,6 +27,9 @@ impl Lease for LockGuard {
     }
     fn slots(&self) -> Vec<u16> {
         Self::slots(self)
+    }
+    fn is_revoked(&self) -> bool {
+        Self::is_revoked(self)
     }
 }
 
@@ -39,6 +43,9 @@ impl Lease for Held {
     fn slots(&self) -> Vec<u16> {
         Self::slots(self).to_vec()
     }
+    fn is_revoked(&self) -> bool {
+        Self::is_revoked(self)
+    }
 }
 
 /// The error's kind in one word; `None` where no fault explains it: misuse, a missing right.
@@ -49,6 +56,7 @@ pub(super) fn word(error: &Error) -> Option<&'static str> {
         (error.is_too_slow(), "too-slow"),
         (error.is_unknown(), "unknown"),
         (error.is_lost(), "lost"),
+        (error.is_revoked(), "revoked-meanwhile"),
         (error.is_closed(), "closed"),
         (error.is_full(), "full"),
     ];
@@ -109,7 +117,8 @@ pub(super) fn see(journal: &Journal, hold: u64, lease: &impl Lease) -> bool {
     valid
 }
 
-/// Holds for a while, mostly a short one, and looks again and again.
+/// Holds for a while, mostly a short one, and looks again and again. Half of those that are asked
+/// to let go do so.
 pub(super) async fn work(
     journal: &Journal,
     stop: &Stop,
@@ -122,11 +131,15 @@ pub(super) async fn work(
     let length = random.between(Duration::ZERO, Duration::from_millis(longest));
     let began = clock::now();
     let step = random.between(Duration::from_millis(1), Duration::from_millis(15));
+    let heeds = random.percent(50);
     while !stop.is_set() && (overstays || clock::between(began, clock::now()) < length) {
         sleep(step).await;
         if !see(journal, hold, lease) {
             journal.count(if overstays { "overstayed" } else { "found-lost" });
             return;
+        }
+        if heeds && lease.is_revoked() {
+            return journal.count("heeded");
         }
     }
 }
