@@ -263,8 +263,12 @@ impl LeaseContext {
     /// the lives that they told, and by clocks that differ.
     pub(super) fn majority_life(&self, granted: &Election) -> Duration {
         let told = granted.granted().nodes().filter_map(|node| granted.time(node));
-        let end = self.majority_end(told).unwrap_or(self.options.ttl);
-        end + GRAIN + self.options.drift.of(end)
+        self.by_other_clocks(self.majority_end(told).unwrap_or(self.options.ttl))
+    }
+
+    /// How long a life lasts at most that a node has told, by a clock that may be slower.
+    pub(super) fn by_other_clocks(&self, life: Duration) -> Duration {
+        life + GRAIN + self.options.drift.of(life)
     }
 
     /// When no majority can have any more what lives on some nodes for so long, and on the others

@@ -347,7 +347,10 @@ impl Hold {
             self.note_revoked(extension, context);
         }
         let valid = self.is_valid(now);
+        let is_revoked = self.is_revoked();
         match &mut self.claim {
+            // A key that was marked may have ended, and must not be set anew.
+            Some(claim) if valid && is_revoked => [extension.rescript(context, claim), None],
             Some(claim) if valid => {
                 [extension.rescript(context, claim), extension.heal(context, claim)]
             }

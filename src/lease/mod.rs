@@ -5,9 +5,10 @@
 //! is dropped; [`validity`] says until when a lock is held. A held lock rests in its place among
 //! the [`leases`], where the [`keeper`] extends it (an [`extension`]) and finds its loss; a
 //! [`hold_ref`] is how a guard names it. Around these: [`takeover`] (locks of others, by their
-//! [`token`]s), [`mod@revoke`] and [`revocation`] (a holder that is asked to let go), [`downgrade`]
-//! (a write lock that becomes a read lock), [`shutdown`], [`durability`] (nodes that may forget),
-//! [`fence`] (numbers that rise with every holder). The wire is written in [`command`].
+//! [`token`]s), [`mod@revoke`] and [`revoked_hold`] (a holder that is asked to let go),
+//! [`downgrade`] (a write lock that becomes a read lock), [`shutdown`], [`durability`] (nodes that
+//! may forget), [`fence`] (numbers that rise with every holder). The wire is written in
+//! [`command`].
 //!
 //! Those that wait for a lock stand in two orders. The tasks of one locker stand in a *line* for
 //! each key ([`turns`], [`in_line`]): one at a time asks the nodes, and the one that is done with
@@ -62,9 +63,9 @@ mod queue_plan;
 mod release;
 mod resource;
 mod retry;
-mod revocation;
 pub(crate) mod revoke;
 mod revoked;
+mod revoked_hold;
 mod round;
 mod search;
 mod shutdown;

@@ -14,9 +14,11 @@
 //!
 //! An extension that was on its way is counted: the mark finds the key's life as that has left it.
 //! And a holder sets its value anew where a key has ended, which it must not do on a node that was
-//! marked: with a node without the mark it could have a majority again. So until that end as many
-//! of the marked keys have to live as leave it none. Where they would not, for one of them ends
-//! sooner and some node has no mark, the keys are marked once more, to live until then.
+//! marked: with a node without the mark it could have a majority again. So as many of the marked
+//! keys as leave it none have to live until that end. Where they would not, for one of them ends
+//! sooner and some node has no mark, the keys are marked once more, to live until then; and one
+//! that ends while what the holder has sent may be on its way counts as none. A holder that has
+//! heard of it sets nothing anew.
 
 use std::future::poll_fn;
 use std::time::Duration;
@@ -24,6 +26,7 @@ use std::time::Duration;
 use super::context::{GRAIN, LeaseContext};
 use super::inspect::look_for_value;
 use super::key::Key;
+use super::watch;
 use super::wire::owner_of;
 use crate::error::{Error, Kind};
 use crate::link::ReplyKind;
@@ -33,9 +36,11 @@ use crate::report::{Holder, Inspection, KeyState, NodeInspection, NodeReport, Ou
 
 const REVOKE: &str = include_str!("script/revoke.lua");
 
-/// How often a lock is looked at, at most, while its holders change; and how often it is marked
-/// while it is extended.
+/// How often a lock is looked at, at most, while its holders change.
 const LOOKS: usize = 3;
+
+/// How often it is marked in a row, at most, until its keys end together.
+const ROUNDS: usize = 3;
 
 /// A lock that was revoked, by [`Locker::revoke`](crate::Locker::revoke).
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -60,49 +65,103 @@ pub(crate) async fn revoke(context: &LeaseContext, key: &Key) -> Result<Option<R
         }
         let (Some(holder), Some(value)) = (seen.holder(), value) else {
             // A holder that was told by the first mark may have let go before the next one came.
-            let let_go = asked.map(|holder| Revocation { holder, over_in: Duration::ZERO });
+            let over_in =
+                longest_mark(&seen).map_or(Duration::ZERO, |life| context.by_other_clocks(life));
+            let let_go = asked.map(|holder| Revocation { holder, over_in });
             return if may_be_held { Err(why_unknown(&seen, key)) } else { Ok(let_go) };
         };
         refuse(holder, &value)?;
-        let (marking, is_final) = mark(context, key, &value).await?;
-        if is_final {
-            let over_in = context.majority_life(&marking);
-            return Ok(Some(Revocation { holder: holder.clone(), over_in }));
-        }
+        let (marking, marked) = mark(context, key, &value).await?;
         if !marking.granted().is_empty() {
             asked = Some(holder.clone());
         }
-        if !has_changed_hands(&marking, context.nodes.majority()) {
-            let nodes = marking.report();
-            let kind = Kind::no_quorum(&nodes, context.nodes.majority());
-            return Err(Error::new(kind).with_key(key.given()).with_nodes(nodes));
+        match marked {
+            Marked::Ends(end) => {
+                let over_in = context.by_other_clocks(end);
+                return Ok(Some(Revocation { holder: holder.clone(), over_in }));
+            }
+            Marked::Uneven(_) => {}
+            Marked::Ending(end) => {
+                let over = context.nodes.clock().now().plus(context.by_other_clocks(end));
+                watch::changed(context, None, over).await?;
+            }
+            Marked::TooFew if has_changed_hands(&marking, context.nodes.majority()) => {}
+            Marked::TooFew => {
+                let nodes = marking.report();
+                let kind = Kind::no_quorum(&nodes, context.nodes.majority());
+                return Err(Error::new(kind).with_key(key.given()).with_nodes(nodes));
+            }
         }
     }
     Err(Error::new(Kind::Contended { holder: None }).with_key(key.given()))
 }
 
-/// Marks the value wherever it stands. Whether the lock ends by that: a majority is marked, and
-/// what is left to the others stays too little. Asked for again and again, it makes no life longer:
-/// marks that end together by a timer's grain, which a holder's margin covers, are left as they
-/// are.
-async fn mark(context: &LeaseContext, key: &Key, value: &[u8]) -> Result<(Election, bool), Error> {
+/// What its marks make of a lock.
+enum Marked {
+    /// No majority has them.
+    TooFew,
+    /// It ends after so long, whatever its holder does.
+    Ends(Duration),
+    /// It ends as soon as this. What its holder had sent before it was marked may still be counted
+    /// after that.
+    Ending(Duration),
+    /// Some of the keys end sooner than the others. They may be marked to live so long at least.
+    Uneven(Duration),
+}
+
+/// Marks the value wherever it stands, again where the keys would not end together. However often
+/// it is asked for, by any number of clients, it makes the longest life no longer.
+async fn mark(
+    context: &LeaseContext,
+    key: &Key,
+    value: &[u8],
+) -> Result<(Election, Marked), Error> {
     let clock = context.nodes.clock();
-    let (mut least, mut rounds) = (Duration::ZERO, LOOKS);
+    let (mut least, mut rounds) = (Duration::ZERO, ROUNDS);
     loop {
         rounds -= 1;
-        let sent = clock.now();
+        let sent = clock.stamp();
         let marking = send_mark(context, key, value, least)?;
-        let is_won = poll_fn(|cx| marking.poll_verdict(cx)).await == Verdict::Won;
-        let lives: Vec<_> =
-            marking.granted().nodes().filter_map(|node| marking.time(node)).collect();
-        let end = context.majority_end(lives.iter().copied()).unwrap_or_default();
-        let last = lives.iter().filter(|life| **life + GRAIN >= end);
-        let is_even = last.count() >= context.too_many_for_others();
-        if !is_won || is_even || rounds == 0 {
-            return Ok((marking, is_won && is_even));
+        let verdict = poll_fn(|cx| marking.poll_verdict(cx)).await;
+        let marked = match verdict {
+            Verdict::Won => weigh(context, &marking, clock.stamp().since(sent)),
+            _ => Marked::TooFew,
+        };
+        match marked {
+            Marked::Uneven(longer) if rounds > 0 => least = longer,
+            marked => return Ok((marking, marked)),
         }
-        least = end.saturating_sub(clock.now().since(sent));
     }
+}
+
+/// What the marks of a majority make of the lock; they `took` so long.
+fn weigh(context: &LeaseContext, marking: &Election, took: Duration) -> Marked {
+    let lives: Vec<_> = marking.granted().nodes().filter_map(|node| marking.time(node)).collect();
+    // A request that the holder sent before is answered by then, or not counted any more. One that
+    // found a key gone by then would have it set anew.
+    let settled = took + context.options.node_timeout(context.options.ttl);
+    let lasting = || lives.iter().copied().filter(|life| *life > settled);
+    let Some(end) = context.majority_end(lasting()) else {
+        return Marked::Ending(lives.iter().copied().max().unwrap_or_default());
+    };
+    // Each life was told at some moment of the round, and the round before may have fallen short.
+    let blur = GRAIN + 3 * took;
+    let together = lasting().filter(|life| *life + blur >= end).count();
+    if together >= context.too_many_for_others() {
+        return Marked::Ends(end);
+    }
+    // From the longest life, which may have been told at the round's begin, and for a mark that
+    // takes as long to come as the whole of this round did: so it ends no later than that one.
+    Marked::Uneven(end.saturating_sub(2 * took))
+}
+
+/// How long a value with the mark stands on some node.
+fn longest_mark(seen: &Inspection) -> Option<Duration> {
+    let remaining = |node: &NodeInspection| match &node.state {
+        KeyState::Held(holder) if holder.is_revoked => Some(holder.remaining),
+        _ => None,
+    };
+    seen.nodes.iter().filter_map(remaining).max()
 }
 
 fn send_mark(
@@ -147,7 +206,7 @@ fn why_unknown(seen: &Inspection, key: &Key) -> Error {
     Error::new(Kind::no_quorum(&nodes, seen.majority)).with_key(key.given()).with_nodes(nodes)
 }
 
-/// Whether so many nodes hold another value by now that no majority can hold this one.
+/// Whether so many nodes hold another value by now, or none, that no majority can hold this one.
 fn has_changed_hands(marking: &Election, majority: usize) -> bool {
     let votes = || marking.votes();
     let others = votes().filter(|(_, vote)| matches!(vote, NodeVote::Held | NodeVote::Gone));

@@ -64,6 +64,8 @@
 //!   time beyond the lock's end it is told that it is not known.
 //! - A lock that is not extended (`Extend::Off`, `once`) asks the nodes nothing: its holder is told
 //!   by its channel alone, while a task waits for `revoked()`.
+//! - A lock that ends within a node's timeout is waited for, and looked at once more: what its
+//!   holder had sent before the mark may still count until then.
 //! - An error leaves open whether the lock goes on. Where a minority has the mark, the holder is
 //!   told all the same, and the lock is extended by the others.
 //! - What nodes forget they forget of this, too: one that comes back from before the mark may let
@@ -72,5 +74,5 @@
 //!   a client of another library, which would only find its lock gone.
 //! - An older quorlock extends no lock that was revoked, and does not know why; its release finds
 //!   another's value, and the key ends with its time.
-//! - A slot is asked for by its own key, `{KEY}:slot:N`; of several keys that are one lock
-//!   any will do.
+//! - A slot is asked for by its own key, `{KEY}:slot:N`, where the key has its locker's prefix, so
+//!   by a locker without one; of several keys that are one lock any will do.

@@ -175,8 +175,7 @@ impl Args {
             return Err("--slots goes with neither --readers nor --with".into());
         }
         // Readers and others' locks are not revoked, and slots are keys of other names.
-        if parsed.revoked > 0
-            && (parsed.slots > 0 || parsed.readers > 0 || !parsed.with.is_empty())
+        if parsed.revoked > 0 && (parsed.slots > 0 || parsed.readers > 0 || !parsed.with.is_empty())
         {
             return Err("--revoked goes with neither --slots, --readers nor --with".into());
         }

@@ -355,7 +355,8 @@ mod tests {
 
     #[test]
     fn a_revoked_lock_ends_by_when_it_was_told_to() {
-        let late = |lines: &[(usize, &str)]| play(lines).expect("no overlap").revoked_for_too_long();
+        let late =
+            |lines: &[(usize, &str)]| play(lines).expect("no overlap").revoked_for_too_long();
         let hold = [(0, "+ 1 k 10 90"), (0, "= 1 61 90")];
         let with = |line| late(&[&hold[..], &[(1, line)]].concat()).len();
         assert_eq!((with("/ 20 60 k"), with("/ 20 61 k"), with("/ 20 60 other")), (1, 0, 0));

@@ -28,8 +28,8 @@
 //! ^ VALUE WHAT           a value of which the greatest is kept
 //! ( AT PARTY LATCH       a party is about to arrive at a latch
 //! ) BEGAN ENDED MISSING PARTY LATCH
-//!                        a call was told how many parties miss at a latch, `-` for one that did not
-//!                        arrive by it
+//!                        a call was told how many parties miss at a latch; `-` for a call by which
+//!                        none arrived
 //! / AT OVER-BY KEY       whoever had the key's lock when this began, at AT, was asked to let go of
 //!                        it, and has it until OVER-BY at the latest
 //! ~ TOKEN                the key with this value may be left behind, as the client asked
@@ -231,17 +231,13 @@ impl Line {
             },
             "& " => Self::Program(Program::parse(&mut words)?),
             "# " => Self::Losses(Losses::parse(&mut words)?),
-            "( " => Self::Arriving {
-                at: words.number()?,
-                party: words.word()?,
-                latch: words.word()?,
-            },
+            "( " => {
+                Self::Arriving { at: words.number()?, party: words.word()?, latch: words.word()? }
+            }
             ") " => Self::Latch(words.latch()?),
-            "/ " => Self::Revoked {
-                at: words.number()?,
-                over_by: words.number()?,
-                key: words.word()?,
-            },
+            "/ " => {
+                Self::Revoked { at: words.number()?, over_by: words.number()?, key: words.word()? }
+            }
             ". " => Self::Count(rest.to_owned()),
             ", " => Self::Many(words.number()?, words.0.collect::<Vec<_>>().join(" ")),
             "^ " => Self::Most(words.number()?, words.0.collect::<Vec<_>>().join(" ")),
@@ -477,22 +473,6 @@ mod tests {
                 looks: vec![Look { from: 2, at: 3, waited: 4 }, Look { from: 5, at: 6, waited: 7 }],
             }),
             Line::Losses(Losses { name: "token".into(), ..Losses::default() }),
-            Line::Arriving { latch: "l1".into(), party: "p".into(), at: 5 },
-            Line::Latch(LatchLook {
-                latch: "l1".into(),
-                began: 1,
-                ended: 2,
-                missing: 3,
-                party: Some("p".into()),
-            }),
-            Line::Latch(LatchLook {
-                latch: "l1".into(),
-                began: 1,
-                ended: 2,
-                missing: 0,
-                party: None,
-            }),
-            Line::Revoked { key: "k0".into(), at: 5, over_by: 9 },
             Line::Count("busy".into()),
             Line::Many(7, "granted".into()),
             Line::Most(7, "held at once".into()),
@@ -504,6 +484,23 @@ mod tests {
         }
         let order = Order { delivery: 4, key: "h1".into(), token: "abc@host".into() };
         assert_eq!(Order::parse(&order.to_string()), Some(order));
+    }
+
+    #[test]
+    fn lines_about_latches_and_revoked_locks_come_back_as_they_were() {
+        let look = |missing, party: Option<&str>| {
+            let (latch, party) = ("l1".into(), party.map(String::from));
+            Line::Latch(LatchLook { latch, began: 1, ended: 2, missing, party })
+        };
+        let lines = [
+            Line::Arriving { latch: "l1".into(), party: "p".into(), at: 5 },
+            look(3, Some("p")),
+            look(0, None),
+            Line::Revoked { key: "k0".into(), at: 5, over_by: 9 },
+        ];
+        for line in lines {
+            assert_eq!(Line::parse(&line.to_string()), Some(line));
+        }
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //! [`revoke`](super::revoke).
 //!
 //! Nodes tell it in two ways: by the holder's channel at once, where that is listened to, and in
-//! answer to the next extension. The first is a hint, which changes nothing but that the holder is
-//! told. When a majority has answered so, the lock is not extended any more: it cannot be.
+//! answer to the next extension. The first is a hint: the holder is told, and sets no key anew that
+//! has ended. When a majority has answered so, the lock is not extended any more: it cannot be.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
