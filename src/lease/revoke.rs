@@ -17,8 +17,8 @@
 //! marked: with a node without the mark it could have a majority again. So as many of the marked
 //! keys as leave it none have to live until that end. Where they would not, for one of them ends
 //! sooner and some node has no mark, the keys are marked once more, to live until then; and one
-//! that ends while what the holder has sent may be on its way counts as none. A holder that has
-//! heard of it sets nothing anew.
+//! that may have ended before the last was marked counts as none. A holder that has heard of it
+//! sets nothing anew.
 
 use std::future::poll_fn;
 use std::time::Duration;
@@ -102,8 +102,7 @@ enum Marked {
     TooFew,
     /// It ends after so long, whatever its holder does.
     Ends(Duration),
-    /// It ends as soon as this. What its holder had sent before it was marked may still be counted
-    /// after that.
+    /// The marked keys end as soon as this, and may have ended by now.
     Ending(Duration),
     /// Some of the keys end sooner than the others. They may be marked to live so long at least.
     Uneven(Duration),
@@ -137,10 +136,8 @@ async fn mark(
 /// What the marks of a majority make of the lock; they `took` so long.
 fn weigh(context: &LeaseContext, marking: &Election, took: Duration) -> Marked {
     let lives: Vec<_> = marking.granted().nodes().filter_map(|node| marking.time(node)).collect();
-    // A request that the holder sent before is answered by then, or not counted any more. One that
-    // found a key gone by then would have it set anew.
-    let settled = took + context.options.node_timeout(context.options.ttl);
-    let lasting = || lives.iter().copied().filter(|life| *life > settled);
+    // One that was told at the round's begin may have ended by now, and have been set anew.
+    let lasting = || lives.iter().copied().filter(|life| *life > took);
     let Some(end) = context.majority_end(lasting()) else {
         return Marked::Ending(lives.iter().copied().max().unwrap_or_default());
     };

@@ -64,8 +64,7 @@
 //!   time beyond the lock's end it is told that it is not known.
 //! - A lock that is not extended (`Extend::Off`, `once`) asks the nodes nothing: its holder is told
 //!   by its channel alone, while a task waits for `revoked()`.
-//! - A lock that ends within a node's timeout is waited for, and looked at once more: what its
-//!   holder had sent before the mark may still count until then.
+//! - A lock that may have ended while it was asked for is waited for, and looked at once more.
 //! - An error leaves open whether the lock goes on. Where a minority has the mark, the holder is
 //!   told all the same, and the lock is extended by the others.
 //! - What nodes forget they forget of this, too: one that comes back from before the mark may let
