@@ -120,8 +120,9 @@ impl Worker {
             // While it waits for a guard's time to be over it is extended.
             let commands = if token.is_left_behind() { 1 } else { 2 };
             let in_time = world.must_answer() && world.plan.outlasts(commands);
-            // None adopts a lock that was revoked.
-            let is_revoked = matches!(&adopted, Some(Err(error)) if error.is_revoked());
+            // None adopts a lock that was revoked, or is while it is adopted.
+            let is_revoked =
+                matches!(&adopted, Some(Err(error)) if error.is_revoked()) || world.is_revoked(key);
             let must = is_ready && !is_misfit && !is_revoked && age > SETTLED && in_time;
             let is_closed = world.machines[self.machine].has_closed(number);
             let values = world.values(key);

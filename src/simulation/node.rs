@@ -300,6 +300,12 @@ impl Node {
         self.store.text(key, now).map(|(text, _)| value_of(&text))
     }
 
+    /// Whether the lock of this key was revoked.
+    pub(super) fn is_revoked(&self, key: &str, at: u64) -> bool {
+        let stands = self.store.text(key.as_bytes(), self.clock.read(moment(at)));
+        stands.is_some_and(|(text, _)| text.ends_with(b"!"))
+    }
+
     /// What stands under this key.
     pub(super) fn value_at(&self, key: &str, at: u64) -> Option<String> {
         self.value(key.as_bytes(), self.clock.read(moment(at)))

@@ -207,6 +207,11 @@ impl World {
         nodes.filter_map(|(index, node)| Some((index, node.value_at(key, now)?))).collect()
     }
 
+    /// Whether the lock of this key was revoked, as some node has it.
+    pub(super) fn is_revoked(&self, key: &str) -> bool {
+        self.nodes.iter().any(|node| node.is_revoked(key, self.now()))
+    }
+
     /// Has the oracles look, and enters what they have found.
     pub(super) fn look(&mut self) {
         self.oracle.look(self.nanos());
