@@ -15,19 +15,20 @@
 //! An extension that was on its way is counted: the mark finds the key's life as that has left it.
 //! And a holder sets its value anew where a key has ended, which it must not do on a node that was
 //! marked: with a node without the mark it could have a majority again. So as many of the marked
-//! keys as leave it none have to live until that end. Where they would not, for one of them ends
-//! sooner and some node has no mark, the keys are marked once more, to live until then; and one
-//! that may have ended before the last was marked counts as none. A holder that has heard of it
-//! sets nothing anew.
+//! keys as leave it none have to live until that end, or nearly (see [`weigh`]). Where they would
+//! not, for one of them ends sooner and some node has no mark, the keys are marked once more, to
+//! live until then; and one that may have ended before the last was marked counts as none. Where
+//! even that is not sure, the end is waited for, and the lock looked at once more. A holder that
+//! has heard of it sets nothing anew.
 
 use std::future::poll_fn;
 use std::time::Duration;
 
-use super::context::{GRAIN, LeaseContext};
+use super::context::LeaseContext;
 use super::inspect::look_for_value;
 use super::key::Key;
-use super::watch;
 use super::wire::owner_of;
+use super::{validity, watch};
 use crate::error::{Error, Kind};
 use crate::link::ReplyKind;
 use crate::node_vote::NodeVote;
@@ -36,7 +37,7 @@ use crate::report::{Holder, Inspection, KeyState, NodeInspection, NodeReport, Ou
 
 const REVOKE: &str = include_str!("script/revoke.lua");
 
-/// How often a lock is looked at, at most, while its holders change.
+/// How often a lock is looked at, at most, while its holders change or its end is not sure.
 const LOOKS: usize = 3;
 
 /// How often it is marked in a row, at most, until its keys end together.
@@ -58,7 +59,7 @@ pub(crate) async fn revoke(context: &LeaseContext, key: &Key) -> Result<Option<R
     context.nodes.ensure_driver()?;
     // One that was asked, on some node at least.
     let mut asked = None;
-    for _ in 0..LOOKS {
+    for looks_left in (0..LOOKS).rev() {
         let (seen, value, may_be_held) = look_for_value(context, key).await;
         if let Some(what) = seen.foreign() {
             return Err(Error::new(Kind::Foreign { what: what.into() }).with_key(key.given()));
@@ -76,21 +77,20 @@ pub(crate) async fn revoke(context: &LeaseContext, key: &Key) -> Result<Option<R
             asked = Some(holder.clone());
         }
         match marked {
-            Marked::Ends(end) => {
+            Marked::EndsIn(end) => {
                 let over_in = context.by_other_clocks(end);
                 return Ok(Some(Revocation { holder: holder.clone(), over_in }));
             }
-            Marked::Uneven(_) => {}
-            Marked::Ending(end) => {
+            Marked::NotSure(end) if looks_left > 0 => {
                 let over = context.nodes.clock().now().plus(context.by_other_clocks(end));
                 watch::changed(context, None, over).await?;
             }
-            Marked::TooFew if has_changed_hands(&marking, context.nodes.majority()) => {}
-            Marked::TooFew => {
+            Marked::NoMajority if !has_changed_hands(&marking, context.nodes.majority()) => {
                 let nodes = marking.report();
                 let kind = Kind::no_quorum(&nodes, context.nodes.majority());
                 return Err(Error::new(kind).with_key(key.given()).with_nodes(nodes));
             }
+            Marked::NotSure(_) | Marked::Again(_) | Marked::NoMajority => {}
         }
     }
     Err(Error::new(Kind::Contended { holder: None }).with_key(key.given()))
@@ -99,17 +99,16 @@ pub(crate) async fn revoke(context: &LeaseContext, key: &Key) -> Result<Option<R
 /// What its marks make of a lock.
 enum Marked {
     /// No majority has them.
-    TooFew,
+    NoMajority,
     /// It ends after so long, whatever its holder does.
-    Ends(Duration),
-    /// The marked keys end as soon as this, and may have ended by now.
-    Ending(Duration),
-    /// Some of the keys end sooner than the others. They may be marked to live so long at least.
-    Uneven(Duration),
+    EndsIn(Duration),
+    /// Some of the keys end too soon, and may be marked once more, to live so long at least.
+    Again(Duration),
+    /// What of it was marked ends after so long. By then its holder may have set some of it anew.
+    NotSure(Duration),
 }
 
-/// Marks the value wherever it stands, again where the keys would not end together. However often
-/// it is asked for, by any number of clients, it makes the longest life no longer.
+/// Marks the value wherever it stands, and again where the keys would not end together.
 async fn mark(
     context: &LeaseContext,
     key: &Key,
@@ -122,34 +121,50 @@ async fn mark(
         let sent = clock.stamp();
         let marking = send_mark(context, key, value, least)?;
         let verdict = poll_fn(|cx| marking.poll_verdict(cx)).await;
+        let took = clock.stamp().since(sent);
+        let lives: Vec<_> =
+            marking.granted().nodes().filter_map(|node| marking.time(node)).collect();
         let marked = match verdict {
-            Verdict::Won => weigh(context, &marking, clock.stamp().since(sent)),
-            _ => Marked::TooFew,
+            Verdict::Won => weigh(context, &lives, took),
+            _ => Marked::NoMajority,
         };
         match marked {
-            Marked::Uneven(longer) if rounds > 0 => least = longer,
+            Marked::Again(longer) if rounds > 0 => least = longer,
+            Marked::Again(_) => {
+                let longest = lives.into_iter().max().unwrap_or_default();
+                return Ok((marking, Marked::NotSure(longest)));
+            }
             marked => return Ok((marking, marked)),
         }
     }
 }
 
-/// What the marks of a majority make of the lock; they `took` so long.
-fn weigh(context: &LeaseContext, marking: &Election, took: Duration) -> Marked {
-    let lives: Vec<_> = marking.granted().nodes().filter_map(|node| marking.time(node)).collect();
-    // One that was told at the round's begin may have ended by now, and have been set anew.
+/// What the marks of a majority make of a lock, which `took` so long, by the lives that they told.
+///
+/// A key that ends before the others may be set anew, by an extension that was sent before the
+/// marks, has found it gone, and is still counted. So such a key has to outlive the time that a
+/// node has for its answer; or it ends so little before the others that its holder's reckoning has
+/// ended by then, as that runs ahead by the clocks' drift and by a margin.
+fn weigh(context: &LeaseContext, lives: &[Duration], took: Duration) -> Marked {
+    // One that was told at the round's begin may have ended by now.
     let lasting = || lives.iter().copied().filter(|life| *life > took);
     let Some(end) = context.majority_end(lasting()) else {
-        return Marked::Ending(lives.iter().copied().max().unwrap_or_default());
+        return Marked::NotSure(lives.iter().copied().max().unwrap_or_default());
     };
-    // Each life was told at some moment of the round, and the round before may have fallen short.
-    let blur = GRAIN + 3 * took;
-    let together = lasting().filter(|life| *life + blur >= end).count();
-    if together >= context.too_many_for_others() {
-        return Marked::Ends(end);
+    let (drift, ttl) = (context.options.drift, end); // the TTL is no shorter than what is left
+    let ahead = (drift.of(ttl) + validity::margin(ttl, drift, 0)).saturating_sub(took);
+    let settled = took + context.options.node_timeout(Duration::MAX);
+    // Lives are told at any moment of a round, and the round before may have fallen short by two.
+    let blur = 3 * took;
+    let is_late =
+        |life: &Duration| *life + ahead >= end || (*life > settled && *life + blur >= end);
+    if lasting().filter(is_late).count() >= context.too_many_for_others() {
+        return Marked::EndsIn(end);
     }
-    // From the longest life, which may have been told at the round's begin, and for a mark that
-    // takes as long to come as the whole of this round did: so it ends no later than that one.
-    Marked::Uneven(end.saturating_sub(2 * took))
+    // The end may have been told when the round began, and the next mark may come when as long as
+    // this round has passed once more: so, if it does not take longer, no key lives longer than the
+    // one that this end is of, however often that is asked for, and by however many clients.
+    Marked::Again(end.saturating_sub(2 * took))
 }
 
 /// How long a value with the mark stands on some node.

@@ -66,7 +66,8 @@
 //!   by its channel alone, while a task waits for `revoked()`.
 //! - A lock that may have ended while it was asked for is waited for, and looked at once more.
 //! - An error leaves open whether the lock goes on. Where a minority has the mark, the holder is
-//!   told all the same, and the lock is extended by the others.
+//!   told all the same, and the lock is extended by the others; but a key of it that a node has
+//!   lost is not set there again.
 //! - What nodes forget they forget of this, too: one that comes back from before the mark may let
 //!   the holder extend its lock.
 //! - Readers are not asked ([`readers`](super::readers)): none of them holds the key alone. Nor is

@@ -337,6 +337,35 @@ async fn an_extension_on_its_way_does_not_outlive_what_was_told() {
     }
 }
 
+/// The same where the key on the third ends later, and the extension comes there later still.
+#[tokio::test(start_paused = true)]
+async fn nor_does_one_that_comes_late_to_a_node_whose_key_has_ended() {
+    let ttl = ms(300);
+    let mut promised = 0;
+    for (phase, left) in
+        (0..100).step_by(10).flat_map(|at| (80..150).step_by(10).map(move |n| (at, n)))
+    {
+        let world = World::ready(3).await;
+        let other = world.beside();
+        other.locker.ready(ms(1_000)).await.unwrap();
+        let guard = world.locker.lock("k").ttl(ttl).await.unwrap();
+        pass(ttl + ms(phase)).await;
+        let left = left.to_string();
+        let shortened = world.nodes[0].command(["PEXPIRE", "k", &left]);
+        assert_eq!(shortened.as_integer().ok(), Some(1));
+        world.nodes[0].add(When::before("extend").then(Reaction::Delay(ms(40))));
+        world.nodes[1].add(When::before("revoke").nth(1).then(Reaction::Delay(ms(70))));
+        let denied = Reaction::Answer(b"-NOPERM no permission\r\n".to_vec());
+        world.nodes[2].add(When::before("revoke").then(denied));
+        if let Ok(revocation) = other.locker.revoke("k").await {
+            promised += 1;
+            pass(revocation.map_or(Duration::ZERO, |it| it.over_in)).await;
+            assert!(!guard.is_valid(), "{left} ms left, after {phase} ms");
+        }
+    }
+    assert!(promised > 10, "{promised}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn where_a_node_has_no_mark_the_others_end_together() {
     let world = World::ready(3).await;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// What one call was told, in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Look {
+pub(crate) struct LatchLook {
     pub(crate) latch: String,
     pub(crate) began: u64,
     pub(crate) ended: u64,
@@ -23,7 +23,7 @@ pub(crate) struct Look {
 struct Record {
     /// Since when a party may have arrived.
     arriving: BTreeMap<String, u64>,
-    looks: Vec<Look>,
+    looks: Vec<LatchLook>,
 }
 
 /// All latches of a run, each for the same number of parties and of the same TTL.
@@ -46,7 +46,7 @@ impl Latches {
         *since = at.min(*since);
     }
 
-    pub(crate) fn looked(&mut self, look: &Look) {
+    pub(crate) fn looked(&mut self, look: &LatchLook) {
         self.latches.entry(look.latch.clone()).or_default().looks.push(look.clone());
     }
 
@@ -65,10 +65,10 @@ impl Latches {
         looks.collect()
     }
 
-    fn wrong(&self, record: &Record, look: &Look) -> Option<String> {
+    fn wrong(&self, record: &Record, look: &LatchLook) -> Option<String> {
         let (parties, name) = (self.parties, &look.latch);
         // What was so before the look began, and still was when it ended.
-        let holds = |other: &&Look| {
+        let holds = |other: &&LatchLook| {
             other.ended < look.began && look.ended <= other.began.saturating_add(self.lasts)
         };
         if look.missing == 0 {
@@ -80,7 +80,8 @@ impl Latches {
         if before().any(|other| other.missing == 0) {
             return Some(format!("{name} was open, and is closed at {} ns", look.ended));
         }
-        let mut there: Vec<_> = before().filter_map(|other| other.party.as_ref()).collect();
+        let arrived = before().filter_map(|other| other.party.as_ref());
+        let mut there: Vec<_> = arrived.chain(&look.party).collect();
         there.sort_unstable();
         there.dedup();
         let (there, missing) = (there.len(), look.missing);
@@ -102,7 +103,7 @@ mod tests {
                 latches.arriving("l", party, *began);
             }
             let (began, ended, missing) = (*began, *ended, *missing);
-            latches.looked(&Look { latch, began, ended, missing, party });
+            latches.looked(&LatchLook { latch, began, ended, missing, party });
         }
         latches.judge()
     }
@@ -129,6 +130,7 @@ mod tests {
         assert_eq!(judge(&[("a", 0, 5, 0), ("b", 6, 9, 0)]).len(), 1, "b came later");
         let blind = ["2 of 2 miss at l, and 1 are there"];
         assert_eq!(judge(&[("a", 0, 5, 1), ("-", 6, 9, 2)]), blind);
+        assert_eq!(judge(&[("a", 0, 5, 2)]), blind, "it has arrived itself");
         assert_eq!(judge(&[("a", 0, 5, 1), ("a", 6, 9, 1), ("-", 10, 11, 1)]), [""; 0]);
         let closed = judge(&[("a", 0, 5, 1), ("b", 6, 9, 0), ("-", 10, 106, 1)]);
         assert_eq!(closed, ["l was open, and is closed at 106 ns"]);

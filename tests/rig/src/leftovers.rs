@@ -41,7 +41,7 @@ fn left_on(server: &Server, killed: &HashSet<u32>, spared: &[String]) -> Vec<Str
         for value in values(server, &key) {
             // A value ends with its process, `random@name@host:process`, and with a mark where its
             // holder was asked to let go.
-            let value = value.trim_end_matches('!').to_owned();
+            let value = value.strip_suffix('!').unwrap_or(&value).to_owned();
             let process = value.rsplit(':').next().and_then(|number| number.parse().ok());
             let was_killed = process.is_some_and(|number| killed.contains(&number));
             if !was_killed && !spared.contains(&value) {

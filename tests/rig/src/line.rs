@@ -48,7 +48,7 @@
 use std::fmt;
 use std::str::Split;
 
-use crate::latches::Look as LatchLook;
+use crate::latches::LatchLook;
 
 /// What a token that changes hands belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

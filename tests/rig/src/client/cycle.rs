@@ -62,14 +62,13 @@ impl Worker {
 
     async fn cycle(&mut self) {
         let ttl = Duration::from_millis(self.args.ttl_ms);
-        let told = (&self.locker, &self.journal);
         if self.random.percent(self.args.latches) {
-            return latch::turn(told, &mut self.random, self.args.slot, ttl).await;
+            return latch::turn(&self.locker, &self.journal, &mut self.random, ttl).await;
         }
         if self.random.percent(self.args.revoked) {
             let key = format!("k{}", self.random.below(self.args.keys));
             let patience = self.random.between(Duration::ZERO, ttl / 2);
-            return revoking::revoke(told, key, patience).await;
+            return revoking::revoke(&self.locker, &self.journal, key, patience).await;
         }
         let long = !self.args.volatile && self.args.long && self.random.percent(15);
         let (key, ttl) = match long {

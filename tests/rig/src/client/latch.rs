@@ -9,7 +9,7 @@ use super::Journal;
 use super::lease::tell;
 use crate::args::LATCH_PARTIES;
 use crate::clock;
-use crate::latches::Look;
+use crate::latches::LatchLook;
 use crate::line::Line;
 use crate::random::Random;
 
@@ -17,12 +17,7 @@ use crate::random::Random;
 const ROUND: Duration = Duration::from_millis(400);
 
 /// Arrives at the latch of this moment or of the one before, or looks at it.
-pub(super) async fn turn(
-    (locker, journal): (&Locker, &Journal),
-    random: &mut Random,
-    slot: usize,
-    ttl: Duration,
-) {
+pub(super) async fn turn(locker: &Locker, journal: &Journal, random: &mut Random, ttl: Duration) {
     let round = clock::now() / clock::nanos(ROUND) - u64::from(random.percent(30));
     let key = format!("latch{round}");
     let latch = locker.latch(&key, LATCH_PARTIES).and_then(|latch| latch.ttl(ttl));
@@ -31,7 +26,8 @@ pub(super) async fn turn(
         Err(error) => return tell(journal, &error),
     };
     // A party may arrive from two processes at once, and again.
-    let party = random.percent(50).then(|| format!("party{}", slot % LATCH_PARTIES));
+    let party = random.below(LATCH_PARTIES as u64);
+    let party = random.percent(50).then(|| format!("party{party}"));
     if let Some(party) = &party {
         let (latch, party) = (key.clone(), party.clone());
         journal.write(&Line::Arriving { latch, party, at: clock::now() });
@@ -57,5 +53,5 @@ pub(super) async fn turn(
         None => return journal.count("latch-cancelled"),
     };
     let ended = clock::now();
-    journal.write(&Line::Latch(Look { latch: key, began, ended, missing, party }));
+    journal.write(&Line::Latch(LatchLook { latch: key, began, ended, missing, party }));
 }

@@ -10,12 +10,8 @@ use super::lease::tell;
 use crate::clock;
 use crate::line::Line;
 
-/// The lock of this key, or this slot of it.
-pub(super) async fn revoke(
-    (locker, journal): (&Locker, &Journal),
-    key: String,
-    patience: Duration,
-) {
+/// Asks the holder of this lock, and writes down by when it must be over.
+pub(super) async fn revoke(locker: &Locker, journal: &Journal, key: String, patience: Duration) {
     let at = clock::now();
     match timeout(patience, locker.revoke(&key)).await {
         Err(_) => journal.count("revocation-cancelled"),
