@@ -127,6 +127,8 @@ impl Acquiring {
     /// What was asked for is undone, and the turn passed on: the next one's command goes behind the
     /// undo.
     fn end(&mut self) {
+        // Before the readers that the undo wakes.
+        self.tries.queueing.open_gate();
         self.tries.step = Step::Start;
         self.tries.queueing.leave();
         if let Some(mut waiter) = self.tries.waiter.take() {
@@ -380,7 +382,10 @@ impl Tries {
         }
         self.waiting.note(&failure, spec, started);
         self.order.learn(&spec.leases, failure.is_unavailable());
-        let after = spec.after(&failure, self.count, &self.waiting);
+        let is_writer = spec.resource.primitive.holders.is_one();
+        // The queue's node has granted it, so it cannot tell of those that have it on the others.
+        let may_be_readers = self.queueing.was_refused && !self.queueing.has_met_readers;
+        let after = spec.after(&failure, self.count, &self.waiting, is_writer && may_be_readers);
         self.failure = Some(failure);
         self.go_on(after)
     }
@@ -459,12 +464,12 @@ fn spent() -> Error {
 
 impl AcquireSpec {
     /// The step after a refusal. The holder is looked up when the lock is found held for the first
-    /// time, and at the end.
-    fn after(&self, failure: &Error, tries: u32, waiting: &Waiting) -> Step {
+    /// time, at the end, and whenever it `looks`.
+    fn after(&self, failure: &Error, tries: u32, waiting: &Waiting, looks: bool) -> Step {
         let drawn = self.draw(tries);
         let is_last = drawn.is_none() || waiting.until <= self.leases.context.nodes.clock().now();
         let may_look = self.resource.slots_to_choose().is_none();
-        if may_look && (waiting.begins(failure) || failure.is_contended() && is_last) {
+        if may_look && (waiting.begins(failure) || failure.is_contended() && (is_last || looks)) {
             // The last look is for the error; an earlier one is only told to observers.
             let is_told = is_last || !self.leases.context.options.observers.is_empty();
             return self.look(waiting, is_told, drawn);

@@ -79,9 +79,6 @@ struct Aside {
     former: Option<Former>,
     /// The node that keeps the key's queue, if it is known to be waited for, or was waited for.
     queue_node: Option<QueueNode>,
-    /// It has shut the lock's gate, for readers had the lock. It is opened when the lock is let go
-    /// of, before what does that: until then readers are kept out by the lock itself.
-    has_shut_gate: bool,
     /// Of a lock that is fenced.
     fencing: Option<Fencing>,
     /// Its lease has ended, and others are to stay out for a while still: letting go leaves it.
@@ -338,7 +335,6 @@ impl Claim {
             aside.is_delayed = false; // whether or not there is a runtime to ask on
         }
         let unsure = self.unsure();
-        self.open_gate();
         self.look_for_waiters();
         let election = self.with_undo(Urgency::Undo, |commands| self.ask_each(commands))?;
         self.state = State::Released;
@@ -418,7 +414,6 @@ impl Claim {
             State::Adopting => State::PutBack,
             State::Left | State::Released | State::PutBack => return,
         };
-        self.open_gate();
         self.look_for_waiters();
         self.with_undo(Urgency::Drop, |commands| self.tell(commands));
         self.state = next;

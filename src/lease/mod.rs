@@ -41,6 +41,7 @@ mod durability;
 mod extension;
 mod fence;
 mod fencing;
+mod gate;
 mod hand_on;
 mod hold;
 mod hold_id;

@@ -42,6 +42,10 @@ pub(crate) struct SlotKinds {
 }
 
 impl Holders {
+    pub(super) fn is_one(&self) -> bool {
+        matches!(self, Self::One)
+    }
+
     pub(super) fn are_readers(&self) -> bool {
         matches!(self, Self::Readers)
     }

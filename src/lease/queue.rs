@@ -26,6 +26,7 @@ use std::time::Duration;
 use super::claim::{Claim, Reply};
 use super::context::LeaseContext;
 use super::counters::{Cause, Waiter};
+use super::gate::Gate;
 use super::leases::Leases;
 use super::notices::Registration;
 use super::pause::{self, MILLISECOND};
@@ -75,6 +76,8 @@ pub(super) struct Wait {
     pub(super) turn: Option<Turn>,
     /// It is a writer, and readers were in its way.
     pub(super) has_met_readers: bool,
+    /// What keeps readers out that come later; none has it who reads, or asks for slots.
+    pub(super) gate: Option<Arc<Gate>>,
     /// Until then, and no longer.
     pub(super) until: Moment,
     /// After such pauses the queue's node is asked again, where nothing tells when the holder lets
@@ -91,6 +94,18 @@ pub(super) struct Wait {
 }
 
 impl Wait {
+    /// Readers are in its way: it waits for them, and for no more of them.
+    fn meet_readers(&mut self) {
+        self.has_met_readers = true;
+        self.shut_gate();
+    }
+
+    fn shut_gate(&self) {
+        if let Some(gate) = &self.gate {
+            gate.shut();
+        }
+    }
+
     /// Until when it waits. As a first try, the first question of a fair lock is not cut short.
     fn until_with(&self, plan: &Plan) -> Moment {
         if self.is_fair && !plan.has_place { Moment::LAST } else { self.until }
@@ -113,6 +128,8 @@ pub(super) struct Queueing {
     pub(super) has_found_none: bool,
     /// It is a writer, and readers were in its way.
     pub(super) has_met_readers: bool,
+    /// What keeps readers out while a writer waits, once it does.
+    gate: Option<Arc<Gate>>,
     /// Where it looks for free slots.
     pub(super) search: Search,
 }
@@ -125,6 +142,7 @@ impl Queueing {
         has_waited: false,
         has_found_none: false,
         has_met_readers: false,
+        gate: None,
         search: Search::NOT_YET,
     };
 
@@ -167,6 +185,20 @@ impl Queueing {
     /// Leaves the queue.
     pub(super) fn leave(&mut self) {
         self.kept = None;
+    }
+
+    /// The gate of its lock, if it may shut that: the same one each time.
+    pub(super) fn gate(&mut self, leases: &Arc<Leases>, resource: &Resource) -> Option<Arc<Gate>> {
+        let is_writer = resource.primitive.holders.is_one();
+        let new = || Arc::new(Gate::new(leases.clone(), resource.clone()));
+        is_writer.then(|| self.gate.get_or_insert_with(new).clone())
+    }
+
+    /// The acquisition ends, and whoever it kept out may come.
+    pub(super) fn open_gate(&mut self) {
+        if let Some(gate) = self.gate.take() {
+            gate.open();
+        }
     }
 }
 
@@ -216,18 +248,13 @@ impl Place {
         context.contention.note(self.claim.resource.affinity(), now);
     }
 
-    /// It waits for others, says the queue's node, and if these are readers, for no more of them;
-    /// since when, if that is untold.
+    /// It waits for others, says the queue's node; since when, if that is untold.
     pub(super) fn note_wait(
         &mut self,
         context: &LeaseContext,
-        is_read: bool,
         untold: Option<Moment>,
         now: Moment,
     ) {
-        if is_read {
-            self.claim.shut_gate();
-        }
         let resource = &self.claim.resource;
         context.contention.note(resource.affinity(), now);
         if let Some(began) = untold {
@@ -294,7 +321,10 @@ pub(super) async fn wait(
                     if wait.turn.is_some_and(|turn| !context.turns().renew(turn, plan.beat)) {
                         return Ok(Ended::Overtaken);
                     }
-                    place.note_wait(context, is_read, wait.untold.take(), now);
+                    if is_read {
+                        wait.meet_readers();
+                    }
+                    place.note_wait(context, wait.untold.take(), now);
                     let is_told = context.nodes.tells_changes(place.node);
                     plan.wait(left, is_heard, (!is_told).then_some(wait.pause), now);
                 }
@@ -345,10 +375,10 @@ pub(super) async fn ask_all(
         }
         if wait.has_met_readers {
             // They may be on the others alone, and no more of them shall come there.
-            claim.shut_gate();
+            wait.shut_gate();
         }
         let pause = REASK_AFTER.saturating_mul(1 << reasks.min(9)).min(HEARTBEAT);
-        pause::plain(leases.clone(), pause).await;
+        pause::plain(leases.clone(), pause.min(wait.until.since(now))).await;
         context.check_not_closed()?;
         if claim.is_granted_by_queue() {
             sent = clock.now();

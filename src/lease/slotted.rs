@@ -69,7 +69,7 @@ pub(super) async fn wait(
                 Some(Picked::TooFew { is_first, left }) => {
                     let untold = wait.untold.take().filter(|_| place.waiter.is_none());
                     place.waiter.get_or_insert_with(|| context.counters.wait(1));
-                    place.note_wait(context, false, untold, now);
+                    place.note_wait(context, untold, now);
                     plan.wait(left, true, Some(wait.pause), now);
                     plan.is_first = is_first;
                 }

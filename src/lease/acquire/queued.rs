@@ -37,8 +37,9 @@ impl Tries {
         let (until, is_fenced, is_fair) = (self.waiting.until, spec.fenced, spec.fair);
         let has_met_readers = self.queueing.has_met_readers;
         let is_once = self.order.queues_once();
+        let gate = self.queueing.gate(&spec.leases, &spec.resource);
         let wait =
-            Wait { turn, has_met_readers, until, pause, untold, is_fenced, is_fair, is_once };
+            Wait { turn, has_met_readers, gate, until, pause, untold, is_fenced, is_fair, is_once };
         let leases = spec.leases.clone();
         Ok(place.map(|place| match spec.resource.slots_to_choose() {
             None => Box::pin(queue::wait(leases, place, wait)) as Queued,

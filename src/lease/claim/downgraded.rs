@@ -21,8 +21,6 @@ impl Claim {
         script: &'static str,
     ) -> Result<Self, Error> {
         self.check_owned()?;
-        // Before the readers that this wakes.
-        self.open_gate();
         let (context, ttl) = (self.context.clone(), self.ttl());
         let (sent, now) = (context.nodes.clock().stamp(), context.nodes.clock().now());
         let subject = Subject { resource: &resource, value: self.value() };

@@ -42,7 +42,6 @@ impl Claim {
     /// Ends, and lets the key stand.
     pub(super) fn end_left(&mut self) {
         self.state = State::Left;
-        self.open_gate();
         self.leave_queue();
         self.pass_turn();
     }

@@ -14,8 +14,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorlock_resp::encode;
-
 use super::super::command::{Encoded, Subject};
 use super::super::context::LeaseContext;
 use super::super::queue_node::QueueNode;
@@ -25,7 +23,7 @@ use super::{Aside, Claim, State};
 use crate::clock::{Moment, nanoseconds};
 use crate::entropy::Nonce;
 use crate::error::Error;
-use crate::link::{ReplyKind, Undo, Urgency};
+use crate::link::Urgency;
 use crate::node_vote::NodeVote;
 use crate::quorum::{Command, Election, NodeMask, NodeSet, Patience};
 
@@ -50,10 +48,6 @@ pub(in crate::lease) enum Reply {
 const WAIT: i64 = -1;
 const WAIT_UNHEARD: i64 = -2;
 const WAIT_FOR_READERS: i64 = -3;
-
-/// How long a gate stays shut that is not shut again, in milliseconds: three heartbeats, for as
-/// long as `turn_ask.lua` takes one that waits for alive.
-const GATE_LIFE_MS: &[u8] = b"1500";
 
 impl Claim {
     /// Asks the node that keeps the key's queue, with a nonce that no attempt ever had: it grants
@@ -123,32 +117,6 @@ impl Claim {
         })?;
         (self.sent, self.election, self.state) = (sent, election, State::Owned);
         Ok(())
-    }
-
-    /// Keeps readers out on every node that come now, for a while: those that have the lock are
-    /// waited for, and no others. Waits for nothing.
-    pub(in crate::lease) fn shut_gate(&mut self) {
-        let Some(gate) = self.resource.gate() else { return };
-        self.tell_all(&[b"SET", gate.full(), b"shut", b"PX", GATE_LIFE_MS]);
-        self.aside.get_or_insert_default().has_shut_gate = true;
-    }
-
-    /// Has them let in readers again, if it has kept them out.
-    pub(super) fn open_gate(&mut self) {
-        let aside = self.aside.as_mut();
-        if !aside.is_some_and(|aside| std::mem::take(&mut aside.has_shut_gate)) {
-            return;
-        }
-        if let Some(gate) = self.resource.gate() {
-            self.tell_all(&[b"DEL", gate.full()]);
-        }
-    }
-
-    fn tell_all(&self, words: &[&[u8]]) {
-        let mut bytes = Vec::new();
-        encode::command(&mut bytes, words);
-        let encoded = Encoded { bytes: &bytes, kind: ReplyKind::Any, undo: Undo::NONE };
-        self.context.nodes.tell(&self.command(encoded, Urgency::Usual, NodeMask::ALL));
     }
 
     /// Whether the node that keeps the queue has not known its script: the next command brings it.

@@ -328,7 +328,7 @@ fn extend() -> Calls {
     edges.extend([words("", "90000"), words("w", "x"), words("v", "60000"), words("v", "61000")]);
     let exactly = |value, ttl| vec!["1", "k", value, ttl, "exactly"];
     edges.extend(TTLS.map(|ttl| exactly("v", ttl)));
-    edges.extend([exactly("", "90000"), exactly("w", "x"), exactly("v", "60000")]);
+    edges.extend([exactly("", "90000"), exactly("w", "x"), exactly("v", "50000")]);
     let mut usual = vec![words("v", "90000"), words("w", "90000"), words("v", "50")];
     usual.extend([exactly("v", "90000"), exactly("w", "90000"), exactly("v", "50")]);
     Calls { usual, edges }

@@ -1,6 +1,7 @@
 //! Readers and writers of one key: any number of readers or one writer, and none is forgotten.
 
 mod beside;
+mod gate;
 
 use std::future::IntoFuture;
 use std::sync::Arc;

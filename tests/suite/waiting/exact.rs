@@ -8,7 +8,7 @@ use support::{PollTimes, poll_times};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, sleep_until};
 
-pub(super) const fn ms(millis: u64) -> Duration {
+pub(crate) const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
@@ -29,7 +29,7 @@ async fn process(nodes: &Nodes, name: &str) -> Locker {
     connected(nodes.locker().owner(name).retry(Retry::fixed(POLLS))).await
 }
 
-pub(super) async fn connected(builder: LockerBuilder) -> Locker {
+pub(crate) async fn connected(builder: LockerBuilder) -> Locker {
     let builder = builder.ttl(ms(30_000)).auto_extend(Extend::Off);
     let builder = builder.unavailable_wait(Duration::MAX).node_timeout(NODE_TIMEOUT);
     let locker = builder.build().unwrap();

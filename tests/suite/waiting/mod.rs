@@ -13,7 +13,7 @@
 
 mod beside;
 mod crowd;
-mod exact;
+pub(crate) mod exact;
 mod faults;
 mod foreign;
 mod killed;
