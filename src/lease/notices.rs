@@ -141,6 +141,9 @@ impl Listener for Notices {
         if let Some(tag) = said.strip_prefix(b"yours ") {
             let told = lock(&self.waiting).by_tag.get(tag).cloned();
             told.inspect(|signals| signals.handed_over.notify_one());
+        } else if let Some(tag) = said.strip_prefix(b"first ") {
+            let told = lock(&self.waiting).by_tag.get(tag).cloned();
+            told.inspect(|signals| signals.changed.notify_one());
         } else if let Some(key) = said.strip_prefix(b"wanted ") {
             self.turns.note_wanted(Key::hash(key), node);
         } else if let Some(tag) = said.strip_prefix(b"revoked ") {
@@ -229,6 +232,14 @@ mod tests {
         drop((one, other));
         let waiting = lock(&notices.waiting);
         assert!(waiting.by_tag.is_empty() && waiting.by_key.is_empty());
+    }
+
+    #[test]
+    fn one_that_has_come_to_be_first_asks_again() {
+        let (notices, one, other) = two_that_wait();
+        notices.hear(0, b"first a7a7a7a7");
+        assert!(is_ready(one.changed()) && !is_ready(one.changed()));
+        assert!(!is_ready(one.handed_over()) && !is_ready(other.changed()));
     }
 
     #[test]

@@ -94,10 +94,12 @@ pub(super) struct Wait {
 }
 
 impl Wait {
-    /// Readers are in its way: it waits for them, and for no more of them.
-    fn meet_readers(&mut self) {
-        self.has_met_readers = true;
-        self.shut_gate();
+    /// If readers are in its way, it waits for them, and for no more of them.
+    fn note_readers(&mut self, are_there: bool) {
+        if are_there {
+            self.has_met_readers = true;
+            self.shut_gate();
+        }
     }
 
     fn shut_gate(&self) {
@@ -321,9 +323,7 @@ pub(super) async fn wait(
                     if wait.turn.is_some_and(|turn| !context.turns().renew(turn, plan.beat)) {
                         return Ok(Ended::Overtaken);
                     }
-                    if is_read {
-                        wait.meet_readers();
-                    }
+                    wait.note_readers(is_read);
                     place.note_wait(context, wait.untold.take(), now);
                     let is_told = context.nodes.tells_changes(place.node);
                     plan.wait(left, is_heard, (!is_told).then_some(wait.pause), now);

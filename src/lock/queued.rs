@@ -21,7 +21,7 @@ pub(crate) static QUEUED: Primitive = Primitive {
     vote: ASK_WHERE_IT_VOTES,
     vote_reply: ReplyKind::Vote,
     extend: script!(include_str!("script/extend.lua"), "47a7a3f4432b1c2d83c8db5f3bd25b1884a04164"),
-    release: script!(LEAVE, "ff309b59b86eb6e2650a90e12cbb5cc4227041e0"),
+    release: script!(LEAVE, "980e2053f4ed5ac04e1aa89e42130ddd360560e9"),
     undo: UndoScript {
         text: LEAVE,
         compares_and_deletes: false,

@@ -25,7 +25,7 @@ const LEAVE: &str = behind_hand_on!("script/read_leave.lua");
 
 const EXTEND: Script =
     script!(include_str!("script/read_extend.lua"), "a07198394408d511607da0228d31217c5f20e38b");
-const RELEASE: Script = script!(LEAVE, "97f726aa493435b699961bcd4c23bbc2fec30c17");
+const RELEASE: Script = script!(LEAVE, "58e4a98ef8e37b377a5b38b97d7b38b371c3a8bf");
 /// A user who may not touch what is kept beside a lock is no reader, and may have been a writer.
 const UNDO: UndoScript = UndoScript {
     text: LEAVE,

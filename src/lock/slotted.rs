@@ -37,7 +37,7 @@ static SLOTS: Primitive = Primitive {
 /// they are let go of. (A test compares the digests with the scripts.)
 pub(crate) static CHOOSING: Primitive = Primitive {
     acquire: AcquireBy::Script(
-        script!(behind_hand_on!("script/slot_ask.lua"), "52a8dc8c3f7ad1977bad3bd10d96f7b6c92e9edd"),
+        script!(behind_hand_on!("script/slot_ask.lua"), "a1837496ba39f1db3bb7bc8e25019e2adc03cb95"),
         ReplyKind::Pick,
     ),
     vote: script!(
@@ -45,11 +45,11 @@ pub(crate) static CHOOSING: Primitive = Primitive {
             include_str!("../lease/script/standing.lua"),
             behind_hand_on!("script/slot_ask.lua")
         ),
-        "bc824ab3b54d2f64d146754832eae4f44ec8dec0"
+        "5a022399cc4ed729117aa7eb3d6f308a2d1d26df"
     ),
     vote_reply: ReplyKind::PickVote,
     extend: SEVERAL_KEYS.extend,
-    release: script!(LEAVE, "71da9de4a7f99ae742baf3369f59b1df6f78dab0"),
+    release: script!(LEAVE, "66dea26e3228edafeb77f4846a358930a7699bea"),
     undo: UndoScript {
         text: LEAVE,
         compares_and_deletes: false,

@@ -33,8 +33,9 @@
 //! their arrival. Once a writer is the first there, it *shuts the gate* of the lock on all nodes:
 //! readers that ask from then on wait behind it, and do not join those that have the lock. So a
 //! writer waits for the readers that it has found there, each for as long as it goes on, and for no
-//! others; and a reader for the writers before it. The gate opens when the writer lets go of the
-//! lock, or gives up, and by itself a second and a half after a writer that is gone.
+//! others; and a reader for the writers before it. The gate opens when the writer has the lock, or
+//! gives up, and by itself a second and a half after a writer that is gone. Where one gives up, the
+//! next one behind it is told so, and shuts the gate anew.
 //!
 //! A reader that finds the lock free, or held by readers with the gate open, has it at once, also
 //! before readers in the queue: these ask when they are woken, and every half second.

@@ -29,6 +29,6 @@ redis.call('ZADD', readers, ends, ARGV[1])
 redis.call('PEXPIREAT', readers, ends)
 redis.call('SET', lock, 'quorlock:readers', 'PX', string.format('%.0f', left))
 if found[1] and string.sub(found[1], 1, 1) == 'r' then
-  tell(found)
+  tell(found, 'yours')
 end
 return 1

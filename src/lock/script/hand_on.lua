@@ -26,11 +26,11 @@ local function next_in(queue, beats, leaving, now)
   end
   return found
 end
-local function tell(found)
+local function tell(found, what)
   for n = 1, #found do
     local nonce, owner = string.match(found[n], '^r?(%x+)@(.*)$')
     if owner then
-      redis.pcall('PUBLISH', 'quorlock:wake:' .. owner, 'yours ' .. string.sub(nonce, 1, 8))
+      redis.pcall('PUBLISH', 'quorlock:wake:' .. owner, what .. ' ' .. string.sub(nonce, 1, 8))
     end
   end
 end

@@ -49,7 +49,7 @@ end
 -- Another type under these names is not ours to touch.
 redis.pcall('ZREM', queue, 'r' .. ARGV[1])
 redis.pcall('ZREM', beats, 'r' .. ARGV[1])
-tell(found)
+tell(found, 'yours')
 if is_writer or (own and own >= now) then
   return 1
 end

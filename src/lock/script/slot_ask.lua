@@ -41,7 +41,7 @@ if #chosen >= weight and (is_again or not first or first == own) then
   redis.pcall('ZREM', beats, own)
   -- Several may have become free at once, and the first alone was told.
   if is_left and first == own then
-    tell(next_in(queue, beats, own, now))
+    tell(next_in(queue, beats, own, now), 'yours')
   end
   return {1, unpack(chosen)}
 end

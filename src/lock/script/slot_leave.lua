@@ -33,5 +33,5 @@ end
 -- Another type under these names is not ours to touch.
 redis.pcall('ZREM', queue, ARGV[1])
 redis.pcall('ZREM', beats, ARGV[1])
-tell(found)
+tell(found, 'yours')
 return answer

@@ -4,7 +4,7 @@
 --
 -- KEYS: the lock, its queue, its beats, as turn_ask.lua has them. A writer that is next is handed
 -- the key for a second: until then it has set it anew; it stays in the queue until it has. For
--- readers the key is deleted. Where readers hold it, others join them that come next.
+-- readers the key is deleted. Where readers hold it, others join them; a writer hears it is first.
 --
 -- Answers 1 when the lock was held by it and is not any more, 0 when there is no such key, -1 when
 -- it holds something else. Reads and checks first and writes last: a script is not undone by its
@@ -27,9 +27,7 @@ end
 -- Another type under these names is not ours to touch.
 redis.pcall('ZREM', queue, ARGV[1])
 redis.pcall('ZREM', beats, ARGV[1])
-if not (is_read and writer) then
-  tell(found)
-end
+tell(found, is_read and writer and 'first' or 'yours')
 if is_own then
   return 1
 end

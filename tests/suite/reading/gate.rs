@@ -103,3 +103,24 @@ async fn a_writer_waits_no_longer_than_it_wants_to() {
         release(read).await;
     }
 }
+
+/// The one behind it is told, and shuts the gate anew.
+#[tokio::test(start_paused = true)]
+async fn a_writer_that_gives_up_opens_no_gate_for_the_next_ones_readers() {
+    let nodes = Nodes::new(3);
+    let (reader, gives_up) = (process(&nodes, "reader").await, process(&nodes, "gives-up").await);
+    let stays = process(&nodes, "stays").await;
+    let read = reader.read("k").ttl(ms(60_000)).await.unwrap();
+    let first = tokio::spawn(gives_up.write("k").wait(ms(20_000)).into_future());
+    sleep(ms(100)).await;
+    let next = tokio::spawn(stays.write("k").wait(ms(20_000)).into_future());
+    sleep(ms(100)).await;
+    first.abort();
+    for _ in 0..60 {
+        sleep(ms(10)).await;
+        assert_eq!(with(&nodes, GATE), [0, 1, 2], "{:?}", Instant::now());
+        assert!(reader.read("k").try_acquire().await.unwrap().is_none());
+    }
+    release(read).await;
+    release(next.await.unwrap().unwrap()).await;
+}

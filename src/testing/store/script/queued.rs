@@ -188,9 +188,8 @@ pub(super) fn leave(run: &mut Run<'_, '_>) -> Outcome<Frame> {
     }
     drop(run.call(lines + 28, &[b"ZREM", queue, value])); // `pcall`, and so below
     drop(run.call(lines + 29, &[b"ZREM", beats, value]));
-    if !(is_read && writer.is_some()) {
-        tell(run, &found);
-    }
+    let is_first = is_read && writer.is_some();
+    tell(run, &found, if is_first { b"first " } else { b"yours " });
     Ok(Frame::Integer(match held {
         _ if is_ours => 1,
         Held::Free => 0,
@@ -226,10 +225,10 @@ pub(super) fn next_in(
     found
 }
 
-/// Tells those who come next.
-pub(super) fn tell(run: &mut Run<'_, '_>, found: &[Bytes]) {
+/// Tells those who come next that it is their turn, or that they are the first.
+pub(super) fn tell(run: &mut Run<'_, '_>, found: &[Bytes], what: &[u8]) {
     for one in found {
-        publish_to_owner(run, 33, one.strip_prefix(b"r").unwrap_or(one), b"yours ");
+        publish_to_owner(run, 33, one.strip_prefix(b"r").unwrap_or(one), what);
     }
 }
 

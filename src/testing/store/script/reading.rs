@@ -144,7 +144,7 @@ pub(super) fn leave(run: &mut Run<'_, '_>) -> Outcome<Frame> {
     }
     drop(run.call(lines + 50, &[b"ZREM", queue, &reader(value)])); // `pcall`, and so below
     drop(run.call(lines + 51, &[b"ZREM", beats, &reader(value)]));
-    tell(run, &found);
+    tell(run, &found, b"yours ");
     Ok(Frame::Integer(match held {
         _ if is_writer || own.is_some_and(|own| own >= now) => 1,
         held if held == Held::Free || held.is(READERS) => 0,
@@ -176,7 +176,7 @@ pub(super) fn downgrade(run: &mut Run<'_, '_>) -> Outcome<Frame> {
     run.call(lines + 29, &[b"PEXPIREAT", readers, &ends])?;
     run.call(lines + 30, &[b"SET", lock, READERS, b"PX", &text(life)])?;
     if found.first().is_some_and(|found| is_reader(found)) {
-        tell(run, &found);
+        tell(run, &found, b"yours ");
     }
     Ok(Frame::Integer(1))
 }

@@ -56,7 +56,7 @@ fn ask_behind(run: &mut Run<'_, '_>, lines: u32) -> Outcome<Frame> {
         drop(run.call(lines + 41, &[b"ZREM", beats, own]));
         if is_left && is_next {
             let found = next_in(run, (queue, beats), own, now);
-            tell(run, &found);
+            tell(run, &found, b"yours ");
         }
         let numbers = chosen.iter().map(|at| *at as i64 + 1);
         return Ok(Frame::Array([1].into_iter().chain(numbers).map(Frame::Integer).collect()));
@@ -156,7 +156,7 @@ pub(super) fn leave(run: &mut Run<'_, '_>) -> Outcome<Frame> {
     }
     drop(run.call(lines + 34, &[b"ZREM", queue, value])); // `pcall`, and so below
     drop(run.call(lines + 35, &[b"ZREM", beats, value]));
-    tell(run, &found);
+    tell(run, &found, b"yours ");
     Ok(Frame::Integer(answer))
 }
 
