@@ -73,7 +73,7 @@ impl Mutation {
             }
             Self::FirstReaderDeletes => [READ_LEAVE, "(own and last <= now)", "own"],
             Self::KeyNotExtended => [READ_EXTEND, "redis.call('PTTL', lock) < last - now", "false"],
-            Self::LastReaderTellsNone => [READ_LEAVE, "tell(found)", ""],
+            Self::LastReaderTellsNone => [READ_LEAVE, "tell(found, 'yours')", ""],
             Self::SlotByCounter => [
                 SLOT_ASK,
                 "if not held[n] and redis.call('EXISTS', KEYS[before + n]) == 0 then",
@@ -90,7 +90,7 @@ impl Mutation {
                 [SLOT_ASK, "own, 'PX', ARGV[5]", "own, 'PX', math.ceil(ARGV[5] / 2)"]
             }
             Self::SlotsNotCompared => [SLOT_LEAVE, "held == ARGV[1]", "type(held) == 'string'"],
-            Self::SlotTellsNone => [SLOT_LEAVE, "tell(found)", ""],
+            Self::SlotTellsNone => [SLOT_LEAVE, "tell(found, 'yours')", ""],
             Self::RevokedIsDeleted => [
                 REVOKE,
                 "redis.call('SET', KEYS[1], revoked, 'XX', 'KEEPTTL')",
