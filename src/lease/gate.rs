@@ -35,7 +35,8 @@ impl Gate {
     /// Shuts it, or keeps it shut, for a while. Waits for nothing.
     pub(super) fn shut(&self) {
         let Some(gate) = self.resource.gate() else { return };
-        self.is_shut.store(true, Ordering::Relaxed); // read where the last of its owners is dropped
+        // One task at a time has the acquisition: the order of other memory does not matter.
+        self.is_shut.store(true, Ordering::Relaxed);
         self.tell_all(&[b"SET", gate.full(), b"shut", b"PX", LIFE_MS]);
     }
 

@@ -349,10 +349,10 @@ impl Hold {
         let valid = self.is_valid(now);
         let is_revoked = self.is_revoked();
         match &mut self.claim {
-            // A key that was marked may have ended, and must not be set anew.
-            Some(claim) if valid && is_revoked => [extension.rescript(context, claim), None],
             Some(claim) if valid => {
-                [extension.rescript(context, claim), extension.heal(context, claim)]
+                let repeated = extension.rescript(context, claim);
+                // Of a revoked lock a marked key may have ended, and must not be set anew.
+                [repeated, if is_revoked { None } else { extension.heal(context, claim) }]
             }
             _ => [None, None],
         }

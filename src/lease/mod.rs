@@ -15,10 +15,11 @@
 //! the lock may hand it on without them ([`hand_on`]). Lockers, in whatever process, stand in a
 //! *queue* that one node keeps for the key ([`queue_node`], [`queue`]): the release hands the lock
 //! to the first and wakes that one alone ([`notices`]). When one asks next there is its
-//! [`queue_plan`]. Slots of a key, of which that node chooses free ones, are [`slotted`]; where it
-//! cannot, all nodes are looked at ([`search`]). Where neither is to be had, there is the
-//! [`pause`]. A key that was contended a moment ago ([`contention`]) is asked for in its queue at
-//! once. What a lock is about, a key or several or slots, is its [`resource`].
+//! [`queue_plan`]; a writer that waits for readers shuts the lock's [`gate`] to others. Slots of a
+//! key, of which that node chooses free ones, are [`slotted`]; where it cannot, all nodes are
+//! looked at ([`search`]). Where neither is to be had, there is the [`pause`]. A key that was
+//! contended a moment ago ([`contention`]) is asked for in its queue at once. What a lock is about,
+//! a key or several or slots, is its [`resource`].
 //!
 //! ```text
 //!  AcquireSpec ──▶ Acquiring: Claim ──won, time left──▶ Hold ──end──▶ Claim ──release──▶ Release

@@ -138,12 +138,11 @@ impl Listener for Notices {
     }
 
     fn hear(&self, node: usize, said: &[u8]) {
+        let signals = |tag: &[u8]| lock(&self.waiting).by_tag.get(tag).cloned();
         if let Some(tag) = said.strip_prefix(b"yours ") {
-            let told = lock(&self.waiting).by_tag.get(tag).cloned();
-            told.inspect(|signals| signals.handed_over.notify_one());
+            signals(tag).inspect(|signals| signals.handed_over.notify_one());
         } else if let Some(tag) = said.strip_prefix(b"first ") {
-            let told = lock(&self.waiting).by_tag.get(tag).cloned();
-            told.inspect(|signals| signals.changed.notify_one());
+            signals(tag).inspect(|signals| signals.changed.notify_one());
         } else if let Some(key) = said.strip_prefix(b"wanted ") {
             self.turns.note_wanted(Key::hash(key), node);
         } else if let Some(tag) = said.strip_prefix(b"revoked ") {

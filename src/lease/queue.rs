@@ -196,7 +196,7 @@ impl Queueing {
         is_writer.then(|| self.gate.get_or_insert_with(new).clone())
     }
 
-    /// The acquisition ends, and whoever it kept out may come.
+    /// The acquisition ends, and the readers that it kept out may come.
     pub(super) fn open_gate(&mut self) {
         if let Some(gate) = self.gate.take() {
             gate.open();

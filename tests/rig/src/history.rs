@@ -82,8 +82,9 @@ struct Open {
 #[derive(Debug)]
 struct Revocation {
     key: String,
-    /// Whoever had it at this time has it until that at the latest.
+    /// When it was asked for.
     at: u64,
+    /// The one that held the lock then holds it until this at the latest.
     over_by: u64,
 }
 

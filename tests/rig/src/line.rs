@@ -30,8 +30,8 @@
 //! ) BEGAN ENDED MISSING PARTY LATCH
 //!                        a call was told how many parties miss at a latch; `-` for a call by which
 //!                        none arrived
-//! / AT OVER-BY KEY       whoever had the key's lock when this began, at AT, was asked to let go of
-//!                        it, and has it until OVER-BY at the latest
+//! / AT OVER-BY KEY       the holder of the key's lock at AT was asked to let go of it, and has it
+//!                        until OVER-BY at the latest
 //! ~ TOKEN                the key with this value may be left behind, as the client asked
 //! ! WHY                  the library broke its word, by itself
 //! ```

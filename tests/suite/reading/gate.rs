@@ -1,24 +1,15 @@
 //! Readers that are kept out while a writer waits, also where readers have the lock on the nodes
 //! beside that of the queue alone. Exact, on nodes inside this process under a driven clock.
 
-use std::time::Duration;
-
 use quorlock::testing::{Nodes, Reaction, When};
-use quorlock::{Locker, Retry};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use super::release;
-use crate::waiting::exact::{connected, ms};
+use crate::waiting::exact::{ms, process};
 
 const QUEUE: &str = "{k}:quorlock:queue";
 const GATE: &str = "{k}:quorlock:gate";
-
-/// As another process, one that finds nothing free by polling.
-async fn process(nodes: &Nodes, name: &str) -> Locker {
-    let polls = Retry::fixed(Duration::from_secs(60));
-    connected(nodes.locker().owner(name).retry(polls)).await
-}
 
 /// Those nodes that have this key.
 fn with(nodes: &Nodes, key: &str) -> Vec<usize> {

@@ -25,11 +25,11 @@ const BEAT: Duration = ms(500);
 const POLLS: Duration = Duration::from_secs(60);
 
 /// As another process, one that does not find the lock free by polling.
-async fn process(nodes: &Nodes, name: &str) -> Locker {
+pub(crate) async fn process(nodes: &Nodes, name: &str) -> Locker {
     connected(nodes.locker().owner(name).retry(Retry::fixed(POLLS))).await
 }
 
-pub(crate) async fn connected(builder: LockerBuilder) -> Locker {
+pub(super) async fn connected(builder: LockerBuilder) -> Locker {
     let builder = builder.ttl(ms(30_000)).auto_extend(Extend::Off);
     let builder = builder.unavailable_wait(Duration::MAX).node_timeout(NODE_TIMEOUT);
     let locker = builder.build().unwrap();

@@ -4,20 +4,14 @@
 use std::time::Duration;
 
 use quorlock::testing::{Node, Nodes};
-use quorlock::{LockGuard, LockRequest, Locker, Retry};
+use quorlock::{LockGuard, LockRequest};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-use super::exact::{connected, ms};
+use super::exact::{ms, process};
 
 /// So late the next one has the lock at most.
 const LATE: Duration = ms(20);
-
-/// As another process, one that finds nothing free by polling.
-async fn process(nodes: &Nodes, name: &str) -> Locker {
-    let polls = Retry::fixed(Duration::from_secs(60));
-    connected(nodes.locker().owner(name).retry(polls)).await
-}
 
 /// Waits in a task; when it has the lock, and the guard.
 fn wait(request: LockRequest) -> JoinHandle<(Instant, LockGuard)> {
