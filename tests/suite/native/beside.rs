@@ -34,11 +34,12 @@ async fn lock(locker: &Locker, key: &str, nodes: &[Inside; 3]) -> LockGuard {
     guard
 }
 
-/// In the end no key is left, each node has deleted so many by the command, and none by the script.
-/// (Where an adoption was answered late, the former value is undone, too; where that is not there
-/// the script follows, for it may be revoked.)
+/// In the end none of the keys is left, each node has deleted so many by the command, and none by
+/// the script. (Where an adoption was answered late, the former value is undone, too; where that is
+/// not there the script follows, for it may be revoked.)
 async fn deleted(nodes: &[Inside; 3], times: u64) {
-    let is_done = |node: &Inside| node.calls("delifeq") >= times && node.value("k").is_none();
+    let is_gone = |node: &Inside| ["k", "l"].iter().all(|key| node.value(key).is_none());
+    let is_done = |node: &Inside| node.calls("delifeq") >= times && is_gone(node);
     eventually_async("each node has deleted all", async || nodes.iter().all(is_done)).await;
     for node in nodes {
         let (native, by_script) = (node.calls("delifeq"), node.calls("release"));

@@ -1,9 +1,11 @@
-//! Ports for servers that must be able to stop and come back.
+//! Ports for servers that stop, and perhaps come back.
 //!
 //! They are taken below the range the kernel hands to outgoing connections: above it, a client that
 //! keeps dialling a stopped server's port sooner or later gets that very port as its own source,
-//! connects to itself, and the server cannot return. Two test processes do not meet on one port
-//! because each holds the UDP port of the same number, for as long as it uses the TCP one.
+//! connects to itself, and the server cannot return. Nor does another server get the port of one
+//! that is gone, whose clients may still be dialling it: ten thousand are given out in turn. Two
+//! test processes do not meet on one port because each holds the UDP port of the same number, for
+//! as long as it uses the TCP one.
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};

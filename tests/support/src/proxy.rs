@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
+use crate::port::Port;
 use crate::reach::{self, Transport};
 use crate::server::Server;
 
@@ -21,6 +22,7 @@ pub struct Proxy {
     scheme: &'static str,
     login: String,
     state: Arc<State>,
+    _port: Port,
 }
 
 #[derive(Debug)]
@@ -55,8 +57,9 @@ impl Proxy {
 
     /// Starts one before `server`.
     pub fn start(server: SocketAddr) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback works");
-        let addr = listener.local_addr().expect("loopback works");
+        let port = Port::claim();
+        let listener = TcpListener::bind(port.addr()).expect("a claimed port is free");
+        let addr = port.addr();
         let state = Arc::new(State {
             server,
             holding: AtomicBool::new(false),
@@ -78,7 +81,7 @@ impl Proxy {
                 thread::spawn(move || state.serve(client.expect("loopback works")));
             }
         });
-        Self { addr, scheme: "redis", login: String::new(), state }
+        Self { addr, scheme: "redis", login: String::new(), state, _port: port }
     }
 
     /// The server's URL, but for the address.

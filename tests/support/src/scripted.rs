@@ -12,6 +12,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::greeting::Handshake;
+use crate::port::Port;
 use crate::reach::{self, Transport};
 use crate::script::{Command, Expectation, Gate, Script, Step};
 use crate::terminator::Terminator;
@@ -49,6 +50,8 @@ pub struct Scripted {
     acceptor: Option<JoinHandle<()>>,
     /// What speaks TLS for it, once its TLS address has been asked for.
     front: OnceLock<Terminator>,
+    /// Its port, unless it took another's: no client of a server that is gone dials it.
+    _port: Option<Port>,
 }
 
 #[derive(Debug, Default)]
@@ -80,15 +83,16 @@ impl Scripted {
 
     /// Plays the first script on the first connection and so on; the last on all that follow.
     pub fn start_sequence(scripts: impl IntoIterator<Item = Script>) -> Self {
-        Self::listen(0, scripts.into_iter().collect())
+        let port = Port::claim();
+        Self::listen(port.number(), Some(port), scripts.into_iter().collect())
     }
 
     /// Plays `script` on every connection to this port, in the place of a server that was stopped.
     pub fn start_on(port: u16, script: Script) -> Self {
-        Self::listen(port, vec![script])
+        Self::listen(port, None, vec![script])
     }
 
-    fn listen(port: u16, scripts: Vec<Script>) -> Self {
+    fn listen(port: u16, own: Option<Port>, scripts: Vec<Script>) -> Self {
         assert!(!scripts.is_empty(), "a scripted server needs a script");
         if Transport::chosen() == Transport::Unix {
             reach::aside("a scripted server: over TCP");
@@ -98,7 +102,7 @@ impl Scripted {
         let shared = Arc::<Shared>::default();
         let for_acceptor = Arc::clone(&shared);
         let acceptor = std::thread::spawn(move || accept(&listener, &scripts, &for_acceptor));
-        Self { shared, addr, acceptor: Some(acceptor), front: OnceLock::new() }
+        Self { shared, addr, acceptor: Some(acceptor), front: OnceLock::new(), _port: own }
     }
 
     /// `redis://127.0.0.1:port`; or `rediss`, where the environment asks for TLS.

@@ -11,6 +11,7 @@ use std::thread::{self, JoinHandle};
 
 use rustls::{HandshakeKind, ServerConfig, ServerConnection};
 
+use crate::port::Port;
 use crate::reach;
 
 /// Where a connection stops, or is cut off.
@@ -34,6 +35,8 @@ pub struct Terminator {
     addr: SocketAddr,
     state: Arc<State>,
     acceptor: Option<JoinHandle<()>>,
+    /// Its port, unless that is another's.
+    own: Option<Port>,
 }
 
 #[derive(Debug)]
@@ -62,7 +65,11 @@ impl Terminator {
 
     /// As [`Terminator::start`], with something wrong.
     pub fn with(server: SocketAddr, config: Arc<ServerConfig>, behaviour: Behaviour) -> Self {
-        Self::on(([127, 0, 0, 1], 0).into(), server, config, behaviour).expect("loopback works")
+        let port = Port::claim();
+        let started = Self::on(port.addr(), server, config, behaviour);
+        let mut started = started.expect("a claimed port is free");
+        started.own = Some(port);
+        started
     }
 
     /// As [`Terminator::with`], on this address.
@@ -94,7 +101,7 @@ impl Terminator {
                 thread::spawn(move || state.serve(client).ok());
             }
         });
-        Ok(Self { addr, state, acceptor: Some(acceptor) })
+        Ok(Self { addr, state, acceptor: Some(acceptor), own: None })
     }
 
     /// Where it listens.
@@ -165,6 +172,7 @@ impl Drop for Terminator {
             let _ = self.acceptor.take().map(JoinHandle::join);
         }
         self.cut();
+        drop(self.own.take());
     }
 }
 
