@@ -56,6 +56,9 @@ pub enum ErrorKind {
     Misuse,
     /// The lock cannot be extended, for its holder was asked to let go: [`Error::is_revoked`].
     Revoked,
+    /// A party of a barrier has waited for long enough, and no party passes:
+    /// [`Error::is_broken`].
+    Broken,
 }
 
 impl ErrorKind {
@@ -74,6 +77,7 @@ impl ErrorKind {
             Self::Closed => "closed",
             Self::Misuse => "misuse",
             Self::Revoked => "revoked",
+            Self::Broken => "broken",
         }
     }
 }
@@ -96,6 +100,8 @@ pub(crate) enum Kind {
     Lost { reason: Option<Loss> },
     Revoked,
     Unknown,
+    MayHaveCounted,
+    Broken,
     Closed { why: &'static str },
     Misuse { what: Box<str> },
 }
@@ -174,7 +180,8 @@ impl Error {
             Kind::Foreign { .. } => ErrorKind::Foreign,
             Kind::Lost { .. } => ErrorKind::Lost,
             Kind::Revoked => ErrorKind::Revoked,
-            Kind::Unknown => ErrorKind::Unknown,
+            Kind::Unknown | Kind::MayHaveCounted => ErrorKind::Unknown,
+            Kind::Broken => ErrorKind::Broken,
             Kind::Closed { .. } => ErrorKind::Closed,
             Kind::Misuse { .. } => ErrorKind::Misuse,
         }
@@ -233,10 +240,19 @@ impl Error {
     }
 
     /// The command was sent and no reply came: whether it was applied is not known. Only a
-    /// [`Client`](crate::Client) says so; locks undo what they do not know.
+    /// [`Client`](crate::Client) says so, and [`Latch::count_down`](crate::Latch::count_down);
+    /// locks undo what they do not know.
     #[must_use]
     pub fn is_unknown(&self) -> bool {
         self.kind() == ErrorKind::Unknown
+    }
+
+    /// The barrier's round is broken, for all its parties: the wait of one of them was over before
+    /// all had come ([`Barrier::pass_or_break`](crate::Barrier::pass_or_break)). To ask again gets
+    /// the same; begin anew at another key.
+    #[must_use]
+    pub fn is_broken(&self) -> bool {
+        self.kind() == ErrorKind::Broken
     }
 
     /// The locker cannot work any more, or not from here: it was shut down, or there is no runtime.
@@ -350,6 +366,17 @@ impl fmt::Display for Error {
             Kind::Unknown => {
                 write!(f, "whether the command was executed is not known: {}", self.unanswered())?;
             }
+            Kind::MayHaveCounted => {
+                write!(f, "{key} may have been counted down, or may not")?;
+                if !self.0.nodes.is_empty() {
+                    write!(f, ": {}", self.unanswered())?;
+                }
+            }
+            Kind::Broken => write!(
+                f,
+                "barrier {key} is broken: a party's wait was over before all had come; begin anew \
+                 at another key"
+            )?,
             Kind::Closed { why } => f.write_str(why)?,
             Kind::Misuse { what } => f.write_str(what)?,
         }
@@ -375,6 +402,11 @@ impl Error {
     fn write_no_quorum(&self, f: &mut fmt::Formatter<'_>, needed: usize) -> fmt::Result {
         let key = self.0.key.as_ref().map(|key| format!(" for {key}")).unwrap_or_default();
         let count = self.0.nodes.len();
+        if count > 0 && self.0.nodes.iter().all(|node| node.outcome.is_answer()) {
+            // They have, and did not do what was asked.
+            let refused = self.0.nodes.iter().filter(|node| node.outcome != Outcome::Granted);
+            return write!(f, "no quorum{key}: {}", listed(refused));
+        }
         if count == 1 {
             return write!(f, "no answer{key}: {}", self.unanswered());
         }
@@ -478,6 +510,20 @@ mod tests {
     }
 
     #[test]
+    fn where_all_nodes_answered_no_quorum_names_those_that_did_not_do_it() {
+        let told = |nodes: Vec<NodeReport>| {
+            let needed = nodes.len() / 2 + 1;
+            let error = Error::new(Kind::Unavailable { needed }).with_key(b"k").with_nodes(nodes);
+            error.to_string()
+        };
+        let gone = || node("a:1", Outcome::Gone);
+        assert_eq!(told(vec![gone()]), "no quorum for \"k\": a:1 no longer has it");
+        let (granted, held) = (node("b:1", Outcome::Granted), node("c:1", Outcome::Held));
+        let three = told(vec![gone(), granted, held]);
+        assert!(three.starts_with("no quorum for \"k\": a:1 no longer has it, c:1 "), "{three}");
+    }
+
+    #[test]
     fn a_quarantine_says_until_when_a_majority_is_away() {
         let away =
             |secs| node("a:1", Outcome::Quarantined { remaining: Duration::from_secs(secs) });
@@ -545,6 +591,25 @@ mod tests {
         );
         assert!(error.is_misuse() && error.is_foreign() && !error.is_retryable());
         assert!(!Error::misuse("a bad option").is_foreign());
+    }
+
+    #[test]
+    fn a_broken_barrier_and_a_count_in_doubt_say_what_is_known() {
+        let error = Error::new(Kind::Broken).with_key(b"rebuild/7");
+        assert_eq!(
+            error.to_string(),
+            "barrier \"rebuild/7\" is broken: a party's wait was over before all had come; \
+             begin anew at another key"
+        );
+        assert!(error.is_broken() && !error.is_retryable() && !error.is_misuse());
+        assert_eq!(error.kind().as_str(), "broken");
+        let error = Error::new(Kind::MayHaveCounted).with_key(b"l");
+        let words = "\"l\" may have been counted down, or may not";
+        assert_eq!(error.to_string(), words);
+        let silent = Outcome::Silent { after: Duration::from_millis(100) };
+        let error = error.with_nodes(vec![node("a:6379", silent)]);
+        assert_eq!(error.to_string(), format!("{words}: a:6379 was silent for 100 ms"));
+        assert!(error.is_unknown() && !error.is_retryable());
     }
 
     #[test]

@@ -37,7 +37,7 @@
 //! | wait until several are there | [`Locker::latch`], [`Locker::barrier`] |
 //! | run a job on one of several replicas | [`Locker::once`], [`recipe`] |
 //! | find out who holds a lock | [`Locker::inspect`], [`Locker::health`] |
-//! | ask the holder of a lock to let go of it | [`Locker::revoke`], [`LockGuard::revoked`] |
+//! | ask a holder to let go | [`Locker::revoke`], [`Slots::revoke`], [`LockGuard::revoked`] |
 //! | stop in good order | [`Locker::shutdown`] |
 //! | TLS, passwords that change, Unix sockets | [`NodeOptions`] |
 //! | lock on plain threads, without async code | the feature `blocking` |

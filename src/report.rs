@@ -146,6 +146,14 @@ impl Outcome {
         matches!(self, Self::Connected | Self::Granted | Self::Held | Self::Gone | Self::Revoked)
     }
 
+    /// The node may have applied the command: it gave no answer that says so, or that denies it.
+    pub(crate) fn is_unknown(&self) -> bool {
+        matches!(
+            self,
+            Self::Pending | Self::Silent { .. } | Self::Disconnected | Self::Failed { .. }
+        )
+    }
+
     /// The node refused us for want of a right or the right password.
     pub(crate) fn is_authentication(&self) -> bool {
         match self {

@@ -13,7 +13,7 @@
 //! | `elect` | `quorlock elect`: a command that runs on one of several machines |
 //! | `recipe/` | `quorlock cached`, `idempotent`, `limit`: commands that need not always run |
 //! | `status` | `quorlock status`: who holds a key |
-//! | `revoke` | `quorlock revoke`: asking the holder of a lock to let go of it |
+//! | `revoke` | `quorlock revoke`: asking the holder of a lock, or of a slot, to let go of it |
 //! | `release` | `quorlock release`: ending a lock by its token, or by force |
 //! | `bench/` | `quorlock bench`: our lock and bare sockets, on the user's nodes |
 //! | `ping/` | `quorlock ping`: each node's round trips and properties |

@@ -1,10 +1,10 @@
-//! `quorlock revoke`: asking the holder of a lock to let go of it.
+//! `quorlock revoke`: asking the holder of a lock, or of a slot, to let go of it.
 
 use std::time::Duration;
 
 use quorlock::{Locker, Revocation};
 
-use crate::args::RevokeArgs;
+use crate::args::{RevokeArgs, SLOTS_MAX};
 use crate::exit::Failure;
 use crate::json::Object;
 use crate::words::{self, Humane};
@@ -18,13 +18,24 @@ pub(crate) async fn run(args: &RevokeArgs) -> Result<(), Failure> {
     let builder = nodes::locker(&args.nodes)?.node_timeout(NODE_TIMEOUT);
     let locker: Locker = nodes::build(builder)?;
     reach::every_answer(&locker).await?;
-    let revoked = locker.revoke(args.key.as_encoded_bytes()).await?;
+    let key = args.key.as_encoded_bytes();
+    let revoked = match args.slot {
+        // A slot's key does not depend on how many slots its holder knows of.
+        Some(slot) => locker.slots(key, SLOTS_MAX).revoke(slot).await?,
+        None => locker.revoke(key).await?,
+    };
     let text = if args.json {
         json(args, revoked.as_ref())
     } else {
-        words::quoted(&args.key) + "  " + &sentence(revoked.as_ref())
+        format!("{}  {}", named(args), sentence(revoked.as_ref()))
     };
     output::print(text + "\n").await
+}
+
+/// `"encode"`, `"encode" slot 2`.
+fn named(args: &RevokeArgs) -> String {
+    let key = words::quoted(&args.key);
+    args.slot.map_or_else(|| key.clone(), |slot| format!("{key} slot {slot}"))
 }
 
 fn sentence(revoked: Option<&Revocation>) -> String {
@@ -39,6 +50,7 @@ fn json(args: &RevokeArgs, revoked: Option<&Revocation>) -> String {
     let owner = revoked.and_then(|revoked| revoked.holder.owner.as_deref());
     Object::new()
         .text("key", &*args.key.to_string_lossy())
+        .number("slot", args.slot)
         .bool("revoked", revoked.is_some())
         .text("owner", owner)
         .number("over_in_ms", revoked.map(|revoked| revoked.over_in.as_millis()))

@@ -35,6 +35,15 @@ impl Latch {
         park::wait(self.latch.arrive(name))?
     }
 
+    /// As [`crate::Latch::count_down`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn count_down(&self) -> Result<LatchState, Error> {
+        park::wait(self.latch.count_down())?
+    }
+
     /// As [`crate::Latch::arrive_and_wait`].
     ///
     /// # Errors
@@ -111,5 +120,13 @@ impl Barrier {
     /// As there.
     pub fn pass(&mut self, name: impl AsRef<[u8]>) -> Result<u64, Error> {
         park::wait(self.barrier.pass(name))?
+    }
+    /// As [`crate::Barrier::pass_or_break`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn pass_or_break(&mut self, name: impl AsRef<[u8]>, wait: Duration) -> Result<u64, Error> {
+        park::wait(self.barrier.pass_or_break(name, wait))?
     }
 }

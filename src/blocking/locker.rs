@@ -216,6 +216,15 @@ impl Slots {
         LockRequest { request: self.slots.acquire_many(weight) }
     }
 
+    /// As [`crate::Slots::revoke`].
+    ///
+    /// # Errors
+    ///
+    /// As there, and [`is_misuse`](Error::is_misuse) on a thread that is polling futures.
+    pub fn revoke(&self, slot: u16) -> Result<Option<Revocation>, Error> {
+        park::wait(self.slots.revoke(slot))?
+    }
+
     /// As [`crate::Slots::count`].
     #[must_use]
     pub fn count(&self) -> u16 {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::Latch;
+use super::{BROKEN, Latch, OPEN};
 use crate::clock::Moment;
 use crate::error::Error;
 use crate::lock::Locker;
@@ -15,9 +15,10 @@ use crate::lock::Locker;
 /// would go straight through the rounds of the first. A party that starts again in the middle of a
 /// run says at which [round](Self::at_round).
 ///
-/// What a barrier on a quorum cannot give is one that breaks for all parties at once: whether a
-/// party that gave up was the last one is a question for a consensus, which separate nodes do not
-/// have. So a party that gives up waiting has arrived all the same, and others may pass.
+/// A party that gives up waiting has arrived all the same, and others may pass. With
+/// [`pass_or_break`](Self::pass_or_break) it breaks the round instead: then no party passes it, and
+/// each is told so. That is for one server. Whether a party that gave up was the last one is a
+/// question for a consensus, which separate servers do not have.
 ///
 /// ```no_run
 /// # async fn example(locker: quorlock::Locker) -> Result<(), quorlock::Error> {
@@ -87,7 +88,9 @@ impl Barrier {
     ///
     /// # Errors
     ///
-    /// As [`Latch::arrive_and_wait`]. The round does not advance; pass it again.
+    /// As [`Latch::arrive_and_wait`]. The round does not advance; pass it again. But not if it
+    /// [`is_broken`](Error::is_broken), by a party that has called
+    /// [`pass_or_break`](Self::pass_or_break).
     ///
     /// # Cancel safety
     ///
@@ -98,6 +101,58 @@ impl Barrier {
         let party = Latch::encode_party(name.as_ref())?;
         let (latch, follows) = (self.latch_of(round)?, self.latch_of(next)?);
         latch.wait_until(Some((&party, Some(&follows))), Moment::LAST).await?;
+        self.round = next;
+        Ok(round)
+    }
+
+    /// As [`pass`](Self::pass), but waits for the others no longer than `wait`, and then breaks the
+    /// round for all parties, unless all have arrived. For a locker on one server.
+    ///
+    /// A round is passed or broken, and the server decides which, once: after a call that was told,
+    /// every call that ends within the [`ttl`](Self::ttl) is told the same, also that of a party
+    /// that comes late, as long as the server forgets nothing (see
+    /// [`Durability`](crate::Durability)). So each party knows what all the others are told.
+    ///
+    /// Where a round is broken, each party gives up, or begins anew at another key, as with the
+    /// number of the attempt in it. Not at the next round of this one: parties at a round tell one
+    /// that comes late that the round before was passed. When the TTL is over the round has ended,
+    /// and is neither: a party that comes then waits for all the others anew.
+    ///
+    /// With a wait of zero the last party to come passes, and any other one breaks the round.
+    ///
+    /// # Errors
+    ///
+    /// [`is_broken`](Error::is_broken) if the round is broken, by this party or by another one.
+    /// [`is_unavailable`](Error::is_unavailable), [`is_full`](Error::is_full) or
+    /// [`is_authentication`](Error::is_authentication) if no answer came when the wait was over, or
+    /// for the locker's [`unavailable_wait`](crate::LockerBuilder::unavailable_wait) before that:
+    /// the party may have arrived, and may have broken the round. The next call is told; where the
+    /// time is over, give it a wait of zero. [`is_misuse`](Error::is_misuse) for a locker on
+    /// several servers, and as [`Latch::arrive`]; [`is_closed`](Error::is_closed) as there. The
+    /// round does not advance.
+    ///
+    /// # Cancel safety
+    ///
+    /// The round does not advance. The party may have arrived. If the future is dropped before its
+    /// wait is over, it breaks nothing; dropped later, it may have broken the round.
+    pub async fn pass_or_break(
+        &mut self,
+        name: impl AsRef<[u8]>,
+        wait: Duration,
+    ) -> Result<u64, Error> {
+        let (round, next) = (self.round, self.round.saturating_add(1));
+        let party = Latch::encode_party(name.as_ref())?;
+        let (latch, follows) = (self.latch_of(round)?, self.latch_of(next)?);
+        latch.check_one_node(
+            "`pass_or_break` is for a locker on one server: separate servers cannot decide whether \
+             the round is passed or broken; use `pass`, and let each party bound its own wait",
+        )?;
+        let until = latch.context().nodes.clock().now().plus(wait);
+        let arrival = Some((&party[..], Some(&follows)));
+        if !latch.wait_until(arrival, until).await?.is_open() {
+            // An error, unless it is open by now.
+            latch.add(Some(BROKEN), OPEN).await?;
+        }
         self.round = next;
         Ok(round)
     }

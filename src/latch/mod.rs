@@ -12,34 +12,44 @@
 //! mark, so every later call finds that; without it, a call could find enough names by a node that
 //! has what a minority was told, and the next one could miss them.
 //!
-//! What a quorum cannot give: counting without names. A repeated `+1` counts twice, and one that
-//! may have arrived has to be repeated. So each party has a name, and to arrive twice is to arrive.
+//! On a quorum each party has a name, so that to arrive twice is to arrive: an arrival that too few
+//! nodes took can be repeated. One node alone gives two things more. It counts without names, each
+//! call by a random one. And it decides: there the mark `open` is added unless `broken` is there,
+//! and `broken` unless `open` is, so one of them stands and all find that one.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `barrier` | a latch for each round |
+//! | `barrier` | a latch for each round, which breaks for all where there is one node |
+//! | `count_down` | counting without names, on one node |
 //! | `waiting` | when a waiting party looks again, and until when |
 
 mod barrier;
+mod count_down;
 #[cfg(test)]
 #[cfg(feature = "testing")]
 mod tests;
 mod waiting;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 pub use self::barrier::Barrier;
-use crate::error::Error;
-use crate::lease::{Key, LeaseContext, name_set};
+use crate::error::{Error, Kind};
+use crate::lease::name_set::{self, Addition};
+use crate::lease::{Key, LeaseContext};
 use crate::lock::Locker;
 
-/// The first byte of each party's name in the set: it keeps them apart from [`OPEN`].
+/// The first byte of each party's name in the set: it keeps them apart from the marks.
 const PARTY: u8 = b'p';
 
 /// What is added to the set when enough parties have been found in it.
 const OPEN: &[u8] = b"open";
+
+/// What is added to the set of a barrier's round, in the place of [`OPEN`], when a party has waited
+/// for long enough.
+const BROKEN: &[u8] = b"broken";
 
 /// Bounds the replies: each of them carries all names.
 const PARTIES_MAX: usize = 1_000;
@@ -48,15 +58,17 @@ const NAME_BYTES_MAX: usize = 256;
 
 /// A latch: closed until a number of named parties have arrived, then open.
 ///
-/// To arrive twice by one name counts once. Any number of tasks may [`wait`](Self::wait). A latch
-/// is never open before all have arrived. When a call has found it open, every call that begins
-/// later and within the [`ttl`](Self::ttl) from that one on does so too, and prolongs it, as long
-/// as no node forgets (see [`Durability`](crate::Durability)). All who use a latch give the same
-/// number of parties and the same TTL.
+/// To arrive twice by one name counts once; on one server there is also
+/// [`count_down`](Self::count_down), which takes no name. Any number of tasks may
+/// [`wait`](Self::wait). A latch is never open before all have arrived. When a call has found it
+/// open, every call that begins later and within the [`ttl`](Self::ttl) from that one on does so
+/// too, and prolongs it, as long as no node forgets (see [`Durability`](crate::Durability)). All
+/// who use a latch give the same number of parties and the same TTL.
 ///
 /// Take a new key for each use, as by a number in its name, or a [`Barrier`]: a latch ends by its
 /// TTL alone, and a command that comes late may bring it back for another one. It is no lock: there
-/// is nothing to extend and nothing to lose. Its key must not be the key of a lock.
+/// is nothing to extend and nothing to lose. Its key must not be the key of a lock, nor that of a
+/// barrier's round.
 ///
 /// On the wire: one round trip for each party that arrives, and one more for each call that finds
 /// the latch open. Who waits has a node tell of changes, and looks again when it does.
@@ -175,16 +187,40 @@ impl Latch {
 
     /// Adds this party, if one is given, and returns the state; marks an open latch on a majority.
     async fn ask(&self, party: Option<&[u8]>) -> Result<LatchState, Error> {
-        let (context, ttl) = (self.context(), self.ttl);
-        let found = name_set::add_and_read(context, &self.key, party, ttl).await?;
-        let arrived = found.iter().filter(|name| name.first() == Some(&PARTY)).count();
-        let missing = self.parties.saturating_sub(arrived);
+        let found = self.add(party, BROKEN).await?;
+        let missing = self.missing(&found);
         if missing > 0 && !found.contains(OPEN) {
             return Ok(LatchState::Closed { missing });
         }
         // Also where it is there already: it may be so on a minority, or soon over.
-        name_set::add_and_read(context, &self.key, Some(OPEN), ttl).await?;
-        Ok(LatchState::Open)
+        self.open().await
+    }
+
+    /// Marks the latch as open on a majority, unless it is broken.
+    async fn open(&self) -> Result<LatchState, Error> {
+        self.add(Some(OPEN), BROKEN).await.map(|_| LatchState::Open)
+    }
+
+    /// Adds a name, if one is given, unless the other one is there, and returns all names. An error
+    /// if the mark of a broken round is among them.
+    async fn add(&self, name: Option<&[u8]>, unless: &[u8]) -> Result<BTreeSet<Vec<u8>>, Error> {
+        let addition = Addition { name, unless, ttl: self.ttl };
+        let found = name_set::add_and_read(self.context(), &self.key, addition).await?;
+        match found.contains(BROKEN) {
+            true => Err(Error::new(Kind::Broken).with_key(self.key.given())),
+            false => Ok(found),
+        }
+    }
+
+    /// How many parties are not among these names.
+    fn missing(&self, found: &BTreeSet<Vec<u8>>) -> usize {
+        let arrived = found.iter().filter(|name| name.first() == Some(&PARTY)).count();
+        self.parties.saturating_sub(arrived)
+    }
+
+    /// Refuses what several nodes cannot give, for this reason.
+    fn check_one_node(&self, why: &'static str) -> Result<(), Error> {
+        if self.context().nodes.len() == 1 { Ok(()) } else { Err(Error::misuse(why)) }
     }
 
     fn context(&self) -> &Arc<LeaseContext> {

@@ -11,7 +11,7 @@ use crate::lease::watch::{self, Watch};
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The same where no node tells of changes, or a look has failed.
-const POLL_EVERY: Duration = Duration::from_millis(100);
+pub(super) const POLL_EVERY: Duration = Duration::from_millis(100);
 
 /// Who is told of one change after another does not look more often than this.
 const LEAST_PAUSE: Duration = Duration::from_millis(4);
@@ -166,7 +166,8 @@ impl<'a> Looks<'a> {
 
 impl Latch {
     /// Adds this party, and returns the state: open, too, if parties have arrived at the latch that
-    /// follows this one, which may have ended since it was open.
+    /// follows this one, which may have ended since it was open. (It is marked as open then: should
+    /// it be broken, that is an error.)
     async fn arrive_before(
         &self,
         party: &[u8],
@@ -174,9 +175,10 @@ impl Latch {
     ) -> Result<LatchState, Error> {
         let state = self.ask(Some(party)).await?;
         let Some(next) = follows.filter(|_| !state.is_open()) else { return Ok(state) };
-        match next.ask(None).await? {
-            LatchState::Closed { missing } if missing == next.parties => Ok(state),
-            _ => Ok(LatchState::Open),
+        match next.ask(None).await {
+            Ok(LatchState::Closed { missing }) if missing == next.parties => Ok(state),
+            Err(error) if !error.is_broken() => Err(error),
+            _ => self.open().await,
         }
     }
 }

@@ -356,8 +356,11 @@ impl Tries {
                 return Ok(Some(hold));
             }
             Err(failure) => {
+                // Of slots any other will do, so none of them is watched.
+                let is_watched = spec.resource.slots_to_choose().is_none();
                 let is_refused = self.queueing.was_refused && claim.resource.queued().is_some();
-                self.waiting.refused_by = is_refused.then(|| claim.refusing_node()).flatten();
+                let refused_by = || claim.refusing_node().filter(|_| is_watched);
+                self.waiting.refused_by = is_refused.then(refused_by).flatten();
                 if failure.is_contended() {
                     self.queueing.search.note_held(claim.resource.slot_numbers());
                 }

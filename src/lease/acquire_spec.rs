@@ -95,6 +95,11 @@ impl Waiting {
         }
     }
 
+    /// There was a quorum since the last try began: what was unavailable before is over.
+    pub(super) fn note_quorum(&mut self) {
+        self.unavailable = None;
+    }
+
     /// Notes what the nodes say beside their votes: that one lacks the script.
     pub(super) fn note_votes(&mut self, claim: &Claim, spec: &AcquireSpec) {
         let (context, primitive) = (&spec.leases.context, spec.resource.primitive);

@@ -23,6 +23,7 @@ mod leaving;
 mod one_first;
 mod queued;
 mod slotted;
+mod ticketed;
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -30,6 +31,7 @@ use std::time::Duration;
 
 pub(super) use queued::Reply;
 pub(super) use slotted::Picked;
+pub(super) use ticketed::{Standing, until_majority};
 
 use super::command::{Encoded, Subject};
 use super::context::LeaseContext;
@@ -83,6 +85,8 @@ struct Aside {
     fencing: Option<Fencing>,
     /// Its lease has ended, and others are to stay out for a while still: letting go leaves it.
     is_delayed: bool,
+    /// Of one that asks with a ticket: nodes that have left a question unanswered.
+    unanswered: NodeMask,
 }
 
 /// Whether the lock is ours, and what has become of its key if it is not any more.

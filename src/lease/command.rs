@@ -13,6 +13,8 @@
 //! | make a reader of a writer | `EVAL` of a script | 1, 0, −1 |
 //! | put the former value back | `EVAL` of the release | 1, 0, −1 |
 //! | leave the queue | `ZREM queue value`, `ZREM beats value` | 1, 0 |
+//! | shut a gate | `SET gate value PX 1500` | `OK` |
+//! | open it | `EVAL` of the release | 1, 0, −1 |
 //! | put into service | `EVAL` of `initialise.lua` | 1, 0, {3…4, ms} |
 //!
 //! Which scripts these are is the lock's [`Primitive`]. Where servers may forget, `standing.lua`
@@ -59,6 +61,9 @@ pub(crate) const FENCE_VOTE: Script = script!(
     "8f107f0cb4e534b61559187c955d40ca9ea46dc6"
 );
 
+/// Asks `ticket_ask.lua` for the lock if none waits, and else for the highest ticket.
+pub(super) const NO_TICKET: u64 = 0;
+
 const SET: &[u8] = b"*6\r\n$3\r\nSET\r\n";
 const ZREM: &[u8] = b"*3\r\n$4\r\nZREM\r\n";
 const NX_PX: &[u8] = b"$2\r\nNX\r\n$2\r\nPX\r\n";
@@ -95,14 +100,16 @@ impl TokenOffer<'_> {
     const ARGUMENTS: usize = 4;
 }
 
-/// A script's call. Its arguments behind the value are `former`, `query`, `ttl`, `exactly` and
-/// `volatile`, in this order.
+/// A script's call. Its arguments behind the value are `former`, `ticket`, `query`, `ttl`,
+/// `exactly` and `volatile`, in this order.
 struct Call<'a> {
     script: &'a Script,
     form: ScriptForm,
     kind: ReplyKind,
     /// The value that is taken over from, or put back.
     former: Option<&'a str>,
+    /// The ticket that it asks with; `None` for a lock without tickets.
+    ticket: Option<u64>,
     ttl: Option<Duration>,
     /// Which of the keys are to be chosen.
     query: Option<SlotQuery>,
@@ -114,8 +121,9 @@ struct Call<'a> {
 
 impl<'a> Call<'a> {
     fn new(script: &'a Script, form: ScriptForm, kind: ReplyKind) -> Self {
-        let (former, query, ttl, exactly, volatile) = (None, None, None, false, None);
-        Self { script, form, kind, former, query, ttl, exactly, volatile }
+        let (former, ticket, query, ttl) = (None, None, None, None);
+        let (exactly, volatile) = (false, None);
+        Self { script, form, kind, former, ticket, ttl, query, exactly, volatile }
     }
 }
 
@@ -128,15 +136,28 @@ impl Subject<'_> {
         volatile: Option<&Volatile>,
         send: impl FnOnce(Encoded<'_>) -> R,
     ) -> R {
+        self.with_acquire_by_ticket(NO_TICKET, form, ttl, volatile, send)
+    }
+
+    /// As [`with_acquire`](Self::with_acquire), with this ticket, if the lock has tickets.
+    pub(crate) fn with_acquire_by_ticket<R>(
+        &self,
+        ticket: u64,
+        form: ScriptForm,
+        ttl: Duration,
+        volatile: Option<&Volatile>,
+        send: impl FnOnce(Encoded<'_>) -> R,
+    ) -> R {
         let primitive = self.resource.primitive;
         let (script, kind) = match (volatile, &primitive.acquire) {
             (None, AcquireBy::SetIfAbsent) => return self.with_set(ttl, send),
             (None, AcquireBy::Script(script, kind)) => (script, *kind),
             (Some(_), _) => (&primitive.vote, primitive.vote_reply),
         };
+        let ticket = self.resource.is_by_ticket().then_some(ticket);
         let query = self.resource.slots_to_choose().and_then(|_| self.resource.query());
-        let call = Call { query, ttl: Some(ttl), volatile, ..Call::new(script, form, kind) };
-        self.with_call(call, send)
+        let call = Call::new(script, form, kind);
+        self.with_call(Call { ticket, query, ttl: Some(ttl), volatile, ..call }, send)
     }
 
     /// Encodes an acquisition by `SET NX PX` and hands it to `send`. Of a lock of one key.
@@ -154,6 +175,13 @@ impl Subject<'_> {
     pub(crate) fn with_release<R>(&self, send: impl FnOnce(Encoded<'_>) -> R) -> R {
         let script = &self.resource.primitive.release;
         self.with_call(Call::new(script, ScriptForm::Digest, ReplyKind::Undo), send)
+    }
+
+    /// Encodes what deletes a [gate](Resource::gate), and hands it to `send`. A gate ends by
+    /// itself, so no node is owed that, as a release is; and so it is always sent in full.
+    pub(crate) fn with_open<R>(&self, send: impl FnOnce(Encoded<'_>) -> R) -> R {
+        let script = &self.resource.primitive.release;
+        self.with_call(Call::new(script, ScriptForm::Whole, ReplyKind::Script), send)
     }
 
     /// Encodes what takes the value out of this key, which is a [queue's](Resource::queue), and
@@ -238,7 +266,7 @@ impl Subject<'_> {
         send: impl FnOnce(Encoded<'_>) -> R,
     ) -> R {
         with_scratch(|out| {
-            let keys = offer.fences.len() + usize::from(self.resource.count());
+            let keys = offer.fences.len() + self.resource.keys().len();
             put_call(out, &FENCE, form, keys, TokenOffer::ARGUMENTS);
             let pair = self.put_offer(out, offer);
             send(Encoded { bytes: out, kind: ReplyKind::Fence, undo: Undo::nothing(&out[pair]) })
@@ -280,10 +308,11 @@ impl Subject<'_> {
     /// the `former` value: an extension has none, a call with a former value puts that back, and
     /// any other deletes the keys.
     fn with_call<R>(&self, call: Call<'_>, send: impl FnOnce(Encoded<'_>) -> R) -> R {
-        let Call { script, form, kind, former, query, ttl, exactly, volatile } = call;
+        let Call { script, form, kind, former, ticket, query, ttl, exactly, volatile } = call;
         let keys = volatile.map_or(0, |_| Volatile::KEYS) + usize::from(self.resource.count());
         let arguments = 1
             + usize::from(former.is_some())
+            + usize::from(ticket.is_some())
             + query.map_or(0, |_| SlotQuery::ARGUMENTS)
             + usize::from(ttl.is_some())
             + usize::from(exactly)
@@ -298,6 +327,9 @@ impl Subject<'_> {
                 encode::bulk(out, former.as_bytes());
             }
             let put_back = pair.start..out.len();
+            if let Some(ticket) = ticket {
+                encode::bulk(out, decimal(ticket, &mut [0; DECIMAL_MAX]));
+            }
             if let Some(query) = query {
                 query.put(out);
             }
@@ -338,7 +370,11 @@ impl Subject<'_> {
     /// The keys and arguments of `fence.lua`; where the pair stands.
     fn put_offer(&self, out: &mut Vec<u8>, offer: &TokenOffer<'_>) -> Range<usize> {
         offer.fences.iter().for_each(|fence| encode::bulk(out, fence.full()));
-        let pair = self.put_pair(out);
+        let start = out.len();
+        // `fence.lua` is given the lock's keys alone: what is kept beside them has no fence.
+        self.resource.keys().iter().for_each(|key| encode::bulk(out, key.full()));
+        self.value.put(out);
+        let pair = start..out.len();
         for number in [offer.token.number(), offer.ahead, offer.step] {
             encode::bulk(out, decimal(number, &mut [0; DECIMAL_MAX]));
         }
@@ -385,12 +421,23 @@ pub(crate) fn with_initialise<R>(
     })
 }
 
-/// Encodes what adds this name to the set at this key, if there is one, and asks for all that are
-/// in it; hands it to `send`.
+/// What is added to a set of names.
+#[derive(Clone, Copy)]
+pub(crate) struct Addition<'a> {
+    /// The name; without one the set is only read.
+    pub(crate) name: Option<&'a [u8]>,
+    /// Where this name is in the set, nothing is added.
+    pub(crate) unless: &'a [u8],
+    /// For how long the name stays at least, or the one that keeps it out.
+    pub(crate) ttl: Duration,
+}
+
+/// Encodes what adds a name to the set at this key, and asks for all that are in it; hands it to
+/// `send`.
 pub(crate) fn with_name_set<R>(
     volatile: Option<&Volatile>,
     key: &Key,
-    (added, ttl): (Option<&[u8]>, Duration),
+    Addition { name, unless, ttl }: Addition<'_>,
     send: impl FnOnce(Encoded<'_>) -> R,
 ) -> R {
     let (script, kind) = match volatile {
@@ -399,12 +446,13 @@ pub(crate) fn with_name_set<R>(
     };
     with_scratch(|out| {
         let (keys, arguments) = volatile.map_or((0, 0), |_| (Volatile::KEYS, Volatile::ARGUMENTS));
-        put_call(out, script, ScriptForm::Whole, keys + 1, arguments + 2);
+        put_call(out, script, ScriptForm::Whole, keys + 1, arguments + 3);
         if let Some(volatile) = volatile {
             volatile.put_keys(out);
         }
         encode::bulk(out, key.full());
-        encode::bulk(out, added.unwrap_or_default());
+        encode::bulk(out, name.unwrap_or_default());
+        encode::bulk(out, unless);
         put_millis(out, ttl);
         if let Some(volatile) = volatile {
             volatile.put_arguments(out);

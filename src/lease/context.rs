@@ -203,6 +203,11 @@ impl LeaseContext {
         Resource::slots(primitive, self.key(given)?, (count, weight), class)
     }
 
+    /// The key of one slot of this key, of which there are `count`, by its number from 0 on.
+    pub(crate) fn slot_key(&self, given: &[u8], count: u16, number: u16) -> Result<Key, Error> {
+        Resource::slot(self.key(given)?, count, number)
+    }
+
     /// The resource of a lock of this kind, on these keys.
     pub(crate) fn resources<K: AsRef<[u8]>>(
         &self,
@@ -227,6 +232,14 @@ impl LeaseContext {
     ) {
         let event = || Event::Waiting { lock: self.subject(resource), holder, waited };
         self.options.observers.tell(event);
+    }
+
+    /// One waits for others at this lock; since when, if the observers have not been told.
+    pub(super) fn note_wait(&self, resource: &Resource, untold: Option<Moment>, now: Moment) {
+        self.contention.note(resource.affinity(), now);
+        if let Some(began) = untold {
+            self.tell_waiting(resource, None, now.since(began));
+        }
     }
 
     /// A command for all nodes, which may be refused for want of room. `sent` is the clock, read

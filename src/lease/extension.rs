@@ -104,6 +104,8 @@ impl Extension {
         let missing = missing.filter(|_| claim.was_owned())?;
         let were_former = claim.settle(missing.others);
         let empty = if were_former { missing.empty.or(missing.others) } else { missing.empty };
+        // A question that comes late may take the key back there.
+        let empty = empty.except(claim.unanswered());
         if empty.is_empty() {
             return None;
         }

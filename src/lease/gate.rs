@@ -4,16 +4,20 @@
 //!
 //! It belongs to the acquisition as a whole, and not to one of its tries: it stays shut from one to
 //! the next, and is opened when the acquisition ends. From then on the lock itself keeps readers
-//! out, or there is nothing to keep them out for.
+//! out, or there is nothing to keep them out for. It holds a value of that acquisition's, and only
+//! that value is deleted, since the delete may arrive after the next writer's `SET`. It is no lock:
+//! its value names no owner.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use quorlock_resp::encode;
 
-use super::command::Encoded;
+use super::command::{Encoded, Subject};
 use super::leases::Leases;
 use super::resource::Resource;
+use super::wire::Value;
+use crate::entropy::Nonce;
 use crate::link::{ReplyKind, Undo};
 
 /// How long a gate stays shut that is not shut again, in milliseconds: three heartbeats, for as
@@ -22,22 +26,32 @@ const LIFE_MS: &[u8] = b"1500";
 
 pub(super) struct Gate {
     leases: Arc<Leases>,
-    resource: Resource,
+    /// The gate's key; `None` where there is no name for it.
+    resource: Option<Resource>,
+    /// The lock's affinity: commands about the gate use the same links.
+    affinity: u64,
+    value: Box<str>,
     is_shut: AtomicBool,
 }
 
 impl Gate {
     /// Open. The lock is one of one key.
-    pub(super) fn new(leases: Arc<Leases>, resource: Resource) -> Self {
-        Self { leases, resource, is_shut: AtomicBool::new(false) }
+    pub(super) fn new(leases: Arc<Leases>, lock: &Resource) -> Self {
+        let Nonce([a, b, c, d, e, f, g, h, ..]) = leases.context.nodes.entropy().nonce();
+        let value = format!("{:016x}", u64::from_be_bytes([a, b, c, d, e, f, g, h])).into();
+        let (resource, affinity) = (lock.gate(), lock.affinity());
+        Self { leases, resource, affinity, value, is_shut: AtomicBool::new(false) }
     }
 
     /// Shuts it, or keeps it shut, for a while. Waits for nothing.
     pub(super) fn shut(&self) {
-        let Some(gate) = self.resource.gate() else { return };
+        let Some(gate) = self.resource.as_ref().and_then(|it| it.keys().first()) else { return };
         // One task at a time has the acquisition: the order of other memory does not matter.
         self.is_shut.store(true, Ordering::Relaxed);
-        self.tell_all(&[b"SET", gate.full(), b"shut", b"PX", LIFE_MS]);
+        let mut bytes = Vec::new();
+        let value = self.value.as_bytes();
+        encode::command(&mut bytes, &[b"SET", gate.full(), value, b"PX", LIFE_MS]);
+        self.tell(Encoded { bytes: &bytes, kind: ReplyKind::Any, undo: Undo::NONE });
     }
 
     /// Opens it, if it has been shut.
@@ -45,18 +59,17 @@ impl Gate {
         if !self.is_shut.swap(false, Ordering::Relaxed) {
             return;
         }
-        if let Some(gate) = self.resource.gate() {
-            self.tell_all(&[b"DEL", gate.full()]);
+        if let Some(resource) = &self.resource {
+            let gate = Subject { resource, value: Value::Told(&self.value) };
+            gate.with_open(|open| self.tell(open));
         }
     }
 
-    fn tell_all(&self, words: &[&[u8]]) {
+    /// Tells all nodes, on the links that carry the lock.
+    fn tell(&self, encoded: Encoded<'_>) {
         let context = &self.leases.context;
-        let mut bytes = Vec::new();
-        encode::command(&mut bytes, words);
-        let encoded = Encoded { bytes: &bytes, kind: ReplyKind::Any, undo: Undo::NONE };
-        let (affinity, now) = (self.resource.affinity(), context.nodes.clock().now());
-        context.nodes.tell(&context.command(encoded, affinity, context.options.ttl, now));
+        let now = context.nodes.clock().now();
+        context.nodes.tell(&context.command(encoded, self.affinity, context.options.ttl, now));
     }
 }
 

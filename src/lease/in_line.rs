@@ -107,6 +107,12 @@ impl Order {
         self.turn.take()
     }
 
+    /// Another has taken the turn. One whose line was let go tries without it: by this one it would
+    /// ask for a place again and again, and lose it each time.
+    pub(super) fn lose_turn(&mut self) {
+        self.turn = None;
+    }
+
     /// Passes the turn on.
     pub(super) fn pass(&mut self, leases: &Leases) {
         if let Some(turn) = self.turn.take() {

@@ -17,9 +17,10 @@
 //! to the first and wakes that one alone ([`notices`]). When one asks next there is its
 //! [`queue_plan`]; a writer that waits for readers shuts the lock's [`gate`] to others. Slots of a
 //! key, of which that node chooses free ones, are [`slotted`]; where it cannot, all nodes are
-//! looked at ([`search`]). Where neither is to be had, there is the [`pause`]. A key that was
-//! contended a moment ago ([`contention`]) is asked for in its queue at once. What a lock is about,
-//! a key or several or slots, is its [`resource`].
+//! looked at ([`search`]). Where neither is to be had, there is the [`pause`]. Where the order is
+//! to survive the loss of a node, every node keeps a queue, of tickets ([`ticketed`]). A key that
+//! was contended a moment ago ([`contention`]) is asked for in its queue at once. What a lock is
+//! about, a key or several or slots, is its [`resource`].
 //!
 //! ```text
 //!  AcquireSpec ──▶ Acquiring: Claim ──won, time left──▶ Hold ──end──▶ Claim ──release──▶ Release
@@ -75,6 +76,7 @@ mod slotted;
 pub(crate) mod takeover;
 #[cfg(test)]
 mod tests;
+mod ticketed;
 mod token;
 mod turns;
 mod validity;

@@ -2,32 +2,32 @@
 //!
 //! One question adds a name on every node and reads what a majority has. Any two majorities have a
 //! node in common, so a reader finds every name that was added before it began. Adding is repeated
-//! without harm.
+//! without harm. On one node, of two names that each keep the other out, one is added and stands:
+//! a decision.
 
 use std::collections::BTreeSet;
 use std::future::poll_fn;
-use std::time::Duration;
 
 use super::command;
+pub(crate) use super::command::Addition;
 use super::context::LeaseContext;
 use super::key::Key;
 use crate::error::{Error, Kind};
 use crate::quorum::{Election, Patience, Verdict};
 use crate::report::Outcome;
 
-/// Adds a name, if one is given, for at least `ttl`, and reads all names. Where it fails, the name
-/// may be on some nodes.
+/// Adds a name, if one is given, and reads all names. Where it fails, the name may be on some
+/// nodes.
 pub(crate) async fn add_and_read(
     context: &LeaseContext,
     key: &Key,
-    added: Option<&[u8]>,
-    ttl: Duration,
+    addition: Addition<'_>,
 ) -> Result<BTreeSet<Vec<u8>>, Error> {
     context.check_open()?;
     let volatile = context.volatile.as_ref();
-    let election = command::with_name_set(volatile, key, (added, ttl), |encoded| {
+    let election = command::with_name_set(volatile, key, addition, |encoded| {
         let now = context.nodes.clock().now();
-        let command = context.command(encoded, key.affinity(), ttl, now);
+        let command = context.command(encoded, key.affinity(), addition.ttl, now);
         context.nodes.ask(&command, context.nodes.rule(Patience::Early))
     })?;
     let verdict = poll_fn(|cx| election.poll_verdict(cx)).await;

@@ -19,6 +19,7 @@ use super::key::Key;
 use super::turns::Turns;
 use crate::entropy::Nonce;
 use crate::link::Listener;
+use crate::quorum::NodeMask;
 use crate::sync::{Mutex, lock};
 
 /// How many digits of a value say which is meant: as many as `hand_on.lua` and `revoke.lua` tell.
@@ -50,7 +51,7 @@ struct Waiting {
 impl Waiting {
     /// All that are told by this node, in an order that is the same in each run of a simulation.
     fn at(&self, node: usize) -> Vec<Arc<Signals>> {
-        let at_node = |(_, signals): &(_, &Arc<Signals>)| signals.node == node;
+        let at_node = |(_, signals): &(_, &Arc<Signals>)| signals.nodes.has(node);
         let mut told: Vec<_> = self.by_tag.iter().filter(at_node).collect();
         told.sort_unstable_by_key(|(tag, _)| **tag);
         told.into_iter().map(|(_, signals)| signals.clone()).collect()
@@ -59,8 +60,8 @@ impl Waiting {
 
 /// What one that waits is told.
 struct Signals {
-    /// The node that tells it.
-    node: usize,
+    /// The nodes that tell it.
+    nodes: NodeMask,
     /// The key was handed over to it.
     handed_over: Notify,
     /// The key may have changed.
@@ -87,18 +88,18 @@ impl Notices {
         &self.turns
     }
 
-    /// The value with this nonce is told from now on by this node when this key is handed over to
+    /// The value with this nonce is told from now on by these nodes when this key is handed over to
     /// it, or may have changed.
     pub(super) fn register(
         self: &Arc<Self>,
         nonce: &Nonce,
         key: &Key,
-        node: usize,
+        nodes: NodeMask,
     ) -> Registration {
         let tag = tag_of(nonce);
         let key = Box::<[u8]>::from(key.full());
         let (handed_over, changed) = (Notify::new(), Notify::new());
-        let signals = Arc::new(Signals { node, handed_over, changed });
+        let signals = Arc::new(Signals { nodes, handed_over, changed });
         let mut waiting = lock(&self.waiting);
         waiting.by_tag.insert(tag, signals.clone());
         waiting.by_key.entry(key.clone()).or_default().push(signals.clone());
@@ -213,8 +214,8 @@ mod tests {
         let key = |name: &[u8]| Key::new(&[], name).unwrap();
         let nonce = |byte| Nonce([byte; Nonce::BYTES]);
         let (one, other) = (
-            notices.register(&nonce(0xa7), &key(b"k"), 0),
-            notices.register(&nonce(0xb0), &key(b"l"), 2),
+            notices.register(&nonce(0xa7), &key(b"k"), NodeMask::only(0)),
+            notices.register(&nonce(0xb0), &key(b"l"), NodeMask::only(2)),
         );
         (notices, one, other)
     }
@@ -252,6 +253,17 @@ mod tests {
         notices.hear_change(2, None);
         assert!(!is_ready(one.changed()) && is_ready(other.changed()));
         assert!(!is_ready(one.handed_over()));
+    }
+
+    #[test]
+    fn one_that_all_nodes_tell_is_woken_when_any_of_them_tells_no_more() {
+        let notices = Notices::new("me@h:1");
+        let key = Key::new(&[], b"k").unwrap();
+        let one = notices.register(&Nonce([0xa7; Nonce::BYTES]), &key, NodeMask::ALL);
+        for node in 0..3 {
+            notices.hear_change(node, None);
+            assert!(is_ready(one.changed()) && !is_ready(one.changed()));
+        }
     }
 
     /// What is run when a task is woken may be anything, a task's end among it.

@@ -23,6 +23,8 @@ pub(crate) struct Primitive {
     /// What is said to the node that keeps a key's queue, of a lock that has one: about the key and
     /// those of its queue.
     pub(crate) queued: Option<&'static Self>,
+    /// Of one that is acquired in the order of tickets: the same lock without these.
+    pub(crate) without_tickets: Option<&'static Self>,
 }
 
 /// Who may have a lock at once. Where that can be several, they stand in no line of their process.

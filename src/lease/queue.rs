@@ -95,11 +95,16 @@ pub(super) struct Wait {
 
 impl Wait {
     /// If readers are in its way, it waits for them, and for no more of them.
-    fn note_readers(&mut self, are_there: bool) {
+    pub(super) fn note_readers(&mut self, are_there: bool) {
         if are_there {
             self.has_met_readers = true;
             self.shut_gate();
         }
+    }
+
+    /// Keeps its turn until then, if it has to have one. Whether it has it.
+    pub(super) fn renew_turn(&self, context: &LeaseContext, until: Moment) -> bool {
+        self.turn.is_none_or(|turn| context.turns().renew(turn, until))
     }
 
     fn shut_gate(&self) {
@@ -109,7 +114,7 @@ impl Wait {
     }
 
     /// Until when it waits. As a first try, the first question of a fair lock is not cut short.
-    fn until_with(&self, plan: &Plan) -> Moment {
+    pub(super) fn until_with(&self, plan: &Plan) -> Moment {
         if self.is_fair && !plan.has_place { Moment::LAST } else { self.until }
     }
 }
@@ -192,7 +197,7 @@ impl Queueing {
     /// The gate of its lock, if it may shut that: the same one each time.
     pub(super) fn gate(&mut self, leases: &Arc<Leases>, resource: &Resource) -> Option<Arc<Gate>> {
         let is_writer = resource.primitive.holders.is_one();
-        let new = || Arc::new(Gate::new(leases.clone(), resource.clone()));
+        let new = || Arc::new(Gate::new(leases.clone(), resource));
         is_writer.then(|| self.gate.get_or_insert_with(new).clone())
     }
 
@@ -230,11 +235,16 @@ impl Place {
         let Some(key) = queue_node.resource.keys().first() else { return Ok(None) };
         let nonce = context.nodes.entropy().nonce();
         let node = queue_node.node;
-        let registration = context.notices.register(&nonce, key, node);
+        let registration = context.notices.register(&nonce, key, NodeMask::only(node));
         let now = context.nodes.clock().now();
         let claim = Claim::enqueue(context, resource.clone(), queue_node, (nonce, ttl), now)?;
         let (beats, is_repeated, waiter) = (0, false, None);
         Ok(Some(Self { claim, node, registration, beats, is_repeated, waiter }))
+    }
+
+    /// What one that waits there listens to.
+    pub(super) fn listening(&self) -> (&Claim, &Registration) {
+        (&self.claim, &self.registration)
     }
 
     /// Whether no node ranks higher by now.
@@ -248,20 +258,6 @@ impl Place {
     fn note_handed_over(&self, context: &LeaseContext, now: Moment) {
         context.counters.note(Cause::HandedOver);
         context.contention.note(self.claim.resource.affinity(), now);
-    }
-
-    /// It waits for others, says the queue's node; since when, if that is untold.
-    pub(super) fn note_wait(
-        &mut self,
-        context: &LeaseContext,
-        untold: Option<Moment>,
-        now: Moment,
-    ) {
-        let resource = &self.claim.resource;
-        context.contention.note(resource.affinity(), now);
-        if let Some(began) = untold {
-            context.tell_waiting(resource, None, now.since(began));
-        }
     }
 
     /// Asks how long the lock lives, and has the node tell when it changes.
@@ -282,7 +278,7 @@ pub(super) async fn wait(
     let mut plan = Plan::asked(clock.now());
     loop {
         let until = wait.until_with(&plan);
-        let woken = attend(context, &place, &plan, until).await?;
+        let woken = attend(context, place.listening(), &plan, until).await?;
         let now = clock.now();
         match woken {
             Woken::Closed => return Ok(Ended::Over),
@@ -320,11 +316,11 @@ pub(super) async fn wait(
             Woken::Answered => match place.claim.queue_reply() {
                 Some(Reply::Granted { .. }) => break,
                 Some(Reply::Wait { left, is_heard, is_read }) => {
-                    if wait.turn.is_some_and(|turn| !context.turns().renew(turn, plan.beat)) {
+                    if !wait.renew_turn(context, plan.beat) {
                         return Ok(Ended::Overtaken);
                     }
                     wait.note_readers(is_read);
-                    place.note_wait(context, wait.untold.take(), now);
+                    context.note_wait(&place.claim.resource, wait.untold.take(), now);
                     let is_told = context.nodes.tells_changes(place.node);
                     plan.wait(left, is_heard, (!is_told).then_some(wait.pause), now);
                 }
@@ -406,7 +402,7 @@ pub(super) enum Woken {
 /// Sleeps until something is due, or comes.
 pub(super) async fn attend(
     context: &LeaseContext,
-    place: &Place,
+    (claim, registration): (&Claim, &Registration),
     plan: &Plan,
     until: Moment,
 ) -> Result<Woken, Error> {
@@ -414,8 +410,8 @@ pub(super) async fn attend(
     // A timer would come a millisecond later. An answer that is awaited comes first.
     let is_due = !plan.is_asked && due <= context.nodes.clock().now();
     let mut timer = context.nodes.sleep_until(due)?;
-    let mut handed_over = pin!(place.registration.handed_over());
-    let mut changed = pin!(place.registration.changed());
+    let mut handed_over = pin!(registration.handed_over());
+    let mut changed = pin!(registration.changed());
     let mut closed = pin!(context.closed());
     let woken = poll_fn(|cx| {
         if closed.as_mut().poll(cx).is_ready() {
@@ -426,7 +422,7 @@ pub(super) async fn attend(
         }
         if plan.is_asked {
             // A change that comes meanwhile is kept: the answer may be older.
-            if place.claim.election.poll_verdict(cx).is_ready() {
+            if claim.election.poll_verdict(cx).is_ready() {
                 return Poll::Ready(Woken::Answered);
             }
         } else if changed.as_mut().poll(cx).is_ready() {

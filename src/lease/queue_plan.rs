@@ -1,4 +1,5 @@
-//! What one that waits in a queue awaits, and when it asks next.
+//! What one that waits in a queue awaits, and when it asks next: the node that keeps the queue, or
+//! all nodes, where each keeps one.
 //!
 //! Pure, but for the answer that is awaited.
 
@@ -20,8 +21,9 @@ const ASKS_MAX: u32 = 16;
 /// for. It saves the watch where the holder releases the lock sooner.
 const WATCHED_AFTER: Duration = Duration::from_millis(10);
 
-/// When a queue's node is asked again that has not answered in time.
-const LATE: Duration = Duration::from_millis(100);
+/// When a queue's node is asked again that has not answered in time; and how long one is waited for
+/// that is slower than the others.
+pub(super) const LATE: Duration = Duration::from_millis(100);
 
 /// What is awaited, and what is done next, and when.
 pub(super) struct Plan {

@@ -110,19 +110,53 @@ impl Resource {
         Ok(Self { primitive, keys, class, lock_delay_ms: 0 })
     }
 
+    /// The key of one slot of a key that has `count`, by its number from 0 on. An error as for
+    /// [`slots`](Self::slots), and where there is no such slot.
+    pub(super) fn slot(key: Key, count: u16, number: u16) -> Result<Key, Error> {
+        Slots::new(key, count, 1)?.key_of(number).cloned()
+    }
+
     /// The read lock that this lock becomes, which must be of one key and none itself.
     pub(crate) fn downgraded(&self, primitive: &'static Primitive) -> Result<Self, Error> {
-        match &self.keys {
-            Keys::One(key) => {
-                let read = Self::read(primitive, key.clone(), self.class)?;
-                Ok(Self { lock_delay_ms: self.lock_delay_ms, ..read })
+        let key = match &self.keys {
+            Keys::One(key) => key,
+            Keys::Beside(with) if self.primitive.holders.is_one() => &with.key,
+            Keys::Beside(_) => return Err(Error::misuse("it is a read lock already")),
+            Keys::Several(_) => {
+                return Err(Error::misuse(
+                    "a lock of several keys cannot be downgraded; release it, and read each key",
+                ));
             }
-            Keys::Beside(_) => Err(Error::misuse("it is a read lock already")),
-            Keys::Several(_) => Err(Error::misuse(
-                "a lock of several keys cannot be downgraded; release it, and read each key",
-            )),
-            Keys::Slots(_) => Err(Error::misuse("a slot is no write lock, and has no readers")),
+            Keys::Slots(_) => {
+                return Err(Error::misuse("a slot is no write lock, and has no readers"));
+            }
+        };
+        let read = Self::read(primitive, key.clone(), self.class)?;
+        Ok(Self { lock_delay_ms: self.lock_delay_ms, ..read })
+    }
+
+    /// The same lock, as one of this kind, which is acquired in the order of tickets: with its
+    /// queue, which every node keeps. An error for any other than a lock of one key, and where the
+    /// queue can have no name.
+    pub(crate) fn by_ticket(&self, primitive: &'static Primitive) -> Result<Self, Error> {
+        if self.is_by_ticket() {
+            return Ok(self.clone());
         }
+        let Keys::One(key) = &self.keys else {
+            return Err(Error::misuse(
+                "`fair_strict` is for a lock of one key, and not for read locks, slots and several \
+                 keys; leave it out",
+            ));
+        };
+        let keys = Keys::with_queue(key);
+        let keys = keys.ok_or_else(|| no_name(key, "queue", "lock it without `fair_strict`"))?;
+        Ok(Self { primitive, keys, ..*self })
+    }
+
+    /// Whether it is acquired in the order of tickets.
+    #[inline]
+    pub(super) fn is_by_ticket(&self) -> bool {
+        self.primitive.without_tickets.is_some()
     }
 
     /// A lock that has a queue, with the keys of that: for the node that keeps it. `None` where
@@ -130,10 +164,7 @@ impl Resource {
     pub(super) fn queued(&self) -> Option<Self> {
         let primitive = self.primitive.queued?;
         let keys = match &self.keys {
-            Keys::One(key) => {
-                let beside = vec![key.beside(QUEUE)?, key.beside(BEATS)?];
-                Keys::with_beside(key.clone(), beside)
-            }
+            Keys::One(key) => Keys::with_queue(key)?,
             Keys::Slots(slots) => Keys::Slots(Box::new(slots.with_queue()?)),
             keys => keys.clone(),
         };
@@ -281,9 +312,11 @@ impl Resource {
         Self { primitive, keys: Keys::Slots(Box::new(slots.choosing(numbers))), ..*self }
     }
 
-    /// Where nodes keep whether more readers may come, if there is a name for it.
-    pub(super) fn gate(&self) -> Option<Key> {
-        self.keys().first()?.beside(GATE)
+    /// The key that keeps readers out while it is there, if there is a name for it.
+    pub(super) fn gate(&self) -> Option<Self> {
+        let gate = self.keys().first()?.beside(GATE)?;
+        let primitive = self.primitive.without_tickets.unwrap_or(self.primitive);
+        Some(Self::one(primitive, gate, self.class))
     }
 
     /// Whether a key is one of these.
@@ -307,6 +340,12 @@ impl Resource {
 }
 
 impl Keys {
+    /// `None` where the names of its queue could not be told to be of one slot of a cluster.
+    fn with_queue(key: &Key) -> Option<Self> {
+        let beside = vec![key.beside(QUEUE)?, key.beside(BEATS)?];
+        Some(Self::with_beside(key.clone(), beside))
+    }
+
     fn with_beside(key: Key, beside: Vec<Key>) -> Self {
         Self::Beside(Box::new(Beside { key, beside: beside.into() }))
     }

@@ -36,7 +36,7 @@ pub(super) async fn wait(
     let chosen = loop {
         // The first question is a try, which takes as long as it takes.
         let until = if plan.has_place { wait.until } else { Moment::LAST };
-        let woken = attend(context, &place, &plan, until).await?;
+        let woken = attend(context, place.listening(), &plan, until).await?;
         let now = clock.now();
         match woken {
             Woken::Closed => return Ok(Ended::Over),
@@ -69,7 +69,7 @@ pub(super) async fn wait(
                 Some(Picked::TooFew { is_first, left }) => {
                     let untold = wait.untold.take().filter(|_| place.waiter.is_none());
                     place.waiter.get_or_insert_with(|| context.counters.wait(1));
-                    place.note_wait(context, untold, now);
+                    context.note_wait(&place.claim.resource, untold, now);
                     plan.wait(left, true, Some(wait.pause), now);
                     plan.is_first = is_first;
                 }

@@ -14,12 +14,13 @@ use super::queue_node;
 use crate::clock::Moment;
 use crate::error::Error;
 use crate::link::ReplyKind;
-use crate::quorum::{Election, NodeMask, NodeSet};
+use crate::quorum::{Election, NodeMask, NodeSet, Patience};
 
 /// Registers for what this node tells of a key. `None` if it tells nothing: looked at after the
 /// registration, for a node that stops telling says so once.
 pub(super) fn register(context: &LeaseContext, node: usize, key: &Key) -> Option<Registration> {
-    let registration = context.notices.register(&context.nodes.entropy().nonce(), key, node);
+    let registration =
+        context.notices.register(&context.nodes.entropy().nonce(), key, NodeMask::only(node));
     context.nodes.tells_changes(node).then_some(registration)
 }
 
@@ -28,6 +29,12 @@ pub(super) fn ask(context: &LeaseContext, node: usize, key: &Key) -> Result<Elec
     let (words, to) = ([b"PTTL", key.full()], NodeMask::only(node));
     // Changes are told on the node's first connection.
     context.ask(&words, ReplyKind::Tracked, 0, to, NodeSet::rule_of_one())
+}
+
+/// The same of all nodes; each has the other answers waited for.
+pub(super) fn ask_each(context: &LeaseContext, key: &Key) -> Result<Election, Error> {
+    let (words, rule) = ([b"PTTL", key.full()], context.nodes.rule(Patience::All));
+    context.ask(&words, ReplyKind::Tracked, 0, NodeMask::ALL, rule)
 }
 
 /// A key that is watched, on the node that would keep its queue.

@@ -38,4 +38,5 @@ pub(super) const SEVERAL_KEYS: Primitive = Primitive {
     },
     holders: Holders::One,
     queued: None,
+    without_tickets: None,
 };

@@ -137,8 +137,9 @@ impl LockGuard {
     }
 
     /// Completes when another client asks the holder to let go of the lock
-    /// ([`Locker::revoke`](crate::Locker::revoke)), and when the lock is lost. Finish what is being
-    /// done, and [release](Self::release) it: once a majority of the nodes is marked, nothing
+    /// ([`Locker::revoke`](crate::Locker::revoke), [`Slots::revoke`](crate::Slots::revoke)), also
+    /// if that is for one of its several keys or slots, and when the lock is lost. Finish what is
+    /// being done, and [release](Self::release) it: once a majority of the nodes is marked, nothing
     /// extends it any more, and it ends at its [`deadline`](Self::deadline). Where a minority alone
     /// is marked it is still extended. Any number of tasks may wait.
     ///

@@ -323,8 +323,9 @@ impl Locker {
     /// [`Event::Revoked`](crate::Event::Revoked).
     ///
     /// This cannot be taken back, and asking again changes nothing. `None` when no client holds the
-    /// lock. Of a lock of several keys ([`lock_all`](Self::lock_all)) one of its keys is enough. A
-    /// lock that was revoked is not [adopted](Self::adopt) any more.
+    /// lock. Of a lock of several keys ([`lock_all`](Self::lock_all)) one of its keys is enough;
+    /// the holder of a slot is asked by [`Slots::revoke`](crate::Slots::revoke). A lock that was
+    /// revoked is not [adopted](Self::adopt) any more.
     ///
     /// What a node forgets, as in a restart without persistence, it forgets of this too.
     ///

@@ -30,6 +30,7 @@ mod slots;
 mod slotted;
 #[cfg(test)]
 mod tests;
+mod ticketed;
 mod within;
 
 pub use acquire::Acquire;

@@ -31,4 +31,5 @@ pub(super) const ONE_KEY: Primitive = Primitive {
     },
     holders: Holders::One,
     queued: Some(&QUEUED),
+    without_tickets: None,
 };

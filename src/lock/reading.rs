@@ -13,7 +13,7 @@
 //! A writer may become a reader; then its value, which stood under the lock's key, stands among the
 //! readers.
 
-use super::behind::{behind_hand_on, behind_standing};
+use super::behind::behind_hand_on;
 use super::queued::{ASK, ASK_WHERE_IT_VOTES};
 use crate::lease::{AcquireBy, Adopt, Holders, Primitive, Script, TokenKind, script};
 use crate::link::{ReplyKind, UndoScript};
@@ -25,7 +25,7 @@ const LEAVE: &str = behind_hand_on!("script/read_leave.lua");
 
 const EXTEND: Script =
     script!(include_str!("script/read_extend.lua"), "a07198394408d511607da0228d31217c5f20e38b");
-const RELEASE: Script = script!(LEAVE, "58e4a98ef8e37b377a5b38b97d7b38b371c3a8bf");
+const RELEASE: Script = script!(LEAVE, "e12c3673f0656d8a1213c59fa64a6a5ba3cf6a52");
 /// A user who may not touch what is kept beside a lock is no reader, and may have been a writer.
 const UNDO: UndoScript = UndoScript {
     text: LEAVE,
@@ -40,10 +40,13 @@ const UNDO: UndoScript = UndoScript {
 /// A read lock of one key. (A test compares the digests with the scripts.)
 pub(crate) static READ: Primitive = Primitive {
     acquire: AcquireBy::Script(
-        script!(include_str!("script/read.lua"), "ab562bf2bcdbae7ace30557d4bcebcf7de688ae4"),
+        script!(behind_hand_on!("script/read.lua"), "519990bcdf308be1ed28db4004d43d9769f2911e"),
         ReplyKind::Keys,
     ),
-    vote: script!(behind_standing!("script/read.lua"), "0b492e8a017504eba310e17b9e719f729b4ce151"),
+    vote: script!(
+        concat!(include_str!("../lease/script/standing.lua"), behind_hand_on!("script/read.lua")),
+        "5a82a663290a32b3af8acdb68a756a8623ef9de5"
+    ),
     vote_reply: ReplyKind::KeysVote,
     extend: EXTEND,
     release: RELEASE,
@@ -51,6 +54,7 @@ pub(crate) static READ: Primitive = Primitive {
     adopt: Adopt::Refused { token: TokenKind::Read, why: "a read lock is not adopted" },
     holders: Holders::Readers,
     queued: Some(&QUEUED_READER),
+    without_tickets: None,
 };
 
 /// A reader on the node that keeps the lock's queue, until it has the lock.
@@ -64,4 +68,5 @@ static QUEUED_READER: Primitive = Primitive {
     adopt: Adopt::Refused { token: TokenKind::Read, why: "what waits in a queue is not held" },
     holders: Holders::Readers,
     queued: None,
+    without_tickets: None,
 };

@@ -8,6 +8,7 @@ use super::acquire::Acquire;
 use super::guard::LockGuard;
 use super::held::Held;
 use super::key::LockKey;
+use super::ticketed::BY_TICKET;
 use crate::error::Error;
 use crate::lease::{AcquireSpec, Acquiring};
 use crate::options::{Extend, Retry, whole_millis};
@@ -165,6 +166,36 @@ impl LockRequest {
     /// [`retry`](Self::retry) by [`Retry::custom`] or with [`Retry::tries_max`].
     pub fn fair(self) -> Self {
         self.with(|spec| spec.fair = true)
+    }
+
+    /// Acquires the lock in the order of arrival, also when a node is lost: as
+    /// [`fair`](Self::fair), but every node keeps a queue. A request asks all nodes for their
+    /// highest ticket, takes a higher one, and tells it to all; the lowest ticket is next (Lamport,
+    /// "A New Solution of Dijkstra's Concurrent Programming Problem", CACM 17(8), 1974).
+    ///
+    /// The promise: if a majority has recorded the ticket of request A before request B is sent, A
+    /// gets the lock before B. It holds while A waits, and while that majority keeps its data and
+    /// answers A at least every 1.5 s. If two requests overlap, either may be first. A node that
+    /// has not answered A once does not count for A any more; when no majority is left, A takes a
+    /// new ticket and loses its place. The tasks of one locker wait in its own line first, and have
+    /// no ticket until their turn comes.
+    ///
+    /// A free lock takes one round trip, or two with a [fence](Self::fenced); where others wait it
+    /// takes one more. Each that waits writes to every node twice a second. Requests without
+    /// `fair_strict` may come in between, and can keep those with it waiting without end: use it
+    /// for every request of the key. [`try_acquire`](Self::try_acquire) has the lock only where
+    /// none waits. A user with few rights needs those of `ticket_ask.lua`
+    /// ([`compatibility`](crate::manual::compatibility)).
+    ///
+    /// # Errors
+    ///
+    /// As [`fair`](Self::fair), and [`is_misuse`](Error::is_misuse) for read locks and slots.
+    pub fn fair_strict(mut self) -> Self {
+        self.spec = self.spec.and_then(|mut spec| {
+            spec.resource = spec.resource.by_ticket(&BY_TICKET)?;
+            Ok(spec)
+        });
+        self.fair()
     }
 
     /// What kind of lock this is, for metrics, instead of the locker's; see

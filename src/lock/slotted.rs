@@ -22,6 +22,7 @@ static SLOT: Primitive = Primitive {
     adopt: NOT_ADOPTED,
     holders: Holders::Slots(&KINDS),
     queued: Some(&CHOOSING),
+    without_tickets: None,
     ..ONE_KEY
 };
 
@@ -30,6 +31,7 @@ static SLOTS: Primitive = Primitive {
     adopt: NOT_ADOPTED,
     holders: Holders::Slots(&KINDS),
     queued: Some(&CHOOSING),
+    without_tickets: None,
     ..SEVERAL_KEYS
 };
 
@@ -37,7 +39,7 @@ static SLOTS: Primitive = Primitive {
 /// they are let go of. (A test compares the digests with the scripts.)
 pub(crate) static CHOOSING: Primitive = Primitive {
     acquire: AcquireBy::Script(
-        script!(behind_hand_on!("script/slot_ask.lua"), "a1837496ba39f1db3bb7bc8e25019e2adc03cb95"),
+        script!(behind_hand_on!("script/slot_ask.lua"), "411e7b93b5ac8825056463112ababf6a48d857bd"),
         ReplyKind::Pick,
     ),
     vote: script!(
@@ -45,11 +47,11 @@ pub(crate) static CHOOSING: Primitive = Primitive {
             include_str!("../lease/script/standing.lua"),
             behind_hand_on!("script/slot_ask.lua")
         ),
-        "5a022399cc4ed729117aa7eb3d6f308a2d1d26df"
+        "22eb53b7a1251f2f77a5f3e7c385da8e552a883e"
     ),
     vote_reply: ReplyKind::PickVote,
     extend: SEVERAL_KEYS.extend,
-    release: script!(LEAVE, "66dea26e3228edafeb77f4846a358930a7699bea"),
+    release: script!(LEAVE, "80835f853bb72a6231db019d0b8fdb24cf3e6ccb"),
     undo: UndoScript {
         text: LEAVE,
         compares_and_deletes: false,
@@ -62,4 +64,5 @@ pub(crate) static CHOOSING: Primitive = Primitive {
     adopt: NOT_ADOPTED,
     holders: Holders::Slots(&KINDS),
     queued: Some(&CHOOSING),
+    without_tickets: None,
 };

@@ -155,6 +155,26 @@
 //! its place, and comes again within half a second: their order is lost. None of that ever gives
 //! two holders; ten minutes of faults gave none (`tests/record/fair-2026-11-28.md`).
 //!
+//! # In strict order
+//!
+//! Where the order is worth more than that, ask everywhere by
+//! [`fair_strict`](crate::LockRequest::fair_strict): then every node keeps a queue, of tickets, and
+//! the order stands on each majority. What is promised without a common clock is said there. What
+//! it costs:
+//!
+//! | | `lock` | `fair` | `fair_strict` |
+//! |---|---|---|---|
+//! | round trips, free | one | two | one, with a fence two |
+//! | round trips, from a release to the next holder | one | one | one or two |
+//! | who waits writes, twice a second | to one node | to one node | to every node |
+//! | the order survives the loss of the queue's node | no | no | yes, while a majority answers |
+//! | `try_acquire` may come first | yes | yes | only where none waits |
+//!
+//! Requests without it on the same key come in between, as they do for `fair`; where there are many
+//! of these, those in strict order may wait without end. One loses its place when too few nodes
+//! are left that have answered all its questions, or when no majority takes its fence: it takes a
+//! new ticket then, and goes to the end.
+//!
 //! The queue needs RESP3 and some rights ([`compatibility`](super::compatibility));
 //! [`health`](crate::Locker::health) says of each node whether it tells this process what it needs.
 //! Without them a process polls by its [`Retry`](crate::Retry): by default with jittered pauses, 50
@@ -194,8 +214,8 @@
 //!
 //! It needs that the parts are independent: what is true of all heaps, as that they hold ten pieces
 //! together, is known only under `all()`. And a segment is only as many as wanted at once: with 64
-//! buyers on 16 heaps there are still four for each. Those bought four times as many pieces a
-//! second as under one lock (`benches/record/segments-2026-11-26.md`).
+//! buyers on 16 heaps there are still four for each. Those bought 3.7 times as many pieces a second
+//! as under one lock (`benches/record/segments-2026-11-28.md`).
 //!
 //! # Durability
 //!
@@ -305,6 +325,7 @@
 //! | `lock_delay` | yes | yes | yes | yes | yes | yes | yes |
 //! | `share` | yes | yes | yes | yes | yes | yes | yes |
 //! | `fair` | yes | no: stand in no queue | yes | yes | yes | yes | yes |
+//! | `fair_strict` | yes | no: one key | yes | yes | yes | no: one key | no: one key |
 //! | `revoke` | yes | yes | yes | yes | yes | no: are not asked | yes |
 //! | `shutdown_leaving` | yes | yes | yes | yes | yes | yes | yes |
 //!
@@ -324,6 +345,7 @@
 //! | `lock_delay` | `lock_delay::one_that_has_expired_keeps_others_out` |
 //! | `share` | `sharing::one_key_is_released_with_the_last_handle` |
 //! | `fair` | `fair::a_free_lock_is_asked_for_where_its_queue_is_and_then_on_all_nodes` |
+//! | `fair_strict` | `fair_strict::a_free_lock_takes_one_question_to_each_node` |
 //! | `revoke` | `revocation::a_holder_lets_go_of_one_key` |
 //! | `shutdown_leaving` | `handover::what_a_shutdown_leaves_is_adopted_by_its_tokens` |
 //!
@@ -357,6 +379,7 @@
 //! | `lock_delay` | `lock_delay::one_that_waits_in_the_queue_waits_for_the_delay` |
 //! | `share` | `sharing::one_that_waits_has_it_behind_the_last_handle` |
 //! | `fair` | `fair::a_newcomer_asks_no_node_for_the_lock_while_others_wait_for_it` |
+//! | `fair_strict` | `fair_strict::one_that_waits_is_woken_by_the_release_and_polls_nothing` |
 //! | `revoke` | `revocation::one_that_waits_has_what_is_let_go_of` |
 //! | `shutdown_leaving` | `waiting::beside::a_lock_that_a_shutdown_leaves_goes_on_at_its_end` |
 //!
@@ -375,6 +398,7 @@
 //! | `lock_delay` | `lock_delay::a_fenced_lock_that_has_expired_keeps_others_out` |
 //! | `share` | `sharing::handles_of_a_fenced_lock_have_one_fence` |
 //! | `fair` | `fair::on_real_servers_they_have_it_in_that_order_too` |
+//! | `fair_strict` | `fair_strict::it_is_fenced_and_each_fence_is_higher` |
 //! | `revoke` | `revocation::a_holder_lets_go_of_a_fenced_lock` |
 //! | `shutdown_leaving` | `fencing::what_a_shutdown_leaves_is_adopted_with_higher_fences` |
 //!
@@ -393,6 +417,7 @@
 //! | `lock_delay` | `lock_delay::one_that_would_be_deleted_natively_keeps_others_out` |
 //! | `share` | `sharing::the_last_handle_deletes_natively` |
 //! | `fair` | `fair::a_fair_lock_is_deleted_natively` |
+//! | `fair_strict` | `fair_strict::one_is_let_go_of_where_others_are_deleted_natively` |
 //! | `revoke` | `revocation::a_holder_lets_go_of_what_would_be_deleted_natively` |
 //! | `shutdown_leaving` | `native::beside::a_lock_that_a_shutdown_leaves_is_adopted_and_deleted` |
 //!
@@ -424,7 +449,7 @@
 //! | `lock_delay` | `lock_delay::a_slot_that_has_expired_is_no_others` |
 //! | `share` | `sharing::a_slot_is_released_with_the_last_handle` |
 //! | `fair` | `fair::slots_are_had_in_the_order_of_arrival` |
-//! | `revoke` | `revocation::a_holder_lets_go_of_a_slot_by_its_key` |
+//! | `revoke` | `slots::revoked::a_holder_lets_go_of_a_slot_by_its_number` |
 //! | `shutdown_leaving` | `slots::beside::slots_that_a_shutdown_leaves_end_by_ttl` |
 //!
 //! # An example

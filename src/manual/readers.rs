@@ -34,8 +34,9 @@
 //! readers that ask from then on wait behind it, and do not join those that have the lock. So a
 //! writer waits for the readers that it has found there, each for as long as it goes on, and for no
 //! others; and a reader for the writers before it. The gate opens when the writer has the lock, or
-//! gives up, and by itself a second and a half after a writer that is gone. Where one gives up, the
-//! next one behind it is told so, and shuts the gate anew.
+//! gives up, and by itself a second and a half after a writer that is gone. A writer is told when
+//! it comes to be the first, where those before it give up, or have the lock as readers; or it
+//! finds out within half a second.
 //!
 //! A reader that finds the lock free, or held by readers with the gate open, has it at once, also
 //! before readers in the queue: these ask when they are woken, and every half second.
@@ -51,6 +52,11 @@
 //!
 //! # Where it ends
 //!
+//! - A reader whose command reaches the other nodes later than that of the queue, as from far away
+//!   or from a busy machine, may find the gate shut there by the writer that came after it. Then it
+//!   loses its turn to that one.
+//! - A release wakes the first 128 of those that read one behind the other. Further ones find out
+//!   by themselves, each within half a second of the last of 128 before it having the lock.
 //! - Only a writer that waits in the queue shuts the gate. Readers that always overlap keep these
 //!   out: `lock_all`, `try_acquire`, a [`Retry`](crate::Retry) with a limit or of your own, clients
 //!   of other libraries, users without the rights to the queue, connections by RESP2, and keys with

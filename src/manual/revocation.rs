@@ -8,6 +8,7 @@
 //! | | |
 //! |---|---|
 //! | `locker.revoke(key)` | asks; says who holds the lock, and when it is over at the latest |
+//! | `locker.slots(key, 4).revoke(2)` | the same for the slot of this number |
 //! | `guard.revoked()` | completes when the holder is asked, and when the lock is lost |
 //! | `guard.is_revoked()` | whether the holder knows that it was asked |
 //! | [`Event::Revoked`](crate::Event::Revoked) | the same for observers, once |
@@ -17,6 +18,7 @@
 //! | `adopt` of such a lock | is refused as well; `release_by_token` releases it |
 //! | a `lock_delay` | follows as behind any loss, and is counted in what is told |
 //! | `quorlock lock` | sends its command TERM, and KILL when the lock is lost |
+//! | `quorlock revoke KEY --slot 2` | asks the command whose `QUORLOCK_SLOT` is 2 |
 //! | on the wire: to ask | `GET` and `PTTL` on every node, then one script: two round trips |
 //! | the same for a lock that is not revoked | a script behind each `DELIFEQ` that finds nothing |
 //!
@@ -35,6 +37,18 @@
 //! guard.release().await?;
 //! # Ok(()) }
 //! ```
+//!
+//! # Of several keys or slots
+//!
+//! Of a lock of several keys, or of several slots, any one key or slot is enough: it ends as a
+//! whole. That key alone is marked, and a node that has the mark extends none of the others. The
+//! holder is told as that of any lock, and its release deletes the marked key and all others. If
+//! it does not let go, each key ends with the time that it has.
+//!
+//! A slot is named by its number, from 0 on, as its holder's [`slots`](crate::LockGuard::slots)
+//! and `QUORLOCK_SLOT` tell it. Holders of other slots are not asked. A number that the slots do
+//! not have is refused. Where there were more slots before, and a holder of one of those is to be
+//! asked, give the number of slots that it uses; the program takes any slot from 0 to 63.
 //!
 //! # How it works
 //!
@@ -75,5 +89,3 @@
 //!   a client of another library, which would only find its lock gone.
 //! - An older quorlock extends no lock that was revoked, and does not know why; its release finds
 //!   another's value, and the key ends with its time.
-//! - A slot is asked for by its own key, `{KEY}:slot:N`, where the key has its locker's prefix, so
-//!   by a locker without one; of several keys that are one lock any will do.

@@ -19,6 +19,7 @@
 //! | waits | in the queue of the slots | at the head of it until enough are free |
 //! | is woken by | a release, if it is the first | each release, once it is the first |
 //! | adopted, or released by its token | no | no |
+//! | its holder is asked to let go | by its number: [`revoke`](crate::Slots::revoke) | by any one |
 //! | fence | none: a store would refuse all but the latest | none |
 //!
 //! A slot is a lock of its own, so at most as many hold the key as it has slots: that is what the
@@ -34,8 +35,9 @@
 //! `a{t}b`, is `a{t}b/slot:3`: so all slots of a key are in one slot of a cluster. The locker's
 //! prefix is inside the braces: `{pay:k}:slot:3`. By that name a client that knows of no slots
 //! takes one or is kept from one, `quorlock status '{pay:k}:slot:3'` shows who has it, and
-//! `quorlock release --force '{pay:k}:slot:3'` deletes it. The lock of `k` itself has
-//! nothing to do with its slots.
+//! `quorlock release --force '{pay:k}:slot:3'` deletes it. Its holder is asked to let go of it by
+//! `quorlock revoke --prefix pay: k --slot 3` ([`revocation`](super::revocation)). The lock of `k`
+//! itself has nothing to do with its slots.
 //!
 //! The queue of `k` with four slots is `{k}:slots:4:quorlock:queue`, and beside it stands
 //! `{k}:slots:4:quorlock:beats`. One node keeps it: the same for all that are connected to the same

@@ -1,7 +1,7 @@
 //! Some of the nodes of a node set.
 
 /// A set of nodes of one node set, by their positions.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct NodeMask(u16);
 
 impl NodeMask {

@@ -23,6 +23,8 @@ pub(super) const DELAYS: u64 = 15;
 pub(super) const FAIR: u64 = 16;
 pub(super) const LATCHES: u64 = 17;
 pub(super) const REVOKED: u64 = 18;
+pub(super) const STRICT: u64 = 19;
+pub(super) const BARRIERS: u64 = 20;
 pub(super) const BARGERS: u64 = 50;
 pub(super) const NODES: u64 = 100;
 /// Which server each process of a node is.
@@ -35,6 +37,7 @@ pub(super) const RESTARTERS: u64 = 2_000_000;
 pub(super) const ORDERS: u64 = 3_000_000;
 pub(super) const PARTIES: u64 = 5_000_000;
 pub(super) const REVOKERS: u64 = 6_000_000;
+pub(super) const BREAKERS: u64 = 7_000_000;
 pub(super) const MACHINE_CLOCKS: u64 = 4_000_000;
 
 /// Draws choices from the same generator as the servers of `testing`.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::breaker::Breaker;
 use super::chance::{self, Chance};
 use super::locker::{build, durability};
 use super::machine::Machine;
@@ -37,6 +38,11 @@ pub(super) fn start(hub: &Arc<Hub>, place: usize) {
         let number = (machine * 8 + party) as u64;
         let chance = Chance::new(seed, chance::PARTIES + number);
         begin(hub, machine, &clock, Party::new(hub, (machine, number), chance).run());
+    }
+    for breaker in 0..hub.with(|world| world.plan.breakers) {
+        let number = (machine * 8 + breaker) as u64;
+        let chance = Chance::new(seed, chance::BREAKERS + number);
+        begin(hub, machine, &clock, Breaker::new(hub, (machine, number), chance).run());
     }
     if hub.with(|world| world.plan.revoked) {
         let chance = Chance::new(seed, chance::REVOKERS + machine as u64);

@@ -31,6 +31,8 @@ pub(super) enum Action {
     RuntimeEnded,
     /// A lock of more than one key.
     SeveralTaken,
+    /// A lock in strict order.
+    InOrder,
     /// A read lock.
     Read,
     /// … beside another reader's of the same key.
@@ -82,6 +84,16 @@ pub(super) enum Action {
     LatchWaitedFor,
     LatchDropped,
     LatchFailed,
+    /// A latch was counted down without a name.
+    LatchCounted,
+    /// … or may have been.
+    LatchCountUnknown,
+    /// A party has passed a barrier that may break.
+    BarrierPassed,
+    /// … or it is broken.
+    BarrierBroken,
+    BarrierDropped,
+    BarrierFailed,
     Revoked,
     RevocationOfNone,
     RevocationFailed,
@@ -114,6 +126,7 @@ impl Action {
         ShutdownIncomplete,
         RuntimeEnded,
         SeveralTaken,
+        InOrder,
         Read,
         ReadTogether,
         SlotTaken,
@@ -147,6 +160,12 @@ impl Action {
         LatchWaitedFor,
         LatchDropped,
         LatchFailed,
+        LatchCounted,
+        LatchCountUnknown,
+        BarrierPassed,
+        BarrierBroken,
+        BarrierDropped,
+        BarrierFailed,
         Revoked,
         RevocationOfNone,
         RevocationFailed,

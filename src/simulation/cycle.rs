@@ -60,6 +60,7 @@ impl Worker {
         // an end by time at its next beat.
         let is_off = self.chance.percent(50) && !are_alone;
         let extend = if is_off { Extend::Off } else { Extend::Forever };
+        let mut is_plain = false;
         let request = if self.takes_several {
             locker.lock_all(keys)
         } else if let Some((count, weight)) = self.takes_slots() {
@@ -67,6 +68,7 @@ impl Worker {
         } else if self.reads() {
             locker.read(&keys[0])
         } else {
+            is_plain = true;
             locker.lock(&keys[0])
         };
         let request =
@@ -75,6 +77,8 @@ impl Worker {
         let request = request.lock_delay(ms(self.delay));
         let is_fair = wait != Some(0) && !self.takes_several && self.is_fair();
         let request = if is_fair { request.fair() } else { request };
+        self.asks_in_order = is_plain && wait != Some(0) && self.is_strict();
+        let request = if self.asks_in_order { request.fair_strict() } else { request };
         let request = match wait {
             Some(wait) => request.wait(ms(wait)),
             None => request.wait_forever(),
@@ -96,6 +100,11 @@ impl Worker {
 
     fn is_fair(&mut self) -> bool {
         let share = self.hub.with(|world| world.plan.fair);
+        share > 0 && self.chance.percent(share)
+    }
+
+    fn is_strict(&mut self) -> bool {
+        let share = self.hub.with(|world| world.plan.strict);
         share > 0 && self.chance.percent(share)
     }
 

@@ -206,6 +206,10 @@ impl Worker {
                 world.count(Action::SeveralTaken);
             }
             keys.iter().for_each(|key| world.waiters.served(key));
+            if self.asks_in_order && !reads {
+                world.count(Action::InOrder);
+                world.look_at_order(&keys[0], token.value(), self.asked);
+            }
             if let Some(fence) = held.fence() {
                 let (fence, times) = (fence.number(), (self.asked, now));
                 let begin = |key: &String| world.protected.begin(key, fence, times);

@@ -37,6 +37,11 @@ impl Latches {
         self.latches.entry(key.into()).or_default().arriving.entry(name.into()).or_insert(now);
     }
 
+    /// A party that was about to arrive certainly has not.
+    pub(super) fn not_arrived(&mut self, key: &str, name: &str) {
+        self.latches.entry(key.into()).or_default().arriving.remove(name);
+    }
+
     /// One was told of a latch for so many parties, on which everything lasts for so long, and has
     /// arrived there, if it has a name. Says what is wrong with that.
     pub(super) fn looked(
@@ -116,6 +121,9 @@ mod tests {
     fn what_is_wrong_with_a_latch_is_found() {
         let mut latches = Latches::default();
         assert_eq!(looked(&mut latches, Some("a"), (0, 5), OPEN), [Kind::OpenEarly]);
+        latches.not_arrived("l", "a");
+        latches.arriving("l", "b", 6);
+        assert_eq!(looked(&mut latches, None, (7, 8), OPEN), [Kind::OpenEarly]);
         let mut latches = Latches::default();
         assert_eq!(looked(&mut latches, Some("a"), (0, 5), closed(1)), []);
         assert_eq!(looked(&mut latches, None, (4, 9), closed(2)), [], "at the same time");

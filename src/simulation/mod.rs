@@ -17,6 +17,7 @@
 //! | `client` | a machine with a locker and tasks of its own |
 //! | `worker` | a task that takes locks: its machine, its chance, its name |
 //! | `party`, `latches` | a task that arrives at latches and looks at them; what is so of these |
+//! | `breaker`, `barriers` | a task that breaks barriers; what is so of these |
 //! | `revoker` | a task that asks holders to let go of their locks |
 //! | `barger` | a client of another library, which knows of no queue |
 //! | `cycle`, `hold` | how it takes locks, of one key or several; what it does while it holds one |
@@ -28,6 +29,7 @@
 //! | `value_owners` | whose each value is; what adoptions did to those of others |
 //! | `protected` | what the locks protect, and who writes it under which fence |
 //! | `waiters`, `waiting` | that none who waits is forgotten, and no place in a queue is left |
+//! | `tickets`, `order` | that a lock in strict order is had in the order of tickets |
 //! | `finality`, `completeness` | what losses and shutdowns tell, beside what is so |
 //! | `counts` | how often each action happened |
 //! | `trace` | what happened, line by line |
@@ -49,6 +51,8 @@
 
 mod agenda;
 mod barger;
+mod barriers;
+mod breaker;
 mod chance;
 mod client;
 mod completeness;
@@ -65,6 +69,7 @@ mod machine;
 mod network;
 mod node;
 mod oracle;
+mod order;
 mod party;
 mod plan;
 mod port;
@@ -77,6 +82,7 @@ mod scripts;
 mod slots;
 mod task;
 mod tests;
+mod tickets;
 mod trace;
 mod value_owners;
 mod violation;

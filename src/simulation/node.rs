@@ -12,7 +12,7 @@ use super::readers::{self, READERS};
 use super::scripts;
 use crate::clock::{Driven, Moment};
 use crate::testing::NodeClock;
-use crate::testing::store::{Dialect, Effects, SessionId, Setup, Store, Version};
+use crate::testing::store::{Dialect, Effects, LATEST, SessionId, Setup, Store, Version};
 
 /// How a node is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -264,6 +264,37 @@ impl Node {
             Some(Queue { key: text(&key), values: values.collect(), is_endless: end.is_none() })
         };
         keys.filter_map(queue).collect()
+    }
+
+    /// The locks that have queues, each with a value that stands there, and counts as living for so
+    /// many milliseconds more.
+    pub(super) fn waiters_for(&self, at: u64, longer: u64) -> Vec<(String, String)> {
+        let now = self.clock.read(moment(at));
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let millis = now.as_millis() as f64;
+        let lives = |ends: f64| (millis + longer as f64..=millis + LATEST).contains(&ends);
+        let mut standing = Vec::new();
+        for (lock, queue, beats) in self.locks_with_queues() {
+            let Some((waiting, _)) = self.store.members(&queue, now) else { continue };
+            let (beats, _) = self.store.members(&beats, now).unwrap_or_default();
+            let living = beats.into_iter().filter(|(_, ends)| lives(*ends));
+            let living: Vec<_> = living.map(|(value, _)| value).collect();
+            let both = waiting.into_iter().filter(|(value, _)| living.contains(value));
+            standing.extend(both.map(|(value, _)| (lock.clone(), text(&value))));
+        }
+        standing
+    }
+
+    /// The locks that have queues, and the keys of these and of their beats.
+    fn locks_with_queues(&self) -> Vec<(String, Vec<u8>, Vec<u8>)> {
+        let [queues, beats] = QUEUES;
+        let of = |key: &bytes::Bytes| {
+            let tag = key.strip_suffix(queues)?;
+            let lock = tag.strip_prefix(b"{")?.strip_suffix(b"}")?;
+            let lock = String::from_utf8_lossy(lock).into_owned();
+            Some((lock, key.to_vec(), [tag, beats].concat()))
+        };
+        self.store.keys().iter().filter_map(of).collect()
     }
 
     fn execute_any(&mut self, session: SessionId, words: &[&[u8]], now: Duration) -> Effects {

@@ -26,6 +26,8 @@ struct Use {
     ttl: u64,
     /// It arrives by this name; without one it only looks.
     name: Option<String>,
+    /// It counts down without a name; `name` is what the oracle knows the call by.
+    counts: bool,
     /// It waits; one that only looks, for so long.
     wait: Option<u64>,
 }
@@ -55,16 +57,27 @@ impl Party {
 
     /// What it does next, with a latch of this time or of the one before.
     fn pick(&mut self) -> Use {
-        let (longest, now) = self.hub.with(|world| (world.plan.longest_ttl, world.now()));
+        let (longest, nodes, now) =
+            self.hub.with(|world| (world.plan.longest_ttl, world.plan.nodes, world.now()));
         let turn = (now / TURN).saturating_sub(self.chance.pick(&[0, 0, 1]));
         let parties = 1 + turn as usize % 4;
-        Use {
+        // One more than is needed.
+        let name = self.chance.percent(60).then(|| format!("p{}", self.chance.below(parties + 1)));
+        let used = Use {
             key: format!("latch-{turn}"),
             parties,
             ttl: longest.unwrap_or(LONG),
-            // One more than is needed.
-            name: self.chance.percent(60).then(|| format!("p{}", self.chance.below(parties + 1))),
+            name,
+            counts: false,
             wait: self.chance.pick(&[None, None, Some(50), Some(600)]),
+        };
+        match nodes == 1 && self.chance.percent(30) {
+            // A task makes one call in a millisecond at most.
+            true => {
+                let name = Some(format!("call {now} of {}", self.number));
+                Use { name, counts: true, wait: None, ..used }
+            }
+            false => used,
         }
     }
 
@@ -84,7 +97,7 @@ impl Party {
         let asked = used.ask(&latch);
         match cut(&self.hub, (polls, Some(PATIENCE)), asked).await {
             None => self.hub.with(|world| world.count(Action::LatchDropped)),
-            Some(Err(_)) => self.hub.with(|world| world.count(Action::LatchFailed)),
+            Some(Err(error)) => self.hub.with(|world| used.judge_failure(world, &error)),
             Some(Ok(state)) => self.hub.with(|world| used.judge(world, number, (began, state))),
         }
     }
@@ -93,10 +106,22 @@ impl Party {
 impl Use {
     async fn ask(&self, latch: &Latch) -> Result<LatchState, Error> {
         match (&self.name, self.wait) {
+            _ if self.counts => latch.count_down().await,
             (Some(name), None) => latch.arrive(name).await,
             (Some(name), Some(_)) => latch.arrive_and_wait(name).await.map(|()| LatchState::Open),
             (None, None) => latch.state().await,
             (None, Some(wait)) => latch.wait_timeout(ms(wait)).await,
+        }
+    }
+
+    /// It was told nothing of the latch: a count has counted only where that is not known.
+    fn judge_failure(&self, world: &mut World, error: &Error) {
+        world.count(match error.is_unknown() {
+            true => Action::LatchCountUnknown,
+            false => Action::LatchFailed,
+        });
+        if let Some(name) = self.name.as_deref().filter(|_| self.counts && !error.is_unknown()) {
+            world.latches.not_arrived(&self.key, name);
         }
     }
 
@@ -105,6 +130,7 @@ impl Use {
         let ended = world.nanos();
         world.tell(format_args!("party {number} is told: {state:?}"));
         world.count(match state {
+            _ if self.counts => Action::LatchCounted,
             LatchState::Open if self.wait.is_some() => Action::LatchWaitedFor,
             LatchState::Open => Action::LatchOpen,
             LatchState::Closed { .. } => Action::LatchClosed,

@@ -128,8 +128,14 @@ pub(super) struct Plan {
     /// Of a hundred locks, how many have a lock-delay, and how many are asked for as fair.
     pub(super) delayed: u64,
     pub(super) fair: u64,
+    /// Of a hundred locks of one key that are no reader's and no slots, how many are asked for in
+    /// strict order.
+    pub(super) strict: u64,
     /// Tasks of each client that arrive at latches, and look at them.
     pub(super) parties: usize,
+    /// Tasks of each client that meet at barriers, and break them; none where there is more than
+    /// one node.
+    pub(super) breakers: usize,
     /// Holders are asked to let go of their locks.
     pub(super) revoked: bool,
     /// Whether the locks are fenced.
@@ -195,9 +201,8 @@ impl Actors {
     fn leave_out(&mut self, name: &str) {
         let left_out = match name {
             // They are looked at where the plan is made.
-            "" | "several" | "readers" | "slots" | "delays" | "fair" | "latches" | "revoked" => {
-                return;
-            }
+            "" | "several" | "readers" | "slots" | "delays" | "fair" | "strict" | "latches"
+            | "barriers" | "revoked" => return,
             "handed" => &mut self.handed,
             "handed-twice" => &mut self.handed_twice,
             "handed-alive" => &mut self.handed_alive,
@@ -272,6 +277,13 @@ fn fair(seed: u64) -> u64 {
     Chance::new(seed, chance::FAIR).pick(&[0, 0, 50, 100])
 }
 
+fn strict(seed: u64) -> u64 {
+    if without().split(',').any(|name| name == "strict") {
+        return 0;
+    }
+    Chance::new(seed, chance::STRICT).pick(&[0, 0, 0, 60, 100])
+}
+
 fn revoked(seed: u64) -> bool {
     let are_left_out = without().split(',').any(|name| name == "revoked");
     !are_left_out && Chance::new(seed, chance::REVOKED).percent(30)
@@ -282,6 +294,13 @@ fn parties(seed: u64) -> usize {
         return 0;
     }
     Chance::new(seed, chance::LATCHES).pick(&[0, 0, 0, 1, 2])
+}
+
+fn breakers(seed: u64, nodes: usize) -> usize {
+    if nodes > 1 || without().split(',').any(|name| name == "barriers") {
+        return 0;
+    }
+    Chance::new(seed, chance::BARRIERS).pick(&[0, 1, 2])
 }
 
 /// Draws `(slots, slotted)`.
@@ -389,10 +408,11 @@ impl Plan {
         let waits = Waits::new(seed, (kept && !long && !queues, forgets));
         let (clock_error_ms_max, machine_behind_ms_max) =
             clock_errors(seed, forgets || regime.forgets());
+        let nodes = nodes(chance.pick(&[1, 2, 3, 3, 3, 4, 5, 5]).max(if kept { 1 } else { 3 }));
         let plan = Self {
             seed,
             regime,
-            nodes: nodes(chance.pick(&[1, 2, 3, 3, 3, 4, 5, 5]).max(if kept { 1 } else { 3 })),
+            nodes,
             clients: if queues { 4 } else { chance.pick(&[2, 2, 3, 4]) },
             workers: if queues { 2 } else { chance.pick(&[1, 1, 2]) },
             keys: if queues { 1 } else { chance.pick(&[1, 1, 2, 3]) },
@@ -415,7 +435,9 @@ impl Plan {
             slotted: slots(seed).1,
             delayed: 0,
             fair: if kept { fair(seed) } else { 0 },
+            strict: if kept { strict(seed) } else { 0 },
             parties: if kept { parties(seed) } else { 0 },
+            breakers: if kept { breakers(seed, nodes) } else { 0 },
             revoked: kept && revoked(seed),
             fenced: regime.is_fenced() || kept && Chance::new(seed, chance::FENCES).percent(15),
             machine_behind_ms_max,
@@ -442,7 +464,7 @@ impl Plan {
         self.bargers = if self.longest_ttl.is_some() { 0 } else { chance.pick(&[0, 1, 1, 2]) };
         if self.waits == Waits::Alone {
             (self.workers, self.several, self.keys, self.parties) = (1, 0, 1, 0);
-            self.revoked = false;
+            (self.breakers, self.revoked) = (0, false);
             (self.fault_pause, self.actors) = (0, Actors::default());
             // For a client of another library, or for one that may read or ask for a slot, as it
             // itself may.

@@ -35,17 +35,22 @@ impl Revoker {
         let Some((locker, _)) = hub.with(|world| world.machines[machine].locker()) else { return };
         let (keys, slots, dropped) =
             hub.with(|world| (world.plan.keys, world.plan.slots, world.plan.actors.dropped));
-        let key = format!("k{}", self.chance.below(keys));
-        let key = match slots > 0 && self.chance.percent(50) {
-            true => slot_key(&key, self.chance.below(slots.into()) as u16),
-            false => key,
+        let whole = format!("k{}", self.chance.below(keys));
+        let is_slot = slots > 0 && self.chance.percent(50);
+        let slot = is_slot.then(|| self.chance.below(slots.into()) as u16);
+        let key = slot.map_or_else(|| whole.clone(), |slot| slot_key(&whole, slot));
+        let asking = async {
+            match slot {
+                Some(slot) => locker.slots(&whole, slots).revoke(slot).await,
+                None => locker.revoke(&whole).await,
+            }
         };
         let polls = self.chance.percent(dropped).then(|| self.chance.between(1, 20));
         let began = hub.with(|world| {
             world.tell(format_args!("{key} is revoked by {machine}"));
             world.nanos()
         });
-        let asked = cut(&hub, (polls, Some(PATIENCE)), locker.revoke(&key)).await;
+        let asked = cut(&hub, (polls, Some(PATIENCE)), asking).await;
         hub.with(|world| {
             let told = asked.as_ref().map(|asked| asked.as_ref().map_err(ToString::to_string));
             world.tell(format_args!("{key} is revoked: {told:?}"));

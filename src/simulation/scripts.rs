@@ -44,6 +44,12 @@ pub(super) enum Mutation {
     RevokedIsExtended,
     /// A release finds no value of its own in one that was revoked.
     RevokedIsLeft,
+    /// A node gives a lock to one whose ticket is not the least.
+    TicketsNotCompared,
+    /// A node waits for one that is dead, as long as its ticket stands.
+    DeadTicketsCount,
+    /// A node adds a name to a set beside the one that keeps it out.
+    NamesBesideOneAnother,
 }
 
 impl Mutation {
@@ -52,11 +58,13 @@ impl Mutation {
         const ACQUIRE_ALL: &str = include_str!("../lock/script/acquire_all.lua");
         const EXTEND: &str = include_str!("../lock/script/extend.lua");
         const FENCE: &str = include_str!("../lease/script/fence.lua");
+        const NAME_SET: &str = include_str!("../lease/script/name_set.lua");
         const READ: &str = include_str!("../lock/script/read.lua");
         const READ_EXTEND: &str = include_str!("../lock/script/read_extend.lua");
         const READ_LEAVE: &str = include_str!("../lock/script/read_leave.lua");
         const RELEASE: &str = include_str!("../lock/script/release.lua");
         const REVOKE: &str = include_str!("../lease/script/revoke.lua");
+        const TICKET_ASK: &str = include_str!("../lock/script/ticket_ask.lua");
         const SLOT_ASK: &str = include_str!("../lock/script/slot_ask.lua");
         const SLOT_LEAVE: &str = include_str!("../lock/script/slot_leave.lua");
         match self {
@@ -73,7 +81,9 @@ impl Mutation {
             }
             Self::FirstReaderDeletes => [READ_LEAVE, "(own and last <= now)", "own"],
             Self::KeyNotExtended => [READ_EXTEND, "redis.call('PTTL', lock) < last - now", "false"],
-            Self::LastReaderTellsNone => [READ_LEAVE, "tell(found, 'yours')", ""],
+            Self::LastReaderTellsNone => {
+                [READ_LEAVE, "found = next_in(queue, beats, 'r' .. ARGV[1], now)", "found = {}"]
+            }
             Self::SlotByCounter => [
                 SLOT_ASK,
                 "if not held[n] and redis.call('EXISTS', KEYS[before + n]) == 0 then",
@@ -102,6 +112,13 @@ impl Mutation {
             Self::RevokedIsLeft => {
                 [RELEASE, "is_revoked = held == ARGV[1] .. '!'", "is_revoked = false"]
             }
+            Self::TicketsNotCompared => [TICKET_ASK, "takes = is_least and", "takes = true and"],
+            Self::DeadTicketsCount => [
+                TICKET_ASK,
+                "elseif not ends or tonumber(ends) < now or tonumber(ends) > latest then",
+                "elseif false then",
+            ],
+            Self::NamesBesideOneAnother => [NAME_SET, " or found[n] == ARGV[2]", ""],
         }
     }
 }

@@ -57,6 +57,10 @@ pub(super) enum Kind {
     ClosedAgain,
     /// A look at a latch missed a party that had arrived.
     PartyMissed,
+    /// A lock in strict order was had before one whose ticket stood before it.
+    OutOfOrder,
+    /// A barrier's round was passed for one party, and broken for another one.
+    BrokenAndPassed,
     /// A node was sent a command that it does not know.
     Unknown,
     /// The world never came to rest.

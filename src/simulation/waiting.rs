@@ -80,6 +80,7 @@ impl World {
         if self.is_calm() {
             self.look_at_locks(now, if is_alone { FREE_MAX_ALONE } else { FREE_MAX });
         }
+        self.look_at_tickets();
         if !is_alone {
             self.look_at_queues(now);
         }
@@ -144,7 +145,7 @@ impl World {
             }
             for value in queue.values {
                 let place = (node, queue.key.clone(), value);
-                if !self.is_waiting(owner_of(&place.2)) && !self.is_held_beside(node, &place.2) {
+                if !self.is_waiting(owner_of(&place.2)) && !self.keeps_its_place(node, &place.2) {
                     let since = self.waiters.left.get(&place).copied().unwrap_or(now);
                     left.insert(place, since);
                 }
@@ -160,9 +161,12 @@ impl World {
         self.waiters.left = left;
     }
 
-    /// Whether this value stands on another node than this one.
-    fn is_held_beside(&self, node: usize, value: &str) -> bool {
-        let mut others = self.nodes.iter().enumerate().filter(|(other, _)| *other != node);
+    /// Whether this value keeps its place on a node: it has the lock on another one. One that was
+    /// had in strict order keeps it also where it has the lock.
+    fn keeps_its_place(&self, node: usize, value: &str) -> bool {
+        let may_be_same = self.tickets.was_had(value);
+        let others = self.nodes.iter().enumerate();
+        let mut others = others.filter(|(other, _)| *other != node || may_be_same);
         others.any(|(_, other)| other.holds(value, self.now()))
     }
 

@@ -17,6 +17,8 @@ pub(super) struct Worker {
     pub(super) takes_several: bool,
     /// What it has asked for last is some of a key's slots.
     pub(super) asks_for_slots: bool,
+    /// … or a lock in strict order.
+    pub(super) asks_in_order: bool,
     /// The lock-delay of the last one, in milliseconds.
     pub(super) delay: u64,
     /// When it asked for its lock, in nanoseconds of true time.
@@ -52,8 +54,17 @@ impl Worker {
         takes_several: bool,
         chance: Chance,
     ) -> Self {
-        let (hub, asks_for_slots, delay) = (hub.clone(), false, 0);
-        Self { hub, machine, number, takes_several, asks_for_slots, delay, asked: 0, chance }
+        Self {
+            hub: hub.clone(),
+            machine,
+            number,
+            takes_several,
+            asks_for_slots: false,
+            asks_in_order: false,
+            delay: 0,
+            asked: 0,
+            chance,
+        }
     }
 
     /// The machine's locker, and its number.

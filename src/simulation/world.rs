@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use super::agenda::{Agenda, Event};
+use super::barriers::Barriers;
 use super::chance::{self, Chance};
 use super::counts::{Action, Counts};
 use super::holds::Overlap;
@@ -21,6 +22,7 @@ use super::node::{Found, Node, State, moment};
 use super::oracle::Oracle;
 use super::plan::{Plan, Waits};
 use super::protected::Protected;
+use super::tickets::Tickets;
 use super::trace::Trace;
 use super::value_owners::Values;
 use super::violation::Kind;
@@ -58,8 +60,10 @@ pub(super) struct World {
     pub(super) adoptions: u64,
     pub(super) counts: Counts,
     pub(super) waiters: Waiters,
+    pub(super) tickets: Tickets,
     pub(super) protected: Protected,
     pub(super) latches: Latches,
+    pub(super) barriers: Barriers,
     /// The clients shall come to an end.
     pub(super) is_over: bool,
     /// How many faults there were.
@@ -99,8 +103,10 @@ impl Hub {
             adoptions: 0,
             counts: Counts::default(),
             waiters: Waiters::default(),
+            tickets: Tickets::default(),
             protected: Protected::default(),
             latches: Latches::default(),
+            barriers: Barriers::default(),
             is_over: false,
             faults: 0,
             told: 0,

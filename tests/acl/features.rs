@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use quorlock::{
-    Client, Durability, LockGuard, Locker, LockerBuilder, OwnerToken, Retry,
+    Client, Durability, LockGuard, LockRequest, Locker, LockerBuilder, OwnerToken, Retry,
     report::{KeyState, ServerInfo},
 };
 use support::reach::with;
@@ -41,17 +41,19 @@ macro_rules! features {
     };
 }
 
-pub(crate) const FEATURES: [Feature; 28] = features![
+pub(crate) const FEATURES: [Feature; 30] = features![
     "acquire and release, by release or by dropping" => acquire_and_release,
     "extend, by extend or by itself" => extend,
     "wait for a lock, and be told who holds it" => wait,
     "wait in a queue, and be handed the lock" => be_handed_over,
+    "fair_strict: wait by a ticket, and be handed the lock" => be_handed_over_by_ticket,
     "wait for a lock of another library, without polling" => watch,
     "inspect, quorlock status" => inspect,
     "inspect a key that no lock wrote" => inspect_foreign,
     "forget and adopt" => adopt,
     "release_by_token, quorlock release" => release_by_token,
     "revoke, quorlock revoke" => revoke,
+    "Slots::revoke, quorlock revoke --slot" => revoke_slot,
     "be told at once that a lock is revoked, and revoke it so" => be_told_of_revocation,
     "force_release" => force_release,
     "quorlock release --force" => look_and_force_release,
@@ -176,9 +178,17 @@ async fn stands_in(server: &Server, queue: &str) -> Outcome {
 }
 
 async fn be_handed_over(server: &Server, url: &str) -> Outcome {
+    be_handed(server, url, |request| request).await
+}
+
+async fn be_handed_over_by_ticket(server: &Server, url: &str) -> Outcome {
+    be_handed(server, url, LockRequest::fair_strict).await
+}
+
+async fn be_handed(server: &Server, url: &str, order: fn(LockRequest) -> LockRequest) -> Outcome {
     let (holder, waiter) = (ready(patient(url)).await?, ready(patient(url)).await?);
-    let held = acquire(&holder).await?;
-    let waiting = async { waiter.lock("k").await.map_err(said) };
+    let held = order(holder.lock("k")).await.map_err(said)?;
+    let waiting = async { order(waiter.lock("k")).await.map_err(said) };
     let releasing = async {
         is_waited_for(server).await?;
         // What the server has told the holder before comes before this answer.
@@ -257,13 +267,31 @@ async fn release_by_token(server: &Server, url: &str) -> Outcome {
 }
 
 async fn revoke(server: &Server, url: &str) -> Outcome {
-    let value = format!("{}@them@host:1", "ab".repeat(20));
-    server.command(&["SET", "pay:k", &value, "PX", "60000"]);
+    let value = held_by_others(server, "pay:k");
     let locker = ready(builder(url)).await?;
     let revoked = locker.revoke("k").await.map_err(said)?;
     check(revoked.is_some(), "it is held")?;
-    let marked = Reply::Bulk(format!("{value}!").into_bytes());
-    check(server.command(&["GET", "pay:k"]) == marked, "it is marked")
+    check(server.command(&["GET", "pay:k"]) == marked(&value), "it is marked")
+}
+
+async fn revoke_slot(server: &Server, url: &str) -> Outcome {
+    let value = held_by_others(server, "{pay:k}:slot:1");
+    let locker = ready(builder(url)).await?;
+    let revoked = locker.slots("k", 2).revoke(1).await.map_err(said)?;
+    check(revoked.is_some(), "it is held")?;
+    check(server.command(&["GET", "{pay:k}:slot:1"]) == marked(&value), "it is marked")
+}
+
+/// A lock of this library by another process; its value.
+fn held_by_others(server: &Server, key: &str) -> String {
+    let value = format!("{}@them@host:1", "ab".repeat(20));
+    server.command(&["SET", key, &value, "PX", "60000"]);
+    value
+}
+
+/// What stands under the key of a lock with this value once it was revoked.
+fn marked(value: &str) -> Reply {
+    Reply::Bulk(format!("{value}!").into_bytes())
 }
 
 /// Before the holder extends its lock.

@@ -123,6 +123,8 @@ async fn slots(fleet: &Fleet) {
     fails(locker.slots("calls", 0).acquire().await);
     fails(slots.acquire().fenced().await);
     fails(two.downgrade().await);
+    look(slots.revoke(one.slots()[0]).await.unwrap());
+    fails(slots.revoke(3).await);
     look(one.release().await.unwrap());
     let done: Result<(), Error> = slots
         .acquire()

@@ -13,7 +13,7 @@ const MANUAL: &str = include_str!("../../src/manual/choosing.rs");
 
 /// What there is, and what each kind of lock must answer to. A row or a column that is missing in
 /// the manual is a hole, and so is one that it has and this has not.
-const WITH: [&str; 13] = [
+const WITH: [&str; 14] = [
     "`Durability::Volatile`",
     "`adopt`",
     "`release_by_token`",
@@ -25,6 +25,7 @@ const WITH: [&str; 13] = [
     "`lock_delay`",
     "`share`",
     "`fair`",
+    "`fair_strict`",
     "`revoke`",
     "`shutdown_leaving`",
 ];
@@ -134,6 +135,14 @@ fn each_combination_is_answered_and_each_yes_has_a_test() {
 
 /// What a refused combination says. One that is not here is a hole.
 async fn refusal(locker: &Locker, with: &str, kind: &str) -> Error {
+    if with == "`fair_strict`" {
+        let request = match kind {
+            "read" => locker.read("a"),
+            "slots" => locker.slots("a", 2).acquire(),
+            _ => locker.lock_all(["a", "b"]),
+        };
+        return request.fair_strict().await.unwrap_err();
+    }
     let guard = match kind {
         "several keys" => locker.lock_all(["a", "b"]).await,
         "read" => locker.read("a").await,

@@ -57,6 +57,7 @@ mod durability;
 mod errors;
 mod events;
 mod fair;
+mod fair_strict;
 mod faults;
 mod fencing;
 mod guarded;

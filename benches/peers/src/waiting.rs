@@ -15,6 +15,8 @@ pub(crate) enum Waiting {
     Polling,
     /// Always in the order of arrival.
     Fair,
+    /// The same, also when a node is lost.
+    Strict,
 }
 
 impl Waiting {
@@ -24,6 +26,7 @@ impl Waiting {
             "ours" | "ours-again" => Some(Self::Usual),
             "ours-polling" => Some(Self::Polling),
             "ours-fair" => Some(Self::Fair),
+            "ours-strict" => Some(Self::Strict),
             _ => None,
         }
     }
@@ -33,6 +36,7 @@ impl Waiting {
             Self::Usual => request,
             Self::Polling => request.retry(Retry::custom(|_| Some(PAUSE))),
             Self::Fair => request.fair(),
+            Self::Strict => request.fair_strict(),
         }
     }
 }

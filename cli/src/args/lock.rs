@@ -40,6 +40,10 @@ pub(crate) struct LockArgs {
     /// one key, and does not go with --no-wait
     #[arg(long, conflicts_with_all = ["no_wait", "several"])]
     pub(crate) fair: bool,
+    /// As --fair, and keep the order also when a node is lost; give --fair-strict everywhere. Takes
+    /// one key, and does not go with --fair, --no-wait, --shared and --slots
+    #[arg(long, conflicts_with_all = ["no_wait", "several", "shared", "slots", "fair"])]
+    pub(crate) fair_strict: bool,
     /// Share the lock with other commands that give --shared, and exclude all others; takes KEY,
     /// not --key, and does not go with --fenced
     #[arg(long, conflicts_with_all = ["fenced", "several"])]
@@ -104,6 +108,7 @@ impl LockArgs {
             min_hold: Duration::ZERO,
             fenced: false,
             fair: false,
+            fair_strict: false,
             shared: false,
             slots: None,
             on_lost: OnLost::Term,
@@ -143,10 +148,19 @@ pub(crate) enum OnLost {
     Ignore,
 }
 
-/// How many slots a key has: as many as the library allows.
+/// How many slots a key may have: as many as the library allows.
+pub(crate) const SLOTS_MAX: u16 = 64;
+
+/// How many slots a key has.
 fn slots(text: &str) -> Result<u16, &'static str> {
-    let count = text.parse().ok().filter(|count| (1..=64).contains(count));
+    let count = text.parse().ok().filter(|count| (1..=SLOTS_MAX).contains(count));
     count.ok_or("a key has from 1 to 64 slots; give such a number")
+}
+
+/// The number of one of them.
+pub(super) fn slot(text: &str) -> Result<u16, &'static str> {
+    let number = text.parse().ok().filter(|number| (0..SLOTS_MAX).contains(number));
+    number.ok_or("slots are numbered from 0 to 63; give the QUORLOCK_SLOT of the command")
 }
 
 /// What was asked for that does not go with `--slots`, and what to do.

@@ -21,7 +21,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 
 #[cfg(unix)]
 pub(crate) use elect::ElectArgs;
-pub(crate) use lock::{LockArgs, OnLost};
+pub(crate) use lock::{LockArgs, OnLost, SLOTS_MAX};
 pub(crate) use nodes::NodeArgs;
 #[cfg(unix)]
 pub(crate) use once::OnceArgs;
@@ -80,7 +80,7 @@ pub(crate) enum Command {
     #[command(after_help = NODES)]
     #[command(after_long_help = format!("{RELEASE}\n\n{NODES}\n\n{RELEASE_CODES}"))]
     Release(ReleaseArgs),
-    /// Ask the holder of a lock to let go of it
+    /// Ask the holder of a lock, or of a slot, to let go of it
     #[command(after_help = NODES)]
     #[command(after_long_help = format!("{REVOKE}\n\n{NODES}\n\n{REVOKE_CODES}"))]
     Revoke(RevokeArgs),
@@ -130,6 +130,9 @@ pub(crate) struct ReleaseArgs {
 pub(crate) struct RevokeArgs {
     #[command(flatten)]
     pub(crate) nodes: NodeArgs,
+    /// Ask the holder of this slot of the key: the QUORLOCK_SLOT of its command, from 0 on
+    #[arg(long, value_name = "N", value_parser = lock::slot, allow_negative_numbers = true)]
+    pub(crate) slot: Option<u16>,
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
@@ -343,6 +346,25 @@ mod tests {
         ] {
             let refused = parse(&format!("quorlock lock {words} -- x")).unwrap_err();
             assert!(refused.contains(reason), "{words}: {refused}");
+        }
+    }
+
+    #[test]
+    fn a_slot_is_named_by_its_number() {
+        let parse = |words: &str| {
+            let cli = Cli::try_parse_from(format!("quorlock revoke {words}").split(' '));
+            let Command::Revoke(args) = cli.map_err(|error| error.to_string())?.command else {
+                panic!("it is the revoke command");
+            };
+            Ok::<_, String>((args.key.into_string().unwrap(), args.slot))
+        };
+        assert_eq!(parse("job"), Ok(("job".into(), None)));
+        for (slot, words) in [(0, "job --slot 0"), (63, "--slot=63 job")] {
+            assert_eq!(parse(words), Ok(("job".into(), Some(slot))));
+        }
+        for slot in ["64", "-1", "70000", "two"] {
+            let refused = parse(&format!("job --slot {slot}")).unwrap_err();
+            assert!(refused.contains("slots are numbered from 0 to 63"), "{slot}: {refused}");
         }
     }
 

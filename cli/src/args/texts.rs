@@ -189,7 +189,13 @@ where it held nothing; else
 pub(super) const REVOKE: &str = "\
 The lock is extended no more: it ends when its time is over, or when its holder releases it before.
 Until then it keeps all others out. quorlock lock sends its command TERM when it is asked. This
-cannot be taken back.";
+cannot be taken back.
+
+The lock of a key has nothing to do with its slots. Of commands with --slots, the one whose
+QUORLOCK_SLOT is 2 is asked by --slot 2, and no other. A holder of several slots as one lock is
+asked for all of them, by any one.
+
+  quorlock revoke encode --slot 2";
 
 pub(super) const REVOKE_CODES: &str = "\
 Exit codes: 0 when a majority of the nodes has been asked, also where the lock is free; else

@@ -207,6 +207,7 @@ async fn acquire(locker: &Locker, args: &LockArgs) -> Result<LockGuard, Failure>
     };
     let request = if args.fenced { request.fenced() } else { request };
     let request = if args.fair { request.fair() } else { request };
+    let request = if args.fair_strict { request.fair_strict() } else { request };
     let request = request.lock_delay(args.lock_delay).wait(wait);
     match &args.until {
         Some(line) => until::acquire_unless_done(request, line).await,

@@ -117,19 +117,20 @@ fn readers_go_on_when_a_writer_that_waits_before_them_was_killed() {
 fn those_behind_go_on_when_the_first_in_the_queue_was_killed() {
     need_process!();
     let queues = [
-        (&[][..], QUEUE),
-        (&["--fair"], QUEUE),
-        (&["--slots", "1"], "slots:1:quorlock:queue"),
-        (&["--shared"], QUEUE),
+        (&[][..], QUEUE, 1),
+        (&["--fair"], QUEUE, 1),
+        (&["--fair-strict"], QUEUE, 3),
+        (&["--slots", "1"], "slots:1:quorlock:queue", 1),
+        (&["--shared"], QUEUE, 1),
     ];
-    for (options, queue) in queues {
+    for (options, queue, places) in queues {
         let fleet = Fleet::start(3);
         // Readers wait for a writer.
         let held = holds(&fleet, if options == ["--shared"] { &[] } else { options });
         let first = waits(&fleet, options);
-        queue_has(&fleet, queue, 1);
+        queue_has(&fleet, queue, places);
         let second = waits(&fleet, options);
-        queue_has(&fleet, queue, 2);
+        queue_has(&fleet, queue, 2 * places);
         kill(first);
         assert_eq!(held.end().code, 0);
         let told = if options == ["--slots", "1"] { "0" } else { "runs" };

@@ -1,15 +1,19 @@
 //! Asking the holder of a lock to let go of it.
 
 use rustix::process::Signal;
-use support::{Fleet, need_process, need_server};
+use support::{Fleet, Server, need_process, need_server};
 
-use crate::run::{Ended, Running, empties, program_on_all, run};
+use crate::run::{Ended, Running, empties, program, program_on, program_on_all, run};
 
 /// Obeys TERM, and says so.
 const OBEDIENT: &str = "trap 'echo told; exit 7' TERM; echo runs; while :; do sleep 0.01; done";
 
 /// Says that it was told, and goes on.
 const STUBBORN: &str = "trap 'echo told' TERM; echo runs; while :; do sleep 0.01; done 2>/dev/null";
+
+/// As [`OBEDIENT`]; its first line is the number of its slot.
+const IN_A_SLOT: &str =
+    "trap 'echo told; exit 7' TERM; echo \"$QUORLOCK_SLOT\"; while :; do sleep 0.01; done";
 
 fn revoke(fleet: &Fleet, options: &[&str]) -> Ended {
     run(program_on_all(fleet, &[&["revoke"], options, &["job"]].concat()))
@@ -38,7 +42,8 @@ fn a_command_is_told_and_its_own_code_is_that_of_the_program() {
     assert!(ended.stderr.contains("lock \"job\" is asked for by another client; it ends in "));
     fleet.iter().for_each(empties);
     let free = revoke(&fleet, &["--json"]);
-    let words = "{\"key\":\"job\",\"revoked\":false,\"owner\":null,\"over_in_ms\":null}\n";
+    let words = "{\"key\":\"job\",\"slot\":null,\"revoked\":false,\"owner\":null,\
+                 \"over_in_ms\":null}\n";
     assert_eq!((free.code, &*free.stdout), (0, words), "{free:?}");
 }
 
@@ -68,6 +73,58 @@ fn one_that_goes_on_without_its_lock_is_not_told() {
     assert_eq!(revoke(&fleet, &[]).code, 0);
     let ended = running.end();
     assert_eq!((ended.code, &*ended.stdout), (79, ""), "{ended:?}");
+}
+
+#[test]
+fn the_command_in_a_slot_is_told_by_its_number_and_no_other_is() {
+    need_server!();
+    let fleet = Fleet::start(3);
+    let takes = || {
+        let options = ["lock", "--prefix", "pay:", "--owner", "nightly", "--slots", "2", "job"];
+        let words = [&options[..], &["--", "sh", "-c", IN_A_SLOT]].concat();
+        let running = Running::start(program_on_all(&fleet, &words));
+        let slot = running.line();
+        (running, slot)
+    };
+    let ((asked, slot), (beside, next)) = (takes(), takes());
+    let revoke = |options: &[&str]| {
+        revoke(&fleet, &[&["--prefix", "pay:", "--slot", &slot], options].concat())
+    };
+    let said = revoke(&[]);
+    assert_eq!((said.code, &*said.stderr), (0, ""), "{said:?}");
+    let begin = format!("\"job\" slot {slot}  nightly@");
+    let is_told = said.stdout.starts_with(&begin)
+        && said.stdout.contains(" is asked to let go; over in ")
+        && said.stdout.ends_with(" s at most\n");
+    assert!(is_told, "{said:?}");
+    let ended = asked.end();
+    assert_eq!((ended.code, &*ended.stdout), (7, "told\n"), "{ended:?}");
+    let free = revoke(&["--json"]);
+    let words = format!(
+        "{{\"key\":\"job\",\"slot\":{slot},\"revoked\":false,\"owner\":null,\
+         \"over_in_ms\":null}}\n"
+    );
+    assert_eq!((free.code, free.stdout), (0, words));
+    let status = ["status", "--json", &format!("{{pay:job}}:slot:{next}")];
+    let status = run(program_on_all(&fleet, &status));
+    let status = serde_json::from_str::<serde_json::Value>(&status.stdout).unwrap();
+    assert_eq!(status["majority"]["revoked"], false, "{status}");
+    beside.signal(Signal::TERM);
+    assert_eq!(beside.end().code, 7);
+    fleet.iter().for_each(empties);
+}
+
+#[test]
+fn a_slot_that_cannot_be_is_refused_with_what_to_give() {
+    for slot in ["64", "-1", "70000", "two"] {
+        let ended = run(program(&["revoke", "job", "--slot", slot]));
+        let told = "slots are numbered from 0 to 63; give the QUORLOCK_SLOT of the command";
+        assert!(ended.code == 64 && ended.stderr.contains(told), "{ended:?}");
+    }
+    need_server!();
+    let server = Server::start();
+    let no_name = run(program_on(&server, &["revoke", "a}b", "--slot", "0"]));
+    no_name.says(78, "there is no name for its slots; leave the brace out");
 }
 
 #[test]

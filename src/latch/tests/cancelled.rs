@@ -7,7 +7,7 @@ use super::{Latch, is_gone, latch, locker, ms, now, pass};
 use crate::testing::Nodes;
 
 /// Polls it so often, and drops it; whether it had ended.
-async fn cut<T>(future: impl Future<Output = T>, polls: u32) -> bool {
+pub(super) async fn cut<T>(future: impl Future<Output = T>, polls: u32) -> bool {
     let mut future = Box::pin(future);
     let mut left = polls;
     let mut passed = Box::pin(pass(ms(5_000)));

@@ -1,7 +1,9 @@
 //! Latches and barriers on nodes in memory, under a paused clock.
 
 mod barrier;
+mod broken;
 mod cancelled;
+mod count_down;
 mod latch;
 
 use std::future::{Future, poll_fn};

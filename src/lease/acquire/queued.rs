@@ -9,7 +9,7 @@ use crate::lease::acquire_spec::AcquireSpec;
 use crate::lease::pause;
 use crate::lease::queue::{self, HEARTBEAT, Place, Wait};
 use crate::lease::retry::{Known, within};
-use crate::lease::slotted;
+use crate::lease::{slotted, ticketed};
 
 impl Tries {
     /// A place in a queue, if a node keeps one.
@@ -33,7 +33,8 @@ impl Tries {
             return Ok(None);
         }
         let turn = self.order.turn();
-        let place = self.place(spec)?;
+        let is_by_ticket = spec.resource.is_by_ticket();
+        let place = if is_by_ticket { None } else { self.place(spec)? };
         let (until, is_fenced, is_fair) = (self.waiting.until, spec.fenced, spec.fair);
         let has_met_readers = self.queueing.has_met_readers;
         let is_once = self.order.queues_once();
@@ -41,6 +42,10 @@ impl Tries {
         let wait =
             Wait { turn, has_met_readers, gate, until, pause, untold, is_fenced, is_fair, is_once };
         let leases = spec.leases.clone();
+        if is_by_ticket {
+            let asked = (spec.resource.clone(), spec.ttl);
+            return Ok(Some(Box::pin(ticketed::wait(leases, asked, wait))));
+        }
         Ok(place.map(|place| match spec.resource.slots_to_choose() {
             None => Box::pin(queue::wait(leases, place, wait)) as Queued,
             Some(_) => Box::pin(slotted::wait(leases, place, wait)),
@@ -62,6 +67,9 @@ impl Tries {
             queue::Ended::Asked { claim, verdict, sent } => {
                 self.count = self.count.saturating_add(1);
                 (self.waiting.tried, self.queueing.was_refused) = (sent, true);
+                if claim.has_ticket() {
+                    self.waiting.note_quorum();
+                }
                 self.step = Step::Asking(claim);
                 if spec.fenced {
                     return Ok(None); // which gets its fence first
@@ -79,7 +87,7 @@ impl Tries {
             queue::Ended::Denied => {
                 (self.queueing.search.is_past, self.queueing.search.is_denied) = (true, true);
             }
-            queue::Ended::Overtaken => {}
+            queue::Ended::Overtaken => self.order.lose_turn(),
             // By that node alone: the others may know better.
             queue::Ended::Refused => self.queueing.search.is_past = true,
             queue::Ended::NoQueue(node) if spec.resource.slots_to_choose().is_some() => {

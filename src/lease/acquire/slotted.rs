@@ -21,9 +21,9 @@ impl Tries {
     ) -> Done {
         let context = &spec.leases.context;
         self.waiting.until = spec.until(started);
-        self.queueing.was_refused = false;
         let is_past = std::mem::take(&mut self.queueing.search.is_past);
         if !is_past && context.check_can_sleep().is_ok() {
+            self.queueing.was_refused = false;
             let drawn = spec.draw(1).unwrap_or_default();
             if let Some(queued) = self.queue(spec, drawn, Some(started))? {
                 return self.go_on(Step::Queued { queued, drawn });

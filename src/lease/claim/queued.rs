@@ -193,6 +193,9 @@ impl Claim {
     /// Leaves the queue, and the key as it stands: a node that keeps the queue and has not granted
     /// the key may have the value in there still, before those that wait.
     pub(super) fn leave_queue(&self) {
+        if self.resource.is_by_ticket() {
+            return self.leave_queues();
+        }
         let Some(queue_node) = self.queue_node() else { return };
         if self.is_granted_by_queue() {
             return; // which took it out
@@ -208,8 +211,8 @@ impl Claim {
     /// Where another process has said that it waits for the key, the node that keeps the queue is
     /// told so with the release.
     pub(super) fn look_for_waiters(&mut self) {
-        if self.state != State::Owned {
-            return;
+        if self.state != State::Owned || self.resource.is_by_ticket() {
+            return; // with tickets, all nodes are told
         }
         if self.resource.primitive.holders.have_slots() {
             return self.look_for_queue();

@@ -103,6 +103,17 @@ impl Slots {
         }
     }
 
+    /// The key of the slot with this number, counted from 0.
+    pub(super) fn key_of(&self, number: u16) -> Result<&Key, Error> {
+        self.names.slots.get(usize::from(number)).ok_or_else(|| {
+            let last = self.count() - 1;
+            Error::misuse(format!(
+                "there is no slot {number}: the key's slots are numbered from 0 to {last}; name \
+                 one of them"
+            ))
+        })
+    }
+
     /// The numbers of those that were chosen.
     pub(super) fn numbers(&self) -> &[u16] {
         &self.chosen.numbers
@@ -160,6 +171,20 @@ mod tests {
         let chosen = queued.choosing(&[2, 0]);
         assert_eq!(named(chosen.keys()), ["{pay:k}:slot:2", "{pay:k}:slot:0"]);
         assert!(chosen.queue().is_empty() && chosen.numbers() == [2, 0]);
+    }
+
+    #[test]
+    fn a_slot_is_found_by_its_number_and_one_that_is_not_there_is_refused() {
+        let slots = Slots::new(key("k"), 3, 1).unwrap();
+        for number in 0..3 {
+            let found = slots.key_of(number).unwrap().full();
+            assert_eq!(found, format!("{{pay:k}}:slot:{number}").as_bytes());
+        }
+        for number in [3, u16::MAX] {
+            let refused = slots.key_of(number).err().unwrap();
+            let said = format!("no slot {number}: the key's slots are numbered from 0 to 2");
+            assert!(refused.is_misuse() && refused.to_string().contains(&said), "{refused}");
+        }
     }
 
     #[test]

@@ -31,6 +31,7 @@ static PLAIN: Primitive = Primitive {
     undo: UndoScript { text: "", compares_and_deletes: false, for_first_key: None },
     holders: Holders::One,
     queued: None,
+    without_tickets: None,
     adopt: Adopt::Refused { token: TokenKind::Held, why: "not in a model" },
 };
 

@@ -34,3 +34,10 @@ local function tell(found, what)
     end
   end
 end
+-- Where one has left a queue and let go of no lock: a writer that is the first now is told so.
+local function tell_first(queue, beats, now)
+  local head = redis.pcall('ZRANGE', queue, 0, 0)[1]
+  if head and string.sub(head, 1, 1) ~= 'r' then
+    tell(next_in(queue, beats, '', now), 'first')
+  end
+end

@@ -1,10 +1,12 @@
 -- Makes ARGV[1] one of a lock's readers for ARGV[2] milliseconds, unless a writer holds the lock,
--- or waits for its readers to end. Runs behind standing.lua where servers may forget.
+-- or waits for its readers to end. Runs behind hand_on.lua, and both behind standing.lua where
+-- servers may forget.
 --
 -- The last five of KEYS: the lock, which holds `quorlock:readers` while readers have it, and lives
 -- until the last of them ends; its readers, each by the time of the server at which it ends; its
 -- gate, which a writer that waits keeps shut; its queue and its beats, which it leaves if it stands
--- there. Readers that are found while the lock holds no such word had it before, and lost it.
+-- there: a writer behind it is told that it is the first. Readers that are found while the lock
+-- holds no such word had it before, and lost it.
 --
 -- Answers 1 when it did, -1 when the lock is held, or the gate is shut. What a reader has left is
 -- never made less. Never makes a key without an end. Reads and checks first and writes last: a
@@ -49,6 +51,8 @@ redis.call('PEXPIREAT', readers, string.format('%.0f', last))
 if redis.call('PTTL', lock) < last - now then
   redis.call('SET', lock, word, 'PX', string.format('%.0f', last - now))
 end
-redis.pcall('ZREM', KEYS[at + 3], 'r' .. ARGV[1])
+if redis.pcall('ZREM', KEYS[at + 3], 'r' .. ARGV[1]) == 1 then
+  tell_first(KEYS[at + 3], KEYS[at + 4], now)
+end
 redis.pcall('ZREM', KEYS[at + 4], 'r' .. ARGV[1])
 return 1

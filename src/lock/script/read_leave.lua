@@ -3,7 +3,8 @@
 -- queue. For a release, for an undo, and for one that waits no longer. Runs behind hand_on.lua.
 --
 -- KEYS: the lock, its readers, its gate, its queue, its beats, as read.lua has them. As in
--- turn_leave.lua, a writer that is next is handed the key for a second.
+-- turn_leave.lua, a writer that is next is handed the key for a second; one that others still keep
+-- out is told that it is the first.
 --
 -- Answers 1 when it had the lock and has it no more, 0 when it had not, -1 when another has it.
 -- Reads and checks first and writes last: a script is not undone by its own error.
@@ -47,7 +48,9 @@ elseif own then
   redis.call('ZREM', readers, ARGV[1])
 end
 -- Another type under these names is not ours to touch.
-redis.pcall('ZREM', queue, 'r' .. ARGV[1])
+if redis.pcall('ZREM', queue, 'r' .. ARGV[1]) == 1 and not is_free then
+  tell_first(queue, beats, now)
+end
 redis.pcall('ZREM', beats, 'r' .. ARGV[1])
 tell(found, 'yours')
 if is_writer or (own and own >= now) then

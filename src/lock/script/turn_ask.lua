@@ -5,7 +5,8 @@
 -- has them; its queue, with each waiting value by the order of its arrival, as hand_on.lua has it;
 -- its beats, with the time by which each of them will have asked again if it lives. (A time that is
 -- too far away was told before the server's clock was set back: no one is known to live by it.) A
--- reader is only told that it is next, and stays in the queue until it has the lock.
+-- reader is only told that it is next, and stays in the queue until it has the lock. So does one to
+-- which the lock was handed over, until it asks: who stands behind it is the first that waits.
 --
 -- Answers {1, 1} when it is next and others wait, {1, 0} when none does; {-1, ms} when it is to
 -- wait: the first is told what the lock has left to live, the others -1, or 0 for "ask again": too
@@ -41,7 +42,7 @@ for n = 0, looks - 1 do
     local ends = redis.call('ZSCORE', beats, found)
     if not ends or tonumber(ends) < now or tonumber(ends) > latest then
       dead[#dead + 1] = found
-    elseif waits then
+    elseif waits and found ~= held then
       first = found
       break
     end

@@ -16,6 +16,7 @@ use crate::lock::mutex::MUTEX;
 use crate::lock::queued::QUEUED;
 use crate::lock::reading::READ;
 use crate::lock::slotted::CHOOSING;
+use crate::lock::ticketed::BY_TICKET;
 use crate::options::{Durability, Options};
 use crate::testing::store::digest;
 
@@ -77,7 +78,8 @@ fn scripts(primitive: &'static Primitive) -> Vec<&'static Script> {
 
 #[test]
 fn a_scripts_digest_is_that_of_its_text() {
-    let of_locks = [&MUTEX, &ALL, &QUEUED, &READ, &CHOOSING].into_iter().flat_map(scripts);
+    let of_locks =
+        [&MUTEX, &ALL, &QUEUED, &READ, &CHOOSING, &BY_TICKET].into_iter().flat_map(scripts);
     for script in of_locks.chain([&FENCE, &FENCE_VOTE]) {
         assert_eq!(digest(script.text.as_bytes()), script.sha1(), "{}", script.text);
     }
@@ -144,6 +146,33 @@ fn a_fence_stands_before_its_lock_and_is_acquired_with_it() {
         Some(&volatile),
         check_vote,
     );
+}
+
+#[test]
+fn a_ticket_stands_before_the_ttl_and_what_is_beside_the_lock_has_no_fence() {
+    let resource = one().by_ticket(&BY_TICKET).unwrap();
+    let (queue, beats) = ("{p:k}:quorlock:queue", "{p:k}:quorlock:beats");
+    let keys = ["3", "p:k", queue, beats, VALUE];
+    let undo = [&["EVAL", BY_TICKET.release.text][..], &keys].concat();
+    let AcquireBy::Script(script, _) = &BY_TICKET.acquire else { panic!("not by a script") };
+    for (ticket, told) in [(0, "0"), (7, "7")] {
+        let words = [&["EVALSHA", script.sha1()][..], &keys, &[told, "10000"]].concat();
+        let check = check(words, ReplyKind::Queue, undo.clone());
+        subject(&resource).with_acquire_by_ticket(ticket, ScriptForm::Digest, TTL, None, check);
+    }
+    let (volatile, hole) = (volatile(), "0".repeat(40));
+    let words = [&["EVALSHA", BY_TICKET.vote.sha1(), "5", EPOCH, QUARANTINE], &keys[1..]].concat();
+    let words = [&words[..], &["0", "10000", "30000", &hole]].concat();
+    let check_vote = check(words, ReplyKind::Vote, undo);
+    subject(&resource).with_acquire(ScriptForm::Digest, TTL, Some(&volatile), check_vote);
+
+    let (fence, token) = ("{p:k}:quorlock:fence", Fence::from_number(1_234).unwrap());
+    let fences = [key("k").fence().unwrap()];
+    let offer = TokenOffer { fences: &fences, token, ahead: 10_000_000, step: 1_000 };
+    let risen = ["2", fence, "p:k", VALUE, "1234", "10000000", "1000"];
+    let words = [&["EVALSHA", FENCE.sha1()][..], &risen].concat();
+    let check_fence = check(words, ReplyKind::Fence, vec![]);
+    subject(&resource).with_fence(&offer, ScriptForm::Digest, check_fence);
 }
 
 #[test]

@@ -31,6 +31,7 @@ mod owed;
 mod panics;
 mod quorum;
 mod revoked;
+mod revoked_slots;
 mod sharing;
 mod shutdown;
 mod takeover;

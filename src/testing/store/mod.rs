@@ -57,6 +57,8 @@ pub(crate) use commands::names as command_names;
 #[cfg(test)]
 pub(crate) use lua::runs as lua_runs;
 pub(crate) use score::text as double_text;
+#[cfg(test)]
+pub(crate) use script::LATEST;
 pub(crate) use script::{names as script_names, script_name};
 #[cfg(test)]
 pub(crate) use sha1::digest;

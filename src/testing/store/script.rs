@@ -15,6 +15,7 @@ mod revoke;
 mod run;
 mod slotted;
 mod standing;
+mod ticketed;
 
 use std::sync::OnceLock;
 
@@ -25,6 +26,8 @@ use super::call::{Call, Refusal, Reply, bulk, integer, lower, ok};
 use super::sha1::digest;
 use super::state::Store;
 use found::{is_own, is_revoked, is_value, not_extended, not_ours, revoked};
+#[cfg(test)]
+pub(crate) use queued::LATEST;
 use run::{Outcome, Run, is_wrong_type};
 use standing::{
     STANDING_LINES, epoch_and_quarantine, is_below, is_digits, number, other_deployment, reason,
@@ -60,7 +63,7 @@ macro_rules! behind_both {
 }
 
 /// The scripts that this node can run, with their names.
-static KNOWN: [(&str, &str, Body); 27] = [
+static KNOWN: [(&str, &str, Body); 29] = [
     ("release", include_str!("../../lock/script/release.lua"), release),
     ("extend", include_str!("../../lock/script/extend.lua"), extend),
     ("acquire", behind_standing!("../../lock/script/acquire.lua"), acquire),
@@ -79,9 +82,15 @@ static KNOWN: [(&str, &str, Body); 27] = [
     ("fence", behind_standing!("../../lease/script/fence.lua"), fence::rise_where_it_votes),
     ("turn_ask", include_str!("../../lock/script/turn_ask.lua"), queued::ask),
     ("turn_ask", behind_standing!("../../lock/script/turn_ask.lua"), queued::ask_where_it_votes),
+    ("ticket_ask", include_str!("../../lock/script/ticket_ask.lua"), ticketed::ask),
+    (
+        "ticket_ask",
+        behind_standing!("../../lock/script/ticket_ask.lua"),
+        ticketed::ask_where_it_votes,
+    ),
     ("turn_leave", behind_hand_on!("../../lock/script/turn_leave.lua"), queued::leave),
-    ("read", include_str!("../../lock/script/read.lua"), reading::read),
-    ("read", behind_standing!("../../lock/script/read.lua"), reading::read_where_it_votes),
+    ("read", behind_hand_on!("../../lock/script/read.lua"), reading::read),
+    ("read", behind_both!("../../lock/script/read.lua"), reading::read_where_it_votes),
     ("read_extend", include_str!("../../lock/script/read_extend.lua"), reading::extend),
     ("read_leave", behind_hand_on!("../../lock/script/read_leave.lua"), reading::leave),
     ("downgrade", behind_hand_on!("../../lock/script/downgrade.lua"), reading::downgrade),

@@ -41,6 +41,10 @@ usage: quorlock-rig [adoption-cost] [options]
   --node-timeout-ms N  the option of that name (the library's default)
   --readers N           of a hundred locks, how many are a read lock (0)
   --fair N              of a hundred locks, how many are asked for as fair (0)
+  --strict N            of a hundred locks of one key, how many are asked for in strict order (0)
+  --delayed N           of a hundred locks of one key, how many keep others out for 300 ms after
+                        they have expired (0)
+  --handles N           of a hundred locks of one key, how many have a second handle (0)
   --latches N           of a hundred turns, how many are at a latch and not at a lock (0)
   --revoked N           of a hundred turns, how many ask the holder of a lock to let go (0)
   --slots N             how many slots the keys have that the clients fight for, 1 to 64; without
@@ -98,6 +102,12 @@ pub(crate) struct Args {
     pub(crate) readers: u64,
     /// Of a hundred locks, how many are asked for as fair.
     pub(crate) fair: u64,
+    /// Of a hundred locks of one key, how many are asked for in strict order.
+    pub(crate) strict: u64,
+    /// Of a hundred locks of one key, how many have a lock-delay.
+    pub(crate) delayed: u64,
+    /// Of a hundred locks of one key, how many have a second handle.
+    pub(crate) handles: u64,
     /// Of a hundred turns, how many are at a latch.
     pub(crate) latches: u64,
     /// Of a hundred turns, how many ask a holder to let go of its lock.
@@ -138,6 +148,9 @@ impl Default for Args {
             node_timeout_ms: None,
             readers: 0,
             fair: 0,
+            strict: 0,
+            delayed: 0,
+            handles: 0,
             latches: 0,
             revoked: 0,
             slots: 0,
@@ -194,11 +207,6 @@ impl Args {
             "--ttl-ms" => self.ttl = Duration::from_millis(number(name, value)?),
             "--keys" => self.keys = number(name, value)?,
             "--node-timeout-ms" => self.node_timeout_ms = Some(number(name, value)?),
-            "--readers" => self.readers = number(name, value)?,
-            "--fair" => self.fair = number(name, value)?,
-            "--latches" => self.latches = number(name, value)?,
-            "--revoked" => self.revoked = number(name, value)?,
-            "--slots" => self.slots = u16::try_from(number(name, value)?)?,
             "--handovers" => self.handovers = real(name, value)?,
             "--handing" => {
                 let words = [Source::ALL.map(Source::name), Copies::ALL.map(Copies::name)].concat();
@@ -246,6 +254,22 @@ impl Args {
                 };
                 self.faults = Some(names.map(kind).collect::<Result<_, _>>()?);
             }
+            _ => return self.set_wish(name, value),
+        }
+        Ok(())
+    }
+
+    /// What clients ask for.
+    fn set_wish(&mut self, name: &str, value: &str) -> Result<(), Failure> {
+        match name {
+            "--readers" => self.readers = number(name, value)?,
+            "--fair" => self.fair = number(name, value)?,
+            "--strict" => self.strict = number(name, value)?,
+            "--delayed" => self.delayed = number(name, value)?,
+            "--handles" => self.handles = number(name, value)?,
+            "--latches" => self.latches = number(name, value)?,
+            "--revoked" => self.revoked = number(name, value)?,
+            "--slots" => self.slots = u16::try_from(number(name, value)?)?,
             _ => return Err(format!("what is `{name}`?\n{USAGE}").into()),
         }
         Ok(())
@@ -278,6 +302,12 @@ pub(crate) struct ClientArgs {
     pub(crate) readers: u64,
     /// Of a hundred locks, how many are asked for as fair.
     pub(crate) fair: u64,
+    /// Of a hundred locks of one key, how many are asked for in strict order.
+    pub(crate) strict: u64,
+    /// Of a hundred locks of one key, how many have a lock-delay.
+    pub(crate) delayed: u64,
+    /// Of a hundred locks of one key, how many have a second handle.
+    pub(crate) handles: u64,
     /// Of a hundred turns, how many are at a latch.
     pub(crate) latches: u64,
     /// Of a hundred turns, how many ask a holder to let go of its lock.
@@ -312,6 +342,9 @@ impl ClientArgs {
                 "--long" => parsed.long = value == "true",
                 "--readers" => parsed.readers = number(name, value)?,
                 "--fair" => parsed.fair = number(name, value)?,
+                "--strict" => parsed.strict = number(name, value)?,
+                "--delayed" => parsed.delayed = number(name, value)?,
+                "--handles" => parsed.handles = number(name, value)?,
                 "--latches" => parsed.latches = number(name, value)?,
                 "--revoked" => parsed.revoked = number(name, value)?,
                 "--slots" => parsed.slots = u16::try_from(number(name, value)?)?,
@@ -345,6 +378,9 @@ impl ClientArgs {
         if foreign::is_ours(&self.library) {
             words.push(("--readers", self.readers.to_string()));
             words.push(("--fair", self.fair.to_string()));
+            words.push(("--strict", self.strict.to_string()));
+            words.push(("--delayed", self.delayed.to_string()));
+            words.push(("--handles", self.handles.to_string()));
             words.push(("--latches", self.latches.to_string()));
             words.push(("--revoked", self.revoked.to_string()));
             words.push(("--slots", self.slots.to_string()));
@@ -408,6 +444,9 @@ mod tests {
             handovers: 12.5,
             handing: vec!["living".into(), "two".into()],
             fair: 30,
+            strict: 40,
+            delayed: 50,
+            handles: 60,
             latches: 20,
             revoked: 10,
             slots: 3,

@@ -167,6 +167,7 @@ impl Collector {
                 Part::Slots(numbers) if numbers.len() == 1 => "slot",
                 Part::Slots(_) => "several slots",
             },
+            Line::Delayed { .. } => "delayed",
             Line::Ended { .. } => "ended",
             Line::Held { .. } => "looked",
             Line::Handed(_) => "handed over",

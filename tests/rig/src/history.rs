@@ -6,7 +6,8 @@
 //! - at the reading before it was given up, or at the last end that its guard claimed, whichever is
 //!   earlier;
 //! - at the last end that its guard claimed, when its process died under it: a lease that is not
-//!   given up is promised until its end;
+//!   given up is promised until its end; and with a lock-delay so much later, as also where it has
+//!   expired and was not given up;
 //! - so far, while it goes on, at the last reading after which it was found valid.
 //!
 //! So two holds of one key that overlap are two holders, whatever the order in which their lines
@@ -44,6 +45,8 @@ pub(crate) struct Hold {
     pub(crate) until: u64,
     /// The latest end that the guard has claimed.
     claimed: u64,
+    /// For how long others are to stay out after that.
+    delay: u64,
     /// How it ended; nothing while it goes on.
     ended: Option<String>,
 }
@@ -55,6 +58,9 @@ pub(crate) struct Overlap {
     pub(crate) first: Hold,
     pub(crate) second: Hold,
 }
+
+/// How a hold ends that was not given up before its lease had ended.
+pub(crate) const EXPIRED: &str = "expired";
 
 /// Holds in their order.
 type Holds = BTreeMap<(u64, Who, u64), Hold>;
@@ -109,7 +115,8 @@ impl History {
                 let mut result = Ok(());
                 for key in &keys {
                     self.holds += 1;
-                    let new = Hold { who, number, from, until: from, claimed, ended: None };
+                    let new =
+                        Hold { who, number, from, until: from, claimed, delay: 0, ended: None };
                     let of_key = self.keys.entry(key.clone()).or_default();
                     of_key.of(reads).insert((from, who, number), new);
                     let checked = of_key.check(key, reads, (from, who, number));
@@ -122,9 +129,14 @@ impl History {
                 known.until = known.until.max(*at);
                 known.claimed = known.claimed.max(*until);
             }),
+            Line::Delayed { hold, delay } => self.change(who, *hold, |known| known.delay = *delay),
             Line::Ended { hold, at, how } => {
                 let result = self.change(who, *hold, |known| {
-                    known.until = known.until.max((*at).min(known.claimed));
+                    let end = match how == EXPIRED {
+                        true => known.claimed + known.delay,
+                        false => (*at).min(known.claimed),
+                    };
+                    known.until = known.until.max(end);
                     known.ended = Some(how.clone());
                 });
                 self.close(who, *hold);
@@ -157,7 +169,7 @@ impl History {
             self.open.keys().filter(|(holder, _)| *holder == who).map(|(_, n)| *n).collect();
         for number in numbers {
             self.change(who, number, |known| {
-                known.until = known.until.max(known.claimed);
+                known.until = known.until.max(known.claimed + known.delay);
                 known.ended = Some("died".into());
             })?;
             self.close(who, number);
@@ -249,7 +261,7 @@ impl fmt::Display for Overlap {
 
 impl fmt::Display for Hold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { who, number, from, until, ended, claimed } = self;
+        let Self { who, number, from, until, ended, claimed, .. } = self;
         let ended = ended.as_deref().unwrap_or("going on");
         write!(f, "{who} hold {number}: from {from} to {until} ns ({ended}; claimed to {claimed})")
     }
@@ -352,6 +364,17 @@ mod tests {
         assert!(play(&[(0, "+ 1 k 10 30"), (1, "+ 1 k 30 99"), (0, "- 1 50 overstayed")]).is_ok());
         assert!(play(&[(0, "+ 1 k 10 30"), (1, "+ 1 k 30 99"), (0, "dies")]).is_ok());
         assert!(play(&[(0, "+ 1 k 10 30"), (1, "+ 1 k 29 99"), (0, "- 1 50 late")]).is_err());
+    }
+
+    #[test]
+    fn a_lock_that_has_expired_keeps_others_out_for_its_delay() {
+        let hold = [(0, "+ 1 k 10 30"), (0, "_ 1 20")];
+        let with = |more: &[(usize, &'static str)]| play(&[&hold[..], more].concat()).is_ok();
+        assert!(with(&[(1, "+ 1 k 50 99"), (0, "dies")]));
+        assert!(!with(&[(1, "+ 1 k 49 99"), (0, "dies")]));
+        assert!(with(&[(0, "- 1 31 expired"), (1, "+ 1 k 50 99")]));
+        assert!(!with(&[(0, "- 1 31 expired"), (1, "+ 1 k 49 99")]));
+        assert!(with(&[(0, "- 1 20 release"), (1, "+ 1 k 20 99")]), "it was given up in time");
     }
 
     #[test]

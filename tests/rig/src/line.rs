@@ -8,7 +8,9 @@
 //! % HOLD KEY SLOT,… AT UNTIL
 //!                        the same of slots of the key, by their numbers
 //! = HOLD AT UNTIL        it was still held after AT, and is claimed to be held until UNTIL
-//! - HOLD AT HOW          it is being given up, which began after AT
+//! _ HOLD DELAY           others are to stay out for DELAY nanoseconds more if it ends by itself
+//! - HOLD AT HOW          it is being given up, which began after AT; `expired`: it has ended by
+//!                        itself
 //! > HOLD SINCE AT UNTIL NODES SOURCE COPIES KEY TOKEN
 //!                        at AT its token goes to another process; held since SINCE by NODES, and
 //!                        claimed to be held until UNTIL
@@ -152,6 +154,11 @@ pub(crate) enum Line {
         at: u64,
         until: u64,
     },
+    /// Of a lock with a lock-delay.
+    Delayed {
+        hold: u64,
+        delay: u64,
+    },
     Ended {
         hold: u64,
         at: u64,
@@ -235,6 +242,7 @@ impl Line {
                 Self::Arriving { at: words.number()?, party: words.word()?, latch: words.word()? }
             }
             ") " => Self::Latch(words.latch()?),
+            "_ " => Self::Delayed { hold: words.number()?, delay: words.number()? },
             "/ " => {
                 Self::Revoked { at: words.number()?, over_by: words.number()?, key: words.word()? }
             }
@@ -391,6 +399,7 @@ impl fmt::Display for Line {
                 let party = party.as_deref().unwrap_or("-");
                 write!(f, ") {began} {ended} {missing} {party} {latch}")
             }
+            Self::Delayed { hold, delay } => write!(f, "_ {hold} {delay}"),
             Self::Revoked { key, at, over_by } => write!(f, "/ {at} {over_by} {key}"),
             Self::Count(what) => write!(f, ". {what}"),
             Self::Many(times, what) => write!(f, ", {times} {what}"),
@@ -497,6 +506,7 @@ mod tests {
             look(3, Some("p")),
             look(0, None),
             Line::Revoked { key: "k0".into(), at: 5, over_by: 9 },
+            Line::Delayed { hold: 7, delay: 300 },
         ];
         for line in lines {
             assert_eq!(Line::parse(&line.to_string()), Some(line));

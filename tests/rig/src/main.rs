@@ -45,6 +45,19 @@
 //! cargo run --release -p quorlock-rig -- --seconds 600 --clients 8 --fair 70
 //! ```
 //!
+//! With locks that are asked for in strict order, beside others:
+//!
+//! ```text
+//! cargo run --release -p quorlock-rig -- --seconds 600 --clients 8 --strict 70
+//! ```
+//!
+//! With locks that keep others out after they have expired, and with several handles of one lock:
+//!
+//! ```text
+//! cargo run --release -p quorlock-rig -- --seconds 600 --clients 8 --delayed 70
+//! cargo run --release -p quorlock-rig -- --seconds 600 --clients 8 --handles 70
+//! ```
+//!
 //! With latches, and with holders that are asked to let go of their locks:
 //!
 //! ```text

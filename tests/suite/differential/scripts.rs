@@ -31,6 +31,8 @@ mod several;
 mod slotted;
 #[path = "scripts_standing.rs"]
 mod standing;
+#[path = "scripts_ticketed.rs"]
+mod ticketed;
 
 use guarded::all_files;
 use hindrance::KEYS;
@@ -43,7 +45,7 @@ use standing::{EPOCH, QUARANTINE, SERVICE, acquire, initialise};
 pub(crate) type Words = Vec<&'static str>;
 
 /// The files with Lua in them, below the `script` of `src/lock`, `src/lease` and `src/link`.
-pub(crate) const FILES: [(&str, &str); 22] = [
+pub(crate) const FILES: [(&str, &str); 23] = [
     ("acquire.lua", include_str!("../../../src/lock/script/acquire.lua")),
     ("acquire_all.lua", include_str!("../../../src/lock/script/acquire_all.lua")),
     ("adopt.lua", include_str!("../../../src/lock/script/adopt.lua")),
@@ -64,6 +66,7 @@ pub(crate) const FILES: [(&str, &str); 22] = [
     ("slot_ask.lua", include_str!("../../../src/lock/script/slot_ask.lua")),
     ("slot_leave.lua", include_str!("../../../src/lock/script/slot_leave.lua")),
     ("standing.lua", include_str!("../../../src/lease/script/standing.lua")),
+    ("ticket_ask.lua", include_str!("../../../src/lock/script/ticket_ask.lua")),
     ("turn_ask.lua", include_str!("../../../src/lock/script/turn_ask.lua")),
     ("turn_leave.lua", include_str!("../../../src/lock/script/turn_leave.lua")),
 ];
@@ -119,7 +122,7 @@ struct Calls {
 /// A name, and the commands that lead there.
 type State = (&'static str, &'static str);
 
-pub(crate) const SCRIPTS: [Script; 27] = [
+pub(crate) const SCRIPTS: [Script; 29] = [
     Script {
         name: "acquire",
         files: &["standing.lua", "acquire.lua"],
@@ -192,6 +195,18 @@ pub(crate) const SCRIPTS: [Script; 27] = [
         grids: fenced::RISES_WHERE_IT_VOTES,
         words: fenced::rises_where_it_votes,
     },
+    Script {
+        name: "ticket_ask",
+        files: &["ticket_ask.lua"],
+        grids: ticketed::ASKED,
+        words: ticketed::ask,
+    },
+    Script {
+        name: "ticket_ask",
+        files: &["standing.lua", "ticket_ask.lua"],
+        grids: ticketed::ASKED_WHERE_IT_VOTES,
+        words: ticketed::ask_where_it_votes,
+    },
     Script { name: "turn_ask", files: &["turn_ask.lua"], grids: queued::ASKED, words: ask },
     Script {
         name: "turn_ask",
@@ -205,10 +220,15 @@ pub(crate) const SCRIPTS: [Script; 27] = [
         grids: queued::LEFT,
         words: leave,
     },
-    Script { name: "read", files: &["read.lua"], grids: reading::READ, words: reading::read },
     Script {
         name: "read",
-        files: &["standing.lua", "read.lua"],
+        files: &["hand_on.lua", "read.lua"],
+        grids: reading::READ,
+        words: reading::read,
+    },
+    Script {
+        name: "read",
+        files: &["standing.lua", "hand_on.lua", "read.lua"],
         grids: reading::READ_WHERE_IT_VOTES,
         words: reading::read_where_it_votes,
     },

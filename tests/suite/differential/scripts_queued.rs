@@ -32,10 +32,10 @@ pub(super) const LEFT: &[Grid] = &[
     plain(&[LOCK_EDGES, READERS_WAIT]),
 ];
 
-const ABSENT: &[State] = &[("absent", "")];
+pub(super) const ABSENT: &[State] = &[("absent", "")];
 const OURS: &[State] = &[("ours", "SET k v PX 60000")];
 
-const LOCK: &[State] = &[
+pub(super) const LOCK: &[State] = &[
     ("absent", ""),
     ("ours", "SET k v PX 60000"),
     ("hers", "SET k c0ffee123@her PX 60000"),
@@ -49,7 +49,7 @@ const LOCK: &[State] = &[
     ("a hash", "HSET k f v"),
 ];
 
-const LOCK_EDGES: &[State] = &[
+pub(super) const LOCK_EDGES: &[State] = &[
     ("absent", ""),
     ("ours", "SET k v PX 60000"),
     ("hers", "SET k c0ffee123@her PX 60000"),
@@ -59,7 +59,7 @@ const LOCK_EDGES: &[State] = &[
 ];
 
 /// Who else can hold the lock.
-const OWNERS: &[State] = &[
+pub(super) const OWNERS: &[State] = &[
     ("more before the digits", "SET k xd1@her PX 60000"),
     ("no digits", "SET k @her PX 60000"),
     ("digits alone", "SET k d1 PX 60000"),
@@ -105,7 +105,7 @@ pub(super) const QUEUE: &[State] = &[
 ];
 
 /// Readers among those that wait.
-const READERS_WAIT: &[State] = &[
+pub(super) const READERS_WAIT: &[State] = &[
     ("a reader waits", "ZADD z 1 rc0ffee123@her | ZADD b +1000 rc0ffee123@her"),
     ("a dead reader waits", "ZADD z 1 rc0ffee123@her | ZADD b 1 rc0ffee123@her"),
     (

@@ -117,10 +117,11 @@ const GATE: &[State] = &[
     ("a list as gate", "RPUSH g a | PEXPIRE g 2000"),
 ];
 
-/// Where time stands still.
+/// The longest time for which a gate counts. A gate of one millisecond more comes to be such a one
+/// while it is looked at, unless time stands still.
 const GATE_EDGES: &[State] = &[
     ("the gate is shut for three seconds", "SET g shut PX 3000"),
-    ("the gate is shut for longer", "SET g shut PX 3001"),
+    ("the gate is shut for longer", "SET g shut PX 3001 | FROZEN"),
 ];
 
 /// Who waits.
@@ -139,6 +140,10 @@ const WAITS: &[State] = &[
     ),
     ("we wait as a writer, and a reader", WE_BEFORE_A_READER),
     ("we and a reader wait", "ZADD z 1 rv 2 rc0ffee123@her | ZADD b +1000 rv +1000 rc0ffee123@her"),
+    ("we wait before a writer", "ZADD z 1 rv 2 c0ffee123@her | ZADD b +1000 c0ffee123@her"),
+    ("we wait before a writer and a reader", WE_BEFORE_BOTH),
+    ("we wait before a dead writer and another", WE_BEFORE_A_DEAD_ONE),
+    ("we wait before a reader, and a writer whose beat ends first", WE_BEFORE_AN_EARLIER_BEAT),
     ("a hash as queue", "HSET z f v"),
     ("a text as beats", "ZADD z 1 rv | SET b v PX 60000"),
 ];
@@ -148,6 +153,15 @@ const WAITS: &[State] = &[
 fn ttls() -> impl Iterator<Item = &'static str> {
     TTLS.into_iter().filter(|ttl| !["1", "9007199254740993"].contains(ttl))
 }
+
+const WE_BEFORE_BOTH: &str = "ZADD z 1 rv 2 c0ffee123@her 3 rd1@him | \
+    ZADD b +1000 rv +1000 c0ffee123@her +1000 rd1@him";
+
+const WE_BEFORE_AN_EARLIER_BEAT: &str = "ZADD z 1 rv 2 rd1@him 3 c0ffee123@her | \
+    ZADD b +1000 rv +1100 rd1@him +900 c0ffee123@her";
+
+const WE_BEFORE_A_DEAD_ONE: &str =
+    "ZADD z 1 rv 2 d1@him 3 c0ffee123@her | ZADD b 1 d1@him +1000 c0ffee123@her";
 
 const WE_BEFORE_A_READER: &str =
     "ZADD z 1 v 2 rc0ffee123@her | ZADD b +1000 v +1000 rc0ffee123@her";

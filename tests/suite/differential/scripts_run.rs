@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use support::sha1::sha1_hex;
 use support::{Server, need_process};
@@ -24,6 +25,9 @@ fn share_of(script: &str) -> usize {
         (false, false) => 3,
     }
 }
+
+/// The shortest beat in a state lasts for 900 ms, and below 200 ms its time left would be compared.
+const STATES_LAST: Duration = Duration::from_millis(700);
 
 /// How many cases are run together: each in a database of its own.
 const DATABASES: [&str; 16] =
@@ -84,11 +88,19 @@ impl Runner {
     }
 
     /// Runs the cases; returns for each the reply and what is left, without what may differ, and
-    /// behind them what the listener has heard.
+    /// behind them what the listener has heard. Where this machine stalled, the states may have
+    /// been over when the script came: they are made anew.
     fn run(&mut self, cases: &[Case], digest: &'static str) -> Vec<Vec<String>> {
-        let mut told = run(&mut self.raw, cases, (digest, &self.keys));
-        told.push(vec![String::from_utf8_lossy(&self.listener.converse(&[])).into_owned()]);
-        told
+        for _ in 0..100 {
+            let began = Instant::now();
+            let mut told = run(&mut self.raw, cases, (digest, &self.keys));
+            let heard = self.listener.converse(&[]);
+            if began.elapsed() < STATES_LAST {
+                told.push(vec![String::from_utf8_lossy(&heard).into_owned()]);
+                return told;
+            }
+        }
+        panic!("{} and those after it took {STATES_LAST:?} a hundred times", cases[0].name);
     }
 }
 

@@ -132,6 +132,9 @@ async fn a_writer_keeps_readers_out_that_are_on_the_other_nodes_alone() {
     let fleet = Fleet::start(3);
     let (reader, writer) = (hearing(&fleet, "reader").await, hearing(&fleet, "writer").await);
     let read = reader.read("k").ttl(Duration::from_secs(60)).await.unwrap();
+    // A majority is enough for it, and without the third one the writer would have one soon.
+    let has_all = async || fleet.command(&["EXISTS", "k"]) == [1, 1, 1].map(Reply::Int);
+    eventually_async("the reader is on all nodes", has_all).await;
     let queue = {
         let writer = writer.clone();
         tokio::spawn(async move { writer.write("k").wait(PATIENCE).await.unwrap() })

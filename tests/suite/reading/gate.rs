@@ -2,7 +2,8 @@
 //! beside that of the queue alone. Exact, on nodes inside this process under a driven clock.
 
 use quorlock::testing::{Nodes, Reaction, When};
-use tokio::task::JoinSet;
+use quorlock::{Error, LockGuard, LockRequest, Locker};
+use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep};
 
 use super::release;
@@ -22,6 +23,22 @@ fn lose_readers(nodes: &Nodes) {
     let [keeper] = with(nodes, QUEUE)[..] else { panic!("one node keeps the queue") };
     let node = nodes.iter().nth(keeper).unwrap();
     node.command(["DEL", "k", "{k}:quorlock:readers", GATE]);
+}
+
+/// Waits in a task, and is in the queue by now.
+async fn wait(request: LockRequest) -> JoinHandle<Result<LockGuard, Error>> {
+    let waiting = tokio::spawn(request.wait(ms(20_000)).into_future());
+    sleep(ms(100)).await;
+    waiting
+}
+
+/// For longer than a heartbeat, of one that has met no other.
+async fn assert_that_readers_are_kept_out(nodes: &Nodes, fresh: &Locker) {
+    for _ in 0..60 {
+        sleep(ms(10)).await;
+        assert_eq!(with(nodes, GATE), [0, 1, 2], "{:?}", Instant::now());
+        assert!(fresh.read("k").try_acquire().await.unwrap().is_none());
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -95,23 +112,107 @@ async fn a_writer_waits_no_longer_than_it_wants_to() {
     }
 }
 
-/// The one behind it is told, and shuts the gate anew.
+/// The one behind it is told, and shuts the gate anew. The delete may come late to some nodes.
 #[tokio::test(start_paused = true)]
 async fn a_writer_that_gives_up_opens_no_gate_for_the_next_ones_readers() {
-    let nodes = Nodes::new(3);
-    let (reader, gives_up) = (process(&nodes, "reader").await, process(&nodes, "gives-up").await);
-    let stays = process(&nodes, "stays").await;
-    let read = reader.read("k").ttl(ms(60_000)).await.unwrap();
-    let first = tokio::spawn(gives_up.write("k").wait(ms(20_000)).into_future());
-    sleep(ms(100)).await;
-    let next = tokio::spawn(stays.write("k").wait(ms(20_000)).into_future());
-    sleep(ms(100)).await;
-    first.abort();
-    for _ in 0..60 {
-        sleep(ms(10)).await;
-        assert_eq!(with(&nodes, GATE), [0, 1, 2], "{:?}", Instant::now());
-        assert!(reader.read("k").try_acquire().await.unwrap().is_none());
+    for late in [0, 20].map(ms) {
+        let nodes = Nodes::new(3);
+        let reader = process(&nodes, "reader").await;
+        let (gives_up, stays) = (process(&nodes, "gives-up").await, process(&nodes, "stays").await);
+        let read = reader.read("k").ttl(ms(60_000)).await.unwrap();
+        let first = wait(gives_up.write("k")).await;
+        let next = wait(stays.write("k")).await;
+        let [keeper] = with(&nodes, QUEUE)[..] else { panic!("one node keeps the queue") };
+        for (_, node) in nodes.iter().enumerate().filter(|(number, _)| *number != keeper) {
+            node.add(When::before("release").times(1).then(Reaction::Delay(late)));
+        }
+        first.abort();
+        assert_that_readers_are_kept_out(&nodes, &reader).await;
+        release(read).await;
+        release(next.await.unwrap().unwrap()).await;
     }
+}
+
+/// A writer has the lock, a reader waits for it, and another writer behind that reader.
+struct Behind {
+    held: LockGuard,
+    reading: JoinHandle<Result<LockGuard, Error>>,
+    next: JoinHandle<Result<LockGuard, Error>>,
+    /// It has met none of them.
+    fresh: Locker,
+}
+
+async fn reader_and_writer_behind(nodes: &Nodes) -> Behind {
+    let (written, reader) = (process(nodes, "written").await, process(nodes, "reader").await);
+    let (stays, fresh) = (process(nodes, "stays").await, process(nodes, "fresh").await);
+    let held = written.write("k").ttl(ms(60_000)).await.unwrap();
+    let reading = wait(reader.read("k").ttl(ms(60_000))).await;
+    let next = wait(stays.write("k")).await;
+    Behind { held, reading, next, fresh }
+}
+
+/// From then on it is the first.
+#[tokio::test(start_paused = true)]
+async fn a_writer_keeps_readers_out_as_soon_as_the_readers_before_it_read() {
+    let nodes = Nodes::new(3);
+    let Behind { held, reading, next, fresh } = reader_and_writer_behind(&nodes).await;
+    release(held).await;
+    let read = reading.await.unwrap().unwrap();
+    assert_that_readers_are_kept_out(&nodes, &fresh).await;
     release(read).await;
     release(next.await.unwrap().unwrap()).await;
+}
+
+/// The reader was told that it is its turn, and takes none.
+#[tokio::test(start_paused = true)]
+async fn a_writer_keeps_readers_out_as_soon_as_the_reader_before_it_gives_up() {
+    let nodes = Nodes::new(3);
+    let (first, reader) = (process(&nodes, "first").await, process(&nodes, "reader").await);
+    let (gives_up, stays) = (process(&nodes, "gives-up").await, process(&nodes, "stays").await);
+    let fresh = process(&nodes, "fresh").await;
+    let read = first.read("k").ttl(ms(60_000)).await.unwrap();
+    let writing = wait(gives_up.write("k")).await;
+    let reading = wait(reader.read("k")).await;
+    let next = wait(stays.write("k")).await;
+    nodes.add(When::before("read").times(1).then(Reaction::Delay(ms(20))));
+    writing.abort();
+    sleep(ms(5)).await;
+    reading.abort();
+    sleep(ms(20)).await;
+    assert_that_readers_are_kept_out(&nodes, &fresh).await;
+    release(read).await;
+    release(next.await.unwrap().unwrap()).await;
+}
+
+/// Another has taken the lock meanwhile, and hears of the writer once that is the first.
+#[tokio::test(start_paused = true)]
+async fn a_writer_is_woken_though_the_reader_before_it_came_too_late() {
+    let nodes = Nodes::new(3);
+    let Behind { held, reading, next, fresh } = reader_and_writer_behind(&nodes).await;
+    nodes.add(When::before("read").times(1).then(Reaction::Delay(ms(20))));
+    release(held).await;
+    let between = fresh.write("k").try_acquire().await.unwrap().unwrap();
+    sleep(ms(50)).await;
+    release(between).await;
+    let free = Instant::now();
+    let guard = next.await.unwrap().unwrap();
+    assert!(free.elapsed() <= ms(2), "{:?}", free.elapsed());
+    reading.abort();
+    release(guard).await;
+}
+
+/// A gate ends by itself, so no node that is away is owed its end.
+#[tokio::test(start_paused = true)]
+async fn a_gate_that_was_shut_leaves_nothing_to_be_done_at_a_shutdown() {
+    let nodes = Nodes::new(3);
+    let (reader, writer) = (process(&nodes, "reader").await, process(&nodes, "writer").await);
+    nodes[2].stop();
+    sleep(ms(10)).await;
+    let read = reader.read("k").ttl(ms(60_000)).await.unwrap();
+    let writing = wait(writer.write("k")).await;
+    assert_eq!(with(&nodes, GATE), [0, 1]);
+    release(read).await;
+    release(writing.await.unwrap().unwrap()).await;
+    let found = writer.shutdown(ms(1_000)).await.unwrap();
+    assert!(found.is_complete() && found.owed == 0, "{found:?}");
 }

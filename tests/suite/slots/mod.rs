@@ -1,6 +1,7 @@
 //! Slots of one key: never more holders than slots, each with a number of its own.
 
 mod beside;
+mod revoked;
 
 use std::future::IntoFuture;
 use std::sync::Arc;

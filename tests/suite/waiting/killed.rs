@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use quorlock::testing::{Node, Nodes};
-use quorlock::{LockGuard, LockRequest};
+use quorlock::testing::{Node, Nodes, Reaction, When};
+use quorlock::{Extend, LockGuard, LockRequest};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
@@ -72,6 +72,26 @@ async fn a_writer_that_is_killed_keeps_readers_no_longer_than_its_time() {
             is_in_time(at, end, &format!("{place}, after {after} ms"));
         }
     }
+}
+
+/// The next one comes during the hand-over, while another stands before it in the queue.
+#[tokio::test(start_paused = true)]
+async fn one_that_is_killed_as_it_has_the_lock_handed_over_keeps_the_next_no_longer_than_its_time()
+{
+    let nodes = Nodes::new(5);
+    let (one, other) = (process(&nodes, "one").await, process(&nodes, "other").await);
+    let held = one.lock("k").await.unwrap();
+    let short = other.lock("k").ttl(ms(150)).auto_extend(Extend::Off);
+    let handed_over = wait(short);
+    sleep(ms(100)).await;
+    nodes.add(When::before("turn_ask").times(1).then(Reaction::Delay(ms(20))));
+    assert!(held.release().await.unwrap().is_released());
+    let next = wait(one.lock("k"));
+    let (at, guard) = handed_over.await.unwrap();
+    kill(guard);
+    let (had, guard) = next.await.unwrap();
+    is_in_time(had, at + ms(150), "the next");
+    drop(guard);
 }
 
 #[tokio::test(start_paused = true)]

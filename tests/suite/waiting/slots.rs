@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use quorlock::testing::{Node, Nodes, Reaction, When};
-use quorlock::{Error, Event, LockGuard, LockRequest, Locker, Observer, Retry};
+use quorlock::{Error, Event, Extend, LockGuard, LockRequest, Locker, Observer, Retry};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
@@ -248,6 +248,33 @@ async fn a_queues_node_that_has_forgotten_all_costs_few_commands_and_no_lock() {
     let tries = waiter.slots("k", 64).acquire().retry(Retry::fixed(ms(10)).tries_max(3));
     let error = tries.await.unwrap_err();
     assert!(error.to_string().contains("after 3 tries"), "{error}");
+}
+
+/// The node that keeps the queue has lost both slots, and offers one that its holder still has.
+#[tokio::test(start_paused = true)]
+async fn one_that_is_offered_what_others_have_asks_again_within_half_a_second() {
+    for slot in [0, 1] {
+        let nodes = Nodes::new(3);
+        let node = would_keep(&nodes, 2).await;
+        let (holder, waiter) = (process(&nodes, "h").await, process(&nodes, "w").await);
+        let slots = holder.slots("k", 2);
+        let hold = async || slots.acquire().auto_extend(Extend::Off).await.unwrap();
+        let (held, mut freed) = (hold().await, hold().await);
+        let mut held = held;
+        if freed.slots() != [slot] {
+            std::mem::swap(&mut held, &mut freed);
+        }
+        nodes[node].command(["FLUSHALL"]);
+        let waiting = wait(waiter.slots("k", 2).acquire());
+        sleep(ms(50)).await;
+        assert!(!waiting.is_finished());
+        assert!(freed.release().await.unwrap().is_released());
+        let free = Instant::now();
+        let (had, got) = waiting.await.unwrap();
+        assert_eq!(got.unwrap().slots(), [slot]);
+        assert!(had - free <= ms(501), "{:?}", had - free);
+        drop(held);
+    }
 }
 
 /// It waits at the second best node, and those that come later at the best, which is back.

@@ -29,8 +29,16 @@ use crate::servers::Nodes;
 use crate::side::Side;
 
 /// Who takes part. Ours stands twice: what differs between the two is chance.
-pub(crate) const CONTESTANTS: [&str; 7] =
-    ["floor", "ours", "ours-again", "ours-fair", "ours-polling", "rslock", NODE_REDLOCK];
+pub(crate) const CONTESTANTS: [&str; 8] = [
+    "floor",
+    "ours",
+    "ours-again",
+    "ours-fair",
+    "ours-strict",
+    "ours-polling",
+    "rslock",
+    NODE_REDLOCK,
+];
 
 /// The one that is another program.
 pub(crate) const NODE_REDLOCK: &str = "node-redlock";
@@ -66,7 +74,7 @@ pub(crate) fn run(
         order.shuffle(&mut chance);
         for at in order {
             let (heat, sides) = &mut pairs[at];
-            let polls = !matches!(heat.name, "floor" | "ours" | "ours-again");
+            let polls = matches!(heat.name, "ours-polling" | "rslock" | NODE_REDLOCK);
             let times = if polls { HAND_OVERS_POLLED } else { HAND_OVERS };
             heat.rounds.push(round(sides, times, &mut chance)?);
         }

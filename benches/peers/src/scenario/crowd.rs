@@ -20,11 +20,12 @@ use crate::{progress, table};
 
 /// Who takes part, and what they do with the lock. Ours stands twice: what differs between the two
 /// is chance.
-const NAMES: [(&str, Work); 6] = [
+const NAMES: [(&str, Work); 7] = [
     ("floor", AT_ONCE),
     ("ours", AT_ONCE),
     ("ours-again", AT_ONCE),
     ("ours-fair", AT_ONCE),
+    ("ours-strict", AT_ONCE),
     ("ours-polling", AT_ONCE),
     ("ours", EXTENDING),
 ];
@@ -240,7 +241,7 @@ fn promises(processes: usize, standings: &[Standing], floor: f64) -> Vec<Promise
     if processes >= SPREAD_FROM {
         let spread = Box::new(Round::spread);
         promises.push(promise("luckiest to unluckiest", SPREAD_MAX, false, ours, spread));
-        for fair in standings.iter().filter(|it| it.name == "ours-fair") {
+        for fair in standings.iter().filter(|it| matches!(it.name, "ours-fair" | "ours-strict")) {
             let spread = Box::new(Round::spread);
             promises.push(promise("luckiest to unluckiest", FAIR_MAX, false, fair, spread));
         }

@@ -24,7 +24,7 @@ pub(super) fn add_and_read_where_it_votes(run: &mut Run<'_, '_>) -> Outcome<Fram
 /// `name_set.lua`, behind so many lines.
 fn add_and_read_behind(run: &mut Run<'_, '_>, lines: u32) -> Outcome<Frame> {
     let set = run.keys.last().copied().unwrap_or_default();
-    let (added, ttl) = (run.argument(0), run.argument(1));
+    let (added, unless, ttl) = (run.argument(0), run.argument(1), run.argument(2));
     if !is_digits(ttl) {
         return Ok(Refusal::of("ERR a TTL must be a whole number").into_frame());
     }
@@ -38,17 +38,21 @@ fn add_and_read_behind(run: &mut Run<'_, '_>, lines: u32) -> Outcome<Frame> {
     if left == -1 {
         return Ok(Refusal::of("WRONGTYPE the key holds a sorted set that never ends").into_frame());
     }
-    let has = |name: &Frame| name.as_bytes().is_ok_and(|name| name == added);
-    let is_there = added.is_empty() || left as f64 >= ttl && found.iter().any(has);
+    let (mut stays, mut is_there) = (added, added.is_empty());
+    for name in found.iter().filter_map(|name| name.as_bytes().ok()) {
+        if let Some(name) = [added, unless].into_iter().find(|one| *one == name) {
+            (stays, is_there) = (name, is_there || left as f64 >= ttl);
+        }
+    }
     let mut answer = vec![Frame::Integer(1)];
     answer.extend(found);
     if !is_there {
         let life = text((left as f64).max(ttl * 1.5));
-        run.call(lines + 27, &[b"PEXPIRE", set, &life])?;
-        if run.call(lines + 28, &[b"ZADD", set, b"0", added])? == Frame::Integer(1) {
-            answer.push(Frame::Bulk(Bytes::copy_from_slice(added)));
+        run.call(lines + 29, &[b"PEXPIRE", set, &life])?;
+        if run.call(lines + 30, &[b"ZADD", set, b"0", stays])? == Frame::Integer(1) {
+            answer.push(Frame::Bulk(Bytes::copy_from_slice(stays)));
         }
-        run.call(lines + 31, &[b"PEXPIRE", set, &life])?;
+        run.call(lines + 33, &[b"PEXPIRE", set, &life])?;
     }
     Ok(Frame::Array(answer.into()))
 }

@@ -8,16 +8,16 @@ use super::run::{Outcome, Run, is_wrong_type};
 use super::standing::{STANDING_LINES, reason, standing};
 
 /// How many of a queue are looked at for one that lives.
-const LOOKS: usize = 128;
+pub(super) const LOOKS: usize = 128;
 
 /// How long one that waits counts as living, in milliseconds.
 pub(super) const BEAT: f64 = 1500.0;
 
 /// How far away a time may be by which one that lives will have asked again.
-pub(super) const LATEST: f64 = 2.0 * BEAT;
+pub(crate) const LATEST: f64 = 2.0 * BEAT;
 
 /// How many lines `hand_on.lua` has, behind which scripts run that free a lock.
-pub(super) const HAND_ON_LINES: u32 = 36;
+pub(super) const HAND_ON_LINES: u32 = 43;
 
 /// What a lock holds that readers have.
 pub(super) const READERS: &[u8] = b"quorlock:readers";
@@ -52,7 +52,7 @@ impl Held {
     }
 
     /// Whose it is, also where it was revoked: `^%x+@(.-)!?$`
-    fn owner(&self) -> Option<&[u8]> {
+    pub(super) fn owner(&self) -> Option<&[u8]> {
         let Self::By(value) = self else { return None };
         owner(value).map(|owner| owner.strip_suffix(b"!").unwrap_or(owner))
     }
@@ -79,51 +79,51 @@ fn ask_behind(run: &mut Run<'_, '_>, lines: u32) -> Outcome<Frame> {
     let reads = run.keys.len().saturating_sub(before) > 3;
     let (value, ttl) = (run.argument(0), run.argument(1));
     let own = if reads { reader(value) } else { value.to_vec() };
-    let held = Held::of(run.get(lines + 23, lock));
-    let time = run.call(lines + 23, &[b"TIME"])?;
+    let held = Held::of(run.get(lines + 24, lock));
+    let time = run.call(lines + 24, &[b"TIME"])?;
     let held = match held {
         Held::Unknown(error) => return Ok(error),
         held => held,
     };
     let now = millis(&time).unwrap_or_default();
-    let (first, dead) = first_before(run, lines, (queue, beats), (&own, reads), now)?;
-    let last = run.call(lines + 50, &[b"ZRANGE", queue, b"-1", b"-1", b"WITHSCORES"])?;
-    let until_last = run.call(lines + 51, &[b"ZRANGE", beats, b"-1", b"-1", b"WITHSCORES"])?;
+    let (first, dead) = first_before(run, lines, (queue, beats), (&own, reads, &held), now)?;
+    let last = run.call(lines + 51, &[b"ZRANGE", queue, b"-1", b"-1", b"WITHSCORES"])?;
+    let until_last = run.call(lines + 52, &[b"ZRANGE", beats, b"-1", b"-1", b"WITHSCORES"])?;
     let (is_read, is_next) = (held.is(READERS), first.as_deref() == Some(&own));
     if is_next && reads && (held == Held::Free || is_read) {
         return Ok(reason(1, Some(0.0)));
     }
     if held.is(&own) || is_next && held == Held::Free {
-        run.call(lines + 57, &[b"SET", lock, &own, b"PX", ttl])?;
-        drop(run.call(lines + 58, &[b"ZREM", queue, &own])); // `pcall`, and so below
-        drop(run.call(lines + 59, &[b"ZREM", beats, &own]));
-        let left = run.call(lines + 60, &[b"ZRANGE", queue, b"0", b"0"])?;
+        run.call(lines + 58, &[b"SET", lock, &own, b"PX", ttl])?;
+        drop(run.call(lines + 59, &[b"ZREM", queue, &own])); // `pcall`, and so below
+        drop(run.call(lines + 60, &[b"ZREM", beats, &own]));
+        let left = run.call(lines + 61, &[b"ZRANGE", queue, b"0", b"0"])?;
         let left = u8::from(word(&left, 0).is_some());
         return Ok(reason(1, Some(left.into())));
     }
     let next_beat = now + BEAT;
     let score = |last: &Frame| word(last, 1).and_then(|score| number(&score)).unwrap_or_default();
     let ends = text(next_beat.max(score(&until_last).min(now + LATEST)));
-    run.call(lines + 65, &[b"PEXPIREAT", beats, &ends])?;
+    run.call(lines + 66, &[b"PEXPIREAT", beats, &ends])?;
     if !dead.is_empty() {
-        for (line, key) in [(67, queue), (68, beats)] {
+        for (line, key) in [(68, queue), (69, beats)] {
             let dead = dead.iter().map(|dead| &dead[..]);
             let words: Vec<&[u8]> = [&b"ZREM"[..], key].into_iter().chain(dead).collect();
             run.call(lines + line, &words)?;
         }
     }
-    run.call(lines + 70, &[b"ZADD", beats, &text(next_beat), &own])?;
-    run.call(lines + 71, &[b"PEXPIREAT", beats, &ends])?;
-    run.call(lines + 72, &[b"ZADD", queue, b"NX", &text(score(&last) + 1.0), &own])?;
-    run.call(lines + 73, &[b"PEXPIREAT", queue, &ends])?;
+    run.call(lines + 71, &[b"ZADD", beats, &text(next_beat), &own])?;
+    run.call(lines + 72, &[b"PEXPIREAT", beats, &ends])?;
+    run.call(lines + 73, &[b"ZADD", queue, b"NX", &text(score(&last) + 1.0), &own])?;
+    run.call(lines + 74, &[b"PEXPIREAT", queue, &ends])?;
     if !is_next {
         let is_told_no_more = first.is_some() || dead.is_empty();
         return Ok(reason(-1, Some(if is_told_no_more { -1.0 } else { 0.0 })));
     }
     let is_heard = held
         .owner()
-        .is_some_and(|owner| publish(run, lines + 79, owner, &[b"wanted ", lock].concat()) > 0);
-    let left = run.pttl(lines + 81, lock).unwrap_or(-1);
+        .is_some_and(|owner| publish(run, lines + 80, owner, &[b"wanted ", lock].concat()) > 0);
+    let left = run.pttl(lines + 82, lock).unwrap_or(-1);
     let code = if is_heard { -1 } else { -2 };
     Ok(reason(if is_read { -3 } else { code }, Some(left as f64)))
 }
@@ -133,12 +133,12 @@ fn first_before(
     run: &mut Run<'_, '_>,
     lines: u32,
     (queue, beats): (&[u8], &[u8]),
-    (own, reads): (&[u8], bool),
+    (own, reads, held): (&[u8], bool, &Held),
     now: f64,
 ) -> Outcome<(Option<Bytes>, Vec<Bytes>)> {
     let mut dead = Vec::new();
     let all = match reads {
-        true => Some(run.call(lines + 32, &[b"ZRANGE", queue, b"0", b"127"])?),
+        true => Some(run.call(lines + 33, &[b"ZRANGE", queue, b"0", b"127"])?),
         false => None,
     };
     for at in 0..LOOKS {
@@ -147,7 +147,7 @@ fn first_before(
             None => {
                 let at = at.to_string();
                 let at = at.as_bytes();
-                word(&run.call(lines + 34, &[b"ZRANGE", queue, at, at])?, 0)
+                word(&run.call(lines + 35, &[b"ZRANGE", queue, at, at])?, 0)
             }
         };
         let Some(found) = found.filter(|found| *found != *own) else {
@@ -157,10 +157,10 @@ fn first_before(
         if !waits && at >= 8 {
             continue;
         }
-        let ends = run.call(lines + 41, &[b"ZSCORE", beats, &found])?;
+        let ends = run.call(lines + 42, &[b"ZSCORE", beats, &found])?;
         if !number_of(&ends).is_some_and(|ends| lives(ends, now)) {
             dead.push(found);
-        } else if waits {
+        } else if waits && !held.is(&found) {
             return Ok((Some(found), dead));
         }
     }
@@ -232,6 +232,15 @@ pub(super) fn tell(run: &mut Run<'_, '_>, found: &[Bytes], what: &[u8]) {
     }
 }
 
+/// Tells a writer that it is the first now, where one before it has left the queue.
+pub(super) fn tell_first(run: &mut Run<'_, '_>, (queue, beats): (&[u8], &[u8]), now: f64) {
+    let head = run.call(39, &[b"ZRANGE", queue, b"0", b"0"]).ok().and_then(|head| word(&head, 0));
+    if head.is_some_and(|head| !is_reader(&head)) {
+        let found = next_in(run, (queue, beats), b"", now);
+        tell(run, &found, b"first ");
+    }
+}
+
 /// Tells the one whose value this is what it is, with the first digits of the value.
 pub(super) fn publish_to_owner(run: &mut Run<'_, '_>, line: u32, value: &[u8], what: &[u8]) {
     if let Some(owner) = owner(value) {
@@ -256,12 +265,12 @@ pub(super) fn text(number: f64) -> Vec<u8> {
 }
 
 /// Whether one lives that will have asked again by then.
-fn lives(ends: f64, now: f64) -> bool {
+pub(super) fn lives(ends: f64, now: f64) -> bool {
     (now..=now + LATEST).contains(&ends)
 }
 
 /// `redis.pcall('PUBLISH', …)`: how many have heard it; none where that may not be said.
-fn publish(run: &mut Run<'_, '_>, line: u32, owner: &[u8], said: &[u8]) -> i64 {
+pub(super) fn publish(run: &mut Run<'_, '_>, line: u32, owner: &[u8], said: &[u8]) -> i64 {
     let channel = [b"quorlock:wake:", owner].concat();
     let heard = run.call(line, &[b"PUBLISH", &channel, said]).ok();
     heard.and_then(|heard| heard.as_integer().ok()).unwrap_or_default()

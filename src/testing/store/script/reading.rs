@@ -4,21 +4,22 @@ use quorlock_resp::Frame;
 
 use super::super::call::Refusal;
 use super::queued::{
-    HAND_ON_LINES, Held, READERS, is_reader, millis, next_in, number_of, reader, tell, text, word,
+    HAND_ON_LINES, Held, READERS, is_reader, millis, next_in, number_of, reader, tell, tell_first,
+    text, word,
 };
 use super::run::{Outcome, Run};
 use super::standing::{STANDING_LINES, is_digits, number, standing};
 
-/// `read.lua`
+/// `hand_on.lua` and `read.lua`
 pub(super) fn read(run: &mut Run<'_, '_>) -> Outcome<Frame> {
-    read_behind(run, 0)
+    read_behind(run, HAND_ON_LINES)
 }
 
-/// `standing.lua` and `read.lua`
+/// `standing.lua`, `hand_on.lua` and `read.lua`
 pub(super) fn read_where_it_votes(run: &mut Run<'_, '_>) -> Outcome<Frame> {
     match standing(run)? {
         Some(reason) => Ok(reason),
-        None => read_behind(run, STANDING_LINES),
+        None => read_behind(run, STANDING_LINES + HAND_ON_LINES),
     }
 }
 
@@ -30,15 +31,15 @@ fn read_behind(run: &mut Run<'_, '_>, lines: u32) -> Outcome<Frame> {
     if !is_digits(ttl) {
         return Ok(no_ttl());
     }
-    let (held, time) = (Held::of(run.get(lines + 17, lock)), run.call(lines + 17, &[b"TIME"])?);
+    let (held, time) = (Held::of(run.get(lines + 19, lock)), run.call(lines + 19, &[b"TIME"])?);
     let is_read = match held {
         Held::Unknown(error) => return Ok(error),
         Held::Free => false,
         held if held.is(READERS) => true,
         _ => return Ok(Frame::Integer(-1)),
     };
-    let own = number_of(&run.call(lines + 24, &[b"ZSCORE", readers, value])?);
-    let shut = left(run, lines + 26, gate)?;
+    let own = number_of(&run.call(lines + 26, &[b"ZSCORE", readers, value])?);
+    let shut = left(run, lines + 28, gate)?;
     let is_shut = shut != -2.0 && shut <= 3_000.0;
     if is_shut && !(is_read && own.is_some()) {
         return Ok(Frame::Integer(-1));
@@ -48,24 +49,28 @@ fn read_behind(run: &mut Run<'_, '_>, lines: u32) -> Outcome<Frame> {
     let mut last = ends;
     if is_read {
         ends = ends.max(own.unwrap_or(ends));
-        let latest = run.call(lines + 37, &[b"ZRANGE", readers, b"-1", b"-1", b"WITHSCORES"])?;
+        let latest = run.call(lines + 39, &[b"ZRANGE", readers, b"-1", b"-1", b"WITHSCORES"])?;
         let latest = word(&latest, 1).and_then(|score| number(&score));
         last = latest.unwrap_or(ends).max(ends);
     }
-    run.call(lines + 40, &[b"PEXPIREAT", readers, &text(last)])?;
+    run.call(lines + 42, &[b"PEXPIREAT", readers, &text(last)])?;
     if is_read {
         let before = [b"(", &*text(now)].concat();
-        run.call(lines + 42, &[b"ZREMRANGEBYSCORE", readers, b"-inf", &before])?;
+        run.call(lines + 44, &[b"ZREMRANGEBYSCORE", readers, b"-inf", &before])?;
     } else {
-        run.call(lines + 44, &[b"DEL", readers])?;
+        run.call(lines + 46, &[b"DEL", readers])?;
     }
-    run.call(lines + 46, &[b"ZADD", readers, &text(ends), value])?;
-    run.call(lines + 47, &[b"PEXPIREAT", readers, &text(last)])?;
-    if left(run, lines + 49, lock)? < last - now {
-        run.call(lines + 50, &[b"SET", lock, READERS, b"PX", &text(last - now)])?;
+    run.call(lines + 48, &[b"ZADD", readers, &text(ends), value])?;
+    run.call(lines + 49, &[b"PEXPIREAT", readers, &text(last)])?;
+    if left(run, lines + 51, lock)? < last - now {
+        run.call(lines + 52, &[b"SET", lock, READERS, b"PX", &text(last - now)])?;
     }
-    drop(run.call(lines + 52, &[b"ZREM", queue, &reader(value)])); // `pcall`, and so below
-    drop(run.call(lines + 53, &[b"ZREM", beats, &reader(value)]));
+    // `pcall`, and so below
+    let left = run.call(lines + 54, &[b"ZREM", queue, &reader(value)]);
+    if matches!(left, Ok(Frame::Integer(1))) {
+        tell_first(run, (queue, beats), now);
+    }
+    drop(run.call(lines + 57, &[b"ZREM", beats, &reader(value)]));
     Ok(Frame::Integer(1))
 }
 
@@ -102,7 +107,7 @@ pub(super) fn extend(run: &mut Run<'_, '_>) -> Outcome<Frame> {
 pub(super) fn leave(run: &mut Run<'_, '_>) -> Outcome<Frame> {
     let [lock, readers, queue, beats] = [0, 1, 3, 4].map(|number| run.key(number));
     let (value, lines) = (run.argument(0), HAND_ON_LINES);
-    let (held, time) = (Held::of(run.get(lines + 11, lock)), run.call(lines + 11, &[b"TIME"]));
+    let (held, time) = (Held::of(run.get(lines + 12, lock)), run.call(lines + 12, &[b"TIME"]));
     if let Held::Unknown(error) = held {
         return Ok(error);
     }
@@ -116,8 +121,8 @@ pub(super) fn leave(run: &mut Run<'_, '_>) -> Outcome<Frame> {
     let now = now.unwrap_or_default();
     let (mut own, mut last) = (None, 0.0);
     if held.is(READERS) {
-        own = number_of(&run.call(lines + 23, &[b"ZSCORE", readers, value])?);
-        last = last_of_others(run, lines + 24, readers, value)?;
+        own = number_of(&run.call(lines + 24, &[b"ZSCORE", readers, value])?);
+        last = last_of_others(run, lines + 25, readers, value)?;
     }
     let is_last = is_writer || own.is_some() && last <= now;
     let is_next = is_last || held == Held::Free;
@@ -129,21 +134,25 @@ pub(super) fn leave(run: &mut Run<'_, '_>) -> Outcome<Frame> {
     if is_last {
         let writer = found.first().filter(|found| !is_reader(found));
         let hands_over = |writer: &bytes::Bytes| {
-            run.call(lines + 38, &[b"SET", lock, writer, b"PX", b"1000"]).is_ok()
+            run.call(lines + 39, &[b"SET", lock, writer, b"PX", b"1000"]).is_ok()
         };
         if !writer.is_some_and(hands_over) {
-            run.call(lines + 39, &[b"DEL", lock])?;
+            run.call(lines + 40, &[b"DEL", lock])?;
         }
-        run.call(lines + 41, &[b"DEL", readers])?;
+        run.call(lines + 42, &[b"DEL", readers])?;
     } else if own.is_some() {
-        if left(run, lines + 43, lock)? > last - now {
-            run.call(lines + 44, &[b"PEXPIREAT", lock, &text(last)])?;
-            run.call(lines + 45, &[b"PEXPIREAT", readers, &text(last)])?;
+        if left(run, lines + 44, lock)? > last - now {
+            run.call(lines + 45, &[b"PEXPIREAT", lock, &text(last)])?;
+            run.call(lines + 46, &[b"PEXPIREAT", readers, &text(last)])?;
         }
-        run.call(lines + 47, &[b"ZREM", readers, value])?;
+        run.call(lines + 48, &[b"ZREM", readers, value])?;
     }
-    drop(run.call(lines + 50, &[b"ZREM", queue, &reader(value)])); // `pcall`, and so below
-    drop(run.call(lines + 51, &[b"ZREM", beats, &reader(value)]));
+    // `pcall`, and so below
+    let left = run.call(lines + 51, &[b"ZREM", queue, &reader(value)]);
+    if matches!(left, Ok(Frame::Integer(1))) && !is_next {
+        tell_first(run, (queue, beats), now);
+    }
+    drop(run.call(lines + 54, &[b"ZREM", beats, &reader(value)]));
     tell(run, &found, b"yours ");
     Ok(Frame::Integer(match held {
         _ if is_writer || own.is_some_and(|own| own >= now) => 1,

@@ -26,7 +26,7 @@ struct Equivalent {
     reason: &'static str,
 }
 
-const EQUIVALENTS: [Equivalent; 62] = [
+const EQUIVALENTS: [Equivalent; 71] = [
     equivalent(
         "if not string.match(ttl, '^%d+$')",
         "match → find (1)",
@@ -105,6 +105,7 @@ const EQUIVALENTS: [Equivalent; 62] = [
     equivalent("string.sub(one, 1, 1)", "1 → 0 (1)", "as the one before it"),
     equivalent("string.sub(found, 1, 1)", "1 → 0 (1)", "as the one before it"),
     equivalent("string.sub(found[1], 1, 1)", "1 → 0 (3)", "as the one before it"),
+    equivalent("string.sub(head, 1, 1)", "1 → 0 (1)", "as the one before it"),
     equivalent("if not string.match(ARGV[2],", "match → find", "as in `standing.lua`"),
     equivalent(
         "redis.call('PEXPIREAT', readers,",
@@ -134,6 +135,14 @@ const EQUIVALENTS: [Equivalent; 62] = [
     equivalent("now = time[1] and", "1 → 2 (1)", "TIME tells both numbers or an error"),
     equivalent("queue, 0, looks - 1)", "1 → 0", "one more than are looked at"),
     equivalent("local before = #ARGV > 2", "2 → 3 (1)", "there are two, or four"),
+    equivalent("local before = #ARGV > 3", "3 → 4", "there are three, or five"),
+    equivalent("local before = #ARGV > 3", "ARGV → KEYS", "there are as many keys"),
+    equivalent("if not found[1] then", "1 → 2", "there is a value and its ticket, or neither"),
+    equivalent("math.max(0, math.min(last[2]", "0 → -1 (2)", "either way it is not above 0"),
+    equivalent("own < first)) then", "< → <= (2)", "what is our own has the least ticket already"),
+    equivalent("queue, 1, 1)[1] and", "call → pcall", "an error of this kind has come before"),
+    equivalent("queue, 1, 1)[1] and", "1 → 2 (3)", "what counts is whether there is a second one"),
+    equivalent("string.match(first or '',", "'' → 'X'", "neither is a value with an owner"),
     equivalent("#KEYS - before > 3", "3 → 4", "there are three, or five"),
     equivalent("local before = #ARGV > 5", "5 → 6", "there are five, or seven"),
     equivalent("for n = 1, count do", "1 → 0", "of no slot nothing is held"),

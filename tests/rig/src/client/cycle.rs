@@ -4,19 +4,23 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorlock::{Error, Extend, Held, LockGuard, LockRequest, Locker, OnLoss};
+use quorlock::{Error, Extend, Held, LockGuard, LockRequest, Locker, OnLoss, Release};
 use tokio::time::{sleep, timeout};
 
 use super::lease::{Ending, Lease, begin, end, see, tell, tell_release, work};
 use super::{Journal, Stop, handover, latch, revoking};
 use crate::args::ClientArgs;
 use crate::clock;
+use crate::history::EXPIRED;
 use crate::line::Line;
 use crate::random::Random;
 
 /// Keys with a long life, where what is left behind would stay and be seen.
 const LONG_KEYS: u64 = 64;
 const LONG_TTL: Duration = Duration::from_secs(60);
+
+/// For how long others are to stay out of a lock with a lock-delay that has expired.
+const DELAY: Duration = Duration::from_millis(300);
 
 /// What is asked for of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +94,10 @@ impl Worker {
         let request = request.ttl(ttl).auto_extend(extend);
         // A single try takes no notice of it.
         let request = if self.random.percent(self.args.fair) { request.fair() } else { request };
+        let is_strict = wish == Wish::Lock && self.random.percent(self.args.strict);
+        let request = if is_strict { request.fair_strict() } else { request };
+        let is_delayed = wish == Wish::Lock && self.random.percent(self.args.delayed);
+        let request = if is_delayed { request.lock_delay(DELAY) } else { request };
         let patience = self.random.between(Duration::ZERO, ttl.min(Duration::from_secs(1)) / 4);
         let got = match self.random.below(10) {
             0..=4 => request.try_acquire().await,
@@ -98,10 +106,13 @@ impl Worker {
                 Ok(got) => got.map(Some),
                 Err(_) => return self.journal.count("cancelled"),
             },
-            _ => return self.run_under(&key, wish, request).await,
+            // What `run` drops has no delay that could be told.
+            _ => return self.run_under(&key, wish, request.lock_delay(Duration::ZERO)).await,
         };
         match got {
-            Ok(Some(guard)) if wish == Wish::Lock => self.use_guard(&key, guard, overstays).await,
+            Ok(Some(guard)) if wish == Wish::Lock => {
+                self.use_guard((&key, is_delayed), guard, overstays).await;
+            }
             Ok(Some(guard)) => self.use_shared(&key, wish, guard, overstays).await,
             Ok(None) => self.journal.count("busy"),
             Err(error) => tell(&self.journal, &error),
@@ -160,8 +171,21 @@ impl Worker {
         }
     }
 
-    async fn use_guard(&mut self, key: &str, guard: LockGuard, overstays: bool) {
-        let Some(number) = self.work_under((key, false), &guard, overstays).await else { return };
+    async fn use_guard(
+        &mut self,
+        (key, is_delayed): (&str, bool),
+        guard: LockGuard,
+        overstays: bool,
+    ) {
+        let Some(number) = begin(&self.journal, (key, false), &guard) else { return };
+        if is_delayed {
+            self.journal.write(&Line::Delayed { hold: number, delay: clock::nanos(DELAY) });
+        }
+        self.work(number, &guard, overstays).await;
+        let guard = match self.random.percent(self.args.handles) {
+            true => self.change_handles(key, number, guard).await,
+            false => guard,
+        };
         if self.args.readers > 0 && key.starts_with('k') && self.random.percent(20) {
             end(&self.journal, number, "downgrade");
             return match guard.downgrade().await {
@@ -175,7 +199,8 @@ impl Worker {
         match self.random.below(10) {
             0..=4 => self.release(number, guard).await,
             5..=7 => {
-                end(&self.journal, number, "drop");
+                let is_over = is_delayed && !guard.is_valid() && !guard.is_revoked();
+                end(&self.journal, number, if is_over { EXPIRED } else { "drop" });
                 drop(guard);
             }
             8 => self.release_unheard(number, guard).await,
@@ -206,11 +231,46 @@ impl Worker {
         overstays: bool,
     ) -> Option<u64> {
         let number = begin(&self.journal, lock, guard)?;
+        self.work(number, guard, overstays).await;
+        Some(number)
+    }
+
+    async fn work(&mut self, number: u64, guard: &LockGuard, overstays: bool) {
         work(&self.journal, &self.stop, &mut self.random, number, guard, overstays).await;
         if self.random.percent(20) {
             self.extend(number, guard).await;
         }
-        Some(number)
+    }
+
+    /// Gets another handle of a lock, gives the first one up, and works on under the other: the
+    /// lock is held all the time.
+    async fn change_handles(&mut self, key: &str, number: u64, guard: LockGuard) -> LockGuard {
+        let other = match self.random.percent(50) {
+            true => guard.share(),
+            // Asked for again, where it has been lost meanwhile: then it is another lock.
+            false => match self.locker.lock(key).within(&guard).await {
+                Ok(other) if other.owner_token().value() == guard.owner_token().value() => other,
+                Ok(another) => {
+                    self.journal.count("within-another");
+                    drop(another);
+                    return guard;
+                }
+                Err(error) => {
+                    tell(&self.journal, &error);
+                    return guard;
+                }
+            },
+        };
+        match guard.release().await {
+            Ok(Release::Shared) => self.journal.count("handles-changed"),
+            Ok(told) => {
+                let what = format!("a handle that was not the last one told {told:?}");
+                self.journal.write(&Line::Broken(what));
+            }
+            Err(error) => tell(&self.journal, &error),
+        }
+        self.work(number, &other, false).await;
+        other
     }
 
     async fn release(&self, number: u64, guard: LockGuard) {

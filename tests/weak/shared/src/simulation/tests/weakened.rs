@@ -12,10 +12,11 @@ use crate::weak;
 
 /// What a library with this weakness must be caught at, each by itself; of the kinds that stand
 /// together one is enough. Anything else that is found may be an accident, and is no catch.
-const CATCHES: [(&str, &[&[Kind]]); 38] = [
+const CATCHES: [(&str, &[&[Kind]]); 42] = [
     ("adopt-at-once", &[&[Overlap]]),
     ("adopt-without-compare", &[&[AdoptedTwice]]),
     ("adoption-not-extended", &[&[Failed]]),
+    ("broken-though-passed", &[&[BrokenAndPassed]]),
     ("cancelled-keeps-its-turn", &[&[PlaceLeft]]),
     ("change-before-the-watch", &[&[Forgotten]]),
     ("complete-though-owed", &[&[Incomplete]]),
@@ -28,6 +29,8 @@ const CATCHES: [(&str, &[&[Kind]]); 38] = [
     ("fence-of-a-minority", &[&[FenceTooLow], &[LateWrite]]),
     // A hold counts the nodes for itself, and finds too few.
     ("first-push-wins", &[&[NotHeld]]),
+    // Its hold counts the nodes for itself, and finds too few.
+    ("former-grants-count", &[&[Overlap, NotHeld]]),
     ("hand-over-unconfirmed", &[&[Overlap]]),
     // The node stays away: nothing is undone there, and tasks that need it wait forever.
     ("in-flight-kept", &[&[NeverAtRest, LeftBehind, Endless]]),
@@ -42,6 +45,7 @@ const CATCHES: [(&str, &[&[Kind]]); 38] = [
     ("no-drift-margin", &[&[Overlap]]),
     ("no-recheck", &[&[NotHeld]]),
     ("no-timer-at-the-end", &[&[Forgotten]]),
+    ("passed-though-broken", &[&[BrokenAndPassed]]),
     ("protect-looks-late", &[&[Unprotected]]),
     ("quarantine-off", &[&[Overlap]]),
     ("quarantine-off-in-turn", &[&[Overlap]]),
@@ -51,6 +55,7 @@ const CATCHES: [(&str, &[&[Kind]]); 38] = [
     ("shutdown-unanswered", &[&[Failed]]),
     ("slot-without-generation", &[&[Overlap, NotHeld]]),
     ("start-at-first-reply", &[&[Overlap]]),
+    ("ticket-not-above", &[&[OutOfOrder]]),
     ("token-reused", &[&[SameValue]]),
     ("undo-elsewhere", &[&[LeftBehind]]),
     ("unfenced-forgotten", &[&[LeftBehind]]),
