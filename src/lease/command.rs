@@ -61,8 +61,9 @@ pub(crate) const FENCE_VOTE: Script = script!(
     "8f107f0cb4e534b61559187c955d40ca9ea46dc6"
 );
 
-/// Asks `ticket_ask.lua` for the lock if none waits, and else for the highest ticket.
-pub(super) const NO_TICKET: u64 = 0;
+/// Asks `ticket_ask.lua` for the lock if none waits, and else for the highest ticket. Of a reader:
+/// its turn has come in no queue.
+pub(super) const NO_PLACE: u64 = 0;
 
 const SET: &[u8] = b"*6\r\n$3\r\nSET\r\n";
 const ZREM: &[u8] = b"*3\r\n$4\r\nZREM\r\n";
@@ -100,7 +101,7 @@ impl TokenOffer<'_> {
     const ARGUMENTS: usize = 4;
 }
 
-/// A script's call. Its arguments behind the value are `former`, `ticket`, `query`, `ttl`,
+/// A script's call. Its arguments behind the value are `former`, `place`, `query`, `ttl`,
 /// `exactly` and `volatile`, in this order.
 struct Call<'a> {
     script: &'a Script,
@@ -108,8 +109,8 @@ struct Call<'a> {
     kind: ReplyKind,
     /// The value that is taken over from, or put back.
     former: Option<&'a str>,
-    /// The ticket that it asks with; `None` for a lock without tickets.
-    ticket: Option<u64>,
+    /// Its place among those that wait, of a lock that [tells](Primitive::tells_place) it.
+    place: Option<u64>,
     ttl: Option<Duration>,
     /// Which of the keys are to be chosen.
     query: Option<SlotQuery>,
@@ -121,9 +122,9 @@ struct Call<'a> {
 
 impl<'a> Call<'a> {
     fn new(script: &'a Script, form: ScriptForm, kind: ReplyKind) -> Self {
-        let (former, ticket, query, ttl) = (None, None, None, None);
+        let (former, place, query, ttl) = (None, None, None, None);
         let (exactly, volatile) = (false, None);
-        Self { script, form, kind, former, ticket, ttl, query, exactly, volatile }
+        Self { script, form, kind, former, place, ttl, query, exactly, volatile }
     }
 }
 
@@ -136,13 +137,13 @@ impl Subject<'_> {
         volatile: Option<&Volatile>,
         send: impl FnOnce(Encoded<'_>) -> R,
     ) -> R {
-        self.with_acquire_by_ticket(NO_TICKET, form, ttl, volatile, send)
+        self.with_acquire_at(NO_PLACE, form, ttl, volatile, send)
     }
 
-    /// As [`with_acquire`](Self::with_acquire), with this ticket, if the lock has tickets.
-    pub(crate) fn with_acquire_by_ticket<R>(
+    /// As [`with_acquire`](Self::with_acquire), with this place, if the lock tells it.
+    pub(crate) fn with_acquire_at<R>(
         &self,
-        ticket: u64,
+        place: u64,
         form: ScriptForm,
         ttl: Duration,
         volatile: Option<&Volatile>,
@@ -154,10 +155,10 @@ impl Subject<'_> {
             (None, AcquireBy::Script(script, kind)) => (script, *kind),
             (Some(_), _) => (&primitive.vote, primitive.vote_reply),
         };
-        let ticket = self.resource.is_by_ticket().then_some(ticket);
+        let place = primitive.tells_place.then_some(place);
         let query = self.resource.slots_to_choose().and_then(|_| self.resource.query());
         let call = Call::new(script, form, kind);
-        self.with_call(Call { ticket, query, ttl: Some(ttl), volatile, ..call }, send)
+        self.with_call(Call { place, query, ttl: Some(ttl), volatile, ..call }, send)
     }
 
     /// Encodes an acquisition by `SET NX PX` and hands it to `send`. Of a lock of one key.
@@ -308,11 +309,11 @@ impl Subject<'_> {
     /// the `former` value: an extension has none, a call with a former value puts that back, and
     /// any other deletes the keys.
     fn with_call<R>(&self, call: Call<'_>, send: impl FnOnce(Encoded<'_>) -> R) -> R {
-        let Call { script, form, kind, former, ticket, query, ttl, exactly, volatile } = call;
+        let Call { script, form, kind, former, place, query, ttl, exactly, volatile } = call;
         let keys = volatile.map_or(0, |_| Volatile::KEYS) + usize::from(self.resource.count());
         let arguments = 1
             + usize::from(former.is_some())
-            + usize::from(ticket.is_some())
+            + usize::from(place.is_some())
             + query.map_or(0, |_| SlotQuery::ARGUMENTS)
             + usize::from(ttl.is_some())
             + usize::from(exactly)
@@ -327,8 +328,8 @@ impl Subject<'_> {
                 encode::bulk(out, former.as_bytes());
             }
             let put_back = pair.start..out.len();
-            if let Some(ticket) = ticket {
-                encode::bulk(out, decimal(ticket, &mut [0; DECIMAL_MAX]));
+            if let Some(place) = place {
+                encode::bulk(out, decimal(place, &mut [0; DECIMAL_MAX]));
             }
             if let Some(query) = query {
                 query.put(out);

@@ -7,13 +7,17 @@
 //! out, or there is nothing to keep them out for. It holds a value of that acquisition's, and only
 //! that value is deleted, since the delete may arrive after the next writer's `SET`. It is no lock:
 //! its value names no owner.
+//!
+//! The value names the queue in which the writer waits. Readers whose turn has come in that queue
+//! stood there before it, and pass: their commands may be late on some nodes, while the queue's
+//! node has told the writer already that it is the first.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use quorlock_resp::encode;
 
-use super::command::{Encoded, Subject};
+use super::command::{Encoded, NO_PLACE, Subject};
 use super::leases::Leases;
 use super::resource::Resource;
 use super::wire::Value;
@@ -26,6 +30,7 @@ const LIFE_MS: &[u8] = b"1500";
 
 pub(super) struct Gate {
     leases: Arc<Leases>,
+    queue: u64,
     /// The gate's key; `None` where there is no name for it.
     resource: Option<Resource>,
     /// The lock's affinity: commands about the gate use the same links.
@@ -35,12 +40,40 @@ pub(super) struct Gate {
 }
 
 impl Gate {
-    /// Open. The lock is one of one key.
-    pub(super) fn new(leases: Arc<Leases>, lock: &Resource) -> Self {
+    /// Open. The lock is one of one key, and its writer waits in the queue of this name, if it waits
+    /// in one.
+    pub(super) fn new(leases: Arc<Leases>, lock: &Resource, queue: u64) -> Self {
         let Nonce([a, b, c, d, e, f, g, h, ..]) = leases.context.nodes.entropy().nonce();
-        let value = format!("{:016x}", u64::from_be_bytes([a, b, c, d, e, f, g, h])).into();
+        let nonce = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
+        let value = match queue {
+            NO_PLACE => format!("{nonce:016x}"),
+            _ => format!("{queue}:{nonce:016x}"),
+        };
         let (resource, affinity) = (lock.gate(), lock.affinity());
-        Self { leases, resource, affinity, value, is_shut: AtomicBool::new(false) }
+        Self {
+            leases,
+            queue,
+            resource,
+            affinity,
+            value: value.into(),
+            is_shut: AtomicBool::new(false),
+        }
+    }
+
+    /// The same gate for a writer that waits in another queue now: shut if this one is, which is
+    /// open from then on. Readers do not come through in between.
+    pub(super) fn moved_to(&self, lock: &Resource, queue: u64) -> Self {
+        let moved = Self::new(self.leases.clone(), lock, queue);
+        if self.is_shut.load(Ordering::Relaxed) {
+            moved.shut();
+            self.open();
+        }
+        moved
+    }
+
+    /// The name of the queue in which its writer waits.
+    pub(super) fn queue(&self) -> u64 {
+        self.queue
     }
 
     /// Shuts it, or keeps it shut, for a while. Waits for nothing.

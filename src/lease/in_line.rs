@@ -225,3 +225,19 @@ fn lapse(
     *seen = Some((turn, since));
     Some((turn, since.max(alive).plus(OVERTAKEN_AFTER)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// In a queue it would lose its place again and again, for it has no turn to keep.
+    #[test]
+    fn one_that_was_overtaken_where_the_line_was_let_go_waits_in_no_queue() {
+        let mut order = Order::new(Kind::InLine);
+        order.give(Turn::new(7, NonZeroU64::MIN));
+        order.see_for_itself();
+        assert!(order.may_queue());
+        order.lose_turn();
+        assert!(!order.may_queue());
+    }
+}

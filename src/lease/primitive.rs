@@ -14,6 +14,9 @@ pub(crate) struct Primitive {
     pub(crate) vote: Script,
     /// What a node replies to `vote`.
     pub(crate) vote_reply: ReplyKind,
+    /// Whether both are told its place among those that wait: its ticket, or of a reader the
+    /// [queue](super::queue_node) in which its turn has come.
+    pub(crate) tells_place: bool,
     pub(crate) extend: Script,
     pub(crate) release: Script,
     /// What undoes an acquisition or an adoption: the text of the release.

@@ -194,11 +194,23 @@ impl Queueing {
         self.kept = None;
     }
 
-    /// The gate of its lock, if it may shut that: the same one each time.
-    pub(super) fn gate(&mut self, leases: &Arc<Leases>, resource: &Resource) -> Option<Arc<Gate>> {
-        let is_writer = resource.primitive.holders.is_one();
-        let new = || Arc::new(Gate::new(leases.clone(), resource));
-        is_writer.then(|| self.gate.get_or_insert_with(new).clone())
+    /// The gate of its lock, if it may shut that: the same one each time, for the queue of this
+    /// name.
+    pub(super) fn gate(
+        &mut self,
+        leases: &Arc<Leases>,
+        resource: &Resource,
+        queue: u64,
+    ) -> Option<Arc<Gate>> {
+        if !resource.primitive.holders.is_one() {
+            return None;
+        }
+        let gate = match self.gate.take() {
+            Some(gate) if gate.queue() == queue => gate,
+            Some(gate) => Arc::new(gate.moved_to(resource, queue)),
+            None => Arc::new(Gate::new(leases.clone(), resource, queue)),
+        };
+        Some(self.gate.insert(gate).clone())
     }
 
     /// The acquisition ends, and the readers that it kept out may come.

@@ -13,6 +13,9 @@ use crate::quorum::NodeMask;
 /// The node that keeps the queue of a key.
 pub(super) struct QueueNode {
     pub(super) node: usize,
+    /// What clients call the queue among themselves, which all find the same node: how that ranks
+    /// for this key.
+    pub(super) name: u64,
     /// The key, and those of its queue.
     pub(super) resource: Resource,
 }
@@ -26,13 +29,12 @@ impl QueueNode {
         avoided: NodeMask,
     ) -> Option<Self> {
         let ranks = ranks(context, resource.affinity()).filter(|(_, node)| !avoided.has(*node));
-        let (_, node) = ranks.max()?;
-        Self::at(node, resource)
+        Self::at(ranks.max()?, resource)
     }
 
-    /// This node.
-    pub(super) fn at(node: usize, resource: &Resource) -> Option<Self> {
-        Some(Self { node, resource: resource.queued()? })
+    /// This node, with the queue of this name.
+    pub(super) fn at((name, node): (u64, usize), resource: &Resource) -> Option<Self> {
+        Some(Self { node, name, resource: resource.queued()? })
     }
 }
 

@@ -26,6 +26,7 @@ pub(super) const SEVERAL_KEYS: Primitive = Primitive {
         "bd4d05c63cd6185cebc6e98cc0ab05edd064296d"
     ),
     vote_reply: ReplyKind::KeysVote,
+    tells_place: false,
     extend: script!(
         include_str!("script/extend_all.lua"),
         "c021dd918eee5621139c0291c0bcf3cb69104d48"

@@ -22,6 +22,7 @@ pub(super) const ONE_KEY: Primitive = Primitive {
         "35fb6f02cdc9860f155091e24b71c81b6ea5eb45"
     ),
     vote_reply: ReplyKind::Vote,
+    tells_place: false,
     extend: script!(include_str!("script/extend.lua"), "47a7a3f4432b1c2d83c8db5f3bd25b1884a04164"),
     release: script!(RELEASE, "0be1dcf15509e3cc5178dcb10f9ae8085a5b7aa0"),
     undo: UndoScript { text: RELEASE, compares_and_deletes: true, for_first_key: None },

@@ -32,6 +32,7 @@ pub(crate) static QUEUED: Primitive = Primitive {
     acquire: AcquireBy::Script(ASK, ReplyKind::Queue),
     vote: ASK_WHERE_IT_VOTES,
     vote_reply: ReplyKind::Vote,
+    tells_place: false,
     extend: script!(include_str!("script/extend.lua"), "47a7a3f4432b1c2d83c8db5f3bd25b1884a04164"),
     release: RELEASE,
     undo: UNDO,

@@ -8,7 +8,8 @@
 //!
 //! Readers and writers wait in one queue, in the order of their arrival. A writer that is the first
 //! there shuts the gate of the lock on all nodes: readers that come later do not join those that
-//! have it, and so it waits for these alone.
+//! have it, and so it waits for these alone. One whose turn had come before is late at most, and
+//! passes the gate.
 //!
 //! A writer may become a reader; then its value, which stood under the lock's key, stands among the
 //! readers.
@@ -40,14 +41,15 @@ const UNDO: UndoScript = UndoScript {
 /// A read lock of one key. (A test compares the digests with the scripts.)
 pub(crate) static READ: Primitive = Primitive {
     acquire: AcquireBy::Script(
-        script!(behind_hand_on!("script/read.lua"), "519990bcdf308be1ed28db4004d43d9769f2911e"),
+        script!(behind_hand_on!("script/read.lua"), "c4eb866ecbd5845d9a4418f03fb2e93ebdb1ca90"),
         ReplyKind::Keys,
     ),
     vote: script!(
         concat!(include_str!("../lease/script/standing.lua"), behind_hand_on!("script/read.lua")),
-        "5a82a663290a32b3af8acdb68a756a8623ef9de5"
+        "6b1fcae726f5d1fc910de4232b0f3cf9c5605cb0"
     ),
     vote_reply: ReplyKind::KeysVote,
+    tells_place: true,
     extend: EXTEND,
     release: RELEASE,
     undo: UNDO,
@@ -62,6 +64,7 @@ static QUEUED_READER: Primitive = Primitive {
     acquire: AcquireBy::Script(ASK, ReplyKind::Queue),
     vote: ASK_WHERE_IT_VOTES,
     vote_reply: ReplyKind::Vote,
+    tells_place: false,
     extend: EXTEND,
     release: RELEASE,
     undo: UNDO,

@@ -50,6 +50,7 @@ pub(crate) static CHOOSING: Primitive = Primitive {
         "22eb53b7a1251f2f77a5f3e7c385da8e552a883e"
     ),
     vote_reply: ReplyKind::PickVote,
+    tells_place: false,
     extend: SEVERAL_KEYS.extend,
     release: script!(LEAVE, "80835f853bb72a6231db019d0b8fdb24cf3e6ccb"),
     undo: UndoScript {

@@ -25,6 +25,7 @@ pub(crate) static BY_TICKET: Primitive = Primitive {
         "a5deddf19c39fc2098f412a9d8fb6fa995b656e6"
     ),
     vote_reply: ReplyKind::Vote,
+    tells_place: true,
     release: RELEASE,
     undo: UNDO,
     without_tickets: Some(&MUTEX),

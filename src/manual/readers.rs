@@ -33,10 +33,13 @@
 //! their arrival. Once a writer is the first there, it *shuts the gate* of the lock on all nodes:
 //! readers that ask from then on wait behind it, and do not join those that have the lock. So a
 //! writer waits for the readers that it has found there, each for as long as it goes on, and for no
-//! others; and a reader for the writers before it. The gate opens when the writer has the lock, or
-//! gives up, and by itself a second and a half after a writer that is gone. A writer is told when
-//! it comes to be the first, where those before it give up, or have the lock as readers; or it
-//! finds out within half a second.
+//! others; and a reader for the writers before it. A reader whose turn has come passes a gate that
+//! a writer of the same queue has shut, which can only be one that came later: the reader's command
+//! may be late on some of the nodes.
+//!
+//! The gate opens when the writer has the lock, or gives up, and by itself a second and a half
+//! after a writer that is gone. A writer is told when it comes to be the first, where those before
+//! it give up, or have the lock as readers; or it finds out within half a second.
 //!
 //! A reader that finds the lock free, or held by readers with the gate open, has it at once, also
 //! before readers in the queue: these ask when they are woken, and every half second.
@@ -52,9 +55,6 @@
 //!
 //! # Where it ends
 //!
-//! - A reader whose command reaches the other nodes later than that of the queue, as from far away
-//!   or from a busy machine, may find the gate shut there by the writer that came after it. Then it
-//!   loses its turn to that one.
 //! - A release wakes the first 128 of those that read one behind the other. Further ones find out
 //!   by themselves, each within half a second of the last of 128 before it having the lock.
 //! - Only a writer that waits in the queue shuts the gate. Readers that always overlap keep these

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::command::Encoded;
+use super::super::command::{Encoded, NO_PLACE};
 use super::super::context::LeaseContext;
 use super::super::resource::Resource;
 use super::{Claim, State};
@@ -44,14 +44,15 @@ impl Claim {
     /// Asks all but this node, which has granted the key, and counts from when it was asked.
     pub(in crate::lease) fn ask_others(&mut self, node: usize, now: Moment) -> Result<(), Error> {
         let others = NodeMask::ALL.without(node);
-        self.election = self.ask_rest(others, NodeMask::only(node), now)?;
+        self.election = self.ask_rest(NO_PLACE, others, NodeMask::only(node), now)?;
         self.state = State::Owned;
         Ok(())
     }
 
-    /// Asks these nodes for the key, where those others have granted it.
+    /// Asks these nodes for the key, with this place, where those others have granted it.
     pub(super) fn ask_rest(
         &self,
+        place: u64,
         to: NodeMask,
         granted: NodeMask,
         now: Moment,
@@ -59,7 +60,7 @@ impl Claim {
         let (context, ttl) = (&self.context, self.ttl());
         let (form, volatile) =
             (context.script_form(self.resource.primitive), context.volatile.as_ref());
-        self.subject().with_acquire(form, ttl, volatile, |encoded: Encoded<'_>| {
+        self.subject().with_acquire_at(place, form, ttl, volatile, |encoded: Encoded<'_>| {
             let command = context.command(encoded, self.resource.affinity(), ttl, now);
             let rule = context.nodes.rule(Patience::Early);
             context.nodes.ask_rest(&Command { to, ..command }, granted, rule)

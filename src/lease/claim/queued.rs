@@ -14,7 +14,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::command::{Encoded, Subject};
+use super::super::command::{Encoded, NO_PLACE, Subject};
 use super::super::context::LeaseContext;
 use super::super::queue_node::QueueNode;
 use super::super::resource::Resource;
@@ -112,11 +112,17 @@ impl Claim {
             context.nodes.ask_each(&[one, others], context.nodes.rule(Patience::Early))
         };
         let form = context.script_form(asked.primitive);
-        let election = queued.with_acquire(form, ttl, volatile, |one| {
-            plain.with_acquire(form, ttl, volatile, |others| send(one, others))
+        let turn = queue_node.name;
+        let election = queued.with_acquire_at(turn, form, ttl, volatile, |one| {
+            plain.with_acquire_at(turn, form, ttl, volatile, |others| send(one, others))
         })?;
         (self.sent, self.election, self.state) = (sent, election, State::Owned);
         Ok(())
+    }
+
+    /// What its queue is called, if it waits in one.
+    pub(in crate::lease) fn queue_name(&self) -> u64 {
+        self.queue_node().map_or(NO_PLACE, |queue_node| queue_node.name)
     }
 
     /// Whether the node that keeps the queue has not known its script: the next command brings it.
@@ -186,7 +192,7 @@ impl Claim {
         // What has not answered may have the value, whatever is said later.
         self.healed = self.touched();
         self.forget_fence();
-        self.election = self.ask_rest(to, granted, now)?;
+        self.election = self.ask_rest(self.queue_name(), to, granted, now)?;
         Ok(())
     }
 
@@ -219,7 +225,8 @@ impl Claim {
         }
         let wanted = self.context.turns().wanted(self.resource.affinity());
         if let Some(node) = wanted.filter(|_| self.queue_node().is_none()) {
-            self.aside.get_or_insert_default().queue_node = QueueNode::at(node, &self.resource);
+            let queue_node = QueueNode::at((NO_PLACE, node), &self.resource);
+            self.aside.get_or_insert_default().queue_node = queue_node;
         }
         self.note_others(wanted);
     }

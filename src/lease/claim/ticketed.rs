@@ -10,7 +10,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::command::{Encoded, NO_TICKET, Subject};
+use super::super::command::{Encoded, NO_PLACE, Subject};
 use super::super::context::LeaseContext;
 use super::super::resource::Resource;
 use super::{Claim, State};
@@ -55,7 +55,7 @@ impl Claim {
         now: Moment,
     ) -> Result<Self, Error> {
         Self::send(context, resource, (ttl, State::Owned), None, |subject, _| {
-            ask(context, subject, (NO_TICKET, NodeMask::ALL), ttl, now)
+            ask(context, subject, (NO_PLACE, NodeMask::ALL), ttl, now)
         })
     }
 
@@ -192,7 +192,7 @@ fn ask(
 ) -> Result<Election, Error> {
     let form = context.script_form(subject.resource.primitive);
     let volatile = context.volatile.as_ref();
-    subject.with_acquire_by_ticket(ticket, form, ttl, volatile, |encoded: Encoded<'_>| {
+    subject.with_acquire_at(ticket, form, ttl, volatile, |encoded: Encoded<'_>| {
         let command = context.command(encoded, subject.resource.affinity(), ttl, now);
         // Where it stands is known best when all have answered.
         let rule = context.nodes.rule(Patience::All);

@@ -26,6 +26,7 @@ static PLAIN: Primitive = Primitive {
     acquire: AcquireBy::SetIfAbsent,
     vote: NO_SCRIPT,
     vote_reply: ReplyKind::Vote,
+    tells_place: false,
     extend: NO_SCRIPT,
     release: NO_SCRIPT,
     undo: UndoScript { text: "", compares_and_deletes: false, for_first_key: None },

@@ -1,17 +1,19 @@
--- Makes ARGV[1] one of a lock's readers for ARGV[2] milliseconds, unless a writer holds the lock,
--- or waits for its readers to end. Runs behind hand_on.lua, and both behind standing.lua where
--- servers may forget.
+-- Makes ARGV[1] one of a lock's readers for ARGV[3] milliseconds, unless a writer holds the lock,
+-- or waits for its readers to end. One whose turn has come in a queue names that by ARGV[2], which
+-- is 0 for others: a writer that waits in the same queue came later, and does not keep it out. Runs
+-- behind hand_on.lua, and both behind standing.lua where servers may forget.
 --
 -- The last five of KEYS: the lock, which holds `quorlock:readers` while readers have it, and lives
 -- until the last of them ends; its readers, each by the time of the server at which it ends; its
--- gate, which a writer that waits keeps shut; its queue and its beats, which it leaves if it stands
--- there: a writer behind it is told that it is the first. Readers that are found while the lock
--- holds no such word had it before, and lost it.
+-- gate, which a writer that waits keeps shut, by the name of its queue, a colon and a word of its
+-- own; its queue and its beats, which it leaves if it stands there: a writer behind it is told that
+-- it is the first. Readers that are found while the lock holds no such word had it before, and lost
+-- it.
 --
 -- Answers 1 when it did, -1 when the lock is held, or the gate is shut. What a reader has left is
 -- never made less. Never makes a key without an end. Reads and checks first and writes last: a
 -- script is not undone by its own error.
-if not string.match(ARGV[2], '^%d+$') then
+if not string.match(ARGV[3], '^%d+$') then
   return redis.error_reply('ERR a TTL must be a whole number')
 end
 local at = #KEYS - 4
@@ -27,10 +29,13 @@ local own = redis.call('ZSCORE', readers, ARGV[1])
 -- A gate that stays shut for too long was shut before the server's clock was set back.
 local shut = redis.call('PTTL', KEYS[at + 2])
 if shut ~= -2 and shut <= 3000 and not (held and own) then
-  return -1
+  local by = redis.pcall('GET', KEYS[at + 2])
+  if type(by) ~= 'string' or string.match(by, '^(%d+):') ~= ARGV[2] then
+    return -1
+  end
 end
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local ends = now + ARGV[2]
+local ends = now + ARGV[3]
 if held and own then
   ends = math.max(ends, own)
 end

@@ -158,7 +158,7 @@ fn a_ticket_stands_before_the_ttl_and_what_is_beside_the_lock_has_no_fence() {
     for (ticket, told) in [(0, "0"), (7, "7")] {
         let words = [&["EVALSHA", script.sha1()][..], &keys, &[told, "10000"]].concat();
         let check = check(words, ReplyKind::Queue, undo.clone());
-        subject(&resource).with_acquire_by_ticket(ticket, ScriptForm::Digest, TTL, None, check);
+        subject(&resource).with_acquire_at(ticket, ScriptForm::Digest, TTL, None, check);
     }
     let (volatile, hole) = (volatile(), "0".repeat(40));
     let words = [&["EVALSHA", BY_TICKET.vote.sha1(), "5", EPOCH, QUARANTINE], &keys[1..]].concat();
@@ -173,6 +173,27 @@ fn a_ticket_stands_before_the_ttl_and_what_is_beside_the_lock_has_no_fence() {
     let words = [&["EVALSHA", FENCE.sha1()][..], &risen].concat();
     let check_fence = check(words, ReplyKind::Fence, vec![]);
     subject(&resource).with_fence(&offer, ScriptForm::Digest, check_fence);
+}
+
+#[test]
+fn a_reader_says_before_the_ttl_in_which_queue_its_turn_has_come() {
+    let read = Resource::read(&READ, key("k"), "").unwrap();
+    let names =
+        ["readers", "gate", "queue", "beats"].map(|name| format!("{{p:k}}:quorlock:{name}"));
+    let keys = [&["5", "p:k"][..], &names.each_ref().map(|name| &**name), &[VALUE]].concat();
+    let undo = [&["EVAL", READ.undo.text][..], &keys].concat();
+    let AcquireBy::Script(script, _) = &READ.acquire else { panic!("not by a script") };
+    for (place, told) in [(0, "0"), (u64::MAX, "18446744073709551615")] {
+        let words = [&["EVALSHA", script.sha1()][..], &keys, &[told, "10000"]].concat();
+        let check = check(words, ReplyKind::Keys, undo.clone());
+        subject(&read).with_acquire_at(place, ScriptForm::Digest, TTL, None, check);
+    }
+    // Its question in the queue does not say it.
+    let queued = Resource::read(READ.queued.unwrap(), key("k"), "").unwrap();
+    let AcquireBy::Script(ask, _) = &queued.primitive.acquire else { panic!("not by a script") };
+    let words = [&["EVALSHA", ask.sha1()][..], &keys, &["10000"]].concat();
+    let check = check(words, ReplyKind::Queue, undo);
+    subject(&queued).with_acquire(ScriptForm::Digest, TTL, None, check);
 }
 
 #[test]

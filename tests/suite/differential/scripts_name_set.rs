@@ -38,7 +38,7 @@ pub(super) fn ask() -> Calls {
     let words = |name, unless, ttl| vec!["1", "z", name, unless, ttl];
     let mut edges: Vec<Words> = TTLS.map(|ttl| words("pv", "pu", ttl)).into();
     edges.extend(TTLS.map(|ttl| words("", "pu", ttl)));
-    edges.extend(["50000", "60001", "80000", "120000"].map(|ttl| words("pv", "pu", ttl)));
+    edges.extend(["50000", "60001", "80000", "150000"].map(|ttl| words("pv", "pu", ttl)));
     // At the edge where time stands still.
     edges.extend(["89999", "90000", "90001"].map(|ttl| words("pa", "pu", ttl)));
     edges.extend(["89999", "90001"].map(|ttl| words("pv", "pu", ttl)));

@@ -114,6 +114,12 @@ const GATE: &[State] = &[
     ("the gate is shut", "SET g shut PX 1500"),
     ("the gate is shut, without end", "SET g shut"),
     ("the gate is shut for too long", "SET g shut PX 60000"),
+    ("the gate is shut from our queue", "SET g 77:shut PX 1500"),
+    ("the gate is shut from our queue for too long", "SET g 77:shut PX 60000"),
+    ("the gate is shut from another queue", "SET g 177:shut PX 1500"),
+    ("the gate is shut from a longer queue", "SET g 777:shut PX 1500"),
+    ("the gate is shut by a queue's name alone", "SET g 77 PX 1500"),
+    ("the gate is shut by a colon", "SET g : PX 1500"),
     ("a list as gate", "RPUSH g a | PEXPIRE g 2000"),
 ];
 
@@ -167,15 +173,22 @@ const WE_BEFORE_A_READER: &str =
     "ZADD z 1 v 2 rc0ffee123@her | ZADD b +1000 v +1000 rc0ffee123@her";
 
 pub(super) fn read() -> Calls {
-    let words = |value, ttl| vec!["5", "k", "r", "g", "z", "b", value, ttl];
-    let mut edges: Vec<Words> = ttls().map(|ttl| words("v", ttl)).collect();
-    edges.extend([words("", "10000"), words("w", "10000")]);
-    Calls { usual: ["10000", "90000"].map(|ttl| words("v", ttl)).into(), edges }
+    let words = |value, place, ttl| vec!["5", "k", "r", "g", "z", "b", value, place, ttl];
+    let mut edges: Vec<Words> = ttls().map(|ttl| words("v", "0", ttl)).collect();
+    edges.extend([words("", "0", "10000"), words("w", "0", "10000"), words("w", "77", "10000")]);
+    edges.extend([words("v", "", "10000"), words("v", "7", "10000")]);
+    let usual = [("0", "10000"), ("77", "10000"), ("0", "90000")];
+    Calls { usual: usual.map(|(place, ttl)| words("v", place, ttl)).into(), edges }
 }
 
 pub(super) fn read_where_it_votes() -> Calls {
-    let words = |name| vec!["7", "e", "q", "k", "r", "g", "z", "b", "v", "10000", "30000", name];
-    Calls { usual: ["abc", "def"].map(words).into(), edges: Vec::new() }
+    let words = |place, name| {
+        vec!["7", "e", "q", "k", "r", "g", "z", "b", "v", place, "10000", "30000", name]
+    };
+    Calls {
+        usual: ["abc", "def"].map(|name| words("0", name)).into(),
+        edges: vec![words("77", "abc")],
+    }
 }
 
 pub(super) fn extend() -> Calls {

@@ -163,6 +163,73 @@ async fn a_writer_keeps_readers_out_as_soon_as_the_readers_before_it_read() {
     release(next.await.unwrap().unwrap()).await;
 }
 
+/// Its command reaches the other nodes when that writer has shut the gate there.
+#[tokio::test(start_paused = true)]
+async fn a_reader_whose_turn_has_come_passes_the_gate_of_the_writer_behind_it() {
+    for refused_first in [false, true] {
+        let nodes = Nodes::new(3);
+        let Behind { held, reading, next, .. } = reader_and_writer_behind(&nodes).await;
+        let [keeper] = with(&nodes, QUEUE)[..] else { panic!("one node keeps the queue") };
+        let reaction = match refused_first {
+            false => Reaction::Delay(ms(20)),
+            true => Reaction::Answer(b":-1\r\n".to_vec()), // and it asks there again
+        };
+        for (_, node) in nodes.iter().enumerate().filter(|(number, _)| *number != keeper) {
+            node.add(When::before("read").times(1).then(reaction.clone()));
+        }
+        release(held).await;
+        sleep(ms(30)).await;
+        assert_eq!(with(&nodes, GATE), [0, 1, 2]);
+        assert!(reading.is_finished(), "it has lost its turn");
+        release(reading.await.unwrap().unwrap()).await;
+        release(next.await.unwrap().unwrap()).await;
+    }
+}
+
+/// That writer may have been there before it.
+#[tokio::test(start_paused = true)]
+async fn a_reader_whose_turn_has_come_passes_no_gate_of_another_queues_writer() {
+    let nodes = Nodes::new(3);
+    let (written, reader) = (process(&nodes, "written").await, process(&nodes, "reader").await);
+    let held = written.write("k").ttl(ms(60_000)).await.unwrap();
+    let reading = wait(reader.read("k")).await;
+    let [keeper] = with(&nodes, QUEUE)[..] else { panic!("one node keeps the queue") };
+    let shut = Instant::now();
+    for (_, node) in nodes.iter().enumerate().filter(|(number, _)| *number != keeper) {
+        node.command(["SET", GATE, "1:0123456789abcdef", "PX", "400"]);
+    }
+    release(held).await;
+    let read = reading.await.unwrap().unwrap();
+    assert!(shut.elapsed() >= ms(400), "{:?}", shut.elapsed());
+    release(read).await;
+}
+
+/// The gate is that of the new queue's writer then.
+#[tokio::test(start_paused = true)]
+async fn a_gate_stays_shut_while_its_writer_moves_to_another_queue() {
+    let nodes = Nodes::new(3);
+    let (reader, writer) = (process(&nodes, "reader").await, process(&nodes, "writer").await);
+    let read = reader.read("k").ttl(ms(60_000)).await.unwrap();
+    let writing = wait(writer.write("k")).await;
+    let [keeper] = with(&nodes, QUEUE)[..] else { panic!("one node keeps the queue") };
+    let [other, _] =
+        [0, 1, 2].into_iter().filter(|number| *number != keeper).collect::<Vec<_>>()[..]
+    else {
+        panic!("there are three")
+    };
+    let value = || nodes[other].command(["GET", GATE]);
+    let before = value();
+    nodes[keeper].stop();
+    for _ in 0..2_000 {
+        sleep(ms(1)).await;
+        let shut = with(&nodes, GATE).into_iter().filter(|number| *number != keeper).count();
+        assert_eq!(shut, 2, "{:?}", Instant::now());
+    }
+    assert_ne!(value(), before, "it has moved");
+    release(read).await;
+    release(writing.await.unwrap().unwrap()).await;
+}
+
 /// The reader was told that it is its turn, and takes none.
 #[tokio::test(start_paused = true)]
 async fn a_writer_keeps_readers_out_as_soon_as_the_reader_before_it_gives_up() {

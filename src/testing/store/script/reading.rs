@@ -27,50 +27,54 @@ pub(super) fn read_where_it_votes(run: &mut Run<'_, '_>) -> Outcome<Frame> {
 fn read_behind(run: &mut Run<'_, '_>, lines: u32) -> Outcome<Frame> {
     let at = run.keys.len().saturating_sub(5);
     let [lock, readers, gate, queue, beats] = [0, 1, 2, 3, 4].map(|number| run.key(at + number));
-    let (value, ttl) = (run.argument(0), run.argument(1));
+    let (value, turn, ttl) = (run.argument(0), run.argument(1), run.argument(2));
     if !is_digits(ttl) {
         return Ok(no_ttl());
     }
-    let (held, time) = (Held::of(run.get(lines + 19, lock)), run.call(lines + 19, &[b"TIME"])?);
+    let (held, time) = (Held::of(run.get(lines + 20, lock)), run.call(lines + 20, &[b"TIME"])?);
     let is_read = match held {
         Held::Unknown(error) => return Ok(error),
         Held::Free => false,
         held if held.is(READERS) => true,
         _ => return Ok(Frame::Integer(-1)),
     };
-    let own = number_of(&run.call(lines + 26, &[b"ZSCORE", readers, value])?);
-    let shut = left(run, lines + 28, gate)?;
+    let own = number_of(&run.call(lines + 27, &[b"ZSCORE", readers, value])?);
+    let shut = left(run, lines + 29, gate)?;
     let is_shut = shut != -2.0 && shut <= 3_000.0;
     if is_shut && !(is_read && own.is_some()) {
-        return Ok(Frame::Integer(-1));
+        let by = run.call(lines + 33, &[b"GET", gate]); // `pcall`
+        let by = by.ok().and_then(|by| by.as_bytes().ok().map(<[u8]>::to_vec)).unwrap_or_default();
+        if queue_of(&by) != Some(turn) {
+            return Ok(Frame::Integer(-1));
+        }
     }
     let now = millis(&time).unwrap_or_default();
     let mut ends = now + number(ttl).unwrap_or_default();
     let mut last = ends;
     if is_read {
         ends = ends.max(own.unwrap_or(ends));
-        let latest = run.call(lines + 39, &[b"ZRANGE", readers, b"-1", b"-1", b"WITHSCORES"])?;
+        let latest = run.call(lines + 44, &[b"ZRANGE", readers, b"-1", b"-1", b"WITHSCORES"])?;
         let latest = word(&latest, 1).and_then(|score| number(&score));
         last = latest.unwrap_or(ends).max(ends);
     }
-    run.call(lines + 42, &[b"PEXPIREAT", readers, &text(last)])?;
+    run.call(lines + 47, &[b"PEXPIREAT", readers, &text(last)])?;
     if is_read {
         let before = [b"(", &*text(now)].concat();
-        run.call(lines + 44, &[b"ZREMRANGEBYSCORE", readers, b"-inf", &before])?;
+        run.call(lines + 49, &[b"ZREMRANGEBYSCORE", readers, b"-inf", &before])?;
     } else {
-        run.call(lines + 46, &[b"DEL", readers])?;
+        run.call(lines + 51, &[b"DEL", readers])?;
     }
-    run.call(lines + 48, &[b"ZADD", readers, &text(ends), value])?;
-    run.call(lines + 49, &[b"PEXPIREAT", readers, &text(last)])?;
-    if left(run, lines + 51, lock)? < last - now {
-        run.call(lines + 52, &[b"SET", lock, READERS, b"PX", &text(last - now)])?;
+    run.call(lines + 53, &[b"ZADD", readers, &text(ends), value])?;
+    run.call(lines + 54, &[b"PEXPIREAT", readers, &text(last)])?;
+    if left(run, lines + 56, lock)? < last - now {
+        run.call(lines + 57, &[b"SET", lock, READERS, b"PX", &text(last - now)])?;
     }
     // `pcall`, and so below
-    let left = run.call(lines + 54, &[b"ZREM", queue, &reader(value)]);
+    let left = run.call(lines + 59, &[b"ZREM", queue, &reader(value)]);
     if matches!(left, Ok(Frame::Integer(1))) {
         tell_first(run, (queue, beats), now);
     }
-    drop(run.call(lines + 57, &[b"ZREM", beats, &reader(value)]));
+    drop(run.call(lines + 62, &[b"ZREM", beats, &reader(value)]));
     Ok(Frame::Integer(1))
 }
 
@@ -188,6 +192,12 @@ pub(super) fn downgrade(run: &mut Run<'_, '_>) -> Outcome<Frame> {
         tell(run, &found, b"yours ");
     }
     Ok(Frame::Integer(1))
+}
+
+/// The queue of the writer by whom a gate is shut: `^(%d+):`
+fn queue_of(by: &[u8]) -> Option<&[u8]> {
+    let digits = by.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    (digits > 0 && by.get(digits) == Some(&b':')).then(|| &by[..digits])
 }
 
 fn no_ttl() -> Frame {
