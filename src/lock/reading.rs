@@ -26,7 +26,7 @@ const LEAVE: &str = behind_hand_on!("script/read_leave.lua");
 
 const EXTEND: Script =
     script!(include_str!("script/read_extend.lua"), "a07198394408d511607da0228d31217c5f20e38b");
-const RELEASE: Script = script!(LEAVE, "e12c3673f0656d8a1213c59fa64a6a5ba3cf6a52");
+const RELEASE: Script = script!(LEAVE, "8566be7e311b3c25be4e07fd6a263b92e02af544");
 /// A user who may not touch what is kept beside a lock is no reader, and may have been a writer.
 const UNDO: UndoScript = UndoScript {
     text: LEAVE,
@@ -41,12 +41,12 @@ const UNDO: UndoScript = UndoScript {
 /// A read lock of one key. (A test compares the digests with the scripts.)
 pub(crate) static READ: Primitive = Primitive {
     acquire: AcquireBy::Script(
-        script!(behind_hand_on!("script/read.lua"), "c4eb866ecbd5845d9a4418f03fb2e93ebdb1ca90"),
+        script!(behind_hand_on!("script/read.lua"), "fc505cbc0da3bb2c4a63b56d0bd8a20743c474c7"),
         ReplyKind::Keys,
     ),
     vote: script!(
         concat!(include_str!("../lease/script/standing.lua"), behind_hand_on!("script/read.lua")),
-        "6b1fcae726f5d1fc910de4232b0f3cf9c5605cb0"
+        "041ba002d7672df3768429930bcd4dbb0c187471"
     ),
     vote_reply: ReplyKind::KeysVote,
     tells_place: true,

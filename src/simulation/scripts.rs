@@ -82,7 +82,7 @@ impl Mutation {
             Self::FirstReaderDeletes => [READ_LEAVE, "(own and last <= now)", "own"],
             Self::KeyNotExtended => [READ_EXTEND, "redis.call('PTTL', lock) < last - now", "false"],
             Self::LastReaderTellsNone => {
-                [READ_LEAVE, "found = next_in(queue, beats, 'r' .. ARGV[1], now)", "found = {}"]
+                [READ_LEAVE, "found = next_in(queue, beats, place, now)", "found = {}"]
             }
             Self::SlotByCounter => [
                 SLOT_ASK,

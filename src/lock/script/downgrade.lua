@@ -1,5 +1,6 @@
 -- Makes a reader of the writer ARGV[1], under the same value, for ARGV[2] milliseconds or what is
--- left of its lock, whichever is longer. Runs behind hand_on.lua.
+-- left of its lock, whichever is longer; and takes it out of the queue, in which one with a ticket
+-- stands while it has the lock. Runs behind hand_on.lua.
 --
 -- KEYS: the lock, its readers, its gate, its queue, its beats, as read.lua has them. Readers that
 -- are next in the queue are told.
@@ -28,6 +29,9 @@ redis.call('DEL', readers)
 redis.call('ZADD', readers, ends, ARGV[1])
 redis.call('PEXPIREAT', readers, ends)
 redis.call('SET', lock, 'quorlock:readers', 'PX', string.format('%.0f', left))
+-- Another type under these names is not ours to touch.
+redis.pcall('ZREM', KEYS[4], ARGV[1])
+redis.pcall('ZREM', KEYS[5], ARGV[1])
 if found[1] and string.sub(found[1], 1, 1) == 'r' then
   tell(found, 'yours')
 end

@@ -5,10 +5,9 @@
 --
 -- The last five of KEYS: the lock, which holds `quorlock:readers` while readers have it, and lives
 -- until the last of them ends; its readers, each by the time of the server at which it ends; its
--- gate, which a writer that waits keeps shut, by the name of its queue, a colon and a word of its
--- own; its queue and its beats, which it leaves if it stands there: a writer behind it is told that
--- it is the first. Readers that are found while the lock holds no such word had it before, and lost
--- it.
+-- gate, which a writer that waits keeps shut, by its queue's name, a colon and its own; its queue
+-- and its beats, which it leaves if it stands there: a writer behind it is told that it is the
+-- first. Readers that are found while the lock holds no such word had it before, and lost it.
 --
 -- Answers 1 when it did, -1 when the lock is held, or the gate is shut. What a reader has left is
 -- never made less. Never makes a key without an end. Reads and checks first and writes last: a

@@ -1,6 +1,7 @@
--- Takes the reader ARGV[1] from a lock, and out of its queue; also where it still has the lock as
--- the writer that it was. With the last of its readers the lock is let go, for the next in the
--- queue. For a release, for an undo, and for one that waits no longer. Runs behind hand_on.lua.
+-- Takes the reader ARGV[1] from a lock, and out of its queue; also where it still has the lock, or
+-- a place there, as the writer that it was. With the last of its readers the lock is let go, for
+-- the next in the queue. For a release, for an undo, and for one that waits no longer. Runs behind
+-- hand_on.lua.
 --
 -- KEYS: the lock, its readers, its gate, its queue, its beats, as read.lua has them. As in
 -- turn_leave.lua, a writer that is next is handed the key for a second; one that others still keep
@@ -29,9 +30,10 @@ if held == 'quorlock:readers' then
     end
   end
 end
+local place = type(redis.pcall('ZSCORE', queue, ARGV[1])) == 'string' and ARGV[1] or 'r' .. ARGV[1]
 local is_free = not held or is_writer or (own and last <= now)
 if is_free and now then
-  found = next_in(queue, beats, 'r' .. ARGV[1], now)
+  found = next_in(queue, beats, place, now)
 end
 if is_free and held then
   local writer = found[1] and string.sub(found[1], 1, 1) ~= 'r' and found[1]
@@ -48,10 +50,10 @@ elseif own then
   redis.call('ZREM', readers, ARGV[1])
 end
 -- Another type under these names is not ours to touch.
-if redis.pcall('ZREM', queue, 'r' .. ARGV[1]) == 1 and not is_free then
+if redis.pcall('ZREM', queue, place) == 1 and not is_free then
   tell_first(queue, beats, now)
 end
-redis.pcall('ZREM', beats, 'r' .. ARGV[1])
+redis.pcall('ZREM', beats, place)
 tell(found, 'yours')
 if is_writer or (own and own >= now) then
   return 1

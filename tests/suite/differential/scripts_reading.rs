@@ -145,6 +145,7 @@ const WAITS: &[State] = &[
         "ZADD z 1 rc0ffee123@her 2 rd1@her | ZADD b +1000 rc0ffee123@her +999 rd1@her",
     ),
     ("we wait as a writer, and a reader", WE_BEFORE_A_READER),
+    ("we wait as a writer, and another", "ZADD z 1 v 2 d1@her | ZADD b +1000 v +1000 d1@her"),
     ("we and a reader wait", "ZADD z 1 rv 2 rc0ffee123@her | ZADD b +1000 rv +1000 rc0ffee123@her"),
     ("we wait before a writer", "ZADD z 1 rv 2 c0ffee123@her | ZADD b +1000 c0ffee123@her"),
     ("we wait before a writer and a reader", WE_BEFORE_BOTH),

@@ -387,6 +387,44 @@ async fn it_is_fenced_and_each_fence_is_higher() {
     assert!(fences.is_sorted_by(|one, other| one < other), "{fences:?}");
 }
 
+/// It has waited, and so stands in the queues while it has the lock.
+#[tokio::test(start_paused = true)]
+async fn one_that_becomes_a_reader_leaves_the_queues_of_writers() {
+    let nodes = Nodes::new(3);
+    let [holder, waiter, reader] = processes(&nodes).await;
+    let held = holder.lock("k").fair_strict().await.unwrap();
+    let waiting = comes(&waiter).await;
+    assert!(held.release().await.unwrap().is_released());
+    let guard = has(waiting).await;
+    assert_eq!(places(&nodes), [1; 3]);
+    let read = guard.downgrade().await.unwrap();
+    assert_eq!(places(&nodes), [0; 3]);
+    drop(reader.read("k").try_acquire().await.unwrap().expect("readers share"));
+    tokio::time::sleep(ms(5)).await;
+    drop(read);
+    tokio::time::sleep(ms(5)).await;
+    assert!(nodes.iter().all(|node| node.value("k").is_none()), "it is handed to no one");
+}
+
+/// One node has not made a reader of it.
+#[tokio::test(start_paused = true)]
+async fn one_that_is_a_reader_on_some_nodes_alone_leaves_all_queues() {
+    let nodes = Nodes::new(3);
+    let [holder, waiter] = processes(&nodes).await;
+    let held = holder.lock("k").fair_strict().await.unwrap();
+    let waiting = comes(&waiter).await;
+    assert!(held.release().await.unwrap().is_released());
+    let guard = has(waiting).await;
+    let refused = Reaction::Answer(b"-ERR not now\r\n".to_vec());
+    nodes[1].add(When::before("downgrade").times(1).then(refused));
+    let read = guard.downgrade().await.unwrap();
+    assert_eq!(places(&nodes), [0, 1, 0]);
+    drop(read);
+    tokio::time::sleep(ms(5)).await;
+    assert_eq!(places(&nodes), [0; 3]);
+    assert!(nodes.iter().all(|node| node.value("k").is_none()), "it is handed to no one");
+}
+
 #[tokio::test(start_paused = true)]
 async fn it_becomes_a_read_lock_and_holds_no_one_up() {
     let nodes = Nodes::new(3);

@@ -42,7 +42,7 @@ fn read_behind(run: &mut Run<'_, '_>, lines: u32) -> Outcome<Frame> {
     let shut = left(run, lines + 29, gate)?;
     let is_shut = shut != -2.0 && shut <= 3_000.0;
     if is_shut && !(is_read && own.is_some()) {
-        let by = run.call(lines + 33, &[b"GET", gate]); // `pcall`
+        let by = run.call(lines + 31, &[b"GET", gate]); // `pcall`
         let by = by.ok().and_then(|by| by.as_bytes().ok().map(<[u8]>::to_vec)).unwrap_or_default();
         if queue_of(&by) != Some(turn) {
             return Ok(Frame::Integer(-1));
@@ -53,28 +53,28 @@ fn read_behind(run: &mut Run<'_, '_>, lines: u32) -> Outcome<Frame> {
     let mut last = ends;
     if is_read {
         ends = ends.max(own.unwrap_or(ends));
-        let latest = run.call(lines + 44, &[b"ZRANGE", readers, b"-1", b"-1", b"WITHSCORES"])?;
+        let latest = run.call(lines + 43, &[b"ZRANGE", readers, b"-1", b"-1", b"WITHSCORES"])?;
         let latest = word(&latest, 1).and_then(|score| number(&score));
         last = latest.unwrap_or(ends).max(ends);
     }
-    run.call(lines + 47, &[b"PEXPIREAT", readers, &text(last)])?;
+    run.call(lines + 46, &[b"PEXPIREAT", readers, &text(last)])?;
     if is_read {
         let before = [b"(", &*text(now)].concat();
-        run.call(lines + 49, &[b"ZREMRANGEBYSCORE", readers, b"-inf", &before])?;
+        run.call(lines + 48, &[b"ZREMRANGEBYSCORE", readers, b"-inf", &before])?;
     } else {
-        run.call(lines + 51, &[b"DEL", readers])?;
+        run.call(lines + 50, &[b"DEL", readers])?;
     }
-    run.call(lines + 53, &[b"ZADD", readers, &text(ends), value])?;
-    run.call(lines + 54, &[b"PEXPIREAT", readers, &text(last)])?;
-    if left(run, lines + 56, lock)? < last - now {
-        run.call(lines + 57, &[b"SET", lock, READERS, b"PX", &text(last - now)])?;
+    run.call(lines + 52, &[b"ZADD", readers, &text(ends), value])?;
+    run.call(lines + 53, &[b"PEXPIREAT", readers, &text(last)])?;
+    if left(run, lines + 55, lock)? < last - now {
+        run.call(lines + 56, &[b"SET", lock, READERS, b"PX", &text(last - now)])?;
     }
     // `pcall`, and so below
-    let left = run.call(lines + 59, &[b"ZREM", queue, &reader(value)]);
+    let left = run.call(lines + 58, &[b"ZREM", queue, &reader(value)]);
     if matches!(left, Ok(Frame::Integer(1))) {
         tell_first(run, (queue, beats), now);
     }
-    drop(run.call(lines + 62, &[b"ZREM", beats, &reader(value)]));
+    drop(run.call(lines + 61, &[b"ZREM", beats, &reader(value)]));
     Ok(Frame::Integer(1))
 }
 
@@ -111,7 +111,7 @@ pub(super) fn extend(run: &mut Run<'_, '_>) -> Outcome<Frame> {
 pub(super) fn leave(run: &mut Run<'_, '_>) -> Outcome<Frame> {
     let [lock, readers, queue, beats] = [0, 1, 3, 4].map(|number| run.key(number));
     let (value, lines) = (run.argument(0), HAND_ON_LINES);
-    let (held, time) = (Held::of(run.get(lines + 12, lock)), run.call(lines + 12, &[b"TIME"]));
+    let (held, time) = (Held::of(run.get(lines + 13, lock)), run.call(lines + 13, &[b"TIME"]));
     if let Held::Unknown(error) = held {
         return Ok(error);
     }
@@ -125,38 +125,38 @@ pub(super) fn leave(run: &mut Run<'_, '_>) -> Outcome<Frame> {
     let now = now.unwrap_or_default();
     let (mut own, mut last) = (None, 0.0);
     if held.is(READERS) {
-        own = number_of(&run.call(lines + 24, &[b"ZSCORE", readers, value])?);
-        last = last_of_others(run, lines + 25, readers, value)?;
+        own = number_of(&run.call(lines + 25, &[b"ZSCORE", readers, value])?);
+        last = last_of_others(run, lines + 26, readers, value)?;
     }
+    let score = run.call(lines + 33, &[b"ZSCORE", queue, value]); // `pcall`
+    let is_there = score.is_ok_and(|score| score.as_bytes().is_ok());
+    let place = if is_there { value.to_vec() } else { reader(value) };
     let is_last = is_writer || own.is_some() && last <= now;
     let is_next = is_last || held == Held::Free;
-    let found = if is_next && has_time {
-        next_in(run, (queue, beats), &reader(value), now)
-    } else {
-        Vec::new()
-    };
+    let found =
+        if is_next && has_time { next_in(run, (queue, beats), &place, now) } else { Vec::new() };
     if is_last {
         let writer = found.first().filter(|found| !is_reader(found));
         let hands_over = |writer: &bytes::Bytes| {
-            run.call(lines + 39, &[b"SET", lock, writer, b"PX", b"1000"]).is_ok()
+            run.call(lines + 41, &[b"SET", lock, writer, b"PX", b"1000"]).is_ok()
         };
         if !writer.is_some_and(hands_over) {
-            run.call(lines + 40, &[b"DEL", lock])?;
+            run.call(lines + 42, &[b"DEL", lock])?;
         }
-        run.call(lines + 42, &[b"DEL", readers])?;
+        run.call(lines + 44, &[b"DEL", readers])?;
     } else if own.is_some() {
-        if left(run, lines + 44, lock)? > last - now {
-            run.call(lines + 45, &[b"PEXPIREAT", lock, &text(last)])?;
-            run.call(lines + 46, &[b"PEXPIREAT", readers, &text(last)])?;
+        if left(run, lines + 46, lock)? > last - now {
+            run.call(lines + 47, &[b"PEXPIREAT", lock, &text(last)])?;
+            run.call(lines + 48, &[b"PEXPIREAT", readers, &text(last)])?;
         }
-        run.call(lines + 48, &[b"ZREM", readers, value])?;
+        run.call(lines + 50, &[b"ZREM", readers, value])?;
     }
     // `pcall`, and so below
-    let left = run.call(lines + 51, &[b"ZREM", queue, &reader(value)]);
+    let left = run.call(lines + 53, &[b"ZREM", queue, &place]);
     if matches!(left, Ok(Frame::Integer(1))) && !is_next {
         tell_first(run, (queue, beats), now);
     }
-    drop(run.call(lines + 54, &[b"ZREM", beats, &reader(value)]));
+    drop(run.call(lines + 56, &[b"ZREM", beats, &place]));
     tell(run, &found, b"yours ");
     Ok(Frame::Integer(match held {
         _ if is_writer || own.is_some_and(|own| own >= now) => 1,
@@ -172,7 +172,7 @@ pub(super) fn downgrade(run: &mut Run<'_, '_>) -> Outcome<Frame> {
     if !is_digits(ttl) {
         return Ok(no_ttl());
     }
-    let (held, time) = (Held::of(run.get(lines + 14, lock)), run.call(lines + 14, &[b"TIME"])?);
+    let (held, time) = (Held::of(run.get(lines + 15, lock)), run.call(lines + 15, &[b"TIME"])?);
     match held {
         Held::Unknown(error) => return Ok(error),
         Held::Free => return Ok(Frame::Integer(0)),
@@ -180,14 +180,16 @@ pub(super) fn downgrade(run: &mut Run<'_, '_>) -> Outcome<Frame> {
         _ => return Ok(Frame::Integer(-1)),
     }
     let now = millis(&time).unwrap_or_default();
-    let life = number(ttl).unwrap_or_default().max(left(run, lines + 22, lock)?);
+    let life = number(ttl).unwrap_or_default().max(left(run, lines + 23, lock)?);
     let ends = text(now + life);
     let found = next_in(run, (queue, beats), value, now);
-    run.call(lines + 26, &[b"PEXPIREAT", readers, &ends])?;
-    run.call(lines + 27, &[b"DEL", readers])?;
-    run.call(lines + 28, &[b"ZADD", readers, &ends, value])?;
-    run.call(lines + 29, &[b"PEXPIREAT", readers, &ends])?;
-    run.call(lines + 30, &[b"SET", lock, READERS, b"PX", &text(life)])?;
+    run.call(lines + 27, &[b"PEXPIREAT", readers, &ends])?;
+    run.call(lines + 28, &[b"DEL", readers])?;
+    run.call(lines + 29, &[b"ZADD", readers, &ends, value])?;
+    run.call(lines + 30, &[b"PEXPIREAT", readers, &ends])?;
+    run.call(lines + 31, &[b"SET", lock, READERS, b"PX", &text(life)])?;
+    drop(run.call(lines + 33, &[b"ZREM", queue, value])); // `pcall`
+    drop(run.call(lines + 34, &[b"ZREM", beats, value])); // the same
     if found.first().is_some_and(|found| is_reader(found)) {
         tell(run, &found, b"yours ");
     }
