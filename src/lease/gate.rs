@@ -8,12 +8,12 @@
 //! that value is deleted, since the delete may arrive after the next writer's `SET`. It is no lock:
 //! its value names no owner.
 //!
-//! The value names the queue in which the writer waits. Readers whose turn has come in that queue
-//! stood there before it, and pass: their commands may be late on some nodes, while the queue's
-//! node has told the writer already that it is the first.
+//! While the writer is the first in a queue, the value names that: readers whose turn has come in
+//! it stood there before, and pass. Their commands may be late on some nodes, and the queue's node
+//! has told the writer already that it is the first. A writer that has no place keeps all out.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use quorlock_resp::encode;
 
@@ -30,60 +30,36 @@ const LIFE_MS: &[u8] = b"1500";
 
 pub(super) struct Gate {
     leases: Arc<Leases>,
-    queue: u64,
     /// The gate's key; `None` where there is no name for it.
     resource: Option<Resource>,
     /// The lock's affinity: commands about the gate use the same links.
     affinity: u64,
-    value: Box<str>,
+    nonce: u64,
+    /// The queue that the value names which was told last.
+    queue: AtomicU64,
     is_shut: AtomicBool,
 }
 
 impl Gate {
-    /// Open. The lock is one of one key, and its writer waits in the queue of this name, if it waits
-    /// in one.
-    pub(super) fn new(leases: Arc<Leases>, lock: &Resource, queue: u64) -> Self {
+    /// Open. The lock is one of one key.
+    pub(super) fn new(leases: Arc<Leases>, lock: &Resource) -> Self {
         let Nonce([a, b, c, d, e, f, g, h, ..]) = leases.context.nodes.entropy().nonce();
         let nonce = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
-        let value = match queue {
-            NO_PLACE => format!("{nonce:016x}"),
-            _ => format!("{queue}:{nonce:016x}"),
-        };
         let (resource, affinity) = (lock.gate(), lock.affinity());
-        Self {
-            leases,
-            queue,
-            resource,
-            affinity,
-            value: value.into(),
-            is_shut: AtomicBool::new(false),
-        }
+        let (queue, is_shut) = (AtomicU64::new(NO_PLACE), AtomicBool::new(false));
+        Self { leases, resource, affinity, nonce, queue, is_shut }
     }
 
-    /// The same gate for a writer that waits in another queue now: shut if this one is, which is
-    /// open from then on. Readers do not come through in between.
-    pub(super) fn moved_to(&self, lock: &Resource, queue: u64) -> Self {
-        let moved = Self::new(self.leases.clone(), lock, queue);
-        if self.is_shut.load(Ordering::Relaxed) {
-            moved.shut();
-            self.open();
-        }
-        moved
-    }
-
-    /// The name of the queue in which its writer waits.
-    pub(super) fn queue(&self) -> u64 {
-        self.queue
-    }
-
-    /// Shuts it, or keeps it shut, for a while. Waits for nothing.
-    pub(super) fn shut(&self) {
+    /// Shuts it, or keeps it shut, for a while: to all, or for the first in the queue of this name
+    /// but to those who were there before. Waits for nothing.
+    pub(super) fn shut(&self, queue: u64) {
         let Some(gate) = self.resource.as_ref().and_then(|it| it.keys().first()) else { return };
         // One task at a time has the acquisition: the order of other memory does not matter.
+        self.queue.store(queue, Ordering::Relaxed);
         self.is_shut.store(true, Ordering::Relaxed);
         let mut bytes = Vec::new();
-        let value = self.value.as_bytes();
-        encode::command(&mut bytes, &[b"SET", gate.full(), value, b"PX", LIFE_MS]);
+        let value = self.value(queue);
+        encode::command(&mut bytes, &[b"SET", gate.full(), value.as_bytes(), b"PX", LIFE_MS]);
         self.tell(Encoded { bytes: &bytes, kind: ReplyKind::Any, undo: Undo::NONE });
     }
 
@@ -93,8 +69,16 @@ impl Gate {
             return;
         }
         if let Some(resource) = &self.resource {
-            let gate = Subject { resource, value: Value::Told(&self.value) };
+            let value = self.value(self.queue.load(Ordering::Relaxed));
+            let gate = Subject { resource, value: Value::Told(&value) };
             gate.with_open(|open| self.tell(open));
+        }
+    }
+
+    fn value(&self, queue: u64) -> String {
+        match queue {
+            NO_PLACE => format!("{:016x}", self.nonce),
+            _ => format!("{queue}:{:016x}", self.nonce),
         }
     }
 

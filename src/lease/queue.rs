@@ -24,6 +24,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use super::claim::{Claim, Reply};
+use super::command::NO_PLACE;
 use super::context::LeaseContext;
 use super::counters::{Cause, Waiter};
 use super::gate::Gate;
@@ -94,11 +95,12 @@ pub(super) struct Wait {
 }
 
 impl Wait {
-    /// If readers are in its way, it waits for them, and for no more of them.
-    pub(super) fn note_readers(&mut self, are_there: bool) {
+    /// If readers are in its way, it waits for them, and for no more of them but those that were
+    /// before it in the queue of this name, in which it is the first now.
+    pub(super) fn note_readers(&mut self, are_there: bool, queue: u64) {
         if are_there {
             self.has_met_readers = true;
-            self.shut_gate();
+            self.shut_gate(queue);
         }
     }
 
@@ -107,9 +109,9 @@ impl Wait {
         self.turn.is_none_or(|turn| context.turns().renew(turn, until))
     }
 
-    fn shut_gate(&self) {
+    fn shut_gate(&self, queue: u64) {
         if let Some(gate) = &self.gate {
-            gate.shut();
+            gate.shut(queue);
         }
     }
 
@@ -194,23 +196,11 @@ impl Queueing {
         self.kept = None;
     }
 
-    /// The gate of its lock, if it may shut that: the same one each time, for the queue of this
-    /// name.
-    pub(super) fn gate(
-        &mut self,
-        leases: &Arc<Leases>,
-        resource: &Resource,
-        queue: u64,
-    ) -> Option<Arc<Gate>> {
-        if !resource.primitive.holders.is_one() {
-            return None;
-        }
-        let gate = match self.gate.take() {
-            Some(gate) if gate.queue() == queue => gate,
-            Some(gate) => Arc::new(gate.moved_to(resource, queue)),
-            None => Arc::new(Gate::new(leases.clone(), resource, queue)),
-        };
-        Some(self.gate.insert(gate).clone())
+    /// The gate of its lock, if it may shut that: the same one each time.
+    pub(super) fn gate(&mut self, leases: &Arc<Leases>, resource: &Resource) -> Option<Arc<Gate>> {
+        let is_writer = resource.primitive.holders.is_one();
+        let new = || Arc::new(Gate::new(leases.clone(), resource));
+        is_writer.then(|| self.gate.get_or_insert_with(new).clone())
     }
 
     /// The acquisition ends, and the readers that it kept out may come.
@@ -331,7 +321,7 @@ pub(super) async fn wait(
                     if !wait.renew_turn(context, plan.beat) {
                         return Ok(Ended::Overtaken);
                     }
-                    wait.note_readers(is_read);
+                    wait.note_readers(is_read, place.claim.queue_name());
                     context.note_wait(&place.claim.resource, wait.untold.take(), now);
                     let is_told = context.nodes.tells_changes(place.node);
                     plan.wait(left, is_heard, (!is_told).then_some(wait.pause), now);
@@ -376,14 +366,15 @@ pub(super) async fn ask_all(
             claim.ask_others_again(now)?; // and brings it, at once: also without a wait
             continue;
         }
+        if verdict != Verdict::Won && wait.has_met_readers {
+            // They may be on the others alone, and no more of them shall come there. It has left
+            // the queue, so those that stand there now came later.
+            wait.shut_gate(NO_PLACE);
+        }
         let is_worth_it = reasks < REASKS_MAX || wait.has_met_readers && now < patience;
         let may_reask = is_worth_it && claim.may_queue_grant() && now < wait.until;
         if verdict == Verdict::Won || !may_reask {
             return Ok(Ended::Asked { claim, verdict, sent });
-        }
-        if wait.has_met_readers {
-            // They may be on the others alone, and no more of them shall come there.
-            wait.shut_gate();
         }
         let pause = REASK_AFTER.saturating_mul(1 << reasks.min(9)).min(HEARTBEAT);
         pause::plain(leases.clone(), pause.min(wait.until.since(now))).await;

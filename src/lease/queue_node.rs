@@ -13,8 +13,8 @@ use crate::quorum::NodeMask;
 /// The node that keeps the queue of a key.
 pub(super) struct QueueNode {
     pub(super) node: usize,
-    /// What clients call the queue among themselves, which all find the same node: how that ranks
-    /// for this key.
+    /// What the queue is called, by all clients alike: how the process of its node ranks for this
+    /// key.
     pub(super) name: u64,
     /// The key, and those of its queue.
     pub(super) resource: Resource,

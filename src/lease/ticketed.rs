@@ -26,6 +26,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use super::claim::{Claim, Standing, until_majority};
+use super::command::NO_PLACE;
 use super::context::LeaseContext;
 use super::counters::Cause;
 use super::key::Key;
@@ -101,7 +102,7 @@ pub(super) async fn wait(
                 }
                 Judged::Unknown => return Ok(asker.end(Verdict::Lost)),
                 Judged::Waits(standing) => {
-                    wait.note_readers(standing.is_read);
+                    wait.note_readers(standing.is_read, NO_PLACE);
                     context.note_wait(&asker.claim.resource, wait.untold.take(), now);
                     let poll = (!asker.claim.can_watch()).then_some(wait.pause);
                     plan.wait(standing.free_after, standing.is_holder_told, poll, now);

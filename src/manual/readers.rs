@@ -33,9 +33,9 @@
 //! their arrival. Once a writer is the first there, it *shuts the gate* of the lock on all nodes:
 //! readers that ask from then on wait behind it, and do not join those that have the lock. So a
 //! writer waits for the readers that it has found there, each for as long as it goes on, and for no
-//! others; and a reader for the writers before it. A reader whose turn has come passes a gate that
-//! a writer of the same queue has shut, which can only be one that came later: the reader's command
-//! may be late on some of the nodes.
+//! others; and a reader for the writers before it. The gate names the queue in which its writer is
+//! the first, and a reader whose turn has come in that queue passes: it stood there before, and its
+//! command is only late on that node.
 //!
 //! The gate opens when the writer has the lock, or gives up, and by itself a second and a half
 //! after a writer that is gone. A writer is told when it comes to be the first, where those before
@@ -55,6 +55,10 @@
 //!
 //! # Where it ends
 //!
+//! - A reader whose turn has come may still be late at a gate that names no queue, or another one:
+//!   that of a `fair_strict` writer, of an older version's, or of one that waits on another node.
+//!   Then it loses its turn. And where a node forgets its queue, as with its clock set or its keys
+//!   deleted, readers that ask there first pass the gate of a writer that was before them.
 //! - A release wakes the first 128 of those that read one behind the other. Further ones find out
 //!   by themselves, each within half a second of the last of 128 before it having the lock.
 //! - Only a writer that waits in the queue shuts the gate. Readers that always overlap keep these

@@ -6,7 +6,6 @@ use super::{Done, Queued, Step, Tries};
 use crate::clock::Moment;
 use crate::error::Error;
 use crate::lease::acquire_spec::AcquireSpec;
-use crate::lease::command::NO_PLACE;
 use crate::lease::pause;
 use crate::lease::queue::{self, HEARTBEAT, Place, Wait};
 use crate::lease::retry::{Known, within};
@@ -36,14 +35,10 @@ impl Tries {
         let turn = self.order.turn();
         let is_by_ticket = spec.resource.is_by_ticket();
         let place = if is_by_ticket { None } else { self.place(spec)? };
-        if place.is_none() && !is_by_ticket {
-            return Ok(None);
-        }
         let (until, is_fenced, is_fair) = (self.waiting.until, spec.fenced, spec.fair);
         let has_met_readers = self.queueing.has_met_readers;
         let is_once = self.order.queues_once();
-        let name = place.as_ref().map_or(NO_PLACE, |place| place.claim.queue_name());
-        let gate = self.queueing.gate(&spec.leases, &spec.resource, name);
+        let gate = self.queueing.gate(&spec.leases, &spec.resource);
         let wait =
             Wait { turn, has_met_readers, gate, until, pause, untold, is_fenced, is_fair, is_once };
         let leases = spec.leases.clone();

@@ -112,9 +112,9 @@ impl Claim {
             context.nodes.ask_each(&[one, others], context.nodes.rule(Patience::Early))
         };
         let form = context.script_form(asked.primitive);
-        let turn = queue_node.name;
-        let election = queued.with_acquire_at(turn, form, ttl, volatile, |one| {
-            plain.with_acquire_at(turn, form, ttl, volatile, |others| send(one, others))
+        let name = queue_node.name;
+        let election = queued.with_acquire_at(name, form, ttl, volatile, |one| {
+            plain.with_acquire_at(name, form, ttl, volatile, |others| send(one, others))
         })?;
         (self.sent, self.election, self.state) = (sent, election, State::Owned);
         Ok(())
