@@ -174,6 +174,13 @@ impl Action {
         #[cfg(feature = "tokio-util")]
         TokenCancelled,
     ];
+
+    /// Whether it can only happen on a node that is alone: a latch that counts without names, and a
+    /// barrier that breaks.
+    pub(super) fn needs_one_node(self) -> bool {
+        matches!(self, LatchCounted | LatchCountUnknown)
+            || matches!(self, BarrierPassed | BarrierBroken | BarrierDropped | BarrierFailed)
+    }
 }
 
 /// How often each action happened.

@@ -236,7 +236,7 @@ pub(super) const CONNECT_TIMEOUT: u64 = 400;
 const SEVERAL_KEYS: usize = 4;
 
 /// How many nodes there are, where so many were drawn: `QUORLOCK_NODES` is another number.
-fn nodes(drawn: usize) -> usize {
+pub(super) fn nodes(drawn: usize) -> usize {
     let named = std::env::var("QUORLOCK_NODES").ok();
     named.map_or(drawn, |text| {
         text.parse().unwrap_or_else(|_| panic!("QUORLOCK_NODES is `{text}`; give a number"))

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-use super::counts::Counts;
+use super::counts::{Action, Counts};
 use super::plan::{self, Plan, Regime};
 use super::violation::{Kind, Violation};
 use super::world::Standing;
@@ -189,7 +189,10 @@ fn no_seed_breaks_a_lock_while_the_assumptions_hold() {
     // Locks that no task ever gets are safe, and useless.
     assert!(sum.acquired > 5 * sum.runs && sum.faults > 5 * sum.runs, "too little happened");
     if sum.runs >= SEEDS_FOR_ALL {
-        assert_eq!(sum.counts.missing(), [], "these never happened");
+        let never = sum.counts.missing();
+        let can_be = |action: &Action| plan::nodes(1) == 1 || !action.needs_one_node();
+        let never: Vec<Action> = never.into_iter().filter(can_be).collect();
+        assert_eq!(never, [], "these never happened");
     }
 }
 
