@@ -473,3 +473,23 @@ async fn those_that_have_a_node_give_way_to_the_first() {
     drop(waiting.remove(1).await.unwrap().unwrap());
     drop(has(waiting.remove(0)).await);
 }
+
+/// As before, but both have tickets: the question of the first comes late to a node, three
+/// milliseconds after the lock is free, and the other one is the first there until then.
+#[tokio::test(start_paused = true)]
+async fn one_that_has_a_node_alone_asks_again_and_gives_way() {
+    let nodes = Nodes::new(3);
+    let [one, two] = processes(&nodes).await;
+    bring_the_script(&one).await;
+    for node in nodes.iter() {
+        assert!(node.command(["SET", "k", "foreign", "NX", "PX", "60000"]).is_ok());
+    }
+    nodes[1].add(When::before("ticket_ask").nth(2).then(Reaction::Delay(ms(13))));
+    let first = comes(&one).await;
+    let second = comes(&two).await;
+    [0, 1].iter().for_each(|number| drop(nodes[*number].command(["DEL", "k"])));
+    let free = Instant::now();
+    drop(has(first).await);
+    assert!(free.elapsed() < ms(100), "neither gives way: {:?}", free.elapsed());
+    drop(has(second).await);
+}
