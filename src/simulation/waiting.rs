@@ -162,9 +162,14 @@ impl World {
     }
 
     /// Whether this value keeps its place on a node: it has the lock on another one. One that was
-    /// had in strict order keeps it also where it has the lock.
+    /// had in strict order keeps it also where it has the lock; and where that has expired and is
+    /// not let go of, its place is over, and is taken away by the next that asks.
     fn keeps_its_place(&self, node: usize, value: &str) -> bool {
         let may_be_same = self.tickets.was_had(value);
+        let living = || self.nodes[node].waiters_for(self.now(), 0);
+        if may_be_same && !living().iter().any(|(_, living)| living == value) {
+            return true;
+        }
         let others = self.nodes.iter().enumerate();
         let mut others = others.filter(|(other, _)| *other != node || may_be_same);
         others.any(|(_, other)| other.holds(value, self.now()))
