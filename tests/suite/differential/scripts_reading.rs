@@ -120,6 +120,7 @@ const GATE: &[State] = &[
     ("the gate is shut from a longer queue", "SET g 777:shut PX 1500"),
     ("the gate is shut by a queue's name alone", "SET g 77 PX 1500"),
     ("the gate is shut by a colon", "SET g : PX 1500"),
+    ("the gate is shut by a word with our queue in it", "SET g x77:shut PX 1500"),
     ("a list as gate", "RPUSH g a | PEXPIRE g 2000"),
 ];
 
