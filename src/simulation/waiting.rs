@@ -167,12 +167,21 @@ impl World {
     fn keeps_its_place(&self, node: usize, value: &str) -> bool {
         let may_be_same = self.tickets.was_had(value);
         let living = || self.nodes[node].waiters_for(self.now(), 0);
-        if may_be_same && !living().iter().any(|(_, living)| living == value) {
+        if may_be_same
+            && self.is_in_hand(value)
+            && !living().iter().any(|(_, living)| living == value)
+        {
             return true;
         }
         let others = self.nodes.iter().enumerate();
         let mut others = others.filter(|(other, _)| *other != node || may_be_same);
         others.any(|(_, other)| other.holds(value, self.now()))
+    }
+
+    /// Whether a guard has this value, also one whose lock is lost.
+    fn is_in_hand(&self, value: &str) -> bool {
+        let mut live = (0..self.machines.len()).flat_map(|machine| self.oracle.live(machine));
+        live.any(|held| held == value)
     }
 
     /// Whether a future acquires with the locker of this owner, as far as is known.
