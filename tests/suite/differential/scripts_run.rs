@@ -14,7 +14,7 @@ use super::snippets;
 use super::{Pair, on_all, on_named};
 
 /// Of so many cases one is run on real servers. With `QUORLOCK_MANY_CASES`, as in the last step of
-/// `tests/run full`, all are but those of slots, which would take minutes. An optimised build runs
+/// `tests/run long`, all are but those of slots, which would take minutes. An optimised build runs
 /// all of them in the process, by the Lua and by the function. A prime leaves out no state always.
 fn share_of(script: &str) -> usize {
     let are_many = std::env::var_os("QUORLOCK_MANY_CASES").is_some();
