@@ -283,6 +283,7 @@ impl LockRequest {
     options! {
         fenced(),
         fair(),
+        fair_strict(),
         ttl(ttl: Duration),
         lock_delay(delay: Duration),
         wait(wait: Duration),

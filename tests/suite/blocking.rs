@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use quorlock::blocking::{Client, LockGuard, Locker};
 use quorlock::{Error, Loss, OwnerToken};
-use support::{Fleet, Server, eventually, need_server};
+use support::{Fleet, Reply, Server, eventually, need_server};
 use tokio::runtime::Builder;
 
 use crate::builder;
@@ -55,6 +55,22 @@ fn everything_works_on_a_plain_thread() {
     assert!(ours.shutdown(LONG).unwrap().is_complete());
     assert!(ours.lock("k").acquire().unwrap_err().is_closed());
     assert_eq!(theirs.health().len(), 3);
+}
+
+#[test]
+fn a_plain_thread_waits_in_strict_order() {
+    need_server!();
+    let fleet = Fleet::start(3);
+    let (ours, theirs) = (locker(&fleet), locker(&fleet));
+    let guard = ours.lock("k").fair_strict().acquire().unwrap();
+    let waiting = thread::spawn(move || theirs.lock("k").fair_strict().wait(LONG).acquire());
+    eventually("one stands in the queue of each node", || {
+        let places = fleet.command(&["ZCARD", "{k}:quorlock:queue"]);
+        places.iter().map(Reply::int).sum::<i64>() == 3
+    });
+    assert!(guard.release().unwrap().is_released());
+    assert!(waiting.join().unwrap().unwrap().release().unwrap().is_released());
+    eventually("nothing is left", || fleet.keys_left("").is_empty());
 }
 
 #[test]
