@@ -1,6 +1,6 @@
 //! A node on which a script is run in every way, and what comes of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -113,6 +113,14 @@ fn listen(store: &mut Store) {
 }
 
 impl Bench {
+    /// The keys without an end.
+    pub(super) fn without_end(&self) -> BTreeSet<Bytes> {
+        let is_without = |key: &Bytes| {
+            self.store.keys.get(&(0, key.clone())).is_some_and(|entry| entry.end.is_none())
+        };
+        self.store.keys().into_iter().filter(is_without).collect()
+    }
+
     /// Runs the script, with these keys and arguments.
     pub(super) fn run(&self, words: &Words) -> (Outcome, Calls) {
         self.run_in(self.store.clone(), self.digest, words)

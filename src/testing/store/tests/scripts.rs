@@ -1,5 +1,8 @@
 //! The functions that stand in for the locks' scripts, beside the Lua itself.
 
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
 use quorlock_resp::Frame;
 
 use super::super::script::{names, script_name};
@@ -70,6 +73,28 @@ fn the_functions_do_what_the_lua_does() {
         differences.len()
     );
     println!("scripts: the functions and the Lua do the same in {count} runs");
+}
+
+/// Also where a user lacks a right in the middle, the memory is full, or a key is of another type.
+#[test]
+fn no_script_makes_a_key_without_an_end() {
+    let mut without_end = BTreeSet::new();
+    for (version, _) in versions() {
+        for script in &SCRIPTS {
+            let cases: Vec<_> = script.cases().into_iter().step_by(SHARE).collect();
+            let benches = Node::new(version, true, script.text()).prepare(&cases);
+            for (case, bench) in cases.iter().zip(benches) {
+                let before = bench.without_end();
+                let left = bench.run(&case.words).0.left.into_iter();
+                let endless =
+                    left.filter(|(key, entry)| entry.end.is_none() && !before.contains(key));
+                without_end.extend(endless.map(|(key, _)| (script.name, key)));
+            }
+        }
+    }
+    // But the epoch, by which a node that has forgotten is told from one that has not.
+    let epochs = ["acquire", "initialise"].map(|script| (script, Bytes::from("e")));
+    assert_eq!(without_end, BTreeSet::from(epochs));
 }
 
 #[test]
