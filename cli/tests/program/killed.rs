@@ -4,6 +4,7 @@
 //! within two seconds.
 
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 use rustix::process::Signal;
 use support::{Fleet, Reply, eventually, need_process};
@@ -33,10 +34,18 @@ fn queue_has(fleet: &Fleet, queue: &str, waiters: i64) {
     });
 }
 
-/// Kills a program, which ends no other way.
-fn kill(running: Running) {
+/// Kills a program, which ends no other way. Returns when.
+#[expect(clippy::disallowed_methods, reason = "what a killed process leaves ends in real time")]
+fn kill(running: Running) -> Instant {
     running.signal(Signal::KILL);
+    let at = Instant::now();
     assert_eq!(running.end().code, 128 + 9);
+    at
+}
+
+/// Says how long after that another has gone on: the record beside these tests has it.
+fn tell(what: &str, since: Instant) {
+    println!("killed: {what}: the next one runs {} ms later", since.elapsed().as_millis());
 }
 
 /// All of these end well, and nothing is left of any.
@@ -59,8 +68,9 @@ fn the_slot_of_one_that_was_killed_goes_to_one_that_waits() {
     assert_ne!(kept, freed);
     let next = waits(&fleet, &["--slots", "2"]);
     queue_has(&fleet, "slots:2:quorlock:queue", 1);
-    kill(killed);
+    let at = kill(killed);
     assert_eq!(next.line(), freed);
+    tell("one of two slots", at);
     all_end(&fleet, [stays, next]);
 }
 
@@ -72,9 +82,10 @@ fn a_writer_goes_on_when_the_last_reader_was_killed() {
         (holds(&fleet, &["--shared", "--ttl", "1s"]), holds(&fleet, &["--shared", "--ttl", "1s"]));
     let writer = waits(&fleet, &[]);
     queue_has(&fleet, QUEUE, 1);
-    kill(one);
+    let at = kill(one);
     assert_eq!(two.end().code, 0);
     assert_eq!(writer.line(), "runs");
+    tell("the last reader", at);
     all_end(&fleet, [writer]);
 }
 
@@ -85,10 +96,11 @@ fn readers_go_on_when_the_writer_that_they_wait_for_was_killed() {
     let writer = holds(&fleet, &["--ttl", "1s"]);
     let readers = [waits(&fleet, &["--shared"]), waits(&fleet, &["--shared"])];
     queue_has(&fleet, QUEUE, 2);
-    kill(writer);
+    let at = kill(writer);
     for reader in &readers {
         assert_eq!(reader.line(), "runs");
     }
+    tell("a writer before two readers", at);
     all_end(&fleet, readers);
 }
 
@@ -105,11 +117,12 @@ fn readers_go_on_when_a_writer_that_waits_before_them_was_killed() {
     });
     let behind = [waits(&fleet, &["--shared"]), waits(&fleet, &["--shared"])];
     queue_has(&fleet, QUEUE, 3);
-    kill(writer);
+    let at = kill(writer);
     // Beside the one that has it all the time.
     for reader in &behind {
         assert_eq!(reader.line(), "runs");
     }
+    tell("a writer that waits before two readers", at);
     all_end(&fleet, behind.into_iter().chain([reads]));
 }
 
@@ -131,10 +144,11 @@ fn those_behind_go_on_when_the_first_in_the_queue_was_killed() {
         queue_has(&fleet, queue, places);
         let second = waits(&fleet, options);
         queue_has(&fleet, queue, 2 * places);
-        kill(first);
+        let at = kill(first);
         assert_eq!(held.end().code, 0);
         let told = if options == ["--slots", "1"] { "0" } else { "runs" };
         assert_eq!(second.line(), told, "{options:?}");
+        tell(&format!("the first in the queue, {options:?}"), at);
         all_end(&fleet, [second]);
     }
 }
