@@ -2,9 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use quorlock::{LockGuard, LockRequest, Locker, Loss};
+use quorlock::{LockRequest, Locker, Loss};
 use support::wait::PATIENCE;
-use support::{Fleet, Reply, Server, eventually_async, need_process, need_server};
+use support::{
+    Fleet, PollTimes, Reply, Server, eventually_async, need_process, need_server, poll_times,
+};
 use tokio::time::timeout;
 
 use crate::native::{url, valkey};
@@ -148,24 +150,24 @@ async fn one_that_is_dropped_at_any_poll_leaves_the_lock_to_its_holder() {
     need_server!();
     let fleet = Fleet::start(3);
     let (one, other) = two(&fleet).await;
-    for polls in 0..8 {
-        let guard: LockGuard = one.lock("k").ttl(SHORT).wait(PATIENCE).await.unwrap();
-        let mut left = polls;
-        let mut asking = std::pin::pin!(other.revoke("k"));
-        std::future::poll_fn(|cx| {
-            if left == 0 || asking.as_mut().poll(cx).is_ready() {
-                return std::task::Poll::Ready(());
+    for is_slot in [false, true] {
+        for polls in 0.. {
+            let request = if is_slot { one.slots("k", 2).acquire() } else { one.lock("k") };
+            let guard = request.ttl(LONG).wait(PATIENCE).await.unwrap();
+            let asked = match guard.slots()[..] {
+                [] => poll_times(other.revoke("k"), polls).await,
+                [slot, ..] => poll_times(other.slots("k", 2).revoke(slot), polls).await,
+            };
+            assert!(guard.is_valid());
+            assert!(guard.release().await.unwrap().is_released());
+            if let PollTimes::Completed(revoked) = asked {
+                assert!(revoked.unwrap().is_some());
+                break;
             }
-            left -= 1;
-            std::task::Poll::Pending
-        })
-        .await;
-        assert!(guard.is_valid());
-        assert!(guard.release().await.unwrap().is_released());
+        }
     }
-    let is_gone =
-        async || fleet.command(&["EXISTS", "k"]).iter().all(|found| *found == Reply::Int(0));
-    eventually_async("nothing is left", is_gone).await;
+    let is_empty = async || fleet.keys_left("").is_empty();
+    eventually_async("nothing is left", is_empty).await;
 }
 
 /// Two of three nodes decide; the third hangs meanwhile, and then blocks no later lock.

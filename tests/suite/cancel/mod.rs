@@ -1,5 +1,7 @@
 //! Futures and guards dropped anywhere: no key is left, and no request gets another's reply.
 
+mod members;
+
 use std::future::{Future, IntoFuture};
 use std::time::Duration;
 

@@ -3,14 +3,13 @@
 mod beside;
 mod revoked;
 
-use std::future::IntoFuture;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use quorlock::{LockGuard, LockRequest, Locker, Retry};
 use support::wait::PATIENCE;
-use support::{Fleet, Reply, eventually_async, need_process, poll_times};
+use support::{Fleet, Reply, eventually_async, need_process};
 use tokio::task::JoinHandle;
 
 use crate::waiting::hearing;
@@ -297,33 +296,6 @@ async fn a_crowd_of_processes_has_never_more_than_there_are() {
     }
     assert!((2..=5).contains(&most.load(Ordering::SeqCst)), "{most:?}");
     nothing_is_left(&fleet).await;
-}
-
-/// With no one in the way, and with all slots held: nothing is left, and the others go on.
-#[tokio::test]
-async fn requests_that_are_dropped_at_any_poll_leave_nothing() {
-    need_process!();
-    let fleet = Fleet::start(3);
-    let (one, two) = (hearing(&fleet, "one").await, hearing(&fleet, "two").await);
-    for polls in 0..7 {
-        for held in 0..3 {
-            let held = match held {
-                0 => None,
-                held => Some(two.slots("k", 2).acquire_many(held).await.unwrap()),
-            };
-            for weight in [1, 2] {
-                let request = one.slots("k", 2).acquire_many(weight).wait(PATIENCE);
-                drop(poll_times(request.into_future(), polls).await);
-                let once = one.slots("k", 2).acquire_many(weight);
-                drop(poll_times(once.try_acquire(), polls).await);
-            }
-            if let Some(held) = held {
-                release(held).await;
-            }
-            nothing_is_left(&fleet).await;
-        }
-    }
-    assert!(is_free(&one, 2).await);
 }
 
 #[tokio::test]
