@@ -38,6 +38,8 @@ pub(super) const ORDERS: u64 = 3_000_000;
 pub(super) const PARTIES: u64 = 5_000_000;
 pub(super) const REVOKERS: u64 = 6_000_000;
 pub(super) const BREAKERS: u64 = 7_000_000;
+/// And each hold, by its number.
+pub(super) const HANDLES: u64 = 100_000_000;
 pub(super) const MACHINE_CLOCKS: u64 = 4_000_000;
 
 /// Draws choices from the same generator as the servers of `testing`.

@@ -47,6 +47,8 @@ pub(super) enum Action {
     Downgraded,
     DowngradeFailed,
     DowngradeDropped,
+    /// A handle has ended, and another one has the lock.
+    HandleEnded,
     ReleaseDropped,
     Extended,
     ExtensionFailed,
@@ -135,6 +137,7 @@ impl Action {
         Downgraded,
         DowngradeFailed,
         DowngradeDropped,
+        HandleEnded,
         ReleaseDropped,
         Extended,
         ExtensionFailed,

@@ -217,6 +217,7 @@ impl Worker {
     /// Has the lock, and lets go of it in some way.
     pub(super) async fn hold(&mut self, guard: LockGuard, locker: u64, keys: &[String], ttl: u64) {
         let hold = self.enter(Held::new(&guard), locker, keys, ttl);
+        let guard = self.change_handles(guard, &hold).await;
         let work = self.work_time(ttl);
         let actors = self.hub.with(|world| world.plan.actors.clone());
         if self.chance.percent(actors.guarded) {

@@ -60,6 +60,7 @@ mod counts;
 mod cycle;
 mod faults;
 mod finality;
+mod handles;
 mod handover;
 mod hold;
 mod holds;

@@ -44,10 +44,17 @@ pub(super) enum Mutation {
     RevokedIsExtended,
     /// A release finds no value of its own in one that was revoked.
     RevokedIsLeft,
+    /// A reader's end is counted by its client's clock, which differs from the node's.
+    ReaderEndsByClientTime,
     /// A node gives a lock to one whose ticket is not the least.
     TicketsNotCompared,
     /// A node waits for one that is dead, as long as its ticket stands.
     DeadTicketsCount,
+    /// The time by which one in strict order will have asked again is counted by its client's
+    /// clock, which differs from the node's.
+    TicketBeatsByClientTime,
+    /// A node waits for one in the queue that is dead, as long as it stands there.
+    DeadWaitersCount,
     /// A node adds a name to a set beside the one that keeps it out.
     NamesBesideOneAnother,
 }
@@ -67,6 +74,7 @@ impl Mutation {
         const TICKET_ASK: &str = include_str!("../lock/script/ticket_ask.lua");
         const SLOT_ASK: &str = include_str!("../lock/script/slot_ask.lua");
         const SLOT_LEAVE: &str = include_str!("../lock/script/slot_leave.lua");
+        const TURN_ASK: &str = include_str!("../lock/script/turn_ask.lua");
         match self {
             Self::FirstKeyOnly => [
                 ACQUIRE_ALL,
@@ -112,11 +120,27 @@ impl Mutation {
             Self::RevokedIsLeft => {
                 [RELEASE, "is_revoked = held == ARGV[1] .. '!'", "is_revoked = false"]
             }
+            // The clock of the second machine is a second behind that of the first, and so on.
+            Self::ReaderEndsByClientTime => [
+                READ,
+                "local ends = now + ARGV[3]",
+                "local ends = now + ARGV[3] - 1000 * string.match(ARGV[1], '@m(%d+)')",
+            ],
             Self::TicketsNotCompared => [TICKET_ASK, "takes = is_least and", "takes = true and"],
             Self::DeadTicketsCount => [
                 TICKET_ASK,
                 "elseif not ends or tonumber(ends) < now or tonumber(ends) > latest then",
                 "elseif false then",
+            ],
+            Self::TicketBeatsByClientTime => [
+                TICKET_ASK,
+                "local next_beat = now +",
+                "local next_beat = now + 1400 * math.min(1, string.match(own, '@m(%d+)')) +",
+            ],
+            Self::DeadWaitersCount => [
+                TURN_ASK,
+                "if not ends or tonumber(ends) < now or tonumber(ends) > latest then",
+                "if false then",
             ],
             Self::NamesBesideOneAnother => [NAME_SET, " or found[n] == ARGV[2]", ""],
         }

@@ -111,6 +111,11 @@ fn a_key_that_is_not_extended_with_its_reader_is_caught() {
 }
 
 #[test]
+fn a_reader_that_ends_by_its_clients_time_is_caught() {
+    catch(Mutation::ReaderEndsByClientTime, Regime::Kept, Kind::Overlap);
+}
+
+#[test]
 fn a_slot_that_is_given_by_a_count_is_caught() {
     catch(Mutation::SlotByCounter, Regime::Kept, Kind::Overlap);
 }
@@ -160,6 +165,16 @@ fn a_node_that_compares_no_tickets_is_caught() {
 #[test]
 fn a_node_that_waits_for_a_dead_ticket_is_caught() {
     catch_from(290, Mutation::DeadTicketsCount, Regime::Kept, Kind::Forgotten);
+}
+
+#[test]
+fn tickets_that_are_kept_by_their_clients_time_are_caught() {
+    catch_from(280, Mutation::TicketBeatsByClientTime, Regime::Kept, Kind::Forgotten);
+}
+
+#[test]
+fn a_node_that_waits_for_a_dead_waiter_is_caught() {
+    catch_from(490, Mutation::DeadWaitersCount, Regime::Kept, Kind::Forgotten);
 }
 
 #[test]

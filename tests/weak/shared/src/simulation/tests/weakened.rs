@@ -12,7 +12,7 @@ use crate::weak;
 
 /// What a library with this weakness must be caught at, each by itself; of the kinds that stand
 /// together one is enough. Anything else that is found may be an accident, and is no catch.
-const CATCHES: [(&str, &[&[Kind]]); 42] = [
+const CATCHES: [(&str, &[&[Kind]]); 43] = [
     ("adopt-at-once", &[&[Overlap]]),
     ("adopt-without-compare", &[&[AdoptedTwice]]),
     ("adoption-not-extended", &[&[Failed]]),
@@ -27,6 +27,7 @@ const CATCHES: [(&str, &[&[Kind]]); 42] = [
     ("extension-recreates", &[&[Overlap, LeftBehind]]),
     ("failed-adoption-deletes", &[&[DeletedByFailure]]),
     ("fence-of-a-minority", &[&[FenceTooLow], &[LateWrite]]),
+    ("first-handle-ends-all", &[&[Overlap, NotHeld]]),
     // A hold counts the nodes for itself, and finds too few.
     ("first-push-wins", &[&[NotHeld]]),
     // Its hold counts the nodes for itself, and finds too few.
