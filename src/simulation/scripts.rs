@@ -66,14 +66,9 @@ impl Mutation {
         const EXTEND: &str = include_str!("../lock/script/extend.lua");
         const FENCE: &str = include_str!("../lease/script/fence.lua");
         const NAME_SET: &str = include_str!("../lease/script/name_set.lua");
-        const READ: &str = include_str!("../lock/script/read.lua");
-        const READ_EXTEND: &str = include_str!("../lock/script/read_extend.lua");
-        const READ_LEAVE: &str = include_str!("../lock/script/read_leave.lua");
         const RELEASE: &str = include_str!("../lock/script/release.lua");
         const REVOKE: &str = include_str!("../lease/script/revoke.lua");
         const TICKET_ASK: &str = include_str!("../lock/script/ticket_ask.lua");
-        const SLOT_ASK: &str = include_str!("../lock/script/slot_ask.lua");
-        const SLOT_LEAVE: &str = include_str!("../lock/script/slot_leave.lua");
         const TURN_ASK: &str = include_str!("../lock/script/turn_ask.lua");
         match self {
             Self::FirstKeyOnly => [
@@ -83,6 +78,46 @@ impl Mutation {
             ],
             Self::FenceNotCompared => [FENCE, "rises = set > highest and set", "rises = set"],
             Self::FenceFromZero => [FENCE, "fence or now", "fence or 0"],
+            Self::RevokedIsDeleted => [
+                REVOKE,
+                "redis.call('SET', KEYS[1], revoked, 'XX', 'KEEPTTL')",
+                "redis.call('DEL', KEYS[1])",
+            ],
+            Self::RevokedIsExtended => {
+                [EXTEND, "is_revoked and (is_short or not ARGV[3])", "false"]
+            }
+            Self::RevokedIsLeft => {
+                [RELEASE, "is_revoked = held == ARGV[1] .. '!'", "is_revoked = false"]
+            }
+            Self::TicketsNotCompared => [TICKET_ASK, "takes = is_least and", "takes = true and"],
+            Self::DeadTicketsCount => [
+                TICKET_ASK,
+                "elseif not ends or tonumber(ends) < now or tonumber(ends) > latest then",
+                "elseif false then",
+            ],
+            Self::TicketBeatsByClientTime => [
+                TICKET_ASK,
+                "local next_beat = now +",
+                "local next_beat = now + 1400 * math.min(1, string.match(own, '@m(%d+)')) +",
+            ],
+            Self::DeadWaitersCount => [
+                TURN_ASK,
+                "if not ends or tonumber(ends) < now or tonumber(ends) > latest then",
+                "if false then",
+            ],
+            Self::NamesBesideOneAnother => [NAME_SET, " or found[n] == ARGV[2]", ""],
+            _ => self.change_of_shared(),
+        }
+    }
+
+    /// As `change`, of a script of readers or slots.
+    const fn change_of_shared(self) -> [&'static str; 3] {
+        const READ: &str = include_str!("../lock/script/read.lua");
+        const READ_EXTEND: &str = include_str!("../lock/script/read_extend.lua");
+        const READ_LEAVE: &str = include_str!("../lock/script/read_leave.lua");
+        const SLOT_ASK: &str = include_str!("../lock/script/slot_ask.lua");
+        const SLOT_LEAVE: &str = include_str!("../lock/script/slot_leave.lua");
+        match self {
             Self::ReaderBesideWriter => [READ, "held and held ~= word", "false"],
             Self::KeyOfTheNewestReader => {
                 [READ, "if redis.call('PTTL', lock) < last - now then", "do\n  last = ends"]
@@ -109,40 +144,13 @@ impl Mutation {
             }
             Self::SlotsNotCompared => [SLOT_LEAVE, "held == ARGV[1]", "type(held) == 'string'"],
             Self::SlotTellsNone => [SLOT_LEAVE, "tell(found, 'yours')", ""],
-            Self::RevokedIsDeleted => [
-                REVOKE,
-                "redis.call('SET', KEYS[1], revoked, 'XX', 'KEEPTTL')",
-                "redis.call('DEL', KEYS[1])",
-            ],
-            Self::RevokedIsExtended => {
-                [EXTEND, "is_revoked and (is_short or not ARGV[3])", "false"]
-            }
-            Self::RevokedIsLeft => {
-                [RELEASE, "is_revoked = held == ARGV[1] .. '!'", "is_revoked = false"]
-            }
             // The clock of the second machine is a second behind that of the first, and so on.
             Self::ReaderEndsByClientTime => [
                 READ,
                 "local ends = now + ARGV[3]",
                 "local ends = now + ARGV[3] - 1000 * string.match(ARGV[1], '@m(%d+)')",
             ],
-            Self::TicketsNotCompared => [TICKET_ASK, "takes = is_least and", "takes = true and"],
-            Self::DeadTicketsCount => [
-                TICKET_ASK,
-                "elseif not ends or tonumber(ends) < now or tonumber(ends) > latest then",
-                "elseif false then",
-            ],
-            Self::TicketBeatsByClientTime => [
-                TICKET_ASK,
-                "local next_beat = now +",
-                "local next_beat = now + 1400 * math.min(1, string.match(own, '@m(%d+)')) +",
-            ],
-            Self::DeadWaitersCount => [
-                TURN_ASK,
-                "if not ends or tonumber(ends) < now or tonumber(ends) > latest then",
-                "if false then",
-            ],
-            Self::NamesBesideOneAnother => [NAME_SET, " or found[n] == ARGV[2]", ""],
+            _ => unreachable!(),
         }
     }
 }
