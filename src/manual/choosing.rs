@@ -101,7 +101,15 @@
 //! - What the work has started may go on when the lock is lost: a request that is on its way, a
 //!   program that does not end at once. [`lock_delay(d)`](crate::LockRequest::lock_delay) keeps
 //!   others out for as long behind a lease that has ended by itself, and costs nothing where locks
-//!   are released. After a crash others wait for both.
+//!   are released:
+//!
+//! | how the lock ends | for how long others are kept out |
+//! |---|---|
+//! | it is released, or its guard is dropped while it is valid | no longer |
+//! | it expires, or its lease ends after a revocation | the delay |
+//! | its guard is dropped after that | what is left of the delay |
+//! | its process is killed, or stopped for long | what is left of the TTL, and the delay |
+//! | its keys are deleted: by `force_release`, or where a server forgets | no longer |
 //!
 //! Prefer one TTL for all locks of a deployment: with `Durability::Volatile` a restarted node gives
 //! no vote for the longest one.
@@ -153,7 +161,7 @@
 //! node is down another one begins a new queue. And where another has taken a majority without that
 //! node, as a client of another library can that was quicker, each of those that wait tries, loses
 //! its place, and comes again within half a second: their order is lost. None of that ever gives
-//! two holders; ten minutes of faults gave none (`tests/record/fair-2026-11-28.md`).
+//! two holders; ten minutes of faults gave none (`tests/record/members-2026-11-29.md`).
 //!
 //! # In strict order
 //!
@@ -174,7 +182,7 @@
 //! of these, those in strict order may wait without end. One loses its place when too few nodes
 //! are left that have answered all its questions, or when no majority takes its fence: it takes a
 //! new ticket then, and goes to the end. Ten minutes of faults gave no two holders
-//! (`tests/record/strict-2026-11-29.md`).
+//! (`tests/record/members-2026-11-29.md`).
 //!
 //! The queue needs RESP3 and some rights ([`compatibility`](super::compatibility));
 //! [`health`](crate::Locker::health) says of each node whether it tells this process what it needs.

@@ -51,7 +51,7 @@
 //! Of 56 readers and 8 writers on five nodes who hold for 5 ms, the lock was had 570 times a
 //! second, four times as often as by 64 writers. The longest wait of a writer was 124 ms, and that
 //! of a reader 123 ms (`benches/record/many-2026-11-27.md`). Through ten minutes of faults no
-//! writer met a reader (`tests/record/readers-2026-11-29.md`).
+//! writer met a reader (`tests/record/members-2026-11-29.md`).
 //!
 //! # Where it ends
 //!

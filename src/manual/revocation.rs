@@ -65,7 +65,7 @@
 //! that works on. The simulation finds two holders at once with a node that does so, and with one
 //! that extends what was revoked (`src/simulation/tests/scripts.rs`); through faults it holds every
 //! revoked lock to the time that was told, as ten minutes on real servers did
-//! (`tests/record/revoked-2026-11-28.md`).
+//! (`tests/record/members-2026-11-29.md`).
 //!
 //! The script tells the holder on its own channel at once, as those that wait are told: on five
 //! nodes it knew 0.26 ms after the call, and a holder that lets go had released its lock after
