@@ -46,6 +46,7 @@ usage: quorlock-rig [adoption-cost] [options]
                         they have expired (0)
   --handles N           of a hundred locks of one key, how many have a second handle (0)
   --latches N           of a hundred turns, how many are at a latch and not at a lock (0)
+  --several N           of a hundred turns, how many want two or three of the keys at once (0)
   --revoked N           of a hundred turns, how many ask the holder of a lock to let go (0)
   --slots N             how many slots the keys have that the clients fight for, 1 to 64; without
                         it clients take their locks
@@ -110,6 +111,8 @@ pub(crate) struct Args {
     pub(crate) handles: u64,
     /// Of a hundred turns, how many are at a latch.
     pub(crate) latches: u64,
+    /// Of a hundred turns, how many want two or three of the keys at once.
+    pub(crate) several: u64,
     /// Of a hundred turns, how many ask a holder to let go of its lock.
     pub(crate) revoked: u64,
     /// How many slots a key has; its lock is taken where it has none.
@@ -152,6 +155,7 @@ impl Default for Args {
             delayed: 0,
             handles: 0,
             latches: 0,
+            several: 0,
             revoked: 0,
             slots: 0,
             handovers: 0.0,
@@ -191,6 +195,13 @@ impl Args {
         if parsed.revoked > 0 && (parsed.slots > 0 || parsed.readers > 0 || !parsed.with.is_empty())
         {
             return Err("--revoked goes with neither --slots, --readers nor --with".into());
+        }
+        // A lock of several keys has no readers, and slots are keys of other names.
+        if parsed.several > 0 && (parsed.slots > 0 || parsed.readers > 0) {
+            return Err("--several goes with neither --slots nor --readers".into());
+        }
+        if parsed.several > 0 && parsed.keys < 2 {
+            return Err("--several needs --keys 2 or more".into());
         }
         Ok(parsed)
     }
@@ -268,6 +279,7 @@ impl Args {
             "--delayed" => self.delayed = number(name, value)?,
             "--handles" => self.handles = number(name, value)?,
             "--latches" => self.latches = number(name, value)?,
+            "--several" => self.several = number(name, value)?,
             "--revoked" => self.revoked = number(name, value)?,
             "--slots" => self.slots = u16::try_from(number(name, value)?)?,
             _ => return Err(format!("what is `{name}`?\n{USAGE}").into()),
@@ -310,6 +322,8 @@ pub(crate) struct ClientArgs {
     pub(crate) handles: u64,
     /// Of a hundred turns, how many are at a latch.
     pub(crate) latches: u64,
+    /// Of a hundred turns, how many want two or three of the keys at once.
+    pub(crate) several: u64,
     /// Of a hundred turns, how many ask a holder to let go of its lock.
     pub(crate) revoked: u64,
     /// How many slots a key has; its lock is taken where it has none.
@@ -346,6 +360,7 @@ impl ClientArgs {
                 "--delayed" => parsed.delayed = number(name, value)?,
                 "--handles" => parsed.handles = number(name, value)?,
                 "--latches" => parsed.latches = number(name, value)?,
+                "--several" => parsed.several = number(name, value)?,
                 "--revoked" => parsed.revoked = number(name, value)?,
                 "--slots" => parsed.slots = u16::try_from(number(name, value)?)?,
                 "--handovers" => parsed.handovers = real(name, value)?,
@@ -382,6 +397,7 @@ impl ClientArgs {
             words.push(("--delayed", self.delayed.to_string()));
             words.push(("--handles", self.handles.to_string()));
             words.push(("--latches", self.latches.to_string()));
+            words.push(("--several", self.several.to_string()));
             words.push(("--revoked", self.revoked.to_string()));
             words.push(("--slots", self.slots.to_string()));
             words.push(("--handovers", self.handovers.to_string()));
@@ -448,6 +464,7 @@ mod tests {
             delayed: 50,
             handles: 60,
             latches: 20,
+            several: 15,
             revoked: 10,
             slots: 3,
             locks: 7,
@@ -476,6 +493,8 @@ mod tests {
             ("--slots 65", "at most 64"),
             ("--slots 2 --readers 70", "neither --readers nor --with"),
             ("--with rslock --slots 2", "neither --readers nor --with"),
+            ("--several 9 --readers 7", "neither --slots nor --readers"),
+            ("--several 9 --keys 1", "needs --keys 2"),
             ("--revoked 9 --slots 2", "neither --slots, --readers nor --with"),
         ];
         for (line, words) in cases {

@@ -51,6 +51,12 @@
 //! cargo run --release -p quorlock-rig -- --seconds 600 --clients 8 --strict 70
 //! ```
 //!
+//! With locks of two or three of the keys at once, beside those of one:
+//!
+//! ```text
+//! cargo run --release -p quorlock-rig -- --seconds 600 --clients 8 --several 40
+//! ```
+//!
 //! With locks that keep others out after they have expired, and with several handles of one lock:
 //!
 //! ```text

@@ -85,6 +85,7 @@ impl Processes {
                 delayed: args.delayed,
                 handles: args.handles,
                 latches: args.latches,
+                several: args.several,
                 revoked: args.revoked,
                 slots: args.slots,
                 handovers: args.handovers / clients,

@@ -69,6 +69,7 @@ impl Report {
             ("lock-delays", format!("{} of a hundred locks of one key", args.delayed)),
             ("second handles", format!("{} of a hundred locks of one key", args.handles)),
             ("latches", format!("{} of a hundred turns", args.latches)),
+            ("several keys", format!("{} of a hundred turns", args.several)),
             ("revoked", format!("{} of a hundred turns", args.revoked)),
             ("slots", format!("{} of a key", args.slots)),
             ("hand-overs", format!("{} wanted a minute", args.handovers)),

@@ -8,7 +8,7 @@ use quorlock::{Error, Extend, Held, LockGuard, LockRequest, Locker, OnLoss, Rele
 use tokio::time::{sleep, timeout};
 
 use super::lease::{Ending, Lease, begin, end, see, tell, tell_release, work};
-use super::{Journal, Stop, handover, latch, revoking};
+use super::{Journal, Stop, handover, latch, revoking, several};
 use crate::args::ClientArgs;
 use crate::clock;
 use crate::history::EXPIRED;
@@ -68,6 +68,13 @@ impl Worker {
         let ttl = Duration::from_millis(self.args.ttl_ms);
         if self.random.percent(self.args.latches) {
             return latch::turn(&self.locker, &self.journal, &mut self.random, ttl).await;
+        }
+        if self.random.percent(self.args.several) {
+            let (first, keys) = (self.random.below(self.args.keys), self.args.keys);
+            let wanted = self.random.below((keys - 1).min(2)) + 2;
+            let keys = (0..wanted).map(|next| format!("k{}", (first + next) % keys)).collect();
+            let told = (&self.journal, &self.stop);
+            return several::turn(&self.locker, told, &mut self.random, (keys, ttl)).await;
         }
         if self.random.percent(self.args.revoked) {
             let key = format!("k{}", self.random.below(self.args.keys));

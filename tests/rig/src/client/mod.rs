@@ -22,6 +22,7 @@ mod revoking;
 mod rslock;
 mod runtimes;
 mod saturate;
+mod several;
 mod stalls;
 mod woken;
 
