@@ -223,8 +223,8 @@
 //!
 //! It needs that the parts are independent: what is true of all heaps, as that they hold ten pieces
 //! together, is known only under `all()`. And a segment is only as many as wanted at once: with 64
-//! buyers on 16 heaps there are still four for each. Those bought four times as many pieces a second
-//! as under one lock (`benches/record/segments-2026-11-29.md`).
+//! buyers on 16 heaps there are still four for each. Those bought four times as many pieces a
+//! second as under one lock (`benches/record/segments-2026-11-29.md`).
 //!
 //! # Durability
 //!

@@ -10,7 +10,7 @@ use support::{
 use tokio::time::timeout;
 
 use crate::native::{url, valkey};
-use crate::waiting::hearing;
+use crate::waiting::{hearing, is_everywhere};
 use crate::{builder, connected, quorum};
 
 /// Long enough that no extension tells a holder before its channel has.
@@ -113,6 +113,7 @@ async fn one_that_waits_has_what_is_let_go_of() {
     let fleet = Fleet::start(3);
     let (one, other) = two(&fleet).await;
     let guard = one.lock("k").ttl(LONG).await.unwrap();
+    is_everywhere(&fleet, &guard).await;
     let waiting = async { other.lock("k").wait(PATIENCE).await.unwrap() };
     let letting_go = async {
         eventually_async("one waits", async || {

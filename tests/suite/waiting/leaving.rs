@@ -7,7 +7,7 @@ use quorlock::Locker;
 use quorlock::report::{KeyState, NodeReport, Outcome};
 use support::{Fleet, Reply, Watchdog, eventually_async, need_process};
 
-use super::{hasty, listening, wait, waits};
+use super::{hasty, holders_of, is_everywhere, listening, wait, waits};
 
 async fn process(fleet: &Fleet, name: &str) -> Locker {
     listening(hasty(fleet.urls(), name).ttl(Duration::from_secs(30))).await
@@ -55,6 +55,7 @@ async fn one_whose_first_question_is_unanswered_leaves_nothing_when_the_node_is_
     for is_dropped in [true, false] {
         let _watchdog = Watchdog::new("the node that was silent");
         let guard = second.lock("k").await.unwrap();
+        is_everywhere(&fleet, &guard).await;
         let waiting = wait(&first, "k");
         waits(&fleet, "k", 1).await;
         let queues = fleet.command(&["EXISTS", "{k}:quorlock:queue"]);
@@ -66,7 +67,7 @@ async fn one_whose_first_question_is_unanswered_leaves_nothing_when_the_node_is_
         let is_pending = |vote: &NodeReport| vote.outcome == Outcome::Pending;
         let all = async || !guard.votes().iter().any(is_pending);
         eventually_async("all have answered", all).await;
-        let holders = fleet.holders("k");
+        let holders = holders_of(&fleet, "k", &guard);
         fleet[queue_node].pause();
         if is_dropped {
             let waiting = tokio::spawn(second.lock("k").wait_forever().acquire());
@@ -91,7 +92,7 @@ async fn one_whose_first_question_is_unanswered_leaves_nothing_when_the_node_is_
         .await;
         let left = fleet.keys_left("");
         assert!(left.iter().map(|(_, key)| key).all(|key| key == "k"), "{left:?}");
-        assert_eq!(fleet.holders("k"), holders);
+        assert_eq!(holders_of(&fleet, "k", &guard), holders);
         assert!(guard.is_valid() && guard.release().await.unwrap().is_released());
         eventually_async("nothing is left", async || fleet.keys_left("").is_empty()).await;
     }

@@ -79,6 +79,22 @@ pub(crate) async fn waits(fleet: &Fleet, key: &str, count: i64) {
     eventually_async("so many wait in the queue", async || queued(fleet, key) == count).await;
 }
 
+/// A lock that was acquired has come to all nodes. Until then another's try may take one before it,
+/// which the lock then lacks; and no one stands in a queue that such a node keeps.
+pub(crate) async fn is_everywhere(fleet: &Fleet, guard: &LockGuard) {
+    let all: Vec<usize> = (0..fleet.len()).collect();
+    let key = guard.key().to_string();
+    eventually_async("all nodes have it", async || holders_of(fleet, &key, guard) == all).await;
+}
+
+/// The nodes that have the key for this guard.
+fn holders_of(fleet: &Fleet, key: &str, guard: &LockGuard) -> Vec<usize> {
+    let token = guard.owner_token();
+    let held = fleet.command(&["GET", key]);
+    let is_its = |held: &Reply| *held == Reply::Bulk(token.value().into());
+    held.iter().enumerate().filter(|(_, held)| is_its(held)).map(|(node, _)| node).collect()
+}
+
 /// A node has been asked to tell of a change.
 pub(crate) async fn is_watched(fleet: &Fleet) {
     eventually_async("the key is watched", async || fleet.iter().any(watches)).await;
