@@ -105,11 +105,11 @@
 //!
 //! | how the lock ends | for how long others are kept out |
 //! |---|---|
-//! | it is released, or its guard is dropped while it is valid | no longer |
+//! | it is released, or its guard is dropped while it is valid | not at all |
 //! | it expires, or its lease ends after a revocation | the delay |
 //! | its guard is dropped after that | what is left of the delay |
 //! | its process is killed, or stopped for long | what is left of the TTL, and the delay |
-//! | its keys are deleted: by `force_release`, or where a server forgets | no longer |
+//! | its keys are deleted: by `force_release`, or where a server forgets | not at all |
 //!
 //! Prefer one TTL for all locks of a deployment: with `Durability::Volatile` a restarted node gives
 //! no vote for the longest one.

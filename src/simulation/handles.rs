@@ -1,4 +1,4 @@
-//! Several handles of a lock: it is held until the last of them ends.
+//! Two handles of a lock: it is held until the last of them ends, whichever that is.
 
 use super::chance::{self, Chance};
 use super::counts::Action;
@@ -8,7 +8,7 @@ use super::worker::Worker;
 use crate::{LockGuard, Release};
 
 impl Worker {
-    /// Some take another handle of their lock, and let go of the first one: they hold it as before.
+    /// Some take another handle of their lock, and let go of one of the two: they hold it as before.
     pub(super) async fn change_handles(&self, guard: LockGuard, hold: &Hold) -> LockGuard {
         let seed = self.hub.with(|world| world.plan.seed);
         let mut chance = Chance::new(seed, chance::HANDLES + hold.number);
@@ -16,20 +16,22 @@ impl Worker {
             return guard;
         }
         let other = guard.share();
+        let (ends, stays) = if chance.percent(50) { (guard, other) } else { (other, guard) };
         self.count(Action::HandleEnded);
         if chance.percent(50) {
-            return other; // the first one is dropped
+            return stays; // the other one is dropped
         }
-        let told = guard.release().await;
+        let was_valid = ends.is_valid();
+        let told = ends.release().await;
         let is_right = match &told {
-            Ok(release) => matches!(release, Release::Shared),
-            Err(error) => error.is_lost(),
+            Ok(release) => was_valid && matches!(release, Release::Shared),
+            Err(error) => !was_valid && error.is_lost(),
         };
         if !is_right {
             let number = hold.number;
             let what = format!("a handle of guard {number}, which has another one: {told:?}");
             self.hub.with(|world| world.oracle.violate(Kind::FalseRelease, what));
         }
-        other
+        stays
     }
 }

@@ -44,15 +44,16 @@ pub(super) enum Mutation {
     RevokedIsExtended,
     /// A release finds no value of its own in one that was revoked.
     RevokedIsLeft,
-    /// A reader's end is counted by its client's clock, which differs from the node's.
-    ReaderEndsByClientTime,
+    /// A reader ends early, by a second for each machine before its own: as if its end were counted
+    /// by clients' clocks, each a second behind the one before.
+    ReaderEndsEarly,
     /// A node gives a lock to one whose ticket is not the least.
     TicketsNotCompared,
     /// A node waits for one that is dead, as long as its ticket stands.
     DeadTicketsCount,
-    /// The time by which one in strict order will have asked again is counted by its client's
-    /// clock, which differs from the node's.
-    TicketBeatsByClientTime,
+    /// One in strict order counts as alive for too long, unless it is the first machine's: as if
+    /// that were counted by clients' clocks, of which the others are 1.4 s ahead.
+    TicketLivesLong,
     /// A node waits for one in the queue that is dead, as long as it stands there.
     DeadWaitersCount,
     /// A node adds a name to a set beside the one that keeps it out.
@@ -95,7 +96,7 @@ impl Mutation {
                 "elseif not ends or tonumber(ends) < now or tonumber(ends) > latest then",
                 "elseif false then",
             ],
-            Self::TicketBeatsByClientTime => [
+            Self::TicketLivesLong => [
                 TICKET_ASK,
                 "local next_beat = now +",
                 "local next_beat = now + 1400 * math.min(1, string.match(own, '@m(%d+)')) +",
@@ -106,7 +107,17 @@ impl Mutation {
                 "if false then",
             ],
             Self::NamesBesideOneAnother => [NAME_SET, " or found[n] == ARGV[2]", ""],
-            _ => self.change_of_shared(),
+            Self::ReaderBesideWriter
+            | Self::KeyOfTheNewestReader
+            | Self::FirstReaderDeletes
+            | Self::KeyNotExtended
+            | Self::LastReaderTellsNone
+            | Self::ReaderEndsEarly
+            | Self::SlotByCounter
+            | Self::HeldSlotTaken
+            | Self::SlotEndsEarly
+            | Self::SlotsNotCompared
+            | Self::SlotTellsNone => self.change_of_shared(),
         }
     }
 
@@ -144,8 +155,7 @@ impl Mutation {
             }
             Self::SlotsNotCompared => [SLOT_LEAVE, "held == ARGV[1]", "type(held) == 'string'"],
             Self::SlotTellsNone => [SLOT_LEAVE, "tell(found, 'yours')", ""],
-            // The clock of the second machine is a second behind that of the first, and so on.
-            Self::ReaderEndsByClientTime => [
+            Self::ReaderEndsEarly => [
                 READ,
                 "local ends = now + ARGV[3]",
                 "local ends = now + ARGV[3] - 1000 * string.match(ARGV[1], '@m(%d+)')",

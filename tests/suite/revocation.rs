@@ -4,9 +4,7 @@ use std::time::{Duration, Instant};
 
 use quorlock::{LockRequest, Locker, Loss};
 use support::wait::PATIENCE;
-use support::{
-    Fleet, PollTimes, Reply, Server, eventually_async, need_process, need_server, poll_times,
-};
+use support::{Fleet, Reply, Server, eventually_async, need_process, need_server, poll_times};
 use tokio::time::timeout;
 
 use crate::native::{url, valkey};
@@ -161,7 +159,7 @@ async fn one_that_is_dropped_at_any_poll_leaves_the_lock_to_its_holder() {
             };
             assert!(guard.is_valid());
             assert!(guard.release().await.unwrap().is_released());
-            if let PollTimes::Completed(revoked) = asked {
+            if let Some(revoked) = asked.completed() {
                 assert!(revoked.unwrap().is_some());
                 break;
             }

@@ -43,7 +43,7 @@ fn kill(running: Running) -> Instant {
     at
 }
 
-/// Says how long after that another has gone on: the record beside these tests has it.
+/// Says how long after that another has gone on: `tests/record` has it.
 fn tell(what: &str, since: Instant) {
     println!("killed: {what}: the next one runs {} ms later", since.elapsed().as_millis());
 }

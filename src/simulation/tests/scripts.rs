@@ -111,8 +111,8 @@ fn a_key_that_is_not_extended_with_its_reader_is_caught() {
 }
 
 #[test]
-fn a_reader_that_ends_by_its_clients_time_is_caught() {
-    catch(Mutation::ReaderEndsByClientTime, Regime::Kept, Kind::Overlap);
+fn a_reader_that_ends_early_is_caught() {
+    catch(Mutation::ReaderEndsEarly, Regime::Kept, Kind::Overlap);
 }
 
 #[test]
@@ -168,8 +168,8 @@ fn a_node_that_waits_for_a_dead_ticket_is_caught() {
 }
 
 #[test]
-fn tickets_that_are_kept_by_their_clients_time_are_caught() {
-    catch_from(280, Mutation::TicketBeatsByClientTime, Regime::Kept, Kind::Forgotten);
+fn a_ticket_that_lives_too_long_is_caught() {
+    catch_from(280, Mutation::TicketLivesLong, Regime::Kept, Kind::Forgotten);
 }
 
 #[test]

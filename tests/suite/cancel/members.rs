@@ -1,6 +1,5 @@
-//! Every kind of lock, dropped at every poll of every operation.
-//!
-//! Nothing of it may be left, and it may keep no one out for longer than what it has left lives.
+//! Each kind of lock, dropped at every poll of its requests, and of what is done with its guard: no
+//! key is left, and what it would keep out can be had.
 
 use std::future::IntoFuture;
 use std::pin::pin;
@@ -8,7 +7,7 @@ use std::time::Duration;
 
 use quorlock::{Error, LockGuard, LockRequest, Locker};
 use support::wait::{PATIENCE, eventually_async};
-use support::{Fleet, PollTimes, need_process, poll_times};
+use support::{Fleet, need_process, poll_times};
 use tokio::time::timeout;
 
 use super::POLLS_MAX;
@@ -17,82 +16,115 @@ use crate::waiting::hearing;
 /// Asks a locker for what stands under this key.
 type Ask = fn(&Locker, &str) -> LockRequest;
 
-/// A kind of lock: its name, how it is asked for, and what keeps it out.
+/// A kind of lock, and what another client has meanwhile: what keeps it out, or goes with it.
 #[derive(Clone, Copy)]
-struct Member(&'static str, Ask, Ask);
+struct Kind {
+    /// Its key, too. None begins with another's name.
+    name: &'static str,
+    ask: Ask,
+    other: Ask,
+}
 
-const MEMBERS: [Member; 11] = [
-    Member("lock", |of, key| of.lock(key), |of, key| of.lock(key)),
-    Member("fair", |of, key| of.lock(key).fair(), |of, key| of.lock(key)),
-    Member("strict", |of, key| of.lock(key).fair_strict(), |of, key| of.lock(key).fair_strict()),
-    Member("delayed", |of, key| of.lock(key).lock_delay(DELAY), |of, key| of.lock(key)),
-    Member("reader", |of, key| of.read(key), |of, key| of.write(key)),
-    Member("read-in-turn", |of, key| of.read(key).fair(), |of, key| of.write(key)),
-    Member("writer", |of, key| of.write(key), |of, key| of.read(key)),
-    Member("slot", |of, key| of.slots(key, 2).acquire(), all_slots),
-    Member("two-slots", all_slots, |of, key| of.slots(key, 2).acquire()),
-    Member(
+const fn kind(name: &'static str, ask: Ask, other: Ask) -> Kind {
+    Kind { name, ask, other }
+}
+
+/// Each with what keeps it out.
+const KINDS: [Kind; 13] = [
+    kind("lock", lock, lock),
+    kind("fair", |of, key| lock(of, key).fair(), lock),
+    kind("strict", |of, key| lock(of, key).fair_strict(), |of, key| lock(of, key).fair_strict()),
+    kind("delayed", |of, key| lock(of, key).lock_delay(DELAY), lock),
+    kind("reader", read, write),
+    kind("read-in-turn", |of, key| read(of, key).fair(), write),
+    kind("writer", write, read),
+    kind("written-in-turn", |of, key| write(of, key).fair(), read),
+    kind("slot", one_slot, both_slots),
+    kind("in-turn-slot", |of, key| one_slot(of, key).fair(), both_slots),
+    kind("two-slots", both_slots, one_slot),
+    kind(
         "several",
         |of, key| of.lock_all([key, &format!("{key}-too")]),
         |of, key| of.lock(format!("{key}-too")),
     ),
-    Member("segment", |of, key| of.segments(key, 4).of(6), |of, key| of.segments(key, 4).of(2)),
+    kind("part", |of, key| of.segments(key, 4).of(6), |of, key| of.segments(key, 4).of(2)),
 ];
+
+/// Each with what it may be had beside.
+const BESIDE: [Kind; 2] = [kind("reader", read, read), kind("slot", one_slot, one_slot)];
 
 const DELAY: Duration = Duration::from_millis(300);
 
-/// For so long a request goes on until what keeps it out is let go of, if nothing is seen of it.
+/// For so long a request waits for what keeps it out, before that is let go of.
 const WAITS: Duration = Duration::from_millis(30);
 
-fn all_slots(locker: &Locker, key: &str) -> LockRequest {
+fn lock(locker: &Locker, key: &str) -> LockRequest {
+    locker.lock(key)
+}
+
+fn read(locker: &Locker, key: &str) -> LockRequest {
+    locker.read(key)
+}
+
+fn write(locker: &Locker, key: &str) -> LockRequest {
+    locker.write(key)
+}
+
+fn one_slot(locker: &Locker, key: &str) -> LockRequest {
+    locker.slots(key, 2).acquire()
+}
+
+fn both_slots(locker: &Locker, key: &str) -> LockRequest {
     locker.slots(key, 2).acquire_many(2)
 }
 
-/// One kind on its key, for one who is dropped and one who is not.
+/// A kind of lock, for a client that drops its futures, and for another one.
 struct Case {
     fleet: Fleet,
     ours: Locker,
     theirs: Locker,
-    member: Member,
+    kind: Kind,
 }
 
 impl Case {
     fn ask(&self) -> LockRequest {
-        let Member(name, ask, _) = self.member;
-        ask(&self.ours, name).wait(PATIENCE)
+        (self.kind.ask)(&self.ours, self.kind.name).wait(PATIENCE)
     }
 
     async fn acquire(&self) -> LockGuard {
         self.ask().await.unwrap()
     }
 
-    /// What keeps it out, in the hand of the other.
-    async fn keep_out(&self) -> LockGuard {
-        let Member(name, _, kept_out_by) = self.member;
-        kept_out_by(&self.theirs, name).wait(PATIENCE).await.unwrap()
+    /// The other lock, in the hand of the other client.
+    async fn other(&self) -> LockGuard {
+        (self.kind.other)(&self.theirs, self.kind.name).wait(PATIENCE).await.unwrap()
     }
 
-    /// Returns when nothing of it is left, and it is not in the way of what it keeps out.
     async fn leaves_nothing(&self, polls: usize) {
-        let name = self.member.0;
+        let name = self.kind.name;
         let what = format!("{name}, {polls} polls: nothing is left");
         eventually_async(&what, async || {
             let left = self.fleet.keys_left("");
             !left.iter().any(|(_, key)| key.trim_start_matches('{').starts_with(name))
         })
         .await;
-        assert!(self.keep_out().await.release().await.unwrap().is_released(), "{name}");
+        release(self.other().await).await;
     }
 }
 
-/// Drops an operation of each kind at its first, its second, … poll, until it is done by then.
-async fn dropped_at_every_poll(operation: impl AsyncFn(&Case, usize) -> bool) {
+async fn release(guard: LockGuard) {
+    assert!(guard.release().await.unwrap().is_released());
+}
+
+/// Drops a future of each kind at its first, its second, … poll, until it is done by then: the
+/// operation says whether it is.
+async fn at_every_poll(kinds: &[Kind], operation: impl AsyncFn(&Case, usize) -> bool) {
     need_process!();
     let fleet = Fleet::start(3);
     let (ours, theirs) = (hearing(&fleet, "ours").await, hearing(&fleet, "theirs").await);
-    let mut case = Case { fleet, ours, theirs, member: MEMBERS[0] };
-    for member in MEMBERS {
-        case.member = member;
+    let mut case = Case { fleet, ours, theirs, kind: kinds[0] };
+    for kind in kinds {
+        case.kind = *kind;
         let mut polls = 0;
         loop {
             let is_done = operation(&case, polls).await;
@@ -101,107 +133,122 @@ async fn dropped_at_every_poll(operation: impl AsyncFn(&Case, usize) -> bool) {
                 break;
             }
             polls += 1;
-            assert!(polls < POLLS_MAX, "{}: never done", member.0);
-        }
-    }
-}
-
-/// Whether it was done, and went well.
-fn is_done<T>(ended: PollTimes<Result<T, Error>>) -> bool {
-    match ended {
-        PollTimes::Dropped => false,
-        PollTimes::Completed(done) => {
-            drop(done.unwrap());
-            true
+            assert!(polls < POLLS_MAX, "{}: never done", kind.name);
         }
     }
 }
 
 #[tokio::test]
-async fn an_acquisition() {
-    dropped_at_every_poll(async |case, polls| {
-        is_done(poll_times(case.ask().into_future(), polls).await)
+async fn an_acquisition_that_is_dropped_at_any_poll_leaves_nothing() {
+    at_every_poll(&KINDS, async |case, polls| {
+        let ended = poll_times(case.ask().into_future(), polls).await.completed();
+        ended.map(Result::unwrap).is_some()
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_single_try() {
-    dropped_at_every_poll(async |case, polls| {
-        is_done(poll_times(case.ask().try_acquire(), polls).await)
+async fn a_try_that_is_dropped_at_any_poll_leaves_nothing() {
+    at_every_poll(&KINDS, async |case, polls| {
+        let tried = poll_times(case.ask().try_acquire(), polls).await.completed();
+        tried.map(|tried| tried.unwrap().expect("it is free")).is_some()
     })
     .await;
 }
 
 /// What keeps it out is let go of while it waits, and it has the lock then, or is dropped.
 #[tokio::test]
-async fn an_acquisition_that_waits() {
-    dropped_at_every_poll(async |case, polls| {
-        let in_the_way = case.keep_out().await;
+async fn one_that_waits_and_is_dropped_at_any_poll_leaves_nothing() {
+    at_every_poll(&KINDS, async |case, polls| {
+        let in_the_way = case.other().await;
         let mut asking = pin!(poll_times(case.ask().into_future(), polls));
-        let ended = timeout(WAITS, &mut asking).await.ok();
-        assert!(in_the_way.release().await.unwrap().is_released());
-        is_done(match ended {
-            Some(ended) => ended,
-            None => timeout(PATIENCE, asking).await.expect("its turn has come"),
-        })
+        let is_over = match timeout(WAITS, &mut asking).await {
+            Ok(ended) => {
+                assert!(ended.completed().is_none(), "{}: had beside another", case.kind.name);
+                true
+            }
+            Err(_) => false,
+        };
+        release(in_the_way).await;
+        if is_over {
+            return false;
+        }
+        let ended = timeout(PATIENCE, asking).await.expect("its turn has come");
+        ended.completed().map(Result::unwrap).is_some()
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_try_of_what_another_has() {
-    dropped_at_every_poll(async |case, polls| {
-        let in_the_way = case.keep_out().await;
-        let ended = poll_times(case.ask().try_acquire(), polls).await;
-        assert!(in_the_way.release().await.unwrap().is_released());
-        is_done(ended)
+async fn a_try_of_what_another_has_is_dropped_at_any_poll_and_leaves_that() {
+    at_every_poll(&KINDS, async |case, polls| {
+        let in_the_way = case.other().await;
+        let tried = poll_times(case.ask().try_acquire(), polls).await.completed();
+        release(in_the_way).await;
+        tried.inspect(|tried| assert!(matches!(tried, Ok(None)), "{tried:?}")).is_some()
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_release() {
-    dropped_at_every_poll(async |case, polls| {
+async fn one_that_is_dropped_at_any_poll_beside_another_leaves_that() {
+    at_every_poll(&BESIDE, async |case, polls| {
+        let beside = case.other().await;
+        let ended = poll_times(case.ask().into_future(), polls).await.completed();
+        release(beside).await;
+        ended.map(Result::unwrap).is_some()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_release_that_is_dropped_at_any_poll_leaves_nothing() {
+    at_every_poll(&KINDS, async |case, polls| {
+        let released = poll_times(case.acquire().await.release(), polls).await.completed();
+        released.inspect(|found| assert!(found.as_ref().unwrap().is_released())).is_some()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_extension_that_is_dropped_at_any_poll_leaves_the_lock_held() {
+    at_every_poll(&KINDS, async |case, polls| {
         let guard = case.acquire().await;
-        is_done(poll_times(guard.release(), polls).await)
+        let ttl = Duration::from_secs(15);
+        let extended = poll_times(guard.extend(ttl), polls).await.completed();
+        assert!(guard.is_valid(), "{}: {polls} polls", case.kind.name);
+        release(guard).await;
+        extended.map(Result::unwrap).is_some()
     })
     .await;
 }
 
 #[tokio::test]
-async fn an_extension() {
-    dropped_at_every_poll(async |case, polls| {
-        let guard = case.acquire().await;
-        is_done(poll_times(guard.extend(Duration::from_secs(15)), polls).await)
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_run_under_it() {
-    dropped_at_every_poll(async |case, polls| {
+async fn a_run_that_is_dropped_at_any_poll_leaves_nothing() {
+    at_every_poll(&KINDS, async |case, polls| {
         let work = async |_| {
             tokio::task::yield_now().await;
             Ok::<_, Error>(())
         };
-        is_done(poll_times(case.ask().run_async(work), polls).await)
+        let ran = poll_times(case.ask().run_async(work), polls).await.completed();
+        ran.map(Result::unwrap).is_some()
     })
     .await;
 }
 
-/// By its owner, who has the lock already: for a lock of one key.
+/// Only what has one key is asked for within a guard.
 #[tokio::test]
-async fn another_handle_of_it() {
-    dropped_at_every_poll(async |case, polls| {
+async fn a_request_within_a_guard_is_dropped_at_any_poll_and_leaves_that() {
+    let has_one_key =
+        |kind: &&Kind| !["slot", "in-turn-slot", "two-slots", "several"].contains(&kind.name);
+    let kinds: Vec<Kind> = KINDS.iter().filter(has_one_key).copied().collect();
+    at_every_poll(&kinds, async |case, polls| {
         let guard = case.acquire().await;
-        let has_one_key = guard.keys().len() == 1 && guard.slots().is_empty();
-        if !has_one_key {
-            return true;
-        }
-        let within = poll_times(case.ask().within(&guard), polls).await;
-        assert!(guard.is_valid(), "{}: {polls} polls", case.member.0);
-        is_done(within)
+        let within = poll_times(case.ask().within(&guard), polls).await.completed();
+        let is_done = within.map(Result::unwrap).is_some(); // and is dropped
+        assert!(guard.is_valid(), "{}: {polls} polls", case.kind.name);
+        release(guard).await;
+        is_done
     })
     .await;
 }

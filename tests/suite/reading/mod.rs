@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use quorlock::{LockGuard, LockRequest, Locker};
 use support::wait::PATIENCE;
-use support::{Fleet, PollTimes, Reply, eventually_async, need_process, poll_times};
+use support::{Fleet, Reply, eventually_async, need_process, poll_times};
 use tokio::task::JoinHandle;
 
 use crate::waiting::{hearing, queued, waits};
@@ -153,9 +153,9 @@ async fn a_downgrade_that_is_dropped_leaves_nothing() {
     let locker = hearing(&fleet, "one").await;
     for polls in 0.. {
         let written = locker.write("k").await.unwrap();
-        let ended = poll_times(written.downgrade(), polls).await;
-        let is_done = matches!(&ended, PollTimes::Completed(Ok(_)));
-        drop(ended);
+        let shared = poll_times(written.downgrade(), polls).await.completed().map(Result::unwrap);
+        let is_done = shared.is_some();
+        drop(shared);
         eventually_async("nothing is left", async || fleet.keys_left("").is_empty()).await;
         if is_done {
             break;

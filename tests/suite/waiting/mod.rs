@@ -79,8 +79,8 @@ pub(crate) async fn waits(fleet: &Fleet, key: &str, count: i64) {
     eventually_async("so many wait in the queue", async || queued(fleet, key) == count).await;
 }
 
-/// A lock that was acquired has come to all nodes. Until then another's try may take one before it,
-/// which the lock then lacks; and no one stands in a queue that such a node keeps.
+/// Returns when all nodes have the key for this guard. Until then another's try may take one before
+/// it, which the lock then lacks; and no one stands in a queue that such a node keeps.
 pub(crate) async fn is_everywhere(fleet: &Fleet, guard: &LockGuard) {
     let all: Vec<usize> = (0..fleet.len()).collect();
     let key = guard.key().to_string();

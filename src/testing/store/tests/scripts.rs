@@ -75,7 +75,7 @@ fn the_functions_do_what_the_lua_does() {
     println!("scripts: the functions and the Lua do the same in {count} runs");
 }
 
-/// Also where a user lacks a right in the middle, the memory is full, or a key is of another type.
+/// Among the cases are denied commands, a full memory and keys of other types.
 #[test]
 fn no_script_makes_a_key_without_an_end() {
     let mut without_end = BTreeSet::new();

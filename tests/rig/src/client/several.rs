@@ -10,7 +10,7 @@ use super::lease::{begin, end, see, tell, tell_release};
 use super::{Journal, Stop};
 use crate::random::Random;
 
-/// Asks for all of these keys at once, in one of the ways there are, works, and lets go of them.
+/// Asks for all of these keys at once: tries, waits, or gives up soon. Works, and lets go of them.
 pub(super) async fn turn(
     locker: &Locker,
     (journal, stop): (&Journal, &Stop),
@@ -41,7 +41,7 @@ async fn hold(
     random: &mut Random,
     (keys, guard): (&[String], LockGuard),
 ) {
-    journal.count("several keys");
+    journal.count("several-granted");
     let holds: Vec<u64> =
         keys.iter().filter_map(|key| begin(journal, (key, false), &guard)).collect();
     let looks = random.below(8);
