@@ -8,7 +8,7 @@ use super::worker::Worker;
 use crate::{LockGuard, Release};
 
 impl Worker {
-    /// Some take another handle of their lock, and let go of one of the two: they have it as before.
+    /// Some take another handle of their lock and let go of one of them: they hold it as before.
     pub(super) async fn change_handles(&self, guard: LockGuard, hold: &Hold) -> LockGuard {
         let seed = self.hub.with(|world| world.plan.seed);
         let mut chance = Chance::new(seed, chance::HANDLES + hold.number);
