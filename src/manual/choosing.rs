@@ -159,9 +159,9 @@
 //! reach the node. The first of these asks the queue, too, where each asks for a
 //! [`fair`](crate::LockRequest::fair) lock: one round trip more where the lock is free. Where the
 //! node is down another one begins a new queue. And where another has taken a majority without that
-//! node, as a client of another library can that was quicker, each of those that wait tries, loses
-//! its place, and comes again within half a second: their order is lost. None of that ever gives
-//! two holders; ten minutes of faults gave none (`tests/record/members-2026-11-29.md`).
+//! node, as one of two can that try at once, or a client of another library, each of those that
+//! wait tries, loses its place, and comes again within half a second: their order is lost. None of
+//! that ever gives two holders; ten minutes of faults gave none (`tests/record/members-2026-11-29.md`).
 //!
 //! # In strict order
 //!
