@@ -161,7 +161,8 @@
 //! node is down another one begins a new queue. And where another has taken a majority without that
 //! node, as one of two can that try at once, or a client of another library, each of those that
 //! wait tries, loses its place, and comes again within half a second: their order is lost. None of
-//! that ever gives two holders; ten minutes of faults gave none (`tests/record/members-2026-11-29.md`).
+//! that ever gives two holders; ten minutes of faults gave none
+//! (`tests/record/members-2026-11-29.md`).
 //!
 //! # In strict order
 //!
