@@ -2,8 +2,8 @@
 //!
 //! - [`promises`]: what a lock promises, what it does not, and what each broken assumption costs.
 //! - [`when_not_to_lock`]: better tools for some jobs, and what belongs behind every lock.
-//! - [`choosing`]: single or quorum, how many nodes, TTL, extension, waiting, durability, driver;
-//!   what goes with which kind of lock.
+//! - [`choosing`]: single or quorum, how many nodes, TTL, extension, waiting, durability, driver.
+//! - [`combinations`]: what goes with which kind of lock, and what is refused.
 //! - [`fencing`]: numbers that rise with every holder, for the store to refuse one who is late.
 //! - [`readers`]: many that look at once, and one alone that changes.
 //! - [`slots`]: several at once, and no more than there are slots.
@@ -21,6 +21,7 @@
 //!   measure again.
 
 pub mod choosing;
+pub mod combinations;
 pub mod compatibility;
 pub mod copied_recipes;
 pub mod defaults;

@@ -9,11 +9,11 @@ use support::{Fleet, need_server};
 
 use crate::{builder, connected};
 
-const MANUAL: &str = include_str!("../../src/manual/choosing.rs");
+const MANUAL: &str = include_str!("../../src/manual/combinations.rs");
 
 /// What there is, and what each kind of lock must answer to. A row or a column that is missing in
 /// the manual is a hole, and so is one that it has and this has not.
-const WITH: [&str; 14] = [
+const WITH: [&str; 16] = [
     "`Durability::Volatile`",
     "`adopt`",
     "`release_by_token`",
@@ -24,6 +24,8 @@ const WITH: [&str; 14] = [
     "`release_after`",
     "`lock_delay`",
     "`share`",
+    "`within`",
+    "`downgrade`",
     "`fair`",
     "`fair_strict`",
     "`revoke`",
@@ -32,16 +34,24 @@ const WITH: [&str; 14] = [
 const KINDS: [&str; 7] =
     ["one key", "several keys", "waiting", "fenced", "native", "read", "slots"];
 
+/// The same of latches and barriers, which are no locks.
+const WITH_LATCHES: [&str; 6] = [
+    "`Durability::Volatile`",
+    "`blocking`",
+    "a `Client` beside it",
+    "TLS",
+    "a lock of the same key",
+    "`shutdown`",
+];
+
 /// A table's rows, each with its cells.
 type Table = Vec<Vec<String>>;
 
-/// The tables of the manual's section, without their headings' rules.
+/// The manual's tables, without their headings' rules.
 fn tables() -> Vec<Table> {
-    let section = MANUAL.split("//! # What goes with which lock").nth(1).unwrap();
-    let section = section.split("//! # ").next().unwrap();
     let mut tables: Vec<Table> = Vec::new();
     let mut is_inside = false;
-    for line in section.lines() {
+    for line in MANUAL.lines() {
         let row = line.strip_prefix("//! | ").and_then(|row| row.strip_suffix(" |"));
         if row.is_some() && !is_inside {
             tables.push(Table::new());
@@ -70,6 +80,13 @@ fn answers() -> BTreeMap<(String, String), String> {
         }
     }
     answers
+}
+
+/// The rows of a table that names tests.
+fn rows_of(table: &Table) -> &[Vec<String>] {
+    let [heading, rows @ ..] = &table[..] else { panic!("the table has a heading") };
+    assert_eq!(heading[..], ["with", "the test"]);
+    rows
 }
 
 /// Which file holds the tests of these modules, of a test program: a path that begins with none
@@ -116,20 +133,23 @@ fn each_combination_is_answered_and_each_yes_has_a_test() {
         let is_answered = answer == "yes" || answer.starts_with("no: ");
         assert!(is_answered, "{with} with {kind} is said to be \"{answer}\"");
     }
-    for (kind, table) in KINDS.iter().zip(&tables()[1..]) {
-        let [heading, rows @ ..] = &table[..] else { panic!("the table has a heading") };
-        assert_eq!(heading[..], ["with", "the test"]);
-        let tested: Vec<&str> = rows.iter().map(|row| &*row[0]).collect();
+    let tables = tables();
+    let (of_locks, of_latches) = tables[1..].split_at(KINDS.len());
+    for (kind, table) in KINDS.iter().zip(of_locks) {
+        let tested: Vec<&str> = rows_of(table).iter().map(|row| &*row[0]).collect();
         let is_yes = |with: &&str| answers[&((*with).to_owned(), (*kind).to_owned())] == "yes";
         let expected: Vec<&str> = WITH.into_iter().filter(is_yes).collect();
         assert_eq!(tested, expected, "{kind}: each yes has a test, and nothing else");
-        for row in rows {
-            let path: Vec<&str> = row[1].trim_matches('`').split("::").collect();
-            let [modules @ .., name] = &path[..] else { panic!("{path:?} is no test's path") };
-            let file = file_of(modules);
-            let source = std::fs::read_to_string(&file).unwrap();
-            assert!(has_test(&source, name), "{} has no test `{name}`", file.display());
-        }
+    }
+    let [of_latches] = of_latches else { panic!("one table more, of latches and barriers") };
+    let with: Vec<&str> = rows_of(of_latches).iter().map(|row| &*row[0]).collect();
+    assert_eq!(with, WITH_LATCHES);
+    for row in tables[1..].iter().flat_map(|table| rows_of(table)) {
+        let path: Vec<&str> = row[1].trim_matches('`').split("::").collect();
+        let [modules @ .., name] = &path[..] else { panic!("{path:?} is no test's path") };
+        let file = file_of(modules);
+        let source = std::fs::read_to_string(&file).unwrap();
+        assert!(has_test(&source, name), "{} has no test `{name}`", file.display());
     }
 }
 
@@ -149,7 +169,11 @@ async fn refusal(locker: &Locker, with: &str, kind: &str) -> Error {
         "slots" => locker.slots("a", 2).acquire().await,
         _ => panic!("{kind} refuses nothing"),
     };
-    let token = guard.unwrap().forget();
+    let guard = guard.unwrap();
+    if with == "`downgrade`" {
+        return guard.downgrade().await.unwrap_err();
+    }
+    let token = guard.forget();
     // As it reaches another process.
     let token = OwnerToken::from(token.as_str().to_owned());
     let refused = match with {

@@ -4,7 +4,8 @@
 use std::process::{Command, Output};
 use std::time::Duration;
 
-use support::{Fleet, Server, eventually, need_process, need_python, need_redis_cli};
+use quorlock::{LockRequest, Locker};
+use support::{Fleet, Server, eventually, need_process, need_python, need_redis_cli, tools};
 
 use crate::{builder, connected, single};
 
@@ -87,4 +88,70 @@ async fn redis_pys_lock_excludes_us_and_is_excluded_by_us() {
     let body = format!("lock.local.token = b'{token}'\nlock.release()\nprint('released')");
     assert_eq!(run(&mut python, &body), "released");
     assert!(locker.lock("k").try_acquire().await.unwrap().is_some());
+}
+
+/// What a slot is called on the servers.
+const SLOT: &str = "{k}:slot:0";
+
+/// A request of each kind, with the key that it holds.
+fn members(locker: &Locker) -> [(&'static str, &'static str, LockRequest); 8] {
+    [
+        ("read", "k", locker.read("k")),
+        ("write", "k", locker.write("k")),
+        ("fair", "k", locker.lock("k").fair()),
+        ("strict", "k", locker.lock("k").fair_strict()),
+        ("delayed", "k", locker.lock("k").lock_delay(Duration::from_millis(1))),
+        ("fenced", "k", locker.lock("k").fenced()),
+        ("several", "k", locker.lock_all(["k", "l"])),
+        ("slot", SLOT, locker.slots("k", 1).acquire()),
+    ]
+}
+
+/// So does a key whose holder was asked to let go.
+#[tokio::test]
+async fn redis_pys_lock_and_each_other_kind_exclude_each_other() {
+    need_process!();
+    drop(need_python!());
+    let server = Server::start();
+    let locker = connected(single(server.url()).ttl(LONG)).await;
+    // Their lock of a key, or of both, one after the other.
+    let python = |body: &str, keys: &[&str]| {
+        let script = format!(
+            "import redis, sys\nr = redis.Redis(port={})\nfor key in sys.argv[1:]:\n    \
+             lock = r.lock(key, timeout=600)\n    {body}",
+            server.port()
+        );
+        let mut python = tools::find_python().unwrap();
+        stdout(&python.args(["-c", &script]).args(keys).output().unwrap())
+    };
+
+    let acquire = "print(lock.acquire(blocking=False))";
+    for (kind, key, request) in members(&locker) {
+        let guard = request.await.unwrap_or_else(|error| panic!("{kind}: {error}"));
+        assert_eq!(python(acquire, &[key]), "False", "{kind}");
+        if kind == "write" {
+            assert!(locker.revoke("k").await.unwrap().is_some());
+            assert_eq!(python(acquire, &[key]), "False", "one that is asked to let go");
+        }
+        assert!(guard.release().await.unwrap().is_released(), "{kind}");
+    }
+
+    let acquire = "print(lock.acquire(blocking=False) and lock.local.token.decode())";
+    let tokens = python(acquire, &["k", SLOT]);
+    let tokens: Vec<&str> = tokens.lines().collect();
+    assert!(tokens.len() == 2 && !tokens.contains(&"False"), "{tokens:?}");
+    for (kind, _, request) in members(&locker) {
+        assert!(request.try_acquire().await.unwrap().is_none(), "{kind}: both have it");
+    }
+    let error = locker.latch("k", 1).unwrap().arrive("a").await.unwrap_err();
+    assert!(error.is_misuse(), "{error}");
+    for (key, token) in ["k", SLOT].into_iter().zip(tokens) {
+        // It fails where the lock is no longer its own.
+        let release = format!("lock.local.token = b'{token}'; lock.release(); print('released')");
+        assert_eq!(python(&release, &[key]), "released");
+    }
+    for (kind, _, request) in members(&locker) {
+        let guard = request.try_acquire().await.unwrap().unwrap_or_else(|| panic!("{kind}"));
+        assert!(guard.release().await.unwrap().is_released(), "{kind}");
+    }
 }

@@ -1,5 +1,7 @@
 //! Latches and barriers on real servers.
 
+mod beside;
+
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

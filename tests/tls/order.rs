@@ -136,6 +136,21 @@ async fn a_key_has_its_slots_over_tls() {
     }
 }
 
+#[tokio::test]
+async fn a_latch_opens_over_tls() {
+    need_server!();
+    let node = Node::start();
+    let (one, other) = (node.locker().await, node.locker().await);
+    for round in 0..20 {
+        let key = format!("l:{round}");
+        let (waiting, arriving) = (one.latch(&key, 2).unwrap(), other.latch(&key, 2).unwrap());
+        assert!(!waiting.arrive("a").await.unwrap().is_open());
+        let (told, arrived) = tokio::join!(waiting.wait(), arriving.arrive("b"));
+        told.unwrap();
+        assert!(arrived.unwrap().is_open());
+    }
+}
+
 /// The wake-up comes on a connection on which nothing was asked.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lock_is_handed_over_to_the_one_that_waits_over_tls() {
