@@ -144,7 +144,7 @@ fn each_combination_is_answered_and_each_yes_has_a_test() {
     let [of_latches] = of_latches else { panic!("one table more, of latches and barriers") };
     let with: Vec<&str> = rows_of(of_latches).iter().map(|row| &*row[0]).collect();
     assert_eq!(with, WITH_LATCHES);
-    for row in tables[1..].iter().flat_map(|table| rows_of(table)) {
+    for row in tables[1..].iter().flat_map(rows_of) {
         let path: Vec<&str> = row[1].trim_matches('`').split("::").collect();
         let [modules @ .., name] = &path[..] else { panic!("{path:?} is no test's path") };
         let file = file_of(modules);
