@@ -3,8 +3,10 @@
 //! What a killed program held ends with its TTL; where it stood in a queue, others pass its place
 //! within two seconds.
 
+mod here;
+
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use support::{Fleet, Reply, eventually, need_process};
@@ -44,8 +46,8 @@ fn kill(running: Running) -> Instant {
 }
 
 /// Says how long after that another has gone on: `tests/record` has it.
-fn tell(what: &str, since: Instant) {
-    println!("killed: {what}: the next one runs {} ms later", since.elapsed().as_millis());
+fn tell(what: &str, after: Duration) {
+    println!("killed: {what}: the next one runs {} ms later", after.as_millis());
 }
 
 /// All of these end well, and nothing is left of any.
@@ -70,7 +72,7 @@ fn the_slot_of_one_that_was_killed_goes_to_one_that_waits() {
     queue_has(&fleet, "slots:2:quorlock:queue", 1);
     let at = kill(killed);
     assert_eq!(next.line(), freed);
-    tell("one of two slots", at);
+    tell("one of two slots", at.elapsed());
     all_end(&fleet, [stays, next]);
 }
 
@@ -85,7 +87,7 @@ fn a_writer_goes_on_when_the_last_reader_was_killed() {
     let at = kill(one);
     assert_eq!(two.end().code, 0);
     assert_eq!(writer.line(), "runs");
-    tell("the last reader", at);
+    tell("the last reader", at.elapsed());
     all_end(&fleet, [writer]);
 }
 
@@ -100,7 +102,7 @@ fn readers_go_on_when_the_writer_that_they_wait_for_was_killed() {
     for reader in &readers {
         assert_eq!(reader.line(), "runs");
     }
-    tell("a writer before two readers", at);
+    tell("a writer before two readers", at.elapsed());
     all_end(&fleet, readers);
 }
 
@@ -122,7 +124,7 @@ fn readers_go_on_when_a_writer_that_waits_before_them_was_killed() {
     for reader in &behind {
         assert_eq!(reader.line(), "runs");
     }
-    tell("a writer that waits before two readers", at);
+    tell("a writer that waits before two readers", at.elapsed());
     all_end(&fleet, behind.into_iter().chain([reads]));
 }
 
@@ -148,7 +150,7 @@ fn those_behind_go_on_when_the_first_in_the_queue_was_killed() {
         assert_eq!(held.end().code, 0);
         let told = if options == ["--slots", "1"] { "0" } else { "runs" };
         assert_eq!(second.line(), told, "{options:?}");
-        tell(&format!("the first in the queue, {options:?}"), at);
+        tell(&format!("the first in the queue, {options:?}"), at.elapsed());
         all_end(&fleet, [second]);
     }
 }

@@ -9,7 +9,8 @@ use crate::run::{Ended, Running, empties, program, program_on, program_on_all, r
 const OBEDIENT: &str = "trap 'echo told; exit 7' TERM; echo runs; while :; do sleep 0.01; done";
 
 /// Says that it was told, and goes on.
-const STUBBORN: &str = "trap 'echo told' TERM; echo runs; while :; do sleep 0.01; done 2>/dev/null";
+pub(crate) const STUBBORN: &str =
+    "trap 'echo told' TERM; echo runs; while :; do sleep 0.01; done 2>/dev/null";
 
 /// As [`OBEDIENT`]; its first line is the number of its slot.
 const IN_A_SLOT: &str =
@@ -19,7 +20,8 @@ fn revoke(fleet: &Fleet, options: &[&str]) -> Ended {
     run(program_on_all(fleet, &[&["revoke"], options, &["job"]].concat()))
 }
 
-fn runs(fleet: &Fleet, options: &[&str], script: &str) -> Running {
+/// A command that runs under the lock of `job`, by these options, and has said so.
+pub(crate) fn runs(fleet: &Fleet, options: &[&str], script: &str) -> Running {
     let args = [&["lock"], options, &["job", "--", "sh", "-c", script]].concat();
     let running = Running::start(program_on_all(fleet, &args));
     assert_eq!(running.line(), "runs");

@@ -6,12 +6,12 @@
 //! | file | owns |
 //! |---|---|
 //! | `child` | what such a process does |
-//! | `node` | the same of a client in another language |
+//! | `foreign` | the same of clients in other languages |
 //! | `bare` | the floor: bare sockets that wait in the same queue, with the same scripts |
 
 mod bare;
 mod child;
-mod node;
+mod foreign;
 
 use std::thread;
 use std::time::Duration;
@@ -22,14 +22,14 @@ use rand::{RngExt, SeedableRng};
 
 pub(crate) use bare::Bare;
 pub(crate) use child::{BRIEF, KEY, run as run_child};
-pub(crate) use node::Node;
+pub(crate) use foreign::Foreign;
 
 use crate::contest::Failure;
 use crate::servers::Nodes;
 use crate::side::Side;
 
 /// Who takes part. Ours stands twice: what differs between the two is chance.
-pub(crate) const CONTESTANTS: [&str; 8] = [
+pub(crate) const CONTESTANTS: [&str; 9] = [
     "floor",
     "ours",
     "ours-again",
@@ -37,11 +37,9 @@ pub(crate) const CONTESTANTS: [&str; 8] = [
     "ours-strict",
     "ours-polling",
     "rslock",
-    NODE_REDLOCK,
+    Foreign::NodeRedlock.name(),
+    Foreign::Pottery.name(),
 ];
-
-/// The one that is another program.
-pub(crate) const NODE_REDLOCK: &str = "node-redlock";
 
 /// The word that starts this program as such a process.
 pub(crate) const CHILD: &str = "hand-over-child";
@@ -74,7 +72,8 @@ pub(crate) fn run(
         order.shuffle(&mut chance);
         for at in order {
             let (heat, sides) = &mut pairs[at];
-            let polls = matches!(heat.name, "ours-polling" | "rslock" | NODE_REDLOCK);
+            let is_foreign = Foreign::of(heat.name).is_some();
+            let polls = is_foreign || matches!(heat.name, "ours-polling" | "rslock");
             let times = if polls { HAND_OVERS_POLLED } else { HAND_OVERS };
             heat.rounds.push(round(sides, times, &mut chance)?);
         }
@@ -84,9 +83,9 @@ pub(crate) fn run(
 
 /// Starts a process of this contestant.
 pub(crate) fn start(name: &str, nodes: &Nodes) -> Result<Side, Failure> {
-    match name {
-        NODE_REDLOCK => Side::of(Node::find()?.command(nodes)),
-        _ => Side::start(CHILD, name, nodes),
+    match Foreign::of(name) {
+        Some(library) => Side::of(library.command(nodes)?),
+        None => Side::start(CHILD, name, nodes),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::args::Args;
 use crate::contest::Failure;
-use crate::hand_over::{self, CONTESTANTS, Heat, NODE_REDLOCK, Node};
+use crate::hand_over::{self, CONTESTANTS, Foreign, Heat};
 use crate::promise::{self, Promise};
 use crate::results::{Kind, Results};
 use crate::servers::{Servers, Transport};
@@ -18,10 +18,14 @@ pub(crate) fn run(args: &Args, results: &mut Results) -> Result<String, Failure>
     let plan = args.plan((5, 0), (20, 0));
     let servers = Servers::start(args.nodes)?;
     let mut contestants = CONTESTANTS.to_vec();
-    let other = Node::find().map(|node| node.versions()).unwrap_or_else(|why| {
-        contestants.retain(|name| *name != NODE_REDLOCK);
-        format!("not measured: {why}")
-    });
+    let mut versions = String::new();
+    for library in Foreign::ALL {
+        let version = library.versions().unwrap_or_else(|why| {
+            contestants.retain(|name| *name != library.name());
+            format!("not measured: {why}")
+        });
+        versions += &format!(" `{}`: {version}.", library.name());
+    }
     let nodes = servers.nodes(Transport::Tcp);
     let heats = hand_over::run(&nodes, &contestants, plan.rounds, plan.seed)?;
     let floor = &heats[0];
@@ -47,7 +51,7 @@ pub(crate) fn run(args: &Args, results: &mut Results) -> Result<String, Failure>
          random order. Percentiles are those of all hand-overs; beside the floor stands the median \
          over the rounds of each round's percentile divided by the floor's of the same round. \
          `ours-polling` tries every 50 ms; the peers pause as they do by default, and try for as \
-         long as it takes. `{NODE_REDLOCK}`: {other}.\n\n{}{}",
+         long as it takes.{versions}\n\n{}{}",
         args.nodes,
         plan.rounds,
         table::align(&head, &rows),

@@ -1,0 +1,94 @@
+//! Processes of libraries in other languages, where the language is installed and `tests/rig/tools`
+//! has fetched the library.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use support::tools;
+
+use super::KEY;
+use crate::contest::{Failure, TTL};
+use crate::servers::Nodes;
+
+/// Such a library.
+#[derive(Clone, Copy)]
+pub(crate) enum Foreign {
+    NodeRedlock,
+    Pottery,
+}
+
+impl Foreign {
+    pub(crate) const ALL: [Self; 2] = [Self::NodeRedlock, Self::Pottery];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::NodeRedlock => "node-redlock",
+            Self::Pottery => "pottery",
+        }
+    }
+
+    pub(crate) fn of(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|library| library.name() == name)
+    }
+
+    /// Starts a process of it.
+    pub(crate) fn command(self, nodes: &Nodes) -> Result<Command, Failure> {
+        let packages = self.packages();
+        let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/hand_over");
+        let (program, script, why) = match self {
+            Self::NodeRedlock => ("node", "node_redlock.cjs", "no Node.js"),
+            Self::Pottery => ("python3", "pottery.py", "no Python"),
+        };
+        self.lacks()?;
+        let mut command = Command::new(tools::on_path(program).ok_or(why)?);
+        command.arg(scripts.join(script)).arg(&packages);
+        command.args([KEY, &TTL.as_millis().to_string()]).args(&nodes.urls);
+        Ok(command)
+    }
+
+    /// What it is, in versions, or why it cannot take part.
+    pub(crate) fn versions(self) -> Result<String, Failure> {
+        self.lacks()?;
+        let packages = self.packages();
+        Ok(match self {
+            Self::NodeRedlock => {
+                let of = |package: &str| {
+                    let path = packages.join(format!("node_modules/{package}/package.json"));
+                    let text = std::fs::read_to_string(path).unwrap_or_default();
+                    let version = text.split_once("\"version\": \"").map_or("", |(_, rest)| rest);
+                    version.split('"').next().unwrap_or_default().to_owned()
+                };
+                format!("{} on ioredis {}", of("redlock"), of("ioredis"))
+            }
+            Self::Pottery => {
+                let of = |package: &str| {
+                    let folders = std::fs::read_dir(&packages).into_iter().flatten().flatten();
+                    let names = folders.map(|folder| folder.file_name().into_string());
+                    let version = |name: String| {
+                        let rest = name.strip_prefix(package)?.strip_prefix('-')?;
+                        Some(rest.strip_suffix(".dist-info")?.to_owned())
+                    };
+                    names.flatten().find_map(version).unwrap_or_default()
+                };
+                format!("{} on redis-py {}", of("pottery"), of("redis"))
+            }
+        })
+    }
+
+    fn packages(self) -> PathBuf {
+        let fetched = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/rig");
+        fetched.join(match self {
+            Self::NodeRedlock => "node",
+            Self::Pottery => "python",
+        })
+    }
+
+    fn lacks(self) -> Result<(), Failure> {
+        let library = self.packages().join(match self {
+            Self::NodeRedlock => "node_modules/redlock",
+            Self::Pottery => "pottery",
+        });
+        let why = || format!("no {} (run tests/rig/tools)", self.name()).into();
+        library.is_dir().then_some(()).ok_or_else(why)
+    }
+}
