@@ -1,5 +1,6 @@
-//! What barriers that break for all must be, whatever happens: no party is told that a round is
-//! passed while another is told that it is broken, and none passes before all have come.
+//! What barriers must be, whatever happens: none passes a round before all have come, and of one
+//! that breaks for all no party is told that a round is passed while another is told that it is
+//! broken.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! A task that meets others at barriers, and breaks them.
+//! A task that meets others at barriers, and breaks them where there is one node.
 
 use std::sync::Arc;
 
@@ -83,7 +83,8 @@ impl Breaker {
     async fn pass(&mut self, met: &Meeting, round: u64, barrier: &mut Barrier) -> bool {
         let (number, place) = (self.number, format!("{}/{round}", met.key));
         let wait = self.chance.pick(&[None, Some(0), Some(30), Some(200), Some(600)]);
-        let dropped = self.hub.with(|world| world.plan.actors.dropped);
+        let (nodes, dropped) = self.hub.with(|world| (world.plan.nodes, world.plan.actors.dropped));
+        let wait = wait.filter(|_| nodes == 1);
         let polls = self.chance.percent(dropped).then(|| self.chance.between(1, 12));
         let began = self.hub.with(|world| {
             world.tell(format_args!("breaker {number}: {met:?}, round {round}, waits {wait:?}"));

@@ -90,9 +90,9 @@ pub(super) enum Action {
     LatchCounted,
     /// … or may have been.
     LatchCountUnknown,
-    /// A party has passed a barrier that may break.
+    /// A party has passed a barrier.
     BarrierPassed,
-    /// … or it is broken.
+    /// … or was told that it is broken.
     BarrierBroken,
     BarrierDropped,
     BarrierFailed,
@@ -181,8 +181,7 @@ impl Action {
     /// Whether it can only happen on a node that is alone: a latch that counts without names, and a
     /// barrier that breaks.
     pub(super) fn needs_one_node(self) -> bool {
-        matches!(self, LatchCounted | LatchCountUnknown)
-            || matches!(self, BarrierPassed | BarrierBroken | BarrierDropped | BarrierFailed)
+        matches!(self, LatchCounted | LatchCountUnknown | BarrierBroken)
     }
 }
 

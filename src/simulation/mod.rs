@@ -17,7 +17,7 @@
 //! | `client` | a machine with a locker and tasks of its own |
 //! | `worker` | a task that takes locks: its machine, its chance, its name |
 //! | `party`, `latches` | a task that arrives at latches and looks at them; what is so of these |
-//! | `breaker`, `barriers` | a task that breaks barriers; what is so of these |
+//! | `breaker`, `barriers` | a task that meets others at barriers; what is so of these |
 //! | `revoker` | a task that asks holders to let go of their locks |
 //! | `barger` | a client of another library, which knows of no queue |
 //! | `cycle`, `hold` | how it takes locks, of one key or several; what it does while it holds one |

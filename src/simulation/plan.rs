@@ -133,8 +133,7 @@ pub(super) struct Plan {
     pub(super) strict: u64,
     /// Tasks of each client that arrive at latches, and look at them.
     pub(super) parties: usize,
-    /// Tasks of each client that meet at barriers, and break them; none where there is more than
-    /// one node.
+    /// Tasks of each client that meet at barriers, and break them where there is one node.
     pub(super) breakers: usize,
     /// Holders are asked to let go of their locks.
     pub(super) revoked: bool,
@@ -297,10 +296,11 @@ fn parties(seed: u64) -> usize {
 }
 
 fn breakers(seed: u64, nodes: usize) -> usize {
-    if nodes > 1 || without().split(',').any(|name| name == "barriers") {
+    if without().split(',').any(|name| name == "barriers") {
         return 0;
     }
-    Chance::new(seed, chance::BARRIERS).pick(&[0, 1, 2])
+    let choices: &[usize] = if nodes == 1 { &[0, 1, 2] } else { &[0, 0, 1, 2] };
+    Chance::new(seed, chance::BARRIERS).pick(choices)
 }
 
 /// Draws `(slots, slotted)`.

@@ -159,7 +159,7 @@ fn a_revoked_lock_that_is_extended_is_caught() {
 
 #[test]
 fn a_node_that_compares_no_tickets_is_caught() {
-    catch_from(170, Mutation::TicketsNotCompared, Regime::Kept, Kind::OutOfOrder);
+    catch_from(320, Mutation::TicketsNotCompared, Regime::Kept, Kind::OutOfOrder);
 }
 
 #[test]
