@@ -1,5 +1,5 @@
 //! What goes with which kind of lock: what may be combined, what is refused and why, and the test
-//! for each answer.
+//! for each *yes*.
 //!
 //! [`lock`](crate::Locker::lock) takes one key, [`lock_all`](crate::Locker::lock_all) several.
 //! A lock of two keys costs 1.1 times what a lock of one key costs, and one of sixteen keys twice
@@ -77,7 +77,7 @@
 //! | `release_after` | `waiting::beside::a_lock_that_ends_after_a_time_goes_to_who_waits` |
 //! | `lock_delay` | `lock_delay::one_that_waits_in_the_queue_waits_for_the_delay` |
 //! | `share` | `sharing::one_that_waits_has_it_behind_the_last_handle` |
-//! | `within` | `sharing::who_has_it_in_hand_passes_those_that_wait` |
+//! | `within` | `sharing::a_request_within_its_guard_passes_the_queue` |
 //! | `downgrade` | `reading::downgrade::a_writer_becomes_a_reader_without_letting_go` |
 //! | `fair` | `fair::a_newcomer_asks_no_node_for_the_lock_while_others_wait_for_it` |
 //! | `fair_strict` | `fair_strict::one_that_waits_is_woken_by_the_release_and_polls_nothing` |
@@ -159,10 +159,12 @@
 //! | `revoke` | `slots::revoked::a_holder_lets_go_of_a_slot_by_its_number` |
 //! | `shutdown_leaving` | `slots::beside::slots_that_a_shutdown_leaves_end_by_ttl` |
 //!
+//! Within a slot another one is acquired, for a slot covers no other.
+//!
 //! A [segment](crate::Locker::segments) is a lock of one key and all of them together are several
 //! keys: the first two columns are theirs. A [latch](crate::Locker::latch) and a
 //! [barrier](crate::Locker::barrier) are held by no one, so that there is nothing to adopt, share
-//! or revoke. Of them:
+//! or revoke. A barrier is a latch for each of its rounds; most of the tests are of a latch:
 //!
 //! | with | the test |
 //! |---|---|
@@ -171,4 +173,4 @@
 //! | a `Client` beside it | `latch::beside::a_client_beside_them_changes_neither` |
 //! | TLS | `tls::order::a_latch_opens_over_tls` |
 //! | a lock of the same key | `latch::a_lock_and_a_latch_of_one_key_refuse_each_other` |
-//! | `shutdown` | `latch::beside::what_a_shutdown_leaves_opens_for_the_others` |
+//! | `shutdown` | `latch::beside::a_shutdown_keeps_arrivals_and_ends_its_own_waits` |

@@ -48,9 +48,9 @@
 //! told of none that waits there, and its release wakes none: those in the queue find the lock free
 //! when they ask next, within half a second.
 //!
-//! Of 56 readers and 8 writers on five nodes who hold for 5 ms, the lock was had 580 times a
-//! second, four times as often as by 64 writers. The longest wait of a writer was 114 ms, and that
-//! of a reader 124 ms (`benches/record/many-2026-11-29.md`). Through ten minutes of faults no
+//! Of 56 readers and 8 writers on five nodes who hold for 5 ms, the lock was had 586 times a
+//! second, four times as often as by 64 writers. The longest wait of a writer was 123 ms, and that
+//! of a reader 128 ms (`benches/record/many-2026-11-29.md`). Through ten minutes of faults no
 //! writer met a reader (`tests/record/members-2026-11-29.md`).
 //!
 //! # Where it ends

@@ -68,8 +68,8 @@
 //! (`tests/record/members-2026-11-29.md`).
 //!
 //! The script tells the holder on its own channel at once, as those that wait are told: on five
-//! nodes it knew 0.18 ms after the call, and a holder that lets go had released its lock after
-//! 0.35 ms, both in the middle (`benches/record/revoke-2026-11-29.md`). A holder over RESP2, or
+//! nodes it knew 0.17 ms after the call, and a holder that lets go had released its lock after
+//! 0.32 ms, both in the middle (`benches/record/revoke-2026-11-29.md`). A holder over RESP2, or
 //! without the right to listen, learns of it by its next extension, within a third of the TTL.
 //!
 //! # Where it ends

@@ -72,7 +72,7 @@
 //! that has just come.
 //!
 //! Of 64 callers on five nodes who hold for 5 ms, 16 slots were had 2,200 times a second, and none
-//! waited for longer than 40 ms (`benches/record/many-2026-11-29.md`). Through ten minutes of
+//! waited for longer than 43 ms (`benches/record/many-2026-11-29.md`). Through ten minutes of
 //! faults no slot had two holders (`tests/record/members-2026-11-29.md`).
 //!
 //! # Where it ends

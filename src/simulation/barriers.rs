@@ -1,5 +1,5 @@
-//! What barriers must be, whatever happens: none passes a round before all have come, and of one
-//! that breaks for all no party is told that a round is passed while another is told that it is
+//! What barriers must be, whatever happens: no party passes a round before all have come. And where
+//! a round can be broken, no party is told that it is passed while another is told that it is
 //! broken.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,5 +1,5 @@
-//! What goes with which kind of lock, as the manual's table says: each cell has a test, or is
-//! refused with its reason, or is said not to be there yet.
+//! The manual's tables of what goes with which kind of lock: each *yes* names a test, and each *no*
+//! is refused for the reason that is given.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -107,14 +107,14 @@ fn members(locker: &Locker) -> [(&'static str, &'static str, LockRequest); 8] {
     ]
 }
 
-/// So does a key whose holder was asked to let go.
+/// A revoked lock excludes redis-py's, too.
 #[tokio::test]
 async fn redis_pys_lock_and_each_other_kind_exclude_each_other() {
     need_process!();
     drop(need_python!());
     let server = Server::start();
     let locker = connected(single(server.url()).ttl(LONG)).await;
-    // Their lock of a key, or of both, one after the other.
+    // Runs this for redis-py's lock of each key.
     let python = |body: &str, keys: &[&str]| {
         let script = format!(
             "import redis, sys\nr = redis.Redis(port={})\nfor key in sys.argv[1:]:\n    \

@@ -119,9 +119,9 @@ async fn several_keys_are_had_again_within_their_guard() {
     passes_within(guard, one.lock("k"), || other.lock("j")).await;
 }
 
-/// It would wait for them, and they for it.
+/// One that stood in the queue would wait for its own guard.
 #[tokio::test]
-async fn who_has_it_in_hand_passes_those_that_wait() {
+async fn a_request_within_its_guard_passes_the_queue() {
     need_process!();
     let fleet = Fleet::start(3);
     let (one, other) = (hearing(&fleet, "one").await, hearing(&fleet, "other").await);

@@ -5,8 +5,9 @@ use std::time::Duration;
 use quorlock::{Client, Durability};
 use support::wait::PATIENCE;
 use support::{Fleet, need_server};
+use tokio::time::timeout;
 
-use super::latch;
+use super::{MOMENT, latch};
 use crate::{builder, connected};
 
 #[tokio::test]
@@ -45,21 +46,22 @@ async fn a_client_beside_them_changes_neither() {
     }
 }
 
-/// Nothing of a latch is its locker's own: who has arrived counts, and one that waits is told.
+/// Nothing of a latch is its locker's own.
 #[tokio::test]
-async fn what_a_shutdown_leaves_opens_for_the_others() {
+async fn a_shutdown_keeps_arrivals_and_ends_its_own_waits() {
     need_server!();
     let fleet = Fleet::start(3);
     let leaving = connected(builder(&fleet)).await;
     let theirs = leaving.latch("l", 2).unwrap();
     assert!(!theirs.arrive("a").await.unwrap().is_open());
-    let waiting = tokio::spawn({
+    let mut waiting = tokio::spawn({
         let theirs = theirs.clone();
         async move { theirs.wait().await }
     });
+    assert!(timeout(MOMENT, &mut waiting).await.is_err(), "it waits");
     let found = leaving.shutdown(PATIENCE).await.unwrap();
     assert!(found.left.is_empty() && found.owed == 0, "{found:?}");
-    let told = tokio::time::timeout(PATIENCE, waiting).await.expect("it is told").unwrap();
+    let told = timeout(PATIENCE, waiting).await.expect("it is told").unwrap();
     assert!(told.unwrap_err().is_closed());
     assert!(latch(&fleet, 2).await.arrive("b").await.unwrap().is_open());
 }

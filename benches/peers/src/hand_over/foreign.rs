@@ -10,7 +10,7 @@ use super::KEY;
 use crate::contest::{Failure, TTL};
 use crate::servers::Nodes;
 
-/// Such a library.
+/// A library in another language.
 #[derive(Clone, Copy)]
 pub(crate) enum Foreign {
     NodeRedlock,
@@ -31,24 +31,21 @@ impl Foreign {
         Self::ALL.into_iter().find(|library| library.name() == name)
     }
 
-    /// Starts a process of it.
+    /// The command that starts a process of it.
     pub(crate) fn command(self, nodes: &Nodes) -> Result<Command, Failure> {
-        let packages = self.packages();
+        let mut command = Command::new(self.program()?);
         let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/hand_over");
-        let (program, script, why) = match self {
-            Self::NodeRedlock => ("node", "node_redlock.cjs", "no Node.js"),
-            Self::Pottery => ("python3", "pottery.py", "no Python"),
-        };
-        self.lacks()?;
-        let mut command = Command::new(tools::on_path(program).ok_or(why)?);
-        command.arg(scripts.join(script)).arg(&packages);
-        command.args([KEY, &TTL.as_millis().to_string()]).args(&nodes.urls);
+        command.arg(scripts.join(match self {
+            Self::NodeRedlock => "node_redlock.cjs",
+            Self::Pottery => "pottery.py",
+        }));
+        command.arg(self.packages()).args([KEY, &TTL.as_millis().to_string()]).args(&nodes.urls);
         Ok(command)
     }
 
-    /// What it is, in versions, or why it cannot take part.
+    /// The versions that are measured, or why it cannot take part.
     pub(crate) fn versions(self) -> Result<String, Failure> {
-        self.lacks()?;
+        self.program()?;
         let packages = self.packages();
         Ok(match self {
             Self::NodeRedlock => {
@@ -83,12 +80,15 @@ impl Foreign {
         })
     }
 
-    fn lacks(self) -> Result<(), Failure> {
-        let library = self.packages().join(match self {
-            Self::NodeRedlock => "node_modules/redlock",
-            Self::Pottery => "pottery",
-        });
-        let why = || format!("no {} (run tests/rig/tools)", self.name()).into();
-        library.is_dir().then_some(()).ok_or_else(why)
+    /// The interpreter, where it and the library are there.
+    fn program(self) -> Result<PathBuf, Failure> {
+        let (program, library, why) = match self {
+            Self::NodeRedlock => ("node", "node_modules/redlock", "no Node.js"),
+            Self::Pottery => ("python3", "pottery", "no Python"),
+        };
+        if !self.packages().join(library).is_dir() {
+            return Err(format!("no {} (run tests/rig/tools)", self.name()).into());
+        }
+        Ok(tools::on_path(program).ok_or(why)?)
     }
 }
