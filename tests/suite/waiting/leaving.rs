@@ -23,7 +23,11 @@ async fn case_24_a_waiter_that_is_dropped_when_it_was_called_passes_that_on() {
         for _ in 0..20 {
             let _watchdog = Watchdog::new("the second one that waits");
             let guard = match is_ours {
-                true => Some(holder.lock("k").await.unwrap()),
+                true => {
+                    let guard = holder.lock("k").await.unwrap();
+                    is_everywhere(&fleet, &guard).await;
+                    Some(guard)
+                }
                 false => {
                     fleet.command(&["SET", "k", "theirs", "PX", "60000"]);
                     None

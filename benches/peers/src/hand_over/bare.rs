@@ -8,6 +8,7 @@ use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use socket2::Socket;
 
+use crate::clock;
 use crate::contest::{Failure, TTL};
 use crate::servers::Endpoint;
 
@@ -26,8 +27,9 @@ const KEYS: [&str; 3] = ["floor", "{floor}:q", "{floor}:h"];
 /// How long no node may say anything.
 const PATIENCE: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 
-/// How often nodes are asked again for one acquisition at most.
-const REPEATS_MAX: usize = 1_000;
+/// For how long nodes that refuse are asked again, in nanoseconds. Of many processes on few cores one
+/// that lets go may be stopped for a while between two nodes.
+const AGAIN_FOR: u64 = 5_000_000_000;
 
 pub(crate) struct Bare {
     poll: OwnedFd,
@@ -121,7 +123,7 @@ impl Bare {
     /// Waits until a majority has granted what was just sent to all. Who has let go of the key on
     /// that node does so on the others now: where these refuse, they are asked `again` at once.
     fn gather(&mut self, again: Option<&[u8]>) -> Result<(), Failure> {
-        let (mut granted, mut left, mut repeats) = (0, self.nodes.len(), 0);
+        let (mut granted, mut left, mut refused_since) = (0, self.nodes.len(), None);
         let needed = left / 2 + 1;
         let mut answered = vec![false; left];
         while granted < needed {
@@ -138,8 +140,8 @@ impl Bare {
                     answered[node] = true;
                 }
             })?;
-            repeats += refusing.len();
-            if repeats > REPEATS_MAX {
+            let now = clock::shared();
+            if !refusing.is_empty() && now - *refused_since.get_or_insert(now) > AGAIN_FOR {
                 return Err("nodes refuse what the node with the queue has granted".into());
             }
             for (node, again) in refusing.into_iter().zip(std::iter::repeat(again)) {
