@@ -115,7 +115,7 @@
 //!
 //! With one caller the kernel has 88 % of the client's processor time, and so nearly all of the
 //! latency: eleven system calls an operation, as the bare sockets need. The program's own part is
-//! 32,000 instructions a cycle (current-thread; 33,000 on several workers); with 64 callers it is
+//! 32,000 instructions a cycle (current-thread; 34,000 on several workers); with 64 callers it is
 //! 14,400 (`hot-path-2026-11-29.md`).
 //!
 //! The other scenarios that miss their budget, profiled in the same way (same day and machine;
