@@ -27,8 +27,8 @@ const KEYS: [&str; 3] = ["floor", "{floor}:q", "{floor}:h"];
 /// How long no node may say anything.
 const PATIENCE: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 
-/// For how long nodes that refuse are asked again, in nanoseconds. Of many processes on few cores one
-/// that lets go may be stopped for a while between two nodes.
+/// For how long nodes that refuse are asked again, in nanoseconds. Of many processes on few cores
+/// one that lets go may be stopped for a while between two nodes.
 const AGAIN_FOR: u64 = 5_000_000_000;
 
 pub(crate) struct Bare {
