@@ -38,12 +38,16 @@ impl Moment {
 
     /// This moment and `duration` more; sums beyond the range are [`Moment::NEVER`].
     pub(crate) fn plus(self, duration: Duration) -> Self {
-        Self(self.0.saturating_add(nanoseconds(duration)))
+        self.plus_nanos(nanoseconds(duration))
     }
 
-    /// This moment or up to `grain` earlier: one that is common to all moments near it.
-    pub(crate) fn rounded_down(self, grain: Duration) -> Self {
-        let grain = nanoseconds(grain).max(1).ilog2();
+    pub(crate) fn plus_nanos(self, more: u64) -> Self {
+        Self(self.0.saturating_add(more))
+    }
+
+    /// This moment or up to `grain` nanoseconds earlier: one that is common to all moments near it.
+    pub(crate) fn rounded_down(self, grain: u64) -> Self {
+        let grain = grain.max(1).ilog2();
         Self(self.0 >> grain << grain)
     }
 
@@ -82,13 +86,11 @@ impl Stamp {
     /// Before every stamp that was ever read.
     pub(crate) const PAST: Self = Self { steady: 0, wall: 0 };
 
-    pub(crate) fn plus(self, duration: Duration) -> Self {
-        let more = nanoseconds(duration);
+    pub(crate) fn plus_nanos(self, more: u64) -> Self {
         Self { steady: self.steady.saturating_add(more), wall: self.wall.saturating_add(more) }
     }
 
-    pub(crate) fn less(self, duration: Duration) -> Self {
-        let less = nanoseconds(duration);
+    pub(crate) fn less_nanos(self, less: u64) -> Self {
         Self { steady: self.steady.saturating_sub(less), wall: self.wall.saturating_sub(less) }
     }
 
@@ -110,8 +112,11 @@ impl Stamp {
 
     /// The time until one of the clocks reaches `end`; zero when one has.
     pub(crate) fn until(self, end: Self) -> Duration {
-        let left = end.steady.saturating_sub(self.steady).min(end.wall.saturating_sub(self.wall));
-        Duration::from_nanos(left)
+        Duration::from_nanos(self.nanos_until(end))
+    }
+
+    fn nanos_until(self, end: Self) -> u64 {
+        end.steady.saturating_sub(self.steady).min(end.wall.saturating_sub(self.wall))
     }
 
     #[cfg(test)]
@@ -159,7 +164,7 @@ pub(crate) struct Reading {
 impl Reading {
     /// The moment at which one of the clocks reaches `end`, if both go on as they should.
     pub(crate) fn moment(self, end: Stamp) -> Moment {
-        self.now.plus(self.stamp.until(end))
+        self.now.plus_nanos(self.stamp.nanos_until(end))
     }
 }
 

@@ -27,6 +27,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use self::one_first::AskingOne;
 use super::acquire_spec::{AcquireSpec, Waiting};
 use super::claim::Claim;
 use super::counters::{Cause, Waiter};
@@ -46,7 +47,7 @@ use crate::report::Inspection;
 
 /// An acquisition: the first try, and those that follow it.
 pub(crate) struct Acquiring {
-    spec: Result<AcquireSpec, Option<Error>>,
+    spec: Result<AcquireSpec, Error>,
     tries: Tries,
 }
 
@@ -74,11 +75,8 @@ enum Step {
     InLine(InLine),
     /// Not in a box, which would cost an allocation.
     Asking(Claim),
-    /// One node is asked before the others.
-    AskingOne {
-        claim: Claim,
-        node: usize,
-    },
+    /// One node is asked before the others. In a box, for then the claim above makes up the step.
+    AskingOne(Box<AskingOne>),
     /// All nodes are looked at for free slots.
     Searching(Searching),
     /// `drawn` is the pause that the retry policy wants; without one it gives up.
@@ -98,6 +96,17 @@ enum Step {
     },
 }
 
+impl Step {
+    /// Takes what was asked for out of it.
+    #[inline(always)]
+    fn take_claim(&mut self) -> Option<Claim> {
+        match std::mem::replace(self, Self::Start) {
+            Self::Asking(claim) => Some(claim),
+            _ => None,
+        }
+    }
+}
+
 type InLine = Pin<Box<dyn Future<Output = in_line::Ended> + Send>>;
 type Queued = Pin<Box<dyn Future<Output = Result<queue::Ended, Error>> + Send>>;
 type Searching = Pin<Box<dyn Future<Output = Result<Found, Error>> + Send>>;
@@ -110,13 +119,13 @@ impl Acquiring {
     #[inline]
     pub(crate) fn new(spec: Result<AcquireSpec, Error>) -> Self {
         let kind = spec.as_ref().map_or(in_line::Kind::Apart, AcquireSpec::order);
-        Self { spec: spec.map_err(Some), tries: Tries::new(false, Order::new(kind)) }
+        Self { spec, tries: Tries::new(false, Order::new(kind)) }
     }
 
     /// Tries once. No observer is told of a failure: it is the answer that was asked for.
     pub(crate) fn once(spec: Result<AcquireSpec, Error>) -> Self {
         let kind = spec.as_ref().map_or(in_line::Kind::Apart, AcquireSpec::order_of_one_try);
-        Self { spec: spec.map_err(Some), tries: Tries::new(true, Order::new(kind)) }
+        Self { spec, tries: Tries::new(true, Order::new(kind)) }
     }
 
     /// How many tries have begun.
@@ -147,7 +156,7 @@ impl Future for Acquiring {
         let this = &mut *self;
         let ended = match &mut this.spec {
             Ok(spec) => ready!(this.tries.poll(spec, cx)),
-            Err(error) => Err(error.take().unwrap_or_else(spent)),
+            Err(error) => Err(std::mem::replace(error, spent())),
         };
         this.end();
         Poll::Ready(ended)
@@ -192,8 +201,8 @@ impl Tries {
                     let verdict = ready!(claim.poll_verdict(spec.fenced, cx));
                     self.decide(spec, verdict, started)
                 }
-                Step::AskingOne { claim, .. } => {
-                    let verdict = ready!(claim.election.poll_verdict(cx));
+                Step::AskingOne(one) => {
+                    let verdict = ready!(one.claim.election.poll_verdict(cx));
                     self.decide_one(spec, verdict, started)
                 }
                 Step::Searching(searching) => {
@@ -345,13 +354,10 @@ impl Tries {
         if matches!(verdict, Ok(Verdict::Won)) {
             claim.set_turn(self.order.take());
         }
-        let judged = spec.judge(claim, verdict, &mut self.waiting);
-        let Step::Asking(claim) = std::mem::replace(&mut self.step, Step::Start) else {
-            return Ok(None);
-        };
-        let failure = match judged {
+        let failure = match spec.judge(claim, verdict, &mut self.waiting) {
             Ok(at) => {
-                let hold = HoldRef::begin(&spec.leases, claim, spec.extend, at)?;
+                let claim = || self.step.take_claim();
+                let hold = HoldRef::begin_with(&spec.leases, claim, spec.extend, at)?;
                 spec.tell_acquired(&hold, self.count, started);
                 return Ok(Some(hold));
             }
@@ -364,7 +370,7 @@ impl Tries {
                 if failure.is_contended() {
                     self.queueing.search.note_held(claim.resource.slot_numbers());
                 }
-                drop(claim);
+                self.step = Step::Start; // with the claim
                 failure
             }
         };
@@ -450,7 +456,7 @@ impl Tries {
             spec.tell_retrying(failure, self.count, pause);
         }
         let leases = spec.leases.clone();
-        let may_be_cut = self.failed_contended() && spec.retry.is_open_ended();
+        let may_be_cut = self.failed_contended() && spec.retry().is_open_ended();
         let watched = self.waiting.watched(&spec.resource).filter(|_| may_be_cut);
         let pausing: Pausing = match watched {
             Some(watched) => Box::pin(pause::watching(leases, watched, pause)),

@@ -29,7 +29,8 @@ pub(crate) struct AcquireSpec {
     pub(crate) wait: Option<Duration>,
     /// How much of that may pass without a quorum.
     pub(crate) unavailable_wait: Duration,
-    pub(crate) retry: Retry,
+    /// When to try again, where it is not as the locker says. In a box, for this is moved often.
+    pub(crate) own_retry: Option<Box<Retry>>,
     pub(crate) extend: Extend,
     /// Whether it gets a fence.
     pub(crate) fenced: bool,
@@ -205,10 +206,15 @@ impl AcquireSpec {
         Err(Error::new(kind).with_key(key).with_nodes(nodes))
     }
 
+    /// When to try again.
+    pub(super) fn retry(&self) -> &Retry {
+        self.own_retry.as_deref().unwrap_or(&self.leases.context.options.retry)
+    }
+
     /// The pause after so many tries; `None` gives up.
     pub(super) fn draw(&self, tries: u32) -> Option<Duration> {
         let entropy = self.leases.context.nodes.entropy();
-        draw(&self.retry, tries, |low, high| entropy.between(low, high))
+        draw(self.retry(), tries, |low, high| entropy.between(low, high))
     }
 
     /// What was found in the way: how long it lives still, if it is a lock.
@@ -247,7 +253,7 @@ impl AcquireSpec {
     /// tries by that.
     pub(super) fn order(&self) -> in_line::Kind {
         let waits = self.wait.is_none_or(|wait| !wait.is_zero());
-        let waits = waits && self.retry.is_open_ended();
+        let waits = waits && self.retry().is_open_ended();
         match self.order_of_one_try() {
             in_line::Kind::Beside if waits => in_line::Kind::InLine,
             in_line::Kind::Apart if waits && self.resource.primitive.holders.are_readers() => {

@@ -59,8 +59,8 @@ pub(crate) struct Claim {
     context: Arc<LeaseContext>,
     pub(crate) resource: Resource,
     nonce: Nonce,
-    /// In nanoseconds: a claim is to stay small.
-    ttl: u64,
+    /// In nanoseconds: a claim is to stay small, and to be counted with.
+    pub(super) ttl: u64,
     /// The clocks, read before the first byte was handed over.
     pub(crate) sent: Stamp,
     pub(crate) election: Election,
@@ -236,12 +236,12 @@ impl Claim {
 
     /// Until when a node holds the key that was sent at `sent`.
     pub(crate) fn end_of(&self, sent: Stamp) -> Stamp {
-        validity::end(sent, self.ttl(), self.context.options.drift)
+        validity::end(sent, self.ttl, self.context.options.drift)
     }
 
     /// Until when the lock is held that was granted by now, if nothing extends it.
     pub(crate) fn warning(&self) -> Stamp {
-        self.end_of(self.sent).less(self.context.margin(self.ttl()))
+        self.end_of(self.sent).less_nanos(self.context.margin(self.ttl))
     }
 
     /// A number by chance, the same for each question.

@@ -329,8 +329,8 @@ impl LeaseContext {
         self.acquires_by_script(primitive) && self.lacked.note(election)
     }
 
-    /// How long before its end a lock with this TTL counts as lost.
-    pub(crate) fn margin(&self, ttl: Duration) -> Duration {
+    /// How long before its end a lock with this TTL counts as lost: both in nanoseconds.
+    pub(crate) fn margin(&self, ttl: u64) -> u64 {
         validity::margin(ttl, self.options.drift, self.held.load(Ordering::SeqCst))
     }
 

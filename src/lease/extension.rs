@@ -24,7 +24,7 @@ use super::context::LeaseContext;
 use super::primitive::ScriptForm;
 use super::round::{Kind, Round};
 use super::validity::{self, Validity};
-use crate::clock::Stamp;
+use crate::clock::{Stamp, nanoseconds};
 use crate::error::Error;
 use crate::node_vote::NodeVote;
 use crate::quorum::{Command, Election, NodeMask, Verdict};
@@ -67,7 +67,7 @@ impl Extension {
             // Seldom sent, and so whole.
             Kind::Heal => subject.with_acquire(ScriptForm::Whole, ttl, None, ask),
         };
-        let end = validity::end(sent, ttl, context.options.drift);
+        let end = validity::end(sent, nanoseconds(ttl), context.options.drift);
         Ok(Self { election: election?, round: Round::new(kind, sent, ttl, end) })
     }
 
@@ -82,7 +82,7 @@ impl Extension {
 
     /// Enters what the nodes have answered by now; to be called again when more have.
     pub(crate) fn apply(&self, validity: &mut Validity, context: &LeaseContext) {
-        let margin = context.margin(self.round.ttl);
+        let margin = context.margin(nanoseconds(self.round.ttl));
         self.round.handle_votes(self.election.votes(), validity, margin);
     }
 

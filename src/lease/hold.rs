@@ -15,7 +15,7 @@ use super::context::LeaseContext;
 use super::extension::Extension;
 use super::revoked::Revoked;
 use super::validity::Validity;
-use crate::clock::{Moment, Reading, Stamp, nanoseconds};
+use crate::clock::{Moment, Reading, Stamp};
 use crate::error::{Error, Kind};
 use crate::observe::Loss;
 use crate::options::Extend;
@@ -133,17 +133,21 @@ impl Hold {
     }
 
     /// The place holds what an acquisition has won, or what was handed on.
-    #[inline]
+    ///
+    /// The claim is large, and each function that was given it would move it once more: it comes
+    /// straight from where it was won.
+    #[inline(always)]
     pub(super) fn begin(
         &mut self,
-        claim: Claim,
+        claim: impl FnOnce() -> Option<Claim>,
         inherited: Option<Inherited>,
         extend: Extend,
         now: Moment,
         context: &LeaseContext,
     ) {
-        let (granted, end, ttl) = (claim.granted(), claim.end_of(claim.sent), claim.ttl());
-        self.claim = Some(claim);
+        self.claim = claim();
+        let Some(claim) = &self.claim else { return };
+        let (granted, end, ttl) = (claim.granted(), claim.end_of(claim.sent), claim.ttl);
         (self.extend, self.began) = (extend, now);
         (self.acquired, self.is_value_told, self.revoked) = (now, false, Revoked::No);
         self.state = State::Held(Upkeep::default());
@@ -394,22 +398,23 @@ impl Hold {
         if !self.may_extend(at.now) {
             return if self.is_to_be_told_overlong(at.now) { at.now } else { warning };
         }
-        let lease = nanoseconds(claim.ttl().saturating_sub(context.options.drift.of(claim.ttl())));
+        // All in nanoseconds, for every acquisition comes by here.
+        let lease = claim.ttl.saturating_sub(context.options.drift.nanoseconds_of(claim.ttl));
         let jitter = lease / 15 / 256 * u64::from(claim.chance());
-        let early = Duration::from_nanos(lease / 3 * 2 + jitter);
-        let batch = Duration::from_nanos(nanoseconds(claim.ttl()) / 64);
+        let early = lease / 3 * 2 + jitter;
+        let batch = claim.ttl / 64;
         let is_hurried = claim.may_former_return() && at.now.since(self.began) < claim.ttl();
         if let State::Held(upkeep) = &mut self.state {
             if is_hurried {
                 let doublings = upkeep.hurries.saturating_sub(HURRIES).min(16);
                 upkeep.hurries = upkeep.hurries.saturating_add(1);
-                return at.now.plus(batch.saturating_mul(1 << doublings)).min(warning);
+                return at.now.plus_nanos(batch.saturating_mul(1 << doublings)).min(warning);
             }
             upkeep.hurries = 0;
         }
-        let due = at.moment(self.validity.end().less(early)).rounded_down(batch);
+        let due = at.moment(self.validity.end().less_nanos(early)).rounded_down(batch);
         // However slowly the nodes answered: not one extension behind the other.
-        due.max(at.now.plus(Duration::from_nanos(lease / 20))).min(warning)
+        due.max(at.now.plus_nanos(lease / 20)).min(warning)
     }
 
     /// Whether a look that was planned soon is needed no more: by now all nodes have our value.

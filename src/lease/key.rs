@@ -6,9 +6,9 @@
 use crate::error::Error;
 
 /// Keys up to this length, prefix included, are held without an allocation. Every move of a claim
-/// moves so many bytes, so that it is moved rarely: see `Hold::end`. With their lengths they fill
-/// 128 bytes.
-const INLINE: usize = 125;
+/// moves so many bytes, so that it is moved rarely: see `Hold::end`. With its lengths and its hash
+/// a key fills 128 bytes, and a claim 256, up to which `memcpy` needs no loop.
+const INLINE: usize = 117;
 
 /// The longest key, prefix included. Servers take more; a lock's name of this size is a mistake,
 /// and it would travel to every node twice for each acquisition.
@@ -36,12 +36,19 @@ pub(super) const GATE: &[u8] = b"quorlock:gate";
 /// What a server keeps beside data: the highest fence that has come; see `guarded`.
 const WRITTEN: &[u8] = b"quorlock:written";
 
-/// Whether a full key is a node's own, behind some locker's prefix or some lock's key: no lock may
-/// have such a name. Taking or deleting it would change whether the node may vote, or who waits.
-fn is_nodes_own(full: &[u8]) -> bool {
-    [EPOCH, QUARANTINE, QUEUE, BEATS, FENCE, READERS, GATE, WRITTEN]
-        .iter()
-        .any(|own| full.ends_with(own))
+/// An error for a full key that is a node's own, behind some locker's prefix or some lock's key: no
+/// lock may have such a name. Taking or deleting it would change whether the node may vote, or who
+/// waits.
+fn check_name(full: &[u8]) -> Result<(), Error> {
+    let own = [EPOCH, QUARANTINE, QUEUE, BEATS, FENCE, READERS, GATE, WRITTEN];
+    if own.iter().any(|own| full.ends_with(own)) {
+        return Err(Error::misuse(
+            "the key ends in `quorlock:epoch`, `quorlock:quarantine`, `quorlock:queue`, \
+             `quorlock:beats`, `quorlock:fence`, `quorlock:readers`, `quorlock:gate` or \
+             `quorlock:written`, which are the nodes' own; choose another name",
+        ));
+    }
+    Ok(())
 }
 
 /// A checked key.
@@ -82,24 +89,18 @@ impl Key {
                  what it names)"
             )));
         }
-        let bytes = if len <= INLINE {
-            let mut bytes = [0; INLINE];
-            bytes[..prefix.len()].copy_from_slice(prefix);
-            bytes[prefix.len()..len].copy_from_slice(key);
-            KeyBytes::Inline { prefix_len: prefix.len() as u8, len: len as u8, bytes }
-        } else {
+        if len > INLINE {
             let bytes = [prefix, key].concat().into_boxed_slice();
-            KeyBytes::Heap { prefix_len: prefix.len() as u16, bytes }
-        };
-        let key = Self::of(bytes);
-        match is_nodes_own(key.full()) {
-            true => Err(Error::misuse(
-                "the key ends in `quorlock:epoch`, `quorlock:quarantine`, `quorlock:queue`, \
-                 `quorlock:beats`, `quorlock:fence`, `quorlock:readers`, `quorlock:gate` or \
-                 `quorlock:written`, which are the nodes' own; choose another name",
-            )),
-            false => Ok(key),
+            check_name(&bytes)?;
+            return Ok(Self::of(KeyBytes::Heap { prefix_len: prefix.len() as u16, bytes }));
         }
+        let mut bytes = [0; INLINE];
+        bytes[..prefix.len()].copy_from_slice(prefix);
+        bytes[prefix.len()..len].copy_from_slice(key);
+        check_name(&bytes[..len])?;
+        let hash = Self::hash(&bytes[..len]);
+        let (prefix_len, len) = (prefix.len() as u8, len as u8);
+        Ok(Self { bytes: KeyBytes::Inline { prefix_len, len, bytes }, hash })
     }
 
     fn of(bytes: KeyBytes) -> Self {

@@ -29,6 +29,7 @@ use super::inspect::look_for_value;
 use super::key::Key;
 use super::wire::owner_of;
 use super::{validity, watch};
+use crate::clock::nanoseconds;
 use crate::error::{Error, Kind};
 use crate::link::ReplyKind;
 use crate::node_vote::NodeVote;
@@ -152,7 +153,8 @@ fn weigh(context: &LeaseContext, lives: &[Duration], took: Duration) -> Marked {
         return Marked::NotSure(lives.iter().copied().max().unwrap_or_default());
     };
     let (drift, ttl) = (context.options.drift, end); // the TTL is no shorter than what is left
-    let ahead = (drift.of(ttl) + validity::margin(ttl, drift, 0)).saturating_sub(took);
+    let margin = Duration::from_nanos(validity::margin(nanoseconds(ttl), drift, 0));
+    let ahead = (drift.of(ttl) + margin).saturating_sub(took);
     let settled = took + context.options.node_timeout(Duration::MAX);
     // Lives are told at any moment of a round, and the round before may have fallen short by two.
     let blur = 3 * took;

@@ -53,12 +53,12 @@ impl Round {
     }
 
     /// Enters what the nodes have answered by now; to be called again when more have. `margin` is
-    /// that of a lock with this TTL.
+    /// that of a lock with this TTL, in nanoseconds.
     pub(super) fn handle_votes(
         &self,
         votes: impl Iterator<Item = (usize, NodeVote)>,
         validity: &mut Validity,
-        margin: Duration,
+        margin: u64,
     ) {
         let warning = validity.warning();
         for (node, vote) in votes {
@@ -162,20 +162,20 @@ mod tests {
             ([Granted, Gone, Granted], 11_000),
         ] {
             let mut validity = validity();
-            sent(DIGEST).handle_votes(votes(answers), &mut validity, Duration::ZERO);
+            sent(DIGEST).handle_votes(votes(answers), &mut validity, 0);
             assert_eq!(validity.end(), at(end), "{answers:?}");
         }
         let mut lost = validity();
-        sent(DIGEST).handle_votes(votes([Gone, Held, Granted]), &mut lost, Duration::ZERO);
+        sent(DIGEST).handle_votes(votes([Gone, Held, Granted]), &mut lost, 0);
         assert!(lost.is_gone(), "two of three do not hold it");
         let mut healed = validity();
-        sent(Kind::Heal).handle_votes(votes([Held, Held, Granted]), &mut healed, Duration::ZERO);
+        sent(Kind::Heal).handle_votes(votes([Held, Held, Granted]), &mut healed, 0);
         assert_eq!(healed.end(), at(5_000), "what was not set again says nothing of the others");
     }
 
     #[test]
     fn the_margin_is_that_of_the_ttl_only_where_the_lock_was_given_it() {
-        let margin = Duration::from_millis(100);
+        let margin = 100_000_000;
         for (answers, warning) in
             [([Granted, Granted, Pending], 10_900), ([Granted, Pending, Pending], 5_000)]
         {

@@ -17,14 +17,15 @@ use crate::clock::{Stamp, nanoseconds};
 use crate::options::Drift;
 use crate::quorum::NodeMask;
 
-/// Until when a node holds a key that it was told at `sent` to hold for `ttl`.
-pub(crate) fn end(sent: Stamp, ttl: Duration, drift: Drift) -> Stamp {
-    sent.plus(ttl).less(drift.of(ttl))
+/// Until when a node holds a key that it was told at `sent` to hold for `ttl`. In nanoseconds, for
+/// each acquisition counts it.
+pub(crate) fn end(sent: Stamp, ttl: u64, drift: Drift) -> Stamp {
+    sent.plus_nanos(ttl).less_nanos(drift.nanoseconds_of(ttl))
 }
 
 /// How long before its end a lock counts as lost at least, where that is not too much of its TTL: a
 /// timer comes up to 2 ms late, and a busy machine lets a process wait for some more. In
-/// nanoseconds, like the other two: the margin of each acquisition is counted in them.
+/// nanoseconds, like the other two.
 const MARGIN: u64 = 20_000_000;
 
 /// The same for a lock of some milliseconds: above what a timer may be late.
@@ -35,13 +36,13 @@ const MARGIN_MIN: u64 = 3_000_000;
 /// and runs one after the other.
 const MARGIN_PER_LOCK: u64 = 10_000;
 
-/// How long before its end a lock counts as lost, with so many others `held` by its locker.
-pub(crate) fn margin(ttl: Duration, drift: Drift, held: usize) -> Duration {
-    let ttl = nanoseconds(ttl);
+/// How long before its end a lock counts as lost, with so many others `held` by its locker. In
+/// nanoseconds, like the `ttl`.
+pub(crate) fn margin(ttl: u64, drift: Drift, held: usize) -> u64 {
     let lasts = ttl.saturating_sub(drift.nanoseconds_of(ttl));
     let share = (lasts / 20).clamp(MARGIN_MIN, MARGIN);
     let herd = u64::try_from(held).unwrap_or(u64::MAX).saturating_mul(MARGIN_PER_LOCK);
-    Duration::from_nanos((ttl / 100).max(share).max(herd.min(lasts / 4)))
+    (ttl / 100).max(share).max(herd.min(lasts / 4))
 }
 
 /// For how long a lock is held, by what each node has said.
@@ -55,15 +56,15 @@ pub(crate) struct Validity {
     /// When the latest command was sent that found the key missing on a node. Answers to earlier
     /// ones may come in later; they know less.
     missed: Stamp,
-    /// How long before the end the lock counts as lost.
-    margin: Duration,
+    /// How long before the end the lock counts as lost, in nanoseconds.
+    margin: u64,
 }
 
 impl Validity {
     /// No lease yet, on so many nodes, of which so many are needed.
     pub(crate) fn new(nodes: usize, needed: usize) -> Self {
         let ends = vec![Stamp::PAST; nodes].into_boxed_slice();
-        Self { ends, needed, end: Stamp::PAST, missed: Stamp::PAST, margin: Duration::ZERO }
+        Self { ends, needed, end: Stamp::PAST, missed: Stamp::PAST, margin: 0 }
     }
 
     /// Another lease: these nodes hold the key until `end`, and of the others nothing is known.
@@ -77,12 +78,13 @@ impl Validity {
         self.missed = Stamp::PAST;
     }
 
-    /// How long before its end the lock counts as lost, from now on; but not before `warning`, when
-    /// it would have been lost until now: no extension that succeeds brings the loss nearer.
-    pub(crate) fn set_margin(&mut self, margin: Duration, warning: Stamp) {
+    /// How many nanoseconds before its end the lock counts as lost, from now on; but not before
+    /// `warning`, when it would have been lost until now: no extension that succeeds brings the
+    /// loss nearer.
+    pub(crate) fn set_margin(&mut self, margin: u64, warning: Stamp) {
         self.margin = margin;
         if !self.warning().reaches(warning) {
-            self.margin = warning.until(self.end);
+            self.margin = nanoseconds(warning.until(self.end));
         }
     }
 
@@ -126,7 +128,7 @@ impl Validity {
 
     /// When the lock counts as lost: a margin before another client may hold it.
     pub(crate) fn warning(&self) -> Stamp {
-        self.end.less(self.margin)
+        self.end.less_nanos(self.margin)
     }
 
     pub(crate) fn remaining(&self, now: Stamp) -> Duration {
@@ -145,7 +147,8 @@ mod tests {
     use super::*;
 
     const DRIFT: Drift = Drift { permille: 10, floor: Duration::from_millis(2) };
-    const TTL: Duration = Duration::from_secs(10);
+    const MILLIS: u64 = 1_000_000;
+    const TTL: u64 = 10_000 * MILLIS;
 
     fn at(millis: u64) -> Stamp {
         Stamp::from_millis(millis)
@@ -171,14 +174,14 @@ mod tests {
 
     #[test]
     fn a_lock_among_very_many_counts_as_lost_earlier() {
-        let millis = |held| margin(TTL, DRIFT, held).as_millis();
+        let millis = |held| margin(TTL, DRIFT, held) / MILLIS;
         assert_eq!([1, 10_000, 24_000].map(millis), [100, 100, 240]);
-        assert_eq!(margin(TTL, DRIFT, usize::MAX), (TTL - DRIFT.of(TTL)) / 4);
+        assert_eq!(margin(TTL, DRIFT, usize::MAX), (TTL - DRIFT.nanoseconds_of(TTL)) / 4);
     }
 
     #[test]
     fn an_extension_among_more_locks_brings_no_loss_nearer() {
-        let ttl = Duration::from_secs(1);
+        let ttl = 1_000 * MILLIS;
         let mut validity = Validity::new(3, 2);
         validity.grant(0..3, at(0), end(at(0), ttl, DRIFT));
         validity.set_margin(margin(ttl, DRIFT, 1), Stamp::PAST);
@@ -213,7 +216,7 @@ mod tests {
     #[test]
     fn a_later_grant_never_shortens() {
         let mut validity = granted(&[0, 1, 2], 1_000);
-        let shorter = end(at(1_100), Duration::from_secs(1), DRIFT);
+        let shorter = end(at(1_100), 1_000 * MILLIS, DRIFT);
         for node in 0..3 {
             validity.grant([node], at(1_100), shorter);
         }

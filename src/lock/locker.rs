@@ -137,7 +137,7 @@ impl Locker {
             ttl: options.ttl,
             wait: options.wait,
             unavailable_wait: options.unavailable_wait,
-            retry: options.retry.clone(),
+            own_retry: None,
             extend: options.extend,
             fenced: false,
             fair: false,

@@ -121,7 +121,7 @@ impl LockRequest {
     /// When to try again, instead of the locker's default; [`wait`](Self::wait) ends the tries all
     /// the same.
     pub fn retry(self, retry: Retry) -> Self {
-        self.check(|_| retry.check()).with(|spec| spec.retry = retry)
+        self.check(|_| retry.check()).with(|spec| spec.own_retry = Some(Box::new(retry)))
     }
 
     /// How long the lock is extended by itself, instead of the locker's default.

@@ -93,7 +93,7 @@ impl Model {
             return;
         }
         if granted {
-            self.validity.grant([node], sent, end(sent, Duration::from_millis(ttl), DRIFT));
+            self.validity.grant([node], sent, end(sent, ttl * 1_000_000, DRIFT));
         } else {
             self.validity.lose(node, sent);
             self.nodes[node].promises.retain(|(before, _)| *before > executed);

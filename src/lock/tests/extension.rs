@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Behaviour::{After, Grants, Hangs};
 use super::{News, World, assert_due, ms, now, pass, warning};
-use crate::clock::Moment;
+use crate::clock::{Moment, nanoseconds};
 use crate::lock::LockGuard;
 use crate::observe::Loss;
 use crate::options::{Drift, Extend, Options};
@@ -166,7 +166,7 @@ async fn a_lock_that_follows_one_that_was_extended_is_held_too() {
 /// Until just behind a moment to which what is due is rounded, so that two locks with the same
 /// chance are due equally long after they were acquired.
 async fn pass_to_a_batch() {
-    let grain = 2 * TTL / 64;
+    let grain = nanoseconds(2 * TTL / 64);
     let start = now().rounded_down(grain);
     while now().rounded_down(grain) == start {
         pass(ms(1)).await;
