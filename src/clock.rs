@@ -41,6 +41,7 @@ impl Moment {
         self.plus_nanos(nanoseconds(duration))
     }
 
+    /// As [`plus`](Self::plus), by nanoseconds.
     pub(crate) fn plus_nanos(self, more: u64) -> Self {
         Self(self.0.saturating_add(more))
     }
@@ -86,10 +87,12 @@ impl Stamp {
     /// Before every stamp that was ever read.
     pub(crate) const PAST: Self = Self { steady: 0, wall: 0 };
 
+    /// So many nanoseconds later by both clocks, or as late as there are.
     pub(crate) fn plus_nanos(self, more: u64) -> Self {
         Self { steady: self.steady.saturating_add(more), wall: self.wall.saturating_add(more) }
     }
 
+    /// So many nanoseconds earlier by both clocks, or their zero.
     pub(crate) fn less_nanos(self, less: u64) -> Self {
         Self { steady: self.steady.saturating_sub(less), wall: self.wall.saturating_sub(less) }
     }

@@ -75,7 +75,7 @@ enum Step {
     /// Others of this process come first.
     InLine(InLine),
     Asking(Claim),
-    /// One node is asked before the others. In a box, for then the claim above makes up the step.
+    /// One node is asked before the others. In a box, so that a step is no larger than its claim.
     AskingOne(Box<AskingOne>),
     /// All nodes are looked at for free slots.
     Searching(Searching),
@@ -94,17 +94,6 @@ enum Step {
         queued: Queued,
         drawn: Duration,
     },
-}
-
-impl Step {
-    /// Takes what was asked for out of it.
-    #[inline(always)]
-    fn take_claim(&mut self) -> Option<Claim> {
-        match std::mem::replace(self, Self::Start) {
-            Self::Asking(claim) => Some(claim),
-            _ => None,
-        }
-    }
 }
 
 type InLine = Pin<Box<dyn Future<Output = in_line::Ended> + Send>>;
@@ -354,10 +343,13 @@ impl Tries {
         if matches!(verdict, Ok(Verdict::Won)) {
             claim.set_turn(self.order.take());
         }
-        let failure = match spec.judge(claim, verdict, &mut self.waiting) {
+        let judged = spec.judge(claim, verdict, &mut self.waiting);
+        let Step::Asking(claim) = std::mem::replace(&mut self.step, Step::Start) else {
+            return Ok(None);
+        };
+        let failure = match judged {
             Ok(at) => {
-                let claim = || self.step.take_claim();
-                let hold = HoldRef::begin_with(&spec.leases, claim, spec.extend, at)?;
+                let hold = HoldRef::begin(&spec.leases, claim, spec.extend, at)?;
                 spec.tell_acquired(&hold, self.count, started);
                 return Ok(Some(hold));
             }
@@ -370,7 +362,7 @@ impl Tries {
                 if failure.is_contended() {
                     self.queueing.search.note_held(claim.resource.slot_numbers());
                 }
-                self.step = Step::Start; // with the claim
+                drop(claim);
                 failure
             }
         };

@@ -59,8 +59,8 @@ pub(crate) struct Claim {
     context: Arc<LeaseContext>,
     pub(crate) resource: Resource,
     nonce: Nonce,
-    /// In nanoseconds: a claim is to stay small, and to be counted with.
-    pub(super) ttl: u64,
+    /// In nanoseconds: smaller than a `Duration`, and cheaper to compute with.
+    pub(super) ttl_nanos: u64,
     /// The clocks, read before the first byte was handed over.
     pub(crate) sent: Stamp,
     pub(crate) election: Election,
@@ -73,6 +73,9 @@ pub(crate) struct Claim {
     /// nothing is held any more, behind what lets go of the key.
     turn: Option<NonZeroU64>,
 }
+
+#[cfg(target_pointer_width = "64")]
+const _: () = assert!(size_of::<Claim>() <= 256, "its moves would cost more: see `Key`");
 
 /// What few claims have: with a box for it, the others stay small.
 #[derive(Default)]
@@ -165,9 +168,9 @@ impl Claim {
         let value = Value::Drawn { nonce, owner: &context.owner };
         let sent = context.nodes.clock().stamp();
         let election = ask(&Subject { resource: &resource, value }, aside.as_deref())?;
-        let (context, ttl) = (context.clone(), nanoseconds(ttl));
+        let (context, ttl_nanos) = (context.clone(), nanoseconds(ttl));
         let (healed, turn) = (NodeMask::NONE, None);
-        Ok(Self { context, resource, nonce, ttl, sent, election, state, healed, aside, turn })
+        Ok(Self { context, resource, nonce, ttl_nanos, sent, election, state, healed, aside, turn })
     }
 
     pub(super) fn context(&self) -> &Arc<LeaseContext> {
@@ -183,11 +186,11 @@ impl Claim {
     }
 
     pub(crate) fn ttl(&self) -> Duration {
-        Duration::from_nanos(self.ttl)
+        Duration::from_nanos(self.ttl_nanos)
     }
 
     pub(crate) fn set_ttl(&mut self, ttl: Duration) {
-        self.ttl = nanoseconds(ttl);
+        self.ttl_nanos = nanoseconds(ttl);
     }
 
     /// What its commands are about.
@@ -236,12 +239,12 @@ impl Claim {
 
     /// Until when a node holds the key that was sent at `sent`.
     pub(crate) fn end_of(&self, sent: Stamp) -> Stamp {
-        validity::end(sent, self.ttl, self.context.options.drift)
+        validity::end(sent, self.ttl_nanos, self.context.options.drift)
     }
 
     /// Until when the lock is held that was granted by now, if nothing extends it.
     pub(crate) fn warning(&self) -> Stamp {
-        self.end_of(self.sent).less_nanos(self.context.margin(self.ttl))
+        self.end_of(self.sent).less_nanos(self.context.margin(self.ttl_nanos))
     }
 
     /// A number by chance, the same for each question.

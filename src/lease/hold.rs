@@ -133,21 +133,17 @@ impl Hold {
     }
 
     /// The place holds what an acquisition has won, or what was handed on.
-    ///
-    /// The claim is large, and each function that was given it would move it once more: it comes
-    /// straight from where it was won.
-    #[inline(always)]
+    #[inline]
     pub(super) fn begin(
         &mut self,
-        claim: impl FnOnce() -> Option<Claim>,
+        claim: Claim,
         inherited: Option<Inherited>,
         extend: Extend,
         now: Moment,
         context: &LeaseContext,
     ) {
-        self.claim = claim();
-        let Some(claim) = &self.claim else { return };
-        let (granted, end, ttl) = (claim.granted(), claim.end_of(claim.sent), claim.ttl);
+        let (granted, end, ttl) = (claim.granted(), claim.end_of(claim.sent), claim.ttl_nanos);
+        self.claim = Some(claim);
         (self.extend, self.began) = (extend, now);
         (self.acquired, self.is_value_told, self.revoked) = (now, false, Revoked::No);
         self.state = State::Held(Upkeep::default());
@@ -398,11 +394,12 @@ impl Hold {
         if !self.may_extend(at.now) {
             return if self.is_to_be_told_overlong(at.now) { at.now } else { warning };
         }
-        // All in nanoseconds, for every acquisition comes by here.
-        let lease = claim.ttl.saturating_sub(context.options.drift.nanoseconds_of(claim.ttl));
+        // In nanoseconds, for every acquisition computes this.
+        let ttl = claim.ttl_nanos;
+        let lease = ttl.saturating_sub(context.options.drift.nanoseconds_of(ttl));
         let jitter = lease / 15 / 256 * u64::from(claim.chance());
         let early = lease / 3 * 2 + jitter;
-        let batch = claim.ttl / 64;
+        let batch = ttl / 64;
         let is_hurried = claim.may_former_return() && at.now.since(self.began) < claim.ttl();
         if let State::Held(upkeep) = &mut self.state {
             if is_hurried {

@@ -39,18 +39,6 @@ impl HoldRef {
         extend: Extend,
         at: Reading,
     ) -> Result<Self, Error> {
-        Self::begin_with(leases, || Some(claim), extend, at)
-    }
-
-    /// As [`begin`](Self::begin), with a claim that is moved from where it stands to where it is
-    /// held: see [`Hold::begin`].
-    #[inline(always)]
-    pub(super) fn begin_with(
-        leases: &Arc<Leases>,
-        claim: impl FnOnce() -> Option<Claim>,
-        extend: Extend,
-        at: Reading,
-    ) -> Result<Self, Error> {
         Self::publish(leases, claim, None, extend, at).unless_closed()
     }
 
@@ -61,7 +49,7 @@ impl HoldRef {
         extend: Extend,
         at: Reading,
     ) -> Result<Self, Error> {
-        Self::publish(leases, || Some(claim), Some(inherited), extend, at).unless_closed()
+        Self::publish(leases, claim, Some(inherited), extend, at).unless_closed()
     }
 
     fn unless_closed(self) -> Result<Self, Error> {
@@ -75,15 +63,16 @@ impl HoldRef {
     }
 
     /// Puts what an acquisition has won where a shutdown and the keeper find it.
-    #[inline(always)]
+    #[inline]
     pub(super) fn publish(
         leases: &Arc<Leases>,
-        claim: impl FnOnce() -> Option<Claim>,
+        claim: Claim,
         inherited: Option<Inherited>,
         extend: Extend,
         at: Reading,
     ) -> Self {
-        let (id, due, turn) = leases.begin(claim, inherited, extend, at);
+        let turn = claim.turn();
+        let (id, due) = leases.begin(claim, inherited, extend, at);
         if let Some(turn) = turn {
             leases.context.turns().note_hold(turn, id);
         }

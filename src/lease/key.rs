@@ -6,8 +6,9 @@
 use crate::error::Error;
 
 /// Keys up to this length, prefix included, are held without an allocation. Every move of a claim
-/// moves so many bytes, so that it is moved rarely: see `Hold::end`. With its lengths and its hash
-/// a key fills 128 bytes, and a claim 256, up to which `memcpy` needs no loop.
+/// moves so many bytes. With its lengths and its hash a key fills 128 bytes, and a claim 256: one
+/// more costs each move nearly twice the instructions (see *What was tried* in
+/// [`hot_path`](crate::manual::hot_path)).
 const INLINE: usize = 117;
 
 /// The longest key, prefix included. Servers take more; a lock's name of this size is a mistake,
@@ -36,8 +37,8 @@ pub(super) const GATE: &[u8] = b"quorlock:gate";
 /// What a server keeps beside data: the highest fence that has come; see `guarded`.
 const WRITTEN: &[u8] = b"quorlock:written";
 
-/// An error for a full key that is a node's own, behind some locker's prefix or some lock's key: no
-/// lock may have such a name. Taking or deleting it would change whether the node may vote, or who
+/// Fails for a full key that ends in a name which nodes keep for themselves, behind some locker's
+/// prefix or some lock's key. Taking or deleting it would change whether the node may vote, or who
 /// waits.
 fn check_name(full: &[u8]) -> Result<(), Error> {
     let own = [EPOCH, QUARANTINE, QUEUE, BEATS, FENCE, READERS, GATE, WRITTEN];
@@ -98,6 +99,7 @@ impl Key {
         bytes[..prefix.len()].copy_from_slice(prefix);
         bytes[prefix.len()..len].copy_from_slice(key);
         check_name(&bytes[..len])?;
+        // Not by `of`, which would move the bytes once more.
         let hash = Self::hash(&bytes[..len]);
         let (prefix_len, len) = (prefix.len() as u8, len as u8);
         Ok(Self { bytes: KeyBytes::Inline { prefix_len, len, bytes }, hash })

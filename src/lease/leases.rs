@@ -33,7 +33,6 @@ use super::hold_id::HoldId;
 use super::keeping::Keeping;
 use super::key::Key;
 use super::resource::Resource;
-use super::turns::Turn;
 use super::validity::Validity;
 use crate::clock::{Moment, Reading};
 use crate::observe::Loss;
@@ -168,15 +167,15 @@ impl Leases {
     }
 
     /// Puts what an acquisition has won where a shutdown and the keeper find it, and says when the
-    /// keeper has to look at it first, and by which turn it was won.
-    #[inline(always)]
+    /// keeper has to look at it first.
+    #[inline]
     pub(super) fn begin(
         &self,
-        claim: impl FnOnce() -> Option<Claim>,
+        claim: Claim,
         inherited: Option<Inherited>,
         extend: Extend,
         at: Reading,
-    ) -> (HoldId, Moment, Option<Turn>) {
+    ) -> (HoldId, Moment) {
         let index = self.slab.claim();
         self.context.held.fetch_add(1, Ordering::SeqCst);
         let place = self.slab.get(index);
@@ -184,8 +183,7 @@ impl Leases {
         hold.begin(claim, inherited, extend, at.now, &self.context);
         let due = hold.next_look(&self.context, at);
         place.due.store(due.as_nanos(), Ordering::SeqCst);
-        let turn = hold.claim.as_ref().and_then(Claim::turn);
-        (HoldId { index, generation: hold.generation }, due, turn)
+        (HoldId { index, generation: hold.generation }, due)
     }
 
     /// Works on the state of what a place holds now, and tells of a loss that the work has found.

@@ -17,10 +17,10 @@ use crate::clock::{Stamp, nanoseconds};
 use crate::options::Drift;
 use crate::quorum::NodeMask;
 
-/// Until when a node holds a key that it was told at `sent` to hold for `ttl`. In nanoseconds, for
-/// each acquisition counts it.
-pub(crate) fn end(sent: Stamp, ttl: u64, drift: Drift) -> Stamp {
-    sent.plus_nanos(ttl).less_nanos(drift.nanoseconds_of(ttl))
+/// Until when a node holds a key that it was told at `sent` to hold for `ttl_nanos`. In
+/// nanoseconds, for every acquisition computes it.
+pub(crate) fn end(sent: Stamp, ttl_nanos: u64, drift: Drift) -> Stamp {
+    sent.plus_nanos(ttl_nanos).less_nanos(drift.nanoseconds_of(ttl_nanos))
 }
 
 /// How long before its end a lock counts as lost at least, where that is not too much of its TTL: a

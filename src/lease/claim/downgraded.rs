@@ -32,7 +32,7 @@ impl Claim {
             context,
             resource,
             nonce: self.nonce,
-            ttl: self.ttl,
+            ttl_nanos: self.ttl_nanos,
             sent,
             election,
             state: State::Owned,

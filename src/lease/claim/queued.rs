@@ -62,13 +62,13 @@ impl Claim {
         let value = Value::Drawn { nonce, owner: &context.owner };
         let sent = context.nodes.clock().stamp();
         let election = ask_queue(context, &queue_node, value, ttl, now)?;
-        let (context, ttl, one) =
+        let (context, ttl_nanos, one) =
             (context.clone(), nanoseconds(ttl), NodeMask::only(queue_node.node));
         Ok(Self {
             context,
             resource,
             nonce,
-            ttl,
+            ttl_nanos,
             sent,
             election,
             state: State::OneAsked,

@@ -90,7 +90,7 @@ fn loom_begun_while_closing_weakened_check() {
     must_fail(OPEN, || {
         let begin: Begin = |leases, claim, at| {
             leases.context.check_open()?;
-            Ok(HoldRef::publish(leases, || Some(claim), None, Extend::Off, at))
+            Ok(HoldRef::publish(leases, claim, None, Extend::Off, at))
         };
         begun_while_closing(false, begin, close);
     });
