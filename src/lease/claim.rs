@@ -74,9 +74,6 @@ pub(crate) struct Claim {
     turn: Option<NonZeroU64>,
 }
 
-#[cfg(target_pointer_width = "64")]
-const _: () = assert!(size_of::<Claim>() <= 256, "its moves would cost more: see `Key`");
-
 /// What few claims have: with a box for it, the others stay small.
 #[derive(Default)]
 struct Aside {

@@ -116,7 +116,7 @@
 //! With one caller the kernel has 88 % of the client's processor time, and so nearly all of the
 //! latency: eleven system calls an operation, as the bare sockets need. The program's own part is
 //! 31,000 instructions a cycle (current-thread; 33,000 on several workers); with 64 callers it is
-//! 13,800 and 14,200 (`hot-path-2026-11-29.md`).
+//! 14,000 and 14,300 (`hot-path-2026-11-29.md`).
 //!
 //! The other scenarios that miss their budget, profiled in the same way (same day and machine;
 //! shares of all processor time used; `--scenarios peers --callers 512`, `one`, `open`, `delay`):
@@ -160,14 +160,17 @@
 //!   cost 17,400 instructions, and of processor time 3.8 µs (current-thread) and 6.1 µs (two
 //!   workers); it costs 14,000, 3.45 µs and 5.45 µs, and 4 and 7 % more cycles are done (two runs
 //!   each, in turn).
-//! - *Shorter moves*: kept. A claim is moved from the future that has asked for it to the place
-//!   where it is held, and from there to its release. With keys of up to 117 bytes inline it has
-//!   256 bytes; with 264, each move's `memcpy` took 52 instructions and not 29. With that, no copy
-//!   of the retry policy in each request, and times counted in nanoseconds, a cycle of 64 callers
-//!   takes 13,840 instructions and not 14,380 (`hot-path-2026-11-29.md`).
+//! - *A shorter claim*: rejected. It is moved from the future that has asked for it to the place
+//!   where it is held, and from there to its release. It has 264 bytes, and each move's `memcpy`
+//!   takes 52 instructions; with 256 it takes 29, and a cycle of 64 callers 230 less (one run of
+//!   6,400 cycles each). It had them with keys of up to 117 bytes inline, and longer ones would
+//!   have allocated, which `tests/allocations.rs` rules out.
 //! - *Moving a claim straight to its place*, by a closure that takes it out of the future: rejected.
-//!   It saves 67 instructions of those (one run of 6,400 cycles each), and the code that begins a
-//!   hold would have to tell of a claim that is not there.
+//!   It saves 67 instructions (measured so too), and the code that begins a hold would have to tell
+//!   of a claim that is not there.
+//! - *No copy of the retry policy in each request*, times counted in nanoseconds, and a key that is
+//!   put together in its place: kept. A cycle of 64 callers takes 14,064 instructions and not 14,348
+//!   (measured so too).
 //! - *A ready flag for each socket*, so that a pass polls only those with data: kept, though with
 //!   five nodes and one caller no gain shows (p50 against the floor 1.08 and 1.09 with all of
 //!   today's changes, 1.07 and 1.06 before them): the polls that it saves cost little beside the
