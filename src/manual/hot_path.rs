@@ -165,12 +165,12 @@
 //!   takes 52 instructions; with 256 it takes 29, and a cycle of 64 callers 230 less (one run of
 //!   6,400 cycles each). It had them with keys of up to 117 bytes inline, and longer ones would
 //!   have allocated, which `tests/allocations.rs` rules out.
-//! - *Moving a claim straight to its place*, by a closure that takes it out of the future: rejected.
-//!   It saves 67 instructions (measured so too), and the code that begins a hold would have to tell
-//!   of a claim that is not there.
+//! - *Moving a claim straight to its place*, by a closure that takes it out of the future:
+//!   rejected. It saves 67 instructions (measured so too), and the code that begins a hold would
+//!   have to tell of a claim that is not there.
 //! - *No copy of the retry policy in each request*, times counted in nanoseconds, and a key that is
-//!   put together in its place: kept. A cycle of 64 callers takes 14,064 instructions and not 14,348
-//!   (measured so too).
+//!   put together in its place: kept. A cycle of 64 callers takes 14,064 instructions and not
+//!   14,348 (measured so too).
 //! - *A ready flag for each socket*, so that a pass polls only those with data: kept, though with
 //!   five nodes and one caller no gain shows (p50 against the floor 1.08 and 1.09 with all of
 //!   today's changes, 1.07 and 1.06 before them): the polls that it saves cost little beside the
