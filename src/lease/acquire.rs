@@ -27,7 +27,6 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use self::one_first::AskingOne;
 use super::acquire_spec::{AcquireSpec, Waiting};
 use super::claim::Claim;
 use super::counters::{Cause, Waiter};
@@ -76,7 +75,7 @@ enum Step {
     InLine(InLine),
     Asking(Claim),
     /// One node is asked before the others. In a box, so that a step is no larger than its claim.
-    AskingOne(Box<AskingOne>),
+    AskingOne(Box<(Claim, usize)>),
     /// All nodes are looked at for free slots.
     Searching(Searching),
     /// `drawn` is the pause that the retry policy wants; without one it gives up.
@@ -190,8 +189,8 @@ impl Tries {
                     let verdict = ready!(claim.poll_verdict(spec.fenced, cx));
                     self.decide(spec, verdict, started)
                 }
-                Step::AskingOne(one) => {
-                    let verdict = ready!(one.claim.election.poll_verdict(cx));
+                Step::AskingOne(asked) => {
+                    let verdict = ready!(asked.0.election.poll_verdict(cx));
                     self.decide_one(spec, verdict, started)
                 }
                 Step::Searching(searching) => {

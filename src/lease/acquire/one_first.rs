@@ -20,12 +20,6 @@ use crate::quorum::Verdict;
 /// Every fourth try asks all nodes at once.
 const ALL_ASKED_EACH: u32 = 4;
 
-/// What one node was asked for, and which node.
-pub(super) struct AskingOne {
-    pub(super) claim: Claim,
-    node: usize,
-}
-
 impl Tries {
     /// The node that the next try asks first; `None` if all are asked at once.
     pub(super) fn one_to_ask_first(&self, spec: &AcquireSpec) -> Option<usize> {
@@ -41,7 +35,7 @@ impl Tries {
     pub(super) fn ask_one_first(&mut self, spec: &AcquireSpec, node: usize, sent: Moment) -> Done {
         let (context, ttl) = (&spec.leases.context, spec.ttl);
         let claim = Claim::ask_one(context, spec.resource.clone(), (ttl, node), sent)?;
-        self.go_on(Step::AskingOne(Box::new(AskingOne { claim, node })))
+        self.go_on(Step::AskingOne(Box::new((claim, node))))
     }
 
     /// The node that was asked first has answered.
@@ -52,10 +46,10 @@ impl Tries {
         verdict: Verdict,
         started: Moment,
     ) -> Done {
-        let Step::AskingOne(one) = std::mem::replace(&mut self.step, Step::Start) else {
+        let Step::AskingOne(asked) = std::mem::replace(&mut self.step, Step::Start) else {
             return Ok(None);
         };
-        let AskingOne { mut claim, node } = *one;
+        let (mut claim, node) = *asked;
         if verdict == Verdict::Won {
             claim.ask_others(node, spec.leases.context.nodes.clock().now())?;
             if spec.fenced {
