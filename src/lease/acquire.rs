@@ -15,8 +15,9 @@
 //!                                                       └─ its node is of no use ─▶ the next one's
 //! ```
 //!
-//! The try itself allocates nothing; looking and pausing do. What only waiting, slots, and several
-//! keys need is not inlined: a first try of a plain lock costs fewer instructions without it.
+//! The try itself allocates nothing; asking one node first, looking and pausing do. What only
+//! waiting, slots, and several keys need is not inlined: a first try of a plain lock costs fewer
+//! instructions without it.
 
 mod one_first;
 mod queued;

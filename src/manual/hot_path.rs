@@ -115,8 +115,8 @@
 //!
 //! With one caller the kernel has 88 % of the client's processor time, and so nearly all of the
 //! latency: eleven system calls an operation, as the bare sockets need. The program's own part is
-//! 31,000 instructions a cycle (current-thread; 33,000 on several workers); with 64 callers it is
-//! 14,000 and 14,300 (`hot-path-2026-11-29.md`).
+//! 31,600 instructions a cycle (current-thread; 32,900 on several workers); with 64 callers it is
+//! 14,000 and 14,400 (`hot-path-2026-11-29.md`).
 //!
 //! The other scenarios that miss their budget, profiled in the same way (same day and machine;
 //! shares of all processor time used; `--scenarios peers --callers 512`, `one`, `open`, `delay`):
@@ -161,16 +161,14 @@
 //!   workers); it costs 14,000, 3.45 µs and 5.45 µs, and 4 and 7 % more cycles are done (two runs
 //!   each, in turn).
 //! - *A shorter claim*: rejected. It is moved from the future that has asked for it to the place
-//!   where it is held, and from there to its release. It has 264 bytes, and each move's `memcpy`
-//!   takes 52 instructions; with 256 it takes 29, and a cycle of 64 callers 230 less (one run of
-//!   6,400 cycles each). It had them with keys of up to 117 bytes inline, and longer ones would
-//!   have allocated, which `tests/allocations.rs` rules out.
+//!   where it is held, and from there to its release. With 256 bytes instead of 264 a cycle of 64
+//!   callers takes 13,840 instructions and not 14,049 (`hot-path-2026-11-29.md`, as the next two).
+//!   But keys above 117 bytes would allocate, which `tests/allocations.rs` rules out.
 //! - *Moving a claim straight to its place*, by a closure that takes it out of the future:
-//!   rejected. It saves 67 instructions (measured so too), and the code that begins a hold would
-//!   have to tell of a claim that is not there.
+//!   rejected. It saves 75 instructions more, and the code that begins a hold would have to tell of
+//!   a claim that is not there.
 //! - *No copy of the retry policy in each request*, times counted in nanoseconds, and a key that is
-//!   put together in its place: kept. A cycle of 64 callers takes 14,064 instructions and not
-//!   14,348 (measured so too).
+//!   put together in its place: kept. A cycle takes 14,049 instructions and not 14,380.
 //! - *A ready flag for each socket*, so that a pass polls only those with data: kept, though with
 //!   five nodes and one caller no gain shows (p50 against the floor 1.08 and 1.09 with all of
 //!   today's changes, 1.07 and 1.06 before them): the polls that it saves cost little beside the
