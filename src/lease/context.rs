@@ -7,6 +7,7 @@ use std::time::Duration;
 use quorlock_resp::encode;
 use tokio::sync::Notify;
 
+use super::class::Classes;
 use super::command::Encoded;
 use super::contention::Contention;
 use super::counters::Counters;
@@ -39,6 +40,8 @@ pub(crate) struct LeaseContext {
     pub(crate) volatile: Option<Volatile>,
     /// The holder's full name, as it stands in each value.
     pub(crate) owner: Arc<str>,
+    /// What kinds of lock the locker's are said to be.
+    pub(crate) classes: Classes,
     /// Whether a node has lacked the script of an acquisition.
     lacked: LackedScript,
     /// The same of a script that the node of a queue alone is sent. It must not take the flag of
@@ -99,11 +102,13 @@ impl LeaseContext {
         let contention = Contention::new();
         let (nodes, volatile) = (Arc::new(nodes), Volatile::new(&options));
         let tokens = Tokens::new(ahead(volatile.as_ref().map(Volatile::longest_ttl)));
+        let classes = Classes::new(options.observers.class);
         Self {
             nodes,
             options,
             volatile,
             owner,
+            classes,
             lacked,
             lacked_queue,
             lacked_fence,
@@ -180,7 +185,7 @@ impl LeaseContext {
         primitive: &'static Primitive,
         given: &[u8],
     ) -> Result<Resource, Error> {
-        Ok(Resource::one(primitive, self.key(given)?, self.options.observers.class))
+        Ok(Resource::one(primitive, self.key(given)?))
     }
 
     /// The resource of a read lock of this kind on this key.
@@ -189,7 +194,7 @@ impl LeaseContext {
         primitive: &'static Primitive,
         given: &[u8],
     ) -> Result<Resource, Error> {
-        Resource::read(primitive, self.key(given)?, self.options.observers.class)
+        Resource::read(primitive, self.key(given)?)
     }
 
     /// The resource of slots of this key, of which there are `count`.
@@ -199,8 +204,7 @@ impl LeaseContext {
         given: &[u8],
         (count, weight): (u16, u16),
     ) -> Result<Resource, Error> {
-        let class = self.options.observers.class;
-        Resource::slots(primitive, self.key(given)?, (count, weight), class)
+        Resource::slots(primitive, self.key(given)?, (count, weight))
     }
 
     /// The key of one slot of this key, of which there are `count`, by its number from 0 on.
@@ -215,12 +219,12 @@ impl LeaseContext {
         given: impl IntoIterator<Item = K>,
     ) -> Result<Resource, Error> {
         let keys = given.into_iter().map(|key| self.key(key.as_ref())).collect::<Result<_, _>>()?;
-        Resource::several(primitive, keys, self.options.observers.class)
+        Resource::several(primitive, keys)
     }
 
     /// What observers are told of which lock it is.
     pub(crate) fn subject<'a>(&'a self, resource: &'a Resource) -> Subject<'a> {
-        Subject::new(resource.given(), &self.owner, resource.class)
+        Subject::new(resource.given(), &self.owner, self.classes.name(resource.class))
     }
 
     /// Tells the observers that one waits for a lock, and for whom, if that is known.

@@ -6,9 +6,8 @@
 use crate::error::Error;
 
 /// Keys up to this length, prefix included, are held without an allocation. Every move of a claim
-/// moves so many bytes, so that it is moved rarely: see `Hold::end`. With their lengths they fill
-/// 128 bytes.
-const INLINE: usize = 125;
+/// moves so many bytes: see there.
+const INLINE: usize = 133;
 
 /// The longest key, prefix included. Servers take more; a lock's name of this size is a mistake,
 /// and it would travel to every node twice for each acquisition.

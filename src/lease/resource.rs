@@ -9,6 +9,7 @@ use quorlock_resp::encode;
 
 pub(super) use self::slots::SlotQuery;
 use self::slots::Slots;
+use super::class::Class;
 use super::key::{BEATS, FENCE, GATE, KEYS_MAX, Key, QUEUE, READERS, no_name};
 use super::primitive::{Holders, Primitive};
 use crate::error::Error;
@@ -18,7 +19,7 @@ use crate::error::Error;
 pub(crate) struct Resource {
     pub(crate) primitive: &'static Primitive,
     keys: Keys,
-    pub(crate) class: &'static str,
+    pub(crate) class: Class,
     /// How much longer than its lease it lives on the nodes.
     lock_delay_ms: u32,
 }
@@ -49,15 +50,18 @@ struct Several {
 }
 
 impl Resource {
-    pub(crate) fn one(primitive: &'static Primitive, key: Key, class: &'static str) -> Self {
-        Self { primitive, keys: Keys::One(key), class, lock_delay_ms: 0 }
+    pub(crate) fn one(primitive: &'static Primitive, key: Key) -> Self {
+        Self::of(primitive, Keys::One(key))
+    }
+
+    fn of(primitive: &'static Primitive, keys: Keys) -> Self {
+        Self { primitive, keys, class: Class::default(), lock_delay_ms: 0 }
     }
 
     /// Several keys, which are sorted: the order in which they were given means nothing.
     pub(crate) fn several(
         primitive: &'static Primitive,
         mut keys: Vec<Key>,
-        class: &'static str,
     ) -> Result<Self, Error> {
         if keys.is_empty() {
             return Err(Error::misuse("no key was given; name what is locked"));
@@ -76,25 +80,17 @@ impl Resource {
         }
         let given: Vec<&[u8]> = keys.iter().map(Key::given).collect();
         let given = given.join(&b", "[..]).into();
-        Ok(Self {
-            primitive,
-            keys: Keys::Several(Box::new(Several { given, keys: keys.into() })),
-            class,
-            lock_delay_ms: 0,
-        })
+        let several = Several { given, keys: keys.into() };
+        Ok(Self::of(primitive, Keys::Several(Box::new(several))))
     }
 
     /// A read lock of a key, with what is kept beside that. An error where the names could not be
     /// told to be of one slot.
-    pub(crate) fn read(
-        primitive: &'static Primitive,
-        key: Key,
-        class: &'static str,
-    ) -> Result<Self, Error> {
+    pub(crate) fn read(primitive: &'static Primitive, key: Key) -> Result<Self, Error> {
         let names = [READERS, GATE, QUEUE, BEATS];
         let beside: Option<Vec<Key>> = names.into_iter().map(|name| key.beside(name)).collect();
         let beside = beside.ok_or_else(|| no_name(&key, "readers", "lock it without readers"))?;
-        Ok(Self { primitive, keys: Keys::with_beside(key, beside), class, lock_delay_ms: 0 })
+        Ok(Self::of(primitive, Keys::with_beside(key, beside)))
     }
 
     /// Some slots of a key that has `count` of them: which ones is still to be chosen. An error
@@ -104,10 +100,8 @@ impl Resource {
         primitive: &'static Primitive,
         key: Key,
         (count, weight): (u16, u16),
-        class: &'static str,
     ) -> Result<Self, Error> {
-        let keys = Keys::Slots(Box::new(Slots::new(key, count, weight)?));
-        Ok(Self { primitive, keys, class, lock_delay_ms: 0 })
+        Ok(Self::of(primitive, Keys::Slots(Box::new(Slots::new(key, count, weight)?))))
     }
 
     /// The key of one slot of a key that has `count`, by its number from 0 on. An error as for
@@ -131,8 +125,8 @@ impl Resource {
                 return Err(Error::misuse("a slot is no write lock, and has no readers"));
             }
         };
-        let read = Self::read(primitive, key.clone(), self.class)?;
-        Ok(Self { lock_delay_ms: self.lock_delay_ms, ..read })
+        let read = Self::read(primitive, key.clone())?;
+        Ok(Self { class: self.class, lock_delay_ms: self.lock_delay_ms, ..read })
     }
 
     /// The same lock, as one of this kind, which is acquired in the order of tickets: with its
@@ -316,7 +310,7 @@ impl Resource {
     pub(super) fn gate(&self) -> Option<Self> {
         let gate = self.keys().first()?.beside(GATE)?;
         let primitive = self.primitive.without_tickets.unwrap_or(self.primitive);
-        Some(Self::one(primitive, gate, self.class))
+        Some(Self { class: self.class, ..Self::one(primitive, gate) })
     }
 
     /// Whether a key is one of these.

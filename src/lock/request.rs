@@ -201,7 +201,7 @@ impl LockRequest {
     /// What kind of lock this is, for metrics, instead of the locker's; see
     /// [`LockerBuilder::class`](crate::LockerBuilder::class).
     pub fn class(self, class: &'static str) -> Self {
-        self.with(|spec| spec.resource.class = class)
+        self.with(|spec| spec.resource.class = spec.leases.context.classes.number(class))
     }
 
     /// Checks what options say only together, where one of the rare ones is set.

@@ -73,7 +73,7 @@ pub(super) fn claim(leases: &Leases) -> (Claim, Reading) {
     let context = &leases.context;
     let at = context.nodes.clock().read();
     let key = Key::new(b"", b"k").unwrap();
-    let resource = Resource::one(&PLAIN, key, "");
+    let resource = Resource::one(&PLAIN, key);
     (Claim::ask(context, resource, None, context.options.ttl, at.now).unwrap(), at)
 }
 

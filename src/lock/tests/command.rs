@@ -33,11 +33,11 @@ fn key(name: &str) -> Key {
 }
 
 fn one() -> Resource {
-    Resource::one(&MUTEX, key("k"), "")
+    Resource::one(&MUTEX, key("k"))
 }
 
 fn two() -> Resource {
-    Resource::several(&ALL, vec![key("l"), key("k")], "").unwrap()
+    Resource::several(&ALL, vec![key("l"), key("k")]).unwrap()
 }
 
 fn subject(resource: &Resource) -> Subject<'_> {
@@ -177,7 +177,7 @@ fn a_ticket_stands_before_the_ttl_and_what_is_beside_the_lock_has_no_fence() {
 
 #[test]
 fn a_reader_says_before_the_ttl_in_which_queue_its_turn_has_come() {
-    let read = Resource::read(&READ, key("k"), "").unwrap();
+    let read = Resource::read(&READ, key("k")).unwrap();
     let names =
         ["readers", "gate", "queue", "beats"].map(|name| format!("{{p:k}}:quorlock:{name}"));
     let keys = [&["5", "p:k"][..], &names.each_ref().map(|name| &**name), &[VALUE]].concat();
@@ -189,7 +189,7 @@ fn a_reader_says_before_the_ttl_in_which_queue_its_turn_has_come() {
         subject(&read).with_acquire_at(place, ScriptForm::Digest, TTL, None, check);
     }
     // Its question in the queue does not say it.
-    let queued = Resource::read(READ.queued.unwrap(), key("k"), "").unwrap();
+    let queued = Resource::read(READ.queued.unwrap(), key("k")).unwrap();
     let AcquireBy::Script(ask, _) = &queued.primitive.acquire else { panic!("not by a script") };
     let words = [&["EVALSHA", ask.sha1()][..], &keys, &["10000"]].concat();
     let check = check(words, ReplyKind::Queue, undo);
