@@ -12,14 +12,13 @@ use crate::weak;
 
 /// What a library with this weakness must be caught at, each by itself; of the kinds that stand
 /// together one is enough. Anything else that is found may be an accident, and is no catch.
-const CATCHES: [(&str, &[&[Kind]]); 44] = [
+const CATCHES: [(&str, &[&[Kind]]); 43] = [
     ("adopt-at-once", &[&[Overlap]]),
     ("adopt-without-compare", &[&[AdoptedTwice]]),
     ("adoption-not-extended", &[&[Failed]]),
     ("barrier-follows-itself", &[&[OpenEarly]]),
     ("broken-though-passed", &[&[BrokenAndPassed]]),
     ("cancelled-keeps-its-turn", &[&[PlaceLeft]]),
-    ("change-before-the-watch", &[&[Forgotten]]),
     ("complete-though-owed", &[&[Incomplete]]),
     ("delay-ended-by-drop", &[&[Overlap]]),
     ("delay-not-extended", &[&[Overlap]]),
