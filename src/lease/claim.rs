@@ -74,8 +74,8 @@ pub(crate) struct Claim {
     turn: Option<NonZeroU64>,
 }
 
-/// A claim is moved several times, and `memcpy` takes nearly twice the instructions for one byte
-/// more (see *What was tried* in [`hot_path`](crate::manual::hot_path)).
+/// A claim is moved several times. With 264 bytes, an acquisition and its release take 1.3 % more
+/// instructions (see *What was tried* in [`hot_path`](crate::manual::hot_path)).
 #[cfg(target_pointer_width = "64")]
 const _: () = assert!(size_of::<Claim>() <= 256);
 

@@ -5,8 +5,8 @@
 
 use crate::error::Error;
 
-/// Keys up to this length, prefix included, are held without an allocation. Every move of a claim
-/// moves so many bytes: see there.
+/// Keys up to this length, prefix included, are held without an allocation. A claim is mostly its
+/// key, and this one fills the size that a claim may have.
 const INLINE: usize = 133;
 
 /// The longest key, prefix included. Servers take more; a lock's name of this size is a mistake,
