@@ -1,4 +1,4 @@
-//! What kinds of lock callers say theirs are, each by a number: a claim is to stay small.
+//! The classes that callers give their locks, each with a number: a number keeps a claim small.
 
 use crate::sync::{Mutex, lock};
 
@@ -9,7 +9,7 @@ pub(crate) struct Class(u32);
 /// The classes of a locker's locks, by their numbers.
 pub(crate) struct Classes {
     own: &'static str,
-    /// Those that requests have named, in that order. There are as many as the program's text has.
+    /// Those that requests have named, in that order: few, for each is a text of the program.
     named: Mutex<Vec<&'static str>>,
 }
 

@@ -40,7 +40,7 @@ pub(crate) struct LeaseContext {
     pub(crate) volatile: Option<Volatile>,
     /// The holder's full name, as it stands in each value.
     pub(crate) owner: Arc<str>,
-    /// What kinds of lock the locker's are said to be.
+    /// The classes of the locker's locks.
     pub(crate) classes: Classes,
     /// Whether a node has lacked the script of an acquisition.
     lacked: LackedScript,

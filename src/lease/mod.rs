@@ -20,8 +20,8 @@
 //! looked at ([`search`]). Where neither is to be had, there is the [`pause`]. Where the order is
 //! to survive the loss of a node, every node keeps a queue, of tickets ([`ticketed`]). A key that
 //! was contended a moment ago ([`contention`]) is asked for in its queue at once. What a lock is
-//! about, a key or several or slots, is its [`resource`], with the number of its
-//! [`class`].
+//! about, a key or several or slots, is its [`resource`], which also has the
+//! number of its [`class`].
 //!
 //! ```text
 //!  AcquireSpec ──▶ Acquiring: Claim ──won, time left──▶ Hold ──end──▶ Claim ──release──▶ Release

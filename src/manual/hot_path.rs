@@ -115,8 +115,8 @@
 //!
 //! With one caller the kernel has 88 % of the client's processor time, and so nearly all of the
 //! latency: eleven system calls an operation, as the bare sockets need. The program's own part is
-//! 31,600 instructions a cycle (current-thread; 32,900 on several workers); with 64 callers it is
-//! 14,000 and 14,400 (`hot-path-2026-11-29.md`).
+//! 31,100 instructions a cycle (current-thread; 31,900 on several workers); with 64 callers it is
+//! 13,900 and 14,200 (`hot-path-2026-11-29.md`).
 //!
 //! The other scenarios that miss their budget, profiled in the same way (same day and machine;
 //! shares of all processor time used; `--scenarios peers --callers 512`, `one`, `open`, `delay`):
@@ -168,8 +168,8 @@
 //!   rejected. It saves 75 instructions more, and the code that begins a hold would have to tell of
 //!   a claim that is not there.
 //! - *No copy of the retry policy in each request*, times counted in nanoseconds, and a key that is
-//!   put together in its place: kept. A cycle took 14,380 instructions before, and
-//!   14,049 then.
+//!   put together in its place: kept. A cycle took 14,380 instructions before, and 14,049
+//!   then.
 //! - *A ready flag for each socket*, so that a pass polls only those with data: kept, though with
 //!   five nodes and one caller no gain shows (p50 against the floor 1.08 and 1.09 with all of
 //!   today's changes, 1.07 and 1.06 before them): the polls that it saves cost little beside the
