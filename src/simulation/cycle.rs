@@ -7,12 +7,13 @@ use std::sync::atomic::Ordering::SeqCst;
 use super::counts::Action;
 use super::handover;
 use super::hold::Hold;
+use super::places::Order;
 use super::plan::Waits;
 use super::slots;
 use super::task::{cut, ms};
 use super::violation::Kind;
 use super::waiting::Waiting;
-use super::worker::{Acquiring, Worker};
+use super::worker::{Acquiring, Asking, Worker};
 use crate::{Error, Extend, Held, LockGuard, LockRequest, Locker, OwnerToken, Release};
 
 /// What a wait may take beyond what was asked for: a last try, and a last look at the holder.
@@ -77,8 +78,9 @@ impl Worker {
         let request = request.lock_delay(ms(self.delay));
         let is_fair = wait != Some(0) && !self.takes_several && self.is_fair();
         let request = if is_fair { request.fair() } else { request };
-        self.asks_in_order = is_plain && wait != Some(0) && self.is_strict();
-        let request = if self.asks_in_order { request.fair_strict() } else { request };
+        let is_strict = is_plain && wait != Some(0) && self.is_strict();
+        let request = if is_strict { request.fair_strict() } else { request };
+        self.order = Order::of(is_fair, is_strict);
         let request = match wait {
             Some(wait) => request.wait(ms(wait)),
             None => request.wait_forever(),
@@ -139,13 +141,14 @@ impl Worker {
             true => slots::slots_of(&keys[0]),
             false => keys[0].clone(),
         };
+        let asking = (!self.takes_several).then(|| Asking::begin(self, &keys[0]));
         let waiting = (!self.takes_several).then(|| Waiting::begin(self, &waits_for));
         let (began, stood) = self.hub.with(|world| {
             let now = world.now();
             (now, world.machines[self.machine].stood_still(now))
         });
         let outcome = cut(&self.hub, (polls, patience), request.into_future()).await;
-        drop(waiting);
+        drop((waiting, asking));
         if are_long && outcome.is_none() {
             self.count(Action::WaiterDropped);
         }
@@ -202,8 +205,9 @@ impl Worker {
             Ok::<_, Error>(())
         });
         let acquiring = Acquiring::begin(this, number);
+        let asking = (!self.takes_several).then(|| Asking::begin(this, &keys[0]));
         let outcome = cut(&self.hub, cuts, ran).await;
-        drop(acquiring);
+        drop((acquiring, asking));
         self.count(match &outcome {
             None => Action::RunDropped,
             Some(Err(error)) if error.is_lost() => Action::RunLost,

@@ -16,7 +16,6 @@ impl World {
             return;
         }
         self.faults += 1;
-        self.tickets.forget();
         let (now, longest) = (self.now(), self.plan.fault_longest);
         let until = now + self.chance.lasting(longest);
         let node = self.chance.below(self.nodes.len());
@@ -50,7 +49,6 @@ impl World {
             return;
         }
         self.faults += 1;
-        self.tickets.forget();
         let (machine, longest) = (self.network.line(line).machine, self.plan.fault_longest);
         let until = self.now() + self.chance.lasting(longest);
         match self.chance.percent(10) {
@@ -87,7 +85,6 @@ impl World {
     pub(super) fn revive(&mut self, node: usize) {
         let now = self.now();
         if self.nodes[node].revive(now, self.is_over) {
-            self.tickets.forget(); // perhaps without its keys
             self.tell(format_args!("n{node} up"));
             self.catch_up(node);
         }

@@ -3,14 +3,12 @@
 use super::chance::{self, Chance};
 use super::counts::Action;
 use super::locker::build;
+use super::machine::SETTLED;
 use super::task::{begin, cut, ms};
 use super::value_owners::Outcome;
 use super::violation::Kind;
 use super::worker::{Acquiring, Worker};
 use crate::{Durability, Error, LockGuard, Locker, OwnerToken};
-
-/// A locker of this age, in milliseconds, is connected to all nodes without a fault.
-const SETTLED: u64 = 1_000;
 
 /// A token on its way to another machine.
 #[derive(Clone, Debug)]

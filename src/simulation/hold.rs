@@ -11,6 +11,8 @@ use super::finality::Seen;
 use super::handover;
 use super::locker::owner;
 use super::oracle::Grant;
+use super::order::Had;
+use super::places::Order;
 use super::slots;
 use super::task::ms;
 use super::violation::Kind;
@@ -206,10 +208,11 @@ impl Worker {
                 world.count(Action::SeveralTaken);
             }
             keys.iter().for_each(|key| world.waiters.served(key));
-            if self.asks_in_order && !reads {
+            if self.order == Order::Strict {
                 world.count(Action::InOrder);
-                world.look_at_order(&keys[0], token.value(), self.asked);
             }
+            let (order, asked) = (self.order, self.asked);
+            world.look_at_order(&Had { key: &keys[0], value, machine, order, asked, reads });
             if let Some(fence) = held.fence() {
                 let (fence, times) = (fence.number(), (self.asked, now));
                 let begin = |key: &String| world.protected.begin(key, fence, times);

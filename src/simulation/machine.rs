@@ -6,6 +6,9 @@ use std::time::Duration;
 use crate::Locker;
 use crate::clock::{Clock, Driven};
 
+/// A locker of this age, in milliseconds, is connected to all nodes without a fault.
+pub(super) const SETTLED: u64 = 1_000;
+
 /// A client's machine, from its start to its end.
 pub(super) struct Machine {
     /// Its place in the network. When it is gone another one takes that.

@@ -29,7 +29,8 @@
 //! | `value_owners` | whose each value is; what adoptions did to those of others |
 //! | `protected` | what the locks protect, and who writes it under which fence |
 //! | `waiters`, `waiting` | that none who waits is forgotten, and no place in a queue is left |
-//! | `tickets`, `order` | that a lock in strict order is had in the order of tickets |
+//! | `requests` | which requests are under way |
+//! | `places`, `order` | who stands in queues since when; that locks are had in their order |
 //! | `finality`, `completeness` | what losses and shutdowns tell, beside what is so |
 //! | `counts` | how often each action happened |
 //! | `trace` | what happened, line by line |
@@ -72,18 +73,19 @@ mod node;
 mod oracle;
 mod order;
 mod party;
+mod places;
 mod plan;
 mod port;
 mod protected;
 mod readers;
 mod releases;
+mod requests;
 mod restarter;
 mod revoker;
 mod scripts;
 mod slots;
 mod task;
 mod tests;
-mod tickets;
 mod trace;
 mod value_owners;
 mod violation;

@@ -266,35 +266,29 @@ impl Node {
         keys.filter_map(queue).collect()
     }
 
-    /// The locks that have queues, each with a value that stands there, and counts as living for so
-    /// many milliseconds more.
-    pub(super) fn waiters_for(&self, at: u64, longer: u64) -> Vec<(String, String)> {
-        let now = self.clock.read(moment(at));
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let millis = now.as_millis() as f64;
-        let lives = |ends: f64| (millis + longer as f64..=millis + LATEST).contains(&ends);
-        let mut standing = Vec::new();
-        for (lock, queue, beats) in self.locks_with_queues() {
-            let Some((waiting, _)) = self.store.members(&queue, now) else { continue };
-            let (beats, _) = self.store.members(&beats, now).unwrap_or_default();
-            let living = beats.into_iter().filter(|(_, ends)| lives(*ends));
-            let living: Vec<_> = living.map(|(value, _)| value).collect();
-            let both = waiting.into_iter().filter(|(value, _)| living.contains(value));
-            standing.extend(both.map(|(value, _)| (lock.clone(), text(&value))));
-        }
-        standing
+    /// All that stand in queues and count as living: each queue by its name, with a member of it.
+    pub(super) fn standing(&self, at: u64) -> Vec<(String, String)> {
+        let keys = self.store.keys();
+        let queues = keys.iter().filter_map(|key| queue_name(key));
+        let members = |queue: String| {
+            let members = self.standing_in(&queue, at).into_iter();
+            members.map(move |member| (queue.clone(), member)).collect::<Vec<_>>()
+        };
+        queues.flat_map(members).collect()
     }
 
-    /// The locks that have queues, and the keys of these and of their beats.
-    fn locks_with_queues(&self) -> Vec<(String, Vec<u8>, Vec<u8>)> {
-        let [queues, beats] = QUEUES;
-        let of = |key: &bytes::Bytes| {
-            let tag = key.strip_suffix(queues)?;
-            let lock = tag.strip_prefix(b"{")?.strip_suffix(b"}")?;
-            let lock = String::from_utf8_lossy(lock).into_owned();
-            Some((lock, key.to_vec(), [tag, beats].concat()))
-        };
-        self.store.keys().iter().filter_map(of).collect()
+    /// The members of the queue of this name that count as living, as its scripts see it.
+    pub(super) fn standing_in(&self, queue: &str, at: u64) -> Vec<String> {
+        let now = self.clock.read(moment(at));
+        let members = |end: &[u8]| self.store.members(&[queue.as_bytes(), end].concat(), now);
+        let [queue, beats] = QUEUES.map(members);
+        let Some(((waiting, _), (beats, _))) = queue.zip(beats) else { return Vec::new() };
+        let millis = now.as_millis() as f64;
+        let lives = |ends: f64| (millis..=millis + LATEST).contains(&ends);
+        let does_live =
+            |one: &bytes::Bytes| beats.iter().any(|(value, ends)| value == one && lives(*ends));
+        let standing = waiting.iter().filter(|(member, _)| does_live(member));
+        standing.map(|(member, _)| String::from_utf8_lossy(member).into_owned()).collect()
     }
 
     fn execute_any(&mut self, session: SessionId, words: &[&[u8]], now: Duration) -> Effects {
@@ -367,6 +361,22 @@ impl Node {
 /// A time of the world, in milliseconds, as clocks take it.
 pub(super) fn moment(millis: u64) -> Moment {
     Moment::from_nanos(millis * 1_000_000)
+}
+
+/// The name of a queue, of its key.
+fn queue_name(key: &[u8]) -> Option<String> {
+    let name = key.strip_suffix(QUEUES[0])?;
+    Some(String::from_utf8_lossy(name).into_owned())
+}
+
+/// The name of the queue that a script is given, and the value for which it runs.
+pub(super) fn queue_and_value(words: &[&[u8]]) -> Option<(String, String)> {
+    let [b"EVAL" | b"EVALSHA", _, count, rest @ ..] = words else { return None };
+    let count: usize = std::str::from_utf8(count).ok()?.parse().ok()?;
+    let (keys, arguments) = rest.split_at_checked(count)?;
+    let queue = keys.iter().find_map(|key| queue_name(key))?;
+    let value = arguments.first()?;
+    Some((queue, String::from_utf8_lossy(value).into_owned()))
 }
 
 /// A value without the mark of a revocation.

@@ -49,6 +49,12 @@ pub(super) enum Mutation {
     ReaderEndsEarly,
     /// A node gives a lock to one whose ticket is not the least.
     TicketsNotCompared,
+    /// A node gives a free lock to any that asks for its turn.
+    TurnsNotCompared,
+    /// A node puts one that comes before all that wait.
+    LastInIsFirst,
+    /// A lock is handed over to the one that came last.
+    HandedToTheLast,
     /// A node waits for one that is dead, as long as its ticket stands.
     DeadTicketsCount,
     /// One in strict order counts as alive for too long, unless it is the first machine's: as if
@@ -71,6 +77,7 @@ impl Mutation {
         const REVOKE: &str = include_str!("../lease/script/revoke.lua");
         const TICKET_ASK: &str = include_str!("../lock/script/ticket_ask.lua");
         const TURN_ASK: &str = include_str!("../lock/script/turn_ask.lua");
+        const TURN_LEAVE: &str = include_str!("../lock/script/turn_leave.lua");
         match self {
             Self::FirstKeyOnly => [
                 ACQUIRE_ALL,
@@ -91,6 +98,11 @@ impl Mutation {
                 [RELEASE, "is_revoked = held == ARGV[1] .. '!'", "is_revoked = false"]
             }
             Self::TicketsNotCompared => [TICKET_ASK, "takes = is_least and", "takes = true and"],
+            Self::TurnsNotCompared => [TURN_ASK, "(first == own and not held)", "not held"],
+            Self::LastInIsFirst => [TURN_ASK, "tonumber(last[2] or 0) + 1", "-now"],
+            Self::HandedToTheLast => {
+                [TURN_LEAVE, "'ZRANGE', queue, n, n", "'ZREVRANGE', queue, n, n"]
+            }
             Self::DeadTicketsCount => [
                 TICKET_ASK,
                 "elseif not ends or tonumber(ends) < now or tonumber(ends) > latest then",

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::REST;
 use super::agenda::Event;
+use super::machine::SETTLED;
 use super::node::{Node, Queue};
 use super::plan::Waits;
 use super::slots::{slot_key, slots_of};
@@ -40,9 +41,6 @@ const PAUSE_MAX: u64 = 500;
 /// By how much longer than without a dead one that waited may count as living, where a node's clock
 /// was set back.
 const BEAT: u64 = 1_500;
-
-/// A locker of this age, in milliseconds, is connected to all nodes without a fault.
-const SETTLED: u64 = 1_000;
 
 /// How long a place may be left, beside the commands' ways.
 const LEFT_MAX: u64 = 120;
@@ -80,7 +78,6 @@ impl World {
         if self.is_calm() {
             self.look_at_locks(now, if is_alone { FREE_MAX_ALONE } else { FREE_MAX });
         }
-        self.look_at_tickets();
         if !is_alone {
             self.look_at_queues(now);
         }
@@ -165,11 +162,11 @@ impl World {
     /// had in strict order keeps it also where it has the lock; and where that has expired and is
     /// not let go of, its place is over, and is taken away by the next that asks.
     fn keeps_its_place(&self, node: usize, value: &str) -> bool {
-        let may_be_same = self.tickets.was_had(value);
-        let living = || self.nodes[node].waiters_for(self.now(), 0);
+        let may_be_same = self.places.was_had_in_order(value);
+        let standing = || self.nodes[node].standing(self.now());
         if may_be_same
             && self.is_in_hand(value)
-            && !living().iter().any(|(_, living)| living == value)
+            && !standing().iter().any(|(_, standing)| standing == value)
         {
             return true;
         }

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use super::chance::Chance;
 use super::counts::Action;
+use super::places::Order;
+use super::requests::Request;
 use super::world::Hub;
 use crate::Locker;
 
@@ -17,8 +19,8 @@ pub(super) struct Worker {
     pub(super) takes_several: bool,
     /// What it has asked for last is some of a key's slots.
     pub(super) asks_for_slots: bool,
-    /// … or a lock in strict order.
-    pub(super) asks_in_order: bool,
+    /// The order in which it has asked for its last lock.
+    pub(super) order: Order,
     /// The lock-delay of the last one, in milliseconds.
     pub(super) delay: u64,
     /// When it asked for its lock, in nanoseconds of true time.
@@ -47,6 +49,27 @@ impl Drop for Acquiring {
     }
 }
 
+/// A request for a lock of one key, until this is dropped.
+pub(super) struct Asking {
+    hub: Arc<Hub>,
+    worker: u64,
+}
+
+impl Asking {
+    pub(super) fn begin(worker: &Worker, key: &str) -> Self {
+        let (hub, number) = (worker.hub.clone(), worker.number);
+        let request = Request { machine: worker.machine, key: key.into() };
+        hub.with(|world| world.requests.begin(number, request, world.nanos()));
+        Self { hub, worker: number }
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        self.hub.with(|world| world.requests.end(self.worker, world.nanos()));
+    }
+}
+
 impl Worker {
     pub(super) fn new(
         hub: &Arc<Hub>,
@@ -60,7 +83,7 @@ impl Worker {
             number,
             takes_several,
             asks_for_slots: false,
-            asks_in_order: false,
+            order: Order::None,
             delay: 0,
             asked: 0,
             chance,

@@ -20,9 +20,10 @@ use super::machine::Machine;
 use super::network::{Network, Parcel, Way};
 use super::node::{Found, Node, State, moment};
 use super::oracle::Oracle;
+use super::places::Places;
 use super::plan::{Plan, Waits};
 use super::protected::Protected;
-use super::tickets::Tickets;
+use super::requests::Requests;
 use super::trace::Trace;
 use super::value_owners::Values;
 use super::violation::Kind;
@@ -60,7 +61,8 @@ pub(super) struct World {
     pub(super) adoptions: u64,
     pub(super) counts: Counts,
     pub(super) waiters: Waiters,
-    pub(super) tickets: Tickets,
+    pub(super) places: Places,
+    pub(super) requests: Requests,
     pub(super) protected: Protected,
     pub(super) latches: Latches,
     pub(super) barriers: Barriers,
@@ -103,7 +105,8 @@ impl Hub {
             adoptions: 0,
             counts: Counts::default(),
             waiters: Waiters::default(),
-            tickets: Tickets::default(),
+            places: Places::default(),
+            requests: Requests::default(),
             protected: Protected::default(),
             latches: Latches::default(),
             barriers: Barriers::default(),
@@ -326,7 +329,7 @@ impl World {
         while let Ok(Some(words)) = self.network.line(line).requests.next() {
             let words: Vec<&[u8]> = words.iter().map(|word| &word[..]).collect();
             let now = self.now();
-            let (effects, observations) = self.nodes[node].execute(session, &words, now);
+            let (effects, observations) = self.execute(node, session, &words);
             let machine = self.network.line(line).machine;
             self.oracle.see(now, machine, &observations);
             for observation in observations.iter().filter(|observation| observation.is_native) {

@@ -163,6 +163,21 @@ fn a_node_that_compares_no_tickets_is_caught() {
 }
 
 #[test]
+fn a_node_that_compares_no_turns_is_caught() {
+    catch(Mutation::TurnsNotCompared, Regime::Kept, Kind::OutOfOrder);
+}
+
+#[test]
+fn a_node_that_puts_the_last_in_first_is_caught() {
+    catch(Mutation::LastInIsFirst, Regime::Kept, Kind::OutOfOrder);
+}
+
+#[test]
+fn a_node_that_hands_a_lock_over_to_the_last_is_caught() {
+    catch(Mutation::HandedToTheLast, Regime::Kept, Kind::OutOfOrder);
+}
+
+#[test]
 fn a_node_that_waits_for_a_dead_ticket_is_caught() {
     catch_from(290, Mutation::DeadTicketsCount, Regime::Kept, Kind::Forgotten);
 }
