@@ -12,7 +12,7 @@ use crate::weak;
 
 /// What a library with this weakness must be caught at, each by itself; of the kinds that stand
 /// together one is enough. Anything else that is found may be an accident, and is no catch.
-const CATCHES: [(&str, &[&[Kind]]); 43] = [
+const CATCHES: [(&str, &[&[Kind]]); 46] = [
     ("adopt-at-once", &[&[Overlap]]),
     ("adopt-without-compare", &[&[AdoptedTwice]]),
     ("adoption-not-extended", &[&[Failed]]),
@@ -26,6 +26,7 @@ const CATCHES: [(&str, &[&[Kind]]); 43] = [
     // The key is made for no holder, or for one that lost it to another.
     ("extension-recreates", &[&[Overlap, LeftBehind]]),
     ("failed-adoption-deletes", &[&[DeletedByFailure]]),
+    ("fair-asks-all", &[&[OutOfOrder]]),
     ("fence-of-a-minority", &[&[FenceTooLow], &[LateWrite]]),
     ("first-handle-ends-all", &[&[Overlap, NotHeld]]),
     // A hold counts the nodes for itself, and finds too few.
@@ -57,6 +58,8 @@ const CATCHES: [(&str, &[&[Kind]]); 43] = [
     ("slot-without-generation", &[&[Overlap, NotHeld]]),
     ("start-at-first-reply", &[&[Overlap]]),
     ("ticket-not-above", &[&[OutOfOrder]]),
+    ("ticket-not-kept", &[&[OutOfOrder]]),
+    ("ticket-of-one-node", &[&[OutOfOrder]]),
     ("token-reused", &[&[SameValue]]),
     ("undo-elsewhere", &[&[LeftBehind]]),
     ("unfenced-forgotten", &[&[LeftBehind]]),
