@@ -86,6 +86,9 @@ impl Worker {
             None => request.wait_forever(),
         };
         self.asked = self.hub.with(|world| world.nanos());
+        // In nanoseconds, and by a clock that may run fast.
+        let until = |wait: u64| self.asked + wait * 990_000;
+        self.asks_until = wait.map_or(u64::MAX, until);
         self.tell(format_args!("asks for {}, ttl {ttl}", keys.join(", ")));
         (request, wait)
     }

@@ -9,10 +9,12 @@
 //!   holds for what is not asked for as fair, too, and whatever else befalls the nodes: a value
 //!   asks for its turn on one node alone, and asks the others when that has said it is next.
 //! - Where there has been no fault and all are connected to all, all use the same queue of a key,
-//!   and what is asked for as fair is had only when no other has so stood in any.
+//!   and what is asked for as fair is had only when no other has so stood in any. (One in strict
+//!   order comes to one queue after the other: for it there is the rule before this one alone.)
 //!
 //! And the fourth: where there has been no fault, a request in strict order keeps the place that it
-//! once had on a majority until it has the lock, or ends. (Without a fence: none may be taken.)
+//! once had on a majority until it has the lock, or its wait is over. (Without a fence: none may be
+//! taken.)
 
 use std::collections::BTreeMap;
 
@@ -106,13 +108,14 @@ impl World {
         if !self.must_answer() || self.plan.fenced {
             return Vec::new();
         }
+        let now = self.nanos();
         let mut lost = self.places.tickets_before(&queue_of(had.key), had.asked);
         lost.retain(|(value, since)| {
             let machine = machine_of(value).filter(|machine| self.has_settled(*machine, *since));
             let request = machine.map(|machine| Request { machine, key: had.key.into() });
             value != had.value
                 && !self.places.was_had(value)
-                && request.is_some_and(|request| self.requests.go_on(&request, *since))
+                && request.is_some_and(|request| self.requests.go_on(&request, (*since, now)))
         });
         lost.into_iter().map(|(value, _)| value).collect()
     }
@@ -129,6 +132,7 @@ impl World {
             let before = self.before(had, (node, queue_of(had.key)));
             let settled = before.into_iter().filter(|(other, since)| {
                 machine_of(other).is_some_and(|machine| self.has_settled(machine, *since))
+                    && !self.places.has_asked_several(other)
             });
             found.extend(settled.map(|(other, _)| other));
         }

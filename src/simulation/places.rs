@@ -66,13 +66,17 @@ impl Places {
         places.filter(|(_, members)| members.contains_key(member)).count()
     }
 
-    /// Those of a queue's name that have asked several nodes for their turn, which one with a
-    /// ticket does, and stood on more nodes than half before this time; and since when.
+    /// Those of a queue's name that have asked for a ticket, and stood on more nodes than half
+    /// before this time; and since when.
     pub(super) fn tickets_before(&self, queue: &str, before: u64) -> Vec<(String, u64)> {
         let of = self.tickets.iter().filter(|((name, _), since)| name == queue && **since < before);
-        let has_ticket = |value: &String| self.asked.get(value).is_some_and(|it| it.len() > 1);
-        let found = of.filter(|((_, value), _)| has_ticket(value));
+        let found = of.filter(|((_, value), _)| self.has_asked_several(value));
         found.map(|((_, value), since)| (value.clone(), *since)).collect()
+    }
+
+    /// Whether a value has asked several nodes for its turn: one in strict order does.
+    pub(super) fn has_asked_several(&self, value: &str) -> bool {
+        self.asked.get(value).is_some_and(|places| places.len() > 1)
     }
 
     /// A node has answered a value that asked for its turn.

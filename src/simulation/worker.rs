@@ -25,6 +25,8 @@ pub(super) struct Worker {
     pub(super) delay: u64,
     /// When it asked for its lock, in nanoseconds of true time.
     pub(super) asked: u64,
+    /// So long it goes on asking in any case: later it may have left the queue, and not ended yet.
+    pub(super) asks_until: u64,
     pub(super) chance: Chance,
 }
 
@@ -59,7 +61,9 @@ impl Asking {
     pub(super) fn begin(worker: &Worker, key: &str) -> Self {
         let (hub, number) = (worker.hub.clone(), worker.number);
         let request = Request { machine: worker.machine, key: key.into() };
-        hub.with(|world| world.requests.begin(number, request, world.nanos()));
+        hub.with(|world| {
+            world.requests.begin(number, request, world.nanos()..worker.asks_until);
+        });
         Self { hub, worker: number }
     }
 }
@@ -86,6 +90,7 @@ impl Worker {
             order: Order::None,
             delay: 0,
             asked: 0,
+            asks_until: 0,
             chance,
         }
     }
